@@ -1,0 +1,1 @@
+"""secondlook: decide batches when only the accepted show their outcome."""

@@ -1,0 +1,13 @@
+"""What secondlook raises and warns with. Imports nothing of ours."""
+
+
+class InputError(ValueError):
+    """Something handed in cannot be used; the message says what, what is allowed and what to do."""
+
+
+class UnknownIdError(InputError):
+    """An id that was never decided on, or whose person was rejected, cannot have an outcome."""
+
+
+class LearningWarning(UserWarning):
+    """Learning went on in a weaker way than asked for; the round's record says how."""

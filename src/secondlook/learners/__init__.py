@@ -1,0 +1,1 @@
+"""Step 1 of Algorithm 1: likelihood models and exact operating points."""
