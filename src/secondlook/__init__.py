@@ -1,1 +1,35 @@
 """secondlook: decide batches when only the accepted show their outcome."""
+
+from secondlook.budget import FdrBudget, PowerSchedule
+from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.coverage import MeanPastScore, SummedAcceptance, SumOfG
+from secondlook.decisions import Decisions, Round
+from secondlook.fairness import SelectionRateParity, TruePositiveRateParity
+from secondlook.learners.logistic import ConstrainedLogistic
+from secondlook.learners.per_group import PerGroup
+from secondlook.strategies import EqualGroups, GroupShare, ScoreWeighted, Strategy, Uniform
+from secondlook.utility import Accuracy, PositiveRate, Revenue, Utility
+
+__all__ = [
+    "Accuracy",
+    "ConstrainedLogistic",
+    "Decisions",
+    "EqualGroups",
+    "FdrBudget",
+    "GroupShare",
+    "MeanPastScore",
+    "PartialFeedbackClassifier",
+    "PerGroup",
+    "PositiveRate",
+    "PowerSchedule",
+    "Revenue",
+    "Round",
+    "ScoreWeighted",
+    "SelectionRateParity",
+    "Strategy",
+    "SumOfG",
+    "SummedAcceptance",
+    "TruePositiveRateParity",
+    "Uniform",
+    "Utility",
+]

@@ -1,0 +1,511 @@
+"""Algorithm 1 of "Fair Classification with Partial Feedback" as a scikit-learn estimator.
+
+Read ``decide`` and ``observe`` beside the paper's box; everything they call is a part that can be
+replaced (``docs/architecture.md``).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from secondlook.budget import FdrBudget
+from secondlook.coverage import CoverageRule, SummedAcceptance
+from secondlook.decisions import Decisions, Round
+from secondlook.errors import InputError, LearningWarning
+from secondlook.fairness import RateParity
+from secondlook.frames import take
+from secondlook.ids import id_bits, keyed_bits, round_key
+from secondlook.intake import Batch, History, Intake
+from secondlook.learners.wrap import reads_raw_columns
+from secondlook.learning import Learned, LearningRules, learn
+from secondlook.likelihoods import GroupedLikelihood
+from secondlook.memory import Memory
+from secondlook.observed import PENDING
+from secondlook.past import allows_missing, prepare_learner
+from secondlook.past import past_policy as read_past_policy
+from secondlook.policies import LoggedPolicy, PolicyLog, Walk, per_person
+from secondlook.sampling import Draw, fixed_size_draw
+from secondlook.strategies import Strategy, as_strategy, check_sizes
+from secondlook.utility import Accuracy, Utility
+
+__all__ = ["PartialFeedbackClassifier"]
+
+_DRAW, _START = 1, 2  # purposes of a round's randomness
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "thresholds": ("shared", "per_group"),
+    "split": ("half", "cross"),
+    "weights": ("acceptance", "none"),
+    "first_round": ("past", "learned"),
+}
+_KINDS: dict[str, type] = {
+    "utility": Utility,
+    "budget": FdrBudget,
+    "coverage": CoverageRule,
+    "fairness": RateParity,
+}
+
+
+class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Decide batches under partial feedback with a bound on mistakes and fair exploration.
+
+    Parameters
+    ----------
+    utility
+        What decisions are worth; None means ``Accuracy()``.
+    budget
+        α and how it is shared between exploiting and exploring; None means ``FdrBudget()``.
+    coverage
+        Who counts as known; None means ``SummedAcceptance()``.
+    strategy
+        Whom to explore: a ``Strategy``, or a function of (X, score, group); None means
+        ``ScoreWeighted()``.
+    learner
+        Likelihood model: any scikit-learn classifier with ``predict_proba``, a ``Pipeline`` if raw
+        columns are to be read; None means ``ConstrainedLogistic()``.
+    fairness
+        Group constraint on the thresholds. For thresholds that are blind to the group, put it into
+        the fit instead: ``learner=ConstrainedLogistic(fairness=…)``.
+    thresholds
+        ``"shared"``: one for everybody; ``"per_group"``: one for each group.
+    split
+        ``"half"``: the likelihood learns from one half of the labelled people, the thresholds from
+        the other; ``"cross"``: both learn from all, each half scored by the model of the other.
+        Halves go by id and persist over rounds.
+    weights
+        ``"acceptance"``: labelled rows count one over the mean probability with which the logged
+        policies accept such a person (the paper's η_w); ``"none"``: all count the same.
+    weight_cap
+        Largest such weight.
+    min_outcomes
+        Held-out outcomes of our own decisions from which on the thresholds rest on these alone;
+        before that they rest on the history too, and the round is flagged as not calibrated.
+    first_round
+        ``"past"``: round 1 decides as f_0 does (Algorithm 1); ``"learned"``: by what the history
+        teaches. With nobody rejected in the history and no past policy given, there is no f_0 to
+        follow, and round 1 is learned.
+    group_as_feature
+        Append the group to the features.
+    constrain_fit
+        Also hold the FDR and selection-rate constraints, in expectation, while fitting the
+        likelihood, as the paper does; needs ``ConstrainedLogistic``.
+    pos_label
+        Label of the good outcome; None means the larger of the two.
+    random_state
+        Seed of the draws.
+
+    Attributes
+    ----------
+    classes_ : outcome labels.
+    groups_ : group values, in the order of ``Round.thresholds``.
+    rounds_ : what happened in each round, a tuple of ``Round``.
+    policies_ : the logged policies, a tuple of ``LoggedPolicy``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(2000, 2))
+    >>> good = rng.random(2000) < 1 / (1 + np.exp(-2 - 3 * X[:, 0]))
+    >>> history, batch = slice(0, 1000), slice(1000, 2000)
+    >>> clf = PartialFeedbackClassifier(random_state=0)
+    >>> clf = clf.fit(X[history], good[history], accepted=X[history, 0] > 0)
+    >>> decided = clf.decide(X[batch])
+    >>> clf = clf.observe(decided.ids[decided.accepted], good[batch][decided.accepted])
+    >>> int(decided.explored.sum()), float(decided.propensity[decided.explored].max()) < 1
+    (45, True)
+    """
+
+    def __init__(
+        self,
+        utility: Utility | None = None,
+        budget: FdrBudget | None = None,
+        coverage: CoverageRule | None = None,
+        strategy: Strategy | Callable[..., ArrayLike] | None = None,
+        learner: Any = None,
+        *,
+        fairness: RateParity | None = None,
+        thresholds: Literal["shared", "per_group"] = "shared",
+        split: Literal["half", "cross"] = "half",
+        weights: Literal["acceptance", "none"] = "acceptance",
+        weight_cap: float = 50.0,
+        min_outcomes: int = 100,
+        first_round: Literal["past", "learned"] = "past",
+        group_as_feature: bool = False,
+        constrain_fit: bool = False,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.utility = utility
+        self.budget = budget
+        self.coverage = coverage
+        self.strategy = strategy
+        self.learner = learner
+        self.fairness = fairness
+        self.thresholds = thresholds
+        self.split = split
+        self.weights = weights
+        self.weight_cap = weight_cap
+        self.min_outcomes = min_outcomes
+        self.first_round = first_round
+        self.group_as_feature = group_as_feature
+        self.constrain_fit = constrain_fit
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = allows_missing(self.learner)
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        accepted: Any = None,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        past_policy: Any = None,
+    ) -> PartialFeedbackClassifier:
+        """Start from a history of past decisions.
+
+        Parameters
+        ----------
+        X
+            Features of everybody who applied.
+        y
+            Outcomes; read only where accepted.
+        accepted
+            Who was accepted; None means everybody.
+        sensitive_features
+            Group of each person.
+        ids
+            Names of the applications, integers or strings; None means consecutive integers.
+        past_policy
+            f_0 if it is known: a function of the features that returns probabilities of acceptance,
+            or a fitted classifier of acceptance. None fits the learner to imitate ``accepted``.
+        """
+        self._check_choices()
+        self._intake = Intake(
+            raw=reads_raw_columns(self.learner),
+            allow_missing=allows_missing(self.learner),
+            group_as_feature=self.group_as_feature,
+            pos_label=self.pos_label,
+        )
+        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
+        if self.fairness is not None and self._intake.groups is None:
+            raise InputError(
+                "fairness is a constraint between groups; pass sensitive_features to fit."
+            )
+        self.classes_ = self._intake.classes
+        self.groups_ = self._intake.groups
+        self._seed = _seed(self.random_state)
+        self._past = read_past_policy(past_policy, self.learner, history)
+        self._log = PolicyLog(self._past.likelihood, len(history))
+        self._memory = Memory(self._seed)
+        self._record_history(history)
+        self._learners = [prepare_learner(self.learner) for _ in range(2)]
+        self._rounds: list[Round] = []
+        self._carried = 0.0
+        learned = self._learn(1) or self._learn(1, everywhere=True)
+        assert learned is not None  # the intake saw both outcomes
+        self._learned: Learned = learned
+        self._news = False
+        return self
+
+    def decide(
+        self, X: Any, *, sensitive_features: Any = None, ids: Any = None
+    ) -> Decisions:
+        """Decide a batch: steps 1 to 3 of Algorithm 1.
+
+        Parameters
+        ----------
+        X
+            Features of the people who apply, one or a million.
+        sensitive_features
+            Their groups; needed if ``fit`` got groups.
+        ids
+            Names of the applications, never used before; None means the next integers.
+        """
+        check_is_fitted(self)
+        batch = self._intake.read_batch(self, X, sensitive_features, ids)
+        self._memory.check_new(batch)
+        t = len(self._rounds) + 1
+
+        # Step 1. Learn f_t (round 1: f_0) and split the batch into EXPLOIT_t and EXPLORE_t.
+        f = self._classifier_of_round(t)
+        position = self._log.add_likelihood(f.likelihood)
+        walk = self._log.walk(batch.X, batch.group, self._rule, score_of=position)
+        exploit = walk.coverage > self._rule.level(t - 1)
+        explore = np.flatnonzero(~exploit)
+
+        # Step 2. Exploit: accept whom f_t accepts.
+        accepted = exploit & (walk.score >= per_person(f.thresholds, batch.group))
+        n_exploit = int(accepted.sum())
+
+        # Step 3. Explore as many as the budget allows, with probability proportional to g.
+        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, explore.size)
+        draw, group_factor = self._draw(batch, explore, walk.score, n_explore, t)
+        propensity = accepted.astype(np.float64)
+        accepted[explore], propensity[explore] = draw.drawn, draw.probability
+
+        policy = LoggedPolicy(
+            position, f.thresholds, self._strategy, group_factor, draw.scale, len(batch)
+        )
+        self._record_round(
+            batch,
+            walk,
+            accepted,
+            policy,
+            Round(
+                round=t,
+                n_people=len(batch),
+                n_exploit_region=len(batch) - explore.size,
+                n_exploited=n_exploit,
+                n_explored=n_explore,
+                alpha_exploit=self._budget.alpha_exploit(t),
+                carried=carried,
+                thresholds=tuple(f.thresholds.tolist()),
+                calibrated=f.calibrated,
+                n_outcomes=f.n_outcomes,
+                effective_sample_size=f.effective_sample_size,
+                estimated_fdr=f.estimated_fdr,
+                feasible=f.feasible,
+                note=self._note(f, walk, explore.size == len(batch)),
+            ),
+        )
+        return Decisions(batch.ids, accepted, exploit, walk.score, propensity, t, batch.backend)
+
+    def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
+        """Take in outcomes of accepted people: step 4 of Algorithm 1.
+
+        In any order, in parts, many rounds late; the same outcome may come again. Step 5, the update
+        of coverage, happens by itself, since coverage is a function of the logged policies.
+
+        Parameters
+        ----------
+        ids
+            Names of the applications.
+        outcomes
+            Their outcomes, in the labels of the history.
+        """
+        check_is_fitted(self)
+        names = self._intake.read_ids(ids)
+        outcome = self._intake.read_outcomes(outcomes, names.shape[0])
+        if self._memory.observe(names, id_bits(names), outcome):
+            self._news = True
+        return self
+
+    def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return whom f_t accepts at its operating point, whether known or not.
+
+        f_t is the classifier learned at the last ``decide`` (or ``fit``). Nothing is recorded.
+        """
+        score, group = self._score(X, sensitive_features)
+        return np.asarray(score >= per_person(self._learned.thresholds, group))
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return the likelier outcome under f_t's likelihood.
+
+        An outcome is not a decision: whom to accept is answered by ``accepts`` and ``decide``.
+        """
+        probability = self.predict_proba(X, sensitive_features=sensitive_features)
+        return np.asarray(self.classes_[np.argmax(probability, axis=1)])
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return f_t's likelihood of each outcome, in the order of ``classes_``."""
+        score, _ = self._score(X, sensitive_features)
+        columns = [1 - score, score] if self.classes_[1] == self._intake.good else [score, 1 - score]
+        return np.column_stack(columns)
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        accepted: Any = None,
+        sensitive_features: Any = None,
+    ) -> float:
+        """Return the accuracy of f_t among the accepted; ``y`` is read only where accepted."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        rows = np.ones(predicted.shape, bool) if accepted is None else np.asarray(accepted, bool)
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(accuracy_score(np.asarray(y)[rows], predicted[rows], sample_weight=weight))
+
+    def coverage_of(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the coverage w of people as the next round will see it."""
+        check_is_fitted(self)
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        walk = self._log.walk(features, group, self._rule, acceptance=False)
+        return walk.coverage / self._rule.count(len(self._rounds))
+
+    @property
+    def rounds_(self) -> tuple[Round, ...]:
+        """What happened in each round."""
+        check_is_fitted(self, "_rounds")
+        return tuple(self._rounds)
+
+    @property
+    def policies_(self) -> tuple[LoggedPolicy, ...]:
+        """The logged policies; one may stand for several rounds that acted alike."""
+        check_is_fitted(self, "_log")
+        return tuple(self._log.policies)
+
+    @property
+    def n_outcomes_(self) -> int:
+        """Number of outcomes known, those of the history included."""
+        check_is_fitted(self, "_memory")
+        return self._memory.n_outcomes
+
+    def _classifier_of_round(self, t: int) -> Learned:
+        if t == 1 and self._past.decides and self.first_round == "past":
+            return Learned.following(self._past.likelihood, self._intake.n_groups)
+        if self._news:
+            self._learned = self._learn(t) or self._learned
+            self._news = False
+        return self._learned
+
+    def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
+        budget = self._budget
+        rules = LearningRules(
+            utility=Accuracy() if self.utility is None else self.utility,
+            rule=self._rule,
+            fairness=self.fairness,
+            thresholds=self.thresholds,
+            split=self.split,
+            weights=self.weights,
+            weight_cap=self.weight_cap,
+            min_outcomes=self.min_outcomes,
+            constrain_fit=self.constrain_fit,
+            n_groups=self._intake.n_groups,
+            max_fdr=budget.alpha_exploit(t) + budget.slack,
+            min_selection_rate=max(0.0, budget.min_selection_rate - budget.slack),
+            everywhere=everywhere,
+        )
+        return learn(self._learners, self._memory.folds, self._log, rules)
+
+    def _draw(
+        self, batch: Batch, explore: NDArray[np.intp], score: Any, n_explore: int, t: int
+    ) -> tuple[Draw, NDArray[np.float64]]:
+        """Draw whom to explore; also returns the strategy's factor per group."""
+        p, strategy = self._intake.n_groups, self._strategy
+        group = batch.group[explore]
+        in_explore = np.bincount(group, minlength=p).astype(float)
+        in_batch = np.bincount(batch.group, minlength=p).astype(float)
+        group_factor = strategy.group_factor(in_batch, in_explore)
+        size = strategy.person_factor(take(batch.X, explore), score[explore], group)
+        size = size * per_person(group_factor, group)
+        check_sizes(size, strategy)
+        bits = keyed_bits(batch.bits[explore], round_key(self._seed, t, _DRAW))
+        start = round_key(self._seed, t, _START)
+        shares = strategy.group_shares(in_explore)
+        return fixed_size_draw(size, n_explore, bits, start, group, p, shares), group_factor
+
+    def _record_history(self, history: History) -> None:
+        past = self._past.likelihood.score(
+            take(history.X, history.accepted), history.group[history.accepted]
+        )
+        zero = np.zeros(past.shape)
+        self._memory.record(
+            history,
+            history.accepted,
+            outcome=history.outcome,
+            round=zero,
+            past=past,
+            own=zero,
+            coverage=past * self._log.history_weight(self._rule),
+            walked=zero,
+        )
+        self._intake.passed(history)
+
+    def _record_round(
+        self,
+        batch: Batch,
+        walk: Walk,
+        accepted: NDArray[np.bool_],
+        policy: LoggedPolicy,
+        record: Round,
+    ) -> None:
+        """Write the round down; nothing before this call has changed any record."""
+        rows = np.flatnonzero(accepted)
+        zero = np.zeros(rows.size)
+        own, coverage, walked = walk.sums_of(rows, self._log, policy, self._rule)
+        self._memory.record(
+            batch,
+            accepted,
+            outcome=zero + PENDING,
+            round=zero + record.round,
+            past=walk.past[rows],
+            own=own,
+            coverage=coverage,
+            walked=zero + walked,
+        )
+        self._log.append(policy)
+        self._intake.passed(batch)
+        self._rounds.append(record)
+        self._carried = record.carried
+
+    def _note(self, f: Learned, walk: Walk, nobody_known: bool) -> str:
+        if not nobody_known:
+            note = f.note
+        else:
+            largest = float(walk.coverage.max()) / self._rule.count(len(self._rounds))
+            note = (
+                f"Nobody in this batch is known well enough to exploit (largest coverage "
+                f"{largest:.3g}, threshold {self._rule.threshold}), so nobody could be explored "
+                f"either; lower the threshold of the coverage rule."
+            )
+        if note and (nobody_known or not f.feasible):
+            warnings.warn(note, LearningWarning, stacklevel=3)
+        return note
+
+    def _score(self, X: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.intp]]:
+        check_is_fitted(self)
+        f = self._learned
+        needed = bool(np.ptp(f.thresholds) > 0) or isinstance(f.likelihood, GroupedLikelihood)
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
+        return np.asarray(f.likelihood.score(features, group), dtype=np.float64), group
+
+    @property
+    def _budget(self) -> FdrBudget:
+        return FdrBudget() if self.budget is None else self.budget
+
+    @property
+    def _rule(self) -> CoverageRule:
+        return SummedAcceptance() if self.coverage is None else self.coverage
+
+    @property
+    def _strategy(self) -> Strategy:
+        return as_strategy(self.strategy)
+
+    def _check_choices(self) -> None:
+        for name, allowed in _CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
+        for name, kind in _KINDS.items():
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise InputError(f"{name} must be a {kind.__name__} or None, got {value!r}.")
+        if not self.weight_cap >= 1:
+            raise InputError(f"weight_cap must be 1 or more, got {self.weight_cap}.")
+        if not self.min_outcomes >= 1:
+            raise InputError(f"min_outcomes must be 1 or more, got {self.min_outcomes}.")
+        as_strategy(self.strategy)
+
+
+def _seed(random_state: Any) -> int:
+    """Return the seed of the keyed randomness."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -1,0 +1,119 @@
+"""Who counts as known: the paper's w(x, z) against τ.
+
+A rule accumulates over the logged rounds. People whose w is above the threshold are in the exploit
+region, the others in the explore region. Each rule says what one round adds and what it needs for
+that, so that the walk over past rounds (``policies.py``) computes no more.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.errors import InputError
+
+__all__ = ["CoverageRule", "MeanPastScore", "SumOfG", "SummedAcceptance"]
+
+Floats = NDArray[np.floating]
+
+
+@dataclass(frozen=True)
+class CoverageRule(ABC):
+    """Base of all rules.
+
+    Parameters
+    ----------
+    threshold
+        τ: people with w above it are exploited.
+    """
+
+    threshold: float = 0.5
+    needs: ClassVar[Literal["acceptance", "score", "g"]]
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.threshold) and self.threshold >= 0):
+            raise InputError(f"threshold (τ) must be a number ≥ 0, got {self.threshold}.")
+
+    @abstractmethod
+    def round_weight(self, n_people: int, n_rounds: int, n_history: int) -> float:
+        """Return what a logged policy's value is multiplied by before it is added to w.
+
+        A policy stands for ``n_people`` decided in ``n_rounds`` rounds; ``n_history`` people make
+        the history.
+        """
+
+    def count(self, n_rounds: int) -> float:  # noqa: ARG002
+        """Return what the accumulated sum is divided by after so many rounds to give w."""
+        return 1.0
+
+    def level(self, n_rounds: int) -> float:
+        """Return the value that the accumulated sum must exceed: τ on the scale of the sum."""
+        return self.threshold * self.count(n_rounds)
+
+
+@dataclass(frozen=True)
+class SummedAcceptance(CoverageRule):
+    """w = Σ_i (n_i / n_ref) · π_i(x, z): expected number of observations of somebody like this.
+
+    π_i is the probability with which round i's logged policy would have accepted this person (f_0's
+    for the history). Monotone: nobody leaves the exploit region. Rounds count by their size against
+    ``reference_size``, so that many tiny rounds do not count as many.
+
+    Parameters
+    ----------
+    threshold
+        τ.
+    reference_size
+        n_ref, the number of people that make a full round; None means the size of the history,
+        which is the first batch, S_0. Set it to a usual batch when the history is much longer than
+        one.
+    """
+
+    reference_size: int | None = None
+    needs: ClassVar[Literal["acceptance", "score", "g"]] = "acceptance"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.reference_size is not None and self.reference_size < 1:
+            raise InputError(f"reference_size must be 1 or more, got {self.reference_size}.")
+
+    def round_weight(self, n_people: int, n_rounds: int, n_history: int) -> float:  # noqa: ARG002
+        """Return n_i / n_ref."""
+        return n_people / (self.reference_size or n_history)
+
+
+@dataclass(frozen=True)
+class MeanPastScore(CoverageRule):
+    """w = mean likelihood of the past classifiers, f_0 included (the paper's experiments).
+
+    Not monotone: people can leave the exploit region again.
+    """
+
+    needs: ClassVar[Literal["acceptance", "score", "g"]] = "score"
+
+    def round_weight(self, n_people: int, n_rounds: int, n_history: int) -> float:  # noqa: ARG002
+        """Return the number of rounds: each counts once."""
+        return float(n_rounds)
+
+    def count(self, n_rounds: int) -> float:
+        """Return the number of classifiers summed, f_0 and one a round."""
+        return 1.0 + n_rounds
+
+
+@dataclass(frozen=True)
+class SumOfG(CoverageRule):
+    """w = f_0's acceptance + Σ_i g(x, z; f_i): the sum of exploration weights (the paper's theory).
+
+    Monotone since g > 0. The scale of g matters here: with ``Uniform`` everybody is known after one
+    round unless the threshold is raised.
+    """
+
+    needs: ClassVar[Literal["acceptance", "score", "g"]] = "g"
+
+    def round_weight(self, n_people: int, n_rounds: int, n_history: int) -> float:  # noqa: ARG002
+        """Return the number of rounds: each counts once."""
+        return float(n_rounds)

@@ -1,0 +1,126 @@
+"""What was decided: the answer to one batch, and the record of one round."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.frames import to_frame
+
+__all__ = ["Decisions", "Round"]
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """The decisions on one batch, in the order of its rows.
+
+    Attributes
+    ----------
+    ids
+        Names of the applications.
+    accepted
+        Who is accepted.
+    exploit
+        Who is in the exploit region; the others are in the explore region.
+    score
+        f_t's likelihood of the good outcome (in a round that follows the past policy, its
+        probability of acceptance).
+    propensity
+        Probability with which this round's policy accepted each person, given the batch: 1 or 0 in
+        the exploit region, the inclusion probability of the draw in the explore region.
+    round
+        Number of the round, from 1.
+    backend
+        Kind of frame the caller works with.
+    """
+
+    ids: NDArray[np.generic]
+    accepted: NDArray[np.bool_]
+    exploit: NDArray[np.bool_]
+    score: NDArray[np.float64]
+    propensity: NDArray[np.float64]
+    round: int
+    backend: str = "numpy"
+
+    def __len__(self) -> int:
+        return int(self.accepted.shape[0])
+
+    @property
+    def region(self) -> NDArray[np.str_]:
+        """``"exploit"`` or ``"explore"`` for each person."""
+        return np.where(self.exploit, "exploit", "explore")
+
+    @property
+    def explored(self) -> NDArray[np.bool_]:
+        """Who was accepted by the exploration draw."""
+        return self.accepted & ~self.exploit
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return a frame of the caller's kind, or of the one named (pandas, polars, pyarrow).
+
+        For callers who work with arrays that is a structured array.
+        """
+        return to_frame(self.columns(), self.backend if backend is None else backend)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the decisions as named columns."""
+        return {
+            "id": self.ids,
+            "accepted": self.accepted,
+            "region": self.region,
+            "score": self.score,
+            "propensity": self.propensity,
+            "round": np.full(len(self), self.round),
+        }
+
+
+@dataclass(frozen=True)
+class Round:
+    """What happened in one round.
+
+    Attributes
+    ----------
+    round
+        Number of the round, from 1.
+    n_people, n_exploit_region
+        Size of the batch and of its exploit region.
+    n_exploited, n_explored
+        How many were accepted in the exploit region, and how many were explored.
+    alpha_exploit
+        The share of mistakes allowed to the exploited.
+    carried
+        Exploration budget carried to the next round, in people.
+    thresholds
+        Per group, the score from which people were accepted.
+    calibrated
+        Whether the thresholds rest on enough outcomes of our own logged decisions; if not, they
+        rest on the history, or the round follows the past policy, and no estimate is to be trusted.
+    n_outcomes
+        Labelled rows the thresholds rest on.
+    effective_sample_size
+        (Σw)² / Σw² of these rows.
+    estimated_fdr
+        Their weighted share of bad among those f_t accepts; NaN when the past policy decides.
+    feasible
+        Whether all constraints could be met on these rows.
+    note
+        What went differently from what was asked for, in one sentence; empty if nothing.
+    """
+
+    round: int
+    n_people: int
+    n_exploit_region: int
+    n_exploited: int
+    n_explored: int
+    alpha_exploit: float
+    carried: float
+    thresholds: tuple[float, ...]
+    calibrated: bool
+    n_outcomes: int
+    effective_sample_size: float
+    estimated_fdr: float
+    feasible: bool
+    note: str

@@ -1,0 +1,145 @@
+"""Tables in and out: numpy, pandas, polars and pyarrow through narwhals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.errors import InputError
+
+__all__ = ["Features", "column", "concat", "is_frame", "n_rows", "read_features", "take", "to_frame"]
+
+
+@dataclass(frozen=True)
+class Features:
+    """A batch's features as the library works on them.
+
+    Attributes
+    ----------
+    X
+        A numeric array, or the caller's frame where a learner reads raw columns.
+    names
+        Column names, None for an array without them.
+    backend
+        Name of the caller's kind of frame, ``"numpy"`` for arrays.
+    """
+
+    X: Any
+    names: tuple[str, ...] | None
+    backend: str
+
+
+def is_frame(X: Any) -> bool:
+    """Say whether X is a dataframe of a kind that narwhals knows (eager ones only)."""
+    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+
+
+def read_features(X: Any, *, raw: bool, what: str = "X") -> Features:
+    """Turn any table into features.
+
+    Parameters
+    ----------
+    X
+        An array or a dataframe.
+    raw
+        Keep a dataframe as it is, for learners that read columns themselves.
+    what
+        Name of the table in messages.
+    """
+    if not is_frame(X):
+        return Features(X, None, "numpy")
+    frame = nw.from_native(X, eager_only=True)
+    names, backend = tuple(frame.columns), frame.implementation.value
+    if raw:
+        # scikit-learn selects columns of pandas and polars frames only.
+        native = frame.to_pandas() if backend == "pyarrow" else X
+        return Features(native, names, backend)
+    text = [name for name in names if not (_numeric(frame[name].dtype))]
+    if text:
+        raise InputError(
+            f"{what} has columns that are not numbers: {', '.join(map(repr, text))}; encode them, "
+            f"or give a learner that is a Pipeline with an encoder as its first step."
+        )
+    dtype = np.float32 if all(frame[name].dtype == nw.Float32 for name in names) else np.float64
+    array = np.empty((len(frame), len(names)), dtype=dtype)
+    for position, name in enumerate(names):
+        array[:, position] = frame[name].to_numpy()
+    return Features(array, names, backend)
+
+
+def _numeric(dtype: Any) -> bool:
+    return bool(dtype.is_numeric() or dtype == nw.Boolean)
+
+
+def check_columns(expected: tuple[str, ...] | None, got: tuple[str, ...] | None) -> None:
+    """Raise unless a frame has the columns of ``fit``, in the same order."""
+    if expected is None or got is None or expected == got:
+        return
+    missing = [name for name in expected if name not in got]
+    extra = [name for name in got if name not in expected]
+    if missing:
+        problem = f"is missing the columns {', '.join(map(repr, missing))}"
+    elif extra:
+        problem = f"has columns that fit never saw: {', '.join(map(repr, extra))}"
+    else:
+        problem = "has the columns of fit in another order"
+    raise InputError(
+        f"X {problem}; allowed are {', '.join(map(repr, expected))}, in this order; "
+        f"select them before deciding."
+    )
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows of an array or frame."""
+    return int(X.shape[0])
+
+
+def take(X: Any, rows: slice | NDArray[Any]) -> Any:
+    """Return some rows of an array or frame, in the same kind."""
+    if isinstance(X, np.ndarray):
+        return X[rows]
+    frame = nw.from_native(X, eager_only=True)
+    return nw.to_native(frame[rows])
+
+
+def concat(parts: list[Any]) -> Any:
+    """Join frames or arrays of the same columns, one below the other."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    frames = [nw.from_native(part, eager_only=True) for part in parts]
+    return nw.to_native(nw.concat(frames, how="vertical"))
+
+
+def column(values: Any, n: int, name: str) -> NDArray[Any]:
+    """Return a one-dimensional array from an array, list, series or one-column frame."""
+    series = nw.from_native(values, allow_series=True, eager_only=True, pass_through=True)
+    if isinstance(series, nw.DataFrame):
+        if len(series.columns) != 1:
+            raise InputError(
+                f"{name} must be one column, got the {len(series.columns)} columns "
+                f"{', '.join(map(repr, series.columns))}; pass one of them."
+            )
+        series = series[series.columns[0]]
+    array = np.asarray(series.to_numpy() if isinstance(series, nw.Series) else series)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1 or array.shape[0] != n:
+        raise InputError(
+            f"{name} must hold one value per row of X, {n} in all, got shape {array.shape}."
+        )
+    return array
+
+
+def to_frame(columns: dict[str, NDArray[Any]], backend: str) -> Any:
+    """Return columns as a frame of the named kind; a structured array for numpy."""
+    if backend == "numpy":
+        kinds = [(name, values.dtype) for name, values in columns.items()]
+        table = np.empty(len(next(iter(columns.values()))), dtype=kinds)
+        for name, values in columns.items():
+            table[name] = values
+        return table
+    return nw.to_native(nw.from_dict(columns, backend=backend))

@@ -1,0 +1,149 @@
+"""Names of applications: hashing, keyed randomness, and which ones are known already.
+
+Randomness of decisions is keyed: a person's number in a round is a function of (seed, round, id)
+and of nothing else, so that the order of rows does not matter and a draw can be repeated from a
+record. An id becomes 64 bits (integers as they are, anything else through md5 of its text), and the
+bits are mixed with splitmix64's finaliser, a bijection: two integer ids never collide.
+"""
+
+from __future__ import annotations
+
+from hashlib import md5
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secondlook.errors import InputError
+
+__all__ = ["IdIndex", "as_ids", "id_bits", "keyed_bits", "round_key"]
+
+Bits = NDArray[np.uint64]
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX_2 = np.uint64(0x94D049BB133111EB)
+
+
+def _mix(bits: Bits) -> Bits:
+    """Scramble 64-bit numbers in place and return them (splitmix64's finaliser)."""
+    spare = bits >> np.uint64(30)
+    bits ^= spare
+    bits *= _MIX_1
+    np.right_shift(bits, np.uint64(27), out=spare)
+    bits ^= spare
+    bits *= _MIX_2
+    np.right_shift(bits, np.uint64(31), out=spare)
+    bits ^= spare
+    return bits
+
+
+def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
+    """Check that there is one id a row, and return integers or strings."""
+    array = np.asarray(ids)
+    if array.ndim != 1 or array.shape[0] != n:
+        raise InputError(
+            f"ids must hold one id per row, {n} in all, got shape {array.shape}; "
+            f"pass a one-dimensional array."
+        )
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64, copy=False)
+    if array.dtype.kind == "f":
+        raise InputError(
+            "ids must be integers or strings, got floating-point numbers; convert them first, "
+            "because a rounded id names somebody else."
+        )
+    return array.astype(np.str_)
+
+
+def id_bits(ids: NDArray[np.generic]) -> Bits:
+    """Return the 64 bits that stand for each id.
+
+    Examples
+    --------
+    >>> id_bits(np.array([7, 8])).tolist()
+    [7, 8]
+    """
+    if ids.dtype.kind == "i":
+        return ids.astype(np.int64, copy=False).view(np.uint64)
+    digests = b"".join(
+        md5(text.encode(), usedforsecurity=False).digest()[:8] for text in ids.tolist()
+    )
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def round_key(seed: int, round: int, purpose: int = 0) -> np.uint64:
+    """Return the key of a round; ``purpose`` tells apart the uses of one round's randomness."""
+    key = np.array([seed % 2**64], dtype=np.uint64)
+    for part in (round, purpose):
+        _mix(key)
+        key += np.array([part + 1], dtype=np.uint64) * _ODD
+    return np.uint64(_mix(key)[0])
+
+
+def keyed_bits(bits: Bits, key: np.uint64) -> Bits:
+    """Return each person's random 64 bits under a key: a bijection of the id's own bits."""
+    return _mix((bits ^ key) * _ODD)
+
+
+class IdIndex:
+    """Every id seen so far with one number attached, in sorted runs that are merged as they grow.
+
+    Adding a batch costs a sort of the batch and, amortised, a logarithmic number of merges; it never
+    copies everything that is known.
+
+    Examples
+    --------
+    >>> index = IdIndex()
+    >>> index.add(np.array([5, 3], dtype=np.uint64), np.array([50, 30]))
+    >>> index.find(np.array([3, 4], dtype=np.uint64)).tolist()
+    [30, -9]
+    """
+
+    UNKNOWN = -9
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[Bits, NDArray[np.int64]]] = []
+
+    def __len__(self) -> int:
+        return sum(keys.size for keys, _ in self._runs)
+
+    def find(self, bits: Bits) -> NDArray[np.int64]:
+        """Return the number attached to each id, UNKNOWN where there is none."""
+        found = np.full(bits.shape, self.UNKNOWN, dtype=np.int64)
+        if bits.size == 0:
+            return found
+        low, high = bits.min(), bits.max()
+        for keys, values in self._runs:
+            if keys[0] > high or keys[-1] < low:
+                continue
+            spot = np.searchsorted(keys, bits)
+            spot[spot == keys.size] = 0
+            hit = keys[spot] == bits
+            found[hit] = values[spot[hit]]
+        return found
+
+    def overlaps(self, bits: Bits) -> bool:
+        """Say quickly whether any of these ids could be known: False is certain."""
+        low, high = bits.min(), bits.max()
+        return any(keys[0] <= high and keys[-1] >= low for keys, _ in self._runs)
+
+    def add(self, bits: Bits, values: NDArray[np.int64]) -> None:
+        """Add ids that are distinct and not known yet."""
+        if not np.all(bits[1:] > bits[:-1]):
+            order = np.argsort(bits)
+            bits, values = bits[order], values[order]
+        while self._runs and self._runs[-1][0].size <= bits.size:
+            keys, numbers = self._runs.pop()
+            joined, order = np.concatenate([keys, bits]), None
+            values = np.concatenate([numbers, values])
+            if keys[-1] > bits[0]:
+                order = np.argsort(joined, kind="stable")  # two sorted runs: a merge
+                joined, values = joined[order], values[order]
+            bits = joined
+        self._runs.append((bits, values))
+
+    def items(self) -> tuple[Bits, NDArray[np.int64]]:
+        """Return all ids' bits and their numbers, run after run."""
+        empty = (np.empty(0, np.uint64), np.empty(0, np.int64))
+        keys, values = zip(*self._runs, strict=True) if self._runs else ([empty[0]], [empty[1]])
+        return np.concatenate(keys), np.concatenate(values)

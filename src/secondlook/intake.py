@@ -1,0 +1,328 @@
+"""The edge: what callers hand in, checked once and turned into what the library works on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
+
+from secondlook.errors import InputError
+from secondlook.frames import check_columns, column, n_rows, read_features
+from secondlook.ids import as_ids, id_bits
+
+__all__ = ["Batch", "History", "Intake"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """People to decide on."""
+
+    X: Any
+    group: NDArray[np.intp]
+    ids: NDArray[np.generic]
+    bits: NDArray[np.uint64]
+    backend: str
+
+    def __len__(self) -> int:
+        return int(self.group.shape[0])
+
+
+@dataclass(frozen=True)
+class History(Batch):
+    """People decided on in the past; ``outcome`` has one entry per accepted person."""
+
+    accepted: NDArray[np.bool_]
+    outcome: NDArray[np.int8]
+
+
+class Intake:
+    """What the history looked like, and readers for everything that must look the same.
+
+    Parameters
+    ----------
+    raw
+        Keep dataframes as they are, since the learner reads raw columns.
+    allow_missing
+        Whether the learner takes missing features.
+    group_as_feature
+        Append the group to the features.
+    pos_label
+        Label of the good outcome; None means the larger of the two.
+    """
+
+    def __init__(
+        self, *, raw: bool, allow_missing: bool, group_as_feature: bool, pos_label: Any
+    ) -> None:
+        self.raw = raw
+        self.allow_missing = allow_missing
+        self.group_as_feature = group_as_feature
+        self.pos_label = pos_label
+        self.names: tuple[str, ...] | None = None
+        self.groups: NDArray[Any] | None = None
+        self.classes: NDArray[Any] = np.empty(0)
+        self.id_kind = "i"
+        self.next_id = 0
+
+    def read_history(
+        self, estimator: Any, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any
+    ) -> History:
+        """Read the history and remember its columns, groups, outcome labels and kind of ids."""
+        features, backend = self._features(estimator, X, reset=True)
+        n = n_rows(features)
+        taken = self._accepted(accepted, n)
+        outcome = self._first_outcomes(y, taken, n)
+        group = self._first_groups(sensitive_features, n)
+        names = as_ids(np.arange(n) if ids is None else ids, n)
+        self.id_kind = names.dtype.kind
+        bits = self._bits(names)
+        features = self._with_group(features, group)
+        return History(features, group, names, bits, backend, taken, outcome)
+
+    def read_batch(self, estimator: Any, X: Any, sensitive_features: Any, ids: Any) -> Batch:
+        """Read a batch that must look like the history."""
+        features, backend = self.read_people(estimator, X)
+        n = n_rows(features)
+        group = self.read_groups(sensitive_features, n)
+        if ids is None and self.id_kind != "i":
+            raise InputError("ids must be given, since those of the history were strings.")
+        names = self._own_kind(
+            as_ids(np.arange(self.next_id, self.next_id + n) if ids is None else ids, n)
+        )
+        return Batch(self._with_group(features, group), group, names, self._bits(names), backend)
+
+    def read_people(self, estimator: Any, X: Any) -> tuple[Any, str]:
+        """Read features that must have the history's columns, and at least one row."""
+        features, backend = self._features(estimator, X, reset=False)
+        if n_rows(features) == 0:
+            raise InputError("the batch is empty; pass at least one application.")
+        return features, backend
+
+    def for_scoring(self, estimator: Any, X: Any, sensitive_features: Any, needed: bool) -> Any:
+        """Read features, and groups if a classifier needs them, for ``predict``."""
+        features, _ = self._features(estimator, X, reset=False, own_words=False)
+        n = n_rows(features)
+        if sensitive_features is None and not (needed or self.group_as_feature):
+            return features, np.zeros(n, dtype=np.intp)
+        group = self.read_groups(sensitive_features, n)
+        return self._with_group(features, group), group
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups; one when there are no sensitive features."""
+        return 1 if self.groups is None else int(self.groups.size)
+
+    def read_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
+        """Turn group values into the codes of the history's groups."""
+        if self.groups is None:
+            if sensitive_features is not None:
+                raise InputError(
+                    "sensitive_features was not given to fit, so no group is known; "
+                    "give it to fit too, or leave it out."
+                )
+            return np.zeros(n, dtype=np.intp)
+        allowed = ", ".join(map(repr, self.groups.tolist()))
+        if sensitive_features is None:
+            raise InputError(
+                f"sensitive_features is missing: fit got the groups {allowed}; "
+                f"pass one of them for each row."
+            )
+        values = column(sensitive_features, n, "sensitive_features")
+        codes = np.full(n, -1, dtype=np.intp)
+        for code, value in enumerate(self.groups):
+            codes[values == value] = code
+        if np.any(codes < 0):
+            strange = values[np.flatnonzero(codes < 0)[0]]
+            raise InputError(
+                f"sensitive_features holds the group {_plain(strange)!r}, which the history does "
+                f"not have; known are {allowed}; map it to one of them or fit again with it."
+            )
+        return codes
+
+    def read_outcomes(self, outcomes: ArrayLike, n: int) -> NDArray[np.int8]:
+        """Turn outcome labels into 1 (good) and 0 (bad)."""
+        values = column(outcomes, n, "outcomes")
+        good, bad = values == self.good, values == self.bad
+        if not np.all(good | bad):
+            strange = values[np.flatnonzero(~(good | bad))[0]]
+            raise InputError(
+                f"outcomes must be {_plain(self.bad)!r} or {_plain(self.good)!r}, as in the "
+                f"history, got {_plain(strange)!r}; leave out whoever has no outcome yet."
+            )
+        return good.astype(np.int8)
+
+    @property
+    def good(self) -> Any:
+        """Label of the good outcome."""
+        return self.classes[-1] if self.pos_label is None else self.pos_label
+
+    @property
+    def bad(self) -> Any:
+        """Label of the bad outcome."""
+        return self.classes[0] if self.classes[0] != self.good else self.classes[1]
+
+    def _features(
+        self, estimator: Any, X: Any, *, reset: bool, own_words: bool = True
+    ) -> tuple[Any, str]:
+        """Read features; columns and their order are those of the history."""
+        features = read_features(X, raw=self.raw)
+        array = features.X
+        if not (self.raw and features.names is not None):
+            array = check_array(
+                array,
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+                ensure_min_samples=1 if reset else 0,
+                estimator=estimator,
+            )
+        if reset:
+            self.names = features.names
+        elif own_words:
+            check_columns(self.names, features.names)
+        # scikit-learn's own record of columns; it cannot read the names of every kind of frame.
+        named = X if features.backend in ("pandas", "polars") else array
+        validate_data(estimator, named, reset=reset, skip_check_array=True)
+        if reset and features.names is not None:
+            estimator.feature_names_in_ = np.array(features.names, dtype=object)
+        if not isinstance(array, np.ndarray):
+            return array, features.backend
+        self._check_finite(array, features.names)
+        return array, features.backend
+
+    def _check_finite(self, array: NDArray[Any], names: tuple[str, ...] | None) -> None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            if np.isfinite(array.sum(dtype=np.float64)):  # one pass, no mask, in the usual case
+                return
+        wrong = np.isinf(array) if self.allow_missing else ~np.isfinite(array)
+        if not wrong.any():
+            return
+        row, position = np.argwhere(wrong)[0]
+        where = repr(names[position]) if names is not None else str(position)
+        raise InputError(
+            f"X contains NaN or inf in {int(wrong.any(axis=1).sum())} of {array.shape[0]} rows, "
+            f"first in row {row}, column {where}; every feature must be a finite number, so impute "
+            f"or leave out these rows."
+        )
+
+    def _with_group(self, X: Any, group: NDArray[np.intp]) -> Any:
+        """Append the group to the features, one column per group but the first."""
+        if not self.group_as_feature or self.n_groups == 1:
+            return X
+        if not isinstance(X, np.ndarray):
+            raise InputError(
+                "group_as_feature=True needs an array; with a learner that reads raw columns, keep "
+                "the group's column in the frame instead."
+            )
+        return np.hstack([X, (group[:, None] == np.arange(1, self.n_groups)).astype(X.dtype)])
+
+    def _accepted(self, accepted: Any, n: int) -> NDArray[np.bool_]:
+        if accepted is None:
+            return np.ones(n, dtype=np.bool_)
+        values = column(accepted, n, "accepted")
+        if not np.all((values == 0) | (values == 1)):
+            raise InputError("accepted must be True or False (1 or 0) for each row of the history.")
+        taken = values.astype(np.bool_)
+        if not taken.any():
+            raise InputError(
+                f"nobody among the {n} people of the history was accepted, so no outcome is known; "
+                f"pass a history with accepted people of both outcomes."
+            )
+        return taken
+
+    def _first_outcomes(self, y: Any, taken: NDArray[np.bool_], n: int) -> NDArray[np.int8]:
+        """Read outcomes of the accepted and nothing of anybody else."""
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None.")
+        if np.ndim(y) == 2:
+            y = column_or_1d(y, warn=True)
+        values = column(y, n, "y")[taken]
+        missing = values != values  # noqa: PLR0124 - NaN is the value that differs from itself
+        if values.dtype.kind == "O":
+            missing |= np.array([value is None for value in values])
+        if np.any(missing):
+            raise InputError(
+                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted people; a "
+                f"missing outcome is no value of y, so leave these people out of the history."
+            )
+        if values.dtype.kind == "f":
+            assert_all_finite(values, input_name="y")
+        check_classification_targets(values)
+        self.classes = np.unique(values)
+        if self.classes.size == 1:
+            raise InputError(
+                f"the accepted people of the history show only one class of outcome, "
+                f"{_plain(self.classes[0])!r}; two are needed to tell good from bad, so add people "
+                f"with the other."
+            )
+        if self.classes.size > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(values)}."
+            )
+        if self.pos_label is not None and self.pos_label not in self.classes.tolist():
+            raise InputError(
+                f"pos_label must be one of the outcomes {self.classes.tolist()}, "
+                f"got {self.pos_label!r}."
+            )
+        return np.asarray(values == self.good, dtype=np.int8)
+
+    def _first_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
+        self.groups = None
+        if sensitive_features is None:
+            return np.zeros(n, dtype=np.intp)
+        values = column(sensitive_features, n, "sensitive_features")
+        if any(value is None or value != value for value in set(values.tolist())):
+            raise InputError(
+                "sensitive_features has missing values; give everybody a group, "
+                "for example one called 'unknown'."
+            )
+        self.groups, codes, members = np.unique(values, return_inverse=True, return_counts=True)
+        if np.any(members == 1):
+            lone = _plain(self.groups[np.flatnonzero(members == 1)[0]])
+            raise InputError(
+                f"the group {lone!r} has one member in the history; a group needs at least two, "
+                f"so merge it with another."
+            )
+        return np.asarray(codes, dtype=np.intp)
+
+    def read_ids(self, ids: Any) -> NDArray[Any]:
+        """Read ids that may name anybody, any number of times."""
+        values = np.atleast_1d(ids) if np.ndim(ids) == 0 else ids
+        return self._own_kind(as_ids(values, len(values)))
+
+    def passed(self, batch: Batch) -> None:
+        """Take note that a batch has been recorded: default ids go on after its largest."""
+        if self.id_kind == "i":
+            self.next_id = max(self.next_id, int(batch.ids.max()) + 1)  # type: ignore[type-var]
+
+    def _own_kind(self, names: NDArray[Any]) -> NDArray[Any]:
+        if names.dtype.kind != self.id_kind:
+            kinds = {"i": "integers", "U": "strings"}
+            raise InputError(
+                f"ids must be {kinds[self.id_kind]}, as in the history, "
+                f"got {kinds[names.dtype.kind]}; convert them."
+            )
+        return names
+
+    def _bits(self, ids: NDArray[Any]) -> NDArray[np.uint64]:
+        """Return the bits of ids after a look for duplicates."""
+        bits = id_bits(ids)
+        if not np.all(bits[1:] > bits[:-1]):
+            order = np.argsort(bits)
+            twice = np.flatnonzero(bits[order][1:] == bits[order][:-1])
+            if twice.size:
+                raise InputError(
+                    f"ids must be unique, got {_plain(ids[order[twice[0]]])!r} more than once; a "
+                    f"person who applies again needs a new id."
+                )
+        return bits
+
+
+def _plain(value: Any) -> Any:
+    """Return a numpy scalar as the Python value a person would write."""
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,335 @@
+"""The operating point: thresholds of greatest utility under every constraint, exactly.
+
+Step 1 of Algorithm 1 in practice: given a calibrated likelihood, maximise
+``Util(f, γ) = Σ γ_ij · P(f = i, Y = j)`` over thresholds on it, subject to
+``P(Y = 0 | f = 1) ≤ max_fdr``, ``P(f = 1) ≥ min_selection_rate`` and, if asked, a bound on the
+disparity of group rates, all over weighted held-out rows.
+
+Constraints may be missed by 1e-12. Among equal utilities fewer people are accepted; utilities
+count as equal if they differ by less than about ``(1e-12 + 4·n·eps)`` of the largest gain that one
+person can bring.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secondlook.errors import InputError
+from secondlook.fairness import RateParity, disparity
+from secondlook.learners.curves import (
+    NOBODY,
+    TOLERANCE,
+    Bounds,
+    Curve,
+    Floats,
+    Points,
+    Rows,
+    distinct_ends,
+    make_points,
+    running,
+    share,
+)
+from secondlook.learners.group_search import Found, search_groups
+from secondlook.learners.pair_search import search_pair
+from secondlook.utility import Utility
+
+__all__ = ["OperatingPoint", "group_thresholds", "shared_threshold"]
+
+# The least violation is found to this precision when no thresholds meet all constraints.
+_VIOLATION = 1e-10
+_PAIR = 2
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """Thresholds and what they do on the rows they were chosen on.
+
+    Parameters
+    ----------
+    thresholds
+        One per group; accept if the score is at least the threshold, +inf accepts nobody.
+    utility
+        ``Util(f, γ)``, the mean worth per unit weight, rejected people included.
+    fdr
+        Weighted share of bad people among the accepted; 0 when nobody is accepted.
+    selection_rate
+        Weighted share of accepted people.
+    disparity
+        Largest minus smallest of the fairness constraint's rates; 0 without a constraint.
+    feasible
+        Whether all constraints hold.
+    gap
+        Proven bound on ``(best − found) / max(|found|, 1e-12)``, where found and best are mean
+        utilities minus that of rejecting everybody, in units of the larger of |γ11 − γ01| and
+        |γ10 − γ00|; best is over all thresholds with the same least violation. 0 when exact, inf
+        when the limit of work was reached before anything was proven.
+    message
+        Empty if feasible; otherwise one sentence saying what cannot be met, and by how much.
+    """
+
+    thresholds: Floats
+    utility: float
+    fdr: float
+    selection_rate: float
+    disparity: float
+    feasible: bool
+    gap: float
+    message: str
+
+
+def shared_threshold(
+    score: ArrayLike,
+    outcome: ArrayLike,
+    weight: ArrayLike,
+    group: ArrayLike,
+    n_groups: int,
+    *,
+    utility: Utility,
+    max_fdr: float,
+    min_selection_rate: float = 0.0,
+    fairness: RateParity | None = None,
+) -> OperatingPoint:
+    """One threshold for everybody: the best of all cuts, by one sort and running sums.
+
+    If no threshold meets every constraint, the FDR bound is kept, then the larger of the
+    selection rate's shortfall and the disparity's excess is made least, then utility greatest.
+
+    Parameters
+    ----------
+    score, outcome, weight, group
+        Of the held-out rows: any finite score, 1 for good and 0 for bad, a weight ≥ 0, and a group
+        code in 0 … ``n_groups`` − 1. Rows of weight 0 do not matter.
+    n_groups
+        Number of groups; some may have no rows.
+    utility
+        What is maximised.
+    max_fdr, min_selection_rate, fairness
+        The constraints, see the module.
+
+    Examples
+    --------
+    >>> from secondlook.utility import Revenue
+    >>> rows = [0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1], [1, 1, 1, 1], [0, 1, 0, 1]
+    >>> point = shared_threshold(*rows, 2, utility=Revenue(200, 500), max_fdr=0.1)
+    >>> point.thresholds.round(3).tolist(), point.utility
+    ([0.7, 0.7], 100.0)
+    """
+    rows = Rows.of(score, outcome, weight, group, n_groups, fairness)
+    task = _Task(utility, max_fdr, min_selection_rate, fairness, rows)
+    order, ends = distinct_ends(rows.score)
+    curve = Curve(
+        rows.score[order][ends],
+        running(rows.good, order, ends),
+        running(rows.bad, order, ends),
+        np.full(ends.size + 1, np.nan),
+    )
+    rates = _shared_rates(rows, order, ends)
+    cut, feasible = _best_cut(task, curve, rates)
+    at_cut = np.array([r[cut] for r in rates])
+    threshold = np.full(n_groups, curve.threshold(cut))
+    return task.point(threshold, curve.good[cut], curve.bad[cut], at_cut, feasible, 0.0)
+
+
+def group_thresholds(
+    score: ArrayLike,
+    outcome: ArrayLike,
+    weight: ArrayLike,
+    group: ArrayLike,
+    n_groups: int,
+    *,
+    utility: Utility,
+    max_fdr: float,
+    min_selection_rate: float = 0.0,
+    fairness: RateParity | None = None,
+    max_gap: float = 1e-3,
+) -> OperatingPoint:
+    """One threshold per group: exact for two groups, within a proven gap for more.
+
+    If no thresholds meet every constraint, the FDR bound is kept, then the larger of the
+    selection rate's shortfall and the disparity's excess is made least (to 1e-10), then utility
+    greatest. A group without rows of positive weight accepts nobody.
+
+    Parameters
+    ----------
+    score, outcome, weight, group, n_groups, utility, max_fdr, min_selection_rate, fairness
+        As in :func:`shared_threshold`.
+    max_gap
+        With more than two groups the search may stop at this relative gap; the gap reported is the
+        one proven, which is larger only if a limit of work was reached first.
+
+    Examples
+    --------
+    >>> from secondlook.utility import Revenue
+    >>> rows = [0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1], [1, 1, 1, 1], [0, 1, 0, 1]
+    >>> point = group_thresholds(*rows, 2, utility=Revenue(200, 500), max_fdr=0.1)
+    >>> point.thresholds.round(3).tolist(), point.utility
+    ([0.75, 0.4], 150.0)
+    """
+    _check_share("max_gap", max_gap)
+    rows = Rows.of(score, outcome, weight, group, n_groups, fairness)
+    task = _Task(utility, max_fdr, min_selection_rate, fairness, rows)
+    curves = [rows.curve(g) for g in range(n_groups)]
+    present = [g for g in range(n_groups) if curves[g].score.size]
+    cuts = dict.fromkeys(range(n_groups), 0)
+    found, feasible = task.search([curves[g] for g in present], max_gap)
+    cuts.update(zip(present, found.cuts or (), strict=True))
+    return task.point(
+        np.array([c.threshold(cuts[g]) for g, c in enumerate(curves)]),
+        sum(c.good[cuts[g]] for g, c in enumerate(curves)),
+        sum(c.bad[cuts[g]] for g, c in enumerate(curves)),
+        np.array([c.rate[cuts[g]] for g, c in enumerate(curves)]),
+        feasible,
+        _relative(found),
+    )
+
+
+def _relative(found: Found) -> float:
+    """Proven gap of a search; see :class:`OperatingPoint`."""
+    over = found.bound - found.worth
+    # Bounds are rounded up; what is left when they meet is no gap.
+    return 0.0 if over <= TOLERANCE else over / max(abs(found.worth), TOLERANCE)
+
+
+def _check_share(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise InputError(f"{name} must be in [0, 1], got {value}.")
+
+
+class _Task:
+    """What is asked for: utility and constraints, over rows of a known total."""
+
+    def __init__(
+        self,
+        utility: Utility,
+        max_fdr: float,
+        least: float,
+        fairness: RateParity | None,
+        rows: Rows,
+    ) -> None:
+        _check_share("max_fdr", max_fdr)
+        _check_share("min_selection_rate", least)
+        self.utility, self.max_fdr, self.least = utility, max_fdr, least
+        self.difference = np.inf if fairness is None else fairness.difference
+        self.all_good, self.all_bad = float(rows.good.sum()), float(rows.bad.sum())
+        self.total = self.all_good + self.all_bad
+        self.bounds = Bounds(max_fdr + TOLERANCE, least - TOLERANCE, self.difference + TOLERANCE)
+        # Accepting costs a trifle, so that of equal utilities the one with fewer accepted wins;
+        # the trifle has to be above the rounding of sums over this many rows.
+        trifle = 1e-12 + 4 * rows.score.size * float(np.finfo(np.float64).eps)
+        unit = max(abs(utility.gain_good), abs(utility.gain_bad)) or 1.0
+        self.gains = (utility.gain_good / unit - trifle, utility.gain_bad / unit - trifle)
+
+    def points(self, curve: Curve, gains: tuple[float, float]) -> Points:
+        """Turn a curve into points, in shares of the total weight."""
+        total = self.total or 1.0
+        return make_points(
+            curve.good / total, curve.bad / total, curve.rate, gains, self.bounds.max_fdr
+        )
+
+    def search(self, curves: list[Curve], max_gap: float) -> tuple[Found, bool]:
+        """Best cuts, and whether they meet every constraint."""
+        points = [self.points(c, self.gains) for c in curves]
+        found = _solve(points, self.bounds, max_gap)
+        if found.cuts is not None:
+            return found, True
+        violation, cuts = _least_violation(
+            [self.points(c, (1.0, 1.0)) for c in curves], self.bounds
+        )
+        best = _solve(points, self.bounds.relaxed(violation + TOLERANCE), max_gap)
+        if best.cuts is None:
+            worth = sum(float(p.worth[c]) for p, c in zip(points, cuts, strict=True))
+            best = Found(cuts, worth, np.inf)
+        proven = found.bound == -np.inf
+        return (best if proven else best._replace(bound=np.inf)), False
+
+    def point(
+        self, thresholds: Floats, good: float, bad: float, rates: Floats, feasible: bool, gap: float
+    ) -> OperatingPoint:
+        """Report what accepting these weights means."""
+        accepted, total = float(good + bad), self.total or 1.0
+        g00, g01, g10, g11 = self.utility.gamma
+        rejected = g00 * (self.all_bad - bad) + g01 * (self.all_good - good)
+        rate, spread = accepted / total, disparity(rates)
+        return OperatingPoint(
+            thresholds=thresholds,
+            utility=float(rejected + g10 * bad + g11 * good) / total,
+            fdr=float(bad) / accepted if accepted else 0.0,
+            selection_rate=rate,
+            disparity=spread,
+            feasible=feasible,
+            gap=gap,
+            message="" if feasible else self._missed(rate, spread),
+        )
+
+    def _missed(self, rate: float, spread: float) -> str:
+        missed = []
+        if rate < self.bounds.least:
+            short = self.least - rate
+            missed.append(f"the selection rate {rate:.4g} is {short:.3g} below {self.least:.4g}")
+        if spread > self.bounds.difference:
+            over = spread - self.difference
+            missed.append(f"the disparity {spread:.4g} is {over:.3g} above {self.difference:.4g}")
+        return (
+            f"No thresholds with an FDR of at most {self.max_fdr:.4g} meet the other constraints; "
+            f"at the least violation {' and '.join(missed)}."
+        )
+
+
+def _shared_rates(rows: Rows, order: NDArray[np.intp], ends: NDArray[np.intp]) -> list[Floats]:
+    """Each group's fairness rate along the cuts of everybody."""
+    if rows.counted is None:
+        return []
+    groups = range(rows.n_groups)
+    return [share(running(rows.counted * (rows.group == g), order, ends)) for g in groups]
+
+
+def _best_cut(task: _Task, curve: Curve, rates: list[Floats]) -> tuple[int, bool]:
+    """Best cut of one curve, and whether it meets every constraint."""
+    points = task.points(curve, task.gains)
+    violation = task.bounds.least - points.accepted
+    known = [r for r in rates if not np.isnan(r[0])]
+    if len(known) > 1:
+        spread = np.maximum.reduce(known) - np.minimum.reduce(known)
+        violation = np.maximum(violation, spread - task.bounds.difference)
+    # Accepting nobody keeps the FDR bound, so something is always left.
+    violation[points.slack < 0] = np.inf
+    least = float(violation.min())
+    allowed = violation <= (0.0 if least <= 0 else least + _VIOLATION)
+    return int(np.argmax(np.where(allowed, points.worth, -np.inf))), least <= 0
+
+
+def _solve(points: list[Points], bounds: Bounds, max_gap: float) -> Found:
+    """Best cuts of any number of groups."""
+    if len(points) > _PAIR:
+        return search_groups(points, bounds, max_gap)
+    first, second = [*points, NOBODY, NOBODY][:_PAIR]
+    cuts = search_pair(first, second, bounds)
+    if cuts is None:
+        return Found(None, -np.inf, -np.inf)
+    worth = float(first.worth[cuts[0]] + second.worth[cuts[1]])
+    return Found(cuts[: len(points)], worth, worth)
+
+
+def _least_violation(points: list[Points], bounds: Bounds) -> tuple[float, tuple[int, ...]]:
+    """Bisect for the least violation under the FDR bound; points are worth what they accept."""
+    cuts = (0,) * len(points)
+    impossible, possible = 0.0, bounds.least
+    while possible - impossible > _VIOLATION:
+        violation = (impossible + possible) / 2
+        found = _solve(points, bounds.relaxed(violation), np.inf)
+        if found.cuts is None:
+            impossible = violation
+        else:
+            cuts = found.cuts
+            possible = min(violation, _violation(points, cuts, bounds))
+    return possible, cuts
+
+
+def _violation(points: list[Points], cuts: tuple[int, ...], bounds: Bounds) -> float:
+    pairs = list(zip(points, cuts, strict=True))
+    accepted = sum(float(p.accepted[c]) for p, c in pairs)
+    spread = disparity(np.array([p.rate[c] for p, c in pairs]))
+    return max(bounds.least - accepted, spread - bounds.difference)

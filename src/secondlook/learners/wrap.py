@@ -1,0 +1,102 @@
+"""Fit any scikit-learn classifier as a likelihood model, and read it back as one."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from secondlook.errors import InputError, LearningWarning
+from secondlook.learners.logistic import ConstrainedLogistic
+from secondlook.learners.per_group import PerGroup
+from secondlook.likelihoods import (
+    EstimatorLikelihood,
+    GroupedLikelihood,
+    Likelihood,
+    LinearLikelihood,
+)
+from secondlook.observed import subset
+
+__all__ = ["as_likelihood", "fit_likelihood", "reads_raw_columns"]
+
+
+def reads_raw_columns(learner: Any) -> bool:
+    """Say whether a learner may be handed a dataframe with columns that are not numbers."""
+    if isinstance(learner, PerGroup):
+        return reads_raw_columns(learner.learner)
+    return isinstance(learner, Pipeline)
+
+
+def fit_likelihood(
+    learner: Any,
+    X: Any,
+    outcome: NDArray[np.int8],
+    weight: NDArray[np.float64],
+    group: NDArray[np.intp],
+    n_groups: int,
+) -> tuple[Likelihood, str]:
+    """Fit a learner to weighted rows; rows of weight zero are left out.
+
+    Returns the likelihood and a sentence about what went wrong, empty if nothing did. Learners that
+    start from their last solution are refitted in place, since a linear likelihood keeps its own
+    copy of the coefficients; any other is cloned first, so that the logged policies stay as they
+    were.
+    """
+    used = weight > 0
+    if isinstance(learner, ConstrainedLogistic):
+        model, rows = learner, np.ones_like(used)  # skips rows of weight zero without a copy
+    else:
+        model, rows = clone(learner), used
+    arguments = _fit_arguments(model, weight[rows], group[rows])
+    with warnings.catch_warnings(record=True) as caught, config_context(
+        enable_metadata_routing=False
+    ):
+        warnings.simplefilter("always")
+        model.fit(subset(X, rows), outcome[rows], **arguments)
+    notes = [str(w.message) for w in caught if issubclass(w.category, LearningWarning)]
+    for other in caught:
+        if not issubclass(other.category, LearningWarning):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    return as_likelihood(model, n_groups), " ".join(notes)
+
+
+def _fit_arguments(
+    model: Any, weight: NDArray[np.float64], group: NDArray[np.intp]
+) -> dict[str, Any]:
+    """Return the keyword arguments that a model's ``fit`` takes among weights and groups."""
+    arguments: dict[str, Any] = {}
+    target, prefix = model, ""
+    if isinstance(model, Pipeline):
+        name, target = model.steps[-1]
+        prefix = f"{name}__"
+    if has_fit_parameter(target, "sample_weight"):
+        arguments[f"{prefix}sample_weight"] = weight
+    elif np.ptp(weight) > 1e-12:
+        raise InputError(
+            f"the learner {type(target).__name__} does not take sample_weight, which weighting by "
+            f"acceptance probability needs; choose another learner, or pass weights='none'."
+        )
+    if has_fit_parameter(target, "sensitive_features"):
+        arguments[f"{prefix}sensitive_features"] = group
+    return arguments
+
+
+def as_likelihood(model: Any, n_groups: int) -> Likelihood:
+    """Return the likelihood of the good outcome (class 1) under a fitted model.
+
+    Linear models become coefficients, which are quick to score and plain to store.
+    """
+    if isinstance(model, PerGroup):
+        parts = [as_likelihood(model.model_of(z), n_groups) for z in range(n_groups)]
+        return GroupedLikelihood(tuple(parts))
+    if isinstance(model, ConstrainedLogistic | LogisticRegression) and len(model.classes_) == 2:
+        coef = np.array(model.coef_[0], dtype=np.float64)
+        return LinearLikelihood(coef, float(np.ravel(model.intercept_)[0]))
+    return EstimatorLikelihood(model, int(np.flatnonzero(model.classes_ == 1)[0]))

@@ -1,0 +1,216 @@
+"""Step 1 of Algorithm 1: learn f_t from the outcomes that have arrived.
+
+First a likelihood model, fitted to rows weighted so that they stand for everybody in EXPLOIT_t (the
+paper's η_w); then the operating point that is best on rows the model has not seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.coverage import CoverageRule
+from secondlook.errors import InputError
+from secondlook.fairness import RateParity
+from secondlook.frames import concat
+from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
+from secondlook.learners.wrap import fit_likelihood
+from secondlook.likelihoods import Likelihood, MeanLikelihood
+from secondlook.observed import ObservedRows
+from secondlook.policies import PolicyLog
+from secondlook.utility import Utility
+
+__all__ = ["Learned", "LearningRules", "learn"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LearningRules:
+    """How f_t is learned; see ``PartialFeedbackClassifier`` for what each choice means."""
+
+    utility: Utility
+    rule: CoverageRule
+    fairness: RateParity | None
+    thresholds: Literal["shared", "per_group"]
+    split: Literal["half", "cross"]
+    weights: Literal["acceptance", "none"]
+    weight_cap: float
+    min_outcomes: int
+    constrain_fit: bool
+    n_groups: int
+    max_fdr: float
+    min_selection_rate: float
+    everywhere: bool = False  # learn outside EXPLOIT_t too
+
+
+@dataclass(frozen=True)
+class Learned:
+    """f_t: a likelihood, thresholds, and what they rest on."""
+
+    likelihood: Likelihood
+    thresholds: Floats
+    calibrated: bool
+    n_outcomes: int
+    effective_sample_size: float
+    estimated_fdr: float
+    feasible: bool
+    note: str
+
+    @staticmethod
+    def following(past: Likelihood, n_groups: int) -> Learned:
+        """Return f_0 as the classifier of a round: accept whom the past would likely accept."""
+        return Learned(
+            past, np.full(n_groups, 0.5), False, 0, 0.0, np.nan, True, "Follows the past policy."
+        )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Labelled rows as learning uses them; a weight of zero leaves a row out."""
+
+    X: Any
+    outcome: NDArray[np.int8]
+    group: NDArray[np.intp]
+    weight: Floats
+    own_weight: Floats
+
+    @staticmethod
+    def of(fold: ObservedRows, log: PolicyLog, rules: LearningRules) -> _Rows:
+        usable = fold.known_outcomes()
+        if not rules.everywhere:
+            usable &= fold.known_people(log, rules.rule)
+        own = usable & (fold.column("round") > 0)
+        return _Rows(
+            fold.X,
+            np.maximum(fold.column("outcome"), 0),  # pending ones have weight zero
+            fold.column("group"),
+            _inverse(fold.acceptance(log, own_rounds_only=False), usable, rules),
+            _inverse(fold.acceptance(log, own_rounds_only=True), own, rules)
+            if own.any()
+            else np.zeros(usable.shape),
+        )
+
+    @staticmethod
+    def joined(parts: list[_Rows]) -> _Rows:
+        return _Rows(
+            concat([part.X for part in parts]),
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in ("outcome", "group", "weight", "own_weight")
+            ),
+        )
+
+    def has_both_outcomes(self) -> bool:
+        return bool(np.unique(self.outcome[self.weight > 0]).size == 2)
+
+
+def _inverse(acceptance: Floats, used: NDArray[np.bool_], rules: LearningRules) -> Floats:
+    """Return 1 / acceptance probability up to the cap where used, 0 elsewhere."""
+    if rules.weights == "none":
+        return used.astype(np.float64)
+    return np.asarray(used / np.maximum(acceptance, 1 / rules.weight_cap))
+
+
+def effective_sample_size(weight: Floats) -> float:
+    """Return (Σw)² / Σw², the number of equally weighted rows worth as much.
+
+    Examples
+    --------
+    >>> effective_sample_size(np.array([1.0, 1.0, 0.0]))
+    2.0
+    """
+    squares = float(weight @ weight)
+    return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def learn(
+    learners: list[Any], folds: list[ObservedRows], log: PolicyLog, rules: LearningRules
+) -> Learned | None:
+    """Learn f_t, or return None while too little is known to tell good from bad.
+
+    ``split="half"``: likelihood from the first fold, thresholds from the second. ``"cross"``: each
+    fold is scored by the likelihood of the other, thresholds come from both, and the mean of the two
+    likelihoods (log-odds) is used. When a fold holds one outcome only, both folds together serve
+    both purposes, and the note says so.
+    """
+    if rules.constrain_fit:
+        for learner in learners:
+            _constrain(learner, rules.max_fdr, rules.min_selection_rate)
+    parts = []
+    for fold in folds:
+        fold.catch_up(log, rules.rule)
+        parts.append(_Rows.of(fold, log, rules))
+    notes: list[str] = []
+    if not all(part.has_both_outcomes() for part in parts):
+        parts = [_Rows.joined(parts)]
+        if not parts[0].has_both_outcomes():
+            return None
+        notes.append("One fold held one outcome only: thresholds were not held out.")
+    fits = [
+        _fit(learner, part, rules)
+        for learner, part in zip(learners, parts, strict=False)
+        if part is parts[0] or rules.split == "cross"
+    ]
+    notes += [note for _, note in fits if note]
+    likelihoods = [likelihood for likelihood, _ in fits]
+    held_out = parts[1:] + parts[:1] if rules.split == "cross" else parts[-1:]
+    scores = [
+        np.asarray(likelihood.score(part.X, part.group), dtype=np.float64)
+        for likelihood, part in zip(likelihoods, held_out, strict=True)
+    ]
+    point, weight, calibrated = _operating_point(scores, held_out, rules)
+    if point.message:
+        notes.append(point.message)
+    return Learned(
+        likelihoods[0] if len(likelihoods) == 1 else MeanLikelihood.of(tuple(likelihoods)),
+        point.thresholds,
+        calibrated,
+        int((weight > 0).sum()),
+        effective_sample_size(weight),
+        point.fdr,
+        point.feasible,
+        " ".join(notes),
+    )
+
+
+def _constrain(learner: Any, max_fdr: float, min_selection_rate: float) -> None:
+    """Hand the budget's bounds to a learner that fits under constraints."""
+    if "max_fdr" not in learner.get_params():
+        raise InputError(
+            f"constrain_fit=True needs a learner with the parameter max_fdr, such as "
+            f"ConstrainedLogistic, got {type(learner).__name__}."
+        )
+    lowest = min_selection_rate if min_selection_rate > 0 else None
+    learner.set_params(max_fdr=max_fdr, min_selection_rate=lowest)
+
+
+def _fit(learner: Any, rows: _Rows, rules: LearningRules) -> tuple[Likelihood, str]:
+    # Mean weight 1, so that a penalty means the same however rare acceptance was.
+    weight = rows.weight * (np.count_nonzero(rows.weight) / rows.weight.sum())
+    return fit_likelihood(learner, rows.X, rows.outcome, weight, rows.group, rules.n_groups)
+
+
+def _operating_point(
+    scores: list[Floats], parts: list[_Rows], rules: LearningRules
+) -> tuple[OperatingPoint, Floats, bool]:
+    """Choose thresholds on held-out rows: our own logged ones once there are enough."""
+    own = np.concatenate([part.own_weight for part in parts])
+    calibrated = int((own > 0).sum()) >= rules.min_outcomes
+    weight = own if calibrated else np.concatenate([part.weight for part in parts])
+    search = shared_threshold if rules.thresholds == "shared" else group_thresholds
+    point = search(
+        np.concatenate(scores),
+        np.concatenate([part.outcome for part in parts]),
+        weight,
+        np.concatenate([part.group for part in parts]),
+        rules.n_groups,
+        utility=rules.utility,
+        max_fdr=rules.max_fdr,
+        min_selection_rate=rules.min_selection_rate,
+        fairness=rules.fairness,
+    )
+    return point, weight, calibrated

@@ -1,0 +1,144 @@
+"""Fitted likelihood models as they are logged: something that scores people, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.errors import InputError
+from secondlook.frames import n_rows, take
+
+__all__ = [
+    "ConstantLikelihood",
+    "EstimatorLikelihood",
+    "GroupedLikelihood",
+    "Likelihood",
+    "LinearLikelihood",
+    "MeanLikelihood",
+    "PolicyFunction",
+    "sigmoid",
+]
+
+Floats = NDArray[np.floating]
+Groups = NDArray[np.intp]
+
+
+class Likelihood(Protocol):
+    """Anything that gives each person a score in [0, 1]."""
+
+    def score(self, X: Any, group: Groups) -> Floats:
+        """Return the likelihood of the good outcome (for f_0: of having been accepted)."""
+
+
+def sigmoid(z: Floats) -> Floats:
+    """Return 1 / (1 + exp(−z)) as ½ + ½·tanh(z/2), the form that vectorises best.
+
+    Examples
+    --------
+    >>> sigmoid(np.array([0.0, 1000.0])).tolist()
+    [0.5, 1.0]
+    """
+    half = z * 0.5
+    np.tanh(half, out=half)
+    half *= 0.5
+    half += 0.5
+    return half
+
+
+@dataclass(frozen=True)
+class LinearLikelihood:
+    """A logistic model: score = σ(x · coef + intercept)."""
+
+    coef: NDArray[np.float64]
+    intercept: float
+
+    def score(self, X: Any, group: Groups) -> Floats:  # noqa: ARG002
+        """Return σ(x · coef + intercept)."""
+        return sigmoid(X @ self.coef.astype(X.dtype, copy=False) + X.dtype.type(self.intercept))
+
+
+@dataclass(frozen=True)
+class ConstantLikelihood:
+    """The same score for everybody."""
+
+    value: float
+
+    def score(self, X: Any, group: Groups) -> Floats:  # noqa: ARG002
+        """Return the value, once a person."""
+        return np.full(n_rows(X), self.value)
+
+
+@dataclass(frozen=True, eq=False)
+class EstimatorLikelihood:
+    """Any fitted classifier: the column of ``predict_proba`` that belongs to one class."""
+
+    estimator: Any
+    column: int
+
+    def score(self, X: Any, group: Groups) -> Floats:  # noqa: ARG002
+        """Return the estimator's probability."""
+        return np.asarray(self.estimator.predict_proba(X)[:, self.column], dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupedLikelihood:
+    """One likelihood per group."""
+
+    of_group: tuple[Likelihood, ...]
+
+    def score(self, X: Any, group: Groups) -> Floats:
+        """Score each person by their group's likelihood."""
+        score = np.empty(n_rows(X))
+        for z, likelihood in enumerate(self.of_group):
+            rows = np.flatnonzero(group == z)
+            if rows.size:
+                score[rows] = likelihood.score(take(X, rows), group[rows])
+        return score
+
+
+@dataclass(frozen=True, eq=False)
+class MeanLikelihood:
+    """Mean of several likelihoods on the log-odds scale, as cross-fitting deploys them."""
+
+    parts: tuple[Likelihood, ...]
+
+    @staticmethod
+    def of(parts: tuple[Likelihood, ...]) -> Likelihood:
+        """Return the mean; that of linear likelihoods is linear again."""
+        linear = [part for part in parts if isinstance(part, LinearLikelihood)]
+        if len(linear) < len(parts):
+            return MeanLikelihood(parts)
+        coef = np.mean([part.coef for part in linear], axis=0)
+        return LinearLikelihood(coef, float(np.mean([part.intercept for part in linear])))
+
+    def score(self, X: Any, group: Groups) -> Floats:
+        """Return σ of the mean log-odds."""
+        total = np.zeros(n_rows(X))
+        for part in self.parts:
+            p = np.clip(part.score(X, group), 1e-15, 1 - 1e-15)
+            total += np.log(p) - np.log1p(-p)
+        return sigmoid(total / len(self.parts))
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyFunction:
+    """A past policy given by the user: a function of the features, or a fitted classifier."""
+
+    policy: Any
+
+    def score(self, X: Any, group: Groups) -> Floats:  # noqa: ARG002
+        """Return the probability with which the past accepted each person."""
+        if hasattr(self.policy, "predict_proba"):
+            raw = self.policy.predict_proba(X)[:, -1]
+        else:
+            raw = self.policy(X)
+        score = np.asarray(raw, dtype=np.float64)
+        if score.shape != (n_rows(X),) or not np.all((score >= 0) & (score <= 1)):
+            raise InputError(
+                f"past_policy must return one probability in [0, 1] per person, "
+                f"got shape {score.shape} for {n_rows(X)} people; return 0 or 1 for a fixed rule."
+            )
+        return score

@@ -1,0 +1,112 @@
+"""Everybody ever decided on: the accepted with their slots for outcomes, the rejected as names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.errors import InputError, UnknownIdError
+from secondlook.frames import take
+from secondlook.ids import IdIndex, keyed_bits, round_key
+from secondlook.intake import Batch
+from secondlook.observed import PENDING, ObservedRows
+
+__all__ = ["Memory"]
+
+_REJECTED = -1
+_FOLD = 3  # purpose of the randomness that assigns halves
+
+
+class Memory:
+    """Two folds of accepted people, and an index of all ids.
+
+    Parameters
+    ----------
+    seed
+        Seed of the keyed randomness; a person's fold is a function of it and of the id.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._fold_key = round_key(seed, 0, _FOLD)
+        self.folds = [ObservedRows(), ObservedRows()]
+        self.index = IdIndex()
+
+    def check_new(self, batch: Batch) -> None:
+        """Raise if an id of a batch was decided on before."""
+        if not self.index.overlaps(batch.bits):
+            return
+        known = np.flatnonzero(self.index.find(batch.bits) != IdIndex.UNKNOWN)
+        if known.size:
+            raise InputError(
+                f"id {batch.ids[known[0]].item()!r} was decided on before; ids are unique for "
+                f"ever, so give a person who applies again a new one."
+            )
+
+    def record(self, batch: Batch, accepted: NDArray[np.bool_], **columns: NDArray[Any]) -> None:
+        """Write down who was decided on; ``columns`` have one entry per accepted person."""
+        rows = np.flatnonzero(accepted)
+        bits = keyed_bits(batch.bits[rows], self._fold_key)
+        order = np.argsort(bits)  # by id, not by row
+        fold_of = (bits[order] >> np.uint64(63)).astype(np.intp)
+        place = np.full(len(batch), _REJECTED, dtype=np.int64)
+        for number, fold in enumerate(self.folds):
+            chosen = order[fold_of == number]
+            positions = fold.append(
+                take(batch.X, rows[chosen]),
+                group=batch.group[rows[chosen]],
+                **{name: values[chosen] for name, values in columns.items()},
+            )
+            place[rows[chosen]] = 2 * positions + number
+        self.index.add(batch.bits, place)
+
+    def observe(
+        self, ids: NDArray[Any], bits: NDArray[np.uint64], outcome: NDArray[np.int8]
+    ) -> int:
+        """Fill in outcomes, all or none, and return how many were new."""
+        place = self.index.find(bits)
+        self._check_places(ids, place)
+        order = np.argsort(place, kind="stable")
+        again = (place[order][1:] == place[order][:-1]) & (
+            outcome[order][1:] != outcome[order][:-1]
+        )
+        if again.any():
+            name = ids[order[np.flatnonzero(again)[0]]].item()
+            raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
+        slots = [(fold, place[place % 2 == n] // 2, place % 2 == n) for n, fold in self._numbered()]
+        for fold, positions, mine in slots:
+            recorded = fold.column("outcome")[positions]
+            clash = (recorded != PENDING) & (recorded != outcome[mine])
+            if clash.any():
+                name = ids[mine][np.flatnonzero(clash)[0]].item()
+                raise InputError(
+                    f"the outcome of id {name!r} is recorded already and differs from the one "
+                    f"given now; nothing was changed, so check which one is right."
+                )
+        before = self.n_outcomes
+        for fold, positions, mine in slots:
+            fold.column("outcome")[positions] = outcome[mine]
+        return self.n_outcomes - before
+
+    @property
+    def n_outcomes(self) -> int:
+        """Number of outcomes known."""
+        return sum(int(fold.known_outcomes().sum()) for fold in self.folds)
+
+    def _numbered(self) -> list[tuple[int, ObservedRows]]:
+        return list(enumerate(self.folds))
+
+    def _check_places(self, ids: NDArray[Any], place: NDArray[np.int64]) -> None:
+        unknown = np.flatnonzero(place == IdIndex.UNKNOWN)
+        if unknown.size:
+            raise UnknownIdError(
+                f"id {ids[unknown[0]].item()!r} was never decided on, so it can have no outcome; "
+                f"nothing was recorded, remove it or correct the id."
+            )
+        rejected = np.flatnonzero(place == _REJECTED)
+        if rejected.size:
+            raise UnknownIdError(
+                f"id {ids[rejected[0]].item()!r} was rejected, and outcomes are known for accepted "
+                f"people only; nothing was recorded, remove it."
+            )

@@ -1,0 +1,146 @@
+"""The people we accepted, with the outcomes that have arrived.
+
+Accepted people are written down once, when they are accepted, in an order that depends on their ids
+only; an outcome fills in their slot whenever it comes. So the order in which outcomes arrive cannot
+matter, nothing is copied from round to round, and there is no slot for anybody who was rejected.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.coverage import CoverageRule
+from secondlook.frames import concat, n_rows, take
+from secondlook.policies import PolicyLog
+
+__all__ = ["PENDING", "ObservedRows"]
+
+Floats = NDArray[np.float64]
+
+PENDING = -1
+
+_COLUMNS: dict[str, type[np.generic]] = {
+    "group": np.intp,
+    "outcome": np.int8,
+    "round": np.int32,
+    "past": np.float64,
+    "own": np.float64,
+    "coverage": np.float64,
+    "walked": np.int32,
+}
+
+
+class _Growing:
+    """An array that is appended to in amortised constant time."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self._room = values.copy()
+        self._size = values.shape[0]
+
+    def append(self, values: NDArray[Any]) -> None:
+        end = self._size + values.shape[0]
+        if end > self._room.shape[0]:
+            room = np.empty((max(end, 2 * self._room.shape[0]), *values.shape[1:]), values.dtype)
+            room[: self._size] = self._room[: self._size]
+            self._room = room
+        self._room[self._size : end] = values
+        self._size = end
+
+    def view(self) -> NDArray[Any]:
+        return self._room[: self._size]
+
+
+class ObservedRows:
+    """Accepted people of one fold.
+
+    Columns, one entry a person: ``group``; ``outcome`` (1 good, 0 bad, −1 not known yet); ``round``
+    (0 for the history); ``past``, f_0's acceptance probability; ``own``, Σ n_i·π_i over the first
+    ``walked`` policies of the log, and ``coverage``, w after these.
+    """
+
+    def __init__(self) -> None:
+        self._columns: dict[str, _Growing] = {}
+        self._array: _Growing | None = None
+        self._frames: list[Any] = []
+
+    def __len__(self) -> int:
+        return 0 if not self._columns else int(self.column("group").shape[0])
+
+    def column(self, name: str) -> NDArray[Any]:
+        """Return a column as a view: writing to it changes the record."""
+        return self._columns[name].view()
+
+    @property
+    def X(self) -> Any:  # noqa: N802
+        """Features, as an array view or, for learners that read raw columns, as a frame."""
+        if self._array is not None:
+            return self._array.view()
+        if len(self._frames) > 1:
+            self._frames = [concat(self._frames)]
+        return self._frames[0]
+
+    def append(self, X: Any, **columns: NDArray[Any]) -> NDArray[np.int64]:
+        """Write people down and return their positions."""
+        first = len(self)
+        for name, kind in _COLUMNS.items():
+            values = columns[name].astype(kind, copy=False)
+            if name in self._columns:
+                self._columns[name].append(values)
+            else:
+                self._columns[name] = _Growing(values)
+        if not isinstance(X, np.ndarray):
+            self._frames.append(X)
+        elif self._array is None:
+            self._array = _Growing(X)
+        else:
+            self._array.append(X)
+        return np.arange(first, first + n_rows(X))
+
+    def known_outcomes(self) -> NDArray[np.bool_]:
+        """Say whose outcome has arrived."""
+        return np.asarray(self.column("outcome") != PENDING)
+
+    def catch_up(self, log: PolicyLog, rule: CoverageRule) -> None:
+        """Bring the sums of everybody with an outcome up to the newest policy.
+
+        Somebody who was up to date a round ago needs that round's policy only.
+        """
+        walked, known = self.column("walked"), self.known_outcomes()
+        for begin in np.unique(walked[known]):
+            rows = np.flatnonzero(known & (walked == begin))
+            log.catch_up(
+                self.X,
+                self.column("group"),
+                rule,
+                begin=int(begin),
+                own=self.column("own"),
+                coverage=self.column("coverage"),
+                rows=rows,
+            )
+            walked[rows] = len(log.policies)
+
+    def known_people(self, log: PolicyLog, rule: CoverageRule) -> NDArray[np.bool_]:
+        """Say who is in EXPLOIT_t, as far as their sums have been brought up to date."""
+        return np.asarray(self.column("coverage") > rule.level(log.n_rounds))
+
+    def acceptance(self, log: PolicyLog, *, own_rounds_only: bool) -> Floats:
+        """Return the batch-size-weighted mean acceptance probability over the logged policies.
+
+        ``Σ_i (n_i / N)·π_i(x)``, with the history as round 0 unless only our own rounds count.
+        """
+        if own_rounds_only:
+            return np.asarray(self.column("own") / log.n_people)
+        total = self.column("own") + log.n_history * self.column("past")
+        return np.asarray(total / (log.n_people + log.n_history))
+
+    def state(self) -> dict[str, Any]:
+        """Return features and columns, for saving."""
+        return {"X": self.X, **{name: self.column(name) for name in _COLUMNS}}
+
+
+def subset(X: Any, mask: NDArray[np.bool_]) -> Any:
+    """Return the rows of a mask without a copy if that is all of them."""
+    return X if mask.all() else take(X, np.flatnonzero(mask))

@@ -1,0 +1,89 @@
+"""f_0: how the past decided, given or imitated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
+
+from secondlook.errors import InputError
+from secondlook.intake import History
+from secondlook.learners.logistic import ConstrainedLogistic
+from secondlook.learners.per_group import PerGroup
+from secondlook.learners.wrap import fit_likelihood
+from secondlook.likelihoods import ConstantLikelihood, Likelihood, LinearLikelihood, PolicyFunction
+
+__all__ = ["PastPolicy", "allows_missing", "past_policy", "prepare_learner"]
+
+
+@dataclass(frozen=True)
+class PastPolicy:
+    """f_0 as a likelihood of acceptance, and whether it says anything about whom to accept."""
+
+    likelihood: Likelihood
+    decides: bool
+
+
+def prepare_learner(learner: Any) -> Any:
+    """Return a fresh learner that starts each fit from its last solution where it can."""
+    if learner is None:
+        return ConstrainedLogistic(warm_start=True)
+    if not hasattr(learner, "fit") or not hasattr(learner, "predict_proba"):
+        raise InputError(
+            f"learner must be a scikit-learn classifier with predict_proba, got {learner!r}."
+        )
+    fresh = clone(learner)
+    if isinstance(fresh, ConstrainedLogistic):
+        fresh.set_params(warm_start=True)
+    return fresh
+
+
+def allows_missing(learner: Any) -> bool:
+    """Say whether a learner's first step takes missing features."""
+    if isinstance(learner, PerGroup):
+        return allows_missing(learner.learner)
+    first = learner.steps[0][1] if isinstance(learner, Pipeline) else learner
+    return first is not None and bool(get_tags(first).input_tags.allow_nan)
+
+
+def past_policy(given: Any, learner: Any, history: History) -> PastPolicy:
+    """Return f_0: the policy given, or a model fitted to imitate who was accepted.
+
+    With nobody rejected and no policy given, everybody was accepted and there is no rule to follow.
+    """
+    if given is not None:
+        if not callable(given) and not hasattr(given, "predict_proba"):
+            raise InputError(
+                f"past_policy must be a function of X that returns probabilities of acceptance, or "
+                f"a fitted classifier with predict_proba, got {given!r}."
+            )
+        return PastPolicy(PolicyFunction(given), decides=True)
+    if history.accepted.all():
+        return PastPolicy(_everybody(history.X), decides=False)
+    imitator = _unconstrained(prepare_learner(learner))
+    n = len(history)
+    group = np.zeros(n, dtype=np.intp)
+    target = history.accepted.astype(np.int8)
+    likelihood, _ = fit_likelihood(imitator, history.X, target, np.ones(n), group, 1)
+    return PastPolicy(likelihood, decides=True)
+
+
+def _everybody(X: Any) -> Likelihood:
+    if isinstance(X, np.ndarray):
+        return LinearLikelihood(np.zeros(X.shape[1]), np.inf)
+    return ConstantLikelihood(1.0)
+
+
+def _unconstrained(learner: Any) -> Any:
+    """Return a learner without the constraints that are meant for f_t, not for the past."""
+    if isinstance(learner, PerGroup):
+        return _unconstrained(prepare_learner(learner.learner))
+    if isinstance(learner, ConstrainedLogistic):
+        learner.set_params(fairness=None, max_fdr=None, min_selection_rate=None)
+    return learner
+
+

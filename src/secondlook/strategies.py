@@ -1,0 +1,240 @@
+"""Whom to explore: the paper's g(x, z; f_t), always positive.
+
+A strategy is a product of a factor of the person (a function of features, score and group) and a
+factor of the group, frozen from head counts when a round is drawn; it may also give each group a
+share of the draw. That split lets g of any past round be computed for somebody who was not in it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from secondlook.errors import InputError
+
+__all__ = [
+    "EqualGroups",
+    "FromFunction",
+    "GroupShare",
+    "Product",
+    "ScoreWeighted",
+    "Strategy",
+    "Uniform",
+    "as_strategy",
+    "check_sizes",
+]
+
+Floats = NDArray[np.float64]
+Groups = NDArray[np.intp]
+
+
+class Strategy(ABC):
+    """Base of all strategies; as it stands, g = 1 for everybody."""
+
+    def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:  # noqa: ARG002
+        """Return the part of g that depends on the person, given f_t's score."""
+        return np.ones_like(score)
+
+    def group_factor(self, in_batch: Floats, in_explore: Floats) -> Floats:  # noqa: ARG002
+        """Return the part of g that depends on the group, given head counts per group."""
+        return np.ones_like(in_batch)
+
+    def group_shares(self, in_explore: Floats) -> Floats | None:  # noqa: ARG002
+        """Return the share of the draw that each group gets, or None for no quotas."""
+        return None
+
+    def __mul__(self, other: Strategy) -> Product:
+        return Product(self, other)
+
+
+@dataclass(frozen=True)
+class Uniform(Strategy):
+    """Everybody in the explore region is equally likely: g = 1."""
+
+
+@dataclass(frozen=True)
+class ScoreWeighted(Strategy):
+    """People who look better are likelier: g = β + (1 − β) · score (the paper's g^clf).
+
+    Parameters
+    ----------
+    beta
+        Part that does not depend on the score, in [0, 1]; the paper's experiments use 0.
+    floor
+        Scores below it count as this much, so that nobody is out of reach.
+
+    Examples
+    --------
+    >>> g = ScoreWeighted(beta=0.5).person_factor(None, np.array([0.0, 1.0]), np.zeros(2, np.intp))
+    >>> g.round(6).tolist()
+    [0.500001, 1.0]
+    """
+
+    beta: float = 0.0
+    floor: float = 1e-6
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.beta <= 1:
+            raise InputError(f"beta is a share and must be in [0, 1], got {self.beta}.")
+        if not 0 < self.floor <= 1:
+            raise InputError(f"floor must be in (0, 1], so that g > 0, got {self.floor}.")
+
+    def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:  # noqa: ARG002
+        """Return β + (1 − β) · max(score, floor)."""
+        g = np.maximum(score, self.floor)
+        if self.beta:
+            g *= 1 - self.beta
+            g += self.beta
+        return g
+
+
+@dataclass(frozen=True)
+class GroupShare(Strategy):
+    """Each group's part of the explored is its part of the explore region (the paper's g^fair).
+
+    Parameters
+    ----------
+    within
+        Strategy inside a group.
+    reading
+        ``"quota"``: the draw is split by the groups' shares, which is what the paper's prose asks
+        for. ``"product"``: g = within · P(Z=z | EXPLORE_t), the paper's formula, under which shares
+        hold only if groups have the same scores.
+
+    Examples
+    --------
+    >>> GroupShare().group_shares(np.array([30.0, 10.0])).tolist()
+    [0.75, 0.25]
+    """
+
+    within: Strategy = field(default_factory=ScoreWeighted)
+    reading: Literal["quota", "product"] = "quota"
+
+    def __post_init__(self) -> None:
+        if self.reading not in ("quota", "product"):
+            raise InputError(f"reading must be 'quota' or 'product', got {self.reading!r}.")
+
+    def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
+        """Return the inner strategy's factor."""
+        return self.within.person_factor(X, score, group)
+
+    def group_factor(self, in_batch: Floats, in_explore: Floats) -> Floats:
+        """Return the inner strategy's factor, times the group's share in the product reading."""
+        inner = self.within.group_factor(in_batch, in_explore)
+        if self.reading == "quota":
+            return inner
+        return inner * _shares(np.maximum(in_explore, 1.0))
+
+    def group_shares(self, in_explore: Floats) -> Floats | None:
+        """Return each group's share of the explore region in the quota reading."""
+        return _shares(in_explore) if self.reading == "quota" else None
+
+
+@dataclass(frozen=True)
+class EqualGroups(Strategy):
+    """About as many explored from each group: g = 1 / P(Z=z | S_t).
+
+    Examples
+    --------
+    >>> EqualGroups().group_factor(np.array([75.0, 25.0]), np.array([40.0, 20.0])).tolist()
+    [1.3333333333333333, 4.0]
+    """
+
+    def group_factor(self, in_batch: Floats, in_explore: Floats) -> Floats:  # noqa: ARG002
+        """Return one over the group's share of the batch; an absent group counts as one person."""
+        return 1.0 / _shares(np.maximum(in_batch, 1.0))
+
+
+@dataclass(frozen=True)
+class Product(Strategy):
+    """g of one strategy times g of another; written ``a * b``.
+
+    Examples
+    --------
+    >>> ScoreWeighted() * EqualGroups()
+    Product(left=ScoreWeighted(beta=0.0, floor=1e-06), right=EqualGroups())
+    """
+
+    left: Strategy
+    right: Strategy
+
+    def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
+        """Return the product of both factors."""
+        left = self.left.person_factor(X, score, group)
+        return left * self.right.person_factor(X, score, group)
+
+    def group_factor(self, in_batch: Floats, in_explore: Floats) -> Floats:
+        """Return the product of both factors."""
+        left = self.left.group_factor(in_batch, in_explore)
+        return left * self.right.group_factor(in_batch, in_explore)
+
+    def group_shares(self, in_explore: Floats) -> Floats | None:
+        """Return the quotas of the one that has them."""
+        left, right = self.left.group_shares(in_explore), self.right.group_shares(in_explore)
+        if left is not None and right is not None:
+            raise InputError(
+                "two strategies with group quotas cannot be multiplied; "
+                "give one of them reading='product'."
+            )
+        return right if left is None else left
+
+
+@dataclass(frozen=True)
+class FromFunction(Strategy):
+    """A user's own g: any function of (X, score, group) that is positive everywhere.
+
+    It lives in memory only: a classifier with it cannot be saved. Subclass ``Strategy`` for one that
+    is recorded by name.
+    """
+
+    function: Callable[[Any, Floats, Groups], ArrayLike]
+
+    def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
+        """Call the function and check the shape of its answer."""
+        g = np.asarray(self.function(X, score, group), dtype=np.float64)
+        if g.shape != score.shape:
+            raise InputError(
+                f"a strategy must return one number per person, shape {score.shape}, "
+                f"got shape {g.shape}."
+            )
+        return g
+
+
+def as_strategy(strategy: Strategy | Callable[..., ArrayLike] | None) -> Strategy:
+    """Return a strategy; None means score-weighted, a function becomes ``FromFunction``."""
+    if strategy is None:
+        return ScoreWeighted()
+    if isinstance(strategy, Strategy):
+        return strategy
+    if callable(strategy) and not isinstance(strategy, type):
+        return FromFunction(strategy)
+    raise InputError(
+        f"strategy must be a Strategy or a function of (X, score, group), got {strategy!r}."
+    )
+
+
+def check_sizes(g: Floats, strategy: Strategy) -> None:
+    """Raise unless g is positive and finite on every candidate: everybody must be reachable."""
+    if g.size == 0 or (np.isfinite(g.max()) and g.min() > 0):  # a NaN fails both comparisons
+        return
+    counts = {
+        "zero": int((g == 0).sum()),
+        "negative": int((g < 0).sum()),
+        "NaN": int(np.isnan(g).sum()),
+        "infinite": int(np.isinf(g).sum()),
+    }
+    found = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    raise InputError(
+        f"a strategy must return a positive finite number for every candidate, got {found} among "
+        f"{g.size} from {strategy!r}; nothing was decided, add a small positive constant to it."
+    )
+
+
+def _shares(counts: Floats) -> Floats:
+    total = float(counts.sum())
+    return counts / total if total > 0 else np.full_like(counts, 1.0 / counts.size)

@@ -1,0 +1,411 @@
+"""Operating points against brute force over every combination of cuts."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from secondlook.errors import InputError
+from secondlook.fairness import (
+    RateParity,
+    SelectionRateParity,
+    TruePositiveRateParity,
+    disparity,
+)
+from secondlook.learners.pair_search import best_in_windows, range_max
+from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
+from secondlook.utility import Accuracy, PositiveRate, Revenue, Utility
+
+EXACT = 1e-9
+MAX_GAP = 1e-3
+
+
+@dataclass(frozen=True)
+class Case:
+    score: NDArray[np.float64]
+    outcome: NDArray[np.int8]
+    weight: NDArray[np.float64]
+    group: NDArray[np.intp]
+    n_groups: int
+    utility: Utility
+    max_fdr: float
+    min_selection_rate: float
+    fairness: RateParity | None
+
+    def solve(self, how, **more) -> OperatingPoint:
+        return how(
+            self.score,
+            self.outcome,
+            self.weight,
+            self.group,
+            self.n_groups,
+            utility=self.utility,
+            max_fdr=self.max_fdr,
+            min_selection_rate=self.min_selection_rate,
+            fairness=self.fairness,
+            **more,
+        )
+
+    def rows(self, at) -> Case:
+        return replace(
+            self,
+            score=self.score[at],
+            outcome=self.outcome[at],
+            weight=self.weight[at],
+            group=self.group[at],
+        )
+
+
+def random_case(rng: np.random.Generator, n_groups: int, n: int, filled: int) -> Case:
+    """Ties, zero weights, empty and one-class groups, every constraint and utility by chance."""
+    group = rng.choice(rng.permutation(n_groups)[:filled], n)
+    score = rng.random(n) if rng.random() < 0.5 else rng.integers(0, 6, n) / 8
+    outcome = (rng.random(n) < 0.3 + 0.6 * score).astype(np.int8)
+    if rng.random() < 0.2:
+        outcome[group == group[0]] = rng.integers(2)
+    weight = np.ones(n) if rng.random() < 0.3 else rng.exponential(size=n)
+    weight[rng.random(n) < rng.choice([0.0, 0.2])] = 0.0
+    weight[0] = 1.0
+    utilities = (Revenue(200, 500), Revenue(500, 200), Accuracy(), PositiveRate())
+    pick = rng.integers(6)
+    utility = utilities[pick] if pick < len(utilities) else Utility(*rng.normal(size=4))
+    difference = float(rng.choice([0.0, 0.05, 0.2, 0.5]))
+    fairness = [None, SelectionRateParity(difference), TruePositiveRateParity(difference)]
+    return Case(
+        score,
+        outcome,
+        weight,
+        group,
+        n_groups,
+        utility,
+        max_fdr=float(rng.choice([0.0, 0.1, 0.2, 0.25, 0.5])),
+        min_selection_rate=float(rng.choice([0.0, 0.0, 0.2, 0.5, 0.9])),
+        fairness=fairness[rng.integers(3)],
+    )
+
+
+def measure(case: Case, thresholds) -> tuple[float, float, float, float]:
+    """Utility, FDR, selection rate and disparity of applying thresholds, the plain way."""
+    accepted = case.score >= np.asarray(thresholds)[case.group]
+    w, y = case.weight, case.outcome
+    taken = (w * accepted).sum()
+    fdr = (w * accepted * (1 - y)).sum() / taken if taken > 0 else 0.0
+    rates = 0.0
+    if case.fairness is not None:
+        rates = disparity(
+            case.fairness.rates(accepted.astype(float), y, w, case.group, case.n_groups)
+        )
+    return case.utility.mean(accepted, y, w), fdr, taken / w.sum(), rates
+
+
+@dataclass(frozen=True)
+class Best:
+    gain: float
+    utility: float
+    feasible: bool
+    violation: float
+    fewest: float
+
+
+def brute_force(case: Case, shared: bool) -> Best:
+    """Best of all combinations: FDR first, then the least violation, then utility."""
+    seen = [case.score[(case.group == g) & (case.weight > 0)] for g in range(case.n_groups)]
+    if shared:
+        cuts = [np.append(np.unique(np.concatenate(seen)), np.inf)]
+    else:
+        cuts = [np.append(np.unique(s), np.inf) for s in seen]
+    good, bad, counted, rates = [], [], [], []
+    for g in range(case.n_groups):
+        own = (case.group == g) & (case.weight > 0)
+        s, w, y = case.score[own], case.weight[own], case.outcome[own]
+        accepted = s[None, :] >= cuts[0 if shared else g][:, None]
+        good.append(accepted @ (w * y))
+        bad.append(accepted @ (w * (1 - y)))
+        m = w * case.fairness.counts(y) if case.fairness is not None else w * 0
+        counted.append(m.sum() > 0)
+        rates.append(accepted @ m / m.sum() if counted[g] else None)
+    if shared:
+        combos = [(c,) * case.n_groups for c in range(cuts[0].size)]
+    else:
+        combos = list(itertools.product(*(range(c.size) for c in cuts)))
+    index = np.array(combos)
+    G = sum(good[g][index[:, g]] for g in range(case.n_groups))
+    B = sum(bad[g][index[:, g]] for g in range(case.n_groups))
+    known = [rates[g][index[:, g]] for g in range(case.n_groups) if counted[g]]
+    spread = np.ptp(known, axis=0) if len(known) > 1 else np.zeros(len(G))
+    total = case.weight.sum()
+    difference = case.fairness.difference if case.fairness is not None else 1.0
+    violation = np.maximum(case.min_selection_rate - (G + B) / total, spread - difference)
+    violation = np.where(violation <= 1e-12, 0.0, violation)
+    violation[(case.max_fdr + 1e-12) * (G + B) - B < 0] = np.inf
+    least = violation.min()
+    gain = (case.utility.gain_good * G + case.utility.gain_bad * B) / total
+    allowed = violation <= (0.0 if least == 0 else least + 1e-10)
+    best = gain[allowed].max()
+    tied = allowed & (gain >= best - 1e-11)
+    nobody = case.utility.mean(np.zeros(len(case.score)), case.outcome, case.weight)
+    return Best(best, best + nobody, least == 0, least, ((G + B)[tied] / total).min())
+
+
+def check_report(case: Case, point: OperatingPoint) -> None:
+    found = point.utility, point.fdr, point.selection_rate, point.disparity
+    assert found == pytest.approx(measure(case, point.thresholds), abs=EXACT)
+    assert point.thresholds.shape == (case.n_groups,)
+    assert (point.message == "") == point.feasible
+
+
+def check_violation(case: Case, point: OperatingPoint, best: Best) -> None:
+    assert point.feasible == best.feasible
+    assert point.fdr <= case.max_fdr + EXACT
+    missed = max(case.min_selection_rate - point.selection_rate, 0.0)
+    if case.fairness is not None:
+        missed = max(missed, point.disparity - case.fairness.difference)
+    assert missed == pytest.approx(best.violation, abs=EXACT)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_shared_threshold_is_the_best_of_all_cuts(seed):
+    rng = np.random.default_rng([1, seed])
+    n_groups = int(rng.integers(1, 5))
+    case = random_case(rng, n_groups, int(rng.integers(1, 40)), int(rng.integers(1, n_groups + 1)))
+    point, best = case.solve(shared_threshold), brute_force(case, shared=True)
+    check_report(case, point)
+    check_violation(case, point, best)
+    assert point.utility == pytest.approx(best.utility, abs=EXACT)
+    assert point.selection_rate == pytest.approx(best.fewest, abs=EXACT)
+    assert np.unique(point.thresholds).size == 1
+    assert point.gap == 0
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_two_groups_are_solved_exactly(seed):
+    rng = np.random.default_rng([2, seed])
+    case = random_case(rng, 2, int(rng.integers(1, 60)), int(rng.choice([1, 2, 2, 2])))
+    point, best = case.solve(group_thresholds), brute_force(case, shared=False)
+    check_report(case, point)
+    check_violation(case, point, best)
+    assert point.utility == pytest.approx(best.utility, abs=EXACT)
+    assert point.selection_rate == pytest.approx(best.fewest, abs=EXACT)
+    assert point.gap == 0
+
+
+@pytest.mark.parametrize("max_gap", [MAX_GAP, 0.0])
+@pytest.mark.parametrize("seed", range(150))
+def test_more_groups_are_solved_within_the_reported_gap(seed, max_gap):
+    rng = np.random.default_rng([3, seed])
+    n_groups = int(rng.choice([3, 4]))
+    n = int(rng.integers(3, 90 if n_groups == 3 else 60))
+    case = random_case(rng, n_groups, n, int(rng.integers(2, n_groups + 1)))
+    point = case.solve(group_thresholds, max_gap=max_gap)
+    best = brute_force(case, shared=False)
+    check_report(case, point)
+    check_violation(case, point, best)
+    assert 0 <= point.gap <= max_gap
+    unit = max(abs(case.utility.gain_good), abs(case.utility.gain_bad))
+    gain = best.gain - (best.utility - point.utility)
+    assert gain <= best.gain + EXACT * unit
+    assert best.gain <= gain + point.gap * max(abs(gain), 1e-12 * unit) + EXACT * unit
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_pruning_and_tree_keep_the_best_pair(seed):
+    """Large enough for pruning, small enough to look at every pair of cuts."""
+    rng = np.random.default_rng([4, seed])
+    case = big_case(rng, 5_000, 2)
+    fairness = [None, SelectionRateParity(0.02), TruePositiveRateParity(0.1)][seed % 3]
+    utility = [Revenue(200, 500), PositiveRate()][seed % 2]
+    case = replace(
+        case, fairness=fairness, utility=utility, min_selection_rate=0.3 * (seed > 2), max_fdr=0.12
+    )
+    point = case.solve(group_thresholds)
+    assert point.utility == pytest.approx(best_pair(case), abs=EXACT)
+    check_report(case, point)
+
+
+def best_pair(case: Case) -> float:
+    """Utility of the best admissible pair of cuts, one row of the table of pairs at a time."""
+    curves = []
+    for g in range(2):
+        own = np.flatnonzero(case.group == g)
+        own = own[np.argsort(-case.score[own])]
+        w, y = case.weight[own], case.outcome[own]
+        m = w if case.fairness is None else w * case.fairness.counts(y)
+        sums = [np.append(0.0, np.cumsum(v)) for v in (w * y, w * (1 - y), m)]
+        curves.append((sums[0], sums[1], sums[2] / sums[2][-1]))
+    (G0, B0, R0), (G1, B1, R1) = curves
+    total, best = case.weight.sum(), -np.inf
+    difference = 1.0 if case.fairness is None else case.fairness.difference
+    for i in range(G0.size):
+        G, B = G0[i] + G1, B0[i] + B1
+        gain = (case.utility.gain_good * G + case.utility.gain_bad * B) / total
+        fine = (case.max_fdr * (G + B) >= B) & (np.abs(R0[i] - R1) <= difference)
+        fine &= (G + B) / total >= case.min_selection_rate
+        best = max(best, gain[fine].max(initial=-np.inf))
+    return best
+
+
+def big_case(rng: np.random.Generator, n: int, n_groups: int) -> Case:
+    group = rng.integers(n_groups, size=n)
+    score = 1 / (1 + np.exp(-rng.normal(1.0 + 0.8 * np.cos(group), 1.5)))
+    outcome = (rng.random(n) < score).astype(np.int8)
+    weight = rng.uniform(0.5, 2.0, n)
+    return Case(
+        score, outcome, weight, group, n_groups, Revenue(200, 500), 0.1, 0.0, SelectionRateParity()
+    )
+
+
+@pytest.mark.parametrize("n_groups", [3, 5, 8])
+@pytest.mark.parametrize(
+    "fairness", [None, SelectionRateParity(0.03), TruePositiveRateParity(0.03)]
+)
+@pytest.mark.parametrize(("max_fdr", "least"), [(0.05, 0.0), (0.12, 0.0), (0.15, 0.6)])
+def test_the_gap_is_small_on_moderate_samples(n_groups, fairness, max_fdr, least):
+    case = big_case(np.random.default_rng([5, n_groups]), 5_000, n_groups)
+    case = replace(case, fairness=fairness, max_fdr=max_fdr, min_selection_rate=least)
+    point = case.solve(group_thresholds)
+    check_report(case, point)
+    assert point.feasible
+    assert 0 <= point.gap <= MAX_GAP
+    shared = case.solve(shared_threshold)
+    assert not shared.feasible or point.utility >= shared.utility * (1 - MAX_GAP)
+
+
+def test_the_least_violation_on_a_moderate_sample():
+    case = replace(
+        big_case(np.random.default_rng(6), 2_000, 4), max_fdr=0.02, min_selection_rate=0.8
+    )
+    point = case.solve(group_thresholds)
+    assert not point.feasible
+    assert point.message.startswith("No thresholds with an FDR of at most 0.02 meet")
+    assert f"the selection rate {point.selection_rate:.4g} is" in point.message
+    assert point.gap <= MAX_GAP
+    short = 0.8 - point.selection_rate
+    over = point.disparity - 0.05
+    eased = replace(
+        case,
+        min_selection_rate=0.8 - max(short, over) + 1e-6,
+        fairness=SelectionRateParity(0.05 + max(short, over) - 1e-6),
+    )
+    assert not eased.solve(group_thresholds).feasible
+
+
+@pytest.mark.parametrize("how", [shared_threshold, group_thresholds])
+@pytest.mark.parametrize("seed", range(20))
+def test_row_order_and_zero_weight_rows_do_not_matter(how, seed):
+    rng = np.random.default_rng([7, seed])
+    case = random_case(rng, 3, 50, 3)
+    point = case.solve(how)
+    for changed in (case.rows(rng.permutation(50)), case.rows(case.weight > 0)):
+        again = changed.solve(how)
+        assert again.thresholds.tolist() == point.thresholds.tolist()
+        assert replace(again, thresholds=0) == replace(point, thresholds=0)
+
+
+@pytest.mark.parametrize("how", [shared_threshold, group_thresholds])
+def test_thresholds_separate_adjacent_floats(how):
+    low = 0.5
+    score = np.array([np.nextafter(low, 1), low, 0.1])
+    point = how(score, [1, 0, 0], np.ones(3), np.zeros(3, int), 1, utility=Accuracy(), max_fdr=0.2)
+    assert (score >= point.thresholds[0]).tolist() == [True, False, False]
+    assert low < point.thresholds[0] <= score[0]
+
+
+@pytest.mark.parametrize("how", [shared_threshold, group_thresholds])
+def test_threshold_is_a_midpoint_and_never_below_the_data(how):
+    rows = [0.9, 0.5, 0.2], [1, 1, 0], [1.0, 1.0, 1.0], [0, 0, 0]
+    assert how(*rows, 1, utility=Accuracy(), max_fdr=0.5).thresholds[0] == pytest.approx(0.35)
+    assert how(*rows, 1, utility=PositiveRate(), max_fdr=0.5).thresholds[0] == 0.2
+    assert how(*rows, 1, utility=Utility(), max_fdr=0.5).thresholds[0] == np.inf
+
+
+def test_a_group_without_weight_gets_infinity():
+    rows = [0.9, 0.8, 0.7], [1, 1, 1], [1.0, 0.0, 1.0], [0, 1, 2]
+    point = group_thresholds(*rows, 4, utility=Accuracy(), max_fdr=0.1)
+    assert point.thresholds.tolist() == [0.9, np.inf, 0.7, np.inf]
+
+
+@pytest.mark.parametrize("how", [shared_threshold, group_thresholds])
+@pytest.mark.parametrize("least", [0.0, 0.5])
+def test_nobody_at_all(how, least):
+    point = how([], [], [], [], 3, utility=Accuracy(), max_fdr=0.1, min_selection_rate=least)
+    assert point.thresholds.tolist() == [np.inf] * 3
+    assert (point.utility, point.fdr, point.selection_rate) == (0, 0, 0)
+    assert point.feasible == (least == 0)
+
+
+@given(
+    rows=st.lists(
+        st.tuples(
+            st.integers(0, 5),
+            st.integers(0, 1),
+            st.sampled_from([0.0, 0.5, 1.0, 3.0]),
+            st.integers(0, 2),
+        ),
+        min_size=1,
+        max_size=25,
+    ),
+    max_fdr=st.sampled_from([0.0, 0.1, 0.25, 1.0]),
+    difference=st.sampled_from([None, 0.0, 0.1, 0.5]),
+    loss=st.sampled_from([0.5, 1.0, 5.0]),
+)
+@settings(max_examples=150, deadline=None)
+def test_properties(rows, max_fdr, difference, loss):
+    score, outcome, weight, group = (np.array(column) for column in zip(*rows, strict=True))
+    fairness = None if difference is None else SelectionRateParity(difference)
+    settings_ = {"utility": Revenue(1.0, loss), "max_fdr": max_fdr}
+    one = shared_threshold(score, outcome, weight, group, 3, fairness=fairness, **settings_)
+    many = group_thresholds(score, outcome, weight, group, 3, fairness=fairness, **settings_)
+    free = group_thresholds(score, outcome, weight, group, 3, **settings_)
+    # Accepting nobody is admissible; more freedom never hurts; fewer constraints never hurt.
+    assert 0 <= one.utility <= many.utility * (1 + many.gap) + EXACT
+    assert many.utility <= free.utility * (1 + free.gap) + EXACT
+    for point in (one, many, free):
+        assert point.feasible
+        assert point.fdr <= max_fdr + EXACT
+    assert many.disparity <= (1.0 if difference is None else difference) + EXACT
+    # Only proportions of weights matter.
+    doubled = group_thresholds(score, outcome, 2 * weight, group, 3, fairness=fairness, **settings_)
+    assert doubled.thresholds.tolist() == many.thresholds.tolist()
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_windows_are_searched_like_a_loop_would(data):
+    n = data.draw(st.integers(1, 20))
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    worth, slack = rng.integers(-3, 4, n).astype(float), rng.integers(-3, 4, n).astype(float)
+    low, high = np.sort(rng.integers(0, n + 1, (2, 15)), axis=0)
+    need = rng.integers(-4, 5, 15).astype(float)
+    best = best_in_windows(worth, slack, (low, high), need)
+    top = range_max(worth, low, high)
+    for k in range(15):
+        window = worth[low[k] : high[k]]
+        fits = window[slack[low[k] : high[k]] >= need[k]]
+        assert best[k] == fits.max(initial=-np.inf)
+        assert top[k] == window.max(initial=-np.inf)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"score": [0.1, np.nan]}, "every score must be finite, got nan"),
+        ({"outcome": [0, 2]}, "every outcome must be 0 .bad. or 1 .good., got 2"),
+        ({"weight": [1.0, -1.0]}, "every weight must be finite and at least 0, got -1"),
+        ({"group": [0, 2]}, "every group must be a whole number in 0 … 1"),
+        ({"weight": [1.0]}, "of one length, got shapes"),
+        ({"max_fdr": 1.5}, "max_fdr must be in .0, 1., got 1.5"),
+        ({"min_selection_rate": -0.1}, "min_selection_rate must be in"),
+        ({"max_gap": 2.0}, "max_gap must be in"),
+    ],
+)
+def test_what_cannot_be_used_is_named(change, message):
+    given_ = {"score": [0.1, 0.2], "outcome": [0, 1], "weight": [1.0, 1.0], "group": [0, 1]}
+    rest = {"n_groups": 2, "utility": Accuracy(), "max_fdr": 0.1}
+    with pytest.raises(InputError, match=message):
+        group_thresholds(**{**given_, **rest, **change})
