@@ -44,7 +44,8 @@ class PowerSchedule:
 
     def at(self, round: int, alpha: float) -> float:
         """Return α_exploit of a round."""
-        return (alpha / 2 if self.start is None else self.start) * round**self.power
+        start = alpha / 2 if self.start is None else self.start
+        return float(start * round**self.power)
 
 
 @dataclass(frozen=True)

@@ -223,9 +223,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self._news = False
         return self
 
-    def decide(
-        self, X: Any, *, sensitive_features: Any = None, ids: Any = None
-    ) -> Decisions:
+    def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch: steps 1 to 3 of Algorithm 1.
 
         Parameters
@@ -289,8 +287,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
         """Take in outcomes of accepted people: step 4 of Algorithm 1.
 
-        In any order, in parts, many rounds late; the same outcome may come again. Step 5, the update
-        of coverage, happens by itself, since coverage is a function of the logged policies.
+        In any order, in parts, many rounds late; the same outcome may come again. Step 5, the
+        update of coverage, happens by itself, since coverage is a function of the logged policies.
 
         Parameters
         ----------
@@ -325,7 +323,9 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return f_t's likelihood of each outcome, in the order of ``classes_``."""
         score, _ = self._score(X, sensitive_features)
-        columns = [1 - score, score] if self.classes_[1] == self._intake.good else [score, 1 - score]
+        columns = (
+            [1 - score, score] if self.classes_[1] == self._intake.good else [score, 1 - score]
+        )
         return np.column_stack(columns)
 
     def score(
@@ -347,7 +347,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """Return the coverage w of people as the next round will see it."""
         check_is_fitted(self)
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
-        walk = self._log.walk(features, group, self._rule, acceptance=False)
+        walk = self._log.walk(features, group, self._rule)
         return walk.coverage / self._rule.count(len(self._rounds))
 
     @property
@@ -473,7 +473,9 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def _score(self, X: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.intp]]:
         check_is_fitted(self)
         f = self._learned
-        needed = bool(np.ptp(f.thresholds) > 0) or isinstance(f.likelihood, GroupedLikelihood)
+        needed = bool(np.any(f.thresholds != f.thresholds[0])) or isinstance(
+            f.likelihood, GroupedLikelihood
+        )
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
         return np.asarray(f.likelihood.score(features, group), dtype=np.float64), group
 

@@ -53,7 +53,9 @@ class RateParity(ABC):
         counted = weight * self.counts(outcomes)
         total = np.bincount(group, counted, n_groups)
         chosen = np.bincount(group, counted * decisions, n_groups)
-        return np.divide(chosen, total, out=np.full(n_groups, np.nan), where=total > 0)
+        rates = np.full(n_groups, np.nan)
+        np.divide(chosen, total, out=rates, where=total > 0)
+        return rates
 
 
 def disparity(rates: NDArray[np.float64]) -> float:
@@ -87,4 +89,4 @@ class TruePositiveRateParity(RateParity):
 
     def counts(self, outcomes: NDArray[np.int8]) -> NDArray[np.bool_]:
         """Only good people count."""
-        return outcomes == 1
+        return np.asarray(outcomes == 1)

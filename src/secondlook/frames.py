@@ -11,7 +11,18 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 
-__all__ = ["Features", "column", "concat", "is_frame", "n_rows", "read_features", "take", "to_frame"]
+__all__ = [
+    "Features",
+    "as_array",
+    "check_columns",
+    "column",
+    "concat",
+    "is_frame",
+    "n_rows",
+    "read_features",
+    "take",
+    "to_frame",
+]
 
 
 @dataclass(frozen=True)
@@ -23,7 +34,7 @@ class Features:
     X
         A numeric array, or the caller's frame where a learner reads raw columns.
     names
-        Column names, None for an array without them.
+        Column names, None for an array or a frame without names.
     backend
         Name of the caller's kind of frame, ``"numpy"`` for arrays.
     """
@@ -54,21 +65,23 @@ def read_features(X: Any, *, raw: bool, what: str = "X") -> Features:
         return Features(X, None, "numpy")
     frame = nw.from_native(X, eager_only=True)
     names, backend = tuple(frame.columns), frame.implementation.value
+    known = names if all(isinstance(name, str) for name in names) else None
     if raw:
         # scikit-learn selects columns of pandas and polars frames only.
         native = frame.to_pandas() if backend == "pyarrow" else X
-        return Features(native, names, backend)
-    text = [name for name in names if not (_numeric(frame[name].dtype))]
+        return Features(native, known, backend)
+    columns = list(frame.iter_columns())
+    text = [name for name, one in zip(names, columns, strict=True) if not _numeric(one.dtype)]
     if text:
         raise InputError(
             f"{what} has columns that are not numbers: {', '.join(map(repr, text))}; encode them, "
             f"or give a learner that is a Pipeline with an encoder as its first step."
         )
-    dtype = np.float32 if all(frame[name].dtype == nw.Float32 for name in names) else np.float64
+    dtype = np.float32 if all(one.dtype == nw.Float32 for one in columns) else np.float64
     array = np.empty((len(frame), len(names)), dtype=dtype)
-    for position, name in enumerate(names):
-        array[:, position] = frame[name].to_numpy()
-    return Features(array, names, backend)
+    for position, one in enumerate(columns):
+        array[:, position] = one.to_numpy()
+    return Features(array, known, backend)
 
 
 def _numeric(dtype: Any) -> bool:
@@ -114,22 +127,21 @@ def concat(parts: list[Any]) -> Any:
     return nw.to_native(nw.concat(frames, how="vertical"))
 
 
+def as_array(values: Any) -> NDArray[Any]:
+    """Return an array, list, series or frame as a numpy array."""
+    native = nw.from_native(values, allow_series=True, eager_only=True, pass_through=True)
+    return np.asarray(native.to_numpy() if isinstance(native, nw.Series | nw.DataFrame) else native)
+
+
 def column(values: Any, n: int, name: str) -> NDArray[Any]:
     """Return a one-dimensional array from an array, list, series or one-column frame."""
-    series = nw.from_native(values, allow_series=True, eager_only=True, pass_through=True)
-    if isinstance(series, nw.DataFrame):
-        if len(series.columns) != 1:
-            raise InputError(
-                f"{name} must be one column, got the {len(series.columns)} columns "
-                f"{', '.join(map(repr, series.columns))}; pass one of them."
-            )
-        series = series[series.columns[0]]
-    array = np.asarray(series.to_numpy() if isinstance(series, nw.Series) else series)
+    array = as_array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.shape[0] != n:
         raise InputError(
-            f"{name} must hold one value per row of X, {n} in all, got shape {array.shape}."
+            f"{name} must be one column with one value per row of X, {n} in all, "
+            f"got shape {array.shape}."
         )
     return array
 
@@ -142,4 +154,5 @@ def to_frame(columns: dict[str, NDArray[Any]], backend: str) -> Any:
         for name, values in columns.items():
             table[name] = values
         return table
-    return nw.to_native(nw.from_dict(columns, backend=backend))
+    kind: Any = backend
+    return nw.to_native(nw.from_dict(columns, backend=kind))

@@ -88,8 +88,8 @@ def keyed_bits(bits: Bits, key: np.uint64) -> Bits:
 class IdIndex:
     """Every id seen so far with one number attached, in sorted runs that are merged as they grow.
 
-    Adding a batch costs a sort of the batch and, amortised, a logarithmic number of merges; it never
-    copies everything that is known.
+    Adding a batch costs a sort of the batch and, amortised, a logarithmic number of merges; it
+    never copies everything that is known.
 
     Examples
     --------
@@ -134,7 +134,7 @@ class IdIndex:
             bits, values = bits[order], values[order]
         while self._runs and self._runs[-1][0].size <= bits.size:
             keys, numbers = self._runs.pop()
-            joined, order = np.concatenate([keys, bits]), None
+            joined = np.concatenate([keys, bits])
             values = np.concatenate([numbers, values])
             if keys[-1] > bits[0]:
                 order = np.argsort(joined, kind="stable")  # two sorted runs: a merge

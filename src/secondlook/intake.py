@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from secondlook.errors import InputError
-from secondlook.frames import check_columns, column, n_rows, read_features
+from secondlook.frames import as_array, check_columns, column, n_rows, read_features
 from secondlook.ids import as_ids, id_bits
 
 __all__ = ["Batch", "History", "Intake"]
@@ -153,7 +153,7 @@ class Intake:
                 f"outcomes must be {_plain(self.bad)!r} or {_plain(self.good)!r}, as in the "
                 f"history, got {_plain(strange)!r}; leave out whoever has no outcome yet."
             )
-        return good.astype(np.int8)
+        return np.asarray(good, dtype=np.int8)
 
     @property
     def good(self) -> Any:
@@ -171,7 +171,7 @@ class Intake:
         """Read features; columns and their order are those of the history."""
         features = read_features(X, raw=self.raw)
         array = features.X
-        if not (self.raw and features.names is not None):
+        if not (self.raw and features.backend != "numpy"):
             array = check_array(
                 array,
                 dtype=[np.float64, np.float32],
@@ -238,10 +238,11 @@ class Intake:
         """Read outcomes of the accepted and nothing of anybody else."""
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None.")
-        if np.ndim(y) == 2:
-            y = column_or_1d(y, warn=True)
-        values = column(y, n, "y")[taken]
-        missing = values != values  # noqa: PLR0124 - NaN is the value that differs from itself
+        target = as_array(y)
+        if target.ndim == 2:
+            target = column_or_1d(target, warn=True)
+        values = column(target, n, "y")[taken]
+        missing = values != values  # NaN is the value that differs from itself
         if values.dtype.kind == "O":
             missing |= np.array([value is None for value in values])
         if np.any(missing):
@@ -298,7 +299,7 @@ class Intake:
     def passed(self, batch: Batch) -> None:
         """Take note that a batch has been recorded: default ids go on after its largest."""
         if self.id_kind == "i":
-            self.next_id = max(self.next_id, int(batch.ids.max()) + 1)  # type: ignore[type-var]
+            self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
 
     def _own_kind(self, names: NDArray[Any]) -> NDArray[Any]:
         if names.dtype.kind != self.id_kind:

@@ -133,9 +133,9 @@ def learn(
     """Learn f_t, or return None while too little is known to tell good from bad.
 
     ``split="half"``: likelihood from the first fold, thresholds from the second. ``"cross"``: each
-    fold is scored by the likelihood of the other, thresholds come from both, and the mean of the two
-    likelihoods (log-odds) is used. When a fold holds one outcome only, both folds together serve
-    both purposes, and the note says so.
+    fold is scored by the likelihood of the other, thresholds come from both, and the mean of the
+    two likelihoods (log-odds) is used. When a fold holds one outcome only, both folds together
+    serve both purposes, and the note says so.
     """
     if rules.constrain_fit:
         for learner in learners:

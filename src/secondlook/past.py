@@ -85,5 +85,3 @@ def _unconstrained(learner: Any) -> Any:
     if isinstance(learner, ConstrainedLogistic):
         learner.set_params(fairness=None, max_fdr=None, min_selection_rate=None)
     return learner
-
-

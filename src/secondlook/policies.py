@@ -188,8 +188,8 @@ class PolicyLog:
     ) -> Walk:
         """Walk all rounds in order for people of whom nothing is known yet.
 
-        ``score_of`` is the position of the likelihood whose scores are wanted. Σ n_i·π_i is computed
-        only where the rule needs the π_i anyway; otherwise that waits until an outcome arrives.
+        ``score_of`` is the position of the likelihood whose scores are wanted. Σ n_i·π_i is
+        computed only where the rule needs the π_i anyway; otherwise that waits for an outcome.
         """
         acceptance = rule.needs == "acceptance"
         n = n_rows(X)
@@ -317,7 +317,7 @@ class _Stack:
 
     @property
     def size(self) -> int:
-        return self.half_intercept.shape[0]
+        return int(self.half_intercept.shape[0])
 
     @staticmethod
     def of(likelihoods: list[Likelihood]) -> _Stack | None:
@@ -349,11 +349,11 @@ class _StackedScores(_BlockScores):
     def score(self, position: int) -> Floats:
         score = self._tanh[position - self._first] * 0.5
         score += 0.5
-        return score
+        return np.asarray(score)
 
     def weighted_sum(self, weights: NDArray[np.float64], start: Floats) -> Floats:
         half = (weights[self._first :] * 0.5).astype(self._tanh.dtype)
         total = half @ self._tanh
         total += start
         total += half.sum()
-        return total
+        return np.asarray(total)

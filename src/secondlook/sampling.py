@@ -58,9 +58,9 @@ def fixed_size_draw(
     """Draw ``n_draw`` people with probabilities proportional to size.
 
     People are lined up (group by group if there are quotas, then by their random bits), each
-    holding a length π_i; a comb with teeth one apart and a random start draws whoever holds a tooth.
-    So exactly ``n_draw`` are drawn, each with probability π_i, and a group's count is its quota
-    rounded up or down, with the quota as its expectation.
+    holding a length π_i; a comb with teeth one apart and a random start draws whoever holds a
+    tooth. So exactly ``n_draw`` are drawn, each with probability π_i, and a group's count is its
+    quota rounded up or down, with the quota as its expectation.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def fixed_size_draw(
     probability = np.where(certain, 1.0, factor[line] * whole)
     loose = np.flatnonzero(~certain)
     drawn = certain.copy()
-    left = quotas - np.bincount(line[certain], minlength=quotas.size)
+    left: Floats = quotas - np.bincount(line[certain], minlength=quotas.size)
     drawn[loose] = _comb(whole[loose], line[loose], bits[loose], start, left, total)
     scale = np.broadcast_to(factor * unit, (n_groups,)).copy()
     return Draw(drawn, probability, scale)

@@ -7,7 +7,6 @@ share of the draw. That split lets g of any past round be computed for somebody 
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -29,22 +28,23 @@ __all__ = [
     "check_sizes",
 ]
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating]  # scores come in the precision of the features
+Counts = NDArray[np.float64]
 Groups = NDArray[np.intp]
 
 
-class Strategy(ABC):
+class Strategy:
     """Base of all strategies; as it stands, g = 1 for everybody."""
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:  # noqa: ARG002
         """Return the part of g that depends on the person, given f_t's score."""
         return np.ones_like(score)
 
-    def group_factor(self, in_batch: Floats, in_explore: Floats) -> Floats:  # noqa: ARG002
+    def group_factor(self, in_batch: Counts, in_explore: Counts) -> Counts:  # noqa: ARG002
         """Return the part of g that depends on the group, given head counts per group."""
         return np.ones_like(in_batch)
 
-    def group_shares(self, in_explore: Floats) -> Floats | None:  # noqa: ARG002
+    def group_shares(self, in_explore: Counts) -> Counts | None:  # noqa: ARG002
         """Return the share of the draw that each group gets, or None for no quotas."""
         return None
 
@@ -123,14 +123,14 @@ class GroupShare(Strategy):
         """Return the inner strategy's factor."""
         return self.within.person_factor(X, score, group)
 
-    def group_factor(self, in_batch: Floats, in_explore: Floats) -> Floats:
+    def group_factor(self, in_batch: Counts, in_explore: Counts) -> Counts:
         """Return the inner strategy's factor, times the group's share in the product reading."""
         inner = self.within.group_factor(in_batch, in_explore)
         if self.reading == "quota":
             return inner
         return inner * _shares(np.maximum(in_explore, 1.0))
 
-    def group_shares(self, in_explore: Floats) -> Floats | None:
+    def group_shares(self, in_explore: Counts) -> Counts | None:
         """Return each group's share of the explore region in the quota reading."""
         return _shares(in_explore) if self.reading == "quota" else None
 
@@ -145,7 +145,7 @@ class EqualGroups(Strategy):
     [1.3333333333333333, 4.0]
     """
 
-    def group_factor(self, in_batch: Floats, in_explore: Floats) -> Floats:  # noqa: ARG002
+    def group_factor(self, in_batch: Counts, in_explore: Counts) -> Counts:  # noqa: ARG002
         """Return one over the group's share of the batch; an absent group counts as one person."""
         return 1.0 / _shares(np.maximum(in_batch, 1.0))
 
@@ -168,12 +168,12 @@ class Product(Strategy):
         left = self.left.person_factor(X, score, group)
         return left * self.right.person_factor(X, score, group)
 
-    def group_factor(self, in_batch: Floats, in_explore: Floats) -> Floats:
+    def group_factor(self, in_batch: Counts, in_explore: Counts) -> Counts:
         """Return the product of both factors."""
         left = self.left.group_factor(in_batch, in_explore)
         return left * self.right.group_factor(in_batch, in_explore)
 
-    def group_shares(self, in_explore: Floats) -> Floats | None:
+    def group_shares(self, in_explore: Counts) -> Counts | None:
         """Return the quotas of the one that has them."""
         left, right = self.left.group_shares(in_explore), self.right.group_shares(in_explore)
         if left is not None and right is not None:
@@ -188,8 +188,8 @@ class Product(Strategy):
 class FromFunction(Strategy):
     """A user's own g: any function of (X, score, group) that is positive everywhere.
 
-    It lives in memory only: a classifier with it cannot be saved. Subclass ``Strategy`` for one that
-    is recorded by name.
+    It lives in memory only: a classifier with it cannot be saved. Subclass ``Strategy`` for one
+    that is recorded by name.
     """
 
     function: Callable[[Any, Floats, Groups], ArrayLike]
@@ -235,6 +235,6 @@ def check_sizes(g: Floats, strategy: Strategy) -> None:
     )
 
 
-def _shares(counts: Floats) -> Floats:
+def _shares(counts: Counts) -> Counts:
     total = float(counts.sum())
     return counts / total if total > 0 else np.full_like(counts, 1.0 / counts.size)

@@ -59,16 +59,17 @@ class Utility:
         table = np.array(self.gamma, dtype=np.float64)
         i = np.asarray(accepted).astype(np.intp)
         j = np.asarray(outcomes).astype(np.intp)
-        return table[2 * i + j]
+        return np.asarray(table[2 * i + j])
 
     def mean(
         self, accepted: ArrayLike, outcomes: ArrayLike, weight: ArrayLike | None = None
     ) -> float:
         """Weighted mean worth, i.e. ``Util`` of the empirical distribution."""
-        return float(np.average(self.of(accepted, outcomes), weights=weight))
+        weights = None if weight is None else np.asarray(weight, float)
+        return float(np.average(self.of(accepted, outcomes), weights=weights))
 
     def expected(self, acceptance: ArrayLike, probability_good: ArrayLike) -> NDArray[np.float64]:
-        """Expected worth per person of accepting with a probability when P(good) is known."""
+        """Return each person's expected worth, given P(accepted) and P(good)."""
         a, p = np.asarray(acceptance, float), np.asarray(probability_good, float)
         rejected = self.reject_bad * (1 - p) + self.reject_good * p
         return rejected + a * (self.gain_bad * (1 - p) + self.gain_good * p)
@@ -110,6 +111,7 @@ def Revenue(gain: float, loss: float) -> Utility:  # noqa: N802
     """
     if not (gain > 0 and loss > 0):
         raise InputError(
-            f"gain and loss are amounts of money and must be positive, got gain={gain}, loss={loss}."
+            f"gain and loss are amounts of money and must be positive, "
+            f"got gain={gain}, loss={loss}."
         )
     return Utility(accept_bad=-loss, accept_good=gain)

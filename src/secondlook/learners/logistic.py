@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from itertools import permutations
 from numbers import Integral, Real
 from typing import Any, Self
 
@@ -27,7 +26,7 @@ Floats = NDArray[Any]
 # A block of rows and its scaled copy fit in a core's second-level cache.
 BLOCK_BYTES = 640_000
 # A start on every tenth row pays once those are many, and several times the coefficients.
-THINNING, LEAST_ROWS, ROWS_PER_COEFFICIENT = 10, 2000, 400
+THINNING, LEAST_ROWS, ROWS_PER_COEFFICIENT = 10, 2000, 200
 
 
 @dataclass(frozen=True)
@@ -83,25 +82,30 @@ class _Bounds:
 
     def values(self, sums: Array) -> Array:
         """FDR, selection rate and every ordered pair of groups, each minus its bound."""
-        rates = sums[self.shared :]
-        c = [a - b - self.difference for a, b in permutations(rates, 2)]
-        if self.min_selection_rate is not None:
-            c.insert(0, self.min_selection_rate - sums[0])
+        c = [np.empty(0)]
         if self.max_fdr is not None:
-            c.insert(0, (sums[1] - self.max_fdr * sums[0]) / self._accepted(sums))
-        return np.array(c, dtype=np.float64)
+            c.append((sums[1:2] - self.max_fdr * sums[0]) / self._accepted(sums))
+        if self.min_selection_rate is not None:
+            c.append(self.min_selection_rate - sums[:1])
+        if self.n_groups > 1:
+            one, other = self._pairs()
+            c.append(sums[one] - sums[other] - self.difference)
+        return np.concatenate(c)
 
     def slopes(self, sums: Array) -> Array:
         """Differentiate each constraint by each sum."""
         unit = np.eye(sums.size)
-        rows = [a - b for a, b in permutations(unit[self.shared :], 2)]
-        if self.min_selection_rate is not None:
-            rows.insert(0, -unit[0])
+        rows = [unit[:0]]
         if self.max_fdr is not None:
             accepted = self._accepted(sums)
             share = self.max_fdr if self.usual else sums[1] / accepted
-            rows.insert(0, (unit[1] - share * unit[0]) / accepted)
-        return np.array(rows).reshape(len(rows), sums.size)
+            rows.append((unit[1:2] - share * unit[:1]) / accepted)
+        if self.min_selection_rate is not None:
+            rows.append(-unit[:1])
+        if self.n_groups > 1:
+            one, other = self._pairs()
+            rows.append(unit[one] - unit[other])
+        return np.concatenate(rows)
 
     def curvature(self, sums: Array, slopes: Array, multipliers: Array) -> Array:
         """Second derivative of ``multipliers · c`` by the sums; only a ratio has one."""
@@ -111,6 +115,11 @@ class _Bounds:
             second[0] += cross
             second[:, 0] += cross
         return second
+
+    def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Return where the rates of each ordered pair of groups are among the sums."""
+        one, other = np.nonzero(~np.eye(self.n_groups, dtype=np.bool_))
+        return self.shared + one, self.shared + other
 
     def _accepted(self, sums: Array) -> float:
         """Return what the FDR constraint is divided by."""

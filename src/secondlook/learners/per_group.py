@@ -55,25 +55,25 @@ class PerGroup(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Fit one model per group, and one of everybody."""
         if is_frame(X):
             validate_data(self, X, skip_check_array=True)
-            y = np.asarray(y)
+            target = np.asarray(y)
         else:
-            X, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        check_classification_targets(y)
-        self.classes_ = np.unique(y)
+            X, target = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        check_classification_targets(target)
+        self.classes_ = np.unique(target)
         if self.classes_.size > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}."
+                f"{type_of_target(target)}."
             )
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         group = _groups(sensitive_features, X)
         self.groups_ = np.unique(group)
-        self.everybody_ = self._fit_rows(X, y, weight, np.arange(n_rows(X)))
+        self.everybody_ = self._fit_rows(X, target, weight, np.arange(n_rows(X)))
         self.models_ = {}
         for z in self.groups_.tolist():
             rows = np.flatnonzero((group == z) & (weight > 0))
-            if np.unique(y[rows]).size == 2:
-                self.models_[z] = self._fit_rows(X, y, weight, rows)
+            if np.unique(target[rows]).size == 2:
+                self.models_[z] = self._fit_rows(X, target, weight, rows)
         return self
 
     def _fit_rows(

@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 # Price of a unit of violation. It starts low, because a high price makes the merit function steep
 # and the steps short, and stops here, so that an infeasible problem ends rather than overflows.
 FIRST_PRICE, LAST_PRICE = 1.0, 1e4
+# Steps damped by more than this no longer change anything.
+MOST_DAMPING = 1e8
 
 
 @dataclass(frozen=True)
@@ -183,8 +185,9 @@ class _Solver:
         self.point = self.closest = problem.evaluate(start)
         self.multipliers, self.length, self.fresh = multipliers, np.inf, True
         self.hessian = problem.hessian(self.point, multipliers)
-        self.metric = self.hessian if metric is None else metric
-        self.build()
+        self.metric, self.n_iter = self.hessian if metric is None else metric, 0
+        size = self.metric.diagonal()
+        self.size = np.maximum(size, 1e-6 * size.max(initial=0.0)) + 1e-200
 
     def refresh(self) -> None:
         """Recompute the second derivatives where we are."""
@@ -199,23 +202,26 @@ class _Solver:
         """
         jacobian = self.point.jacobian
         none = np.zeros_like(self.multipliers)
-        while True:
+        while self.damping < MOST_DAMPING:
+            # Collinear features without a penalty leave directions that change nothing; the
+            # diagonal keeps steps along them at zero and is too small to shorten any other.
+            diagonal = max(1e-11, self.problem.noise) + 1e-3 * self.damping
             matrix = self.hessian + self.damping * self.metric
+            matrix.flat[:: len(matrix) + 1] += diagonal * self.size
             self.model = _Model(matrix, none, jacobian)
             if self.model.definite:
                 return
-            length = (jacobian**2 / np.diag(self.metric).clip(1e-300)).sum(axis=1)
+            length = (jacobian**2 / self.size).sum(axis=1)
             bend = np.where(self.multipliers > 0, 10.0 / length.clip(1e-300), 0.0)
             self.model = _Model(matrix, bend, jacobian)
             if self.model.definite:
                 return
             self.damp()
+        raise FloatingPointError("the second derivatives are not finite")
 
     def damp(self) -> None:
-        """Trust the model less; a metric that is itself singular is mended on the way."""
+        """Trust the model less."""
         self.damping = max(4.0 * self.damping, 0.1)
-        if self.damping > 1e3:
-            self.metric = self.metric + 1e-9 * np.diag(np.diag(self.metric) + 1e-9)
 
     def propose(self) -> _Step:
         """Step under the linearised constraints.
@@ -244,19 +250,20 @@ class _Solver:
 
     def advance(self, step: _Step) -> bool:
         """Take a step that improves the merit function, damping it until it does; or False."""
-        while self.damping < 1e8:
+        while True:
             base = self.point.merit(self.price)
             target = base + 1e-4 * step.slope + self.problem.noise * (abs(base) + self.price)
             trial = self.problem.evaluate(self.point.x + step.move)
             if trial.merit(self.price) > target >= trial.value:
                 trial = self._bent(step.move, trial)
             if trial.merit(self.price) <= target:
-                self._accept(trial, (base - trial.merit(self.price)), -step.slope - step.square / 2)
+                self._accept(trial, base - trial.merit(self.price), -step.slope - step.square / 2)
                 return True
             self.damp()
+            if self.damping >= MOST_DAMPING:
+                return False
             self.build()
             step = self.propose()
-        return False
 
     def _accept(self, trial: Point, gained: float, promised: float) -> None:
         """Move, and trust the model more or less by how well it foretold the gain."""
@@ -274,9 +281,10 @@ class _Solver:
         bent, _ = self.model.step(self.point, offset, self.price, self.multipliers > 0)
         return self.problem.evaluate(self.point.x + bent)
 
-    def run(self, max_iter: int) -> tuple[int, str]:
-        """Step until done; how many steps were tried, and why they stopped ("" if converged)."""
-        for n_iter in range(1, max_iter + 1):
+    def run(self, max_iter: int) -> str:
+        """Step until done, and say why that was not reached (nothing if it was)."""
+        self.build()
+        for self.n_iter in range(1, max_iter + 1):
             step = self.propose()
             if not self.done(step) and not self.fresh and np.sqrt(step.square) > 0.05 * self.length:
                 self.refresh()
@@ -287,11 +295,11 @@ class _Solver:
                 self.build()
                 step = self.propose()
             if self.done(step):
-                return n_iter, ""
+                return ""
             self.length, self.fresh = np.sqrt(step.square), False
             if not self.advance(step):
-                return n_iter, "no step improved the fit further"
-        return max_iter, f"max_iter={max_iter} steps were not enough"
+                return "no step improved the fit further"
+        return f"max_iter={max_iter} steps were not enough"
 
 
 def minimise(
@@ -318,8 +326,11 @@ def minimise(
     visited point of least total violation is returned.
     """
     solver = _Solver(problem, start, multipliers, metric, tol)
-    n_iter, trouble = solver.run(max_iter)
+    try:
+        trouble = solver.run(max_iter)
+    except FloatingPointError as error:
+        trouble = str(error)
     point = solver.point
     if float(point.violations.max(initial=0.0)) > tol:
         point = solver.closest
-    return Solution(point, solver.multipliers, solver.metric, n_iter, trouble)
+    return Solution(point, solver.multipliers, solver.metric, solver.n_iter, trouble)

@@ -55,8 +55,9 @@ def fit_likelihood(
     else:
         model, rows = clone(learner), used
     arguments = _fit_arguments(model, weight[rows], group[rows])
-    with warnings.catch_warnings(record=True) as caught, config_context(
-        enable_metadata_routing=False
+    with (
+        warnings.catch_warnings(record=True) as caught,
+        config_context(enable_metadata_routing=False),
     ):
         warnings.simplefilter("always")
         model.fit(subset(X, rows), outcome[rows], **arguments)
