@@ -32,7 +32,7 @@ from secondlook.memory import Memory
 from secondlook.observed import PENDING
 from secondlook.past import allows_missing, prepare_learner
 from secondlook.past import past_policy as read_past_policy
-from secondlook.policies import LoggedPolicy, PolicyLog, Walk, per_person
+from secondlook.policies import LoggedPolicy, PolicyLog, per_person
 from secondlook.sampling import Draw, fixed_size_draw
 from secondlook.strategies import Strategy, as_strategy, check_sizes
 from secondlook.utility import Accuracy, Utility
@@ -243,17 +243,16 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         # Step 1. Learn f_t (round 1: f_0) and split the batch into EXPLOIT_t and EXPLORE_t.
         f = self._classifier_of_round(t)
         position = self._log.add_likelihood(f.likelihood)
-        walk = self._log.walk(batch.X, batch.group, self._rule, score_of=position)
-        exploit = walk.coverage > self._rule.level(t - 1)
-        explore = np.flatnonzero(~exploit)
+        look = self._log.look(batch.X, batch.group, self._rule, score_of=position)
+        exploit, explore = look.known, np.flatnonzero(~look.known)
 
         # Step 2. Exploit: accept whom f_t accepts.
-        accepted = exploit & (walk.score >= per_person(f.thresholds, batch.group))
+        accepted = exploit & (look.score >= per_person(f.thresholds, batch.group))
         n_exploit = int(accepted.sum())
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
         n_explore, carried = self._budget.allot(t, n_exploit, self._carried, explore.size)
-        draw, group_factor = self._draw(batch, explore, walk.score, n_explore, t)
+        draw, group_factor = self._draw(batch, explore, look.score, n_explore, t)
         propensity = accepted.astype(np.float64)
         accepted[explore], propensity[explore] = draw.drawn, draw.probability
 
@@ -262,7 +261,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         )
         self._record_round(
             batch,
-            walk,
+            look.past,
             accepted,
             policy,
             Round(
@@ -279,10 +278,10 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 effective_sample_size=f.effective_sample_size,
                 estimated_fdr=f.estimated_fdr,
                 feasible=f.feasible,
-                note=self._note(f, walk, explore.size == len(batch)),
+                note=self._note(f, batch, explore.size == len(batch)),
             ),
         )
-        return Decisions(batch.ids, accepted, exploit, walk.score, propensity, t, batch.backend)
+        return Decisions(batch.ids, accepted, exploit, look.score, propensity, t, batch.backend)
 
     def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
         """Take in outcomes of accepted people: step 4 of Algorithm 1.
@@ -347,8 +346,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """Return the coverage w of people as the next round will see it."""
         check_is_fitted(self)
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
-        walk = self._log.walk(features, group, self._rule)
-        return walk.coverage / self._rule.count(len(self._rounds))
+        w = self._log.coverage(features, group, self._rule)
+        return w / self._rule.count(len(self._rounds))
 
     @property
     def rounds_(self) -> tuple[Round, ...]:
@@ -404,7 +403,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         in_explore = np.bincount(group, minlength=p).astype(float)
         in_batch = np.bincount(batch.group, minlength=p).astype(float)
         group_factor = strategy.group_factor(in_batch, in_explore)
-        size = strategy.person_factor(take(batch.X, explore), score[explore], group)
+        features = take(batch.X, explore) if strategy.reads_features else None
+        size = strategy.person_factor(features, score[explore], group)
         size = size * per_person(group_factor, group)
         check_sizes(size, strategy)
         bits = keyed_bits(batch.bits[explore], round_key(self._seed, t, _DRAW))
@@ -413,54 +413,47 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         return fixed_size_draw(size, n_explore, bits, start, group, p, shares), group_factor
 
     def _record_history(self, history: History) -> None:
-        past = self._past.likelihood.score(
-            take(history.X, history.accepted), history.group[history.accepted]
-        )
-        zero = np.zeros(past.shape)
-        self._memory.record(
-            history,
-            history.accepted,
-            outcome=history.outcome,
-            round=zero,
-            past=past,
-            own=zero,
-            coverage=past * self._log.history_weight(self._rule),
-            walked=zero,
-        )
-        self._intake.passed(history)
+        people = take(history.X, np.flatnonzero(history.accepted))
+        past = self._past.likelihood.score(people, history.group[history.accepted])
+        self._record_people(history, history.accepted, past, 0, history.outcome)
 
     def _record_round(
         self,
         batch: Batch,
-        walk: Walk,
+        past: NDArray[np.float64],
         accepted: NDArray[np.bool_],
         policy: LoggedPolicy,
         record: Round,
     ) -> None:
         """Write the round down; nothing before this call has changed any record."""
-        rows = np.flatnonzero(accepted)
-        zero = np.zeros(rows.size)
-        own, coverage, walked = walk.sums_of(rows, self._log, policy, self._rule)
-        self._memory.record(
-            batch,
-            accepted,
-            outcome=zero + PENDING,
-            round=zero + record.round,
-            past=walk.past[rows],
-            own=own,
-            coverage=coverage,
-            walked=zero + walked,
-        )
+        pending = np.full(int(accepted.sum()), PENDING, dtype=np.int8)
+        self._record_people(batch, accepted, past[accepted], record.round, pending)
         self._log.append(policy)
-        self._intake.passed(batch)
         self._rounds.append(record)
         self._carried = record.carried
 
-    def _note(self, f: Learned, walk: Walk, nobody_known: bool) -> str:
+    def _record_people(
+        self, batch: Batch, accepted: NDArray[np.bool_], past: Any, round: int, outcome: Any
+    ) -> None:
+        """Write people down; the policies are walked for them once their outcome has come."""
+        self._memory.record(
+            batch,
+            accepted,
+            outcome=outcome,
+            round=np.full(past.shape, round),
+            past=past,
+            own=np.zeros(past.shape),
+            coverage=past * self._log.history_weight(self._rule),
+            walked=np.zeros(past.shape),
+        )
+        self._intake.passed(batch)
+
+    def _note(self, f: Learned, batch: Batch, nobody_known: bool) -> str:
         if not nobody_known:
             note = f.note
         else:
-            largest = float(walk.coverage.max()) / self._rule.count(len(self._rounds))
+            w = self._log.coverage(batch.X, batch.group, self._rule)
+            largest = float(w.max()) / self._rule.count(len(self._rounds))
             note = (
                 f"Nobody in this batch is known well enough to exploit (largest coverage "
                 f"{largest:.3g}, threshold {self._rule.threshold}), so nobody could be explored "

@@ -132,10 +132,14 @@ class IdIndex:
         if not np.all(bits[1:] > bits[:-1]):
             order = np.argsort(bits)
             bits, values = bits[order], values[order]
-        while self._runs and self._runs[-1][0].size <= bits.size:
-            keys, numbers = self._runs.pop()
-            joined = np.concatenate([keys, bits])
-            values = np.concatenate([numbers, values])
+        # No two runs are within a factor of two in size: so there are few, and a small one is
+        # never copied for the sake of a large one.
+        while near := [
+            run for run in self._runs if run[0].size <= 2 * bits.size <= 4 * run[0].size
+        ]:
+            keys, numbers = near[0]
+            self._runs = [run for run in self._runs if run[0] is not keys]
+            joined, values = np.concatenate([keys, bits]), np.concatenate([numbers, values])
             if keys[-1] > bits[0]:
                 order = np.argsort(joined, kind="stable")  # two sorted runs: a merge
                 joined, values = joined[order], values[order]

@@ -196,7 +196,7 @@ class Intake:
 
     def _check_finite(self, array: NDArray[Any], names: tuple[str, ...] | None) -> None:
         with np.errstate(invalid="ignore", over="ignore"):
-            if np.isfinite(array.sum(dtype=np.float64)):  # one pass, no mask, in the usual case
+            if np.isfinite(array.sum()):  # one pass, no mask, in the usual case
                 return
         wrong = np.isinf(array) if self.allow_missing else ~np.isfinite(array)
         if not wrong.any():

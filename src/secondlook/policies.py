@@ -20,7 +20,7 @@ from secondlook.frames import n_rows, take
 from secondlook.likelihoods import Likelihood, LinearLikelihood
 from secondlook.strategies import Strategy
 
-__all__ = ["LoggedPolicy", "PolicyLog", "Walk", "per_person"]
+__all__ = ["LoggedPolicy", "Look", "PolicyLog", "per_person"]
 
 Floats = NDArray[np.floating]
 Groups = NDArray[np.intp]
@@ -59,28 +59,6 @@ class LoggedPolicy:
     n_people: int
     n_rounds: int = 1
 
-    def accepts(self, score: Floats, group: Groups) -> NDArray[np.bool_]:
-        """Return f_i's decision, as taken in the exploit region."""
-        return np.asarray(score >= per_person(self.thresholds, group))
-
-    def g(self, X: Any, score: Floats, group: Groups) -> Floats:
-        """Return the exploration weight g(x, z; f_i)."""
-        factor = per_person(self.group_factor, group)
-        return np.asarray(self.strategy.person_factor(X, score, group) * factor)
-
-    def acceptance(
-        self, X: Any, score: Floats, group: Groups, known: NDArray[np.bool_]
-    ) -> Floats | NDArray[np.bool_]:
-        """Return π_i: f_i's 0 or 1 where known, min(1, scale · g) elsewhere."""
-        accepted = self.accepts(score, group)
-        if not self.scale.any():
-            return accepted & known
-        pi = self.strategy.person_factor(X, score, group)
-        pi = pi * per_person((self.scale * self.group_factor).astype(score.dtype), group)
-        np.minimum(pi, 1, out=pi)
-        np.copyto(pi, accepted, where=known)
-        return np.asarray(pi)
-
 
 def per_person(per_group: NDArray[Any], group: Groups) -> Any:
     """Spread a value per group over people; one value for all is left as it is."""
@@ -90,36 +68,22 @@ def per_person(per_group: NDArray[Any], group: Groups) -> Any:
 
 
 @dataclass(frozen=True)
-class Walk:
-    """What a walk over the logged policies found for each person.
+class Look:
+    """What one look at a batch tells about each person.
 
     Attributes
     ----------
     past
         f_0's acceptance probability.
-    own
-        Σ n_i · π_i over our own rounds; None if the coverage rule did not need it.
-    coverage
-        Accumulated w.
     score
         Score under the likelihood asked for.
+    known
+        Whether coverage exceeds τ: the person is in the exploit region.
     """
 
     past: NDArray[np.float64]
-    own: NDArray[np.float64] | None
-    coverage: NDArray[np.float64]
     score: NDArray[np.float64]
-
-    def sums_of(
-        self, rows: NDArray[np.intp], log: PolicyLog, policy: LoggedPolicy, rule: CoverageRule
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
-        """Return (own, coverage, policies walked) of some people, to be written down with them.
-
-        A policy that this round extends is not final yet: then the walk starts over later.
-        """
-        if self.own is None or (log.extends(policy)):
-            return np.zeros(rows.size), self.past[rows] * log.history_weight(rule), 0
-        return self.own[rows], self.coverage[rows], len(log.policies)
+    known: NDArray[np.bool_]
 
 
 class PolicyLog:
@@ -178,32 +142,26 @@ class PolicyLog:
         """Say whether a policy acts on everybody as the last one does."""
         return bool(self.policies) and _same_exploitation(self.policies[-1], policy)
 
-    def walk(
-        self,
-        X: Any,
-        group: Groups,
-        rule: CoverageRule,
-        *,
-        score_of: int = 0,
-    ) -> Walk:
-        """Walk all rounds in order for people of whom nothing is known yet.
-
-        ``score_of`` is the position of the likelihood whose scores are wanted. Σ n_i·π_i is
-        computed only where the rule needs the π_i anyway; otherwise that waits for an outcome.
-        """
-        acceptance = rule.needs == "acceptance"
+    def look(self, X: Any, group: Groups, rule: CoverageRule, *, score_of: int) -> Look:
+        """Score people under one likelihood and tell who is known, computing no more than that."""
         n = n_rows(X)
-        walk = Walk(np.empty(n), np.empty(n) if acceptance else None, np.empty(n), np.empty(n))
-        for rows, scores in self._blocks(X, group, first=0):
+        look = Look(np.empty(n), np.empty(n), np.empty(n, np.bool_))
+        rounds = _Rounds.of(self, rule, 0, X)
+        for rows, scores in self._blocks(X, group, at_once=rule.needs == "score"):
             past = scores.score(0)
-            walk.past[rows], walk.score[rows] = past, scores.score(score_of)
-            own, coverage = self._walk_block(
-                scores, rule, 0, past * self.history_weight(rule), acceptance
-            )
-            walk.coverage[rows] = coverage
-            if walk.own is not None and own is not None:
-                walk.own[rows] = own
-        return walk
+            look.past[rows] = past
+            look.score[rows] = past if score_of == 0 else scores.score(score_of)
+            look.known[rows] = rounds.known(scores, past * self.history_weight(rule))
+        return look
+
+    def coverage(self, X: Any, group: Groups, rule: CoverageRule) -> NDArray[np.float64]:
+        """Return the accumulated w of people of whom nothing is known yet."""
+        past = self.likelihoods[0].score(X, group).astype(np.float64)
+        coverage: NDArray[np.float64] = past * self.history_weight(rule)
+        everybody = np.arange(n_rows(X))
+        own = np.zeros(n_rows(X))
+        self.catch_up(X, group, rule, begin=0, own=own, coverage=coverage, rows=everybody)
+        return coverage
 
     def catch_up(
         self,
@@ -216,65 +174,156 @@ class PolicyLog:
         coverage: NDArray[np.float64],
         rows: NDArray[np.intp],
     ) -> None:
-        """Add the rounds from ``begin`` on to the sums of some rows, in place."""
+        """Add the rounds from ``begin`` on to Σ n_i·π_i and w of some rows, in place."""
         if begin >= len(self.policies):
             return
-        first = self.policies[begin].likelihood
-        for block, scores in self._blocks(X, group, first, rows):
-            added, coverage[block] = self._walk_block(scores, rule, begin, coverage[block], True)
+        rounds = _Rounds.of(self, rule, begin, X)
+        for block, scores in self._blocks(X, group, rows):
+            added, coverage[block] = rounds.accumulate(scores, coverage[block])
             own[block] += added
 
     def history_weight(self, rule: CoverageRule) -> float:
         """Return what f_0's acceptance counts in w."""
         return rule.round_weight(self.n_history, 1, self.n_history)
 
-    def _walk_block(
-        self, scores: _BlockScores, rule: CoverageRule, begin: int, coverage: Floats, full: bool
-    ) -> tuple[Any, Floats]:
-        """Accumulate Σ n_i π_i and w over the policies from ``begin`` on, for one block."""
-        if not full and rule.needs == "score":
-            return None, scores.weighted_sum(self._score_weights(rule), coverage)
-        rounds = sum(policy.n_rounds for policy in self.policies[:begin])
-        own = np.zeros_like(coverage)
-        for policy in self.policies[begin:]:
-            score = scores.score(policy.likelihood)
-            known = coverage > rule.level(rounds)
-            pi = policy.acceptance(scores.X, score, scores.group, known)
-            own += policy.n_people * pi
-            weight = rule.round_weight(policy.n_people, policy.n_rounds, self.n_history)
-            if rule.needs == "acceptance":
-                coverage = coverage + weight * pi
-            elif rule.needs == "score":
-                coverage = coverage + weight * score
-            else:
-                coverage = coverage + weight * policy.g(scores.X, score, scores.group)
-            rounds += policy.n_rounds
-        return own, coverage
-
-    def _score_weights(self, rule: CoverageRule) -> NDArray[np.float64]:
-        """Weight of each likelihood in a coverage that is a sum of scores, f_0 apart."""
-        weights = np.zeros(len(self.likelihoods))
-        for policy in self.policies:
-            weights[policy.likelihood] += rule.round_weight(
-                policy.n_people, policy.n_rounds, self.n_history
-            )
-        return weights
-
     def _blocks(
-        self, X: Any, group: Groups, first: int, rows: NDArray[np.intp] | None = None
+        self,
+        X: Any,
+        group: Groups,
+        rows: NDArray[np.intp] | None = None,
+        *,
+        at_once: bool = False,
     ) -> Iterator[tuple[Any, _BlockScores]]:
-        """Yield rows in blocks with their scores under the likelihoods from ``first`` on."""
+        """Yield rows in blocks with their scores, all likelihoods at once or when asked for."""
         if self._stack is None or self._stack.size != len(self.likelihoods):
             self._stack = _Stack.of(self.likelihoods)
-        stack = self._stack.cast(X) if self._stack is not None else None
+        stack = None if self._stack is None else self._stack.cast(X.dtype)
         step = _BLOCK if stack is None else _LINEAR_BLOCK
         for at in range(0, n_rows(X) if rows is None else rows.size, step):
             block: Any = slice(at, at + step)
             block = block if rows is None else rows[block]
             if stack is not None:
-                yield block, _StackedScores(X[block], group[block], stack, first)
+                yield block, _LinearScores(X[block], group[block], stack, at_once)
             else:
                 yield block, _BlockScores(take(X, block), group[block], self.likelihoods)
+
+
+@dataclass(frozen=True)
+class _Rounds:
+    """The policies from one round on as arrays with an entry a round, ready for any block.
+
+    Tables made of them have a row a person and a column a round.
+    """
+
+    policies: list[LoggedPolicy]
+    needs: str
+    likelihoods: NDArray[np.intp]
+    people: Floats
+    weights: Floats  # in w
+    levels: Floats  # that w must exceed before each round, and after the last
+    cuts: Floats  # (group, round)
+    scales: Floats  # (group, round): from the person's factor to the chance of a draw
+    group_factors: Floats  # (group, round)
+    score_weights: Floats  # per likelihood
+
+    @staticmethod
+    def of(log: PolicyLog, rule: CoverageRule, begin: int, X: Any) -> _Rounds:
+        policies = log.policies[begin:]
+        likelihoods = np.array([one.likelihood for one in policies], dtype=np.intp)
+        weights = [rule.round_weight(one.n_people, one.n_rounds, log.n_history) for one in policies]
+        before = sum(one.n_rounds for one in log.policies[:begin])
+        rounds = before + np.cumsum([0] + [one.n_rounds for one in policies])
+        columns = (
+            [one.n_people for one in policies],
+            weights,
+            [rule.level(int(count)) for count in rounds],
+            np.transpose([one.thresholds for one in policies]),
+            np.transpose([one.scale * one.group_factor for one in policies]),
+            np.transpose([one.group_factor for one in policies]),
+            np.bincount(likelihoods, weights, len(log.likelihoods)),
+        )
+        # In the precision of the features, so that nothing is widened on the way.
+        dtype = X.dtype if isinstance(X, np.ndarray) else np.float64
+        return _Rounds(policies, rule.needs, likelihoods, *(np.array(c, dtype) for c in columns))
+
+    def known(self, scores: _BlockScores, start: Floats) -> NDArray[np.bool_]:
+        """Say who is known after these rounds, in a block that comes in with w = ``start``."""
+        if not self.policies:
+            return np.asarray(start > self.levels[-1])
+        if self.needs == "score":
+            reached = scores.weighted_sum(self.score_weights, start)
+            return np.asarray(reached > self.levels[-1])
+        if self.needs == "g":
+            return np.asarray(self.accumulate(scores, start)[1] > self.levels[-1])
+        # A sum of π_i only grows: whoever is known at the start stays known, and for the others
+        # exploration alone tells whether they have become known.
+        known = np.asarray(start > self.levels[-1])
+        rows = np.flatnonzero(~known)
+        if rows.size:
+            _, reached = self._explore_only(scores.part(rows), start[rows])
+            known[rows] = reached > self.levels[-1]
+        return known
+
+    def _explore_only(self, scores: _BlockScores, start: Floats) -> tuple[Any, Any]:
+        """Accumulate as if nobody became known on the way."""
+        drawn = np.flatnonzero(self.scales.any(axis=0))
+        if drawn.size == 0:
+            return np.zeros_like(start), start
+        factor = self._person_factors(drawn, scores, scores.table(self.likelihoods[drawn]))
+        explored = self._explored(drawn, factor, scores.group)
+        return explored @ self.people[drawn], start + explored @ self.weights[drawn]
+
+    def accumulate(self, scores: _BlockScores, start: Floats) -> tuple[Any, Any]:
+        """Return Σ n_i·π_i and w after these rounds, for a block that comes in with ``start``.
+
+        What a round adds to w for somebody not known yet does not depend on the rounds before, so a
+        running sum over all rounds tells who was known when.
+        """
+        every = np.arange(len(self.policies))
+        score = scores.table(self.likelihoods)
+        factor = self._person_factors(every, scores, score)
+        explored = self._explored(every, factor, scores.group)
+        if self.needs == "acceptance":
+            added = explored * self.weights
+        elif self.needs == "score":
+            added = score * self.weights
+        else:
+            added = factor * _per_person_table(self.group_factors, scores.group) * self.weights
+        added[:, 0] += start.astype(added.dtype)
+        reached = np.cumsum(added, axis=1, out=added)
+        known = np.empty(score.shape, np.bool_)
+        known[:, 0] = start > self.levels[0]
+        np.greater(reached[:, :-1], self.levels[1:-1], out=known[:, 1:])
+        accepted = score >= _per_person_table(self.cuts, scores.group)
+        pi = np.where(known, accepted, explored)
+        if self.needs == "acceptance":
+            return pi @ self.people, start + pi @ self.weights
+        return pi @ self.people, reached[:, -1]
+
+    def _explored(self, rounds: NDArray[np.intp], factor: Floats, group: Groups) -> Floats:
+        """Return min(1, scale · g), the chance of a draw in the explore region."""
+        explored = factor * _per_person_table(self.scales[:, rounds], group)
+        return np.asarray(np.minimum(explored, 1, out=explored))
+
+    def _person_factors(
+        self, rounds: NDArray[np.intp], scores: _BlockScores, score: Floats
+    ) -> Floats:
+        """Return the person's factor of g in some rounds; one call if all share a strategy."""
+        strategies = [self.policies[i].strategy for i in rounds]
+        if not strategies[0].reads_features and all(one == strategies[0] for one in strategies):
+            return strategies[0].person_factor(None, score, scores.group[:, None])
+        factors = [
+            one.person_factor(scores.X, score[:, at], scores.group)
+            for at, one in enumerate(strategies)
+        ]
+        return np.stack(factors, axis=1).astype(score.dtype, copy=False)
+
+
+def _per_person_table(per_group: Floats, group: Groups) -> Floats:
+    """Spread a table (group, round) over people; one row if no round tells groups apart."""
+    if per_group.shape[0] == 1 or np.all(per_group == per_group[0]):
+        return per_group[:1]
+    return per_group[group]
 
 
 def _same_exploitation(last: LoggedPolicy, new: LoggedPolicy) -> bool:
@@ -293,15 +342,25 @@ class _BlockScores:
     def __init__(self, X: Any, group: Groups, likelihoods: list[Likelihood]) -> None:
         self.X, self.group = X, group
         self._likelihoods = likelihoods
-        self._last: tuple[int, Floats] | None = None
+        self._known: dict[int, Floats] = {}
 
     def score(self, position: int) -> Floats:
         """Return the block's scores under one likelihood."""
-        if self._last is None or self._last[0] != position:
-            self._last = position, self._likelihoods[position].score(self.X, self.group)
-        return self._last[1]
+        if position not in self._known:
+            self._known[position] = self._likelihoods[position].score(self.X, self.group)
+        return self._known[position]
 
-    def weighted_sum(self, weights: NDArray[np.float64], start: Floats) -> Floats:
+    def part(self, rows: NDArray[np.intp]) -> _BlockScores:
+        """Return the scores of some rows."""
+        part = _BlockScores(take(self.X, rows), self.group[rows], self._likelihoods)
+        part._known = {position: score[rows] for position, score in self._known.items()}
+        return part
+
+    def table(self, positions: NDArray[np.intp]) -> Floats:
+        """Return the scores under several likelihoods, a column each."""
+        return np.stack([self.score(int(position)) for position in positions], axis=1)
+
+    def weighted_sum(self, weights: Floats, start: Floats) -> Floats:
         """Return start + Σ_l weight_l · score_l."""
         for position in np.flatnonzero(weights):
             start = start + weights[position] * self.score(int(position))
@@ -312,7 +371,7 @@ class _BlockScores:
 class _Stack:
     """Linear likelihoods side by side: halved coefficients, so that a sigmoid is one tanh."""
 
-    half_coef: Floats
+    half_coef: Floats  # (feature, likelihood)
     half_intercept: Floats
 
     @property
@@ -324,36 +383,46 @@ class _Stack:
         linear = [one for one in likelihoods if isinstance(one, LinearLikelihood)]
         if len(linear) < len(likelihoods):
             return None
-        coef = np.array([one.coef for one in linear]) * 0.5
+        coef = np.stack([one.coef for one in linear], axis=1) * 0.5
         return _Stack(coef, np.array([one.intercept for one in linear]) * 0.5)
 
-    def cast(self, X: Any) -> _Stack:
-        return _Stack(
-            self.half_coef.astype(X.dtype, copy=False),
-            self.half_intercept.astype(X.dtype, copy=False),
-        )
+    def cast(self, dtype: Any) -> _Stack:
+        """Return the same in another precision."""
+        return _Stack(self.half_coef.astype(dtype), self.half_intercept.astype(dtype))
 
 
-class _StackedScores(_BlockScores):
-    """Scores of one block under linear likelihoods: one matrix product and one tanh for all.
+class _LinearScores(_BlockScores):
+    """Scores of one block under linear likelihoods: one matrix product and one tanh for many.
 
     σ(z) = ½ + ½·tanh(z/2), whose vectorised form is several times faster than exp and a division.
     """
 
-    def __init__(self, X: Any, group: Groups, stack: _Stack, first: int) -> None:
-        self.X, self.group, self._first = X, group, first
-        half = stack.half_coef[first:] @ X.T
-        half += stack.half_intercept[first:, None]
-        self._tanh = np.tanh(half, out=half)
+    def __init__(self, X: Any, group: Groups, stack: _Stack, at_once: bool = False) -> None:
+        self.X, self.group, self._stack = X, group, stack
+        self._all = self._tanh(slice(None)) if at_once else None
 
     def score(self, position: int) -> Floats:
-        score = self._tanh[position - self._first] * 0.5
+        score = (self._tanh(position) if self._all is None else self._all[:, position]) * 0.5
         score += 0.5
         return np.asarray(score)
 
-    def weighted_sum(self, weights: NDArray[np.float64], start: Floats) -> Floats:
-        half = (weights[self._first :] * 0.5).astype(self._tanh.dtype)
-        total = half @ self._tanh
+    def part(self, rows: NDArray[np.intp]) -> _LinearScores:
+        return _LinearScores(self.X[rows], self.group[rows], self._stack)
+
+    def table(self, positions: NDArray[np.intp]) -> Floats:
+        table = self._tanh(positions)
+        table *= 0.5
+        table += 0.5
+        return table
+
+    def weighted_sum(self, weights: Floats, start: Floats) -> Floats:
+        half = weights * 0.5
+        total = (self._tanh(slice(None)) if self._all is None else self._all) @ half
         total += start
         total += half.sum()
         return np.asarray(total)
+
+    def _tanh(self, positions: Any) -> Floats:
+        half = self.X @ self._stack.half_coef[:, positions]
+        half += self._stack.half_intercept[positions]
+        return np.asarray(np.tanh(half, out=half))

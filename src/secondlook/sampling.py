@@ -10,6 +10,7 @@ same in any order, and people are lined up by their bits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +22,10 @@ __all__ = ["Draw", "coin_flips", "fixed_size_draw"]
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint64]
 
-# Sizes are whole numbers up to this, so that a billion of them can be summed in 62 bits.
-_LARGEST = float(2**32)
+Line = NDArray[np.intp] | None  # None: one line for everybody
+
 _UNIT = float(2**-53)
+_BUCKET_BITS = 16  # at most; fewer for few people
 
 
 @dataclass(frozen=True)
@@ -92,52 +94,63 @@ def fixed_size_draw(
         raise InputError(f"n_draw must be between 0 and the {n} candidates, got {n_draw}.")
     if n_draw == 0:
         return Draw(np.zeros(n, np.bool_), np.zeros(n), np.zeros(n_groups))
-    unit = _LARGEST / float(size.max())
-    whole = np.ceil(size * unit).astype(np.int64)
+    unit = 2.0 ** min(32, 52 - n.bit_length()) / float(size.max())
+    whole = np.ceil(size * unit)
     if shares is None:
-        line = np.zeros(n, dtype=np.intp)
+        line = None
         quotas = np.array([float(n_draw)])
     else:
         line = group
         quotas = _quotas(shares, np.bincount(group, minlength=n_groups).astype(float), n_draw)
     factor, certain, total = _capped(whole, line, quotas)
-    probability = np.where(certain, 1.0, factor[line] * whole)
-    loose = np.flatnonzero(~certain)
-    drawn = certain.copy()
-    left: Floats = quotas - np.bincount(line[certain], minlength=quotas.size)
-    drawn[loose] = _comb(whole[loose], line[loose], bits[loose], start, left, total)
+    probability = whole * per_line(factor, line)
+    if certain is None:
+        drawn = _comb(whole, line, bits, start, quotas, total)
+    else:
+        probability[certain] = 1.0
+        loose = np.flatnonzero(~certain)
+        rest = None if line is None else line[loose]
+        left: Floats = quotas - _sums(certain.astype(np.float64), line, quotas.size)
+        drawn = certain.copy()
+        drawn[loose] = _comb(whole[loose], rest, bits[loose], start, left, total)
     scale = np.broadcast_to(factor * unit, (n_groups,)).copy()
     return Draw(drawn, probability, scale)
 
 
+def per_line(values: Floats, line: Line) -> Any:
+    """Spread a value per line over people; one line for all is left as it is."""
+    return values[0] if line is None else values[line]
+
+
+def _sums(whole: Floats, line: Line, n_lines: int) -> Floats:
+    """Sum whole numbers per line; exact, since the sums stay below 2⁵³."""
+    if line is None:
+        return np.array([whole.sum()])
+    return np.bincount(line, whole, n_lines)
+
+
 def _capped(
-    whole: NDArray[np.int64], line: NDArray[np.intp], quotas: Floats
-) -> tuple[Floats, NDArray[np.bool_], NDArray[np.int64]]:
+    whole: Floats, line: Line, quotas: Floats
+) -> tuple[Floats, NDArray[np.bool_] | None, Floats]:
     """Find per line the factor with Σ min(1, factor · size) = quota, and who is certain (π = 1).
 
     Everybody whose share of what is left reaches 1 becomes certain, and the rest is shared again;
     few passes are needed, since each lowers what is left. Also returns each line's remaining size.
     """
-    certain = np.zeros(whole.shape, dtype=np.bool_)
-    total = _sums(whole, line, quotas.size)
-    left = quotas.copy()
+    certain = None
+    total, left = _sums(whole, line, quotas.size), quotas.copy()
     while True:
         factor = np.divide(left, total, out=np.zeros_like(left), where=(total > 0) & (left > 0))
-        new = ~certain & (factor[line] * whole >= 1)
+        new = whole * per_line(factor, line) >= 1
+        if certain is not None:
+            new &= ~certain
         if not new.any():
             break
-        certain |= new
-        total = total - _sums(whole[new], line[new], quotas.size)
-        left = left - np.bincount(line[new], minlength=quotas.size)
+        certain = new if certain is None else certain | new
+        total = total - _sums(np.where(new, whole, 0.0), line, quotas.size)
+        left = left - _sums(new.astype(np.float64), line, quotas.size)
     # Where a whole line is certain, so is anybody like them: sizes are 1 or more.
     return np.where((total == 0) & (quotas > 0), 1.0, factor), certain, total
-
-
-def _sums(whole: NDArray[np.int64], line: NDArray[np.intp], n_lines: int) -> NDArray[np.int64]:
-    """Sum whole numbers per line, exactly."""
-    if n_lines == 1:
-        return np.array([whole.sum()], dtype=np.int64)
-    return np.array([whole[line == z].sum() for z in range(n_lines)], dtype=np.int64)
 
 
 def _quotas(shares: Floats, members: Floats, n_draw: int) -> Floats:
@@ -159,27 +172,46 @@ def _quotas(shares: Floats, members: Floats, n_draw: int) -> Floats:
 
 
 def _comb(
-    whole: NDArray[np.int64],
-    line: NDArray[np.intp],
-    bits: Bits,
-    start: np.uint64,
-    quotas: Floats,
-    total: NDArray[np.int64],
+    whole: Floats, line: Line, bits: Bits, start: np.uint64, quotas: Floats, total: Floats
 ) -> NDArray[np.bool_]:
-    """Lay people end to end, each line as long as its quota, and see who holds a tooth."""
+    """Lay people end to end, each line as long as its quota, and see who holds a tooth.
+
+    People stand in the order of their bits. Those with the same leading bits make a bucket; only
+    buckets that hold a tooth have to be put in order inside.
+    """
     drawn = np.zeros(whole.shape, dtype=np.bool_)
     if whole.size == 0:
         return drawn
-    order = np.argsort(bits) if quotas.size == 1 else np.lexsort((bits, line))
-    first = np.concatenate([[0], np.cumsum(quotas)])
-    first[-1] = np.rint(first[-1])  # the quotas of all lines make a whole number of people
-    ordered, at = np.cumsum(whole[order]), line[order]
-    before = np.concatenate([[0], np.cumsum(total)])
-    # The end of each person's length is a function of whole numbers only, and never decreases.
-    ends = first[at] + (first[at + 1] - first[at]) * ((ordered - before[at]) / total[at])
+    width = min(_BUCKET_BITS, whole.size.bit_length())
+    bucket = (bits >> np.uint64(64 - width)).astype(np.intp)
+    if line is not None:
+        bucket += line << width
+    ends = np.cumsum(quotas)
+    ends[-1] = np.rint(ends[-1])  # the quotas of all lines make a whole number of people
     offset = float(start >> np.uint64(11)) * _UNIT
-    teeth = np.floor(ends - offset)
-    drawn[order] = np.diff(teeth, prepend=np.floor(-offset)) > 0
+
+    def teeth_before(held: Floats, at: NDArray[np.intp]) -> Floats:
+        """Count the teeth below a point of a line: whole sizes before it are ``held``."""
+        first = np.where(at == 0, 0.0, ends[at - 1])
+        share = np.divide(held, total[at], out=np.zeros_like(held), where=total[at] > 0)
+        return np.floor(first + (ends[at] - first) * share - offset)
+
+    held = np.bincount(bucket, whole, quotas.size << width).reshape(quotas.size, -1)
+    after = np.cumsum(held, axis=1)
+    lines = np.broadcast_to(np.arange(quotas.size)[:, None], after.shape)
+    counts = teeth_before(after, lines)
+    holds = counts > np.hstack(
+        [teeth_before(np.zeros((quotas.size, 1)), lines[:, :1]), counts[:, :-1]]
+    )
+    near = np.flatnonzero(holds.ravel()[bucket])
+    near = near[np.lexsort((bits[near], bucket[near]))]
+    cut = np.flatnonzero(np.diff(bucket[near], prepend=-1))  # where a bucket begins
+    running = np.cumsum(whole[near])
+    size_of_run = np.diff(np.append(cut, near.size))
+    base = np.repeat(running[cut] - whole[near][cut], size_of_run)
+    upper = (after - held).ravel()[bucket[near]] + (running - base)
+    at = bucket[near] >> width
+    drawn[near] = teeth_before(upper, at) > teeth_before(upper - whole[near], at)
     return drawn
 
 

@@ -34,7 +34,14 @@ Groups = NDArray[np.intp]
 
 
 class Strategy:
-    """Base of all strategies; as it stands, g = 1 for everybody."""
+    """Base of all strategies; as it stands, g = 1 for everybody.
+
+    A subclass that reads the features says so with ``reads_features = True``. Otherwise it may be
+    handed None in their place, which saves copying them, and a table of scores with a column a
+    round, with the groups as a column: elementwise arithmetic works for both.
+    """
+
+    reads_features: bool = False
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:  # noqa: ARG002
         """Return the part of g that depends on the person, given f_t's score."""
@@ -115,6 +122,11 @@ class GroupShare(Strategy):
     within: Strategy = field(default_factory=ScoreWeighted)
     reading: Literal["quota", "product"] = "quota"
 
+    @property
+    def reads_features(self) -> bool:  # type: ignore[override]
+        """Whether the strategy within reads the features."""
+        return self.within.reads_features
+
     def __post_init__(self) -> None:
         if self.reading not in ("quota", "product"):
             raise InputError(f"reading must be 'quota' or 'product', got {self.reading!r}.")
@@ -163,6 +175,11 @@ class Product(Strategy):
     left: Strategy
     right: Strategy
 
+    @property
+    def reads_features(self) -> bool:  # type: ignore[override]
+        """Whether either factor reads the features."""
+        return self.left.reads_features or self.right.reads_features
+
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
         """Return the product of both factors."""
         left = self.left.person_factor(X, score, group)
@@ -193,6 +210,7 @@ class FromFunction(Strategy):
     """
 
     function: Callable[[Any, Floats, Groups], ArrayLike]
+    reads_features = True
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
         """Call the function and check the shape of its answer."""

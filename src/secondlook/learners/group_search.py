@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.learners.curves import Bounds, Points
-from secondlook.learners.merging import QUICK, THOROUGH, Effort, merge
+from secondlook.learners.curves import Bounds, Floats, Points
+from secondlook.learners.merging import QUICK, THOROUGH, Effort, merge, polish
 from secondlook.learners.relaxation import Relaxed, Table, relax, survivors
 
 Indices = NDArray[np.intp]
@@ -27,6 +27,8 @@ Indices = NDArray[np.intp]
 _BOXES = 2000
 # Narrower ranges of ρ are not worth splitting: merging checks the rates exactly anyway.
 _NARROW = 1e-9
+# A range of ρ below this part of the allowed difference hardly loosens the bound any more.
+_FINE = 32
 
 
 class Found(NamedTuple):
@@ -101,7 +103,7 @@ class _Search:
         relaxed = relax(table, self.worth)
         wide = self._is_wide(trimmed)
         if wide:
-            self._dive(trimmed, relaxed)
+            self._dive(trimmed, table, relaxed)
         if self._finish(table, relaxed, QUICK):
             return -np.inf, []
         if not wide and relaxed.bound > self._enough() and self._finish(table, relaxed, THOROUGH):
@@ -110,7 +112,7 @@ class _Search:
         trimmed = _Box(trimmed.low, trimmed.high, [table.cuts[p] for p in places])
         if relaxed.bound <= self._enough():
             return relaxed.bound, [trimmed]
-        return relaxed.bound, self._split(trimmed)
+        return relaxed.bound, self._split(trimmed, self._chords(table, relaxed))
 
     def _finish(self, table: Table, relaxed: Relaxed, effort: Effort) -> bool:
         """Merge what may beat the incumbent; True if nothing better was left out."""
@@ -119,6 +121,7 @@ class _Search:
         places = survivors(table, relaxed, self.worth)
         state, complete = merge(table, relaxed, places, self.worth, self.bounds.difference, effort)
         if state is not None:
+            state = polish(table, relaxed, places, state, self.bounds.difference)
             self.worth = float(table.worth[state].sum())
             self.cuts = tuple(table.cuts[state].tolist())
         return complete
@@ -140,15 +143,17 @@ class _Search:
         high = min(high, *(e[1] for e in ends))
         return _Box(float(low), float(high), cuts) if low <= high else None
 
-    def _dive(self, box: _Box, relaxed: Relaxed) -> None:
+    def _dive(self, box: _Box, table: Table, relaxed: Relaxed) -> None:
         """Look for a better incumbent at the one ρ that suits the relaxed rates best."""
-        rates = relaxed.rate[self.rated] if relaxed.rate.size else np.array([box.low, box.high])
+        rates = np.array([box.low, box.high + self.bounds.difference])
+        if relaxed.share.size:
+            rates = (relaxed.share @ table.rate[relaxed.picks])[self.rated]
         middle = (rates.min() + rates.max() - self.bounds.difference) / 2
         rho = float(np.clip(middle, box.low, box.high))
         line = self._trim(_Box(rho, rho, box.cuts))
         if line is not None:
-            table = Table(self.points, line.cuts, self.bounds.least)
-            self._finish(table, relax(table, self.worth), QUICK)
+            inner = Table(self.points, line.cuts, self.bounds.least)
+            self._finish(inner, relax(inner, self.worth), QUICK)
 
     def _is_wide(self, box: _Box) -> bool:
         """Whether a narrower range of ρ would leave fewer cuts."""
@@ -157,11 +162,25 @@ class _Search:
         ends = np.array([self.points[g].rate[box.cuts[g][[0, -1]]] for g in self.rated])
         return bool(np.ptp(ends) > self.bounds.difference)
 
-    def _split(self, box: _Box) -> list[_Box]:
-        """Halve the range of ρ, or the cuts of the group that has most left."""
-        if self._is_wide(box):
+    def _chords(self, table: Table, relaxed: Relaxed) -> tuple[Floats, Floats]:
+        """Where each group stands in the relaxed mix: mean cut, and span as a share of its cuts."""
+        if not relaxed.share.size:
+            return np.zeros(len(self.points)), np.zeros(len(self.points))
+        cuts = table.cuts[relaxed.picks]
+        whole = np.array([p.worth.size for p in self.points])
+        return relaxed.share @ cuts, np.ptp(cuts, axis=0) / whole
+
+    def _split(self, box: _Box, chords: tuple[Floats, Floats]) -> list[_Box]:
+        """Halve the range of ρ while it is coarse, then part the cuts that the relaxation mixes."""
+        mean, span = chords
+        g = int(np.argmax(span))
+        width = box.high - box.low
+        if self._is_wide(box) and width >= min(float(span[g]), self.bounds.difference / _FINE):
             middle = (box.low + box.high) / 2
             return [_Box(box.low, middle, box.cuts), _Box(middle, box.high, box.cuts)]
-        g = int(np.argmax([c.size for c in box.cuts]))
-        halves = np.array_split(box.cuts[g], 2)
+        at = int(np.searchsorted(box.cuts[g], mean[g], side="right"))
+        if not 0 < at < box.cuts[g].size:
+            g = int(np.argmax([c.size for c in box.cuts]))
+            at = box.cuts[g].size // 2
+        halves = box.cuts[g][:at], box.cuts[g][at:]
         return [_Box(box.low, box.high, [*box.cuts[:g], h, *box.cuts[g + 1 :]]) for h in halves]

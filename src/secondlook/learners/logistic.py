@@ -240,21 +240,48 @@ class _Problem:
         start = self.start() if start is None else start
         return minimise(self, start, multipliers, metric, tol=tol, max_iter=max_iter)
 
+    def use_ratio(self) -> None:
+        """Bound the FDR itself from now on, rather than its easier form."""
+        self.bounds = replace(self.bounds, usual=None)
+
     def solve_exactly(
         self, start: Array | None, tol: float, max_iter: int
     ) -> tuple[Array, FitStatus]:
-        """Solve with the FDR's easier form, then, if the FDR is still too high, with the ratio."""
-        strict = replace(self.bounds, usual=None)
-        solution = self.solve(start, tol, max_iter)
+        """Solve with the FDR's easier form, and if that does not do, with the ratio."""
+        bounded = self.bounds.max_fdr is not None
+        solution = self.solve(start, tol, -(-max_iter // 2) if bounded else max_iter)
+        easy = not solution.trouble and solution.point.violations.max(initial=0.0) <= tol
         n_iter = solution.n_iter
-        if strict.values(solution.point.cache.sums).max(initial=0.0) > tol and self.bounds.usual:
-            easy = solution.point.violations.max() <= tol
-            self.bounds = strict
-            first = solution.point.x if easy else self.start()
-            solution = minimise(self, first, np.zeros(strict.size), tol=tol, max_iter=max_iter)
-            n_iter += solution.n_iter
-        violation = float(strict.values(solution.point.cache.sums).max(initial=0.0))
+        if bounded:
+            self.use_ratio()
+            if not easy or self._misses(solution, tol)[0] > 0:
+                first = solution.point.x if easy else self.start()
+                tries = self._insist(first, tol, max_iter - n_iter)
+                n_iter += sum(s.n_iter for s in tries)
+                solution = min([*tries, solution], key=lambda s: self._misses(s, tol))
+        violation = float(self.bounds.values(solution.point.cache.sums).max(initial=0.0))
         return solution.point.x, _status(solution.trouble, violation, tol, n_iter)
+
+    def _insist(self, first: Array, tol: float, max_iter: int) -> list[Solution]:
+        """Solve from up to three starts that share the steps left, until one ends well."""
+        free = _Problem(self.X, self.good, self.weight, self.basis[:0], _Bounds(), self.l2)
+        calibrated = free.solve(None, 1e-3, 20).point.x
+        tries: list[Solution] = []
+        for still, x in zip((3, 2, 1), (first, calibrated, 2 * calibrated), strict=True):
+            left = max_iter - sum(s.n_iter for s in tries)
+            if left < still:
+                break
+            none = np.zeros(self.bounds.size)
+            tries.append(minimise(self, x, none, tol=tol, max_iter=left // still))
+            if not tries[-1].trouble and self._misses(tries[-1], tol)[0] == 0:
+                break
+        return tries
+
+    def _misses(self, solution: Solution, tol: float) -> tuple[float, float]:
+        """Rank solutions: by total violation (none if all are within tolerance), then by loss."""
+        c = self.bounds.values(solution.point.cache.sums)
+        total = float(np.maximum(c, 0.0).sum()) if c.max(initial=0.0) > tol else 0.0
+        return total, solution.point.value
 
 
 def _status(trouble: str, violation: float, tol: float, n_iter: int) -> FitStatus:
@@ -280,11 +307,13 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     This is the paper's learning step (Algorithm 1, step 1, as its experiments do it). The solver is
     :func:`secondlook.learners.sqp.minimise`; without constraints it is a damped Newton method.
 
-    Constraints that no model meets are answered with the visited model of least total violation:
-    the solver raises the price of a unit of violation, beside the mean log-loss, up to 10⁴, and
-    returns the iterate with the smallest sum of constraint excesses. ``status_.feasible`` is then
-    False and a :class:`~secondlook.errors.LearningWarning` says so. The constraints are not convex,
-    so both the optimum and the least violation are local ones.
+    The constraints are not convex: the solution is a local one. If the first run ends badly and
+    ``max_fdr`` is set, up to three more are made, from the mean outcome, from the unconstrained
+    fit and from twice its coefficients, which share the steps left. Constraints that no run meets
+    are answered with the visited model of least total violation: a run raises the price of a unit
+    of violation, beside the mean log-loss, up to 10⁴ and keeps the iterate with the smallest sum of
+    constraint excesses, and the best run's is returned. ``status_.feasible`` is then False and a
+    :class:`~secondlook.errors.LearningWarning` says so.
 
     Parameters
     ----------

@@ -1,14 +1,16 @@
-"""Finish a box of open cuts: merge its groups one by one, dropping what cannot win."""
+"""Finish a box of open cuts: merge its groups one by one, and polish what comes out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.learners.curves import Floats
+from secondlook.learners.curves import Bounds, Floats, Points
+from secondlook.learners.pair_search import search_pair
 from secondlook.learners.relaxation import Relaxed, Table
 
 Indices = NDArray[np.intp]
@@ -23,6 +25,8 @@ class Effort(NamedTuple):
 
 QUICK = Effort(256, 16_384)
 THOROUGH = Effort(8192, 400_000)
+# Most promising cuts of a group that are tried in polishing.
+_ANSWERS = 512
 
 
 class _State(NamedTuple):
@@ -108,3 +112,41 @@ def _grow(
     rows, added = rows[at], added[at]
     grown = np.concatenate((state.places[rows], added[:, None]), axis=1)
     return _State(value[rows, columns[at]], slack[at], surplus[at], low[at], high[at], grown)
+
+
+def polish(
+    table: Table,
+    relaxed: Relaxed,
+    open_places: Sequence[Indices],
+    picks: Indices,
+    difference: float,
+) -> Indices:
+    """Let each pair of groups answer the others' cuts as well as it can, once around.
+
+    Meant for boxes in which any two open cuts have rates close enough; elsewhere an answer that
+    breaks the fairness bound is not taken.
+    """
+    answers = [
+        _largest(relaxed.value[p], _ANSWERS, p) if p.size > _ANSWERS else p for p in open_places
+    ]
+    for g, h in combinations(range(picks.size), 2):
+        others = np.delete(picks, [g, h])
+        pair = [_answers(table, answers[g]), _answers(table, answers[h])]
+        pair[0] = pair[0]._replace(slack=pair[0].slack + table.slack[others].sum())
+        needed = Bounds(0.0, -float(table.surplus[others].sum()), np.inf)
+        found = search_pair(pair[0], pair[1], needed)
+        if found is None:
+            continue
+        answer = picks.copy()
+        answer[[g, h]] = answers[g][found[0]], answers[h][found[1]]
+        rates = table.rate[answer]
+        close = not np.fmax.reduce(rates) - np.fmin.reduce(rates) > difference
+        if close and table.worth[answer].sum() > table.worth[picks].sum():
+            picks = answer
+    return picks
+
+
+def _answers(table: Table, places: Indices) -> Points:
+    """Open cuts of one group, without rates."""
+    nowhere = np.full(places.size, np.nan)
+    return Points(table.worth[places], table.slack[places], table.surplus[places], nowhere)

@@ -21,6 +21,8 @@ Indices = NDArray[np.intp]
 _ARTIFICIAL = 1e6
 _STEPS = 60
 _ROUNDING = 1e-13
+# Smaller shares of the mix are rounding.
+_SHARE = 1e-9
 
 
 class Table:
@@ -56,11 +58,16 @@ class Table:
 
 
 class Relaxed(NamedTuple):
-    """An upper bound, the value of every open cut at its prices, and the mixed rates."""
+    """An upper bound, the value of every open cut at its prices, and the mix that attains it.
+
+    The mix is a few choices (rows of ``picks``, places in the table) with shares that sum to 1;
+    it is empty if no mix meets the constraints.
+    """
 
     bound: float
     value: Floats
-    rate: Floats
+    share: Floats
+    picks: Indices
 
 
 class _Basis:
@@ -94,11 +101,13 @@ class _Basis:
         self.matrix[:, out], self.cost[out], self.picks[out] = column, cost, picks
         return self._refresh()
 
-    def mixed(self, rate: Floats) -> Floats:
-        """Rates of the groups in the mix; empty while it holds nothing but the artificial."""
-        pairs = [(x, rate[p]) for x, p in zip(self.share, self.picks, strict=True) if p is not None]
-        total = sum(x for x, _ in pairs)
-        return sum((x * r for x, r in pairs), np.zeros(1)) / total if total > 0 else np.zeros(0)
+    def mix(self) -> tuple[Floats, Indices]:
+        """Shares and choices in the mix; nothing while the artificial choice is needed."""
+        real = [k for k, p in enumerate(self.picks) if p is not None and self.share[k] > _SHARE]
+        total = float(self.share[real].sum())
+        if total < 1 - _SHARE:
+            return np.zeros(0), np.zeros((0, 0), dtype=np.intp)
+        return self.share[real] / total, np.array([self.picks[k] for k in real])
 
 
 def relax(table: Table, enough: float) -> Relaxed:
@@ -125,7 +134,7 @@ def relax(table: Table, enough: float) -> Relaxed:
             break
     # Rounding of the sums grows with the prices; a bound must not be too low.
     bound += 1e-15 * (1 + sum(prices)) * table.size.size
-    return Relaxed(bound, table.value(prices), basis.mixed(table.rate))
+    return Relaxed(bound, table.value(prices), *basis.mix())
 
 
 def survivors(table: Table, relaxed: Relaxed, floor: float) -> list[Indices]:

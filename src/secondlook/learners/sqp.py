@@ -160,10 +160,16 @@ class _Model:
         gradient = point.gradient + (self.bend * offset) @ jacobian
         both, _ = dpotrs(self.factor, np.column_stack((gradient, jacobian.T)), lower=1)
         free, across = -both[:, 0], both[:, 1:]
-        if offset.size == 0:
-            return free, offset
-        multipliers = box_qp(jacobian @ across, offset + jacobian @ free, price, guess)
-        return free - across @ multipliers, multipliers
+        ahead, step, multipliers = offset + jacobian @ free, free, np.zeros_like(offset)
+        # Of very many pairs of groups few matter: the others join once a step violates them.
+        matter, missed = guess, ahead > 0
+        while missed.any():
+            matter = matter | missed
+            inner = jacobian[matter] @ across[:, matter]
+            multipliers[matter] = box_qp(inner, ahead[matter], price, guess[matter])
+            step = free - across @ multipliers
+            missed = (offset + jacobian @ step > 1e-14) & ~matter
+        return step, multipliers
 
 
 @dataclass(frozen=True)
@@ -187,7 +193,7 @@ class _Solver:
         self.hessian = problem.hessian(self.point, multipliers)
         self.metric, self.n_iter = self.hessian if metric is None else metric, 0
         size = self.metric.diagonal()
-        self.size = np.maximum(size, 1e-6 * size.max(initial=0.0)) + 1e-200
+        self.size = np.where(size > 0, size, 1.0)
 
     def refresh(self) -> None:
         """Recompute the second derivatives where we are."""
@@ -212,7 +218,8 @@ class _Solver:
             if self.model.definite:
                 return
             length = (jacobian**2 / self.size).sum(axis=1)
-            bend = np.where(self.multipliers > 0, 10.0 / length.clip(1e-300), 0.0)
+            active = (self.multipliers > 0) & (self.multipliers < self.price)
+            bend = np.where(active, 10.0 / length.clip(1e-300), 0.0)
             self.model = _Model(matrix, bend, jacobian)
             if self.model.definite:
                 return
@@ -244,9 +251,12 @@ class _Solver:
     def done(self, step: _Step) -> bool:
         """Whether the step is negligible and nothing (that can be repaired) is violated."""
         if float(self.point.violations.max(initial=0.0)) <= self.tol:
-            return step.square <= self.tol**2
-        # Squared lengths grow with the price that multiplies the violation.
-        return self.price >= LAST_PRICE and step.square <= self.tol**2 * LAST_PRICE
+            # Steps that no longer shrink and promise less than rounding errors are the end too.
+            stalled = np.sqrt(step.square) > 0.5 * self.length
+            limit = max(self.tol**2, self.problem.noise) if stalled else self.tol**2
+            return step.square <= limit
+        left = self.price * float(self.point.violations.sum())
+        return self.price >= LAST_PRICE and step.square <= self.tol * left
 
     def advance(self, step: _Step) -> bool:
         """Take a step that improves the merit function, damping it until it does; or False."""
@@ -299,7 +309,7 @@ class _Solver:
             self.length, self.fresh = np.sqrt(step.square), False
             if not self.advance(step):
                 return "no step improved the fit further"
-        return f"max_iter={max_iter} steps were not enough"
+        return "the steps allowed by max_iter were not enough"
 
 
 def minimise(

@@ -38,8 +38,11 @@ from secondlook.utility import Utility
 
 __all__ = ["OperatingPoint", "group_thresholds", "shared_threshold"]
 
-# The least violation is found to this precision when no thresholds meet all constraints.
-_VIOLATION = 1e-10
+# The least violation is found to this precision when no thresholds meet all constraints; with more
+# than two groups every further digit would cost another search of many boxes.
+_VIOLATION, _VIOLATION_MANY = 1e-10, 1e-6
+# Enough to start that search from.
+_ROUGH_GAP = 1e-2
 _PAIR = 2
 
 
@@ -149,8 +152,9 @@ def group_thresholds(
     """One threshold per group: exact for two groups, within a proven gap for more.
 
     If no thresholds meet every constraint, the FDR bound is kept, then the larger of the
-    selection rate's shortfall and the disparity's excess is made least (to 1e-10), then utility
-    greatest. A group without rows of positive weight accepts nobody.
+    selection rate's shortfall and the disparity's excess is made least (to 1e-10, with more than
+    two groups to 1e-6), then utility greatest. A group without rows of positive weight accepts
+    nobody.
 
     Parameters
     ----------
@@ -235,14 +239,13 @@ class _Task:
         found = _solve(points, self.bounds, max_gap)
         if found.cuts is not None:
             return found, True
-        violation, cuts = _least_violation(
-            [self.points(c, (1.0, 1.0)) for c in curves], self.bounds
-        )
+        heads = [self.points(c, (1.0, 1.0)) for c in curves]
+        violation, cuts, proven = _least_violation(heads, self.bounds)
         best = _solve(points, self.bounds.relaxed(violation + TOLERANCE), max_gap)
         if best.cuts is None:
             worth = sum(float(p.worth[c]) for p, c in zip(points, cuts, strict=True))
             best = Found(cuts, worth, np.inf)
-        proven = found.bound == -np.inf
+        proven = proven and found.bound == -np.inf
         return (best if proven else best._replace(bound=np.inf)), False
 
     def point(
@@ -313,19 +316,30 @@ def _solve(points: list[Points], bounds: Bounds, max_gap: float) -> Found:
     return Found(cuts[: len(points)], worth, worth)
 
 
-def _least_violation(points: list[Points], bounds: Bounds) -> tuple[float, tuple[int, ...]]:
-    """Bisect for the least violation under the FDR bound; points are worth what they accept."""
-    cuts = (0,) * len(points)
-    impossible, possible = 0.0, bounds.least
-    while possible - impossible > _VIOLATION:
+def _least_violation(points: list[Points], bounds: Bounds) -> tuple[float, tuple[int, ...], bool]:
+    """Least violation under the FDR bound, by bisection, cuts that attain it, and whether proven.
+
+    The points are worth what they accept.
+    """
+    free = np.isinf(bounds.difference)
+    widest = Bounds(bounds.max_fdr, 0.0, bounds.difference)
+    most = _solve(points, widest, 0.0 if free else _ROUGH_GAP)
+    cuts = most.cuts or (0,) * len(points)
+    impossible, possible = 0.0, _violation(points, cuts, bounds)
+    if free and most.bound <= most.worth:
+        # Without a fairness constraint nothing but accepting the most people can help.
+        return possible, cuts, True
+    proven = True
+    precision = _VIOLATION if len(points) <= _PAIR else _VIOLATION_MANY
+    while possible - impossible > precision:
         violation = (impossible + possible) / 2
         found = _solve(points, bounds.relaxed(violation), np.inf)
         if found.cuts is None:
-            impossible = violation
+            impossible, proven = violation, proven and found.bound == -np.inf
         else:
             cuts = found.cuts
             possible = min(violation, _violation(points, cuts, bounds))
-    return possible, cuts
+    return possible, cuts, proven
 
 
 def _violation(points: list[Points], cuts: tuple[int, ...], bounds: Bounds) -> float:
