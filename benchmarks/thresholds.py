@@ -37,15 +37,21 @@ def cpu(work: Callable[[], object]) -> tuple[float, object]:
     return min(times), result
 
 
-def report(name: str, solve: Callable[..., OperatingPoint], rows: tuple[np.ndarray, ...], **more: object) -> None:
+def report(
+    name: str,
+    solve: Callable[..., OperatingPoint],
+    rows: tuple[np.ndarray, ...],
+    max_fdr: float = 0.08,
+    **more: object,
+) -> None:
     sort, _ = cpu(lambda: np.argsort(rows[0]))
     n_groups = int(rows[3].max()) + 1
     spent, point = cpu(
-        lambda: solve(*rows, n_groups, utility=Revenue(200, 500), max_fdr=0.15, **more)
+        lambda: solve(*rows, n_groups, utility=Revenue(200, 500), max_fdr=max_fdr, **more)
     )
     print(
         f"{name:<44}{spent / sort:8.1f} ×{spent * 1e3:9.1f} ms   gap {point.gap:.1e}   "
-        f"utility {point.utility:.4f}  fdr {point.fdr:.4f}  disparity {point.disparity:.4f}"
+        f"fdr {point.fdr:.4f}   disparity {point.disparity:.4f}   feasible {point.feasible}"
     )
 
 
@@ -57,7 +63,9 @@ def main() -> None:
     report("shared", shared_threshold, rows)
     report("shared, selection-rate parity", shared_threshold, rows, fairness=constraints[0])
     report("2 groups", group_thresholds, rows)
-    report("2 groups, selection rate ≥ 0.9", group_thresholds, rows, min_selection_rate=0.6)
+    report(
+        "2 groups, selection rate 0.6 out of reach", group_thresholds, rows, min_selection_rate=0.6
+    )
     for fairness in constraints:
         report(f"2 groups, {type(fairness).__name__}", group_thresholds, rows, fairness=fairness)
     for n_groups in (3, 5, 8):

@@ -126,7 +126,8 @@ def _sums(whole: Floats, line: Line, n_lines: int) -> Floats:
     """Sum whole numbers per line; exact, since the sums stay below 2⁵³."""
     if line is None:
         return np.array([whole.sum()])
-    return np.bincount(line, whole, n_lines)
+    sums: Floats = np.bincount(line, whole, n_lines).astype(np.float64, copy=False)
+    return sums
 
 
 def _capped(
@@ -196,8 +197,8 @@ def _comb(
         share = np.divide(held, total[at], out=np.zeros_like(held), where=total[at] > 0)
         return np.floor(first + (ends[at] - first) * share - offset)
 
-    held = np.bincount(bucket, whole, quotas.size << width).reshape(quotas.size, -1)
-    after = np.cumsum(held, axis=1)
+    held = _sums(whole, bucket, quotas.size << width).reshape(quotas.size, -1)
+    after: Floats = np.cumsum(held, axis=1)
     lines = np.broadcast_to(np.arange(quotas.size)[:, None], after.shape)
     counts = teeth_before(after, lines)
     holds = counts > np.hstack(

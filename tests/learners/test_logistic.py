@@ -1,0 +1,433 @@
+"""The constrained logistic fit: derivatives, optimality, statuses, and scikit-learn's contract."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from secondlook.errors import InputError, LearningWarning
+from secondlook.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
+from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
+from secondlook.learners.sqp import box_qp
+
+
+@dataclass(frozen=True)
+class Sample:
+    X: np.ndarray
+    y: np.ndarray
+    weight: np.ndarray
+    group: np.ndarray
+
+    def fit(self, model: ConstrainedLogistic) -> ConstrainedLogistic:
+        return model.fit(self.X, self.y, self.weight, sensitive_features=self.group)
+
+
+def sample(rng: np.random.Generator, n: int = 400, d: int = 3, n_groups: int = 2) -> Sample:
+    group = rng.integers(n_groups, size=n)
+    X = rng.normal(size=(n, d)) + 0.4 * group[:, None] * rng.normal(size=d)
+    margin = X @ rng.normal(size=d) + 0.5 * group + rng.normal()
+    y = (rng.random(n) < 1 / (1 + np.exp(-margin))).astype(int)
+    return Sample(X, y, rng.exponential(size=n), group)
+
+
+def expected_fdr(p: np.ndarray, s: Sample) -> float:
+    return float((s.weight * p * (1 - s.y)).sum() / (s.weight * p).sum())
+
+
+def excess(model: ConstrainedLogistic, s: Sample) -> float:
+    """Largest amount by which a constraint is exceeded, from its definition."""
+    p = model.predict_proba(s.X)[:, 1].astype(float)
+    found = [0.0]
+    if model.max_fdr is not None:
+        found.append(expected_fdr(p, s) - model.max_fdr)
+    if model.min_selection_rate is not None:
+        found.append(model.min_selection_rate - float(np.average(p, weights=s.weight)))
+    if model.fairness is not None:
+        n_groups = int(s.group.max()) + 1
+        rates = model.fairness.rates(p, s.y.astype(np.int8), s.weight, s.group, n_groups)
+        found.append(float(np.nanmax(rates) - np.nanmin(rates)) - model.fairness.difference)
+    return max(found)
+
+
+def objective(model: ConstrainedLogistic, s: Sample) -> float:
+    margin = s.X @ model.coef_[0] + model.intercept_[0]
+    loss = np.logaddexp(0, margin) - s.y * margin
+    return float(s.weight @ loss + model.l2 / 2 * (model.coef_**2).sum())
+
+
+@parametrize_with_checks([ConstrainedLogistic(), ConstrainedLogistic(max_fdr=0.4)])
+def test_scikit_learn_contract(estimator, check):
+    # Checks draw their outcomes at random: a bound on the FDR can be out of reach, which we say.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningWarning)
+        check(estimator)
+
+
+class TestUnconstrained:
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("l2", [0.1, 1.0, 30.0])
+    def test_equals_scikit_learn(self, l2, fit_intercept):
+        s = sample(np.random.default_rng(0))
+        ours = s.fit(ConstrainedLogistic(l2=l2, fit_intercept=fit_intercept))
+        theirs = LogisticRegression(
+            C=1 / l2, fit_intercept=fit_intercept, solver="newton-cholesky", tol=1e-10
+        ).fit(s.X, s.y, s.weight)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-5, atol=1e-8)
+        np.testing.assert_allclose(ours.predict_proba(s.X), theirs.predict_proba(s.X), atol=1e-6)
+
+    def test_many_rows_start_on_a_tenth_and_end_in_the_same_place(self):
+        s = sample(np.random.default_rng(1), n=30_000, d=5)
+        ours = s.fit(ConstrainedLogistic())
+        theirs = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(s.X, s.y, s.weight)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5, atol=1e-8)
+        assert ours.status_ == FitStatus(True, True, 0.0, ours.n_iter_, "Converged.")
+        assert ours.n_iter_ <= 5
+
+    def test_collinear_features_without_a_penalty(self):
+        s = sample(np.random.default_rng(2))
+        once = s.fit(ConstrainedLogistic(l2=0.0))
+        twice = ConstrainedLogistic(l2=0.0).fit(np.hstack([s.X, s.X]), s.y, s.weight)
+        both = np.hstack([s.X, s.X])
+        np.testing.assert_allclose(
+            twice.decision_function(both), once.decision_function(s.X), atol=1e-6
+        )
+
+    def test_inactive_constraints_change_nothing(self):
+        s = sample(np.random.default_rng(3))
+        loose = ConstrainedLogistic(
+            max_fdr=0.99, min_selection_rate=0.01, fairness=SelectionRateParity(1.0)
+        )
+        np.testing.assert_allclose(
+            s.fit(loose).coef_, s.fit(ConstrainedLogistic()).coef_, atol=1e-6
+        )
+
+
+class TestDerivatives:
+    """Exact first and second derivatives against central differences."""
+
+    @pytest.fixture(params=["ratio", "linear"])
+    def problem(self, request, monkeypatch):
+        # Small blocks, so that sums over several of them are tested.
+        monkeypatch.setattr("secondlook.learners.logistic.BLOCK_BYTES", 1)
+        s = sample(np.random.default_rng(4), n=900, n_groups=3)
+        s.weight[256:512] = 0.0
+        model = ConstrainedLogistic(
+            max_fdr=0.2, min_selection_rate=0.3, fairness=TruePositiveRateParity(0.1)
+        )
+        problem = model._problem(s.X, s.y, s.weight, s.group)
+        assert len(problem.blocks) == 3
+        if request.param == "ratio":
+            problem.use_ratio()
+        return problem
+
+    @staticmethod
+    def differences(function, x, h=1e-5):
+        steps = h * np.eye(x.size)
+        return np.array([(function(x + e) - function(x - e)) / (2 * h) for e in steps]).T
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_gradient_and_jacobian(self, problem, seed):
+        x = np.random.default_rng(seed).normal(size=4)
+        point = problem.evaluate(x)
+        gradient = self.differences(lambda v: problem.evaluate(v).value, x)
+        jacobian = self.differences(lambda v: problem.evaluate(v).constraints, x)
+        np.testing.assert_allclose(point.gradient, gradient, rtol=1e-6, atol=1e-9)
+        assert jacobian.shape == (8, 4)
+        np.testing.assert_allclose(point.jacobian, jacobian, rtol=1e-6, atol=1e-9)
+
+    @pytest.mark.parametrize("constraint", range(-1, 8))
+    def test_hessian_of_objective_and_every_constraint(self, problem, constraint):
+        x = np.random.default_rng(5).normal(size=4)
+        multipliers = np.zeros(8)
+        if constraint >= 0:
+            multipliers[constraint] = 1.7
+
+        def gradient(v):
+            point = problem.evaluate(v)
+            return point.gradient + multipliers @ point.jacobian
+
+        hessian = problem.hessian(problem.evaluate(x), multipliers)
+        np.testing.assert_allclose(hessian, self.differences(gradient, x), rtol=1e-5, atol=1e-8)
+
+    def test_values_are_the_definitions(self):
+        s = sample(np.random.default_rng(6))
+        model = ConstrainedLogistic(max_fdr=0.3, fairness=SelectionRateParity(0.05))
+        problem = model._problem(s.X, s.y, s.weight, s.group)
+        problem.use_ratio()
+        x = np.array([0.5, -1.0, 2.0, 0.3])
+        model.coef_, model.intercept_, point = x[None, :3], x[3:], problem.evaluate(x)
+        assert point.value * s.weight.sum() == pytest.approx(objective(model, s))
+        assert point.constraints.max() == pytest.approx(excess(model, s))
+
+
+def reference(model: ConstrainedLogistic, s: Sample, rng: np.random.Generator) -> float:
+    """Best feasible objective of ten random starts of SLSQP, with our derivatives."""
+    problem = model._problem(s.X, s.y, s.weight, s.group)
+    problem.use_ratio()
+    best = np.inf
+    for _ in range(10):
+        # SLSQP needs contiguous Jacobians, which evaluate() returns and negation keeps.
+        result = minimize(
+            lambda x: problem.evaluate(x).value,
+            rng.normal(size=s.X.shape[1] + 1),
+            jac=lambda x: problem.evaluate(x).gradient,
+            method="SLSQP",
+            constraints={
+                "type": "ineq",
+                "fun": lambda x: -problem.evaluate(x).constraints,
+                "jac": lambda x: np.ascontiguousarray(-problem.evaluate(x).jacobian),
+            },
+            options={"maxiter": 300, "ftol": 1e-10},
+        )
+        if problem.evaluate(result.x).constraints.max() <= 1e-6:
+            best = min(best, result.fun)
+    return best * float(s.weight.sum())
+
+
+def random_problem(seed: int) -> tuple[ConstrainedLogistic, Sample]:
+    """Bounds that bind for the unconstrained fit but leave room for a model."""
+    rng = np.random.default_rng([7, seed])
+    s = sample(rng, n=300, d=int(rng.integers(2, 6)), n_groups=int(rng.integers(2, 4)))
+    p = s.fit(ConstrainedLogistic()).predict_proba(s.X)[:, 1]
+    parity: type[RateParity] = [SelectionRateParity, TruePositiveRateParity][seed % 2]
+    model = ConstrainedLogistic(
+        max_fdr=expected_fdr(p, s) * rng.uniform(0.7, 0.95),
+        min_selection_rate=float(np.average(p, weights=s.weight)) * rng.uniform(0.4, 0.8),
+        fairness=parity(float(rng.uniform(0.01, 0.1))),
+    )
+    return model, s
+
+
+def check_against_reference(seeds: range) -> None:
+    good = compared = 0
+    for seed in seeds:
+        model, s = random_problem(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LearningWarning)
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            s.fit(model)
+        best = reference(model, s, np.random.default_rng(seed))
+        assert model.status_.violation == pytest.approx(excess(model, s), abs=1e-9)
+        # Some bounds cannot be met together; where nobody meets them there is nothing to compare.
+        if np.isfinite(best):
+            assert excess(model, s) <= 1e-3, seed
+            compared += 1
+            good += objective(model, s) <= 1.001 * best
+    assert compared >= 0.8 * len(seeds)
+    assert good >= 0.95 * compared
+
+
+class TestOptimality:
+    def test_against_random_starts_of_slsqp(self):
+        check_against_reference(range(12))
+
+    @pytest.mark.long
+    def test_against_random_starts_of_slsqp_on_many_problems(self):
+        check_against_reference(range(50))
+
+
+class TestStatus:
+    def test_infeasible_is_reported_and_least_violated(self):
+        s = sample(np.random.default_rng(8))
+        model = ConstrainedLogistic(max_fdr=0.01, min_selection_rate=0.95, max_iter=400)
+        with pytest.warns(LearningWarning, match="No model found that meets the constraints"):
+            s.fit(model)
+        assert not model.status_.feasible
+        assert model.status_.message.endswith("."), model.status_
+        assert model.status_.violation == pytest.approx(excess(model, s), rel=1e-6)
+        # Accepting everybody has no better FDR than the share of bad outcomes.
+        bad = float(np.average(1 - s.y, weights=s.weight))
+        assert model.status_.violation <= bad - 0.01
+
+    def test_accepting_nobody_is_no_way_round_the_fdr(self):
+        rng = np.random.default_rng(9)
+        y = (rng.random(200) < 0.5).astype(int)
+        model = ConstrainedLogistic(max_fdr=0.1)
+        with pytest.warns(LearningWarning):
+            model.fit(np.zeros((200, 1)), y)
+        assert model.status_.violation == pytest.approx(1 - y.mean() - 0.1)
+
+    def test_too_few_steps_are_reported(self):
+        s = sample(np.random.default_rng(10))
+        model = ConstrainedLogistic(max_iter=1)
+        with pytest.warns(ConvergenceWarning, match="allowed by max_iter were not enough"):
+            s.fit(model)
+        assert not model.status_.converged
+        assert model.n_iter_ == model.status_.n_iter == 1
+
+    def test_separable_without_a_penalty_does_not_converge(self):
+        X = np.linspace(-1, 1, 50)[:, None]
+        with pytest.warns(ConvergenceWarning):
+            ConstrainedLogistic(l2=0.0, max_iter=10).fit(X, X[:, 0] > 0)
+
+
+def binding() -> ConstrainedLogistic:
+    return ConstrainedLogistic(max_fdr=0.2, fairness=SelectionRateParity(0.03))
+
+
+class TestRows:
+    @pytest.fixture
+    def rows(self):
+        return sample(np.random.default_rng(11), n=2000, d=4)
+
+    def test_constraints_bind(self, rows):
+        model = rows.fit(binding())
+        assert excess(model, rows) == pytest.approx(0.0, abs=1e-6)
+        assert excess(rows.fit(ConstrainedLogistic()).set_params(max_fdr=0.2), rows) > 0.01
+
+    def test_warm_start_is_quicker_and_ends_in_the_same_place(self, rows):
+        cold = rows.fit(binding())
+        warm = rows.fit(binding().set_params(warm_start=True))
+        first = warm.n_iter_
+        rows.fit(warm)
+        assert warm.n_iter_ < first == cold.n_iter_
+        np.testing.assert_allclose(warm.coef_, cold.coef_, atol=1e-5)
+        narrow = Sample(rows.X[:, :2], rows.y, rows.weight, rows.group)
+        np.testing.assert_array_equal(narrow.fit(warm).coef_, narrow.fit(binding()).coef_)
+
+    def test_zero_weights_are_removed_rows(self, rows):
+        weight = np.where(np.arange(2000) % 3 == 0, 0.0, rows.weight)
+        kept = weight > 0
+        some = Sample(rows.X[kept], rows.y[kept], weight[kept], rows.group[kept])
+        junk = np.where(kept[:, None], rows.X, 1e3)
+        whole = Sample(junk, rows.y, weight, rows.group)
+        np.testing.assert_allclose(whole.fit(binding()).coef_, some.fit(binding()).coef_, rtol=1e-6)
+
+    def test_whole_weights_are_repeated_rows(self, rows):
+        times = np.random.default_rng(12).integers(1, 4, size=2000)
+        again = Sample(
+            *(np.repeat(a, times, axis=0) for a in (rows.X, rows.y, np.ones(2000))),
+            group=np.repeat(rows.group, times),
+        )
+        weighted = Sample(rows.X, rows.y, times.astype(float), rows.group)
+        np.testing.assert_allclose(
+            weighted.fit(binding()).coef_, again.fit(binding()).coef_, rtol=1e-6
+        )
+
+    def test_float32_stays_float32(self, rows):
+        single = Sample(rows.X.astype(np.float32), rows.y, rows.weight, rows.group)
+        model, exact = single.fit(binding()), rows.fit(binding())
+        assert model._problem(single.X, rows.y, None, rows.group).basis.dtype == np.float32
+        assert model.coef_.dtype == np.float64
+        assert model.predict_proba(single.X).dtype == np.float32
+        assert model.status_.feasible
+        assert excess(model, rows) <= 1e-5
+        np.testing.assert_allclose(model.coef_, exact.coef_, atol=1e-3)
+
+    @pytest.mark.parametrize("take", [np.s_[:1500], np.s_[::2]])
+    def test_views_are_not_copied(self, rows, take):
+        problem = binding()._problem(rows.X[take], rows.y[take], None, rows.group[take])
+        assert np.shares_memory(problem.X, rows.X)
+
+    def test_row_order_and_memory_order_do_not_matter(self, rows):
+        order = np.random.default_rng(13).permutation(2000)
+        mixed = Sample(*(a[order] for a in (rows.X, rows.y, rows.weight, rows.group)))
+        fortran = Sample(np.asfortranarray(rows.X), rows.y, rows.weight, rows.group)
+        expected = rows.fit(binding()).coef_
+        np.testing.assert_allclose(mixed.fit(binding()).coef_, expected, atol=1e-6)
+        np.testing.assert_allclose(fortran.fit(binding()).coef_, expected, atol=1e-6)
+
+
+class TestGroups:
+    def test_group_without_counted_members_is_left_out(self):
+        s = sample(np.random.default_rng(14))
+        # A third group without a good outcome has no true positive rate.
+        group = np.where((s.y == 0) & (s.X[:, 0] > 0), 2, s.group)
+        model = ConstrainedLogistic(fairness=TruePositiveRateParity(0.01))
+        assert len(model._problem(s.X, s.y, s.weight, group).basis) == 2
+        with_third = model.fit(s.X, s.y, s.weight, sensitive_features=group).coef_
+        np.testing.assert_allclose(with_third, s.fit(model).coef_, atol=1e-6)
+
+    def test_one_group_constrains_nothing(self):
+        s = sample(np.random.default_rng(15), n_groups=1)
+        fair = s.fit(ConstrainedLogistic(fairness=SelectionRateParity(0.0)))
+        np.testing.assert_allclose(fair.coef_, s.fit(ConstrainedLogistic()).coef_, atol=1e-6)
+
+    @pytest.mark.parametrize("names", [["a", "b", "c"], [3.5, 1.5, 2.0], [True, False, True]])
+    def test_groups_of_any_type(self, names):
+        s = sample(np.random.default_rng(16), n_groups=3)
+        group = np.array(names)[s.group]
+        model = ConstrainedLogistic(fairness=SelectionRateParity(0.02))
+        model.fit(s.X, s.y, s.weight, sensitive_features=group.tolist())
+        p = model.predict_proba(s.X)[:, 1]
+        rates = [np.average(p[group == z], weights=s.weight[group == z]) for z in set(names)]
+        assert np.ptp(rates) <= 0.02 + 1e-6
+
+    def test_rates_can_be_equal_in_many_groups(self):
+        s = sample(np.random.default_rng(17), n=3000, d=8, n_groups=5)
+        model = s.fit(ConstrainedLogistic(fairness=SelectionRateParity(0.0)))
+        assert excess(model, s) <= 1e-6
+
+
+class TestErrors:
+    @pytest.mark.parametrize(
+        ("parameter", "value", "text"),
+        [
+            ("l2", -1.0, "l2 must be at least 0, got -1.0."),
+            ("l2", "1", "l2 must be at least 0, got '1'."),
+            ("max_fdr", 0.0, "max_fdr must be in (0, 1), or None, got 0.0."),
+            ("max_fdr", 1.0, "max_fdr must be in (0, 1), or None, got 1.0."),
+            ("min_selection_rate", 1.0, "min_selection_rate must be in [0, 1), or None, got 1.0."),
+            ("tol", 0.0, "tol must be positive, got 0.0."),
+            ("max_iter", 0, "max_iter must be a whole number of at least 1, got 0."),
+            ("max_iter", 2.5, "max_iter must be a whole number of at least 1, got 2.5."),
+            ("fairness", 0.05, "fairness must be a RateParity, or None, got 0.05."),
+        ],
+    )
+    def test_parameters(self, parameter, value, text):
+        with pytest.raises(InputError) as error:
+            ConstrainedLogistic(**{parameter: value}).fit([[0.0], [1.0]], [0, 1])
+        assert str(error.value) == text
+
+    @pytest.mark.parametrize(
+        ("group", "text"),
+        [
+            (None, "needs the group of every row, got sensitive_features=None; pass"),
+            (["a"], "of shape (2,), got (1,); pass one value for each row"),
+            ([["a"], ["b"]], "of shape (2,), got (2, 1); pass one value for each row"),
+            (np.array(["a", 1], dtype=object), "can be sorted, got mixed types; turn"),
+        ],
+    )
+    def test_groups(self, group, text):
+        model = ConstrainedLogistic(fairness=SelectionRateParity())
+        with pytest.raises(InputError) as error:
+            model.fit([[0.0], [1.0]], [0, 1], sensitive_features=group)
+        assert text in str(error.value)
+
+    @pytest.mark.parametrize(
+        ("weight", "text"),
+        [([1.0, -1.0], "sample_weight must be at least 0, got -1.0"), ([1.0, 0.0], "both classes")],
+    )
+    def test_weights(self, weight, text):
+        with pytest.raises(InputError, match=text):
+            ConstrainedLogistic().fit([[0.0], [1.0]], [0, 1], weight)
+
+    def test_one_class(self):
+        with pytest.raises(InputError, match="two classes, got one class, 'good'; fit on rows"):
+            ConstrainedLogistic().fit([[0.0], [1.0]], ["good", "good"])
+
+
+class TestBoxQp:
+    @pytest.mark.parametrize("seed", range(20))
+    def test_optimality_conditions(self, seed):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(5, int(rng.integers(2, 9))))
+        M, q = rows @ rows.T, 3 * rng.normal(size=5)
+        solution = box_qp(M, q, 2.0, rng.random(5) < 0.5)
+        slope = q - M @ solution
+        assert np.all((solution >= 0) & (solution <= 2.0 + 1e-12))
+        assert np.all(slope[solution < 2.0 - 1e-9] <= 1e-8)
+        assert np.all(slope[solution > 1e-9] >= -1e-8)
+
+    def test_opposed_and_empty_rows(self):
+        rows = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])
+        solution = box_qp(rows @ rows.T, np.array([2.0, -2.0, 1.0]), 10.0)
+        np.testing.assert_allclose(solution, [2.0, 0.0, 0.0], atol=1e-9)
