@@ -7,6 +7,7 @@ from secondlook.decisions import Decisions, Round
 from secondlook.fairness import SelectionRateParity, TruePositiveRateParity
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.per_group import PerGroup
+from secondlook.storage import load, save
 from secondlook.strategies import EqualGroups, GroupShare, ScoreWeighted, Strategy, Uniform
 from secondlook.utility import Accuracy, PositiveRate, Revenue, Utility
 
@@ -32,4 +33,6 @@ __all__ = [
     "TruePositiveRateParity",
     "Uniform",
     "Utility",
+    "load",
+    "save",
 ]

@@ -33,7 +33,7 @@ _COLUMNS: dict[str, type[np.generic]] = {
 }
 
 
-class _Growing:
+class GrowingArray:
     """An array that is appended to in amortised constant time."""
 
     def __init__(self, values: NDArray[Any]) -> None:
@@ -41,6 +41,7 @@ class _Growing:
         self._size = values.shape[0]
 
     def append(self, values: NDArray[Any]) -> None:
+        """Write values behind the last."""
         end = self._size + values.shape[0]
         if end > self._room.shape[0]:
             room = np.empty((max(end, 2 * self._room.shape[0]), *values.shape[1:]), values.dtype)
@@ -50,6 +51,7 @@ class _Growing:
         self._size = end
 
     def view(self) -> NDArray[Any]:
+        """Return what was written, without a copy."""
         return self._room[: self._size]
 
 
@@ -62,8 +64,8 @@ class ObservedRows:
     """
 
     def __init__(self) -> None:
-        self._columns: dict[str, _Growing] = {}
-        self._array: _Growing | None = None
+        self._columns: dict[str, GrowingArray] = {}
+        self._array: GrowingArray | None = None
         self._frames: list[Any] = []
 
     def __len__(self) -> int:
@@ -90,11 +92,11 @@ class ObservedRows:
             if name in self._columns:
                 self._columns[name].append(values)
             else:
-                self._columns[name] = _Growing(values)
+                self._columns[name] = GrowingArray(values)
         if not isinstance(X, np.ndarray):
             self._frames.append(X)
         elif self._array is None:
-            self._array = _Growing(X)
+            self._array = GrowingArray(X)
         else:
             self._array.append(X)
         return np.arange(first, first + n_rows(X))

@@ -101,7 +101,6 @@ class PolicyLog:
         self.n_history = n_history
         self.likelihoods: list[Likelihood] = [past]
         self.policies: list[LoggedPolicy] = []
-        self._stack: _Stack | None = None
 
     @property
     def n_rounds(self) -> int:
@@ -195,9 +194,7 @@ class PolicyLog:
         at_once: bool = False,
     ) -> Iterator[tuple[Any, _BlockScores]]:
         """Yield rows in blocks with their scores, all likelihoods at once or when asked for."""
-        if self._stack is None or self._stack.size != len(self.likelihoods):
-            self._stack = _Stack.of(self.likelihoods)
-        stack = None if self._stack is None else self._stack.cast(X.dtype)
+        stack = _Stack.of(self.likelihoods, X)
         step = _BLOCK if stack is None else _LINEAR_BLOCK
         for at in range(0, n_rows(X) if rows is None else rows.size, step):
             block: Any = slice(at, at + step)
@@ -311,7 +308,7 @@ class _Rounds:
         """Return the person's factor of g in some rounds; one call if all share a strategy."""
         strategies = [self.policies[i].strategy for i in rounds]
         if not strategies[0].reads_features and all(one == strategies[0] for one in strategies):
-            return strategies[0].person_factor(None, score, scores.group[:, None])
+            return np.asarray(strategies[0].person_factor(None, score, scores.group[:, None]))
         factors = [
             one.person_factor(scores.X, score[:, at], scores.group)
             for at, one in enumerate(strategies)
@@ -374,21 +371,15 @@ class _Stack:
     half_coef: Floats  # (feature, likelihood)
     half_intercept: Floats
 
-    @property
-    def size(self) -> int:
-        return int(self.half_intercept.shape[0])
-
     @staticmethod
-    def of(likelihoods: list[Likelihood]) -> _Stack | None:
+    def of(likelihoods: list[Likelihood], X: Any) -> _Stack | None:
+        """Return them in the precision of the features, or None if one is not linear."""
         linear = [one for one in likelihoods if isinstance(one, LinearLikelihood)]
         if len(linear) < len(likelihoods):
             return None
         coef = np.stack([one.coef for one in linear], axis=1) * 0.5
-        return _Stack(coef, np.array([one.intercept for one in linear]) * 0.5)
-
-    def cast(self, dtype: Any) -> _Stack:
-        """Return the same in another precision."""
-        return _Stack(self.half_coef.astype(dtype), self.half_intercept.astype(dtype))
+        intercept = np.array([one.intercept for one in linear]) * 0.5
+        return _Stack(coef.astype(X.dtype), intercept.astype(X.dtype))
 
 
 class _LinearScores(_BlockScores):

@@ -1,0 +1,1 @@
+"""Worlds with known truth, in which any method can be tried."""

@@ -1,0 +1,193 @@
+"""Keyed randomness and the index of ids."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from secondlook.errors import InputError
+from secondlook.ids import IdIndex, as_ids, id_bits, keyed_bits, round_key
+
+FALSE_ALARM = 1e-6  # of each chi-square test, for a random key; the keys here are fixed
+MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+ODD, LOW_64 = 0x9E3779B97F4A7C15, 2**64 - 1
+
+
+def bits_of(ids) -> np.ndarray:
+    return id_bits(as_ids(ids, len(ids)))
+
+
+def undo_shift(value: int, by: int) -> int:
+    """Return x from x ^ (x >> by)."""
+    x = value
+    for _ in range(64 // by):
+        x = value ^ (x >> by)
+    return x
+
+
+def undo_keyed_bits(value: int, key: int) -> int:
+    """Go back through the mixing step by step, in Python's integers."""
+    value = undo_shift(value, 31) * pow(MULTIPLIERS[1], -1, 2**64) & LOW_64
+    value = undo_shift(value, 27) * pow(MULTIPLIERS[0], -1, 2**64) & LOW_64
+    return (undo_shift(value, 30) * pow(ODD, -1, 2**64) & LOW_64) ^ key
+
+
+@given(st.integers(0, LOW_64), st.integers(0, LOW_64))
+def test_keyed_bits_can_be_undone(bits, key):
+    mixed = keyed_bits(np.array([bits], np.uint64), np.uint64(key))
+    assert undo_keyed_bits(int(mixed[0]), key) == bits
+
+
+def test_integers_never_collide():
+    ids = np.unique(np.r_[np.arange(-50_000, 50_000), np.arange(50) << 57])
+    assert np.unique(keyed_bits(bits_of(ids), round_key(0, 1))).size == ids.size
+
+
+def test_mixing_leaves_the_ids_alone():
+    bits = np.arange(5, dtype=np.uint64)
+    keyed_bits(bits, round_key(0, 1))
+    assert bits.tolist() == [0, 1, 2, 3, 4]
+
+
+def uniformity(bits: np.ndarray, shift: int) -> float:
+    counts = np.bincount((bits >> np.uint64(shift)).astype(np.intp) & 255, minlength=256)
+    return chisquare(counts).pvalue
+
+
+@pytest.mark.parametrize("shift", [56, 30, 11])
+@pytest.mark.parametrize(
+    "ids",
+    [range(50_000), range(0, 50_000 * 4096, 4096), [f"A-{i}" for i in range(20_000)]],
+    ids=["consecutive", "strided", "text"],
+)
+def test_keyed_bits_are_uniform(ids, shift):
+    for seed in range(3):
+        assert uniformity(keyed_bits(bits_of(ids), round_key(seed, 1)), shift) > FALSE_ALARM
+
+
+def test_the_uniformity_test_can_fail():
+    assert uniformity(bits_of(range(50_000)) * np.uint64(2**40), 56) < FALSE_ALARM
+
+
+def test_one_persons_bits_are_uniform_over_rounds():
+    keys = np.array([round_key(5, t, 1) for t in range(1, 5001)], np.uint64)
+    for person in (0, 1, 2**40):
+        assert uniformity(keyed_bits(np.full(5000, person, np.uint64), keys), 56) > FALSE_ALARM
+
+
+def test_rounds_agree_no_more_than_chance():
+    # Top bits of two rounds form a 16×16 table; dependence would fill it unevenly.
+    bits = bits_of(range(50_000))
+    for a, b in itertools.combinations([(1, 1), (1, 2), (2, 1)], 2):
+        left, right = (keyed_bits(bits, round_key(0, *key)) >> np.uint64(60) for key in (a, b))
+        table = np.bincount((left * np.uint64(16) + right).astype(np.intp), minlength=256)
+        assert chisquare(table).pvalue > FALSE_ALARM
+
+
+def test_order_of_rows_does_not_matter():
+    ids, order = np.array([f"p{i}" for i in range(200)]), np.random.default_rng(0).permutation(200)
+    key = round_key(3, 4)
+    assert np.array_equal(keyed_bits(bits_of(ids), key)[order], keyed_bits(bits_of(ids[order]), key))
+
+
+def test_keys_differ_between_seeds_rounds_and_purposes():
+    uses = list(itertools.product([0, 1, 2, -1, 2**40], range(60), range(4)))
+    assert len({int(round_key(*use)) for use in uses}) == len(uses)
+    assert round_key(7, 3, 1) == round_key(7, 3, 1)
+
+
+@pytest.mark.parametrize(
+    ("ids", "kind"),
+    [
+        ([1, 2], "i"),
+        (np.array([1, 2], np.uint8), "i"),
+        (["1", "2"], "U"),
+        (np.array(["x", "y"], object), "U"),
+        (np.array(["2024-01-01", "2024-01-02"], "M8[D]"), "U"),
+    ],
+)
+def test_ids_become_integers_or_strings(ids, kind):
+    assert as_ids(ids, 2).dtype.kind == kind
+
+
+def test_text_bits_depend_on_the_text_only():
+    texts = ["a", "b", "", "ä", "1"]
+    narrow, wide = id_bits(np.array(texts)), id_bits(np.array([*texts, "long" * 20]))[:-1]
+    assert np.array_equal(narrow, wide)
+    assert np.unique(narrow).size == len(texts)
+    # First eight bytes of md5("a"), little-endian: stable over versions and machines.
+    assert int(narrow[0]) == int.from_bytes(bytes.fromhex("0cc175b9c0f1b6a8"), "little")
+
+
+def test_floats_are_refused():
+    with pytest.raises(InputError, match="integers or strings, got floating-point numbers; conv"):
+        as_ids([1.0, 2.0], 2)
+
+
+@pytest.mark.parametrize("ids", [[1, 2, 3], [[1], [2]], 5])
+def test_one_id_per_row(ids):
+    shape = np.shape(ids)
+    with pytest.raises(InputError, match=r"one id per row, 2 in all, got shape \(") as error:
+        as_ids(ids, 2)
+    assert str(shape) in str(error.value)
+
+
+@st.composite
+def batches(draw):
+    """Distinct ids cut into batches, in any order, with the extremes of 64 bits among them."""
+    near_ends = st.sampled_from([0, 1, 2**63, LOW_64 - 1, LOW_64])
+    ids = draw(st.lists(st.one_of(st.integers(0, LOW_64), near_ends), unique=True, min_size=1))
+    cuts = draw(st.lists(st.integers(1, len(ids)), max_size=8))
+    edges = sorted({0, len(ids), *cuts})
+    return [ids[a:b] for a, b in itertools.pairwise(edges)]
+
+
+@settings(deadline=None)
+@given(batches(), st.lists(st.integers(0, LOW_64), max_size=5))
+def test_index_against_a_dict(parts, strangers):
+    index, known = IdIndex(), {}
+    everybody = np.array([*itertools.chain(*parts), *strangers], np.uint64)
+    for part in parts:
+        bits = np.array(part, np.uint64)
+        values = np.arange(len(known), len(known) + bits.size)
+        index.add(bits, values)
+        known.update(zip(part, values.tolist(), strict=True))
+        expected = [known.get(one, IdIndex.UNKNOWN) for one in everybody.tolist()]
+        assert index.find(everybody).tolist() == expected
+        assert len(index) == len(known)
+        assert index.overlaps(bits)
+    assert dict(zip(*(column.tolist() for column in index.items()), strict=True)) == known
+
+
+def test_an_empty_index_knows_nobody():
+    index, bits = IdIndex(), np.array([1, 2], np.uint64)
+    assert index.find(bits).tolist() == [IdIndex.UNKNOWN] * 2
+    assert index.find(bits[:0]).size == index.items()[0].size == len(index) == 0
+    assert not index.overlaps(bits)
+
+
+def test_overlaps_is_certain_when_it_says_no():
+    index = IdIndex()
+    index.add(np.array([10, 20], np.uint64), np.array([0, 1]))
+    assert not index.overlaps(np.array([0, 9], np.uint64))
+    assert not index.overlaps(np.array([21], np.uint64))
+    assert index.overlaps(np.array([15], np.uint64))  # possible, though not there
+
+
+@pytest.mark.parametrize("size", ["one", "random", "falling"])
+def test_the_number_of_runs_stays_logarithmic(size):
+    rng, index, first = np.random.default_rng(1), IdIndex(), 0
+    for number in range(600):
+        n = {"one": 1, "random": int(rng.integers(1, 500)), "falling": 600 - number}[size]
+        bits = keyed_bits(np.arange(first, first + n, dtype=np.uint64), np.uint64(9))
+        index.add(bits, np.arange(first, first + n))
+        first += n
+        assert len(index._runs) <= 1 + math.log2(first)
+    everybody = keyed_bits(np.arange(first, dtype=np.uint64), np.uint64(9))
+    assert np.array_equal(index.find(everybody), np.arange(first))

@@ -1,0 +1,253 @@
+"""Draws: exact inclusion probabilities, exact sizes, and no dependence on the order of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from secondlook.errors import InputError
+from secondlook.ids import keyed_bits, round_key
+from secondlook.sampling import Draw, coin_flips, fixed_size_draw
+
+N_DRAWS = 20_000
+FALSE_ALARM = 1e-6  # of each frequency test as a whole, whatever the number of people
+
+
+@dataclass(frozen=True)
+class Case:
+    size: np.ndarray
+    n_draw: int
+    group: np.ndarray | None = None
+    shares: np.ndarray | None = None
+
+    @property
+    def n(self) -> int:
+        return self.size.size
+
+    @property
+    def groups(self) -> np.ndarray:
+        return np.zeros(self.n, np.intp) if self.group is None else self.group
+
+    @property
+    def n_groups(self) -> int:
+        return 1 if self.shares is None else self.shares.size
+
+    def draw(self, bits: np.ndarray, start: np.uint64) -> Draw:
+        return fixed_size_draw(
+            self.size, self.n_draw, bits, start, self.groups, self.n_groups, self.shares
+        )
+
+    def in_round(self, round: int) -> Draw:
+        bits = keyed_bits(np.arange(self.n, dtype=np.uint64), round_key(11, round, 1))
+        return self.draw(bits, round_key(11, round, 2))
+
+
+UNIFORM = Case(np.ones(7), 3)
+CAPPED = Case(np.array([500.0, 90.0, 8.0, 4.0, 2.0, 1.0, 1.0]), 4)
+# Group 0 has 2 members for a quota of 4.2; group 1 gets 5/7 and group 2 gets 2/7 of the other 4.
+QUOTAS = Case(
+    np.array([1.0, 5.0, 9.0, 1.0, 1.0, 1.0, 2.0, 3.0, 1.0, 1.0]),
+    6,
+    np.array([0, 0, 1, 1, 1, 1, 1, 2, 2, 2]),
+    np.array([0.7, 0.75 / 3.5, 0.3 / 3.5]),
+)
+
+
+@pytest.fixture(scope="module")
+def keys() -> tuple[np.ndarray, np.ndarray]:
+    """Keys of the bits and starts of the comb, a pair for each of many rounds."""
+    pairs = [(round_key(11, t, 1), round_key(11, t, 2)) for t in range(1, N_DRAWS + 1)]
+    bits, starts = np.array(pairs, np.uint64).T
+    return bits, starts
+
+
+def fits(times_drawn: np.ndarray, pi: np.ndarray) -> bool:
+    """Test each person's count against Binomial(N_DRAWS, π), exactly, two-sided, Bonferroni."""
+    pi = np.clip(pi, 0, 1)
+    low = binom.cdf(times_drawn, N_DRAWS, pi)
+    high = binom.sf(times_drawn - 1, N_DRAWS, pi)
+    return bool(np.all(np.minimum(low, high) >= FALSE_ALARM / (2 * pi.size)))
+
+
+def by_bisection(size: np.ndarray, quota: float) -> np.ndarray:
+    """Return min(1, c·size) with sum ``quota``, c found by bisection."""
+    low, high = 0.0, 2 * quota / size.min()
+    for _ in range(200):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(1, middle * size).sum() < quota else (low, middle)
+    return np.minimum(1, high * size)
+
+
+@pytest.mark.parametrize(
+    ("case", "quotas"),
+    [(UNIFORM, [3]), (CAPPED, [4]), (QUOTAS, [2, 4 * 5 / 7, 4 * 2 / 7])],
+    ids=["uniform", "capped", "quotas"],
+)
+def test_frequencies_are_the_inclusion_probabilities(case, quotas, keys):
+    pi = np.empty(case.n)
+    for z, quota in enumerate(quotas):
+        pi[case.groups == z] = by_bisection(case.size[case.groups == z], quota)
+    bits = keyed_bits(np.arange(case.n, dtype=np.uint64), keys[0][:, None])
+    counts, per_group = np.zeros(case.n, int), np.empty((N_DRAWS, len(quotas)))
+    for t, start in enumerate(keys[1]):
+        draw = case.draw(bits[t], start)
+        counts += draw.drawn
+        per_group[t] = np.bincount(case.groups[draw.drawn], minlength=len(quotas))
+    assert draw.probability == pytest.approx(pi, rel=1e-8)
+    assert np.all(per_group.sum(axis=1) == case.n_draw)
+    assert np.all(per_group >= np.floor(quotas))
+    assert np.all(per_group <= np.ceil(quotas))
+    assert fits(counts, pi)
+
+
+def test_sequential_draws_without_replacement_fail_the_same_test():
+    rng, pi = np.random.default_rng(0), by_bisection(CAPPED.size[2:], 3)
+    chance = CAPPED.size[2:] / CAPPED.size[2:].sum()
+    counts = np.zeros(pi.size, int)
+    for _ in range(N_DRAWS):
+        counts[rng.choice(pi.size, 3, replace=False, p=chance)] += 1
+    assert not fits(counts, pi)
+
+
+def test_a_comb_that_always_starts_at_zero_fails_the_same_test(keys):
+    case = Case(np.array([1.0, 3.0, 3.0, 3.0]), 1, np.array([0, 1, 1, 1]), np.array([0.1, 0.9]))
+    bits = keyed_bits(np.arange(4, dtype=np.uint64), keys[0][:2000, None])
+    counts = sum(case.draw(row, np.uint64(0)).drawn.astype(int) for row in bits)
+    assert not fits(counts * (N_DRAWS // 2000), np.array([0.1, 0.3, 0.3, 0.3]))
+
+
+@st.composite
+def cases(draw):
+    n = draw(st.integers(1, 30))
+    size = np.array(draw(st.lists(st.floats(1e-3, 1e3), min_size=n, max_size=n)))
+    n_draw = draw(st.integers(0, n))
+    if draw(st.booleans()):
+        return Case(size, n_draw)
+    p = draw(st.integers(1, 4))
+    group = np.array(draw(st.lists(st.integers(0, p - 1), min_size=n, max_size=n)))
+    raw = np.array(draw(st.lists(st.sampled_from([0.0, 0.1, 1.0, 5.0]), min_size=p, max_size=p)))
+    raw[0] += raw.sum() == 0
+    return Case(size, n_draw, group, raw / raw.sum())
+
+
+@settings(deadline=None)
+@given(cases(), st.integers(1, 10**6))
+def test_every_draw_keeps_its_promises(case, round):
+    draw = case.in_round(round)
+    pi, group = draw.probability, case.groups
+    assert draw.drawn.sum() == case.n_draw
+    assert pi.sum() == pytest.approx(case.n_draw, abs=1e-9)
+    assert np.all((pi >= 0) & (pi <= 1))
+    assert draw.scale.shape == (case.n_groups,)
+    # Sizes are whole numbers of 2^-32 of the largest one, here at worst 1 in 4000 of a size.
+    assert pi == pytest.approx(np.minimum(1, draw.scale[group] * case.size), rel=5e-4)
+    assert np.all(draw.drawn[pi == 1])
+    assert not np.any(draw.drawn[pi == 0])
+    if case.shares is not None:
+        quotas = np.bincount(group, pi, case.n_groups)
+        counts = np.bincount(group[draw.drawn], minlength=case.n_groups)
+        assert np.all(counts >= np.floor(quotas + 1e-9))
+        assert np.all(counts <= np.ceil(quotas - 1e-9))
+
+
+@settings(deadline=None)
+@given(cases(), st.integers(1, 1000), st.randoms(use_true_random=False))
+def test_order_of_rows_does_not_matter(case, round, random):
+    order = np.array(random.sample(range(case.n), case.n))
+    bits = keyed_bits(np.arange(case.n, dtype=np.uint64), round_key(1, round))
+    start = round_key(2, round)
+    shuffled = Case(
+        case.size[order], case.n_draw, None if case.group is None else case.group[order], case.shares
+    )
+    one, other = case.draw(bits, start), shuffled.draw(bits[order], start)
+    assert np.array_equal(one.drawn[order], other.drawn)
+    assert np.array_equal(one.probability[order], other.probability)
+    assert np.array_equal(one.scale, other.scale)
+
+
+def test_nobody_and_everybody():
+    nobody, everybody = Case(CAPPED.size, 0).in_round(1), Case(CAPPED.size, 7).in_round(1)
+    assert not nobody.drawn.any()
+    assert not nobody.probability.any()
+    assert not nobody.scale.any()
+    assert everybody.drawn.all()
+    assert everybody.probability == pytest.approx(np.ones(7))
+    assert np.all(everybody.scale * CAPPED.size >= 1 - 1e-12)
+    assert Case(np.empty(0), 0).in_round(1).drawn.size == 0
+
+
+def test_quotas_follow_the_shares_where_there_is_room():
+    group = np.repeat([0, 1, 2], [10, 10, 1])
+    draw = Case(np.ones(21), 8, group, np.array([0.5, 0.25, 0.25])).in_round(1)
+    # The single member of group 2 takes one of its two places; the other is split 2 : 1.
+    assert np.bincount(group, draw.probability).tolist() == pytest.approx([14 / 3, 7 / 3, 1])
+
+
+def test_a_group_without_a_share_fills_in_only_when_the_others_are_used_up():
+    group = np.repeat([0, 1], [3, 9])
+    shares = np.array([1.0, 0.0])
+    assert Case(np.ones(12), 3, group, shares).in_round(1).drawn.tolist() == [True] * 3 + [False] * 9
+    assert Case(np.ones(12), 5, group, shares).in_round(1).probability == pytest.approx(
+        np.repeat([1, 2 / 9], [3, 9])
+    )
+
+
+@pytest.mark.parametrize("n_draw", [-1, 8])
+def test_no_more_than_there_are(n_draw):
+    with pytest.raises(InputError, match=f"between 0 and the 7 candidates, got {n_draw}"):
+        Case(np.ones(7), n_draw).in_round(1)
+
+
+def plain_draw(case: Case, bits: np.ndarray, start: np.uint64, quotas: np.ndarray) -> np.ndarray:
+    """Sort everybody, walk the running sum of π and see who holds a tooth."""
+    offset = float(int(start) >> 11) / 2**53
+    drawn, begin = np.zeros(case.n, bool), 0.0
+    for z, quota in enumerate(quotas):
+        people = np.flatnonzero(case.groups == z)
+        while np.any(certain := case.size[people] * quota >= case.size[people].sum()):
+            drawn[people[certain]] = True
+            people, quota = people[~certain], quota - certain.sum()
+            if people.size == 0:
+                break
+        people = people[np.argsort(bits[people])]
+        sums = np.cumsum(case.size[people])
+        edges = begin + quota * np.r_[0, sums] / (sums[-1] if people.size else 1)
+        drawn[people[np.diff(np.floor(edges - offset)) > 0]] = True
+        begin += quota
+    return drawn
+
+
+@pytest.mark.parametrize("n", [100, 2**16 + 5000])
+@pytest.mark.parametrize("share_drawn", [0.0005, 0.2, 0.9])
+@pytest.mark.parametrize("shares", [None, [0.5, 0.2, 0.3]])
+def test_buckets_change_nothing(n, share_drawn, shares):
+    rng = np.random.default_rng(n)
+    size = 2.0 ** rng.integers(0, 11, n) + rng.integers(0, 2, n)
+    size[0] = 2.0**12  # a power of two: sizes are whole numbers without rounding
+    n_draw = max(1, int(share_drawn * n))
+    group = None if shares is None else rng.choice(3, n, p=shares)
+    members = None if group is None else np.bincount(group)
+    case = Case(size, n_draw, group, None if members is None else members / n)
+    quotas = np.array([n_draw]) if members is None else n_draw * members / n
+    for round in range(3):
+        bits, start = keyed_bits(np.arange(n, dtype=np.uint64), round_key(0, round)), round_key(1, round)
+        assert np.array_equal(case.draw(bits, start).drawn, plain_draw(case, bits, start, quotas))
+
+
+def test_coins_fall_as_often_as_they_should(keys):
+    pi = np.array([0.0, 1e-3, 0.3, 0.5, 0.999, 1.0])
+    bits = keyed_bits(np.arange(6, dtype=np.uint64), keys[0][:, None])
+    counts = coin_flips(pi, bits).sum(axis=0)
+    assert fits(counts, pi)
+    assert not fits(counts, np.array([0.0, 1e-3, 0.33, 0.5, 0.999, 1.0]))
+
+
+@pytest.mark.parametrize("wrong", [-1e-9, 1 + 1e-9, np.nan])
+def test_coins_need_probabilities(wrong):
+    with pytest.raises(InputError, match=r"probabilities must be in \[0, 1\], got one outside"):
+        coin_flips(np.array([0.5, wrong]), np.zeros(2, np.uint64))
