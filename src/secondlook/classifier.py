@@ -497,6 +497,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         if not self.min_outcomes >= 1:
             raise InputError(f"min_outcomes must be 1 or more, got {self.min_outcomes}.")
         as_strategy(self.strategy)
+        prepare_learner(self.learner)
 
 
 def _seed(random_state: Any) -> int:

@@ -20,6 +20,7 @@ __all__ = [
     "is_frame",
     "n_rows",
     "read_features",
+    "subset",
     "take",
     "to_frame",
 ]
@@ -117,6 +118,11 @@ def take(X: Any, rows: slice | NDArray[Any]) -> Any:
         return X[rows]
     frame = nw.from_native(X, eager_only=True)
     return nw.to_native(frame[rows])
+
+
+def subset(X: Any, mask: NDArray[np.bool_]) -> Any:
+    """Return the rows of a mask, without a copy if that is all of them."""
+    return X if mask.all() else take(X, np.flatnonzero(mask))
 
 
 def concat(parts: list[Any]) -> Any:

@@ -12,7 +12,14 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from secondlook.errors import InputError
-from secondlook.frames import as_array, check_columns, column, n_rows, read_features
+from secondlook.frames import (
+    Features,
+    as_array,
+    check_columns,
+    column,
+    n_rows,
+    read_features,
+)
 from secondlook.ids import as_ids, id_bits
 
 __all__ = ["Batch", "History", "Intake"]
@@ -182,17 +189,23 @@ class Intake:
             )
         if reset:
             self.names = features.names
-        elif own_words:
+        elif own_words or features.backend == "pyarrow":
             check_columns(self.names, features.names)
-        # scikit-learn's own record of columns; it cannot read the names of every kind of frame.
-        named = X if features.backend in ("pandas", "polars") else array
-        validate_data(estimator, named, reset=reset, skip_check_array=True)
-        if reset and features.names is not None:
-            estimator.feature_names_in_ = np.array(features.names, dtype=object)
+        self._check_as_scikit_learn_does(estimator, X, array, features, reset)
         if not isinstance(array, np.ndarray):
             return array, features.backend
         self._check_finite(array, features.names)
         return array, features.backend
+
+    def _check_as_scikit_learn_does(
+        self, estimator: Any, X: Any, array: Any, features: Features, reset: bool
+    ) -> None:
+        """Keep scikit-learn's own record of columns, which does not read every kind of frame."""
+        if features.backend != "pyarrow":
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        elif reset:
+            estimator.n_features_in_ = array.shape[1]
+            estimator.feature_names_in_ = np.array(features.names, dtype=object)
 
     def _check_finite(self, array: NDArray[Any], names: tuple[str, ...] | None) -> None:
         with np.errstate(invalid="ignore", over="ignore"):

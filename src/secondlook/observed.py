@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.coverage import CoverageRule
-from secondlook.frames import concat, n_rows, take
+from secondlook.frames import concat, n_rows
 from secondlook.policies import PolicyLog
 
 __all__ = ["PENDING", "ObservedRows"]
@@ -141,8 +141,3 @@ class ObservedRows:
     def state(self) -> dict[str, Any]:
         """Return features and columns, for saving."""
         return {"X": self.X, **{name: self.column(name) for name in _COLUMNS}}
-
-
-def subset(X: Any, mask: NDArray[np.bool_]) -> Any:
-    """Return the rows of a mask without a copy if that is all of them."""
-    return X if mask.all() else take(X, np.flatnonzero(mask))

@@ -260,7 +260,7 @@ class _Reader:
 
     def _make(self, position: int, entry: Any) -> Any:
         if "skops" in entry:
-            return _skops().loads(self._files[entry["skops"]], trusted=self._trusted)
+            return self._estimator(self._files[entry["skops"]])
         if "frame" in entry:
             with _arrow().ipc.open_file(io.BytesIO(self._files[entry["frame"]])) as stream:
                 table = nw.from_native(stream.read_all(), eager_only=True)
@@ -276,6 +276,15 @@ class _Reader:
         for name, one in entry["fields"].items():
             made.__dict__[name] = self.decode(one)
         return made
+
+    def _estimator(self, content: bytes) -> Any:
+        untrusted = set(_skops().get_untrusted_types(data=content)) - set(self._trusted)
+        if untrusted:
+            raise InputError(
+                f"the file holds an estimator made of types that are not trusted yet: "
+                f"{', '.join(sorted(untrusted))}; pass those you trust in trusted=."
+            )
+        return _skops().loads(content, trusted=self._trusted)
 
 
 def _skops() -> Any:
