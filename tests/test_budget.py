@@ -78,7 +78,7 @@ def test_selection_rate_is_a_share(rate):
 
 @pytest.mark.parametrize("parts", [{"slack": -1e-3}, {"reserve": -1e-3}, {"slack": math.nan}])
 def test_slack_and_reserve_are_not_negative(parts):
-    with pytest.raises(InputError, match="slack and reserve .* must not be negative, got slack="):
+    with pytest.raises(InputError, match=r"slack and reserve .* must not be negative, got slack="):
         FdrBudget(**parts)
 
 
@@ -96,7 +96,7 @@ def test_exploit_is_a_number_or_a_schedule():
 @pytest.mark.parametrize("value", [0.0, -0.1, math.nan, math.inf])
 def test_schedules_return_positive_numbers(value):
     class Wrong:
-        def at(self, round, alpha):
+        def at(self, round, alpha):  # noqa: ARG002
             return value
 
     with pytest.raises(InputError, match=f"positive number, got {value} for round 7"):

@@ -93,7 +93,9 @@ def test_rounds_agree_no_more_than_chance():
 def test_order_of_rows_does_not_matter():
     ids, order = np.array([f"p{i}" for i in range(200)]), np.random.default_rng(0).permutation(200)
     key = round_key(3, 4)
-    assert np.array_equal(keyed_bits(bits_of(ids), key)[order], keyed_bits(bits_of(ids[order]), key))
+    assert np.array_equal(
+        keyed_bits(bits_of(ids), key)[order], keyed_bits(bits_of(ids[order]), key)
+    )
 
 
 def test_keys_differ_between_seeds_rounds_and_purposes():

@@ -52,9 +52,7 @@ def test_weighted_mean_ignores_people_of_weight_zero():
 
 def test_booleans_are_read_as_zero_and_one():
     accepted, good = np.array(ACCEPTED, bool), np.array(OUTCOMES, bool)
-    assert np.array_equal(
-        Revenue(2, 5).of(accepted, good), Revenue(2, 5).of(ACCEPTED, OUTCOMES)
-    )
+    assert np.array_equal(Revenue(2, 5).of(accepted, good), Revenue(2, 5).of(ACCEPTED, OUTCOMES))
 
 
 @given(st.tuples(amounts, amounts, amounts, amounts), shares, shares)

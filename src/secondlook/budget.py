@@ -26,6 +26,8 @@ class ExploitSchedule(Protocol):
 class PowerSchedule:
     """α_exploit = start · round^power.
 
+    It counts rounds, so it suits batches; for a stream of single applications take a constant.
+
     Parameters
     ----------
     start

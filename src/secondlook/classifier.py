@@ -24,12 +24,11 @@ from secondlook.errors import InputError, LearningWarning
 from secondlook.fairness import RateParity
 from secondlook.frames import take
 from secondlook.ids import id_bits, keyed_bits, round_key
-from secondlook.intake import Batch, History, Intake
+from secondlook.intake import Batch, Intake
 from secondlook.learners.wrap import reads_raw_columns
 from secondlook.learning import Learned, LearningRules, learn
 from secondlook.likelihoods import GroupedLikelihood
 from secondlook.memory import Memory
-from secondlook.observed import PENDING
 from secondlook.past import allows_missing, prepare_learner
 from secondlook.past import past_policy as read_past_policy
 from secondlook.policies import LoggedPolicy, PolicyLog, per_person
@@ -40,6 +39,8 @@ from secondlook.utility import Accuracy, Utility
 __all__ = ["PartialFeedbackClassifier"]
 
 _DRAW, _START = 1, 2  # purposes of a round's randomness
+
+_ENOUGH_TO_TELL = 30  # people of whom nobody is known, before we say that nothing can start
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "thresholds": ("shared", "per_group"),
@@ -213,7 +214,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self._past = read_past_policy(past_policy, self.learner, history)
         self._log = PolicyLog(self._past.likelihood, len(history))
         self._memory = Memory(self._seed)
-        self._record_history(history)
+        self._memory.record(history, history.accepted, 0, history.outcome)
+        self._intake.passed(history)
         self._learners = [prepare_learner(self.learner) for _ in range(2)]
         self._rounds: list[Round] = []
         self._carried = 0.0
@@ -261,7 +263,6 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         )
         self._record_round(
             batch,
-            look.past,
             accepted,
             policy,
             Round(
@@ -278,7 +279,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 effective_sample_size=f.effective_sample_size,
                 estimated_fdr=f.estimated_fdr,
                 feasible=f.feasible,
-                note=self._note(f, batch, explore.size == len(batch)),
+                note=self._note(f, batch, exploit),
             ),
         )
         return Decisions(batch.ids, accepted, exploit, look.score, propensity, t, batch.backend)
@@ -412,54 +413,36 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         shares = strategy.group_shares(in_explore)
         return fixed_size_draw(size, n_explore, bits, start, group, p, shares), group_factor
 
-    def _record_history(self, history: History) -> None:
-        people = take(history.X, np.flatnonzero(history.accepted))
-        past = self._past.likelihood.score(people, history.group[history.accepted])
-        self._record_people(history, history.accepted, past, 0, history.outcome)
-
     def _record_round(
         self,
         batch: Batch,
-        past: NDArray[np.float64],
         accepted: NDArray[np.bool_],
         policy: LoggedPolicy,
         record: Round,
     ) -> None:
         """Write the round down; nothing before this call has changed any record."""
-        pending = np.full(int(accepted.sum()), PENDING, dtype=np.int8)
-        self._record_people(batch, accepted, past[accepted], record.round, pending)
+        self._memory.record(batch, accepted, record.round)
         self._log.append(policy)
+        self._intake.passed(batch)
         self._rounds.append(record)
         self._carried = record.carried
 
-    def _record_people(
-        self, batch: Batch, accepted: NDArray[np.bool_], past: Any, round: int, outcome: Any
-    ) -> None:
-        """Write people down; the policies are walked for them once their outcome has come."""
-        self._memory.record(
-            batch,
-            accepted,
-            outcome=outcome,
-            round=np.full(past.shape, round),
-            past=past,
-            own=np.zeros(past.shape),
-            coverage=past * self._log.history_weight(self._rule),
-            walked=np.zeros(past.shape),
+    def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
+        """Say what went differently from what was asked for; aloud if the run cannot go on so."""
+        so_far = self._log.n_people + len(batch)
+        stuck = so_far >= _ENOUGH_TO_TELL and not (
+            exploit.any() or any(one.n_exploit_region for one in self._rounds)
         )
-        self._intake.passed(batch)
-
-    def _note(self, f: Learned, batch: Batch, nobody_known: bool) -> str:
-        if not nobody_known:
-            note = f.note
-        else:
+        note = f.note
+        if stuck:
             w = self._log.coverage(batch.X, batch.group, self._rule)
             largest = float(w.max()) / self._rule.count(len(self._rounds))
             note = (
-                f"Nobody in this batch is known well enough to exploit (largest coverage "
-                f"{largest:.3g}, threshold {self._rule.threshold}), so nobody could be explored "
-                f"either; lower the threshold of the coverage rule."
+                f"Nobody among the {so_far} people decided on so far is known well enough to "
+                f"exploit (largest coverage {largest:.3g}, threshold {self._rule.threshold}), so "
+                f"nobody can be explored either; lower the threshold of the coverage rule."
             )
-        if note and (nobody_known or not f.feasible):
+        if note and (stuck or not f.feasible):
             warnings.warn(note, LearningWarning, stacklevel=3)
         return note
 

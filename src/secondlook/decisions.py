@@ -40,7 +40,7 @@ class Decisions:
     ids: NDArray[np.generic]
     accepted: NDArray[np.bool_]
     exploit: NDArray[np.bool_]
-    score: NDArray[np.float64]
+    score: NDArray[np.floating]
     propensity: NDArray[np.float64]
     round: int
     backend: str = "numpy"

@@ -44,9 +44,19 @@ class Memory:
                 f"ever, so give a person who applies again a new one."
             )
 
-    def record(self, batch: Batch, accepted: NDArray[np.bool_], **columns: NDArray[Any]) -> None:
-        """Write down who was decided on; ``columns`` have one entry per accepted person."""
+    def record(
+        self,
+        batch: Batch,
+        accepted: NDArray[np.bool_],
+        round: int,
+        outcome: NDArray[np.int8] | None = None,
+    ) -> None:
+        """Write down who was decided on in a round.
+
+        ``outcome`` has one entry per accepted person; None means that all are still to come.
+        """
         rows = np.flatnonzero(accepted)
+        known = np.full(rows.size, PENDING, np.int8) if outcome is None else outcome
         bits = keyed_bits(batch.bits[rows], self._fold_key)
         order = np.argsort(bits)  # by id, not by row
         fold_of = (bits[order] >> np.uint64(63)).astype(np.intp)
@@ -55,8 +65,9 @@ class Memory:
             chosen = order[fold_of == number]
             positions = fold.append(
                 take(batch.X, rows[chosen]),
-                group=batch.group[rows[chosen]],
-                **{name: values[chosen] for name, values in columns.items()},
+                batch.group[rows[chosen]],
+                known[chosen],
+                round,
             )
             place[rows[chosen]] = 2 * positions + number
         self.index.add(batch.bits, place)

@@ -22,15 +22,7 @@ Floats = NDArray[np.float64]
 
 PENDING = -1
 
-_COLUMNS: dict[str, type[np.generic]] = {
-    "group": np.intp,
-    "outcome": np.int8,
-    "round": np.int32,
-    "past": np.float64,
-    "own": np.float64,
-    "coverage": np.float64,
-    "walked": np.int32,
-}
+_NOT_WALKED = -1  # not even f_0 has been asked yet
 
 
 class GrowingArray:
@@ -60,7 +52,8 @@ class ObservedRows:
 
     Columns, one entry a person: ``group``; ``outcome`` (1 good, 0 bad, −1 not known yet); ``round``
     (0 for the history); ``past``, f_0's acceptance probability; ``own``, Σ n_i·π_i over the first
-    ``walked`` policies of the log, and ``coverage``, w after these.
+    ``walked`` policies of the log, and ``coverage``, w after these. The last four are computed when
+    an outcome has come, by ``catch_up``.
     """
 
     def __init__(self) -> None:
@@ -84,22 +77,30 @@ class ObservedRows:
             self._frames = [concat(self._frames)]
         return self._frames[0]
 
-    def append(self, X: Any, **columns: NDArray[Any]) -> NDArray[np.int64]:
+    def append(
+        self, X: Any, group: NDArray[np.intp], outcome: NDArray[np.int8], round: int
+    ) -> NDArray[np.int64]:
         """Write people down and return their positions."""
-        first = len(self)
-        for name, kind in _COLUMNS.items():
-            values = columns[name].astype(kind, copy=False)
-            if name in self._columns:
-                self._columns[name].append(values)
-            else:
-                self._columns[name] = GrowingArray(values)
+        first, n = len(self), n_rows(X)
+        self._append_column("group", group)
+        self._append_column("outcome", outcome)
+        self._append_column("round", np.full(n, round, np.int32))
+        self._append_column("walked", np.full(n, _NOT_WALKED, np.int32))
+        for name in ("past", "own", "coverage"):
+            self._append_column(name, np.zeros(n))
         if not isinstance(X, np.ndarray):
             self._frames.append(X)
         elif self._array is None:
             self._array = GrowingArray(X)
         else:
             self._array.append(X)
-        return np.arange(first, first + n_rows(X))
+        return np.arange(first, first + n)
+
+    def _append_column(self, name: str, values: NDArray[Any]) -> None:
+        if name in self._columns:
+            self._columns[name].append(values)
+        else:
+            self._columns[name] = GrowingArray(values)
 
     def known_outcomes(self) -> NDArray[np.bool_]:
         """Say whose outcome has arrived."""
@@ -111,17 +112,15 @@ class ObservedRows:
         Somebody who was up to date a round ago needs that round's policy only.
         """
         walked, known = self.column("walked"), self.known_outcomes()
+        sums = {"own": self.column("own"), "coverage": self.column("coverage")}
+        group = self.column("group")
+        new = np.flatnonzero(known & (walked == _NOT_WALKED))
+        if new.size:
+            log.start(self.X, group, rule, new, self.column("past"), sums["coverage"])
+            walked[new] = 0
         for begin in np.unique(walked[known]):
             rows = np.flatnonzero(known & (walked == begin))
-            log.catch_up(
-                self.X,
-                self.column("group"),
-                rule,
-                begin=int(begin),
-                own=self.column("own"),
-                coverage=self.column("coverage"),
-                rows=rows,
-            )
+            log.catch_up(self.X, group, rule, begin=int(begin), rows=rows, **sums)
             walked[rows] = len(log.policies)
 
     def known_people(self, log: PolicyLog, rule: CoverageRule) -> NDArray[np.bool_]:
@@ -137,7 +136,3 @@ class ObservedRows:
             return np.asarray(self.column("own") / log.n_people)
         total = self.column("own") + log.n_history * self.column("past")
         return np.asarray(total / (log.n_people + log.n_history))
-
-    def state(self) -> dict[str, Any]:
-        """Return features and columns, for saving."""
-        return {"X": self.X, **{name: self.column(name) for name in _COLUMNS}}

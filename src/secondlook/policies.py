@@ -73,16 +73,13 @@ class Look:
 
     Attributes
     ----------
-    past
-        f_0's acceptance probability.
     score
-        Score under the likelihood asked for.
+        Score under the likelihood asked for, in the precision of the features.
     known
         Whether coverage exceeds τ: the person is in the exploit region.
     """
 
-    past: NDArray[np.float64]
-    score: NDArray[np.float64]
+    score: Floats
     known: NDArray[np.bool_]
 
 
@@ -143,24 +140,35 @@ class PolicyLog:
 
     def look(self, X: Any, group: Groups, rule: CoverageRule, *, score_of: int) -> Look:
         """Score people under one likelihood and tell who is known, computing no more than that."""
-        n = n_rows(X)
-        look = Look(np.empty(n), np.empty(n), np.empty(n, np.bool_))
         rounds = _Rounds.of(self, rule, 0, X)
+        look = Look(np.empty(n_rows(X), rounds.people.dtype), np.empty(n_rows(X), np.bool_))
         for rows, scores in self._blocks(X, group, at_once=rule.needs == "score"):
             past = scores.score(0)
-            look.past[rows] = past
             look.score[rows] = past if score_of == 0 else scores.score(score_of)
             look.known[rows] = rounds.known(scores, past * self.history_weight(rule))
         return look
 
     def coverage(self, X: Any, group: Groups, rule: CoverageRule) -> NDArray[np.float64]:
         """Return the accumulated w of people of whom nothing is known yet."""
-        past = self.likelihoods[0].score(X, group).astype(np.float64)
-        coverage: NDArray[np.float64] = past * self.history_weight(rule)
         everybody = np.arange(n_rows(X))
-        own = np.zeros(n_rows(X))
+        own, coverage = np.zeros(everybody.size), np.empty(everybody.size)
+        self.start(X, group, rule, everybody, np.empty(everybody.size), coverage)
         self.catch_up(X, group, rule, begin=0, own=own, coverage=coverage, rows=everybody)
         return coverage
+
+    def start(
+        self,
+        X: Any,
+        group: Groups,
+        rule: CoverageRule,
+        rows: NDArray[np.intp],
+        past: NDArray[np.float64],
+        coverage: NDArray[np.float64],
+    ) -> None:
+        """Fill in f_0's acceptance, and w before the first round, of some rows."""
+        for block, scores in self._blocks(X, group, rows):
+            past[block] = scores.score(0)
+            coverage[block] = past[block] * self.history_weight(rule)
 
     def catch_up(
         self,

@@ -1,0 +1,1 @@
+"""Speed as ratios: everything in one process, interleaved with its reference."""

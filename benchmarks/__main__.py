@@ -1,0 +1,25 @@
+"""Run all benchmarks: ``make bench``, or ``python -m benchmarks fit decide thresholds``."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Before numpy is imported: one thread, for ours and for the references alike.
+for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = "1"
+
+from benchmarks import decide, fit, thresholds  # noqa: E402
+
+PARTS = {"fit": fit.main, "thresholds": thresholds.main, "decide": decide.main}
+
+
+def main() -> None:
+    """Run the parts named on the command line, or all."""
+    for part in sys.argv[1:] or PARTS:
+        print(f"\n== {part} ==", flush=True)
+        PARTS[part]()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""A classifier that was saved goes on as if nothing had happened; a file is data, never code."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import zipfile
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from secondlook import ConstrainedLogistic, PerGroup, Strategy, Uniform, load, save
+from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.errors import InputError
+from secondlook.simulate.populations import Lender
+from secondlook.simulate.run import run
+
+KEYS = ("ids", "accepted", "exploit", "score", "propensity")
+TREES = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
+
+
+def goes_on_alike(one, other, seed=9):
+    people = Lender().draw(200, np.random.default_rng(seed))
+    first, second = (c.decide(people.X, sensitive_features=people.group) for c in (one, other))
+    return all(np.array_equal(getattr(first, key), getattr(second, key)) for key in KEYS)
+
+
+@pytest.mark.parametrize(
+    ("options", "trusted"),
+    [
+        ({}, ()),
+        ({"split": "cross", "thresholds": "per_group", "strategy": Uniform()}, ()),
+        ({"learner": PerGroup(ConstrainedLogistic(l2=2.0))}, ()),
+        ({"learner": make_pipeline(StandardScaler(), ConstrainedLogistic())}, ()),
+        ({"learner": HistGradientBoostingClassifier(max_iter=5)}, (TREES,)),
+    ],
+)
+def test_round_trip(make_classifier, tmp_path, options, trusted):
+    classifier, world = make_classifier(**options)
+    for _ in run(classifier, world, n_rounds=3, n_batch=200):
+        pass
+    path = tmp_path / "lender.secondlook"
+    save(classifier, path)
+    if trusted:
+        with pytest.raises(InputError, match=r"made of types that are not trusted yet: sklearn"):
+            load(path)
+    again = load(path, trusted=trusted)
+    assert repr(again.rounds_) == repr(classifier.rounds_)
+    assert goes_on_alike(classifier, again)
+    ids = np.arange(classifier._intake.next_id - 200, classifier._intake.next_id)
+    pending = [i for i in ids if classifier._memory.index.find(np.array([i], np.uint64))[0] >= 0]
+    for one in (classifier, again):
+        one.observe(pending, np.ones(len(pending), int))
+    assert goes_on_alike(classifier, again, seed=10)
+
+
+def test_raw_columns_and_string_ids(tmp_path, rng):
+    def table(n):
+        trade = rng.choice(["smith", "baker"], n)
+        good = (rng.random(n) < np.where(trade == "baker", 0.9, 0.6)).astype(int)
+        return pd.DataFrame({"trade": trade}), good
+
+    frame, good = table(200)
+    learner = make_pipeline(OneHotEncoder(), HistGradientBoostingClassifier(max_iter=5))
+    learner = make_pipeline(OneHotEncoder(sparse_output=False), learner.steps[-1][1])
+    classifier = PartialFeedbackClassifier(learner=learner, random_state=0).fit(
+        frame, good, ids=[f"h{i}" for i in range(200)]
+    )
+    save(classifier, tmp_path / "x")
+    again = load(tmp_path / "x", trusted=[TREES])
+    frame, _ = table(100)
+    ids = [f"b{i}" for i in range(100)]
+    one, other = (c.decide(frame, ids=ids) for c in (classifier, again))
+    assert all(np.array_equal(getattr(one, key), getattr(other, key)) for key in KEYS)
+
+
+@dataclass(frozen=True)
+class Cautious(Strategy):
+    """A strategy of the user's own."""
+
+    power: float = 2.0
+
+    def person_factor(self, X, score, group):
+        return (score + 0.01) ** self.power
+
+
+def test_own_types_are_made_only_when_allowed(make_classifier, tmp_path):
+    classifier, _ = make_classifier(strategy=Cautious(3.0))
+    save(classifier, tmp_path / "x")
+    with pytest.raises(InputError, match=r"the file names the type 'Cautious'; pass it in types="):
+        load(tmp_path / "x")
+    assert load(tmp_path / "x", types=[Cautious]).strategy == Cautious(3.0)
+
+
+def test_what_lives_in_memory_only_is_refused_and_the_old_file_stays(make_classifier, tmp_path):
+    path = tmp_path / "x"
+    classifier, _ = make_classifier()
+    save(classifier, path)
+    before = path.read_bytes()
+    unsaved, _ = make_classifier(strategy=lambda X, score, group: score + 1)
+    with pytest.raises(InputError, match=r"lives in memory only and cannot be saved"):
+        save(unsaved, path)
+    assert path.read_bytes() == before
+
+
+def test_files_that_are_not_ours(make_classifier, tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(pickle.dumps({"a": 1}))
+    with pytest.raises(InputError, match=r"is not a file written by secondlook.save"):
+        load(path)
+    classifier, _ = make_classifier()
+    save(classifier, path)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    manifest = json.loads(files["manifest.json"])
+    manifest["format"] = 99
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+    with pytest.raises(InputError, match=r"has format 99 and this version reads 1"):
+        load(path)
