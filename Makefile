@@ -11,7 +11,7 @@ demo: .venv/report  ## decide 40 rounds of a synthetic lender; prints a table, d
 	$(BIN)/python examples/lender.py
 
 test: lint  ## everything that is checked, in a few minutes
-	$(BIN)/python -m pytest -n 2 -q
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
 
 lint: .venv/dev
 	$(BIN)/ruff check .

@@ -81,7 +81,7 @@ FIT = {
     ),
     "ids that are no names": (
         lambda X, y, z: {"X": X, "y": y, "ids": np.arange(N) / 2},
-        r"ids must be integers or strings, got floating-point numbers",
+        r"ids must be integers or strings, got 0.0; convert them first",
     ),
     "accepted is no decision": (
         lambda X, y, z: {"X": X, "y": y, "accepted": np.full(N, 2)},

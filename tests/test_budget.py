@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secondlook.budget import FdrBudget, PowerSchedule
@@ -96,13 +97,14 @@ def test_exploit_is_a_number_or_a_schedule():
 @pytest.mark.parametrize("value", [0.0, -0.1, math.nan, math.inf])
 def test_schedules_return_positive_numbers(value):
     class Wrong:
-        def at(self, round, alpha):  # noqa: ARG002
+        def at(self, round, alpha):
             return value
 
     with pytest.raises(InputError, match=f"positive number, got {value} for round 7"):
         FdrBudget(exploit=Wrong()).alpha_exploit(7)
 
 
+@settings(deadline=None)
 @given(budgets(), st.integers(1, 60), st.integers(0, 10_000))
 def test_number_explored_is_that_of_the_paper(budget, round, n_exploit):
     exact = (
@@ -119,6 +121,7 @@ def test_sums_of_decimal_fractions_are_whole_people():
     assert FdrBudget(0.15, 0.064, slack=0.001).allot(1, 30, 0.0, 99) == (3, 0.0)
 
 
+@settings(deadline=None)
 @given(budgets(), st.integers(1, 60), st.integers(1, 10_000), st.integers(0, 10_000))
 def test_a_batch_keeps_alpha_even_if_all_explored_are_bad(budget, round, n_exploit, n_candidates):
     n_explore, _ = budget.allot(round, n_exploit, 0.0, n_candidates)
@@ -126,6 +129,7 @@ def test_a_batch_keeps_alpha_even_if_all_explored_are_bad(budget, round, n_explo
     assert bad <= budget.alpha * (n_exploit + n_explore) + 2 * ROUNDING
 
 
+@settings(deadline=None)
 @given(budgets(), rounds)
 def test_a_run_never_explores_more_than_its_budgets(budget, run):
     carried = earned = bad = accepted = 0.0
@@ -154,3 +158,10 @@ def test_single_applications_explore_in_the_end():
 
 def test_unused_people_are_not_hoarded():
     assert FdrBudget(0.15).allot(1, n_exploit=1000, carried=0.0, n_candidates=3) == (3, 1.0)
+
+
+def test_a_constant_just_below_alpha_never_lets_the_exploited_pass_alpha():
+    budget = FdrBudget(alpha=0.15, exploit=np.float32(0.1499), slack=0.001)
+    assert budget.max_fdr(1) == 0.15
+    assert budget.explore_share(1) == 0
+    assert FdrBudget(alpha=0.15).max_fdr(1) == pytest.approx(0.076)

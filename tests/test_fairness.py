@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secondlook.errors import InputError
@@ -36,6 +36,7 @@ def brute_force(people, only_good):
 @pytest.mark.parametrize(
     ("parity", "only_good"), [(SelectionRateParity(), False), (TruePositiveRateParity(), True)]
 )
+@settings(deadline=None)
 @given(people=st.lists(person, min_size=1, max_size=12))
 def test_rates_against_brute_force(parity, only_good, people):
     decisions, outcomes, weight, group = (np.array(c) for c in zip(*people, strict=True))

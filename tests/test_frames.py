@@ -220,3 +220,16 @@ def test_columns_without_names_are_not_compared(names):
     check_columns(names, names)
     check_columns(names, None)
     check_columns(None, names)
+
+
+def test_missing_truth_values_become_nan():
+    frame = pd.DataFrame({"a": pd.array([True, None], dtype="boolean")})
+    features = read_features(frame, raw=False)
+    assert np.isnan(features.X[1, 0])
+    assert features.X[0, 0] == 1
+
+
+def test_columns_of_the_same_name():
+    frame = pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"])
+    with pytest.raises(InputError, match="X has two columns of the same name; rename one"):
+        read_features(frame, raw=False)

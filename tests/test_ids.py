@@ -38,6 +38,7 @@ def undo_keyed_bits(value: int, key: int) -> int:
     return (undo_shift(value, 30) * pow(ODD, -1, 2**64) & LOW_64) ^ key
 
 
+@settings(deadline=None)
 @given(st.integers(0, LOW_64), st.integers(0, LOW_64))
 def test_keyed_bits_can_be_undone(bits, key):
     mixed = keyed_bits(np.array([bits], np.uint64), np.uint64(key))
@@ -128,8 +129,26 @@ def test_text_bits_depend_on_the_text_only():
 
 
 def test_floats_are_refused():
-    with pytest.raises(InputError, match="integers or strings, got floating-point numbers; conv"):
-        as_ids([1.0, 2.0], 2)
+    mixed = np.array([7, "x", 1.5], object)
+    for wrong in ([1.0, 2.0], [True, False], np.array([1, None], object), mixed):
+        with pytest.raises(InputError, match="ids must be integers or strings, got"):
+            as_ids(wrong, len(wrong))
+
+
+def test_integers_must_fit():
+    assert as_ids(np.array([2**63 - 1], np.uint64), 1).tolist() == [2**63 - 1]
+    with pytest.raises(InputError, match=r"ids must be below 2\*\*63, got 18446744073709551615"):
+        as_ids(np.array([2**64 - 1], np.uint64), 1)
+    assert as_ids(np.array([5, 6], object), 2).dtype == np.int64
+
+
+def test_an_index_of_nobody():
+    index = IdIndex()
+    nobody = np.empty(0, np.uint64)
+    index.add(nobody, np.empty(0, np.int64))
+    assert len(index) == 0
+    assert not index.overlaps(nobody)
+    assert index.find(np.array([3], np.uint64)).tolist() == [IdIndex.UNKNOWN]
 
 
 @pytest.mark.parametrize("ids", [[1, 2, 3], [[1], [2]], 5])

@@ -63,6 +63,7 @@ def memory() -> Memory:
     return memory
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=12))
 def test_rows_grow_and_keep_their_positions(sizes):
     rows, first, rounds = ObservedRows(), 0, []
@@ -249,3 +250,15 @@ def test_features_keep_their_precision():
         X = ids[:, None].astype(np.float32)
         memory.record(batch_of(ids, X), np.ones(50, bool), round=1)
     assert all(fold.X.dtype == np.float32 for fold in memory.folds)
+
+
+def test_rounds_logged_after_somebody_was_brought_up_to_date_count_too():
+    """They may not be merged into a policy that is in somebody's sums already."""
+    rule, log, rows = SummedAcceptance(), PolicyLog(ConstantLikelihood(1.0), 10), ObservedRows()
+    rows.append(np.zeros((1, 1)), np.zeros(1, np.intp), np.ones(1, np.int8), 0)
+    assert log.add_likelihood(ConstantLikelihood(1.0)) == 1
+    for n_people in (10, 30, 20):
+        log.append(quiet(n_people, 0.5))
+        rows.catch_up(log, rule)
+    assert rows.column("own").tolist() == [60]
+    assert rows.acceptance(log, own_rounds_only=True).tolist() == [1]

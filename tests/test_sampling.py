@@ -259,3 +259,30 @@ def test_coins_fall_as_often_as_they_should(keys):
 def test_coins_need_probabilities(wrong):
     with pytest.raises(InputError, match=r"probabilities must be in \[0, 1\], got one outside"):
         coin_flips(np.array([0.5, wrong]), np.zeros(2, np.uint64))
+
+
+def draw(size, n_draw, start=0, shares=None, group=None):
+    n = len(size)
+    group = np.zeros(n, np.intp) if group is None else np.array(group)
+    bits = np.arange(n, dtype=np.uint64) << np.uint64(50)
+    n_groups = int(group.max()) + 1
+    sizes, tooth = np.array(size, float), np.uint64(start)
+    return fixed_size_draw(sizes, n_draw, bits, tooth, group, n_groups, shares)
+
+
+def test_a_giant_does_not_coarsen_the_others():
+    giant = draw([1e12, 1, 1, 1, 2], 2)
+    assert giant.probability == pytest.approx([1, 0.2, 0.2, 0.2, 0.4], rel=1e-9)
+    apart = draw([1e12, 1e12, 1, 2], 2, shares=np.array([0.5, 0.5]), group=[0, 0, 1, 1])
+    assert apart.probability == pytest.approx([0.5, 0.5, 1 / 3, 2 / 3], rel=1e-9)
+    assert apart.scale == pytest.approx([0.5e-12, 1 / 3], rel=1e-8)
+
+
+def test_sizes_may_be_tiny():
+    assert draw([1e-290, 3e-290], 1).probability == pytest.approx([0.25, 0.75])
+
+
+@pytest.mark.parametrize("start", [0, 1, 1 << 11, 1 << 12, 1 << 30, 2**64 - 1])
+def test_never_one_too_many(start):
+    for n_draw in (1, 3, 7):
+        assert draw(np.ones(10), n_draw, start).drawn.sum() == n_draw

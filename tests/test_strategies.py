@@ -41,7 +41,6 @@ class ReadsX(Strategy):
     ("strategy", "factor"),
     [
         (Uniform(), [1, 1, 1]),
-        (Strategy(), [1, 1, 1]),
         (ScoreWeighted(), [1e-6, 0.25, 1]),
         (ScoreWeighted(beta=0.2), [0.2 + 0.8e-6, 0.4, 1]),
         (ScoreWeighted(beta=1), [1, 1, 1]),
@@ -221,3 +220,15 @@ def test_equal_groups_explores_about_as_many_from_each():
     assert expected_counts(EqualGroups() * ScoreWeighted(), ALIKE) == pytest.approx(
         [N_DRAW / 2] * 2
     )
+
+
+def test_a_function_is_checked_wherever_it_is_called():
+    strategy = FromFunction(lambda X, score, group: X[:, 0])
+    X = np.array([[1.0], [-3.0]])
+    with pytest.raises(InputError, match="got 1 negative among 2"):
+        strategy.person_factor(X, np.ones(2), np.zeros(2, np.intp))
+
+
+def test_quotas_within_quotas_are_refused():
+    with pytest.raises(InputError, match="within must not have group quotas of its own"):
+        GroupShare(GroupShare(), reading="product")

@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+
 from secondlook.errors import InputError
 
 __all__ = ["ExploitSchedule", "FdrBudget", "PowerSchedule"]
@@ -103,7 +105,7 @@ class FdrBudget:
                 f"slack and reserve are parts of alpha and must not be negative, "
                 f"got slack={self.slack} and reserve={self.reserve}."
             )
-        if isinstance(self.exploit, int | float):
+        if isinstance(self.exploit, int | float | np.floating):
             if not 0 < self.exploit < self.alpha:
                 raise InputError(
                     f"exploit (α_exploit) must be in (0, alpha) = (0, {self.alpha}), "
@@ -127,7 +129,7 @@ class FdrBudget:
 
     def alpha_exploit(self, round: int) -> float:
         """Return α_exploit in a round (1, 2, …)."""
-        if isinstance(self.exploit, int | float):
+        if isinstance(self.exploit, int | float | np.floating):
             return float(self.exploit)
         asked = self.exploit.at(round, self.alpha)
         if not (math.isfinite(asked) and asked > 0):
@@ -135,6 +137,10 @@ class FdrBudget:
                 f"a schedule must return a positive number, got {asked} for round {round}."
             )
         return min(asked, self.cap)
+
+    def max_fdr(self, round: int) -> float:
+        """Return the FDR that f_t may have: α_exploit + ε, and never above α."""
+        return min(self.alpha_exploit(round) + self.slack, self.alpha)
 
     def explore_share(self, round: int) -> float:
         """Return how many people may be explored per exploited one, (α − α_exploit − ε)/(1 − α)."""

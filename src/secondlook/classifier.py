@@ -211,7 +211,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self.classes_ = self._intake.classes
         self.groups_ = self._intake.groups
         self._seed = _seed(self.random_state)
-        self._past = read_past_policy(past_policy, self.learner, history)
+        self._past = read_past_policy(past_policy, self.learner, history, self.n_features_in_)
         self._log = PolicyLog(self._past.likelihood, len(history))
         self._memory = Memory(self._seed)
         self._memory.record(history, history.accepted, 0, history.outcome)
@@ -249,7 +249,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         exploit, explore = look.known, np.flatnonzero(~look.known)
 
         # Step 2. Exploit: accept whom f_t accepts.
-        accepted = exploit & (look.score >= per_person(f.thresholds, batch.group))
+        thresholds = f.thresholds.astype(look.score.dtype)
+        accepted = exploit & (look.score >= per_person(thresholds, batch.group))
         n_exploit = int(accepted.sum())
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
@@ -389,7 +390,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             min_outcomes=self.min_outcomes,
             constrain_fit=self.constrain_fit,
             n_groups=self._intake.n_groups,
-            max_fdr=budget.alpha_exploit(t) + budget.slack,
+            max_fdr=budget.max_fdr(t),
             min_selection_rate=max(0.0, budget.min_selection_rate - budget.slack),
             everywhere=everywhere,
         )
@@ -422,7 +423,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     ) -> None:
         """Write the round down; nothing before this call has changed any record."""
         self._memory.record(batch, accepted, record.round)
-        self._log.append(policy)
+        self._log.append(policy, merge=self._rule.needs == "acceptance")
         self._intake.passed(batch)
         self._rounds.append(record)
         self._carried = record.carried

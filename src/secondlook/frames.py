@@ -47,10 +47,14 @@ class Features:
 
 def is_frame(X: Any) -> bool:
     """Say whether X is a dataframe of a kind that narwhals knows (eager ones only)."""
-    return isinstance(nw.from_native(X, eager_only=True, pass_through=True), nw.DataFrame)
+    try:
+        native = nw.from_native(X, eager_only=True, pass_through=True)
+    except nw.exceptions.DuplicateError:
+        raise InputError("X has two columns of the same name; rename one.") from None
+    return isinstance(native, nw.DataFrame)
 
 
-def read_features(X: Any, *, raw: bool, what: str = "X") -> Features:
+def read_features(X: Any, *, raw: bool) -> Features:
     """Turn any table into features.
 
     Parameters
@@ -59,8 +63,6 @@ def read_features(X: Any, *, raw: bool, what: str = "X") -> Features:
         An array or a dataframe.
     raw
         Keep a dataframe as it is, for learners that read columns themselves.
-    what
-        Name of the table in messages.
     """
     if not is_frame(X):
         return Features(X, None, "numpy")
@@ -75,13 +77,14 @@ def read_features(X: Any, *, raw: bool, what: str = "X") -> Features:
     text = [name for name, one in zip(names, columns, strict=True) if not _numeric(one.dtype)]
     if text:
         raise InputError(
-            f"{what} has columns that are not numbers: {', '.join(map(repr, text))}; encode them, "
+            f"X has columns that are not numbers: {', '.join(map(repr, text))}; encode them, "
             f"or give a learner that is a Pipeline with an encoder as its first step."
         )
     dtype = np.float32 if all(one.dtype == nw.Float32 for one in columns) else np.float64
     array = np.empty((len(frame), len(names)), dtype=dtype)
     for position, one in enumerate(columns):
-        array[:, position] = one.to_numpy()
+        numbers = one.cast(nw.Float64) if one.dtype == nw.Boolean else one
+        array[:, position] = numbers.to_numpy()
     return Features(array, known, backend)
 
 

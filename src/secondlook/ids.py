@@ -45,13 +45,21 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
             f"ids must hold one id per row, {n} in all, got shape {array.shape}; "
             f"pass a one-dimensional array."
         )
+    if array.dtype.kind == "u" and array.size and array.max() >= 2**63:
+        raise InputError(
+            f"ids must be below 2**63, got {array.max()}; pass larger numbers as strings."
+        )
     if array.dtype.kind in "iu":
         return array.astype(np.int64, copy=False)
-    if array.dtype.kind == "f":
+    names = array.tolist() if array.dtype.kind == "O" else array[:1].tolist()
+    wrong = [name for name in names if name is None or isinstance(name, bool | float)]
+    if wrong:
         raise InputError(
-            "ids must be integers or strings, got floating-point numbers; convert them first, "
-            "because a rounded id names somebody else."
+            f"ids must be integers or strings, got {wrong[0]!r}; convert them first, because a "
+            f"rounded or missing id names somebody else."
         )
+    if array.dtype.kind == "O" and all(isinstance(name, int) for name in names):
+        return array.astype(np.int64)
     return array.astype(np.str_)
 
 
@@ -124,11 +132,15 @@ class IdIndex:
 
     def overlaps(self, bits: Bits) -> bool:
         """Say quickly whether any of these ids could be known: False is certain."""
+        if bits.size == 0:
+            return False
         low, high = bits.min(), bits.max()
         return any(keys[0] <= high and keys[-1] >= low for keys, _ in self._runs)
 
     def add(self, bits: Bits, values: NDArray[np.int64]) -> None:
         """Add ids that are distinct and not known yet."""
+        if bits.size == 0:
+            return
         if not np.all(bits[1:] > bits[:-1]):
             order = np.argsort(bits)
             bits, values = bits[order], values[order]

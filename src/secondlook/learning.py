@@ -27,6 +27,8 @@ __all__ = ["Learned", "LearningRules", "learn"]
 
 Floats = NDArray[np.float64]
 
+_LAST_BIT = 1e-6
+
 
 @dataclass(frozen=True)
 class LearningRules:
@@ -165,9 +167,11 @@ def learn(
     point, weight, calibrated = _operating_point(scores, held_out, rules)
     if point.message:
         notes.append(point.message)
+    # Whoever sits exactly at a threshold stays accepted, whatever the last bit of their score.
+    thresholds = point.thresholds - _LAST_BIT
     return Learned(
         likelihoods[0] if len(likelihoods) == 1 else MeanLikelihood.of(tuple(likelihoods)),
-        point.thresholds,
+        thresholds,
         calibrated,
         int((weight > 0).sum()),
         effective_sample_size(weight),

@@ -125,16 +125,21 @@ class MeanLikelihood:
 
 @dataclass(frozen=True, eq=False)
 class PolicyFunction:
-    """A past policy given by the user: a function of the features, or a fitted classifier."""
+    """A past policy given by the user: a function of the features, or a fitted classifier.
+
+    It is handed the user's own features: a group appended to them is taken off again.
+    """
 
     policy: Any
+    n_features: int
 
     def score(self, X: Any, group: Groups) -> Floats:  # noqa: ARG002
         """Return the probability with which the past accepted each person."""
+        own = X[:, : self.n_features] if isinstance(X, np.ndarray) else X
         if hasattr(self.policy, "predict_proba"):
-            raw = self.policy.predict_proba(X)[:, -1]
+            raw = self.policy.predict_proba(own)[:, -1]
         else:
-            raw = self.policy(X)
+            raw = self.policy(own)
         score = np.asarray(raw, dtype=np.float64)
         if score.shape != (n_rows(X),) or not np.all((score >= 0) & (score <= 1)):
             raise InputError(

@@ -36,7 +36,8 @@ class GrowingArray:
         """Write values behind the last."""
         end = self._size + values.shape[0]
         if end > self._room.shape[0]:
-            room = np.empty((max(end, 2 * self._room.shape[0]), *values.shape[1:]), values.dtype)
+            size = max(end, 2 * self._room.shape[0])
+            room = np.empty((size, *values.shape[1:]), self._room.dtype)
             room[: self._size] = self._room[: self._size]
             self._room = room
         self._room[self._size : end] = values
@@ -118,6 +119,7 @@ class ObservedRows:
         if new.size:
             log.start(self.X, group, rule, new, self.column("past"), sums["coverage"])
             walked[new] = 0
+        log.seal()
         for begin in np.unique(walked[known]):
             rows = np.flatnonzero(known & (walked == begin))
             log.catch_up(self.X, group, rule, begin=int(begin), rows=rows, **sums)

@@ -50,7 +50,7 @@ def allows_missing(learner: Any) -> bool:
     return first is not None and bool(get_tags(first).input_tags.allow_nan)
 
 
-def past_policy(given: Any, learner: Any, history: History) -> PastPolicy:
+def past_policy(given: Any, learner: Any, history: History, n_features: int) -> PastPolicy:
     """Return f_0: the policy given, or a model fitted to imitate who was accepted.
 
     With nobody rejected and no policy given, everybody was accepted and there is no rule to follow.
@@ -61,7 +61,7 @@ def past_policy(given: Any, learner: Any, history: History) -> PastPolicy:
                 f"past_policy must be a function of X that returns probabilities of acceptance, or "
                 f"a fitted classifier with predict_proba, got {given!r}."
             )
-        return PastPolicy(PolicyFunction(given), decides=True)
+        return PastPolicy(PolicyFunction(given, n_features), decides=True)
     if history.accepted.all():
         return PastPolicy(_everybody(history.X, allows_missing(learner)), decides=False)
     imitator = _unconstrained(prepare_learner(learner))

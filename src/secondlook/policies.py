@@ -98,6 +98,7 @@ class PolicyLog:
         self.n_history = n_history
         self.likelihoods: list[Likelihood] = [past]
         self.policies: list[LoggedPolicy] = []
+        self._n_final = 0
 
     @property
     def n_rounds(self) -> int:
@@ -117,14 +118,15 @@ class PolicyLog:
         self.likelihoods.append(likelihood)
         return len(self.likelihoods) - 1
 
-    def append(self, policy: LoggedPolicy) -> None:
+    def append(self, policy: LoggedPolicy, *, merge: bool = True) -> None:
         """Log a round's policy.
 
         A round that explored nobody under an unchanged f_t extends the policy before it if that one
         explored nobody either: the two act alike on everybody. So a stream of single applications
-        does not make a policy each.
+        does not make a policy each. That is exact where coverage is a sum of π_i, for then it does
+        not change in between for anybody who is not known; other rules pass ``merge=False``.
         """
-        if not self.extends(policy):
+        if not (merge and self._extends(policy)):
             self.policies.append(policy)
             return
         last = self.policies[-1]
@@ -134,9 +136,14 @@ class PolicyLog:
             n_rounds=last.n_rounds + policy.n_rounds,
         )
 
-    def extends(self, policy: LoggedPolicy) -> bool:
-        """Say whether a policy acts on everybody as the last one does."""
-        return bool(self.policies) and _same_exploitation(self.policies[-1], policy)
+    def seal(self) -> None:
+        """Make the policies logged so far final: somebody's sums hold them as they are now."""
+        self._n_final = len(self.policies)
+
+    def _extends(self, policy: LoggedPolicy) -> bool:
+        """Say whether a policy acts on everybody as the last one does, which is not final yet."""
+        open_ended = len(self.policies) > self._n_final
+        return open_ended and _same_exploitation(self.policies[-1], policy)
 
     def look(self, X: Any, group: Groups, rule: CoverageRule, *, score_of: int) -> Look:
         """Score people under one likelihood and tell who is known, computing no more than that."""
@@ -247,8 +254,7 @@ class _Rounds:
             np.transpose([one.group_factor for one in policies]),
             np.bincount(likelihoods, weights, len(log.likelihoods)),
         )
-        # In the precision of the features, so that nothing is widened on the way.
-        dtype = X.dtype if isinstance(X, np.ndarray) else np.float64
+        dtype = _precision(log.likelihoods, X)
         return _Rounds(policies, rule.needs, likelihoods, *(np.array(c, dtype) for c in columns))
 
     def known(self, scores: _BlockScores, start: Floats) -> NDArray[np.bool_]:
@@ -322,6 +328,11 @@ class _Rounds:
             for at, one in enumerate(strategies)
         ]
         return np.stack(factors, axis=1).astype(score.dtype, copy=False)
+
+
+def _precision(likelihoods: list[Likelihood], X: Any) -> Any:
+    """Return the dtype of scores: that of the features under linear models, else double."""
+    return np.float64 if _Stack.of(likelihoods, X) is None else X.dtype
 
 
 def _per_person_table(per_group: Floats, group: Groups) -> Floats:

@@ -94,26 +94,25 @@ def fixed_size_draw(
         raise InputError(f"n_draw must be between 0 and the {n} candidates, got {n_draw}.")
     if n_draw == 0:
         return Draw(np.zeros(n, np.bool_), np.zeros(n), np.zeros(n_groups))
-    unit = 2.0 ** min(32, 52 - n.bit_length()) / float(size.max())
-    whole = np.ceil(size * unit)
     if shares is None:
         line = None
         quotas = np.array([float(n_draw)])
     else:
         line = group
         quotas = _quotas(shares, np.bincount(group, minlength=n_groups).astype(float), n_draw)
-    factor, certain, total = _capped(whole, line, quotas)
-    probability = whole * per_line(factor, line)
+    lengths = _lengths(size, line, quotas)
+    probability = lengths.whole * per_line(lengths.factor, line)
+    certain = lengths.certain
     if certain is None:
-        drawn = _comb(whole, line, bits, start, quotas, total)
+        drawn = _comb(lengths.whole, line, bits, start, quotas)
     else:
         probability[certain] = 1.0
         loose = np.flatnonzero(~certain)
         rest = None if line is None else line[loose]
         left: Floats = quotas - _sums(certain.astype(np.float64), line, quotas.size)
         drawn = certain.copy()
-        drawn[loose] = _comb(whole[loose], rest, bits[loose], start, left, total)
-    scale = np.broadcast_to(factor * unit, (n_groups,)).copy()
+        drawn[loose] = _comb(lengths.whole[loose], rest, bits[loose], start, left)
+    scale = np.broadcast_to(lengths.factor * lengths.unit, (n_groups,)).copy()
     return Draw(drawn, probability, scale)
 
 
@@ -130,28 +129,53 @@ def _sums(whole: Floats, line: Line, n_lines: int) -> Floats:
     return sums
 
 
-def _capped(
-    whole: Floats, line: Line, quotas: Floats
-) -> tuple[Floats, NDArray[np.bool_] | None, Floats]:
+@dataclass(frozen=True)
+class _Lengths:
+    """Sizes as whole numbers, and how long each is on its line."""
+
+    whole: Floats
+    unit: Floats  # whole numbers per size, by line
+    factor: Floats  # length per whole number, by line
+    certain: NDArray[np.bool_] | None  # whose length would reach 1; None for nobody
+
+
+def _lengths(size: Floats, line: Line, quotas: Floats) -> _Lengths:
     """Find per line the factor with Σ min(1, factor · size) = quota, and who is certain (π = 1).
 
     Everybody whose share of what is left reaches 1 becomes certain, and the rest is shared again;
-    few passes are needed, since each lowers what is left. Also returns each line's remaining size.
+    few passes are needed, since each lowers what is left. Sizes are made whole relative to the
+    largest that is left, so that a giant does not coarsen the others.
     """
-    certain = None
-    total, left = _sums(whole, line, quotas.size), quotas.copy()
+    n_lines = quotas.size
+    finest = 2.0 ** min(32, 52 - size.shape[0].bit_length())  # sums stay exact below 2⁵³
+    certain, loose, left = None, size, quotas.copy()
     while True:
-        factor = np.divide(left, total, out=np.zeros_like(left), where=(total > 0) & (left > 0))
+        largest = _largest(loose, line, n_lines)
+        unit = finest / np.where(largest > 0, largest, 1.0)
+        whole = np.ceil(loose * per_line(unit, line))
+        total = _sums(whole, line, n_lines)
+        factor = np.divide(left, total, out=np.zeros(n_lines), where=(total > 0) & (left > 0))
         new = whole * per_line(factor, line) >= 1
-        if certain is not None:
-            new &= ~certain
         if not new.any():
             break
         certain = new if certain is None else certain | new
-        total = total - _sums(np.where(new, whole, 0.0), line, quotas.size)
-        left = left - _sums(new.astype(np.float64), line, quotas.size)
-    # Where a whole line is certain, so is anybody like them: sizes are 1 or more.
-    return np.where((total == 0) & (quotas > 0), 1.0, factor), certain, total
+        loose = np.where(certain, 0.0, size)
+        left = quotas - _sums(certain.astype(np.float64), line, n_lines)
+    # Where a whole line is certain, so is anybody who is no smaller than its smallest.
+    everybody = (total == 0) & (quotas > 0)
+    if everybody.any():
+        smallest = -_largest(-size, line, n_lines)
+        unit = np.where(everybody, 1 / np.where(everybody, smallest, 1.0), unit)
+        factor = np.where(everybody, 1.0, factor)
+    return _Lengths(whole, unit, factor, certain)
+
+
+def _largest(size: Floats, line: Line, n_lines: int) -> Floats:
+    """Return the largest size of each line, 0 for an empty one."""
+    if line is None:
+        return np.array([size.max()])
+    members = (size[line == z] for z in range(n_lines))
+    return np.array([one.max() if one.size else 0.0 for one in members])
 
 
 def _quotas(shares: Floats, members: Floats, n_draw: int) -> Floats:
@@ -173,7 +197,7 @@ def _quotas(shares: Floats, members: Floats, n_draw: int) -> Floats:
 
 
 def _comb(
-    whole: Floats, line: Line, bits: Bits, start: np.uint64, quotas: Floats, total: Floats
+    whole: Floats, line: Line, bits: Bits, start: np.uint64, quotas: Floats
 ) -> NDArray[np.bool_]:
     """Lay people end to end, each line as long as its quota, and see who holds a tooth.
 
@@ -189,7 +213,10 @@ def _comb(
         bucket += line << width
     ends = np.cumsum(quotas)
     ends[-1] = np.rint(ends[-1])  # the quotas of all lines make a whole number of people
-    offset = float(start >> np.uint64(11)) * _UNIT
+    # So many bits that the last end minus the offset is exact: never a tooth too many.
+    offset_bits = 52 - int(ends[-1]).bit_length()
+    offset = float(start >> np.uint64(64 - offset_bits)) * 2.0**-offset_bits
+    total = _sums(whole, line, quotas.size)
 
     def teeth_before(held: Floats, at: NDArray[np.intp]) -> Floats:
         """Count the teeth below a point of a line: whole sizes before it are ``held``."""

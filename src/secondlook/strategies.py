@@ -110,8 +110,8 @@ class GroupShare(Strategy):
         Strategy inside a group.
     reading
         ``"quota"``: the draw is split by the groups' shares, which is what the paper's prose asks
-        for. ``"product"``: g = within · P(Z=z | EXPLORE_t), the paper's formula, under which shares
-        hold only if groups have the same scores.
+        for. ``"product"``: g = within · P(Z=z | EXPLORE_t), the paper's formula, under which a
+        large group gets more than its share even if all scores are the same.
 
     Examples
     --------
@@ -130,6 +130,11 @@ class GroupShare(Strategy):
     def __post_init__(self) -> None:
         if self.reading not in ("quota", "product"):
             raise InputError(f"reading must be 'quota' or 'product', got {self.reading!r}.")
+        if self.within.group_shares(np.ones(2)) is not None:
+            raise InputError(
+                f"within must not have group quotas of its own, got {self.within!r}; "
+                f"give it reading='product'."
+            )
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
         """Return the inner strategy's factor."""
@@ -220,6 +225,7 @@ class FromFunction(Strategy):
                 f"a strategy must return one number per person, shape {score.shape}, "
                 f"got shape {g.shape}."
             )
+        check_sizes(g, self)
         return g
 
 

@@ -59,6 +59,8 @@ class Utility:
         table = np.array(self.gamma, dtype=np.float64)
         i = np.asarray(accepted).astype(np.intp)
         j = np.asarray(outcomes).astype(np.intp)
+        if not np.all((i | j | 1) == 1):
+            raise InputError("accepted and outcomes must be 0 or 1; leave out unknown outcomes.")
         return np.asarray(table[2 * i + j])
 
     def mean(
