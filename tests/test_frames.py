@@ -96,8 +96,8 @@ def test_raw_frames_stay_frames(kind):
 
 def test_text_is_refused_by_name(kind):
     frame = make(kind, TABLE | {"city": ["a", "b", "a"], "job": ["x", "y", "z"]})
-    with pytest.raises(InputError, match=r"people has columns that are not numbers: 'city', 'job'"):
-        read_features(frame, raw=False, what="people")
+    with pytest.raises(InputError, match=r"X has columns that are not numbers: 'city', 'job'"):
+        read_features(frame, raw=False)
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ class Intake:
         self.group_as_feature = group_as_feature
         self.pos_label = pos_label
         self.names: tuple[str, ...] | None = None
+        self.dtype = "<f8"  # of the history's features, and so of all
         self.groups: NDArray[Any] | None = None
         self.classes: NDArray[Any] = np.empty(0)
         self.id_kind = "i"
@@ -195,7 +196,9 @@ class Intake:
         if not isinstance(array, np.ndarray):
             return array, features.backend
         self._check_finite(array, features.names)
-        return array, features.backend
+        if reset:
+            self.dtype = array.dtype.str
+        return array.astype(self.dtype, copy=False), features.backend
 
     def _check_as_scikit_learn_does(
         self, estimator: Any, X: Any, array: Any, features: Features, reset: bool
