@@ -21,9 +21,9 @@ from secondlook.budget import FdrBudget
 from secondlook.coverage import CoverageRule, SummedAcceptance
 from secondlook.decisions import Decisions, Round
 from secondlook.errors import InputError, LearningWarning
+from secondlook.exploration import draw_explored
 from secondlook.fairness import RateParity
-from secondlook.frames import take
-from secondlook.ids import id_bits, keyed_bits, round_key
+from secondlook.ids import id_bits
 from secondlook.intake import Batch, Intake
 from secondlook.learners.wrap import reads_raw_columns
 from secondlook.learning import Learned, LearningRules, learn
@@ -32,28 +32,13 @@ from secondlook.memory import Memory
 from secondlook.past import allows_missing, prepare_learner
 from secondlook.past import past_policy as read_past_policy
 from secondlook.policies import LoggedPolicy, PolicyLog, per_person
-from secondlook.sampling import Draw, fixed_size_draw
-from secondlook.strategies import Strategy, as_strategy, check_sizes
+from secondlook.settings import check_settings
+from secondlook.strategies import Strategy, as_strategy
 from secondlook.utility import Accuracy, Utility
 
 __all__ = ["PartialFeedbackClassifier"]
 
-_DRAW, _START = 1, 2  # purposes of a round's randomness
-
 _ENOUGH_TO_TELL = 30  # people of whom nobody is known, before we say that nothing can start
-
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "thresholds": ("shared", "per_group"),
-    "split": ("half", "cross"),
-    "weights": ("acceptance", "none"),
-    "first_round": ("past", "learned"),
-}
-_KINDS: dict[str, type] = {
-    "utility": Utility,
-    "budget": FdrBudget,
-    "coverage": CoverageRule,
-    "fairness": RateParity,
-}
 
 
 class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -196,7 +181,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             f_0 if it is known: a function of the features that returns probabilities of acceptance,
             or a fitted classifier of acceptance. None fits the learner to imitate ``accepted``.
         """
-        self._check_choices()
+        check_settings(self)
         self._intake = Intake(
             raw=reads_raw_columns(self.learner),
             allow_missing=allows_missing(self.learner),
@@ -255,7 +240,16 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
         n_explore, carried = self._budget.allot(t, n_exploit, self._carried, explore.size)
-        draw, group_factor = self._draw(batch, explore, look.score, n_explore, t)
+        draw, group_factor = draw_explored(
+            batch,
+            explore,
+            look.score,
+            n_explore,
+            self._strategy,
+            self._intake.n_groups,
+            seed=self._seed,
+            round=t,
+        )
         propensity = accepted.astype(np.float64)
         accepted[explore], propensity[explore] = draw.drawn, draw.probability
 
@@ -396,24 +390,6 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         )
         return learn(self._learners, self._memory.folds, self._log, rules)
 
-    def _draw(
-        self, batch: Batch, explore: NDArray[np.intp], score: Any, n_explore: int, t: int
-    ) -> tuple[Draw, NDArray[np.float64]]:
-        """Draw whom to explore; also returns the strategy's factor per group."""
-        p, strategy = self._intake.n_groups, self._strategy
-        group = batch.group[explore]
-        in_explore = np.bincount(group, minlength=p).astype(float)
-        in_batch = np.bincount(batch.group, minlength=p).astype(float)
-        group_factor = strategy.group_factor(in_batch, in_explore)
-        features = take(batch.X, explore) if strategy.reads_features else None
-        size = strategy.person_factor(features, score[explore], group)
-        size = size * per_person(group_factor, group)
-        check_sizes(size, strategy)
-        bits = keyed_bits(batch.bits[explore], round_key(self._seed, t, _DRAW))
-        start = round_key(self._seed, t, _START)
-        shares = strategy.group_shares(in_explore)
-        return fixed_size_draw(size, n_explore, bits, start, group, p, shares), group_factor
-
     def _record_round(
         self,
         batch: Batch,
@@ -467,21 +443,6 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     @property
     def _strategy(self) -> Strategy:
         return as_strategy(self.strategy)
-
-    def _check_choices(self) -> None:
-        for name, allowed in _CHOICES.items():
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
-        for name, kind in _KINDS.items():
-            value = getattr(self, name)
-            if value is not None and not isinstance(value, kind):
-                raise InputError(f"{name} must be a {kind.__name__} or None, got {value!r}.")
-        if not self.weight_cap >= 1:
-            raise InputError(f"weight_cap must be 1 or more, got {self.weight_cap}.")
-        if not self.min_outcomes >= 1:
-            raise InputError(f"min_outcomes must be 1 or more, got {self.min_outcomes}.")
-        as_strategy(self.strategy)
-        prepare_learner(self.learner)
 
 
 def _seed(random_state: Any) -> int:

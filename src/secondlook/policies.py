@@ -8,27 +8,22 @@ weight of a labelled row (method, section 4).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.block_scores import BlockScores, blocks, precision
 from secondlook.coverage import CoverageRule
-from secondlook.frames import n_rows, take
-from secondlook.likelihoods import Likelihood, LinearLikelihood
+from secondlook.frames import n_rows
+from secondlook.likelihoods import Likelihood
 from secondlook.strategies import Strategy
 
 __all__ = ["LoggedPolicy", "Look", "PolicyLog", "per_person"]
 
 Floats = NDArray[np.floating]
 Groups = NDArray[np.intp]
-
-# Rows in a block: small enough that one block's scores under some 40 policies stay in the cache.
-_LINEAR_BLOCK = 2048
-# Estimators that are not linear cost a call each; fewer and larger blocks suit them.
-_BLOCK = 65536
 
 
 @dataclass(frozen=True)
@@ -149,7 +144,7 @@ class PolicyLog:
         """Score people under one likelihood and tell who is known, computing no more than that."""
         rounds = _Rounds.of(self, rule, 0, X)
         look = Look(np.empty(n_rows(X), rounds.people.dtype), np.empty(n_rows(X), np.bool_))
-        for rows, scores in self._blocks(X, group, at_once=rule.needs == "score"):
+        for rows, scores in blocks(self.likelihoods, X, group, at_once=rule.needs == "score"):
             past = scores.score(0)
             look.score[rows] = past if score_of == 0 else scores.score(score_of)
             look.known[rows] = rounds.known(scores, past * self.history_weight(rule))
@@ -173,7 +168,7 @@ class PolicyLog:
         coverage: NDArray[np.float64],
     ) -> None:
         """Fill in f_0's acceptance, and w before the first round, of some rows."""
-        for block, scores in self._blocks(X, group, rows):
+        for block, scores in blocks(self.likelihoods, X, group, rows):
             past[block] = scores.score(0)
             coverage[block] = past[block] * self.history_weight(rule)
 
@@ -192,32 +187,13 @@ class PolicyLog:
         if begin >= len(self.policies):
             return
         rounds = _Rounds.of(self, rule, begin, X)
-        for block, scores in self._blocks(X, group, rows):
+        for block, scores in blocks(self.likelihoods, X, group, rows):
             added, coverage[block] = rounds.accumulate(scores, coverage[block])
             own[block] += added
 
     def history_weight(self, rule: CoverageRule) -> float:
         """Return what f_0's acceptance counts in w."""
         return rule.round_weight(self.n_history, 1, self.n_history)
-
-    def _blocks(
-        self,
-        X: Any,
-        group: Groups,
-        rows: NDArray[np.intp] | None = None,
-        *,
-        at_once: bool = False,
-    ) -> Iterator[tuple[Any, _BlockScores]]:
-        """Yield rows in blocks with their scores, all likelihoods at once or when asked for."""
-        stack = _Stack.of(self.likelihoods, X)
-        step = _BLOCK if stack is None else _LINEAR_BLOCK
-        for at in range(0, n_rows(X) if rows is None else rows.size, step):
-            block: Any = slice(at, at + step)
-            block = block if rows is None else rows[block]
-            if stack is not None:
-                yield block, _LinearScores(X[block], group[block], stack, at_once)
-            else:
-                yield block, _BlockScores(take(X, block), group[block], self.likelihoods)
 
 
 @dataclass(frozen=True)
@@ -254,10 +230,10 @@ class _Rounds:
             np.transpose([one.group_factor for one in policies]),
             np.bincount(likelihoods, weights, len(log.likelihoods)),
         )
-        dtype = _precision(log.likelihoods, X)
+        dtype = precision(log.likelihoods, X)
         return _Rounds(policies, rule.needs, likelihoods, *(np.array(c, dtype) for c in columns))
 
-    def known(self, scores: _BlockScores, start: Floats) -> NDArray[np.bool_]:
+    def known(self, scores: BlockScores, start: Floats) -> NDArray[np.bool_]:
         """Say who is known after these rounds, in a block that comes in with w = ``start``."""
         if not self.policies:
             return np.asarray(start > self.levels[-1])
@@ -275,7 +251,7 @@ class _Rounds:
             known[rows] = reached > self.levels[-1]
         return known
 
-    def _explore_only(self, scores: _BlockScores, start: Floats) -> tuple[Any, Any]:
+    def _explore_only(self, scores: BlockScores, start: Floats) -> tuple[Any, Any]:
         """Accumulate as if nobody became known on the way."""
         drawn = np.flatnonzero(self.scales.any(axis=0))
         if drawn.size == 0:
@@ -284,7 +260,7 @@ class _Rounds:
         explored = self._explored(drawn, factor, scores.group)
         return explored @ self.people[drawn], start + explored @ self.weights[drawn]
 
-    def accumulate(self, scores: _BlockScores, start: Floats) -> tuple[Any, Any]:
+    def accumulate(self, scores: BlockScores, start: Floats) -> tuple[Any, Any]:
         """Return Σ n_i·π_i and w after these rounds, for a block that comes in with ``start``.
 
         What a round adds to w for somebody not known yet does not depend on the rounds before, so a
@@ -317,7 +293,7 @@ class _Rounds:
         return np.asarray(np.minimum(explored, 1, out=explored))
 
     def _person_factors(
-        self, rounds: NDArray[np.intp], scores: _BlockScores, score: Floats
+        self, rounds: NDArray[np.intp], scores: BlockScores, score: Floats
     ) -> Floats:
         """Return the person's factor of g in some rounds; one call if all share a strategy."""
         strategies = [self.policies[i].strategy for i in rounds]
@@ -328,11 +304,6 @@ class _Rounds:
             for at, one in enumerate(strategies)
         ]
         return np.stack(factors, axis=1).astype(score.dtype, copy=False)
-
-
-def _precision(likelihoods: list[Likelihood], X: Any) -> Any:
-    """Return the dtype of scores: that of the features under linear models, else double."""
-    return np.float64 if _Stack.of(likelihoods, X) is None else X.dtype
 
 
 def _per_person_table(per_group: Floats, group: Groups) -> Floats:
@@ -350,89 +321,3 @@ def _same_exploitation(last: LoggedPolicy, new: LoggedPolicy) -> bool:
         and np.array_equal(last.thresholds, new.thresholds)
         and np.array_equal(last.group_factor, new.group_factor)
     )
-
-
-class _BlockScores:
-    """Scores of one block of people under any likelihoods, computed when asked for."""
-
-    def __init__(self, X: Any, group: Groups, likelihoods: list[Likelihood]) -> None:
-        self.X, self.group = X, group
-        self._likelihoods = likelihoods
-        self._known: dict[int, Floats] = {}
-
-    def score(self, position: int) -> Floats:
-        """Return the block's scores under one likelihood."""
-        if position not in self._known:
-            self._known[position] = self._likelihoods[position].score(self.X, self.group)
-        return self._known[position]
-
-    def part(self, rows: NDArray[np.intp]) -> _BlockScores:
-        """Return the scores of some rows."""
-        part = _BlockScores(take(self.X, rows), self.group[rows], self._likelihoods)
-        part._known = {position: score[rows] for position, score in self._known.items()}
-        return part
-
-    def table(self, positions: NDArray[np.intp]) -> Floats:
-        """Return the scores under several likelihoods, a column each."""
-        return np.stack([self.score(int(position)) for position in positions], axis=1)
-
-    def weighted_sum(self, weights: Floats, start: Floats) -> Floats:
-        """Return start + Σ_l weight_l · score_l."""
-        for position in np.flatnonzero(weights):
-            start = start + weights[position] * self.score(int(position))
-        return start
-
-
-@dataclass(frozen=True)
-class _Stack:
-    """Linear likelihoods side by side: halved coefficients, so that a sigmoid is one tanh."""
-
-    half_coef: Floats  # (feature, likelihood)
-    half_intercept: Floats
-
-    @staticmethod
-    def of(likelihoods: list[Likelihood], X: Any) -> _Stack | None:
-        """Return them in the precision of the features, or None if one is not linear."""
-        linear = [one for one in likelihoods if isinstance(one, LinearLikelihood)]
-        if len(linear) < len(likelihoods):
-            return None
-        coef = np.stack([one.coef for one in linear], axis=1) * 0.5
-        intercept = np.array([one.intercept for one in linear]) * 0.5
-        return _Stack(coef.astype(X.dtype), intercept.astype(X.dtype))
-
-
-class _LinearScores(_BlockScores):
-    """Scores of one block under linear likelihoods: one matrix product and one tanh for many.
-
-    σ(z) = ½ + ½·tanh(z/2), whose vectorised form is several times faster than exp and a division.
-    """
-
-    def __init__(self, X: Any, group: Groups, stack: _Stack, at_once: bool = False) -> None:
-        self.X, self.group, self._stack = X, group, stack
-        self._all = self._tanh(slice(None)) if at_once else None
-
-    def score(self, position: int) -> Floats:
-        score = (self._tanh(position) if self._all is None else self._all[:, position]) * 0.5
-        score += 0.5
-        return np.asarray(score)
-
-    def part(self, rows: NDArray[np.intp]) -> _LinearScores:
-        return _LinearScores(self.X[rows], self.group[rows], self._stack)
-
-    def table(self, positions: NDArray[np.intp]) -> Floats:
-        table = self._tanh(positions)
-        table *= 0.5
-        table += 0.5
-        return table
-
-    def weighted_sum(self, weights: Floats, start: Floats) -> Floats:
-        half = weights * 0.5
-        total = (self._tanh(slice(None)) if self._all is None else self._all) @ half
-        total += start
-        total += half.sum()
-        return np.asarray(total)
-
-    def _tanh(self, positions: Any) -> Floats:
-        half = self.X @ self._stack.half_coef[:, positions]
-        half += self._stack.half_intercept[positions]
-        return np.asarray(np.tanh(half, out=half))

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.stats import binomtest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from secondlook.errors import InputError, LearningWarning
 from secondlook.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
+from secondlook.learners.box_qp import box_qp
 from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
-from secondlook.learners.sqp import box_qp
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,7 @@ class TestDerivatives:
     @pytest.fixture(params=["ratio", "linear"])
     def problem(self, request, monkeypatch):
         # Small blocks, so that sums over several of them are tested.
-        monkeypatch.setattr("secondlook.learners.logistic.BLOCK_BYTES", 1)
+        monkeypatch.setattr("secondlook.learners.smooth_problem.BLOCK_BYTES", 1)
         s = sample(np.random.default_rng(4), n=900, n_groups=3)
         s.weight[256:512] = 0.0
         model = ConstrainedLogistic(
@@ -206,8 +207,9 @@ def random_problem(seed: int) -> tuple[ConstrainedLogistic, Sample]:
     return model, s
 
 
-def check_against_reference(seeds: range) -> None:
-    good = compared = 0
+def misses(seeds: range) -> tuple[int, int]:
+    """How often the loss is more than 0.1 % above the reference's, and of how many problems."""
+    missed = compared = 0
     for seed in seeds:
         model, s = random_problem(seed)
         with warnings.catch_warnings():
@@ -220,18 +222,65 @@ def check_against_reference(seeds: range) -> None:
         if np.isfinite(best):
             assert excess(model, s) <= 1e-3, seed
             compared += 1
-            good += objective(model, s) <= 1.001 * best
+            missed += objective(model, s) > 1.001 * best
     assert compared >= 0.8 * len(seeds)
-    assert good >= 0.95 * compared
+    return missed, compared
 
 
 class TestOptimality:
+    """The solver's settings were chosen on seeds 0 to 399; these are others.
+
+    Up to 5 % of problems may end in a worse local solution than the best of ten of SLSQP's.
+    """
+
+    ALLOWED = 0.05
+
     def test_against_random_starts_of_slsqp(self):
-        check_against_reference(range(12))
+        missed, compared = misses(range(2000, 2016))
+        # Few problems: fail only on what a miss rate of 5 % would show once in a hundred times.
+        assert binomtest(missed, compared, self.ALLOWED, alternative="greater").pvalue > 0.01
 
     @pytest.mark.long
     def test_against_random_starts_of_slsqp_on_many_problems(self):
-        check_against_reference(range(50))
+        missed, compared = misses(range(1000, 1200))
+        assert missed <= self.ALLOWED * compared
+
+    def test_other_starts_are_searched_the_same_way_each_time(self):
+        # One of the problems whose first solution is far from the best.
+        model, s = random_problem(19)
+        first = s.fit(model).coef_
+        assert objective(model, s) <= 1.001 * 181.1757
+        np.testing.assert_array_equal(s.fit(model).coef_, first)
+
+
+class TestEasierProblems:
+    @pytest.fixture
+    def problem(self):
+        s = sample(np.random.default_rng(18), n=900, n_groups=3)
+        model = ConstrainedLogistic(max_fdr=0.2, fairness=SelectionRateParity(0.05))
+        return model._problem(s.X, s.y, s.weight, s.group)
+
+    def test_a_start_in_single_precision_ends_in_the_same_place(self):
+        s = sample(np.random.default_rng(19), n=60_000, d=20)
+        ours = s.fit(ConstrainedLogistic(tol=1e-8))
+        theirs = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(s.X, s.y, s.weight)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5, atol=1e-8)
+
+    def test_numbers_beyond_single_precision_are_not_rounded(self, problem):
+        assert problem.rounded().X.dtype == np.float32
+        problem.X[0, 0] = 1e300
+        assert problem.rounded() is None
+
+    def test_fewer_rows_keep_both_classes_or_are_not_used(self, problem):
+        assert len(problem.thinned(100, most=5).X) == 180
+        assert problem.thinned(100, most=5, least=6) is None
+        problem.good_weight[::5] = 0.0
+        assert problem.thinned(100, most=5) is None
+
+    def test_violations_of_many_models_are_those_of_each(self, problem):
+        models = np.random.default_rng(20).normal(size=(7, 4))
+        each = [problem.evaluate(x).violations.sum() for x in models]
+        np.testing.assert_allclose(problem.total_violations(models), each, atol=1e-12)
 
 
 class TestStatus:
@@ -308,9 +357,9 @@ class TestRows:
             group=np.repeat(rows.group, times),
         )
         weighted = Sample(rows.X, rows.y, times.astype(float), rows.group)
-        np.testing.assert_allclose(
-            weighted.fit(binding()).coef_, again.fit(binding()).coef_, rtol=1e-6
-        )
+        model = binding().set_params(tol=1e-9)
+        one, other = weighted.fit(model).coef_, again.fit(model).coef_
+        np.testing.assert_allclose(one, other, rtol=1e-6)
 
     def test_float32_stays_float32(self, rows):
         single = Sample(rows.X.astype(np.float32), rows.y, rows.weight, rows.group)
