@@ -250,6 +250,19 @@ def test_options(data, option, message):
     one_sentence(error)
 
 
+def test_a_function_need_be_positive_on_candidates_only(rng):
+    """Later rounds ask it about others too; whoever it gives nothing had no chance."""
+    X = rng.normal(size=(400, 1))
+    y = (rng.random(400) < 0.9).astype(int)
+    classifier = PartialFeedbackClassifier(
+        strategy=lambda X, score, group: np.where(X[:, 0] < 0.5, 1.0, np.nan), random_state=0
+    ).fit(X, y, accepted=X[:, 0] > 0)
+    for _ in range(4):
+        decided = classifier.decide(X)
+        classifier.observe(decided.ids[decided.accepted], y[decided.accepted])
+    assert np.isfinite(classifier.coverage_of(X)).all()
+
+
 def test_past_policy_must_be_a_policy(data):
     X, y, _ = data
     with pytest.raises(InputError, match=r"past_policy must be a function of X that returns"):

@@ -186,3 +186,20 @@ def test_per_group_learns_groups_apart_and_falls_back(rng):
         )
     with pytest.raises(InputError, match="sensitive_features is needed to choose each person"):
         model.predict(X)
+
+
+def test_raw_columns_keep_their_kind(rng):
+    """A table of another kind is refused before anything is decided; numbers may change type."""
+    encoder = make_column_transformer((OneHotEncoder(), ["trade"]), remainder="passthrough")
+    learner = make_pipeline(encoder, LogisticRegression())
+    table, y = raw_table(rng, 200)
+    whole = {"trade": table["trade"], "income": np.rint(10 * table["income"]).astype(int)}
+    classifier = PartialFeedbackClassifier(learner=learner, random_state=0)
+    classifier.fit(pl.DataFrame(whole), y)
+    for wrong in (pd.DataFrame(table), pl.DataFrame({"trade": y, "income": table["income"]})):
+        with pytest.raises(InputError, match="X must be the kind of table that fit got"):
+            classifier.decide(wrong)
+    for _ in range(2):
+        decided = classifier.decide(pl.DataFrame(table))
+        classifier.observe(decided.ids[decided.accepted], y[decided.accepted])
+    assert classifier.rounds_[-1].round == 2

@@ -107,18 +107,18 @@ def test_frames_are_joined_when_they_are_read():
 
 def quiet(n_people: int, threshold: float) -> LoggedPolicy:
     one, none = np.ones(1), np.zeros(1)
-    return LoggedPolicy(1, none + threshold, Uniform(), one, none, n_people)
+    return LoggedPolicy(1, none + threshold, Uniform(), one, none, one, n_people)
 
 
 def explores(n_people: int, scale: float) -> LoggedPolicy:
     one = np.ones(1)
-    return LoggedPolicy(1, one, Uniform(), one, scale * one, n_people)
+    return LoggedPolicy(1, one, Uniform(), one, 2 * scale * one, one, n_people)
 
 
 def test_acceptance_is_the_mean_over_people_decided_on():
     log = PolicyLog(ConstantLikelihood(0.25), n_history=40)
     log.add_likelihood(ConstantLikelihood(0.6))
-    rows, rule = ObservedRows(), SummedAcceptance(0.3)
+    rows, rule = ObservedRows(), SummedAcceptance(0.3, reference_size=40)
     rows.append(np.zeros((2, 1)), np.zeros(2, np.intp), np.array([1, PENDING], np.int8), round=1)
 
     log.append(explores(20, 0.5))  # w = .25 is not above .3: explored with probability ½

@@ -104,7 +104,8 @@ def random_rounds(
             thresholds=np.broadcast_to(rng.uniform(0.3, 0.7, p), N_GROUPS).copy(),
             strategy=strategy,
             group_factor=np.broadcast_to(rng.uniform(0.5, 2, p), N_GROUPS).copy(),
-            scale=rng.uniform(0.005, 0.1, N_GROUPS) * scales.get(t, t % 3 != 1),
+            left=rng.uniform(0.2, 4, N_GROUPS) * scales.get(t, t % 3 != 1),
+            others=rng.uniform(20, 60, N_GROUPS),
             n_people=int(rng.integers(1, 60)),
         )
         rounds.append((policy, factor))
@@ -127,9 +128,8 @@ def slow_walk(
     walked = Walked(np.zeros(len(X)), np.zeros(len(X)), np.full(len(X), np.inf))
     for i, z in enumerate(group.tolist()):
         scores = [float(one.score(X[i : i + 1], group[i : i + 1])[0]) for one in likelihoods(kind)]
-        n_ref = getattr(rule, "reference_size", None) or N_HISTORY
-        w = scores[0] * (N_HISTORY / n_ref if isinstance(rule, SummedAcceptance) else 1)
-        own, margins = 0.0, []
+        n_ref = getattr(rule, "reference_size", None) or max(100, rounds[0][0].n_people)
+        w, own, margins = scores[0], 0.0, []
         for t, (policy, factor) in enumerate(rounds):
             score = scores[policy.likelihood]
             g = factor(X[i].astype(float), score, z) * policy.group_factor[z]
@@ -138,7 +138,7 @@ def slow_walk(
             if w / mean_of > rule.threshold:
                 pi = float(score >= policy.thresholds[z])
             else:
-                pi = min(1.0, policy.scale[z] * g)
+                pi = min(1.0, policy.left[z] * g / (policy.others[z] + g))
             own += policy.n_people * pi
             if isinstance(rule, SummedAcceptance):
                 w += policy.n_people / n_ref * pi
@@ -158,7 +158,7 @@ def fast_walk(
     rows = np.arange(len(X))
     if coverage is None:
         past, coverage = np.empty(len(X)), np.empty(len(X))
-        log.start(X, group, rule, rows, past, coverage)
+        log.start(X, group, rows, past, coverage)
         np.testing.assert_allclose(past, log.likelihoods[0].score(X, group), 1e-5)
     log.catch_up(X, group, rule, begin=begin, own=own, coverage=coverage, rows=rows)
     return own, coverage
@@ -261,8 +261,8 @@ def test_people_leave_the_exploit_region_under_the_mean():
 
 def quiet(likelihood: int, n_people: int, threshold: float = 0.5) -> LoggedPolicy:
     """Return a round that explored nobody."""
-    none = np.zeros(N_GROUPS)
-    return LoggedPolicy(likelihood, none + threshold, ScoreWeighted(), none + 1, none, n_people)
+    none, one = np.zeros(N_GROUPS), np.ones(N_GROUPS)
+    return LoggedPolicy(likelihood, none + threshold, ScoreWeighted(), one, none, one, n_people)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=repr)
@@ -283,7 +283,7 @@ def test_merging_quiet_rounds_changes_no_coverage(rule):
         np.testing.assert_allclose(*own, 1e-12)
 
 
-LOUD = replace(quiet(1, 5), scale=np.array([0.0, 0.0, 0.1]))
+LOUD = replace(quiet(1, 5), left=np.array([0.0, 0.0, 0.1]))
 
 
 @pytest.mark.parametrize(
@@ -322,11 +322,11 @@ def test_a_score_at_the_threshold_is_accepted_in_the_log_as_in_the_decision():
         likelihood, cut = ConstantLikelihood(value), np.array([value])
         log = PolicyLog(likelihood, 1)
         one = np.ones(1)
-        log.append(LoggedPolicy(0, cut, ScoreWeighted(), one, np.zeros(1), 1))
+        log.append(LoggedPolicy(0, cut, ScoreWeighted(), one, np.zeros(1), one, 100))
         rule = SummedAcceptance(threshold=0.1)
         own, _ = fast_walk(log, rule, X, group)
         look = log.look(X, group, rule, score_of=0)
-        assert own[0] == 1
+        assert own[0] == 100
         assert look.score >= cut.astype(look.score.dtype)
         assert not log.look(X, group, SummedAcceptance(value + 1), score_of=0).known
         assert log.coverage(X, group, rule) == value + 1
@@ -357,11 +357,14 @@ def test_people_are_accepted_as_often_as_the_log_says(strategy):
         shares, start = strategy.group_shares(counts), round_key(0, t, 2)
         draw = fixed_size_draw(size, n_draw, bits, start, group, N_GROUPS, shares)
         accepted += draw.drawn
-    scale = np.broadcast_to(draw.scale, N_GROUPS)
-    log.append(LoggedPolicy(1, np.full(N_GROUPS, 0.5), strategy, factor, scale, n))
-    pi = fast_walk(log, rule, X, group)[0] / n
-    assert pi == pytest.approx(np.minimum(1, scale[group] * size))
-    assert pi.sum() == pytest.approx(n_draw, rel=1e-6)
+    half = np.full(N_GROUPS, 0.5)
+    log.append(LoggedPolicy(1, half, strategy, factor, draw.left, draw.others, n))
+    logged = fast_walk(log, rule, X, group)[0] / n
+    assert logged == pytest.approx(draw.chance(size, group))
+    # For people of the batch themselves the log is right up to one person's share of the draw.
+    pi = draw.probability
+    assert np.max(np.abs(logged - pi)) < 0.2
+    assert logged.sum() == pytest.approx(n_draw, abs=1)
     tails = binom.cdf(accepted, n_redraws, pi), binom.sf(accepted - 1, n_redraws, pi)
     assert np.min(tails) > FALSE_ALARM / (2 * n)
     off = np.clip(pi + np.where(np.arange(n) % 2, 0.06, -0.06), 0.01, 0.99)
@@ -375,7 +378,7 @@ def test_known_people_get_their_decision():
     score = likelihoods("linear")[1].score(X, group)
     assert np.array_equal(own, 7.0 * (score >= 0.4))
     past = likelihoods("linear")[0].score(X, group)
-    np.testing.assert_allclose(coverage, past + own / N_HISTORY)
+    np.testing.assert_allclose(coverage, past + own / 100)
 
 
 @pytest.mark.parametrize("rule", [SummedAcceptance, MeanPastScore, SumOfG])

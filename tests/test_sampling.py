@@ -142,9 +142,17 @@ def test_every_draw_keeps_its_promises(case, round):
     assert draw.drawn.sum() == case.n_draw
     assert pi.sum() == pytest.approx(case.n_draw, abs=1e-9)
     assert np.all((pi >= 0) & (pi <= 1))
-    assert draw.scale.shape == (case.n_groups,)
-    # Sizes are whole numbers of 2^-32 of the largest one, here at worst 1 in 4000 of a size.
-    assert pi == pytest.approx(np.minimum(1, draw.scale[group] * case.size), rel=5e-4)
+    # Proportional to size among those who are neither certain nor out of it, line by line.
+    for z in range(case.n_groups if case.shares is not None else 1):
+        loose = (pi > 0) & (pi < 1) & ((group == z) | (case.shares is None))
+        # Sizes are whole numbers of 2^-32 of the largest one, here at worst 1 in 4000 of a size.
+        assert not loose.any() or np.ptp(np.log(pi[loose] / case.size[loose])) < 1e-3
+    # Somebody of average size who was not there would have had an average chance.
+    assert draw.left.shape == draw.others.shape == (case.n_groups,)
+    if case.shares is None and case.n_draw and np.all(pi < 1):
+        mean = np.array([case.size.mean()])
+        chance = draw.chance(mean, np.zeros(1, np.intp))
+        assert chance == pytest.approx(case.n_draw / case.size.size, rel=1e-3)
     assert np.all(draw.drawn[pi == 1])
     assert not np.any(draw.drawn[pi == 0])
     if case.shares is not None:
@@ -169,17 +177,18 @@ def test_order_of_rows_does_not_matter(case, round, random):
     one, other = case.draw(bits, start), shuffled.draw(bits[order], start)
     assert np.array_equal(one.drawn[order], other.drawn)
     assert np.array_equal(one.probability[order], other.probability)
-    assert np.array_equal(one.scale, other.scale)
+    assert np.array_equal(one.left, other.left)
+    assert np.array_equal(one.others, other.others)
 
 
 def test_nobody_and_everybody():
     nobody, everybody = Case(CAPPED.size, 0).in_round(1), Case(CAPPED.size, 7).in_round(1)
     assert not nobody.drawn.any()
     assert not nobody.probability.any()
-    assert not nobody.scale.any()
+    assert not nobody.chance(CAPPED.size, np.zeros(7, np.intp)).any()
     assert everybody.drawn.all()
     assert everybody.probability == pytest.approx(np.ones(7))
-    assert np.all(everybody.scale * CAPPED.size >= 1 - 1e-12)
+    assert np.all(everybody.chance(CAPPED.size, np.zeros(7, np.intp)) == 1)
     assert Case(np.empty(0), 0).in_round(1).drawn.size == 0
 
 
@@ -275,7 +284,6 @@ def test_a_giant_does_not_coarsen_the_others():
     assert giant.probability == pytest.approx([1, 0.2, 0.2, 0.2, 0.4], rel=1e-9)
     apart = draw([1e12, 1e12, 1, 2], 2, shares=np.array([0.5, 0.5]), group=[0, 0, 1, 1])
     assert apart.probability == pytest.approx([0.5, 0.5, 1 / 3, 2 / 3], rel=1e-9)
-    assert apart.scale == pytest.approx([0.5e-12, 1 / 3], rel=1e-8)
 
 
 def test_sizes_may_be_tiny():
@@ -286,3 +294,19 @@ def test_sizes_may_be_tiny():
 def test_never_one_too_many(start):
     for n_draw in (1, 3, 7):
         assert draw(np.ones(10), n_draw, start).drawn.sum() == n_draw
+
+
+def test_the_chance_of_somebody_who_was_not_there():
+    group = np.zeros(1, np.intp)
+    alone = draw([0.3], 1)  # whoever comes alone and is allowed is drawn
+    assert alone.chance(np.array([0.9]), group) == 1
+    assert Draw.of_nobody(3, 1).chance(np.array([0.9]), group) == 1
+    assert Draw.of_nobody(0, 1).chance(np.array([0.9]), group) == 0
+    many = draw(np.ones(1000), 100)
+    assert many.chance(np.array([2.0]), group) == pytest.approx(200 / 1001)
+    # A group that nobody was there of gets an average share.
+    bits = np.arange(10, dtype=np.uint64)
+    two = fixed_size_draw(
+        np.ones(10), 2, bits, np.uint64(0), np.zeros(10, np.intp), 2, np.array([1.0, 0.0])
+    )
+    assert two.chance(np.array([5.0]), np.array([1])) == pytest.approx(0.2)

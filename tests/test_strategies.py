@@ -222,13 +222,6 @@ def test_equal_groups_explores_about_as_many_from_each():
     )
 
 
-def test_a_function_is_checked_wherever_it_is_called():
-    strategy = FromFunction(lambda X, score, group: X[:, 0])
-    X = np.array([[1.0], [-3.0]])
-    with pytest.raises(InputError, match="got 1 negative among 2"):
-        strategy.person_factor(X, np.ones(2), np.zeros(2, np.intp))
-
-
 def test_quotas_within_quotas_are_refused():
     with pytest.raises(InputError, match="within must not have group quotas of its own"):
         GroupShare(GroupShare(), reading="product")

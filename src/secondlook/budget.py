@@ -105,7 +105,7 @@ class FdrBudget:
                 f"slack and reserve are parts of alpha and must not be negative, "
                 f"got slack={self.slack} and reserve={self.reserve}."
             )
-        if isinstance(self.exploit, int | float | np.floating):
+        if isinstance(self.exploit, int | float | np.number):
             if not 0 < self.exploit < self.alpha:
                 raise InputError(
                     f"exploit (α_exploit) must be in (0, alpha) = (0, {self.alpha}), "
@@ -129,7 +129,7 @@ class FdrBudget:
 
     def alpha_exploit(self, round: int) -> float:
         """Return α_exploit in a round (1, 2, …)."""
-        if isinstance(self.exploit, int | float | np.floating):
+        if isinstance(self.exploit, int | float | np.number):
             return float(self.exploit)
         asked = self.exploit.at(round, self.alpha)
         if not (math.isfinite(asked) and asked > 0):
@@ -156,6 +156,10 @@ class FdrBudget:
         applications explore, while no round explores more than one person above its own budget.
         Over a run the explored never exceed the sum of the rounds' budgets.
         """
-        budget = self.explore_share(round) * n_exploit + carried
-        n_explore = min(math.floor(budget + _ROUNDING), n_candidates)
-        return n_explore, min(max(budget - n_explore, 0.0), 1.0)
+        n_explore = min(self.allowed(round, n_exploit, carried), n_candidates)
+        left = self.explore_share(round) * n_exploit + carried - n_explore
+        return n_explore, min(max(left, 0.0), 1.0)
+
+    def allowed(self, round: int, n_exploit: float, carried: float) -> int:
+        """Return how many may be explored, whether or not there are as many candidates."""
+        return math.floor(self.explore_share(round) * n_exploit + carried + _ROUNDING)

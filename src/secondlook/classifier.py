@@ -6,6 +6,7 @@ replaced (``docs/architecture.md``).
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
@@ -27,12 +28,11 @@ from secondlook.ids import id_bits
 from secondlook.intake import Batch, Intake
 from secondlook.learners.wrap import reads_raw_columns
 from secondlook.learning import Learned, LearningRules, learn
-from secondlook.likelihoods import GroupedLikelihood
 from secondlook.memory import Memory
 from secondlook.past import allows_missing, prepare_learner
 from secondlook.past import past_policy as read_past_policy
 from secondlook.policies import LoggedPolicy, PolicyLog, per_person
-from secondlook.settings import check_settings
+from secondlook.settings import FIXED, check_settings, check_unchanged
 from secondlook.strategies import Strategy, as_strategy
 from secondlook.utility import Accuracy, Utility
 
@@ -43,6 +43,8 @@ _ENOUGH_TO_TELL = 30  # people of whom nobody is known, before we say that nothi
 
 class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Decide batches under partial feedback with a bound on mistakes and fair exploration.
+
+    One caller at a time: rounds follow one another, so calls from several threads need a lock.
 
     Parameters
     ----------
@@ -181,6 +183,17 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             f_0 if it is known: a function of the features that returns probabilities of acceptance,
             or a fitted classifier of acceptance. None fits the learner to imitate ``accepted``.
         """
+        # On a copy: if something is wrong with the history, nothing is lost of what was known.
+        fresh = copy.copy(self)
+        fresh._start(X, y, accepted, sensitive_features, ids, past_policy)
+        self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def _start(
+        self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any, past_policy: Any
+    ) -> None:
+        """Forget everything and start from a history."""
         check_settings(self)
         self._intake = Intake(
             raw=reads_raw_columns(self.learner),
@@ -208,7 +221,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         assert learned is not None  # the intake saw both outcomes
         self._learned: Learned = learned
         self._news = False
-        return self
+        self._fitted = {name: getattr(self, name) for name in FIXED}
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch: steps 1 to 3 of Algorithm 1.
@@ -223,6 +236,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             Names of the applications, never used before; None means the next integers.
         """
         check_is_fitted(self)
+        check_settings(self)
+        check_unchanged(self, self._fitted)
         batch = self._intake.read_batch(self, X, sensitive_features, ids)
         self._memory.check_new(batch)
         t = len(self._rounds) + 1
@@ -249,12 +264,14 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             self._intake.n_groups,
             seed=self._seed,
             round=t,
+            # Somebody else would have taken the place of an average person, exploited or not.
+            n_instead=self._budget.allowed(t, n_exploit * (1 - 1 / len(batch)), self._carried),
         )
         propensity = accepted.astype(np.float64)
         accepted[explore], propensity[explore] = draw.drawn, draw.probability
 
         policy = LoggedPolicy(
-            position, f.thresholds, self._strategy, group_factor, draw.scale, len(batch)
+            position, f.thresholds, self._strategy, group_factor, draw.left, draw.others, len(batch)
         )
         self._record_round(
             batch,
@@ -294,6 +311,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         """
         check_is_fitted(self)
         names = self._intake.read_ids(ids)
+        if names.size == 0:
+            return self
         outcome = self._intake.read_outcomes(outcomes, names.shape[0])
         if self._memory.observe(names, id_bits(names), outcome):
             self._news = True
@@ -334,7 +353,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     ) -> float:
         """Return the accuracy of f_t among the accepted; ``y`` is read only where accepted."""
         predicted = self.predict(X, sensitive_features=sensitive_features)
-        rows = np.ones(predicted.shape, bool) if accepted is None else np.asarray(accepted, bool)
+        rows = self._intake.read_accepted(accepted, predicted.shape[0])
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(accuracy_score(np.asarray(y)[rows], predicted[rows], sample_weight=weight))
 
@@ -397,7 +416,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         policy: LoggedPolicy,
         record: Round,
     ) -> None:
-        """Write the round down; nothing before this call has changed any record."""
+        """Write the round down; until here only f_t was learned, and no record has changed."""
         self._memory.record(batch, accepted, record.round)
         self._log.append(policy, merge=self._rule.needs == "acceptance")
         self._intake.passed(batch)
@@ -426,9 +445,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def _score(self, X: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.intp]]:
         check_is_fitted(self)
         f = self._learned
-        needed = bool(np.any(f.thresholds != f.thresholds[0])) or isinstance(
-            f.likelihood, GroupedLikelihood
-        )
+        needed = bool(np.any(f.thresholds != f.thresholds[0])) or f.likelihood.reads_group
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
         return np.asarray(f.likelihood.score(features, group), dtype=np.float64), group
 

@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 
 __all__ = ["CoverageRule", "MeanPastScore", "SumOfG", "SummedAcceptance"]
 
-Floats = NDArray[np.floating]
+_LEAST_BATCH = 100  # people that make a round at least, unless the user says otherwise
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,11 @@ class CoverageRule(ABC):
             raise InputError(f"threshold (τ) must be a number ≥ 0, got {self.threshold}.")
 
     @abstractmethod
-    def round_weight(self, n_people: int, n_rounds: int, n_history: int) -> float:
+    def round_weight(self, n_people: int, n_rounds: int, first_batch: int) -> float:
         """Return what a logged policy's value is multiplied by before it is added to w.
 
-        A policy stands for ``n_people`` decided in ``n_rounds`` rounds; ``n_history`` people make
-        the history.
+        A policy stands for ``n_people`` decided in ``n_rounds`` rounds; ``first_batch`` people
+        were decided in the first. f_0's acceptance of the history counts once, whatever the rule.
         """
 
     def count(self, n_rounds: int) -> float:  # noqa: ARG002
@@ -60,17 +59,16 @@ class SummedAcceptance(CoverageRule):
     """w = Σ_i (n_i / n_ref) · π_i(x, z): expected number of observations of somebody like this.
 
     π_i is the probability with which round i's logged policy would have accepted this person (f_0's
-    for the history). Monotone: nobody leaves the exploit region. Rounds count by their size against
-    ``reference_size``, so that many tiny rounds do not count as many.
+    for the history, which counts once). Monotone: nobody leaves the exploit region. Rounds count by
+    their size against ``reference_size``, so that many tiny rounds do not count as many.
 
     Parameters
     ----------
     threshold
         τ.
     reference_size
-        n_ref, the number of people that make a full round; None means the size of the history,
-        which is the first batch, S_0. Set it to a usual batch when the history is much longer than
-        one.
+        n_ref, the number of people that make a full round; None means the size of the first batch,
+        and at least 100, so that a stream of single applications does not count each as a round.
     """
 
     reference_size: int | None = None
@@ -81,9 +79,9 @@ class SummedAcceptance(CoverageRule):
         if self.reference_size is not None and self.reference_size < 1:
             raise InputError(f"reference_size must be 1 or more, got {self.reference_size}.")
 
-    def round_weight(self, n_people: int, n_rounds: int, n_history: int) -> float:  # noqa: ARG002
+    def round_weight(self, n_people: int, n_rounds: int, first_batch: int) -> float:  # noqa: ARG002
         """Return n_i / n_ref."""
-        return n_people / (self.reference_size or n_history)
+        return n_people / (self.reference_size or max(first_batch, _LEAST_BATCH))
 
 
 @dataclass(frozen=True)
@@ -95,7 +93,7 @@ class MeanPastScore(CoverageRule):
 
     needs: ClassVar[Literal["acceptance", "score", "g"]] = "score"
 
-    def round_weight(self, n_people: int, n_rounds: int, n_history: int) -> float:  # noqa: ARG002
+    def round_weight(self, n_people: int, n_rounds: int, first_batch: int) -> float:  # noqa: ARG002
         """Return the number of rounds: each counts once."""
         return float(n_rounds)
 
@@ -114,6 +112,6 @@ class SumOfG(CoverageRule):
 
     needs: ClassVar[Literal["acceptance", "score", "g"]] = "g"
 
-    def round_weight(self, n_people: int, n_rounds: int, n_history: int) -> float:  # noqa: ARG002
+    def round_weight(self, n_people: int, n_rounds: int, first_batch: int) -> float:  # noqa: ARG002
         """Return the number of rounds: each counts once."""
         return float(n_rounds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ def draw_explored(
     *,
     seed: int,
     round: int,
+    n_instead: int,
 ) -> tuple[Draw, NDArray[np.float64]]:
     """Draw from EXPLORE_t with probability proportional to g(x, z; f_t).
 
@@ -48,6 +50,9 @@ def draw_explored(
         How many groups there are.
     seed, round
         What the randomness is keyed by, together with the ids.
+    n_instead
+        How many might have been drawn had somebody else been a candidate in the place of an
+        average person of the batch; for the chance that the log gives to others.
 
     Returns
     -------
@@ -60,6 +65,8 @@ def draw_explored(
     in_explore = np.bincount(group, minlength=n_groups).astype(float)
     in_batch = np.bincount(batch.group, minlength=n_groups).astype(float)
     group_factor = strategy.group_factor(in_batch, in_explore)
+    if explore.size == 0:
+        return Draw.of_nobody(n_instead, n_groups), group_factor
     features = take(batch.X, explore) if strategy.reads_features else None
     size = strategy.person_factor(features, score[explore], group)
     size = size * per_person(group_factor, group)
@@ -67,4 +74,9 @@ def draw_explored(
     bits = keyed_bits(batch.bits[explore], round_key(seed, round, _DRAW))
     start = round_key(seed, round, _START)
     shares = strategy.group_shares(in_explore)
-    return fixed_size_draw(size, n_explore, bits, start, group, n_groups, shares), group_factor
+    draw = fixed_size_draw(
+        size, n_explore, bits, start, group, n_groups, shares, n_batch=len(batch)
+    )
+    if 0 <= n_instead < n_explore:
+        draw = replace(draw, left=draw.left * (n_instead / n_explore))
+    return draw, group_factor

@@ -18,7 +18,9 @@ __all__ = [
     "column",
     "concat",
     "is_frame",
+    "is_missing",
     "n_rows",
+    "numeric_columns",
     "read_features",
     "subset",
     "take",
@@ -92,6 +94,21 @@ def _numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric() or dtype == nw.Boolean)
 
 
+def numeric_columns(frame: Any) -> tuple[str, ...]:
+    """Return the names of the columns that hold numbers; none for an array."""
+    if frame is None:
+        return ()
+    columns = nw.from_native(frame, eager_only=True).iter_columns()
+    return tuple(str(one.name) for one in columns if _numeric(one.dtype))
+
+
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Say which values are no values: NaN, None, or a frame's own mark for missing."""
+    if values.dtype.kind != "O":
+        return np.asarray(values != values)  # NaN is the value that differs from itself
+    return np.array([value is None or str(value) in ("nan", "NaT", "<NA>") for value in values])
+
+
 def check_columns(expected: tuple[str, ...] | None, got: tuple[str, ...] | None) -> None:
     """Raise unless a frame has the columns of ``fit``, in the same order."""
     if expected is None or got is None or expected == got:
@@ -133,6 +150,9 @@ def concat(parts: list[Any]) -> Any:
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     frames = [nw.from_native(part, eager_only=True) for part in parts]
+    if frames[0].implementation.is_polars():
+        # A column of whole numbers in one round and of fractions in another is one of fractions.
+        return frames[0].implementation.to_native_namespace().concat(parts, how="vertical_relaxed")
     return nw.to_native(nw.concat(frames, how="vertical"))
 
 

@@ -45,22 +45,20 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
             f"ids must hold one id per row, {n} in all, got shape {array.shape}; "
             f"pass a one-dimensional array."
         )
-    if array.dtype.kind == "u" and array.size and array.max() >= 2**63:
-        raise InputError(
-            f"ids must be below 2**63, got {array.max()}; pass larger numbers as strings."
-        )
-    if array.dtype.kind in "iu":
-        return array.astype(np.int64, copy=False)
     names = array.tolist() if array.dtype.kind == "O" else array[:1].tolist()
-    wrong = [name for name in names if name is None or isinstance(name, bool | float)]
+    wrong = [name for name in names if isinstance(name, bool) or not isinstance(name, int | str)]
     if wrong:
         raise InputError(
             f"ids must be integers or strings, got {wrong[0]!r}; convert them first, because a "
             f"rounded or missing id names somebody else."
         )
-    if array.dtype.kind == "O" and all(isinstance(name, int) for name in names):
-        return array.astype(np.int64)
-    return array.astype(np.str_)
+    if array.size == 0 or not all(isinstance(name, int) for name in names):
+        return array.astype(np.str_)
+    if int(array.max()) >= 2**63 or int(array.min()) < -(2**63):
+        raise InputError(
+            f"ids must be below 2**63, got {array.max()}; pass larger numbers as strings."
+        )
+    return array.astype(np.int64, copy=False)
 
 
 def id_bits(ids: NDArray[np.generic]) -> Bits:

@@ -17,8 +17,11 @@ from secondlook.frames import (
     as_array,
     check_columns,
     column,
+    is_missing,
     n_rows,
+    numeric_columns,
     read_features,
+    take,
 )
 from secondlook.ids import as_ids, id_bits
 
@@ -72,6 +75,7 @@ class Intake:
         self.names: tuple[str, ...] | None = None
         self.dtype = "<f8"  # of the history's features, and so of all
         self.groups: NDArray[Any] | None = None
+        self.table: tuple[str, tuple[str, ...]] = ("numpy", ())  # kind, and columns of numbers
         self.classes: NDArray[Any] = np.empty(0)
         self.id_kind = "i"
         self.next_id = 0
@@ -82,14 +86,26 @@ class Intake:
         """Read the history and remember its columns, groups, outcome labels and kind of ids."""
         features, backend = self._features(estimator, X, reset=True)
         n = n_rows(features)
-        taken = self._accepted(accepted, n)
+        taken = self.read_accepted(accepted, n)
         outcome = self._first_outcomes(y, taken, n)
         group = self._first_groups(sensitive_features, n)
         names = as_ids(np.arange(n) if ids is None else ids, n)
         self.id_kind = names.dtype.kind
         bits = self._bits(names)
         features = self._with_group(features, group)
-        return History(features, group, names, bits, backend, taken, outcome)
+        # By id: what is fitted to the history must not depend on the order of its rows.
+        order = np.argsort(bits, kind="stable")
+        outcome_of = np.zeros(n, dtype=np.int8)
+        outcome_of[taken] = outcome
+        return History(
+            take(features, order),
+            group[order],
+            names[order],
+            bits[order],
+            backend,
+            taken[order],
+            outcome_of[order][taken[order]],
+        )
 
     def read_batch(self, estimator: Any, X: Any, sensitive_features: Any, ids: Any) -> Batch:
         """Read a batch that must look like the history."""
@@ -194,7 +210,10 @@ class Intake:
             check_columns(self.names, features.names)
         self._check_as_scikit_learn_does(estimator, X, array, features, reset)
         if not isinstance(array, np.ndarray):
+            self._check_same_table(array, features, reset)
             return array, features.backend
+        if self.raw:
+            self._check_same_table(None, features, reset)
         self._check_finite(array, features.names)
         if reset:
             self.dtype = array.dtype.str
@@ -209,6 +228,18 @@ class Intake:
         elif reset:
             estimator.n_features_in_ = array.shape[1]
             estimator.feature_names_in_ = np.array(features.names, dtype=object)
+
+    def _check_same_table(self, frame: Any, features: Features, reset: bool) -> None:
+        """Keep raw columns of one kind: rows of all rounds are joined for the learner."""
+        now = (features.backend, numeric_columns(frame))
+        if reset:
+            self.table = now
+        elif now != self.table:
+            raise InputError(
+                f"X must be the kind of table that fit got, with numbers and text in the same "
+                f"columns: fit got {self.table[0]} with numbers in {list(self.table[1])}, this is "
+                f"{now[0]} with numbers in {list(now[1])}; convert it."
+            )
 
     def _check_finite(self, array: NDArray[Any], names: tuple[str, ...] | None) -> None:
         with np.errstate(invalid="ignore", over="ignore"):
@@ -236,7 +267,8 @@ class Intake:
             )
         return np.hstack([X, (group[:, None] == np.arange(1, self.n_groups)).astype(X.dtype)])
 
-    def _accepted(self, accepted: Any, n: int) -> NDArray[np.bool_]:
+    def read_accepted(self, accepted: Any, n: int) -> NDArray[np.bool_]:
+        """Read who was accepted; None means everybody."""
         if accepted is None:
             return np.ones(n, dtype=np.bool_)
         values = column(accepted, n, "accepted")
@@ -258,14 +290,14 @@ class Intake:
         if target.ndim == 2:
             target = column_or_1d(target, warn=True)
         values = column(target, n, "y")[taken]
-        missing = values != values  # NaN is the value that differs from itself
-        if values.dtype.kind == "O":
-            missing |= np.array([value is None for value in values])
-        if np.any(missing):
+        missing = is_missing(values)
+        if missing.any():
             raise InputError(
                 f"y has no outcome (NaN or None) for {int(missing.sum())} accepted people; a "
                 f"missing outcome is no value of y, so leave these people out of the history."
             )
+        if values.dtype.kind == "O":
+            values = np.array(values.tolist())  # the rejected may have had anything in their place
         if values.dtype.kind == "f":
             assert_all_finite(values, input_name="y")
         check_classification_targets(values)
@@ -293,7 +325,7 @@ class Intake:
         if sensitive_features is None:
             return np.zeros(n, dtype=np.intp)
         values = column(sensitive_features, n, "sensitive_features")
-        if any(value is None or value != value for value in set(values.tolist())):
+        if is_missing(values).any():
             raise InputError(
                 "sensitive_features has missing values; give everybody a group, "
                 "for example one called 'unknown'."
@@ -309,8 +341,10 @@ class Intake:
 
     def read_ids(self, ids: Any) -> NDArray[Any]:
         """Read ids that may name anybody, any number of times."""
-        values = np.atleast_1d(ids) if np.ndim(ids) == 0 else ids
-        return self._own_kind(as_ids(values, len(values)))
+        values = np.atleast_1d(as_array(ids))
+        if values.size == 0:
+            return np.empty(0, np.int64)
+        return self._own_kind(as_ids(values, values.shape[0]))
 
     def passed(self, batch: Batch) -> None:
         """Take note that a batch has been recorded: default ids go on after its largest."""

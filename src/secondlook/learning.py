@@ -27,8 +27,6 @@ __all__ = ["Learned", "LearningRules", "learn"]
 
 Floats = NDArray[np.float64]
 
-_LAST_BIT = 1e-6
-
 
 @dataclass(frozen=True)
 class LearningRules:
@@ -161,17 +159,15 @@ def learn(
     likelihoods = [likelihood for likelihood, _ in fits]
     held_out = parts[1:] + parts[:1] if rules.split == "cross" else parts[-1:]
     scores = [
-        np.asarray(likelihood.score(part.X, part.group), dtype=np.float64)
+        likelihood.score(part.X, part.group)
         for likelihood, part in zip(likelihoods, held_out, strict=True)
     ]
     point, weight, calibrated = _operating_point(scores, held_out, rules)
     if point.message:
         notes.append(point.message)
-    # Whoever sits exactly at a threshold stays accepted, whatever the last bit of their score.
-    thresholds = point.thresholds - _LAST_BIT
     return Learned(
         likelihoods[0] if len(likelihoods) == 1 else MeanLikelihood.of(tuple(likelihoods)),
-        thresholds,
+        _below_ties(point.thresholds, scores, held_out, weight),
         calibrated,
         int((weight > 0).sum()),
         effective_sample_size(weight),
@@ -179,6 +175,23 @@ def learn(
         point.feasible,
         " ".join(notes),
     )
+
+
+def _below_ties(
+    thresholds: Floats, scores: list[NDArray[Any]], parts: list[_Rows], weight: Floats
+) -> Floats:
+    """Lower a threshold that accepts everybody by a few last bits.
+
+    It equals the lowest score, and the same person may score a last bit lower in another block.
+    Nobody is below, so nobody else is let in; other thresholds lie between scores already.
+    """
+    score, group = np.concatenate(scores), np.concatenate([part.group for part in parts])
+    lowered = thresholds.copy()
+    for z in range(thresholds.size):
+        mine = score[(weight > 0) & ((group == z) | (thresholds[z] == thresholds).all())]
+        if mine.size and thresholds[z] == mine.min():
+            lowered[z] -= 8 * float(np.spacing(mine.min()))
+    return lowered
 
 
 def _constrain(learner: Any, max_fdr: float, min_selection_rate: float) -> None:
@@ -199,7 +212,7 @@ def _fit(learner: Any, rows: _Rows, rules: LearningRules) -> tuple[Likelihood, s
 
 
 def _operating_point(
-    scores: list[Floats], parts: list[_Rows], rules: LearningRules
+    scores: list[NDArray[Any]], parts: list[_Rows], rules: LearningRules
 ) -> tuple[OperatingPoint, Floats, bool]:
     """Choose thresholds on held-out rows: our own logged ones once there are enough."""
     own = np.concatenate([part.own_weight for part in parts])
@@ -207,7 +220,7 @@ def _operating_point(
     weight = own if calibrated else np.concatenate([part.weight for part in parts])
     search = shared_threshold if rules.thresholds == "shared" else group_thresholds
     point = search(
-        np.concatenate(scores),
+        np.concatenate(scores).astype(np.float64),
         np.concatenate([part.outcome for part in parts]),
         weight,
         np.concatenate([part.group for part in parts]),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,10 @@ Groups = NDArray[np.intp]
 class Likelihood(Protocol):
     """Anything that gives each person a score in [0, 1]."""
 
+    @property
+    def reads_group(self) -> bool:
+        """Whether a person's group changes their score."""
+
     def score(self, X: Any, group: Groups) -> Floats:
         """Return the likelihood of the good outcome (for f_0: of having been accepted)."""
 
@@ -52,6 +57,7 @@ def sigmoid(z: Floats) -> Floats:
 class LinearLikelihood:
     """A logistic model: score = σ(x · coef + intercept)."""
 
+    reads_group: ClassVar[bool] = False
     coef: NDArray[np.float64]
     intercept: float
 
@@ -64,6 +70,7 @@ class LinearLikelihood:
 class ConstantLikelihood:
     """The same score for everybody."""
 
+    reads_group: ClassVar[bool] = False
     value: float
 
     def score(self, X: Any, group: Groups) -> Floats:  # noqa: ARG002
@@ -75,6 +82,7 @@ class ConstantLikelihood:
 class EstimatorLikelihood:
     """Any fitted classifier: the column of ``predict_proba`` that belongs to one class."""
 
+    reads_group: ClassVar[bool] = False
     estimator: Any
     column: int
 
@@ -87,6 +95,7 @@ class EstimatorLikelihood:
 class GroupedLikelihood:
     """One likelihood per group."""
 
+    reads_group: ClassVar[bool] = True
     of_group: tuple[Likelihood, ...]
 
     def score(self, X: Any, group: Groups) -> Floats:
@@ -104,6 +113,11 @@ class MeanLikelihood:
     """Mean of several likelihoods on the log-odds scale, as cross-fitting deploys them."""
 
     parts: tuple[Likelihood, ...]
+
+    @property
+    def reads_group(self) -> bool:
+        """Whether any part does."""
+        return any(part.reads_group for part in self.parts)
 
     @staticmethod
     def of(parts: tuple[Likelihood, ...]) -> Likelihood:
@@ -130,6 +144,7 @@ class PolicyFunction:
     It is handed the user's own features: a group appended to them is taken off again.
     """
 
+    reads_group: ClassVar[bool] = False
     policy: Any
     n_features: int
 
@@ -137,7 +152,10 @@ class PolicyFunction:
         """Return the probability with which the past accepted each person."""
         own = X[:, : self.n_features] if isinstance(X, np.ndarray) else X
         if hasattr(self.policy, "predict_proba"):
-            raw = self.policy.predict_proba(own)[:, -1]
+            with warnings.catch_warnings():
+                # It may have been fitted to a frame; the columns are the same, checked at the edge.
+                warnings.filterwarnings("ignore", "X does not have valid feature names")
+                raw = self.policy.predict_proba(own)[:, self._accepting_class()]
         else:
             raw = self.policy(own)
         score = np.asarray(raw, dtype=np.float64)
@@ -147,3 +165,13 @@ class PolicyFunction:
                 f"got shape {score.shape} for {n_rows(X)} people; return 0 or 1 for a fixed rule."
             )
         return score
+
+    def _accepting_class(self) -> int:
+        """Return the column of the class that means accepted."""
+        classes = np.asarray(self.policy.classes_).tolist()
+        if 1 not in classes or not set(classes) <= {0, 1}:
+            raise InputError(
+                f"past_policy must be a classifier of acceptance with the classes 0 and 1 (or "
+                f"False and True), got {classes}; fit it to whether people were accepted."
+            )
+        return int(classes.index(1))

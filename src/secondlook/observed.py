@@ -117,7 +117,7 @@ class ObservedRows:
         group = self.column("group")
         new = np.flatnonzero(known & (walked == _NOT_WALKED))
         if new.size:
-            log.start(self.X, group, rule, new, self.column("past"), sums["coverage"])
+            log.start(self.X, group, new, self.column("past"), sums["coverage"])
             walked[new] = 0
         log.seal()
         for begin in np.unique(walked[known]):

@@ -83,6 +83,7 @@ def _unconstrained(learner: Any) -> Any:
     """Return a learner without the constraints that are meant for f_t, not for the past."""
     if isinstance(learner, PerGroup):
         return _unconstrained(prepare_learner(learner.learner))
-    if isinstance(learner, ConstrainedLogistic):
-        learner.set_params(fairness=None, max_fdr=None, min_selection_rate=None)
+    last = learner.steps[-1][1] if isinstance(learner, Pipeline) else learner
+    if isinstance(last, ConstrainedLogistic):
+        last.set_params(fairness=None, max_fdr=None, min_selection_rate=None)
     return learner

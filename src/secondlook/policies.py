@@ -26,6 +26,9 @@ Floats = NDArray[np.floating]
 Groups = NDArray[np.intp]
 
 
+_NO_CHANCE = 1e-30
+
+
 @dataclass(frozen=True)
 class LoggedPolicy:
     """What one round did, as a function that can be evaluated for anybody.
@@ -40,8 +43,9 @@ class LoggedPolicy:
         Exploration strategy of the round.
     group_factor
         The strategy's factor per group, frozen when the round was drawn.
-    scale
-        Per group, the factor from g to inclusion probability; 0 where nobody was explored.
+    left, others
+        Per group, ``Draw.left`` and ``Draw.others`` of the round: what chance g gives somebody in
+        the explore region; ``left`` is 0 where nobody could be explored.
     n_people, n_rounds
         How many people and rounds it stands for.
     """
@@ -50,9 +54,14 @@ class LoggedPolicy:
     thresholds: NDArray[np.float64]
     strategy: Strategy
     group_factor: NDArray[np.float64]
-    scale: NDArray[np.float64]
+    left: NDArray[np.float64]
+    others: NDArray[np.float64]
     n_people: int
     n_rounds: int = 1
+
+    def __post_init__(self) -> None:
+        for array in (self.thresholds, self.group_factor, self.left, self.others):
+            array.setflags(write=False)  # what was logged stays as it was
 
 
 def per_person(per_group: NDArray[Any], group: Groups) -> Any:
@@ -93,6 +102,7 @@ class PolicyLog:
         self.n_history = n_history
         self.likelihoods: list[Likelihood] = [past]
         self.policies: list[LoggedPolicy] = []
+        self.first_batch = 0
         self._n_final = 0
 
     @property
@@ -121,6 +131,8 @@ class PolicyLog:
         does not make a policy each. That is exact where coverage is a sum of π_i, for then it does
         not change in between for anybody who is not known; other rules pass ``merge=False``.
         """
+        if not self.policies:
+            self.first_batch = policy.n_people
         if not (merge and self._extends(policy)):
             self.policies.append(policy)
             return
@@ -147,14 +159,14 @@ class PolicyLog:
         for rows, scores in blocks(self.likelihoods, X, group, at_once=rule.needs == "score"):
             past = scores.score(0)
             look.score[rows] = past if score_of == 0 else scores.score(score_of)
-            look.known[rows] = rounds.known(scores, past * self.history_weight(rule))
+            look.known[rows] = rounds.known(scores, past)
         return look
 
     def coverage(self, X: Any, group: Groups, rule: CoverageRule) -> NDArray[np.float64]:
         """Return the accumulated w of people of whom nothing is known yet."""
         everybody = np.arange(n_rows(X))
         own, coverage = np.zeros(everybody.size), np.empty(everybody.size)
-        self.start(X, group, rule, everybody, np.empty(everybody.size), coverage)
+        self.start(X, group, everybody, np.empty(everybody.size), coverage)
         self.catch_up(X, group, rule, begin=0, own=own, coverage=coverage, rows=everybody)
         return coverage
 
@@ -162,15 +174,14 @@ class PolicyLog:
         self,
         X: Any,
         group: Groups,
-        rule: CoverageRule,
         rows: NDArray[np.intp],
         past: NDArray[np.float64],
         coverage: NDArray[np.float64],
     ) -> None:
-        """Fill in f_0's acceptance, and w before the first round, of some rows."""
+        """Fill in f_0's acceptance, which is also w before the first round, of some rows."""
         for block, scores in blocks(self.likelihoods, X, group, rows):
             past[block] = scores.score(0)
-            coverage[block] = past[block] * self.history_weight(rule)
+            coverage[block] = past[block]
 
     def catch_up(
         self,
@@ -191,10 +202,6 @@ class PolicyLog:
             added, coverage[block] = rounds.accumulate(scores, coverage[block])
             own[block] += added
 
-    def history_weight(self, rule: CoverageRule) -> float:
-        """Return what f_0's acceptance counts in w."""
-        return rule.round_weight(self.n_history, 1, self.n_history)
-
 
 @dataclass(frozen=True)
 class _Rounds:
@@ -210,7 +217,8 @@ class _Rounds:
     weights: Floats  # in w
     levels: Floats  # that w must exceed before each round, and after the last
     cuts: Floats  # (group, round)
-    scales: Floats  # (group, round): from the person's factor to the chance of a draw
+    left: Floats  # (group, round)
+    others: Floats  # (group, round)
     group_factors: Floats  # (group, round)
     score_weights: Floats  # per likelihood
 
@@ -218,7 +226,9 @@ class _Rounds:
     def of(log: PolicyLog, rule: CoverageRule, begin: int, X: Any) -> _Rounds:
         policies = log.policies[begin:]
         likelihoods = np.array([one.likelihood for one in policies], dtype=np.intp)
-        weights = [rule.round_weight(one.n_people, one.n_rounds, log.n_history) for one in policies]
+        weights = [
+            rule.round_weight(one.n_people, one.n_rounds, log.first_batch) for one in policies
+        ]
         before = sum(one.n_rounds for one in log.policies[:begin])
         rounds = before + np.cumsum([0] + [one.n_rounds for one in policies])
         columns = (
@@ -226,7 +236,8 @@ class _Rounds:
             weights,
             [rule.level(int(count)) for count in rounds],
             np.transpose([one.thresholds for one in policies]),
-            np.transpose([one.scale * one.group_factor for one in policies]),
+            np.transpose([one.left for one in policies]),
+            np.transpose([one.others for one in policies]),
             np.transpose([one.group_factor for one in policies]),
             np.bincount(likelihoods, weights, len(log.likelihoods)),
         )
@@ -253,11 +264,12 @@ class _Rounds:
 
     def _explore_only(self, scores: BlockScores, start: Floats) -> tuple[Any, Any]:
         """Accumulate as if nobody became known on the way."""
-        drawn = np.flatnonzero(self.scales.any(axis=0))
+        drawn = np.flatnonzero(self.left.any(axis=0))
         if drawn.size == 0:
             return np.zeros_like(start), start
-        factor = self._person_factors(drawn, scores, scores.table(self.likelihoods[drawn]))
-        explored = self._explored(drawn, factor, scores.group)
+        explored = self._explored(
+            drawn, self._g(drawn, scores, scores.table(self.likelihoods[drawn])), scores.group
+        )
         return explored @ self.people[drawn], start + explored @ self.weights[drawn]
 
     def accumulate(self, scores: BlockScores, start: Floats) -> tuple[Any, Any]:
@@ -268,14 +280,14 @@ class _Rounds:
         """
         every = np.arange(len(self.policies))
         score = scores.table(self.likelihoods)
-        factor = self._person_factors(every, scores, score)
-        explored = self._explored(every, factor, scores.group)
+        g = self._g(every, scores, score)
+        explored = self._explored(every, g, scores.group)
         if self.needs == "acceptance":
             added = explored * self.weights
         elif self.needs == "score":
             added = score * self.weights
         else:
-            added = factor * _per_person_table(self.group_factors, scores.group) * self.weights
+            added = g * self.weights
         added[:, 0] += start.astype(added.dtype)
         reached = np.cumsum(added, axis=1, out=added)
         known = np.empty(score.shape, np.bool_)
@@ -287,15 +299,26 @@ class _Rounds:
             return pi @ self.people, start + pi @ self.weights
         return pi @ self.people, reached[:, -1]
 
-    def _explored(self, rounds: NDArray[np.intp], factor: Floats, group: Groups) -> Floats:
-        """Return min(1, scale · g), the chance of a draw in the explore region."""
-        explored = factor * _per_person_table(self.scales[:, rounds], group)
+    def _explored(self, rounds: NDArray[np.intp], g: Floats, group: Groups) -> Floats:
+        """Return min(1, left · g / (others + g)), the chance of a draw in the explore region."""
+        crowd = g + _per_person_table(self.others[:, rounds], group)
+        explored = np.divide(g, crowd, out=crowd)
+        explored *= _per_person_table(self.left[:, rounds], group)
         return np.asarray(np.minimum(explored, 1, out=explored))
+
+    def _g(self, rounds: NDArray[np.intp], scores: BlockScores, score: Floats) -> Floats:
+        """Return g(x, z; f_i) in some rounds."""
+        factors = self._person_factors(rounds, scores, score)
+        return np.asarray(factors * _per_person_table(self.group_factors[:, rounds], scores.group))
 
     def _person_factors(
         self, rounds: NDArray[np.intp], scores: BlockScores, score: Floats
     ) -> Floats:
-        """Return the person's factor of g in some rounds; one call if all share a strategy."""
+        """Return the person's factor of g in some rounds; one call if all share a strategy.
+
+        A user's function is promised to be positive on the candidates of its round only; whoever it
+        gives nothing, or nonsense, had no chance of being drawn (a tiny one keeps ratios defined).
+        """
         strategies = [self.policies[i].strategy for i in rounds]
         if not strategies[0].reads_features and all(one == strategies[0] for one in strategies):
             return np.asarray(strategies[0].person_factor(None, score, scores.group[:, None]))
@@ -303,7 +326,8 @@ class _Rounds:
             one.person_factor(scores.X, score[:, at], scores.group)
             for at, one in enumerate(strategies)
         ]
-        return np.stack(factors, axis=1).astype(score.dtype, copy=False)
+        table = np.fmax(np.stack(factors, axis=1), _NO_CHANCE)
+        return np.asarray(table, dtype=score.dtype)
 
 
 def _per_person_table(per_group: Floats, group: Groups) -> Floats:
@@ -316,8 +340,8 @@ def _per_person_table(per_group: Floats, group: Groups) -> Floats:
 def _same_exploitation(last: LoggedPolicy, new: LoggedPolicy) -> bool:
     return (
         last.likelihood == new.likelihood
-        and not last.scale.any()
-        and not new.scale.any()
+        and not last.left.any()
+        and not new.left.any()
         and np.array_equal(last.thresholds, new.thresholds)
         and np.array_equal(last.group_factor, new.group_factor)
     )

@@ -38,14 +38,28 @@ class Draw:
         Whether each candidate was drawn.
     probability
         π_i, the probability of the draw, exact up to rounding of floating-point numbers.
-    scale
-        Per group, the factor with ``π_i = min(1, scale[group_i] · size_i)``: it tells what somebody
-        outside this batch would have had.
+    left, others
+        Per group, what tells the chance of somebody of size g who was not in this batch:
+        ``min(1, left · g / (others + g))``. They take the place of an average person, so ``left``
+        is what the draw leaves to those who are not certain, and ``others`` the sum of their sizes
+        but for one average person's. In a large batch that is the factor of the draw times g.
     """
 
     drawn: NDArray[np.bool_]
     probability: Floats
-    scale: Floats
+    left: Floats
+    others: Floats
+
+    def chance(self, size: Floats, group: NDArray[np.intp]) -> Floats:
+        """Return the chance that somebody of some size would have had in this draw."""
+        left, others = self.left[group], self.others[group]
+        return np.minimum(1.0, left * size / (others + size))
+
+    @staticmethod
+    def of_nobody(n_allowed: int, n_groups: int) -> Draw:
+        """Return a draw without candidates: had there been one, they would have been drawn."""
+        left = np.full(n_groups, float(min(n_allowed, 1)))
+        return Draw(np.zeros(0, np.bool_), np.zeros(0), left, np.zeros(n_groups))
 
 
 def fixed_size_draw(
@@ -56,6 +70,8 @@ def fixed_size_draw(
     group: NDArray[np.intp],
     n_groups: int,
     shares: Floats | None = None,
+    *,
+    n_batch: int | None = None,
 ) -> Draw:
     """Draw ``n_draw`` people with probabilities proportional to size.
 
@@ -81,6 +97,8 @@ def fixed_size_draw(
     shares
         Share of the draw that each group gets; None leaves groups to their sizes. What a group is
         too small to take goes to the others in proportion to their shares.
+    n_batch
+        Number of people among whom the candidates were; None means that there were no others.
 
     Examples
     --------
@@ -93,7 +111,7 @@ def fixed_size_draw(
     if not 0 <= n_draw <= n:
         raise InputError(f"n_draw must be between 0 and the {n} candidates, got {n_draw}.")
     if n_draw == 0:
-        return Draw(np.zeros(n, np.bool_), np.zeros(n), np.zeros(n_groups))
+        return Draw(np.zeros(n, np.bool_), np.zeros(n), np.zeros(n_groups), np.ones(n_groups))
     if shares is None:
         line = None
         quotas = np.array([float(n_draw)])
@@ -112,8 +130,34 @@ def fixed_size_draw(
         left: Floats = quotas - _sums(certain.astype(np.float64), line, quotas.size)
         drawn = certain.copy()
         drawn[loose] = _comb(lengths.whole[loose], rest, bits[loose], start, left)
-    scale = np.broadcast_to(lengths.factor * lengths.unit, (n_groups,)).copy()
-    return Draw(drawn, probability, scale)
+    left_over, others = _for_somebody_else(lengths, line, quotas, n_draw / n, n_batch or n)
+    return Draw(
+        drawn,
+        probability,
+        np.broadcast_to(left_over, (n_groups,)).copy(),
+        np.broadcast_to(others, (n_groups,)).copy(),
+    )
+
+
+def _for_somebody_else(
+    lengths: _Lengths, line: Line, quotas: Floats, share: float, n_batch: int
+) -> tuple[Floats, Floats]:
+    """Return ``Draw.left`` and ``Draw.others`` by line.
+
+    ``share`` is that of an average candidate. An average person of the batch makes way, who holds
+    one ``n_batch``-th of all sizes.
+    """
+    ones = np.ones(lengths.whole.shape)
+    members = _sums(ones, line, quotas.size)
+    certain = np.zeros_like(members)
+    if lengths.certain is not None:
+        certain = _sums(lengths.certain.astype(np.float64), line, quotas.size)
+    loose = members - certain
+    total = _sums(lengths.whole, line, quotas.size) / lengths.unit
+    others = np.where(loose > 0, total * (1 - 1 / n_batch), 0.0)
+    # A line whose people are all certain takes anybody; an empty one gets an average share.
+    left = np.where(loose > 0, quotas - certain, np.where(members > 0, quotas > 0, share))
+    return left, np.where(left > 0, others, 1.0)
 
 
 def per_line(values: Floats, line: Line) -> Any:
@@ -157,17 +201,10 @@ def _lengths(size: Floats, line: Line, quotas: Floats) -> _Lengths:
         factor = np.divide(left, total, out=np.zeros(n_lines), where=(total > 0) & (left > 0))
         new = whole * per_line(factor, line) >= 1
         if not new.any():
-            break
+            return _Lengths(whole, unit, factor, certain)
         certain = new if certain is None else certain | new
         loose = np.where(certain, 0.0, size)
         left = quotas - _sums(certain.astype(np.float64), line, n_lines)
-    # Where a whole line is certain, so is anybody who is no smaller than its smallest.
-    everybody = (total == 0) & (quotas > 0)
-    if everybody.any():
-        smallest = -_largest(-size, line, n_lines)
-        unit = np.where(everybody, 1 / np.where(everybody, smallest, 1.0), unit)
-        factor = np.where(everybody, 1.0, factor)
-    return _Lengths(whole, unit, factor, certain)
 
 
 def _largest(size: Floats, line: Line, n_lines: int) -> Floats:

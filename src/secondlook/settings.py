@@ -12,7 +12,7 @@ from secondlook.past import prepare_learner
 from secondlook.strategies import as_strategy
 from secondlook.utility import Utility
 
-__all__ = ["check_settings"]
+__all__ = ["FIXED", "check_settings", "check_unchanged"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "thresholds": ("shared", "per_group"),
@@ -26,6 +26,21 @@ _KINDS: dict[str, type] = {
     "coverage": CoverageRule,
     "fairness": RateParity,
 }
+
+
+# What rests on these cannot be changed between rounds; the others may be.
+FIXED = ("coverage", "learner", "group_as_feature", "pos_label", "random_state")
+
+
+def check_unchanged(classifier: Any, fitted: dict[str, Any]) -> None:
+    """Raise if an option that a fitted classifier rests on is no longer what it was."""
+    for name in FIXED:
+        now = getattr(classifier, name)
+        if now is not fitted[name] and now != fitted[name]:
+            raise InputError(
+                f"{name} was {fitted[name]!r} when the history was fitted and is {now!r} now; what "
+                f"has been learned rests on it, so set it back or fit again."
+            )
 
 
 def check_settings(classifier: Any) -> None:

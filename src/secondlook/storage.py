@@ -192,11 +192,13 @@ class _Writer:
             self.objects[position] = {"skops": self._file(_skops().dumps(value), "skops")}
         elif not hasattr(value, "__dict__") or callable(value):
             raise InputError(
-                f"{value!r} lives in memory only and cannot be saved; use a named class with "
-                f"parameters, such as a subclass of Strategy."
+                f"{value!r} lives in memory only and cannot be saved; use a number, or a named "
+                f"class with parameters, in its place."
             )
         else:
             state = value.__getstate__() if isinstance(value, BaseEstimator) else vars(value)
+            if isinstance(value, GrowingArray):
+                state = vars(GrowingArray(value.view()))  # without the room to grow
             fields = {
                 name: self.encode(one) for name, one in state.items() if name != "_sklearn_version"
             }

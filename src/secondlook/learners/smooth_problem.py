@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import entr, expit
 
-from secondlook.learners.sqp import Array, Point
+from secondlook.learners.box_qp import Array
+from secondlook.learners.sqp import Point
 
 __all__ = ["Bounds", "SmoothProblem"]
 
@@ -114,6 +116,7 @@ class SmoothProblem:
         self.X, self.good, self.weight, self.basis = X, good, weight, basis
         self.bounds, self.l2, self.intercept = bounds, l2, l2.size > X.shape[1]
         self.noise = 10.0 * float(np.finfo(X.dtype).eps)
+        self.hessian_cost = X.shape[1] / 30
         self.good_weight = good * weight
         rows = int(np.clip(BLOCK_BYTES // (X.itemsize * X.shape[1]), 256, 8192))
         cuts = range(0, X.shape[0], rows)
@@ -128,19 +131,23 @@ class SmoothProblem:
         sums, loss = np.zeros(len(self.basis)), 0.0
         for block in self.blocks:
             X, w, b = self.X[block], self.weight[block], self.basis[:, block]
-            margin = X @ coef + shift
+            margin = X @ coef
+            margin += shift
             tail = np.exp(-np.abs(margin))
             upper = 1 + tail
             surprise = np.log(upper)
             surprise += np.maximum(margin, 0)
             loss += float(surprise @ w) - float(margin @ self.good_weight[block])
             np.divide(1, upper, out=upper)
-            tail *= upper
+            # σ is exp(min(margin, 0)) / (1 + tail): exact on both sides and free of branches.
             p = likelihood[block]
-            p[:] = np.where(margin >= 0, upper, tail)
+            np.exp(np.minimum(margin, 0, out=margin), out=p)
+            p *= upper
+            tail *= upper
+            tail *= upper
             columns = np.empty((len(b) + 1, p.size), dtype)
             np.subtract(p * w, self.good_weight[block], out=columns[0])
-            np.multiply(b, np.multiply(tail, upper, out=tail), out=columns[1:])
+            np.multiply(b, tail, out=columns[1:])
             sums += b @ p
             gradients[:, :d] += columns @ X
             if self.intercept:
@@ -162,7 +169,7 @@ class SmoothProblem:
             if multipliers.any():
                 curve = curve + (1 - 2 * p) * (tilt @ self.basis[:, block])
             curve = curve * (p - p * p)
-            second[:d, :d] += X.T @ (X * curve[:, None])
+            second[:d, :d] += _weighted_square(X, curve)
             if self.intercept:
                 second[d, :d] += curve @ X
                 second[d, d] += curve.sum()
@@ -171,20 +178,56 @@ class SmoothProblem:
         bend = self.bounds.curvature(done.sums, slopes, multipliers)
         return np.asarray(second + done.gradients.T @ bend @ done.gradients)
 
-    def thinned(self) -> SmoothProblem | None:
-        """Return the same problem on every tenth row, or None where those are too few to help."""
-        few = slice(None, None, THINNING)
-        weight, basis = self.weight[few], self.basis[:, few]
-        if np.count_nonzero(weight) < max(LEAST_ROWS, ROWS_PER_COEFFICIENT * self.l2.size):
+    def total_violations(self, models: Array) -> Array:
+        """Sum of constraint excesses of each of several models, one per row."""
+        d, sums = self.X.shape[1], np.zeros((len(self.basis), len(models)))
+        for block in self.blocks:
+            margin = self.X[block] @ models[:, :d].T
+            if self.intercept:
+                margin += models[:, d]
+            sums += self.basis[:, block] @ expit(margin)
+        return np.array([np.maximum(self.bounds.values(column), 0).sum() for column in sums.T])
+
+    def rounded(self) -> SmoothProblem | None:
+        """Return the same problem in float32, or None if it is already or its range is too small.
+
+        Passes over rows then take half the time, and come within a step or two of the solution.
+        """
+        if self.X.dtype == np.float32:
             return None
-        total = weight.sum(dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            X = self.X.astype(np.float32)
+            if not np.isfinite(X.sum()):
+                return None
+        good, weight, basis = (a.astype(np.float32) for a in (self.good, self.weight, self.basis))
+        return SmoothProblem(X, good, weight, basis, self.bounds, self.l2)
+
+    def thinned(self, least_rows: int, most: int, least: int = 2) -> SmoothProblem | None:
+        """Return the same problem on every k-th row, or None where that leaves too few.
+
+        ``k`` is the largest whole number up to ``most`` that leaves ``least_rows``; below ``least``
+        it is not worth it.
+        """
+        step = min(int(np.count_nonzero(self.weight)) // least_rows, most)
+        if step < least:
+            return None
+        few = slice(None, None, step)
+        weight, basis = self.weight[few], self.basis[:, few]
+        total = float(weight.sum(dtype=np.float64))
+        if not 0 < float(self.good_weight[few].sum(dtype=np.float64)) < total:
+            return None
         # A group that none of these rows belongs to keeps rates of zero and constrains nothing.
         shares = basis.sum(axis=1, dtype=np.float64)
         shares[shares == 0] = 1.0
         shares[: self.bounds.shared] = total
         scaled = (basis / shares[:, None]).astype(self.X.dtype)
         weight = (weight / total).astype(self.X.dtype)
-        return SmoothProblem(self.X[few], self.good[few].copy(), weight, scaled, self.bounds, self.l2)
+        X, good = self.X[few].copy(), self.good[few].copy()
+        return SmoothProblem(X, good, weight, scaled, self.bounds, self.l2)
+
+    def unconstrained(self) -> SmoothProblem:
+        """Return the same problem without constraints."""
+        return SmoothProblem(self.X, self.good, self.weight, self.basis[:0], Bounds(), self.l2)
 
     def start(self) -> Array:
         """No coefficients, and the intercept that gives the mean outcome."""
@@ -193,3 +236,22 @@ class SmoothProblem:
             x[-1] = np.log(share) - np.log1p(-share)
         return x
 
+    def loss_of_the_mean(self) -> float:
+        """Mean log-loss of giving everybody the mean outcome."""
+        share = float(self.good_weight.sum(dtype=np.float64))
+        return float(entr(share) + entr(1.0 - share))
+
+    def use_ratio(self) -> None:
+        """Bound the FDR itself from now on, rather than its easier form."""
+        self.bounds = replace(self.bounds, usual=None)
+
+
+def _weighted_square(X: Floats, curve: Floats) -> Floats:
+    """``Xᵀ diag(curve) X``: a matrix times its own transpose takes half the work of any other."""
+    scaled = X * np.sqrt(np.abs(curve))[:, None]
+    square: Floats = scaled.T @ scaled
+    negative = curve < 0
+    if negative.any():
+        lower = scaled[negative]
+        square -= 2 * (lower.T @ lower)
+    return square

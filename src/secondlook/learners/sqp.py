@@ -11,17 +11,21 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dposv, dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs
 
-__all__ = ["Point", "Problem", "Solution", "box_qp", "minimise"]
+from secondlook.learners.box_qp import Array, box_qp
 
-Array = NDArray[np.float64]
+__all__ = ["Point", "Problem", "Solution", "minimise"]
 
 # Price of a unit of violation. It starts low, because a high price makes the merit function steep
 # and the steps short, and stops here, so that an infeasible problem ends rather than overflows.
 FIRST_PRICE, LAST_PRICE = 1.0, 1e4
 # Steps damped by more than this no longer change anything.
 MOST_DAMPING = 1e8
+# Old second derivatives are given up where a step is not this much shorter than the last.
+SLOWEST = 0.2
+# Steps shorter than this (in the Hessian's metric) are taken near a solution.
+CLOSE = 0.2
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,14 @@ class Point:
 
 
 class Problem(Protocol):
-    """What the solver asks of a problem; ``noise`` is the relative error of its values."""
+    """What the solver asks of a problem.
+
+    ``noise`` is the relative error of its values, ``hessian_cost`` the time of a Hessian in
+    evaluations.
+    """
 
     noise: float
+    hessian_cost: float
 
     def evaluate(self, x: Array) -> Point:
         """Value, constraints and their first derivatives."""
@@ -70,7 +79,9 @@ class Solution:
     multipliers
         The price of each constraint there.
     metric
-        What steps were damped with; a start for a similar problem.
+        What steps were damped with.
+    hessian
+        The last second derivatives computed, at the solution or shortly before it.
     n_iter
         Steps tried.
     trouble
@@ -80,68 +91,9 @@ class Solution:
     point: Point
     multipliers: Array
     metric: Array
+    hessian: Array
     n_iter: int
     trouble: str
-
-
-def box_qp(
-    matrix: Array, linear: Array, upper: float, guess: NDArray[np.bool_] | None = None
-) -> Array:
-    """Minimise ``½ λᵀMλ − qᵀλ`` over ``0 ≤ λ ≤ upper`` by a primal active-set method.
-
-    M is positive semi-definite and tiny: this is the dual of a quadratic program with few
-    constraints (Nocedal and Wright, *Numerical Optimization*, 2006, sections 16.5 and 18.5).
-    ``guess`` names the λ that are likely to be positive.
-
-    Examples
-    --------
-    >>> box_qp(np.diag([1.0, 2.0]), np.array([3.0, -1.0]), upper=10.0).round(6).tolist()
-    [3.0, 0.0]
-    """
-    size = np.sqrt(matrix.diagonal())
-    scale = 1.0 / np.where(size > 0, size, np.inf)
-    m = matrix * scale * scale[:, None]
-    # The ridge makes dependent constraints (a−b and b−a, say) share their multiplier.
-    m.flat[:: linear.size + 1] += 1e-12
-    q, top = linear * scale, upper * size
-    tiny = 1e-13 * (1.0 + float(np.abs(q).max(initial=0.0)))
-    solution, free = np.zeros_like(q), np.zeros(q.shape, dtype=np.bool_)
-    if guess is not None and guess.any():
-        free |= guess
-        _descend(m, q, top, solution, free)
-    for _ in range(20 + 10 * q.size):
-        slope = q - m @ solution
-        pull = np.where(solution >= top, -slope, slope)
-        pull[free | (top == 0)] = -1.0
-        worst = int(pull.argmax())
-        if pull[worst] <= tiny:
-            break
-        free[worst] = True
-        _descend(m, q, top, solution, free)
-    return np.asarray(solution * scale)
-
-
-def _descend(m: Array, q: Array, top: Array, solution: Array, free: NDArray[np.bool_]) -> None:
-    """Minimise over the free coordinates, fixing in place those that meet a bound on the way."""
-    while free.any():
-        at = free.nonzero()[0]
-        rows = m[at]
-        inner = rows[:, at]
-        rest = q[at] - rows @ np.where(free, 0.0, solution)
-        _, goal, failed = dposv(inner, rest)
-        if failed:
-            goal = np.linalg.lstsq(inner, rest, rcond=None)[0]
-        here, most = solution[at], top[at]
-        if np.all((goal >= 0) & (goal <= most)):
-            solution[at] = goal
-            return
-        move = goal - here
-        room = np.where(move > 0, most - here, -here)
-        share = np.divide(room, move, out=np.full(move.shape, np.inf), where=move != 0)
-        first = int(share.argmin())
-        solution[at] += max(share[first], 0.0) * move
-        solution[at[first]] = most[first] if move[first] > 0 else 0.0
-        free[at[first]] = False
 
 
 class _Model:
@@ -184,14 +136,19 @@ class _Step:
 class _Solver:
     """State of one run of :func:`minimise`."""
 
-    def __init__(
-        self, problem: Problem, start: Array, multipliers: Array, metric: Array | None, tol: float
-    ) -> None:
+    def __init__(self, problem: Problem, start: Array, like: Solution | None, tol: float) -> None:
         self.problem, self.tol, self.price, self.damping = problem, tol, FIRST_PRICE, 0.0
         self.point = self.closest = problem.evaluate(start)
-        self.multipliers, self.length, self.fresh = multipliers, np.inf, True
-        self.hessian = problem.hessian(self.point, multipliers)
-        self.metric, self.n_iter = self.hessian if metric is None else metric, 0
+        self.length, self.n_iter, self.fresh = np.inf, 0, like is None
+        if like is None:
+            self.multipliers = np.zeros_like(self.point.constraints)
+            self.hessian = self.metric = problem.hessian(self.point, self.multipliers)
+        else:
+            self.multipliers, self.hessian, self.metric = (
+                like.multipliers,
+                like.hessian,
+                like.metric,
+            )
         size = self.metric.diagonal()
         self.size = np.where(size > 0, size, 1.0)
 
@@ -199,6 +156,24 @@ class _Solver:
         """Recompute the second derivatives where we are."""
         self.hessian, self.fresh = self.problem.hessian(self.point, self.multipliers), True
         self.build()
+
+    def learn(self, trial: Point) -> None:
+        """Correct the old second derivatives by the change of the first along the step (BFGS).
+
+        Nocedal and Wright, 2006, section 6.1, for the Lagrangian at the latest multipliers. Left
+        out where curvature along the step is not clearly positive.
+        """
+        step = trial.x - self.point.x
+        change = trial.gradient - self.point.gradient
+        change += self.multipliers @ (trial.jacobian - self.point.jacobian)
+        expected = self.hessian @ step
+        found, foretold = float(change @ step), float(expected @ step)
+        if foretold > 0 and found > 0.1 * foretold:
+            self.hessian = (
+                self.hessian
+                + np.outer(change, change / found)
+                - np.outer(expected, expected / foretold)
+            )
 
     def build(self) -> None:
         """Make the model positive definite.
@@ -258,14 +233,31 @@ class _Solver:
         left = self.price * float(self.point.violations.sum())
         return self.price >= LAST_PRICE and step.square <= self.tol * left
 
+    def slow(self, step: _Step) -> bool:
+        """Whether new second derivatives would cost less than the steps they save.
+
+        With the old ones steps shrink at a constant rate; with new ones about two more are needed.
+        """
+        length = np.sqrt(step.square)
+        if length >= SLOWEST * self.length:
+            return True
+        if not np.isfinite(self.length):
+            return False
+        still = np.log(self.tol / length) / np.log(length / self.length)
+        return bool(still > 2.0 + self.problem.hessian_cost)
+
     def advance(self, step: _Step) -> bool:
         """Take a step that improves the merit function, damping it until it does; or False."""
         while True:
             base = self.point.merit(self.price)
             target = base + 1e-4 * step.slope + self.problem.noise * (abs(base) + self.price)
             trial = self.problem.evaluate(self.point.x + step.move)
-            if trial.merit(self.price) > target >= trial.value:
-                trial = self._bent(step.move, trial)
+            if trial.merit(self.price) > target:
+                if self._contracts(step, trial):
+                    self._accept(trial, 0.5, 1.0)
+                    return True
+                if trial.value <= target:
+                    trial = self._bent(step.move, trial)
             if trial.merit(self.price) <= target:
                 self._accept(trial, base - trial.merit(self.price), -step.slope - step.square / 2)
                 return True
@@ -277,6 +269,7 @@ class _Solver:
 
     def _accept(self, trial: Point, gained: float, promised: float) -> None:
         """Move, and trust the model more or less by how well it foretold the gain."""
+        self.learn(trial)
         self.point = trial
         if trial.violations.sum() < self.closest.violations.sum():
             self.closest = trial
@@ -284,6 +277,18 @@ class _Solver:
             self.damping = self.damping / 5 if self.damping > 0.02 else 0.0
         elif gained < 0.25 * promised:
             self.damping = max(2 * self.damping, 0.02)
+
+    def _contracts(self, step: _Step, trial: Point) -> bool:
+        """Whether the next step would be much shorter, by the same model.
+
+        Close to a solution a perfect step can raise the merit function, because the constraints
+        bend (Nocedal and Wright, 2006, section 15.5); that it shrinks the next step shows that it
+        was a good one, and costs no evaluation.
+        """
+        if self.damping or step.square > CLOSE**2 or not np.isfinite(trial.value):
+            return False
+        ahead, _ = self.model.step(trial, trial.constraints, self.price, self.multipliers > 0)
+        return float(ahead @ self.model.matrix @ ahead) <= 0.25 * step.square
 
     def _bent(self, move: Array, trial: Point) -> Point:
         """Second-order correction: the same step, bent along the constraints' curvature."""
@@ -294,9 +299,13 @@ class _Solver:
     def run(self, max_iter: int) -> str:
         """Step until done, and say why that was not reached (nothing if it was)."""
         self.build()
+        if self.damping and not self.fresh:
+            # The lent Hessian does not fit here.
+            self.damping = 0.0
+            self.refresh()
         for self.n_iter in range(1, max_iter + 1):
             step = self.propose()
-            if not self.done(step) and not self.fresh and np.sqrt(step.square) > 0.05 * self.length:
+            if not self.done(step) and not self.fresh and self.slow(step):
                 self.refresh()
                 step = self.propose()
             if self.done(step) and self.damping:
@@ -309,14 +318,14 @@ class _Solver:
             self.length, self.fresh = np.sqrt(step.square), False
             if not self.advance(step):
                 return "no step improved the fit further"
+            self.build()
         return "the steps allowed by max_iter were not enough"
 
 
 def minimise(
     problem: Problem,
     start: Array,
-    multipliers: Array,
-    metric: Array | None = None,
+    like: Solution | None = None,
     *,
     tol: float = 1e-6,
     max_iter: int = 100,
@@ -327,15 +336,17 @@ def minimise(
     constraints, whose violation has a price (the Sℓ1QP method, Nocedal and Wright, 2006, section
     18.5). The merit function ``f + price · Σ max(0, c)`` must fall; a step that does not make it
     fall is corrected for the constraints' curvature or taken again with damping, i.e. with a
-    multiple of ``metric`` (the Hessian at the start if None, so give it with ``multipliers`` that
-    are not zero) added to the Hessian. The same makes an indefinite Hessian definite. A Hessian is
-    reused while steps shrink twentyfold. The end is reached when the step's length in the Hessian's
-    metric and every violation are at most ``tol``.
+    multiple of a metric (the Hessian at the start) added to the Hessian. The same makes an
+    indefinite Hessian definite. A Hessian is reused while that is expected to save time. The end is
+    reached when the step's length in the Hessian's metric and every violation are at most ``tol``.
+
+    ``like``, the solution of a similar problem such as the same on fewer rows, lends its
+    multipliers, metric and Hessian to the first step; give it with a ``start`` close to it.
 
     Where linearised violations cannot be removed the price rises to its end, 10⁴ per unit, and the
     visited point of least total violation is returned.
     """
-    solver = _Solver(problem, start, multipliers, metric, tol)
+    solver = _Solver(problem, start, like, tol)
     try:
         trouble = solver.run(max_iter)
     except FloatingPointError as error:
@@ -343,4 +354,6 @@ def minimise(
     point = solver.point
     if float(point.violations.max(initial=0.0)) > tol:
         point = solver.closest
-    return Solution(point, solver.multipliers, solver.metric, solver.n_iter, trouble)
+    return Solution(
+        point, solver.multipliers, solver.metric, solver.hessian, solver.n_iter, trouble
+    )

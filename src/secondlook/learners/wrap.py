@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
 from secondlook.errors import InputError, LearningWarning
+from secondlook.frames import subset
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.per_group import PerGroup
 from secondlook.likelihoods import (
@@ -22,7 +23,6 @@ from secondlook.likelihoods import (
     Likelihood,
     LinearLikelihood,
 )
-from secondlook.observed import subset
 
 __all__ = ["as_likelihood", "fit_likelihood", "reads_raw_columns"]
 
