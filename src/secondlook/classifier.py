@@ -109,7 +109,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     >>> decided = clf.decide(X[batch])
     >>> clf = clf.observe(decided.ids[decided.accepted], good[batch][decided.accepted])
     >>> int(decided.explored.sum()), float(decided.propensity[decided.explored].max()) < 1
-    (45, True)
+    (42, True)
     """
 
     def __init__(

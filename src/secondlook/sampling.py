@@ -105,7 +105,7 @@ def fixed_size_draw(
     >>> bits, one = np.array([9, 4, 6], dtype=np.uint64), np.zeros(3, dtype=np.intp)
     >>> draw = fixed_size_draw(np.array([1.0, 1.0, 8.0]), 2, bits, np.uint64(0), one, 1)
     >>> draw.probability.tolist(), draw.drawn.tolist()
-    ([0.5, 0.5, 1.0], [False, True, True])
+    ([0.5, 0.5, 1.0], [True, False, True])
     """
     n = size.shape[0]
     if not 0 <= n_draw <= n:

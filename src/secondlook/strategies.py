@@ -77,9 +77,9 @@ class ScoreWeighted(Strategy):
 
     Examples
     --------
-    >>> g = ScoreWeighted(beta=0.5).person_factor(None, np.array([0.0, 1.0]), np.zeros(2, np.intp))
-    >>> g.round(6).tolist()
-    [0.500001, 1.0]
+    >>> g = ScoreWeighted(beta=0.5).person_factor(None, np.array([0.1, 1.0]), np.zeros(2, np.intp))
+    >>> g.tolist()
+    [0.55, 1.0]
     """
 
     beta: float = 0.0
