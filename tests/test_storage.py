@@ -66,8 +66,9 @@ def test_raw_columns_and_string_ids(tmp_path, rng):
         return pd.DataFrame({"trade": trade}), good
 
     frame, good = table(200)
-    learner = make_pipeline(OneHotEncoder(), HistGradientBoostingClassifier(max_iter=5))
-    learner = make_pipeline(OneHotEncoder(sparse_output=False), learner.steps[-1][1])
+    learner = make_pipeline(
+        OneHotEncoder(sparse_output=False), HistGradientBoostingClassifier(max_iter=5)
+    )
     classifier = PartialFeedbackClassifier(learner=learner, random_state=0).fit(
         frame, good, ids=[f"h{i}" for i in range(200)]
     )

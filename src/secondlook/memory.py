@@ -85,7 +85,10 @@ class Memory:
         if again.any():
             name = ids[order[np.flatnonzero(again)[0]]].item()
             raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
-        slots = [(fold, place[place % 2 == n] // 2, place % 2 == n) for n, fold in self._numbered()]
+        slots = [
+            (fold, place[place % 2 == number] // 2, place % 2 == number)
+            for number, fold in enumerate(self.folds)
+        ]
         for fold, positions, mine in slots:
             recorded = fold.column("outcome")[positions]
             clash = (recorded != PENDING) & (recorded != outcome[mine])
@@ -104,9 +107,6 @@ class Memory:
     def n_outcomes(self) -> int:
         """Number of outcomes known."""
         return sum(int(fold.known_outcomes().sum()) for fold in self.folds)
-
-    def _numbered(self) -> list[tuple[int, ObservedRows]]:
-        return list(enumerate(self.folds))
 
     def _check_places(self, ids: NDArray[Any], place: NDArray[np.int64]) -> None:
         unknown = np.flatnonzero(place == IdIndex.UNKNOWN)

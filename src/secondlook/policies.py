@@ -9,6 +9,7 @@ weight of a labelled row (method, section 4).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -258,19 +259,16 @@ class _Rounds:
         known = np.asarray(start > self.levels[-1])
         rows = np.flatnonzero(~known)
         if rows.size:
-            _, reached = self._explore_only(scores.part(rows), start[rows])
-            known[rows] = reached > self.levels[-1]
+            known[rows] = self._explore_only(scores.part(rows), start[rows]) > self.levels[-1]
         return known
 
-    def _explore_only(self, scores: BlockScores, start: Floats) -> tuple[Any, Any]:
-        """Accumulate as if nobody became known on the way."""
+    def _explore_only(self, scores: BlockScores, start: Floats) -> Floats:
+        """Return w after these rounds if nobody became known on the way."""
         drawn = np.flatnonzero(self.left.any(axis=0))
         if drawn.size == 0:
-            return np.zeros_like(start), start
-        explored = self._explored(
-            drawn, self._g(drawn, scores, scores.table(self.likelihoods[drawn])), scores.group
-        )
-        return explored @ self.people[drawn], start + explored @ self.weights[drawn]
+            return start
+        g = self._g(drawn, scores, scores.table(self.likelihoods[drawn]))
+        return start + self._explored(drawn, g, scores.group) @ self.weights[drawn]
 
     def accumulate(self, scores: BlockScores, start: Floats) -> tuple[Any, Any]:
         """Return Σ n_i·π_i and w after these rounds, for a block that comes in with ``start``.
@@ -309,6 +307,8 @@ class _Rounds:
     def _g(self, rounds: NDArray[np.intp], scores: BlockScores, score: Floats) -> Floats:
         """Return g(x, z; f_i) in some rounds."""
         factors = self._person_factors(rounds, scores, score)
+        if not self.tells_groups_apart:
+            return factors
         return np.asarray(factors * _per_person_table(self.group_factors[:, rounds], scores.group))
 
     def _person_factors(
@@ -319,15 +319,26 @@ class _Rounds:
         A user's function is promised to be positive on the candidates of its round only; whoever it
         gives nothing, or nonsense, had no chance of being drawn (a tiny one keeps ratios defined).
         """
-        strategies = [self.policies[i].strategy for i in rounds]
-        if not strategies[0].reads_features and all(one == strategies[0] for one in strategies):
-            return np.asarray(strategies[0].person_factor(None, score, scores.group[:, None]))
+        if self.strategy is not None:
+            return np.asarray(self.strategy.person_factor(None, score, scores.group[:, None]))
         factors = [
-            one.person_factor(scores.X, score[:, at], scores.group)
-            for at, one in enumerate(strategies)
+            self.policies[i].strategy.person_factor(scores.X, score[:, at], scores.group)
+            for at, i in enumerate(rounds)
         ]
         table = np.fmax(np.stack(factors, axis=1), _NO_CHANCE)
         return np.asarray(table, dtype=score.dtype)
+
+    @cached_property
+    def strategy(self) -> Strategy | None:
+        """The strategy of all rounds, if they share one that does not read the features."""
+        first = self.policies[0].strategy
+        shared = all(one.strategy == first for one in self.policies)
+        return first if shared and not first.reads_features else None
+
+    @cached_property
+    def tells_groups_apart(self) -> bool:
+        """Whether g has a factor of the group in any round."""
+        return bool(np.any(self.group_factors != 1))
 
 
 def _per_person_table(per_group: Floats, group: Groups) -> Floats:
