@@ -47,7 +47,7 @@ def content(memory: Memory) -> list[np.ndarray]:
     folds = [
         np.array(part) for fold in memory.folds for part in (fold.X, *map(fold.column, COLUMNS))
     ]
-    return [*folds, *memory.index.items()]
+    return [*folds, *(column for run in memory.index._runs for column in run)]
 
 
 def same(left: list[np.ndarray], right: list[np.ndarray]) -> bool:
