@@ -32,9 +32,11 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/report: pyproject.toml | .venv/bin/python
+	@echo "Installing into .venv; the first time takes a minute."
 	$(BIN)/python -m pip install --quiet --editable '.[report]'
 	@touch $@
 
 .venv/dev: pyproject.toml | .venv/bin/python
+	@echo "Installing into .venv; the first time takes a minute."
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ .venv/report

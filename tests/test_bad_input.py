@@ -65,7 +65,7 @@ FIT = {
     ),
     "outcome missing": (
         lambda X, y, z: {"X": X, "y": np.where(np.arange(N) < 2, np.nan, y)},
-        r"y has no outcome \(NaN or None\) for 2 accepted people",
+        r"y has no outcome \(NaN or None\) for 2 accepted people; if they were rejected, say so",
     ),
     "lone member": (
         lambda X, y, z: {"X": X, "y": y, "sensitive_features": ["only", *z[1:]]},
@@ -85,7 +85,7 @@ FIT = {
     ),
     "accepted is no decision": (
         lambda X, y, z: {"X": X, "y": y, "accepted": np.full(N, 2)},
-        r"accepted must be True or False",
+        r"accepted must be True or False \(1 or 0\) for each row, got 2",
     ),
     "text columns": (
         lambda X, y, z: {"X": pd.DataFrame({"a": X[:, 0], "job": z}), "y": y},
@@ -126,7 +126,7 @@ DECIDE = {
     ),
     "known id": (
         lambda X, z: {"ids": ["h3", *(f"n{i}" for i in range(N - 1))]},
-        r"id 'h3' was decided on before; ids are unique for ever",
+        r"1 of 40 ids were decided on before, first 'h3'; ids are unique for ever",
     ),
     "duplicate ids": (
         lambda X, z: {"ids": ["twice", "twice", *(f"n{i}" for i in range(N - 2))]},
@@ -180,12 +180,12 @@ def test_outcomes(fitted, data):
     fitted.observe(taken[:1], [1])
     known = fitted.n_outcomes_
     cases = [
-        (turned_away[:1], [1], UnknownIdError, r"was rejected, and outcomes are known for accept"),
-        (["nobody"], [1], UnknownIdError, r"id 'nobody' was never decided on, so it can have no"),
+        (turned_away[:1], [1], UnknownIdError, r"1 of 1 ids were rejected, first"),
+        (["nobody"], [1], UnknownIdError, r"1 of 1 ids were never decided on, .*first 'nobody'"),
         (taken[:1], [0], InputError, r"is recorded already and differs from the one given now"),
         ([taken[1], taken[1]], [0, 1], InputError, r"outcomes contradict each other for id"),
         (taken[1:2], [2], InputError, r"outcomes must be 0 or 1, as in the history, got 2"),
-        (taken[1:2], [np.nan], InputError, r"got nan; leave out whoever has no outcome yet"),
+        (taken[1:2], [np.nan], InputError, r"got nan; map it to one of them, or leave out"),
         # One wrong line among right ones: none of them is recorded.
         ([*taken[1:3], "nobody"], [1, 1, 1], UnknownIdError, r"nothing was recorded"),
     ]
@@ -198,9 +198,9 @@ def test_outcomes(fitted, data):
     assert fitted.n_outcomes_ == known
 
 
-@pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, float("nan")])
+@pytest.mark.parametrize("alpha", [0.0, 1.0, -0.1, 15, float("nan"), "0.15", None])
 def test_alpha(alpha):
-    with pytest.raises(InputError, match=r"alpha bounds the false discovery rate and must be in"):
+    with pytest.raises(InputError, match=r"alpha bounds the false discovery rate and must be a"):
         FdrBudget(alpha=alpha)
 
 

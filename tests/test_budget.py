@@ -66,7 +66,7 @@ def test_other_constants_are_refused(exploit):
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 1.5, math.nan])
 def test_alpha_is_inside_the_unit_interval(alpha):
-    with pytest.raises(InputError, match=rf"alpha .* must be in \(0, 1\), got {alpha}"):
+    with pytest.raises(InputError, match=rf"alpha .* must be a number in .*, got {alpha}"):
         FdrBudget(alpha)
 
 

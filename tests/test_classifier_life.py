@@ -23,6 +23,7 @@ from secondlook import (
     PositiveRate,
     Uniform,
 )
+from secondlook.errors import LearningWarning
 from secondlook.simulate.populations import Lender
 from secondlook.simulate.run import run
 
@@ -158,3 +159,16 @@ def test_what_was_logged_cannot_be_changed(make_classifier):
         pass
     with pytest.raises(ValueError, match="read-only"):
         classifier.policies_[0].thresholds[:] = 2
+
+
+def test_accepting_nobody_is_said_aloud(rng):
+    """Here because the good outcome was taken for the bad one."""
+    X = rng.normal(size=(600, 1))
+    y = np.where(rng.random(600) < 0.9, "repaid", "written off")
+    classifier = PartialFeedbackClassifier(random_state=0).fit(X, y)
+    with pytest.warns(LearningWarning, match=r"check that 'written off' is the good outcome"):
+        decided = classifier.decide(X)
+    assert not decided.accepted.any()
+    assert "pos_label" in classifier.rounds_[0].note
+    named = PartialFeedbackClassifier(pos_label="repaid", random_state=0).fit(X, y)
+    assert repr(named.decide(X)).startswith("Decisions(round 1: 600 people, ")

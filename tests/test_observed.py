@@ -198,8 +198,18 @@ def test_an_outcome_may_come_again(memory):
 @pytest.mark.parametrize(
     ("ids", "outcomes", "error", "text"),
     [
-        ([4, 99], [1, 1], UnknownIdError, "id 99 was never decided on, .* nothing was recorded"),
-        ([4, 3], [1, 1], UnknownIdError, "id 3 was rejected, .* nothing was recorded, remove it"),
+        (
+            [4, 99],
+            [1, 1],
+            UnknownIdError,
+            "never decided on, .*first 99; nothing was",
+        ),
+        (
+            [4, 3],
+            [1, 1],
+            UnknownIdError,
+            "1 of 2 ids were rejected, first 3, .* remove them",
+        ),
         ([4, 6, 4], [1, 1, 0], InputError, "contradict each other for id 4; give one per id"),
         ([4, 6, 2], [1, 1, 1], InputError, "outcome of id 2 is recorded already and differs"),
         ([8, 0], [1, 0], InputError, "outcome of id 0 is recorded already .* nothing was changed"),
@@ -215,11 +225,11 @@ def test_wrong_outcomes_change_nothing(memory, ids, outcomes, error, text):
 def test_ids_are_unique_for_ever(memory):
     memory.check_new(batch_of([10, 11]))
     for ids, name in (([20, 4], 4), ([3], 3)):  # accepted, rejected
-        with pytest.raises(InputError, match=f"id {name} was decided on before; .* a new one"):
+        with pytest.raises(InputError, match=f"decided on before, first {name}; .* a new id"):
             memory.check_new(batch_of(ids))
     named = Memory(0)
     named.record(batch_of(["a", "b"]), np.array([True, False]), round=1)
-    with pytest.raises(InputError, match="id 'b' was decided on before"):
+    with pytest.raises(InputError, match="decided on before, first 'b'"):
         named.check_new(batch_of(["c", "b"]))
 
 

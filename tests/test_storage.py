@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from secondlook import ConstrainedLogistic, PerGroup, Strategy, Uniform, load, save
+from secondlook import ConstrainedLogistic, FdrBudget, PerGroup, Strategy, Uniform, load, save
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.errors import InputError
 from secondlook.simulate.populations import Lender
@@ -37,7 +37,7 @@ def goes_on_alike(one, other, seed=9):
         ({"split": "cross", "thresholds": "per_group", "strategy": Uniform()}, ()),
         ({"learner": PerGroup(ConstrainedLogistic(l2=2.0))}, ()),
         ({"learner": make_pipeline(StandardScaler(), ConstrainedLogistic())}, ()),
-        ({"learner": HistGradientBoostingClassifier(max_iter=5)}, (TREES,)),
+        ({"learner": HistGradientBoostingClassifier(max_iter=5)}, ()),
     ],
 )
 def test_round_trip(make_classifier, tmp_path, options, trusted):
@@ -46,9 +46,6 @@ def test_round_trip(make_classifier, tmp_path, options, trusted):
         pass
     path = tmp_path / "lender.secondlook"
     save(classifier, path)
-    if trusted:
-        with pytest.raises(InputError, match=r"made of types that are not trusted yet: sklearn"):
-            load(path)
     again = load(path, trusted=trusted)
     assert repr(again.rounds_) == repr(classifier.rounds_)
     assert goes_on_alike(classifier, again)
@@ -69,11 +66,11 @@ def test_raw_columns_and_string_ids(tmp_path, rng):
     learner = make_pipeline(
         OneHotEncoder(sparse_output=False), HistGradientBoostingClassifier(max_iter=5)
     )
-    classifier = PartialFeedbackClassifier(learner=learner, random_state=0).fit(
-        frame, good, ids=[f"h{i}" for i in range(200)]
-    )
+    classifier = PartialFeedbackClassifier(
+        budget=FdrBudget(0.5), learner=learner, random_state=0
+    ).fit(frame, good, ids=[f"h{i}" for i in range(200)])
     save(classifier, tmp_path / "x")
-    again = load(tmp_path / "x", trusted=[TREES])
+    again = load(tmp_path / "x")
     frame, _ = table(100)
     ids = [f"b{i}" for i in range(100)]
     one, other = (c.decide(frame, ids=ids) for c in (classifier, again))
@@ -124,3 +121,14 @@ def test_files_that_are_not_ours(make_classifier, tmp_path):
         archive.writestr("manifest.json", json.dumps(manifest))
     with pytest.raises(InputError, match=r"has format 99 and this version reads 1"):
         load(path)
+
+
+def test_estimators_are_made_of_trusted_types_only(make_classifier, tmp_path, monkeypatch):
+    classifier, _ = make_classifier(learner=HistGradientBoostingClassifier(max_iter=5))
+    save(classifier, tmp_path / "x")
+    monkeypatch.setattr("secondlook.storage._DATA_TYPES", set())
+    with pytest.raises(
+        InputError, match=r"made of types that are not trusted yet: .*TreePredictor"
+    ):
+        load(tmp_path / "x")
+    assert goes_on_alike(classifier, load(tmp_path / "x", trusted=[TREES]))

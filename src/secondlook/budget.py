@@ -91,9 +91,10 @@ class FdrBudget:
     reserve: float = 0.01
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
+        if not (isinstance(self.alpha, int | float | np.number) and 0 < self.alpha < 1):
             raise InputError(
-                f"alpha bounds the false discovery rate and must be in (0, 1), got {self.alpha}."
+                f"alpha bounds the false discovery rate and must be a number in (0, 1), such as "
+                f"0.15 for 15 %, got {self.alpha!r}."
             )
         if not 0 <= self.min_selection_rate < 1:
             raise InputError(

@@ -73,10 +73,12 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ``"acceptance"``: labelled rows count one over the mean probability with which the logged
         policies accept such a person (the paper's η_w); ``"none"``: all count the same.
     weight_cap
-        Largest such weight.
+        Largest such weight. A larger cap corrects more and is noisier: a few heavy rows that turn
+        out bad can make every threshold but the strictest look infeasible.
     min_outcomes
-        Held-out outcomes of our own decisions from which on the thresholds rest on these alone;
-        before that they rest on the history too, and the round is flagged as not calibrated.
+        Effective number of held-out outcomes of our own decisions from which on the thresholds rest
+        on these alone; before that they rest on the history too, and the round is flagged as not
+        calibrated.
     first_round
         ``"past"``: round 1 decides as f_0 does (Algorithm 1); ``"learned"``: by what the history
         teaches. With nobody rejected in the history and no past policy given, there is no f_0 to
@@ -87,7 +89,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         Also hold the FDR and selection-rate constraints, in expectation, while fitting the
         likelihood, as the paper does; needs ``ConstrainedLogistic``.
     pos_label
-        Label of the good outcome; None means the larger of the two.
+        Label of the good outcome; None means the larger of the two, which is the later in the
+        alphabet for words: name it then.
     random_state
         Seed of the draws.
 
@@ -124,7 +127,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         thresholds: Literal["shared", "per_group"] = "shared",
         split: Literal["half", "cross"] = "half",
         weights: Literal["acceptance", "none"] = "acceptance",
-        weight_cap: float = 50.0,
+        weight_cap: float = 10.0,
         min_outcomes: int = 100,
         first_round: Literal["past", "learned"] = "past",
         group_as_feature: bool = False,
@@ -426,11 +429,10 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
         """Say what went differently from what was asked for; aloud if the run cannot go on so."""
         so_far = self._log.n_people + len(batch)
-        stuck = so_far >= _ENOUGH_TO_TELL and not (
-            exploit.any() or any(one.n_exploit_region for one in self._rounds)
-        )
+        nobody_known = not (exploit.any() or any(one.n_exploit_region for one in self._rounds))
+        nobody_accepted = exploit.sum() >= _ENOUGH_TO_TELL and np.isinf(f.thresholds).all()
         note = f.note
-        if stuck:
+        if nobody_known and so_far >= _ENOUGH_TO_TELL:
             w = self._log.coverage(batch.X, batch.group, self._rule)
             largest = float(w.max()) / self._rule.count(len(self._rounds))
             note = (
@@ -438,7 +440,14 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 f"exploit (largest coverage {largest:.3g}, threshold {self._rule.threshold}), so "
                 f"nobody can be explored either; lower the threshold of the coverage rule."
             )
-        if note and (stuck or not f.feasible):
+        elif nobody_accepted:
+            note = (
+                f"No threshold keeps the estimated FDR at or below "
+                f"{self._budget.max_fdr(len(self._rounds) + 1):.3g} with anybody worth accepting, "
+                f"so nobody was accepted or explored; check that {self._intake.good!r} is the good "
+                f"outcome (pos_label), raise alpha, or change the utility."
+            )
+        if note and (note != f.note or not f.feasible):
             warnings.warn(note, LearningWarning, stacklevel=3)
         return note
 

@@ -13,7 +13,7 @@ from secondlook.frames import to_frame
 __all__ = ["Decisions", "Round"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Decisions:
     """The decisions on one batch, in the order of its rows.
 
@@ -47,6 +47,13 @@ class Decisions:
 
     def __len__(self) -> int:
         return int(self.accepted.shape[0])
+
+    def __repr__(self) -> str:
+        explored = int(self.explored.sum())
+        return (
+            f"Decisions(round {self.round}: {len(self)} people, "
+            f"{int(self.accepted.sum()) - explored} exploited, {explored} explored)"
+        )
 
     @property
     def region(self) -> NDArray[np.str_]:

@@ -162,14 +162,14 @@ def as_array(values: Any) -> NDArray[Any]:
     return np.asarray(native.to_numpy() if isinstance(native, nw.Series | nw.DataFrame) else native)
 
 
-def column(values: Any, n: int, name: str) -> NDArray[Any]:
+def column(values: Any, n: int, name: str, per: str = "row of X") -> NDArray[Any]:
     """Return a one-dimensional array from an array, list, series or one-column frame."""
     array = as_array(values)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1 or array.shape[0] != n:
         raise InputError(
-            f"{name} must be one column with one value per row of X, {n} in all, "
+            f"{name} must be one column with one value per {per}, {n} in all, "
             f"got shape {array.shape}."
         )
     return array

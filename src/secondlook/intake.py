@@ -169,25 +169,26 @@ class Intake:
 
     def read_outcomes(self, outcomes: ArrayLike, n: int) -> NDArray[np.int8]:
         """Turn outcome labels into 1 (good) and 0 (bad)."""
-        values = column(outcomes, n, "outcomes")
+        values = column(outcomes, n, "outcomes", per="id")
         good, bad = values == self.good, values == self.bad
         if not np.all(good | bad):
             strange = values[np.flatnonzero(~(good | bad))[0]]
             raise InputError(
-                f"outcomes must be {_plain(self.bad)!r} or {_plain(self.good)!r}, as in the "
-                f"history, got {_plain(strange)!r}; leave out whoever has no outcome yet."
+                f"outcomes must be {self.bad!r} or {self.good!r}, as in the history, got "
+                f"{_plain(strange)!r}; map it to one of them, or leave out whoever has no outcome "
+                f"yet."
             )
         return np.asarray(good, dtype=np.int8)
 
     @property
     def good(self) -> Any:
         """Label of the good outcome."""
-        return self.classes[-1] if self.pos_label is None else self.pos_label
+        return _plain(self.classes[-1]) if self.pos_label is None else self.pos_label
 
     @property
     def bad(self) -> Any:
         """Label of the bad outcome."""
-        return self.classes[0] if self.classes[0] != self.good else self.classes[1]
+        return _plain(self.classes[0] if self.classes[0] != self.good else self.classes[1])
 
     def _features(
         self, estimator: Any, X: Any, *, reset: bool, own_words: bool = True
@@ -273,7 +274,10 @@ class Intake:
             return np.ones(n, dtype=np.bool_)
         values = column(accepted, n, "accepted")
         if not np.all((values == 0) | (values == 1)):
-            raise InputError("accepted must be True or False (1 or 0) for each row of the history.")
+            strange = values[np.flatnonzero((values != 0) & (values != 1))[0]]
+            raise InputError(
+                f"accepted must be True or False (1 or 0) for each row, got {_plain(strange)!r}."
+            )
         taken = values.astype(np.bool_)
         if not taken.any():
             raise InputError(
@@ -293,8 +297,9 @@ class Intake:
         missing = is_missing(values)
         if missing.any():
             raise InputError(
-                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted people; a "
-                f"missing outcome is no value of y, so leave these people out of the history."
+                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted people; if they "
+                f"were rejected, say so with accepted=, and if their outcome is still to come, "
+                f"leave them out of the history."
             )
         if values.dtype.kind == "O":
             values = np.array(values.tolist())  # the rejected may have had anything in their place
@@ -311,7 +316,8 @@ class Intake:
         if self.classes.size > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(values)}."
+                f"{type_of_target(values)}. The outcomes are {self.classes.tolist()[:10]}; merge "
+                f"them into two, good and bad."
             )
         if self.pos_label is not None and self.pos_label not in self.classes.tolist():
             raise InputError(

@@ -216,7 +216,7 @@ def _operating_point(
 ) -> tuple[OperatingPoint, Floats, bool]:
     """Choose thresholds on held-out rows: our own logged ones once there are enough."""
     own = np.concatenate([part.own_weight for part in parts])
-    calibrated = int((own > 0).sum()) >= rules.min_outcomes
+    calibrated = effective_sample_size(own) >= rules.min_outcomes
     weight = own if calibrated else np.concatenate([part.weight for part in parts])
     search = shared_threshold if rules.thresholds == "shared" else group_thresholds
     point = search(

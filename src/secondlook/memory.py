@@ -40,8 +40,9 @@ class Memory:
         known = np.flatnonzero(self.index.find(batch.bits) != IdIndex.UNKNOWN)
         if known.size:
             raise InputError(
-                f"id {batch.ids[known[0]].item()!r} was decided on before; ids are unique for "
-                f"ever, so give a person who applies again a new one."
+                f"{known.size} of {len(batch)} ids were decided on before, first "
+                f"{batch.ids[known[0]].item()!r}; ids are unique for ever, so if this is the same "
+                f"batch use its first decisions, and if a person applies again give a new id."
             )
 
     def record(
@@ -112,12 +113,14 @@ class Memory:
         unknown = np.flatnonzero(place == IdIndex.UNKNOWN)
         if unknown.size:
             raise UnknownIdError(
-                f"id {ids[unknown[0]].item()!r} was never decided on, so it can have no outcome; "
-                f"nothing was recorded, remove it or correct the id."
+                f"{unknown.size} of {ids.size} ids were never decided on, so they can have no "
+                f"outcome, first {ids[unknown[0]].item()!r}; nothing was recorded, remove or "
+                f"correct them."
             )
         rejected = np.flatnonzero(place == _REJECTED)
         if rejected.size:
             raise UnknownIdError(
-                f"id {ids[rejected[0]].item()!r} was rejected, and outcomes are known for accepted "
-                f"people only; nothing was recorded, remove it."
+                f"{rejected.size} of {ids.size} ids were rejected, first "
+                f"{ids[rejected[0]].item()!r}, and outcomes are known for accepted people only; "
+                f"nothing was recorded, remove them."
             )

@@ -41,6 +41,13 @@ __all__ = ["load", "save"]
 
 FORMAT = 1
 
+# Types of numpy and scikit-learn that hold arrays and nothing that could run.
+_DATA_TYPES = {
+    "numpy.dtype",
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+}
+
 _TYPES: tuple[type, ...] = (
     PartialFeedbackClassifier,
     ConstrainedLogistic,
@@ -281,7 +288,7 @@ class _Reader:
 
     def _estimator(self, content: bytes) -> Any:
         found = set(_skops().get_untrusted_types(data=content))
-        ours = {name for name in found if name.startswith("secondlook.")}
+        ours = {name for name in found if name.startswith("secondlook.")} | (found & _DATA_TYPES)
         untrusted = found - ours - set(self._trusted)
         if untrusted:
             raise InputError(
@@ -296,8 +303,8 @@ def _skops() -> Any:
         import skops.io  # noqa: PLC0415 - an extra that the core does not need
     except ImportError as error:
         raise InputError(
-            "saving or loading an estimator that is not ours needs skops; "
-            "install it with: pip install 'secondlook[models]'"
+            "saving or loading an estimator that is not ours needs skops, and its raw columns "
+            "pyarrow; install both with: pip install skops pyarrow"
         ) from error
     return skops.io
 
@@ -308,7 +315,6 @@ def _arrow() -> Any:
         import pyarrow.ipc  # noqa: PLC0415
     except ImportError as error:
         raise InputError(
-            "saving or loading raw columns needs pyarrow; "
-            "install it with: pip install 'secondlook[data]'"
+            "saving or loading raw columns needs pyarrow; install it with: pip install pyarrow"
         ) from error
     return pa
