@@ -91,6 +91,7 @@ def test_thresholds_follow_the_constraints(make_classifier):
     inside, group = decided.exploit, result.people.group
     rates = [decided.accepted[inside & (group == z)].mean() for z in ("A", "B")]
     assert classifier.rounds_[-1].feasible
+    assert 0 < classifier.rounds_[-1].disparity <= 0.02
     assert len(set(classifier.rounds_[-1].thresholds)) == 2
     assert abs(rates[0] - rates[1]) < 0.12  # 0.02 on the labelled rows, plus sampling error
 

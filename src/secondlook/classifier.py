@@ -293,6 +293,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 n_outcomes=f.n_outcomes,
                 effective_sample_size=f.effective_sample_size,
                 estimated_fdr=f.estimated_fdr,
+                disparity=f.disparity,
                 feasible=f.feasible,
                 note=self._note(f, batch, exploit),
             ),

@@ -111,6 +111,9 @@ class Round:
         (Σw)² / Σw² of these rows.
     estimated_fdr
         Their weighted share of bad among those f_t accepts; NaN when the past policy decides.
+    disparity
+        Largest difference between groups of the rate that the fairness constraint bounds, on these
+        rows; 0 without a constraint, NaN when the past policy decides.
     feasible
         Whether all constraints could be met on these rows.
     note
@@ -129,5 +132,6 @@ class Round:
     n_outcomes: int
     effective_sample_size: float
     estimated_fdr: float
+    disparity: float
     feasible: bool
     note: str

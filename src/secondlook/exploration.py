@@ -61,17 +61,17 @@ def draw_explored(
     group_factor
         The strategy's factor per group in this round.
     """
-    group = batch.group[explore]
+    group = batch.group.take(explore)
     in_explore = np.bincount(group, minlength=n_groups).astype(float)
     in_batch = np.bincount(batch.group, minlength=n_groups).astype(float)
     group_factor = strategy.group_factor(in_batch, in_explore)
     if explore.size == 0:
         return Draw.of_nobody(n_instead, n_groups), group_factor
     features = take(batch.X, explore) if strategy.reads_features else None
-    size = strategy.person_factor(features, score[explore], group)
+    size = strategy.person_factor(features, score.take(explore), group)
     size = size * per_person(group_factor, group)
     check_sizes(size, strategy)
-    bits = keyed_bits(batch.bits[explore], round_key(seed, round, _DRAW))
+    bits = keyed_bits(batch.bits.take(explore), round_key(seed, round, _DRAW))
     start = round_key(seed, round, _START)
     shares = strategy.group_shares(in_explore)
     draw = fixed_size_draw(

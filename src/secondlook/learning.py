@@ -57,6 +57,7 @@ class Learned:
     n_outcomes: int
     effective_sample_size: float
     estimated_fdr: float
+    disparity: float
     feasible: bool
     note: str
 
@@ -64,7 +65,15 @@ class Learned:
     def following(past: Likelihood, n_groups: int) -> Learned:
         """Return f_0 as the classifier of a round: accept whom the past would likely accept."""
         return Learned(
-            past, np.full(n_groups, 0.5), False, 0, 0.0, np.nan, True, "Follows the past policy."
+            likelihood=past,
+            thresholds=np.full(n_groups, 0.5),
+            calibrated=False,
+            n_outcomes=0,
+            effective_sample_size=0.0,
+            estimated_fdr=np.nan,
+            disparity=np.nan,
+            feasible=True,
+            note="Follows the past policy.",
         )
 
 
@@ -172,6 +181,7 @@ def learn(
         int((weight > 0).sum()),
         effective_sample_size(weight),
         point.fdr,
+        point.disparity,
         point.feasible,
         " ".join(notes),
     )
