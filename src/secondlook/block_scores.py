@@ -119,7 +119,7 @@ class LinearScores(BlockScores):
         return LinearScores(take(self.X, rows), self.group[rows], self._stack)
 
     def table(self, positions: NDArray[np.intp]) -> Floats:
-        table = self._tanh(positions)
+        table = self._tanh(positions) if self._all is None else self._all[:, positions]
         table *= 0.5
         table += 0.5
         return table

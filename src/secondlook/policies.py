@@ -158,8 +158,7 @@ class PolicyLog:
         rounds = _Rounds.of(self, rule, 0, X)
         look = Look(np.empty(n_rows(X), rounds.people.dtype), np.empty(n_rows(X), np.bool_))
         for rows, scores in blocks(self.likelihoods, X, group, at_once=rule.needs == "score"):
-            past = scores.score(0)
-            look.score[rows] = past if score_of == 0 else scores.score(score_of)
+            past, look.score[rows] = scores.table(np.array([0, score_of])).T
             look.known[rows] = rounds.known(scores, past)
         return look
 
