@@ -7,7 +7,6 @@ and independent features are drawn; real census data is used too if the environm
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
 import warnings
@@ -148,10 +147,7 @@ def violation(model: ConstrainedLogistic, data: Data) -> float:
     return float(max(fdr - MAX_FDR, gap - DIFFERENCE, 0.0))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--repeat", type=int, default=5)
-    repeat = parser.parse_args().repeat
+def main(repeat: int = 5) -> None:
     # The reference may stop at its default max_iter=100, which only favours it.
     warnings.simplefilter("ignore", ConvergenceWarning)
     print("ratios of CPU time to scikit-learn's unconstrained LogisticRegression (float64, lbfgs)")
