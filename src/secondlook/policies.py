@@ -19,6 +19,7 @@ from secondlook.block_scores import BlockScores, blocks, precision
 from secondlook.coverage import CoverageRule
 from secondlook.frames import n_rows
 from secondlook.likelihoods import Likelihood
+from secondlook.sampling import chance
 from secondlook.strategies import Strategy
 
 __all__ = ["LoggedPolicy", "Look", "PolicyLog", "per_person"]
@@ -297,11 +298,11 @@ class _Rounds:
         return pi @ self.people, reached[:, -1]
 
     def _explored(self, rounds: NDArray[np.intp], g: Floats, group: Groups) -> Floats:
-        """Return min(1, left · g / (others + g)), the chance of a draw in the explore region."""
-        crowd = g + _per_person_table(self.others[:, rounds], group)
-        explored = np.divide(g, crowd, out=crowd)
-        explored *= _per_person_table(self.left[:, rounds], group)
-        return np.asarray(np.minimum(explored, 1, out=explored))
+        """Return the chance of being drawn in the explore region."""
+        left, others = self.left[:, rounds], self.others[:, rounds]
+        return np.asarray(
+            chance(g, _per_person_table(left, group), _per_person_table(others, group))
+        )
 
     def _g(self, rounds: NDArray[np.intp], scores: BlockScores, score: Floats) -> Floats:
         """Return g(x, z; f_i) in some rounds."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 
-__all__ = ["Draw", "coin_flips", "fixed_size_draw"]
+__all__ = ["Draw", "chance", "coin_flips", "fixed_size_draw"]
 
 Floats = NDArray[np.float64]
 Bits = NDArray[np.uint64]
@@ -26,6 +26,20 @@ Line = NDArray[np.intp] | None  # None: one line for everybody
 
 _UNIT = float(2**-53)
 _BUCKET_BITS = 16  # at most; fewer for few people
+
+
+def chance(size: Any, left: Any, others: Any) -> Any:
+    """Return min(1, left · size / (others + size)), the chance that ``Draw`` speaks of.
+
+    Examples
+    --------
+    >>> chance(np.array([1.0, 4.0]), left=2.0, others=4.0).tolist()
+    [0.4, 1.0]
+    """
+    share = size + others
+    np.divide(size, share, out=share)
+    share *= left
+    return np.minimum(share, 1, out=share)
 
 
 @dataclass(frozen=True)
@@ -52,8 +66,7 @@ class Draw:
 
     def chance(self, size: Floats, group: NDArray[np.intp]) -> Floats:
         """Return the chance that somebody of some size would have had in this draw."""
-        left, others = self.left[group], self.others[group]
-        return np.minimum(1.0, left * size / (others + size))
+        return np.asarray(chance(size, self.left[group], self.others[group]))
 
     @staticmethod
     def of_nobody(n_allowed: int, n_groups: int) -> Draw:
