@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from secondlook import FdrBudget, GroupShare, PartialFeedbackClassifier, Revenue
-from secondlook.simulate.populations import Lender
-from secondlook.simulate.run import World
+from small_worlds import lender_world
 
 
 @pytest.fixture
@@ -19,13 +18,18 @@ def rng():
 def make_classifier():
     """Return a function that fits a classifier to a world's history."""
 
-    def make(seed=0, n_history=600, **options):
-        world = World(Lender(), seed)
-        people, accepted, outcomes = world.history(n_history)
+    def make(seed=0, n_batch=300, n_rounds=6, **options):
+        world = lender_world(seed, n_batch=n_batch, n_rounds=n_rounds)
+        past = world.history()
         options = {"utility": Revenue(gain=200, loss=300), "strategy": GroupShare()} | options
         options.setdefault("budget", FdrBudget(alpha=0.15))
         classifier = PartialFeedbackClassifier(random_state=seed, **options)
-        classifier.fit(people.X, outcomes, accepted=accepted, sensitive_features=people.group)
+        classifier.fit(
+            past.people.X,
+            past.outcomes,
+            accepted=past.accepted,
+            sensitive_features=past.people.group,
+        )
         return classifier, world
 
     return make

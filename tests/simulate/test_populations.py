@@ -3,7 +3,8 @@ import pytest
 from scipy.integrate import quad
 
 from secondlook import Revenue
-from secondlook.simulate.populations import Lender, People, constrained_optimum
+from secondlook.simulate.people import People
+from secondlook.simulate.populations import Lender, constrained_optimum
 
 
 class Even:

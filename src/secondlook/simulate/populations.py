@@ -6,29 +6,29 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 
+from secondlook.errors import InputError
+from secondlook.simulate.people import Applicants, Floats, People
 from secondlook.utility import Utility
 
-__all__ = ["Lender", "Optimum", "People", "Population", "constrained_optimum"]
-
-Floats = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class People:
-    """What a method may see of people: features and group."""
-
-    X: Floats
-    group: NDArray[np.str_]
-
-    def __len__(self) -> int:
-        return int(self.X.shape[0])
+__all__ = [
+    "Drifting",
+    "Lender",
+    "Optimum",
+    "Population",
+    "best_ranking",
+    "constrained_optimum",
+    "draw_applicants",
+]
 
 
 class Population(Protocol):
-    """Where people come from, how good they are, and how the past decided on them."""
+    """Where people come from and how good they are."""
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
 
     def draw(self, n: int, rng: np.random.Generator) -> People:
         """Draw people."""
@@ -36,8 +36,12 @@ class Population(Protocol):
     def probability_good(self, people: People) -> Floats:
         """Return the true P(good | x, z)."""
 
-    def probability_accepted_before(self, people: People) -> Floats:
-        """Return the probability with which the past accepted each person, by features only."""
+
+def draw_applicants(population: Population, n: int, rng: np.random.Generator) -> Applicants:
+    """Draw people and their outcomes."""
+    people = population.draw(n, rng)
+    p = population.probability_good(people)
+    return Applicants(people, (rng.random(n) < p).astype(np.int8), p)
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Lender:
         Log-odds of past acceptance at mean income in group A, and per standard deviation.
     curvature
         Weight of debt squared in the log-odds of repaying, which a linear model misses.
+    years_weight
+        Weight of the years at the job in the log-odds of repaying.
     """
 
     share_b: float = 0.3
@@ -67,6 +73,12 @@ class Lender:
     past_intercept: float = 0.0
     past_slope: float = 2.0
     curvature: float = 0.0
+    years_weight: float = 0.4
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return ("income", "debt", "years")
 
     def draw(self, n: int, rng: np.random.Generator) -> People:
         """Draw applicants."""
@@ -79,13 +91,65 @@ class Lender:
         """Return P(repays | x): the same function in both groups."""
         income, debt, years = people.X.T
         bend = self.curvature * (debt**2 - 1)
-        return np.asarray(expit(1.3 + 1.5 * income - 0.8 * debt + 0.4 * years - bend))
+        return np.asarray(expit(1.3 + 1.5 * income - 0.8 * debt + self.years_weight * years - bend))
 
     def probability_accepted_before(self, people: People) -> Floats:
         """Return how likely the past was to accept: by income, and less in group B."""
         held_against = self.past_penalty * (people.group == "B")
         log_odds = self.past_intercept + self.past_slope * people.X[:, 0] - held_against
         return np.asarray(expit(log_odds))
+
+
+@dataclass(frozen=True)
+class Drifting:
+    """A population that changes from round to round.
+
+    Parameters
+    ----------
+    population
+        Where it starts (the history, and round 1 but for one round of drift).
+    shift
+        How far each feature moves per round.
+    log_odds
+        What is added to the log-odds of the good outcome per round: P(y | x) itself drifts.
+
+    Examples
+    --------
+    >>> later = Drifting(Lender(), shift=(-0.1, 0, 0), log_odds=-0.05).at(10)
+    >>> people = later.draw(10_000, np.random.default_rng(0))
+    >>> bool(people.X[:, 0].mean() < -0.9)
+    True
+    """
+
+    population: Population
+    shift: tuple[float, ...] = ()
+    log_odds: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.shift and len(self.shift) != len(self.population.features):
+            raise InputError(
+                f"shift needs one number per feature {self.population.features}, "
+                f"got {len(self.shift)}."
+            )
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.population.features
+
+    def at(self, round: int) -> Drifting:
+        """Return the population as it is in a round."""
+        shift = tuple(step * round for step in self.shift)
+        return Drifting(self.population, shift, self.log_odds * round)
+
+    def draw(self, n: int, rng: np.random.Generator) -> People:
+        """Draw people whose features have moved by ``shift``."""
+        people = self.population.draw(n, rng)
+        return People(people.X + np.asarray(self.shift), people.group) if self.shift else people
+
+    def probability_good(self, people: People) -> Floats:
+        """Return P(good | x, z), moved by ``log_odds``; where people stand now is what counts."""
+        return np.asarray(expit(logit(self.population.probability_good(people)) + self.log_odds))
 
 
 @dataclass(frozen=True)
@@ -111,12 +175,23 @@ def constrained_optimum(
     Ranking by P(good) is optimal among all rules for utilities that prefer accepting the good, so
     a sorted sample of ``n`` people and cumulative sums are enough.
     """
-    p = np.sort(population.probability_good(population.draw(n, rng)))[::-1]
-    gain = np.cumsum(utility.expected(1.0, p) - utility.expected(0.0, p)) / n
-    fdr = np.cumsum(1 - p) / np.arange(1, n + 1)
-    allowed = np.where(fdr <= alpha, gain, -np.inf)
+    p = population.probability_good(population.draw(n, rng))
+    return best_ranking(p, np.full(n, 1 / n), utility, alpha)
+
+
+def best_ranking(p: Floats, mass: Floats, utility: Utility, alpha: float) -> Optimum:
+    """Return the best threshold on P(good) among people, or cells, of given mass."""
+    order = np.argsort(p)[::-1]
+    p, mass = p[order], mass[order]
+    gain = np.cumsum(mass * (utility.expected(1.0, p) - utility.expected(0.0, p)))
+    selected = np.cumsum(mass)
+    fdr = np.cumsum(mass * (1 - p)) / selected
+    last_of_its_kind = np.append(p[1:] < p[:-1], True)
+    allowed = np.where((fdr <= alpha) & last_of_its_kind, gain, -np.inf)
     best = int(np.argmax(allowed))
-    nobody = float(np.mean(utility.expected(0.0, p)))
+    nobody = float(mass @ utility.expected(0.0, p))
     if allowed[best] <= 0:
         return Optimum(np.inf, nobody, 0.0, 0.0)
-    return Optimum(float(p[best]), nobody + float(gain[best]), float(fdr[best]), (best + 1) / n)
+    return Optimum(
+        float(p[best]), nobody + float(gain[best]), float(fdr[best]), float(selected[best])
+    )

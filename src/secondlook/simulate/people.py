@@ -1,0 +1,97 @@
+"""People as a method sees them, and as only a world knows them."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Applicants", "People", "Table"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class People:
+    """What a method may see of people: features and group."""
+
+    X: Floats
+    group: NDArray[np.str_]
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+
+@dataclass(frozen=True)
+class Applicants:
+    """People with their outcomes: stays inside a world.
+
+    Attributes
+    ----------
+    people
+        Features and groups.
+    outcome
+        1 good, 0 bad.
+    probability_good
+        True P(good | x, z) where it is known, NaN where only the outcome is.
+    """
+
+    people: People
+    outcome: NDArray[np.int8]
+    probability_good: Floats
+
+    def __len__(self) -> int:
+        return len(self.people)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A data set: people whose outcomes are all known.
+
+    Attributes
+    ----------
+    name
+        Short name, such as ``"german"``.
+    source
+        One sentence that says what the rows are and where they come from; every table made of
+        them repeats it.
+    features
+        Names of the columns of ``X``.
+    X
+        Features as numbers, not scaled.
+    group
+        Group of each person, as words.
+    outcome
+        1 good, 0 bad.
+    unscaled
+        Features that are left as they are when the others are standardised.
+    """
+
+    name: str
+    source: str
+    features: tuple[str, ...]
+    X: Floats
+    group: NDArray[np.str_]
+    outcome: NDArray[np.int8]
+    unscaled: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of names and values: the same if and only if the data are the same."""
+        digest = hashlib.sha256(repr((self.features, self.unscaled)).encode())
+        digest.update(np.ascontiguousarray(self.X, dtype="<f8").tobytes())
+        digest.update("\0".join(self.group.tolist()).encode())
+        digest.update(self.outcome.astype(np.int8).tobytes())
+        return digest.hexdigest()
+
+    def take(self, rows: NDArray[np.intp]) -> Applicants:
+        """Return some rows, with outcomes; the true probabilities are not known."""
+        return Applicants(
+            People(self.X[rows], self.group[rows]), self.outcome[rows], np.full(rows.size, np.nan)
+        )
