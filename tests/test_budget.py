@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from secondlook.budget import FdrBudget, PowerSchedule
+from secondlook.budget import ExploitOnly, FdrBudget, PowerSchedule
 from secondlook.errors import InputError
 
 ROUNDING = 1e-9  # people; see the source
@@ -165,3 +165,12 @@ def test_a_constant_just_below_alpha_never_lets_the_exploited_pass_alpha():
     assert budget.max_fdr(1) == 0.15
     assert budget.explore_share(1) == 0
     assert FdrBudget(alpha=0.15).max_fdr(1) == pytest.approx(0.076)
+
+
+def test_exploitation_alone_may_use_the_whole_bound():
+    budget = ExploitOnly(alpha=0.15, exploit=0.15)
+    assert budget.max_fdr(1) == 0.15
+    assert budget.allot(1, n_exploit=1000, carried=0.0, n_candidates=1000) == (0, 0.0)
+    assert ExploitOnly(alpha=0.15).alpha_exploit(10) == FdrBudget(alpha=0.15).alpha_exploit(10)
+    with pytest.raises(InputError, match=r"must be in \(0, alpha\] = \(0, 0.15\], got 0.2"):
+        ExploitOnly(alpha=0.15, exploit=0.2)

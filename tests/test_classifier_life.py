@@ -21,21 +21,23 @@ from secondlook import (
     PartialFeedbackClassifier,
     PerGroup,
     PositiveRate,
+    PowerSchedule,
     Uniform,
 )
-from secondlook.errors import LearningWarning
+from secondlook.errors import InputError, LearningWarning, UnknownIdError
 from secondlook.simulate.populations import Lender
 from secondlook.simulate.run import run
 
 
 def test_a_history_that_cannot_be_read_leaves_what_was_known(make_classifier):
-    classifier, world = make_classifier()
-    ((people, hidden),) = world.batches(1, 100)
+    classifier, world = make_classifier(n_batch=100, n_rounds=1)
+    (batch,) = world.batches()
+    people, truth = batch.applicants.people, batch.applicants.outcome
     decided = classifier.decide(people.X, sensitive_features=people.group)
     for wrong in (people.X * np.nan, people.X[:, :2]):
         with pytest.raises(ValueError, match=r"NaN|group"):
-            classifier.fit(wrong, hidden.outcomes, sensitive_features=["A"] * 99 + ["C"])
-    classifier.observe(decided.ids[decided.accepted], hidden.outcomes[decided.accepted])
+            classifier.fit(wrong, truth, sensitive_features=["A"] * 99 + ["C"])
+    classifier.observe(decided.ids[decided.accepted], truth[decided.accepted])
     assert classifier.decide(people.X, sensitive_features=people.group).round == 2
 
 
@@ -154,8 +156,8 @@ def test_the_rejected_may_have_anything_in_place_of_an_outcome(y):
 
 
 def test_what_was_logged_cannot_be_changed(make_classifier):
-    classifier, world = make_classifier()
-    for _ in run(classifier, world, n_rounds=1, n_batch=50):
+    classifier, world = make_classifier(n_batch=50, n_rounds=1)
+    for _ in run(classifier, world):
         pass
     with pytest.raises(ValueError, match="read-only"):
         classifier.policies_[0].thresholds[:] = 2
@@ -172,3 +174,47 @@ def test_accepting_nobody_is_said_aloud(rng):
     assert "pos_label" in classifier.rounds_[0].note
     named = PartialFeedbackClassifier(pos_label="repaid", random_state=0).fit(X, y)
     assert repr(named.decide(X)).startswith("Decisions(round 1: 600 people, ")
+
+
+def test_thresholds_follow_the_schedule_without_new_outcomes(make_classifier):
+    """A run that the bound stopped goes on once the schedule allows more, though no news comes."""
+    options = {"weights": "none", "budget": FdrBudget(0.15, PowerSchedule(start=0.001, power=2.5))}
+    classifier, world = make_classifier(n_batch=400, n_rounds=7, **options)
+    for batch in world.batches():
+        people = batch.applicants.people
+        classifier.decide(people.X, sensitive_features=people.group)
+    cuts = [one.thresholds[0] for one in classifier.rounds_]
+    assert cuts[6] < cuts[1] - 0.1
+    assert classifier.rounds_[6].n_exploited > classifier.rounds_[1].n_exploited + 50
+
+
+def test_a_corrected_outcome_counts_as_if_it_had_been_right_at_once(make_classifier):
+    right, world = make_classifier(n_rounds=1)
+    wrong, _ = make_classifier(n_rounds=1)
+    (batch,) = world.batches()
+    people, truth = batch.applicants.people, batch.applicants.outcome
+    for classifier, told in ((right, truth), (wrong, 1 - truth)):
+        decided = classifier.decide(people.X, sensitive_features=people.group)
+        classifier.observe(decided.ids[decided.accepted], told[decided.accepted])
+    wrong.correct(decided.ids[decided.accepted], truth[decided.accepted])
+    again = Lender().draw(200, np.random.default_rng(0))
+    one, other = (
+        classifier.decide(again.X, sensitive_features=again.group) for classifier in (right, wrong)
+    )
+    assert np.array_equal(one.score, other.score)
+    assert np.array_equal(one.accepted, other.accepted)
+
+
+def test_only_recorded_outcomes_can_be_corrected(make_classifier):
+    classifier, world = make_classifier(n_rounds=1)
+    (batch,) = world.batches()
+    people = batch.applicants.people
+    decided = classifier.decide(people.X, sensitive_features=people.group)
+    first = decided.ids[decided.accepted][:1]
+    with pytest.raises(InputError, match="nothing to correct; nothing was changed, tell it with"):
+        classifier.correct(first, [1])
+    classifier.observe(first, [1])
+    with pytest.raises(InputError, match=r"recorded already and differs .* with correct"):
+        classifier.observe(first, [0])
+    with pytest.raises(UnknownIdError, match="were rejected"):
+        classifier.correct(decided.ids[~decided.accepted][:1], [1])

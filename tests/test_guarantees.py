@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from scipy.stats import wilcoxon
 
 from secondlook import FdrBudget, GroupShare, PartialFeedbackClassifier, Revenue
 from secondlook.simulate.populations import Lender, constrained_optimum
-from secondlook.simulate.run import World, run
+from secondlook.simulate.run import run
+from small_worlds import lender_world
 
 ALPHA, SEEDS, ROUNDS, BATCH = 0.15, 20, 40, 1000
 UTILITY = Revenue(gain=200, loss=300)  # the bound on mistakes binds: break-even is at 60 %
@@ -32,15 +34,22 @@ class Summary:
 
 
 def summary(seed, optimum, **options):
-    world = World(POPULATION, seed)
-    people, accepted, outcomes = world.history(2 * BATCH)
+    world = lender_world(
+        seed, n_history=2 * BATCH, n_batch=BATCH, n_rounds=ROUNDS, population=POPULATION
+    )
+    past = world.history()
     classifier = PartialFeedbackClassifier(
         UTILITY, FdrBudget(ALPHA), strategy=GroupShare(), random_state=seed, **options
-    ).fit(people.X, outcomes, accepted=accepted, sensitive_features=people.group)
+    ).fit(
+        past.people.X,
+        past.outcomes,
+        accepted=past.accepted,
+        sensitive_features=past.people.group,
+    )
     bad = taken = 0.0
     utility, known, excess = [], [], []
-    for result in run(classifier, world, n_rounds=ROUNDS, n_batch=BATCH):
-        decided, p = result.decided, result.probability_good
+    for result in run(classifier, world):
+        decided, p = result.decided, result.applicants.probability_good
         bad, taken = bad + (1 - p[decided.accepted]).sum(), taken + decided.accepted.sum()
         utility.append(UTILITY.expected(decided.accepted, p).mean())
         known.append(decided.exploit.mean())
@@ -82,6 +91,6 @@ def test_without_weights_the_exploited_break_their_own_bound(runs):
     weighted = np.array([one.excess for one in runs["acceptance"]])
     unweighted = np.array([one.excess for one in runs["none"]])
     assert weighted.mean() <= 0
-    assert unweighted.mean() > 0.002
-    # Worse in nearly every seed: a fair coin gives 17 of 20 or more with probability 0.0013.
-    assert np.sum(unweighted > weighted) >= 17
+    assert np.median(unweighted) > 0
+    # Seed by seed, on the same people: a false alarm has probability 0.01.
+    assert wilcoxon(unweighted, weighted, alternative="greater").pvalue < 0.01

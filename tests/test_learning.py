@@ -39,8 +39,8 @@ def labelled(classifier, fold):
 
 
 def after(make_classifier, n_rounds, **options):
-    classifier, world = make_classifier(**options)
-    for _ in run(classifier, world, n_rounds=n_rounds, n_batch=300):
+    classifier, world = make_classifier(n_rounds=n_rounds, **options)
+    for _ in run(classifier, world):
         pass
     learned = classifier._classifier_of_round(n_rounds + 1)
     return classifier, learned
@@ -60,7 +60,7 @@ def by_hand(classifier, fit_on, set_on):
 @pytest.mark.parametrize("coverage", [SummedAcceptance(), MeanPastScore()])
 @pytest.mark.parametrize("n_rounds", [1, 5])
 def test_one_half_fits_and_the_other_sets_the_threshold(make_classifier, n_rounds, coverage):
-    options = {"min_outcomes": 60, "weight_cap": 20.0, "coverage": coverage}
+    options = {"min_outcomes": 80, "weight_cap": 20.0, "coverage": coverage}
     classifier, learned = after(make_classifier, n_rounds, **options)
     model, score, y, weight = by_hand(classifier, 0, 1)
     assert learned.likelihood.coef == pytest.approx(model.coef_[0], abs=1e-4)
@@ -100,9 +100,9 @@ def test_cross_fitting_uses_every_label_for_both(make_classifier):
 
 
 def test_halves_persist_over_rounds(make_classifier):
-    classifier, world = make_classifier()
+    classifier, world = make_classifier(n_batch=200, n_rounds=4)
     first = [fold.X.copy() for fold in classifier._memory.folds]
-    for _ in run(classifier, world, n_rounds=4, n_batch=200):
+    for _ in run(classifier, world):
         pass
     for fold, before in zip(classifier._memory.folds, first, strict=True):
         assert np.array_equal(fold.X[: len(before)], before)

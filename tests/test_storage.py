@@ -41,8 +41,8 @@ def goes_on_alike(one, other, seed=9):
     ],
 )
 def test_round_trip(make_classifier, tmp_path, options, trusted):
-    classifier, world = make_classifier(**options)
-    for _ in run(classifier, world, n_rounds=3, n_batch=200):
+    classifier, world = make_classifier(n_batch=200, n_rounds=3, **options)
+    for _ in run(classifier, world):
         pass
     path = tmp_path / "lender.secondlook"
     save(classifier, path)

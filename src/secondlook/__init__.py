@@ -1,6 +1,6 @@
 """secondlook: decide batches when only the accepted show their outcome."""
 
-from secondlook.budget import FdrBudget, PowerSchedule
+from secondlook.budget import ExploitOnly, FdrBudget, PowerSchedule
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.coverage import MeanPastScore, SummedAcceptance, SumOfG
 from secondlook.decisions import Decisions, Round
@@ -16,6 +16,7 @@ __all__ = [
     "ConstrainedLogistic",
     "Decisions",
     "EqualGroups",
+    "ExploitOnly",
     "FdrBudget",
     "GroupShare",
     "MeanPastScore",

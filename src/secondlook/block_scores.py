@@ -15,40 +15,63 @@ from numpy.typing import NDArray
 from secondlook.frames import n_rows, take
 from secondlook.likelihoods import Likelihood, LinearLikelihood
 
-__all__ = ["BlockScores", "blocks", "precision"]
+__all__ = ["BlockScores", "Scorer"]
 
 Floats = NDArray[np.floating]
 Groups = NDArray[np.intp]
 
-# Rows in a block: small enough that one block's scores under some 40 policies stay in the cache.
-_LINEAR_BLOCK = 2048
+# Rows in a block: few enough that one block's scores under some 40 policies stay in the cache, and
+# so many more where fewer policies are asked for.
+_LINEAR_BLOCK, _POLICIES, _LARGEST_BLOCK = 2048, 40, 16384
 # Estimators that are not linear cost a call each; fewer and larger blocks suit them.
 _BLOCK = 65536
 
 
-def blocks(
-    likelihoods: list[Likelihood],
-    X: Any,
-    group: Groups,
-    rows: NDArray[np.intp] | None = None,
-    *,
-    at_once: bool = False,
-) -> Iterator[tuple[Any, BlockScores]]:
-    """Yield rows in blocks with their scores, all likelihoods at once or when asked for."""
-    stack = Stack.of(likelihoods, X)
-    step = _BLOCK if stack is None else _LINEAR_BLOCK
-    for at in range(0, n_rows(X) if rows is None else rows.size, step):
-        block: Any = slice(at, at + step)
-        block = block if rows is None else rows[block]
-        if stack is not None:
-            yield block, LinearScores(take(X, block), group[block], stack, at_once)
-        else:
-            yield block, BlockScores(take(X, block), group[block], likelihoods)
+class Scorer:
+    """Likelihoods made ready to score people of one kind of features, block by block.
 
+    Parameters
+    ----------
+    likelihoods
+        Of which there may be more later; those are not scored.
+    X
+        Any features of the kind.
+    """
 
-def precision(likelihoods: list[Likelihood], X: Any) -> Any:
-    """Return the dtype of scores: that of the features under linear models, else double."""
-    return np.float64 if Stack.of(likelihoods, X) is None else X.dtype
+    def __init__(self, likelihoods: list[Likelihood], X: Any) -> None:
+        self._likelihoods = likelihoods
+        self._stack = Stack.of(likelihoods, X)
+        # Scores have the precision of the features under linear models, else double.
+        self.dtype: Any = np.dtype(np.float64) if self._stack is None else X.dtype
+
+    def blocks(
+        self,
+        X: Any,
+        group: Groups,
+        rows: NDArray[np.intp] | None = None,
+        *,
+        n_asked: int = _POLICIES,
+        at_once: bool = False,
+    ) -> Iterator[tuple[Any, BlockScores]]:
+        """Yield rows in blocks with their scores, all likelihoods at once or when asked for.
+
+        ``n_asked`` is about how many likelihoods will be asked for.
+        """
+        stack = self._stack
+        larger = min(max(_LINEAR_BLOCK * _POLICIES // n_asked, _LINEAR_BLOCK), _LARGEST_BLOCK)
+        step = _BLOCK if stack is None else larger
+        first, end, chosen = 0, n_rows(X), rows
+        if rows is not None:
+            first, end = 0, rows.size
+            if end and rows[-1] - rows[0] == end - 1:  # rows in a row need no copy
+                first, end, chosen = int(rows[0]), int(rows[-1]) + 1, None
+        for at in range(first, end, step):
+            block: Any = slice(at, min(at + step, end))
+            block = block if chosen is None else chosen[block]
+            if stack is not None:
+                yield block, LinearScores(take(X, block), group[block], stack, at_once)
+            else:
+                yield block, BlockScores(take(X, block), group[block], self._likelihoods)
 
 
 class BlockScores:
@@ -75,10 +98,10 @@ class BlockScores:
         """Return the scores under several likelihoods, a column each."""
         return np.stack([self.score(int(position)) for position in positions], axis=1)
 
-    def weighted_sum(self, weights: Floats, start: Floats) -> Floats:
-        """Return start + Σ_l weight_l · score_l."""
-        for position in np.flatnonzero(weights):
-            start = start + weights[position] * self.score(int(position))
+    def weighted_sum(self, positions: NDArray[np.intp], weights: Floats, start: Floats) -> Floats:
+        """Return start + Σ weight · score, over likelihoods that may be named more than once."""
+        for position, weight in zip(positions, weights, strict=True):
+            start = start + weight * self.score(int(position))
         return start
 
 
@@ -95,9 +118,9 @@ class Stack:
         linear = [one for one in likelihoods if isinstance(one, LinearLikelihood)]
         if len(linear) < len(likelihoods):
             return None
-        coef = np.stack([one.coef for one in linear], axis=1) * 0.5
+        coef = np.array([one.coef for one in linear]).T * 0.5
         intercept = np.array([one.intercept for one in linear]) * 0.5
-        return Stack(coef.astype(X.dtype), intercept.astype(X.dtype))
+        return Stack(coef.astype(X.dtype, order="C"), intercept.astype(X.dtype))
 
 
 class LinearScores(BlockScores):
@@ -124,8 +147,9 @@ class LinearScores(BlockScores):
         table += 0.5
         return table
 
-    def weighted_sum(self, weights: Floats, start: Floats) -> Floats:
-        half = weights * 0.5
+    def weighted_sum(self, positions: NDArray[np.intp], weights: Floats, start: Floats) -> Floats:
+        n_likelihoods = self._stack.half_intercept.size
+        half = np.bincount(positions, weights * 0.5, n_likelihoods).astype(weights.dtype)
         total = (self._tanh(slice(None)) if self._all is None else self._all) @ half
         total += start
         total += half.sum()

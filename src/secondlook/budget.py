@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from secondlook.errors import InputError
 
-__all__ = ["ExploitSchedule", "FdrBudget", "PowerSchedule"]
+__all__ = ["ExploitOnly", "ExploitSchedule", "FdrBudget", "PowerSchedule"]
 
 # A budget of 2.9999999999999996 people is three people: sums of decimal fractions fall short of the
 # whole number they stand for by rounding alone.
@@ -107,11 +107,7 @@ class FdrBudget:
                 f"got slack={self.slack} and reserve={self.reserve}."
             )
         if isinstance(self.exploit, int | float | np.number):
-            if not 0 < self.exploit < self.alpha:
-                raise InputError(
-                    f"exploit (α_exploit) must be in (0, alpha) = (0, {self.alpha}), "
-                    f"got {self.exploit}; lower it, or give a schedule, which is capped for you."
-                )
+            self._check_constant(self.exploit)
         elif not callable(getattr(self.exploit, "at", None)):
             raise InputError(
                 f"exploit must be a number or an object with a method at(round, alpha), "
@@ -121,6 +117,13 @@ class FdrBudget:
             raise InputError(
                 f"slack + reserve must be below alpha = {self.alpha}, so that a schedule leaves "
                 f"something to exploit, got {self.slack} + {self.reserve}."
+            )
+
+    def _check_constant(self, exploit: float | np.number[Any]) -> None:
+        if not 0 < exploit < self.alpha:
+            raise InputError(
+                f"exploit (α_exploit) must be in (0, alpha) = (0, {self.alpha}), "
+                f"got {exploit}; lower it, or give a schedule, which is capped for you."
             )
 
     @property
@@ -164,3 +167,27 @@ class FdrBudget:
     def allowed(self, round: int, n_exploit: float, carried: float) -> int:
         """Return how many may be explored, whether or not there are as many candidates."""
         return math.floor(self.explore_share(round) * n_exploit + carried + _ROUNDING)
+
+
+@dataclass(frozen=True)
+class ExploitOnly(FdrBudget):
+    """Exploration switched off: α_exploit as given, up to α itself, and nobody explored.
+
+    What the bound leaves over is not used. Whoever is not known stays unknown, so this is for
+    comparison, and for rounds in which exploring is out of the question.
+
+    Examples
+    --------
+    >>> ExploitOnly(alpha=0.15, exploit=0.15).allot(1, n_exploit=100, carried=0.0, n_candidates=50)
+    (0, 0.0)
+    """
+
+    def _check_constant(self, exploit: float | np.number[Any]) -> None:
+        if not 0 < exploit <= self.alpha:
+            raise InputError(
+                f"exploit (α_exploit) must be in (0, alpha] = (0, {self.alpha}], got {exploit}."
+            )
+
+    def explore_share(self, round: int) -> float:  # noqa: ARG002
+        """Return 0: nobody is explored, however many are exploited."""
+        return 0.0

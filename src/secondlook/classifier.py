@@ -32,6 +32,7 @@ from secondlook.memory import Memory
 from secondlook.past import allows_missing, prepare_learner
 from secondlook.past import past_policy as read_past_policy
 from secondlook.policies import LoggedPolicy, PolicyLog, per_person
+from secondlook.sampling import Draw
 from secondlook.settings import FIXED, check_settings, check_unchanged
 from secondlook.strategies import Strategy, as_strategy
 from secondlook.utility import Accuracy, Utility
@@ -74,7 +75,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         policies accept such a person (the paper's η_w); ``"none"``: all count the same.
     weight_cap
         Largest such weight. A larger cap corrects more and is noisier: a few heavy rows that turn
-        out bad can make every threshold but the strictest look infeasible.
+        out bad can make every threshold but the strictest look infeasible. 3 keeps mistakes at the
+        bound on the data we tried and accepts far more people than 10 does.
     min_outcomes
         Effective number of held-out outcomes of our own decisions from which on the thresholds rest
         on these alone; before that they rest on the history too, and the round is flagged as not
@@ -127,7 +129,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         thresholds: Literal["shared", "per_group"] = "shared",
         split: Literal["half", "cross"] = "half",
         weights: Literal["acceptance", "none"] = "acceptance",
-        weight_cap: float = 10.0,
+        weight_cap: float = 3.0,
         min_outcomes: int = 100,
         first_round: Literal["past", "learned"] = "past",
         group_as_feature: bool = False,
@@ -198,6 +200,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     ) -> None:
         """Forget everything and start from a history."""
         check_settings(self)
+        self._learners = [prepare_learner(self.learner) for _ in range(2)]
         self._intake = Intake(
             raw=reads_raw_columns(self.learner),
             allow_missing=allows_missing(self.learner),
@@ -217,13 +220,12 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self._memory = Memory(self._seed)
         self._memory.record(history, history.accepted, 0, history.outcome)
         self._intake.passed(history)
-        self._learners = [prepare_learner(self.learner) for _ in range(2)]
         self._rounds: list[Round] = []
         self._carried = 0.0
         learned = self._learn(1) or self._learn(1, everywhere=True)
         assert learned is not None  # the intake saw both outcomes
         self._learned: Learned = learned
-        self._news = False
+        self._news, self._bound = False, self._budget.max_fdr(1)
         self._fitted = {name: getattr(self, name) for name in FIXED}
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
@@ -238,7 +240,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         ids
             Names of the applications, never used before; None means the next integers.
         """
-        check_is_fitted(self)
+        self._check_fitted()
         check_settings(self)
         check_unchanged(self, self._fitted)
         batch = self._intake.read_batch(self, X, sensitive_features, ids)
@@ -258,18 +260,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
         n_explore, carried = self._budget.allot(t, n_exploit, self._carried, explore.size)
-        draw, group_factor = draw_explored(
-            batch,
-            explore,
-            look.score,
-            n_explore,
-            self._strategy,
-            self._intake.n_groups,
-            seed=self._seed,
-            round=t,
-            # Somebody else would have taken the place of an average person, exploited or not.
-            n_instead=self._budget.allowed(t, n_exploit * (1 - 1 / len(batch)), self._carried),
-        )
+        draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
         propensity = accepted.astype(np.float64)
         accepted[explore], propensity[explore] = draw.drawn, draw.probability
 
@@ -285,7 +276,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 n_people=len(batch),
                 n_exploit_region=len(batch) - explore.size,
                 n_exploited=n_exploit,
-                n_explored=n_explore,
+                n_explored=int(draw.drawn.sum()),
                 alpha_exploit=self._budget.alpha_exploit(t),
                 carried=carried,
                 thresholds=tuple(f.thresholds.tolist()),
@@ -313,12 +304,29 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         outcomes
             Their outcomes, in the labels of the history.
         """
-        check_is_fitted(self)
+        return self._take_in(ids, outcomes, correcting=False)
+
+    def correct(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
+        """Replace recorded outcomes that turned out to be wrong; the next round learns from them.
+
+        Decisions already made stay as they are.
+
+        Parameters
+        ----------
+        ids
+            Names of applications whose outcomes are recorded.
+        outcomes
+            What their outcomes really are.
+        """
+        return self._take_in(ids, outcomes, correcting=True)
+
+    def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> PartialFeedbackClassifier:
+        self._check_fitted()
         names = self._intake.read_ids(ids)
         if names.size == 0:
             return self
         outcome = self._intake.read_outcomes(outcomes, names.shape[0])
-        if self._memory.observe(names, id_bits(names), outcome):
+        if self._memory.observe(names, id_bits(names), outcome, correcting=correcting):
             self._news = True
         return self
 
@@ -386,12 +394,35 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         check_is_fitted(self, "_memory")
         return self._memory.n_outcomes
 
+    def _explore(
+        self,
+        t: int,
+        batch: Batch,
+        explore: NDArray[np.intp],
+        score: NDArray[Any],
+        n_exploit: int,
+        n_explore: int,
+    ) -> tuple[Draw, NDArray[np.float64]]:
+        return draw_explored(
+            batch,
+            explore,
+            score,
+            n_explore,
+            self._strategy,
+            self._intake.n_groups,
+            seed=self._seed,
+            round=t,
+            # Somebody else would have taken the place of an average person, exploited or not.
+            n_instead=self._budget.allowed(t, n_exploit * (1 - 1 / len(batch)), self._carried),
+        )
+
     def _classifier_of_round(self, t: int) -> Learned:
         if t == 1 and self._past.decides and self.first_round == "past":
             return Learned.following(self._past.likelihood, self._intake.n_groups)
-        if self._news:
+        bound = self._budget.max_fdr(t)
+        if self._news or bound != self._bound:
             self._learned = self._learn(t) or self._learned
-            self._news = False
+            self._news, self._bound = False, bound
         return self._learned
 
     def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
@@ -458,6 +489,11 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         needed = bool(np.any(f.thresholds != f.thresholds[0])) or f.likelihood.reads_group
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
         return np.asarray(f.likelihood.score(features, group), dtype=np.float64), group
+
+    def _check_fitted(self) -> None:
+        """Raise unless there is a history; scikit-learn's own check takes a tenth of a round."""
+        if not hasattr(self, "_fitted"):
+            check_is_fitted(self)
 
     @property
     def _budget(self) -> FdrBudget:

@@ -9,5 +9,9 @@ class UnknownIdError(InputError):
     """An id that was never decided on, or whose person was rejected, cannot have an outcome."""
 
 
+class UnavailableError(InputError):
+    """Data could not be fetched; the message says from where and how to get them by hand."""
+
+
 class LearningWarning(UserWarning):
     """Learning went on in a weaker way than asked for; the round's record says how."""

@@ -49,6 +49,8 @@ class Features:
 
 def is_frame(X: Any) -> bool:
     """Say whether X is a dataframe of a kind that narwhals knows (eager ones only)."""
+    if isinstance(X, np.ndarray):
+        return False
     try:
         native = nw.from_native(X, eager_only=True, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -158,6 +160,8 @@ def concat(parts: list[Any]) -> Any:
 
 def as_array(values: Any) -> NDArray[Any]:
     """Return an array, list, series or frame as a numpy array."""
+    if isinstance(values, np.ndarray):
+        return np.asarray(values)
     native = nw.from_native(values, allow_series=True, eager_only=True, pass_through=True)
     return np.asarray(native.to_numpy() if isinstance(native, nw.Series | nw.DataFrame) else native)
 

@@ -114,7 +114,8 @@ class _Rows:
         )
 
     def has_both_outcomes(self) -> bool:
-        return bool(np.unique(self.outcome[self.weight > 0]).size == 2)
+        good = self.outcome[self.weight > 0] == 1
+        return bool(good.any() and not good.all())
 
 
 def _inverse(acceptance: Floats, used: NDArray[np.bool_], rules: LearningRules) -> Floats:
@@ -195,12 +196,17 @@ def _below_ties(
     It equals the lowest score, and the same person may score a last bit lower in another block.
     Nobody is below, so nobody else is let in; other thresholds lie between scores already.
     """
-    score, group = np.concatenate(scores), np.concatenate([part.group for part in parts])
+    score, used = np.concatenate(scores), weight > 0
     lowered = thresholds.copy()
-    for z in range(thresholds.size):
-        mine = score[(weight > 0) & ((group == z) | (thresholds[z] == thresholds).all())]
-        if mine.size and thresholds[z] == mine.min():
-            lowered[z] -= 8 * float(np.spacing(mine.min()))
+    if (thresholds == thresholds[0]).all():
+        who: list[tuple[Any, Any]] = [(slice(None), used)]
+    else:
+        group = np.concatenate([part.group for part in parts])
+        who = [(z, used & (group == z)) for z in range(thresholds.size)]
+    for z, mine in who:
+        lowest = np.min(score, where=mine, initial=np.inf)
+        if np.isfinite(lowest) and np.all(thresholds[z] == lowest):
+            lowered[z] -= 8 * float(np.spacing(lowest))
     return lowered
 
 

@@ -74,9 +74,14 @@ class Memory:
         self.index.add(batch.bits, place)
 
     def observe(
-        self, ids: NDArray[Any], bits: NDArray[np.uint64], outcome: NDArray[np.int8]
+        self,
+        ids: NDArray[Any],
+        bits: NDArray[np.uint64],
+        outcome: NDArray[np.int8],
+        *,
+        correcting: bool = False,
     ) -> int:
-        """Fill in outcomes, all or none, and return how many were new."""
+        """Fill in outcomes, or correct recorded ones, all or none; return how many changed."""
         place = self.index.find(bits)
         self._check_places(ids, place)
         order = np.argsort(place, kind="stable")
@@ -90,19 +95,14 @@ class Memory:
             (fold, place[place % 2 == number] // 2, place % 2 == number)
             for number, fold in enumerate(self.folds)
         ]
+        changed = 0
         for fold, positions, mine in slots:
             recorded = fold.column("outcome")[positions]
-            clash = (recorded != PENDING) & (recorded != outcome[mine])
-            if clash.any():
-                name = ids[mine][np.flatnonzero(clash)[0]].item()
-                raise InputError(
-                    f"the outcome of id {name!r} is recorded already and differs from the one "
-                    f"given now; nothing was changed, so check which one is right."
-                )
-        before = self.n_outcomes
+            _check_recorded(ids[mine], recorded, outcome[mine], correcting)
+            changed += np.unique(positions[recorded != outcome[mine]]).size
         for fold, positions, mine in slots:
             fold.column("outcome")[positions] = outcome[mine]
-        return self.n_outcomes - before
+        return changed
 
     @property
     def n_outcomes(self) -> int:
@@ -124,3 +124,26 @@ class Memory:
                 f"{ids[rejected[0]].item()!r}, and outcomes are known for accepted people only; "
                 f"nothing was recorded, remove them."
             )
+
+
+def _check_recorded(
+    ids: NDArray[Any],
+    recorded: NDArray[np.int8],
+    outcome: NDArray[np.int8],
+    correcting: bool,
+) -> None:
+    """Raise if a recorded outcome would change by the way, or is to be corrected too early."""
+    pending = recorded == PENDING
+    wrong = pending if correcting else ~pending & (recorded != outcome)
+    if not wrong.any():
+        return
+    name = ids[np.flatnonzero(wrong)[0]].item()
+    if correcting:
+        raise InputError(
+            f"no outcome is recorded for id {name!r}, so there is nothing to correct; nothing was "
+            f"changed, tell it with observe."
+        )
+    raise InputError(
+        f"the outcome of id {name!r} is recorded already and differs from the one given now; "
+        f"nothing was changed, so check which one is right, and tell a correction with correct."
+    )

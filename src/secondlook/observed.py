@@ -120,7 +120,7 @@ class ObservedRows:
             log.start(self.X, group, new, self.column("past"), sums["coverage"])
             walked[new] = 0
         log.seal()
-        for begin in np.unique(walked[known]):
+        for begin in np.flatnonzero(np.bincount(walked[known])):
             rows = np.flatnonzero(known & (walked == begin))
             log.catch_up(self.X, group, rule, begin=int(begin), rows=rows, **sums)
             walked[rows] = len(log.policies)

@@ -17,7 +17,7 @@ from secondlook.learners.per_group import PerGroup
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.likelihoods import ConstantLikelihood, Likelihood, LinearLikelihood, PolicyFunction
 
-__all__ = ["PastPolicy", "allows_missing", "past_policy", "prepare_learner"]
+__all__ = ["PastPolicy", "allows_missing", "check_learner", "past_policy", "prepare_learner"]
 
 
 @dataclass(frozen=True)
@@ -28,14 +28,20 @@ class PastPolicy:
     decides: bool
 
 
+def check_learner(learner: Any) -> None:
+    """Raise unless a learner is None or something that can be fitted and gives probabilities."""
+    if learner is None or (hasattr(learner, "fit") and hasattr(learner, "predict_proba")):
+        return
+    raise InputError(
+        f"learner must be a scikit-learn classifier with predict_proba, got {learner!r}."
+    )
+
+
 def prepare_learner(learner: Any) -> Any:
     """Return a fresh learner that starts each fit from its last solution where it can."""
+    check_learner(learner)
     if learner is None:
         return ConstrainedLogistic(warm_start=True)
-    if not hasattr(learner, "fit") or not hasattr(learner, "predict_proba"):
-        raise InputError(
-            f"learner must be a scikit-learn classifier with predict_proba, got {learner!r}."
-        )
     fresh = clone(learner)
     if isinstance(fresh, ConstrainedLogistic):
         fresh.set_params(warm_start=True)

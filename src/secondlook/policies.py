@@ -9,13 +9,13 @@ weight of a labelled row (method, section 4).
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.block_scores import BlockScores, blocks, precision
+from secondlook.block_scores import BlockScores, Scorer
 from secondlook.coverage import CoverageRule
 from secondlook.frames import n_rows
 from secondlook.likelihoods import Likelihood
@@ -26,6 +26,7 @@ __all__ = ["LoggedPolicy", "Look", "PolicyLog", "per_person"]
 
 Floats = NDArray[np.floating]
 Groups = NDArray[np.intp]
+_Some = NDArray[np.intp] | slice  # rounds
 
 
 _NO_CHANCE = 1e-30
@@ -92,6 +93,9 @@ class Look:
 class PolicyLog:
     """f_0 and the policies of all rounds so far.
 
+    What is logged is in ``__dict__``. The slots hold what is made of it when people are scored, for
+    the next time; they are no part of what is saved.
+
     Parameters
     ----------
     past
@@ -99,6 +103,8 @@ class PolicyLog:
     n_history
         Number of people in the history.
     """
+
+    __slots__ = ("__dict__", "_rounds", "_scorer")
 
     def __init__(self, past: Likelihood, n_history: int) -> None:
         self.n_history = n_history
@@ -156,9 +162,10 @@ class PolicyLog:
 
     def look(self, X: Any, group: Groups, rule: CoverageRule, *, score_of: int) -> Look:
         """Score people under one likelihood and tell who is known, computing no more than that."""
-        rounds = _Rounds.of(self, rule, 0, X)
-        look = Look(np.empty(n_rows(X), rounds.people.dtype), np.empty(n_rows(X), np.bool_))
-        for rows, scores in blocks(self.likelihoods, X, group, at_once=rule.needs == "score"):
+        scorer = self._scorer_of(X)
+        rounds = self._rounds_of(rule, scorer.dtype)
+        look = Look(np.empty(n_rows(X), scorer.dtype), np.empty(n_rows(X), np.bool_))
+        for rows, scores in scorer.blocks(X, group, at_once=rule.needs == "score"):
             past, look.score[rows] = scores.table(np.array([0, score_of])).T
             look.known[rows] = rounds.known(scores, past)
         return look
@@ -180,7 +187,7 @@ class PolicyLog:
         coverage: NDArray[np.float64],
     ) -> None:
         """Fill in f_0's acceptance, which is also w before the first round, of some rows."""
-        for block, scores in blocks(self.likelihoods, X, group, rows):
+        for block, scores in self._scorer_of(X).blocks(X, group, rows, n_asked=1):
             past[block] = scores.score(0)
             coverage[block] = past[block]
 
@@ -198,10 +205,28 @@ class PolicyLog:
         """Add the rounds from ``begin`` on to Σ n_i·π_i and w of some rows, in place."""
         if begin >= len(self.policies):
             return
-        rounds = _Rounds.of(self, rule, begin, X)
-        for block, scores in blocks(self.likelihoods, X, group, rows):
+        scorer = self._scorer_of(X)
+        rounds = self._rounds_of(rule, scorer.dtype).since(begin)
+        for block, scores in scorer.blocks(X, group, rows, n_asked=len(rounds.policies)):
             added, coverage[block] = rounds.accumulate(scores, coverage[block])
             own[block] += added
+
+    def _scorer_of(self, X: Any) -> Scorer:
+        """Return the likelihoods made ready for features of this kind."""
+        # Likelihoods are only ever added.
+        key = (X.dtype if isinstance(X, np.ndarray) else None, len(self.likelihoods))
+        if getattr(self, "_scorer", (None,))[0] != key:
+            self._scorer = key, Scorer(self.likelihoods, X)
+        return self._scorer[1]
+
+    def _rounds_of(self, rule: CoverageRule, dtype: Any) -> _Rounds:
+        """Return all rounds made ready for scores of this precision."""
+        # Policies are only ever added, but the last may be replaced by one for more people.
+        last = self.policies[-1].n_people if self.policies else 0
+        key = (rule, dtype, len(self.policies), last)
+        if getattr(self, "_rounds", (None,))[0] != key:
+            self._rounds = key, _Rounds.of(self, rule, dtype)
+        return self._rounds[1]
 
 
 @dataclass(frozen=True)
@@ -221,36 +246,54 @@ class _Rounds:
     left: Floats  # (group, round)
     others: Floats  # (group, round)
     group_factors: Floats  # (group, round)
-    score_weights: Floats  # per likelihood
+    strategy: Strategy | None  # of all rounds, if they share one that does not read the features
 
     @staticmethod
-    def of(log: PolicyLog, rule: CoverageRule, begin: int, X: Any) -> _Rounds:
-        policies = log.policies[begin:]
-        likelihoods = np.array([one.likelihood for one in policies], dtype=np.intp)
-        weights = [
-            rule.round_weight(one.n_people, one.n_rounds, log.first_batch) for one in policies
-        ]
-        before = sum(one.n_rounds for one in log.policies[:begin])
-        rounds = before + np.cumsum([0] + [one.n_rounds for one in policies])
-        columns = (
-            [one.n_people for one in policies],
-            weights,
-            [rule.level(int(count)) for count in rounds],
-            np.transpose([one.thresholds for one in policies]),
-            np.transpose([one.left for one in policies]),
-            np.transpose([one.others for one in policies]),
-            np.transpose([one.group_factor for one in policies]),
-            np.bincount(likelihoods, weights, len(log.likelihoods)),
+    def of(log: PolicyLog, rule: CoverageRule, dtype: Any) -> _Rounds:
+        policies = log.policies.copy()
+        rounds = accumulate((p.n_rounds for p in policies), initial=0)
+        weights = [rule.round_weight(p.n_people, p.n_rounds, log.first_batch) for p in policies]
+        names = ("thresholds", "left", "others", "group_factor")
+        rows = [np.empty(0)] + [getattr(p, name) for name in names for p in policies]
+        n_groups = policies[0].left.size if policies else 1
+        tables = np.concatenate(rows).astype(dtype).reshape(4, len(policies), n_groups)
+        tables = tables.transpose(0, 2, 1).copy()
+        return _Rounds(
+            policies,
+            rule.needs,
+            likelihoods=np.array([p.likelihood for p in policies], dtype=np.intp),
+            people=np.array([p.n_people for p in policies], dtype),
+            weights=np.array(weights, dtype),
+            levels=np.array([rule.level(count) for count in rounds], dtype),
+            cuts=_told_apart(tables[0]),
+            left=_told_apart(tables[1]),
+            others=_told_apart(tables[2]),
+            group_factors=_told_apart(tables[3]),
+            strategy=_shared_strategy(policies),
         )
-        dtype = precision(log.likelihoods, X)
-        return _Rounds(policies, rule.needs, likelihoods, *(np.array(c, dtype) for c in columns))
+
+    def since(self, begin: int) -> _Rounds:
+        """Return the rounds from one on."""
+        return _Rounds(
+            self.policies[begin:],
+            self.needs,
+            self.likelihoods[begin:],
+            self.people[begin:],
+            self.weights[begin:],
+            self.levels[begin:],
+            self.cuts[:, begin:],
+            self.left[:, begin:],
+            self.others[:, begin:],
+            self.group_factors[:, begin:],
+            self.strategy,
+        )
 
     def known(self, scores: BlockScores, start: Floats) -> NDArray[np.bool_]:
         """Say who is known after these rounds, in a block that comes in with w = ``start``."""
         if not self.policies:
             return np.asarray(start > self.levels[-1])
         if self.needs == "score":
-            reached = scores.weighted_sum(self.score_weights, start)
+            reached = scores.weighted_sum(self.likelihoods, self.weights, start)
             return np.asarray(reached > self.levels[-1])
         if self.needs == "g":
             return np.asarray(self.accumulate(scores, start)[1] > self.levels[-1])
@@ -276,44 +319,39 @@ class _Rounds:
         What a round adds to w for somebody not known yet does not depend on the rounds before, so a
         running sum over all rounds tells who was known when.
         """
-        every = np.arange(len(self.policies))
+        every = slice(None)
         score = scores.table(self.likelihoods)
         g = self._g(every, scores, score)
         explored = self._explored(every, g, scores.group)
-        if self.needs == "acceptance":
-            added = explored * self.weights
-        elif self.needs == "score":
-            added = score * self.weights
-        else:
-            added = g * self.weights
-        added[:, 0] += start.astype(added.dtype)
-        reached = np.cumsum(added, axis=1, out=added)
+        acceptance = self.needs == "acceptance"
         known = np.empty(score.shape, np.bool_)
         known[:, 0] = start > self.levels[0]
-        np.greater(reached[:, :-1], self.levels[1:-1], out=known[:, 1:])
+        if len(self.policies) > 1 or not acceptance:
+            adding = explored if acceptance else score if self.needs == "score" else g
+            reached = adding * self.weights
+            reached[:, 0] += start
+            np.cumsum(reached, axis=1, out=reached)
+            np.greater(reached[:, :-1], self.levels[1:-1], out=known[:, 1:])
         accepted = score >= _per_person_table(self.cuts, scores.group)
         pi = np.where(known, accepted, explored)
-        if self.needs == "acceptance":
-            return pi @ self.people, start + pi @ self.weights
-        return pi @ self.people, reached[:, -1]
+        w = start + pi @ self.weights if acceptance else reached[:, -1]
+        return pi @ self.people, w
 
-    def _explored(self, rounds: NDArray[np.intp], g: Floats, group: Groups) -> Floats:
+    def _explored(self, rounds: _Some, g: Floats, group: Groups) -> Floats:
         """Return the chance of being drawn in the explore region."""
         left, others = self.left[:, rounds], self.others[:, rounds]
         return np.asarray(
             chance(g, _per_person_table(left, group), _per_person_table(others, group))
         )
 
-    def _g(self, rounds: NDArray[np.intp], scores: BlockScores, score: Floats) -> Floats:
+    def _g(self, rounds: _Some, scores: BlockScores, score: Floats) -> Floats:
         """Return g(x, z; f_i) in some rounds."""
         factors = self._person_factors(rounds, scores, score)
-        if not self.tells_groups_apart:
+        if np.all(self.group_factors == 1):
             return factors
         return np.asarray(factors * _per_person_table(self.group_factors[:, rounds], scores.group))
 
-    def _person_factors(
-        self, rounds: NDArray[np.intp], scores: BlockScores, score: Floats
-    ) -> Floats:
+    def _person_factors(self, rounds: _Some, scores: BlockScores, score: Floats) -> Floats:
         """Return the person's factor of g in some rounds; one call if all share a strategy.
 
         A user's function is promised to be positive on the candidates of its round only; whoever it
@@ -323,29 +361,29 @@ class _Rounds:
             return np.asarray(self.strategy.person_factor(None, score, scores.group[:, None]))
         factors = [
             self.policies[i].strategy.person_factor(scores.X, score[:, at], scores.group)
-            for at, i in enumerate(rounds)
+            for at, i in enumerate(np.arange(len(self.policies))[rounds])
         ]
         table = np.fmax(np.stack(factors, axis=1), _NO_CHANCE)
         return np.asarray(table, dtype=score.dtype)
 
-    @cached_property
-    def strategy(self) -> Strategy | None:
-        """The strategy of all rounds, if they share one that does not read the features."""
-        first = self.policies[0].strategy
-        shared = all(one.strategy == first for one in self.policies)
-        return first if shared and not first.reads_features else None
 
-    @cached_property
-    def tells_groups_apart(self) -> bool:
-        """Whether g has a factor of the group in any round."""
-        return bool(np.any(self.group_factors != 1))
+def _shared_strategy(policies: list[LoggedPolicy]) -> Strategy | None:
+    """Return the strategy of all policies, if they share one that does not read the features."""
+    if not policies or policies[0].strategy.reads_features:
+        return None
+    first = policies[0].strategy
+    shared = all(one.strategy is first or one.strategy == first for one in policies)
+    return first if shared else None
+
+
+def _told_apart(per_group: Floats) -> Floats:
+    """Return a table (group, round), with one row for all if no round tells groups apart."""
+    return per_group[:1] if np.all(per_group == per_group[:1]) else per_group
 
 
 def _per_person_table(per_group: Floats, group: Groups) -> Floats:
-    """Spread a table (group, round) over people; one row if no round tells groups apart."""
-    if per_group.shape[0] == 1 or np.all(per_group == per_group[0]):
-        return per_group[:1]
-    return per_group[group]
+    """Spread a table (group, round) over people; one row for all is left as it is."""
+    return per_group if per_group.shape[0] == 1 else per_group[group]
 
 
 def _same_exploitation(last: LoggedPolicy, new: LoggedPolicy) -> bool:

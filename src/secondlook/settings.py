@@ -8,7 +8,7 @@ from secondlook.budget import FdrBudget
 from secondlook.coverage import CoverageRule
 from secondlook.errors import InputError
 from secondlook.fairness import RateParity
-from secondlook.past import prepare_learner
+from secondlook.past import check_learner
 from secondlook.strategies import as_strategy
 from secondlook.utility import Utility
 
@@ -58,4 +58,4 @@ def check_settings(classifier: Any) -> None:
         if not value >= 1:
             raise InputError(f"{name} must be 1 or more, got {value}.")
     as_strategy(classifier.strategy)
-    prepare_learner(classifier.learner)
+    check_learner(classifier.learner)

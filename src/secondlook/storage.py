@@ -55,6 +55,7 @@ _TYPES: tuple[type, ...] = (
     PerGroup,
     Utility,
     budget.FdrBudget,
+    budget.ExploitOnly,
     budget.PowerSchedule,
     coverage.SummedAcceptance,
     coverage.MeanPastScore,

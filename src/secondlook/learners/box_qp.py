@@ -10,6 +10,8 @@ __all__ = ["box_qp"]
 
 Array = NDArray[np.float64]
 
+RIDGE = 1e-12  # relative
+
 
 def box_qp(
     matrix: Array, linear: Array, upper: float, guess: NDArray[np.bool_] | None = None
@@ -25,11 +27,16 @@ def box_qp(
     >>> box_qp(np.diag([1.0, 2.0]), np.array([3.0, -1.0]), upper=10.0).round(6).tolist()
     [3.0, 0.0]
     """
+    if linear.size == 1 or (guess is not None and guess.all()):
+        # The usual cases, many times in a fit: one λ, or the right guess.
+        inside = _all_free(matrix, linear, upper)
+        if inside is not None:
+            return inside
     size = np.sqrt(matrix.diagonal())
     scale = 1.0 / np.where(size > 0, size, np.inf)
     m = matrix * scale * scale[:, None]
     # The ridge makes dependent constraints (a−b and b−a, say) share their multiplier.
-    m.flat[:: linear.size + 1] += 1e-12
+    m.flat[:: linear.size + 1] += RIDGE
     q, top = linear * scale, upper * size
     tiny = 1e-13 * (1.0 + float(np.abs(q).max(initial=0.0)))
     solution, free = np.zeros_like(q), np.zeros(q.shape, dtype=np.bool_)
@@ -46,6 +53,16 @@ def box_qp(
         free[worst] = True
         _descend(m, q, top, solution, free)
     return np.asarray(solution * scale)
+
+
+def _all_free(matrix: Array, linear: Array, upper: float) -> Array | None:
+    """Return the minimum if no bound is met there."""
+    m = matrix.copy()
+    m.flat[:: linear.size + 1] *= 1 + RIDGE
+    _, solution, failed = dposv(m, linear)
+    if failed or not 0 <= solution.min() <= solution.max() <= upper:
+        return None
+    return np.asarray(solution)
 
 
 def _descend(m: Array, q: Array, top: Array, solution: Array, free: NDArray[np.bool_]) -> None:

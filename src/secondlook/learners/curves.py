@@ -160,7 +160,8 @@ class Rows:
         _check_rows(s, y, w, z, n_groups)
         w = exact_weights(w)
         if not w.all():
-            s, y, w, z = (column[w > 0] for column in (s, y, w, z))
+            used = np.flatnonzero(w)
+            s, y, w, z = (column.take(used) for column in (s, y, w, z))
         y = y.astype(np.int8)
         counted = None if fairness is None else w * fairness.counts(y)
         return cls(s, z.astype(np.intp), w * y, w * (1 - y), counted, n_groups)

@@ -9,14 +9,33 @@ from secondlook.errors import InputError
 from secondlook.fairness import RateParity
 from secondlook.learners.smooth_problem import Floats
 
-__all__ = ["group_shares"]
+__all__ = ["group_codes", "group_shares"]
+
+Codes = NDArray[np.intp]
+
+
+def group_codes(sensitive_features: ArrayLike | None, n_rows: int) -> tuple[Codes, int]:
+    """Return the group of each row as a whole number, and how many groups there are.
+
+    Examples
+    --------
+    >>> codes, n_groups = group_codes(["b", "a", "b"], 3)
+    >>> codes.tolist(), n_groups
+    ([1, 0, 1], 2)
+    """
+    group = _one_per_row(sensitive_features, n_rows)
+    try:
+        names, codes = np.unique(group, return_inverse=True)
+    except TypeError:
+        raise InputError(
+            "sensitive_features must hold values that can be sorted, got mixed types; "
+            "turn them all into text or numbers."
+        ) from None
+    return codes, int(names.size)
 
 
 def group_shares(
-    fairness: RateParity,
-    sensitive_features: ArrayLike | None,
-    weight: Floats,
-    good: NDArray[np.bool_],
+    fairness: RateParity, group: Codes, n_groups: int, weight: Floats, good: NDArray[np.bool_]
 ) -> Floats:
     """One row per group with counted weight: ``w_i m_i 1{z_i = z} / Σ w m 1{z}``.
 
@@ -24,8 +43,10 @@ def group_shares(
     ----------
     fairness
         Says who counts.
-    sensitive_features
-        Group of each row, of any type that can be sorted.
+    group
+        Group of each row, 0 … ``n_groups`` − 1.
+    n_groups
+        How many groups there may be.
     weight
         Weight of each row.
     good
@@ -35,12 +56,11 @@ def group_shares(
     --------
     >>> from secondlook.fairness import SelectionRateParity
     >>> good = np.array([True, False, True])
-    >>> group_shares(SelectionRateParity(), ["a", "b", "a"], np.ones(3), good).tolist()
+    >>> group_shares(SelectionRateParity(), np.array([0, 1, 0]), 2, np.ones(3), good).tolist()
     [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
     """
-    group = _one_per_row(sensitive_features, len(weight))
     counted = weight * fairness.counts(good.astype(np.int8))
-    rows = [counted * (group == name) for name in _names(group)]
+    rows = [counted * (group == z) for z in range(n_groups)]
     totals = [row.sum(dtype=np.float64) for row in rows]
     shares = [row / total for row, total in zip(rows, totals, strict=True) if total > 0]
     return np.array(shares, dtype=weight.dtype).reshape(-1, len(weight))
@@ -60,14 +80,3 @@ def _one_per_row(sensitive_features: ArrayLike | None, n_rows: int) -> NDArray[n
             f"({n_rows},), got {group.shape}; pass one value for each row of X."
         )
     return group
-
-
-def _names(group: NDArray[np.generic]) -> NDArray[np.generic]:
-    """Return each group once, in order."""
-    try:
-        return np.unique(group)
-    except TypeError:
-        raise InputError(
-            "sensitive_features must hold values that can be sorted, got mixed types; "
-            "turn them all into text or numbers."
-        ) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,8 @@ Floats = NDArray[Any]
 
 # A block of rows and its scaled copy fit in a core's second-level cache.
 BLOCK_BYTES = 640_000
+# With fewer features than this, passes over rows cost as much as products of matrices.
+NARROW = 32
 
 
 @dataclass(frozen=True)
@@ -54,34 +57,42 @@ class Bounds:
         if self.min_selection_rate is not None:
             c.append(self.min_selection_rate - sums[:1])
         if self.n_groups > 1:
-            one, other = self._pairs()
+            one, other = self._pairs
             c.append(sums[one] - sums[other] - self.difference)
         return np.concatenate(c)
 
     def slopes(self, sums: Array) -> Array:
         """Differentiate each constraint by each sum."""
-        unit = np.eye(sums.size)
-        rows = [unit[:0]]
-        if self.max_fdr is not None:
-            accepted = self._accepted(sums)
-            share = self.max_fdr if self.usual else sums[1] / accepted
-            rows.append((unit[1:2] - share * unit[:1]) / accepted)
+        if self.max_fdr is None:
+            return self._linear_slopes
+        slopes, accepted = self._linear_slopes.copy(), self._accepted(sums)
+        share = self.max_fdr if self.usual else sums[1] / accepted
+        slopes[0, :2] = -share / accepted, 1 / accepted
+        return slopes
+
+    def curvature(self, sums: Array, slopes: Array, multipliers: Array) -> Array | None:
+        """Second derivative of ``multipliers · c`` by the sums; only a ratio has one."""
+        if self.max_fdr is None or self.usual:
+            return None
+        second = np.zeros((sums.size, sums.size))
+        cross = -multipliers[0] * slopes[0] / self._accepted(sums)
+        second[0] += cross
+        second[:, 0] += cross
+        return second
+
+    @cached_property
+    def _linear_slopes(self) -> Array:
+        """Slopes of the constraints that are linear in the sums; the FDR's row is left empty."""
+        unit = np.eye(self.shared + self.n_groups)
+        rows = [np.zeros_like(unit[: int(self.max_fdr is not None)])]
         if self.min_selection_rate is not None:
             rows.append(-unit[:1])
         if self.n_groups > 1:
-            one, other = self._pairs()
+            one, other = self._pairs
             rows.append(unit[one] - unit[other])
         return np.concatenate(rows)
 
-    def curvature(self, sums: Array, slopes: Array, multipliers: Array) -> Array:
-        """Second derivative of ``multipliers · c`` by the sums; only a ratio has one."""
-        second = np.zeros((sums.size, sums.size))
-        if self.max_fdr is not None and not self.usual:
-            cross = -multipliers[0] * slopes[0] / self._accepted(sums)
-            second[0] += cross
-            second[:, 0] += cross
-        return second
-
+    @cached_property
     def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Return where the rates of each ordered pair of groups are among the sums."""
         one, other = np.nonzero(~np.eye(self.n_groups, dtype=np.bool_))
@@ -116,8 +127,9 @@ class SmoothProblem:
         self.X, self.good, self.weight, self.basis = X, good, weight, basis
         self.bounds, self.l2, self.intercept = bounds, l2, l2.size > X.shape[1]
         self.noise = 10.0 * float(np.finfo(X.dtype).eps)
-        self.hessian_cost = X.shape[1] / 30
+        self.hessian_cost = 0.7 + X.shape[1] / 40
         self.good_weight = good * weight
+        self.half_less_good = 0.5 * weight - self.good_weight
         rows = int(np.clip(BLOCK_BYTES // (X.itemsize * X.shape[1]), 256, 8192))
         cuts = range(0, X.shape[0], rows)
         self.blocks = [slice(i, i + rows) for i in cuts if weight[i : i + rows].any()]
@@ -126,22 +138,26 @@ class SmoothProblem:
         """Objective, constraints and their gradients."""
         d, dtype = self.X.shape[1], self.X.dtype
         coef, shift = x[:d].astype(dtype), dtype.type(x[d] if self.intercept else 0)
-        likelihood = np.zeros_like(self.weight)
+        likelihood = np.empty_like(self.weight)  # nothing is read where there is no weight
         gradients = np.zeros((len(self.basis) + 1, x.size))
         sums, loss = np.zeros(len(self.basis)), 0.0
         for block in self.blocks:
             X, w, b = self.X[block], self.weight[block], self.basis[:, block]
             margin = X @ coef
             margin += shift
-            tail = np.exp(-np.abs(margin))
-            upper = 1 + tail
-            surprise = np.log(upper)
-            surprise += np.maximum(margin, 0)
-            loss += float(surprise @ w) - float(margin @ self.good_weight[block])
+            size = np.abs(margin)
+            tail = np.negative(size)
+            np.exp(tail, out=tail)
+            upper = tail + 1
+            # The log-loss is log(1 + tail) + max(margin, 0) − y·margin, and a maximum half a sum.
+            loss += float(np.log(upper) @ w) + float(size @ w) / 2
+            loss += float(margin @ self.half_less_good[block])
             np.divide(1, upper, out=upper)
             # σ is exp(min(margin, 0)) / (1 + tail): exact on both sides and free of branches.
             p = likelihood[block]
-            np.exp(np.minimum(margin, 0, out=margin), out=p)
+            margin -= size
+            margin *= 0.5
+            np.exp(margin, out=p)
             p *= upper
             tail *= upper
             tail *= upper
@@ -166,7 +182,7 @@ class SmoothProblem:
         for block in self.blocks:
             X, p = self.X[block], done.likelihood[block]
             curve = self.weight[block]
-            if multipliers.any():
+            if tilt.any():
                 curve = curve + (1 - 2 * p) * (tilt @ self.basis[:, block])
             curve = curve * (p - p * p)
             second[:d, :d] += _weighted_square(X, curve)
@@ -174,9 +190,11 @@ class SmoothProblem:
                 second[d, :d] += curve @ X
                 second[d, d] += curve.sum()
         second[:d, d:] = second[d:, :d].T
-        second[np.diag_indices_from(second)] += self.l2
+        second.flat[:: len(second) + 1] += self.l2
         bend = self.bounds.curvature(done.sums, slopes, multipliers)
-        return np.asarray(second + done.gradients.T @ bend @ done.gradients)
+        if bend is not None:
+            second += done.gradients.T @ bend @ done.gradients
+        return second
 
     def total_violations(self, models: Array) -> Array:
         """Sum of constraint excesses of each of several models, one per row."""
@@ -243,12 +261,15 @@ class SmoothProblem:
 
     def use_ratio(self) -> None:
         """Bound the FDR itself from now on, rather than its easier form."""
-        self.bounds = replace(self.bounds, usual=None)
+        if self.bounds.max_fdr is not None:
+            self.bounds = replace(self.bounds, usual=None)
 
 
 def _weighted_square(X: Floats, curve: Floats) -> Floats:
     """``Xᵀ diag(curve) X``: a matrix times its own transpose takes half the work of any other."""
-    scaled = X * np.sqrt(np.abs(curve))[:, None]
+    if X.shape[1] < NARROW:  # not that it matters here
+        return np.asarray(X.T @ np.einsum("ij,i->ij", X, curve))
+    scaled = np.einsum("ij,i->ij", X, np.sqrt(np.abs(curve)))  # quicker than X * …[:, None]
     square: Floats = scaled.T @ scaled
     negative = curve < 0
     if negative.any():

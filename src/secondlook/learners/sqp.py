@@ -7,10 +7,12 @@ pass over data, so that what counts is the number of evaluations, not the algebr
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from secondlook.learners.box_qp import Array, box_qp
@@ -26,6 +28,8 @@ MOST_DAMPING = 1e8
 SLOWEST = 0.2
 # Steps shorter than this (in the Hessian's metric) are taken near a solution.
 CLOSE = 0.2
+# Directions that hardly curve are taken to curve by this part of the metric once one curves down.
+FLATTEST = 0.3
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,7 @@ class Point:
     jacobian: Array
     cache: Any
 
-    @property
+    @cached_property
     def violations(self) -> Array:
         """By how much each constraint is exceeded."""
         return np.maximum(self.constraints, 0.0)
@@ -99,18 +103,39 @@ class Solution:
 class _Model:
     """Factorised positive definite second-order model, reusable while it predicts well."""
 
-    def __init__(self, hessian: Array, bend: Array, jacobian: Array) -> None:
-        self.bend, self.matrix = bend, hessian + (jacobian.T * bend) @ jacobian
+    def __init__(self, matrix: Array, bend: Array | None = None) -> None:
+        self.matrix, self.bend = matrix, bend
         self.factor, failed = dpotrf(self.matrix, lower=1)
         self.definite = failed == 0
+
+    def bent(self, bend: Array, jacobian: Array) -> _Model:
+        """Return the same with curvature added across some constraints."""
+        return _Model(self.matrix + (jacobian.T * bend) @ jacobian, bend)
+
+    def reflected(self, metric: Array) -> _Model:
+        """Return the same with directions that curve down, in a metric, curving up as much.
+
+        So a step goes down along them too, and along all others it is as long as before, which it
+        is not with damping (Dauphin et al., *Identifying and attacking the saddle point problem in
+        high-dimensional non-convex optimization*, 2014). Itself where there is no such thing.
+        """
+        if not np.isfinite(self.matrix).all():
+            return self
+        try:
+            values, vectors = eigh(self.matrix, metric, check_finite=False)
+        except np.linalg.LinAlgError:
+            return self
+        across = metric @ vectors
+        return _Model((across * np.maximum(np.abs(values), FLATTEST)) @ across.T, self.bend)
 
     def step(
         self, point: Point, offset: Array, price: float, guess: NDArray[np.bool_]
     ) -> tuple[Array, Array]:
         """Minimise the model under linearised constraints ``offset + J p`` at a price; and λ."""
-        jacobian = point.jacobian
-        gradient = point.gradient + (self.bend * offset) @ jacobian
-        both, _ = dpotrs(self.factor, np.column_stack((gradient, jacobian.T)), lower=1)
+        jacobian, gradient = point.jacobian, point.gradient
+        if self.bend is not None:
+            gradient = gradient + (self.bend * offset) @ jacobian
+        both, _ = dpotrs(self.factor, np.vstack((gradient, jacobian)).T, lower=1)
         free, across = -both[:, 0], both[:, 1:]
         ahead, step, multipliers = offset + jacobian @ free, free, np.zeros_like(offset)
         # Of very many pairs of groups few matter: the others join once a step violates them.
@@ -178,24 +203,29 @@ class _Solver:
     def build(self) -> None:
         """Make the model positive definite.
 
-        Curvature across the active constraints leaves the step along them exact; damping does not,
-        and comes second.
+        Curvature across the active constraints leaves the step along them exact; reflection changes
+        it in the directions that curve down, and damping in all.
         """
         jacobian = self.point.jacobian
-        none = np.zeros_like(self.multipliers)
         while self.damping < MOST_DAMPING:
             # Collinear features without a penalty leave directions that change nothing; the
             # diagonal keeps steps along them at zero and is too small to shorten any other.
             diagonal = max(1e-11, self.problem.noise) + 1e-3 * self.damping
-            matrix = self.hessian + self.damping * self.metric
+            matrix = (
+                self.hessian + self.damping * self.metric if self.damping else self.hessian.copy()
+            )
             matrix.flat[:: len(matrix) + 1] += diagonal * self.size
-            self.model = _Model(matrix, none, jacobian)
+            self.model = _Model(matrix)
             if self.model.definite:
                 return
             length = (jacobian**2 / self.size).sum(axis=1)
             active = (self.multipliers > 0) & (self.multipliers < self.price)
-            bend = np.where(active, 10.0 / length.clip(1e-300), 0.0)
-            self.model = _Model(matrix, bend, jacobian)
+            self.model = self.model.bent(
+                np.where(active, 10.0 / length.clip(1e-300), 0.0), jacobian
+            )
+            if not self.model.definite:
+                ridge = np.diag((1e-6 + 100 * self.problem.noise) * self.size)
+                self.model = self.model.reflected(self.metric + ridge)
             if self.model.definite:
                 return
             self.damp()
@@ -336,9 +366,10 @@ def minimise(
     constraints, whose violation has a price (the Sℓ1QP method, Nocedal and Wright, 2006, section
     18.5). The merit function ``f + price · Σ max(0, c)`` must fall; a step that does not make it
     fall is corrected for the constraints' curvature or taken again with damping, i.e. with a
-    multiple of a metric (the Hessian at the start) added to the Hessian. The same makes an
-    indefinite Hessian definite. A Hessian is reused while that is expected to save time. The end is
-    reached when the step's length in the Hessian's metric and every violation are at most ``tol``.
+    multiple of a metric (the Hessian at the start) added to the Hessian. An indefinite Hessian is
+    made definite by curvature across the active constraints or by reflection. A Hessian is reused
+    while that is expected to save time. The end is reached when the step's length in the Hessian's
+    metric and every violation are at most ``tol``.
 
     ``like``, the solution of a similar problem such as the same on fewer rows, lends its
     multipliers, metric and Hessian to the first step; give it with a ``start`` close to it.

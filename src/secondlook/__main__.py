@@ -1,0 +1,5 @@
+"""``python -m secondlook``."""
+
+from secondlook.entry import main
+
+main()

@@ -1,0 +1,1 @@
+"""Methods to compare with: each decides and observes like Algorithm 1."""

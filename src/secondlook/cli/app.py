@@ -1,0 +1,289 @@
+"""The commands of ``secondlook``.
+
+Exit codes: 0 done; 2 something is wrong with what was asked for; 3 data could not be fetched; 130
+interrupted, and a run goes on where it stopped when the same command is given again.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from secondlook.cli.backends import cluster
+from secondlook.cli.output import (
+    as_json,
+    download_bar,
+    print_results,
+    repetition_bar,
+    summary_rows,
+)
+from secondlook.datasets import CATALOGUE
+from secondlook.errors import InputError, UnavailableError
+from secondlook.experiments.paper import alpha_sweep, paper_experiment
+from secondlook.experiments.released.switches import SWITCHES, check_switches
+from secondlook.experiments.report import write_report
+from secondlook.experiments.results import read_results
+from secondlook.experiments.runner import Run, run_experiment
+from secondlook.experiments.sources import POPULATIONS, load_source
+from secondlook.experiments.spec import Experiment
+from secondlook.experiments.world_file import read_world_file
+
+__all__ = ["app", "main"]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Give people a second look whom a model would have turned away, and measure what it does.",
+    epilog="Example: secondlook reproduce german --repetitions 10",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
+Jobs = Annotated[int, typer.Option(help="Repetitions at a time; -1 is one per core.")]
+Backend = Annotated[
+    str | None,
+    typer.Option(help="A joblib backend: loky (default), dask, ray, or one you registered."),
+]
+Scheduler = Annotated[
+    str | None,
+    typer.Option(help="Address of a Dask scheduler; without it, dask starts workers here."),
+]
+Data = Annotated[
+    Path | None, typer.Option(help="Folder with data files, before SECONDLOOK_DATA and the cache.")
+]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder for results and report; default results/<name>.")
+]
+Repetitions = Annotated[int | None, typer.Option(help="How often, each with another seed.")]
+Seed = Annotated[int | None, typer.Option(help="Seed of the whole experiment.")]
+
+
+@app.command(
+    epilog="Example: secondlook reproduce adult-race --data-set acs-ca-2018-sample --repetitions 5"
+)
+def reproduce(
+    name: Annotated[str, typer.Argument(help="german, adult-race or adult-gender.")],
+    repetitions: Repetitions = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Names with commas between; default all.")
+    ] = None,
+    data_set: Annotated[
+        str | None, typer.Option(help="Another ACS data set for the adult experiments.")
+    ] = None,
+    sweep: Annotated[
+        bool, typer.Option("--alpha-sweep", help="At α = 0.05, 0.10, …, 0.30.")
+    ] = False,
+    as_released: Annotated[
+        bool, typer.Option("--as-released", help="Switch on all deviations of the released code.")
+    ] = False,
+    switch: Annotated[
+        str, typer.Option(help="Deviations to switch on, such as C1,C2 (see: secondlook switches).")
+    ] = "",
+    without: Annotated[
+        str, typer.Option(help="With --as-released: deviations to leave off, such as A9.")
+    ] = "",
+    seed: Seed = None,
+    data: Data = None,
+    jobs: Jobs = -1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Run one of the paper's experiments: table, figures, report."""
+    with _errors(json):
+        experiment = paper_experiment(name, data_set)
+        if methods is not None:
+            experiment = replace(experiment, methods=_names(methods))
+        if sweep:
+            experiment = alpha_sweep(experiment)
+        on = set(SWITCHES) if as_released else set()
+        chosen = (on | set(_names(switch))) - set(check_switches(_names(without)))
+        experiment = replace(experiment, switches=check_switches(chosen))
+        experiment = _changed(experiment, repetitions, seed)
+        folder = out or Path("results") / _slug(experiment)
+        _run(experiment, folder, data, jobs, backend, scheduler, json)
+
+
+@app.command(epilog="Example: secondlook simulate examples/worlds/overlooked-group.toml")
+def simulate(
+    world: Annotated[Path, typer.Argument(help="A TOML file: [world], [goal], methods.")],
+    repetitions: Repetitions = None,
+    seed: Seed = None,
+    data: Data = None,
+    jobs: Jobs = -1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
+    out: Out = None,
+    json: Json = False,
+) -> None:
+    """Run methods in a world of your own, described in a file."""
+    with _errors(json):
+        experiment = _changed(read_world_file(world), repetitions, seed)
+        folder = out or Path("results") / _slug(experiment)
+        _run(experiment, folder, data, jobs, backend, scheduler, json)
+
+
+@app.command(epilog="Example: secondlook datasets --json")
+def datasets(data: Data = None, json: Json = False) -> None:
+    """List data sets and populations, and whether they are here."""
+    with _errors(json):
+        rows: list[dict[str, Any]] = [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "description": one.description,
+                "groups": list(one.groups),
+                "licence": one.licence,
+                "state": (there := one.available(data)).state,
+                "where": there.where,
+            }
+            for one in CATALOGUE.values()
+        ]
+        synthetic = {
+            "name": ", ".join(POPULATIONS),
+            "kind": "population",
+            "description": "Synthetic applicants whose truth is known.",
+            "groups": ["A", "B"],
+            "licence": "Apache-2.0",
+            "state": "bundled",
+            "where": "",
+        }
+        rows.append(synthetic)
+        if json:
+            as_json(rows)
+            return
+        table = Table("name", "what it is", "groups by", "here?", "licence")
+        for row in rows:
+            here = f"{row['state']} {row['where']}".strip()
+            table.add_row(
+                row["name"], row["description"], ", ".join(row["groups"]), here, row["licence"]
+            )
+        Console().print(table)
+        Console().print("Any state and year of the survey: acs:CA:2018, acs:PA+MA+IN:2024.")
+
+
+@app.command(epilog="Example: secondlook report results/german --out german.html")
+def report(
+    results: Annotated[list[Path], typer.Argument(help="Result files, or folders of runs.")],
+    out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
+    figures: Annotated[
+        Path | None, typer.Option(help="Folder for the figures as SVG and PNG too.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Write one HTML file that shows the results of one or more runs."""
+    with _errors(json):
+        written = write_report([read_results(path) for path in results], out, figures)
+        if json:
+            as_json({"written": written})
+        else:
+            Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
+            if figures is not None:
+                Console().print(f"Figures: {figures.resolve()}", soft_wrap=True, highlight=False)
+
+
+@app.command(epilog="Example: secondlook switches --json")
+def switches(json: Json = False) -> None:
+    """List the deviations of the paper's released code that can be switched on."""
+    if json:
+        as_json(SWITCHES)
+        return
+    table = Table("name", "with it on")
+    for name, words in SWITCHES.items():
+        table.add_row(name, words)
+    Console().print(table)
+
+
+@app.command(epilog="Example: secondlook version")
+def version(json: Json = False) -> None:
+    """Print the version."""
+    number = installed_version("secondlook")
+    if json:
+        as_json({"version": number})
+    else:
+        print(number)
+
+
+def _run(
+    experiment: Experiment,
+    folder: Path,
+    data: Path | None,
+    jobs: int,
+    backend: str | None,
+    scheduler: str | None,
+    json: bool,
+) -> None:
+    with download_bar(json) as bar:
+        source = load_source(experiment.world, data=data, progress=bar)
+    here = cluster(jobs, scheduler) if backend == "dask" else nullcontext()
+    with here, repetition_bar(json) as progress:
+        results = run_experiment(experiment, source, Run(folder, jobs, backend, progress))
+    page = folder / "report.html"
+    write_report([results], page, folder / "figures")
+    if json:
+        as_json(
+            {
+                "folder": folder,
+                "report": page,
+                "results": folder / "results.parquet",
+                "about": results.about,
+                "summary": summary_rows(results),
+            }
+        )
+        return
+    console = Console()
+    print_results(console, results)
+    console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
+
+
+def _changed(experiment: Experiment, repetitions: int | None, seed: int | None) -> Experiment:
+    asked: dict[str, Any] = {"repetitions": repetitions, "seed": seed}
+    return replace(experiment, **{name: one for name, one in asked.items() if one is not None})
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _slug(experiment: Experiment) -> str:
+    """Return a folder name that tells experiments apart which differ in more than repetitions."""
+    words = [experiment.name]
+    if experiment.switches:
+        off = [name for name in SWITCHES if name not in experiment.switches]
+        few = len(experiment.switches) <= len(off)
+        words.append("with " + " ".join(experiment.switches) if few else "as released")
+        words += ["without " + " ".join(off)] if off and not few else []
+    words.append(experiment.fingerprint[:6])
+    return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(words)).strip("-").lower()
+
+
+@contextmanager
+def _errors(json: bool) -> Iterator[None]:
+    """Turn what goes wrong into one sentence on standard error and an exit code."""
+    try:
+        yield
+    except InputError as error:
+        code = 3 if isinstance(error, UnavailableError) else 2
+        if json:
+            as_json({"error": str(error), "code": code})
+        print(f"secondlook: {error}", file=sys.stderr)
+        raise typer.Exit(code) from error
+    except KeyboardInterrupt:
+        print("secondlook: interrupted; the same command goes on from here.", file=sys.stderr)
+        raise typer.Exit(130) from None
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,167 @@
+"""What the command line prints: tables and progress for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from secondlook.experiments import tables
+from secondlook.experiments.published import published_table
+from secondlook.experiments.results import Results
+from secondlook.experiments.words import findings, remarks, what_was_run
+
+__all__ = ["as_json", "download_bar", "print_results", "repetition_bar", "summary_rows"]
+
+# Metric, title, decimals.
+_COLUMNS = (
+    ("revenue", "revenue", 1),
+    ("late_revenue", "late", 1),
+    ("pooled_fdr", "FDR", 3),
+    ("above_alpha", "> α", 2),
+    ("selection_rate_difference", "SR gap", 2),
+    ("true_positive_rate_difference", "TPR gap", 2),
+)
+_KEY = (
+    "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled; > α: share "
+    "of rounds above α; gaps: largest difference of groups' selection and true positive rates in a "
+    "round; paper: its revenue and FDR; ±: standard error over repetitions."
+)
+_PUBLISHED = ("revenue", "fdr", "selection_rate_difference", "true_positive_rate_difference")
+
+
+def as_json(value: Any) -> None:
+    """Print a value as JSON; what is not known is null."""
+    print(json.dumps(_plain(value), ensure_ascii=False, indent=1))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def summary_rows(results: Results) -> list[dict[str, Any]]:
+    """Return one row per α and method: mean and standard error of every metric, and the paper's."""
+    absolute = "E2" in results.about["experiment"]["switches"]
+    found = {
+        metric: tables.summary(results, metric, absolute_revenue=absolute)
+        for metric, _, _ in _COLUMNS
+    }
+    key = results.about["experiment"]["published"]
+    printed = published_table(key) if key else {}
+    rows = []
+    for a, alpha in enumerate(results.alphas):
+        for m, method in enumerate(results.methods):
+            row: dict[str, Any] = {"alpha": alpha, "method": method}
+            row["label"] = results.about["labels"][method]
+            for metric, one in found.items():
+                row[metric] = float(one.estimate.mean[a, m])
+                row[f"{metric}_standard_error"] = float(one.estimate.standard_error[a, m])
+            row["published"] = {
+                metric: {"mean": number.mean, "bracket": number.bracket}
+                for metric, number in printed.get(method, {}).items()
+                if metric in _PUBLISHED
+            }
+            rows.append(row)
+    return rows
+
+
+def print_results(console: Console, results: Results) -> None:
+    """Print what was run, a table, and what it shows."""
+    console.print(what_was_run(results), highlight=False)
+    for remark in remarks(results):
+        console.print(remark, style="dim", highlight=False)
+    rows = summary_rows(results)
+    compared = any(row["published"] for row in rows)
+    for alpha in results.alphas:
+        table = Table(title=f"α = {alpha:g}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.add_column("method", no_wrap=True)
+        for _, title, _ in _COLUMNS:
+            table.add_column(title, justify="right")
+        if compared:
+            table.add_column("paper", justify="right")
+        for row in rows:
+            if row["alpha"] == alpha:
+                table.add_row(row["method"], *_cells(row, compared))
+        console.print(table)
+    console.print(_KEY, style="dim", highlight=False)
+    for finding in findings(results):
+        console.print(f"• {finding}", highlight=False)
+
+
+def _cells(row: dict[str, Any], compared: bool) -> list[str]:
+    cells = [
+        f"{row[metric]:.{decimals}f}±{row[f'{metric}_standard_error']:.{decimals}f}"
+        for metric, _, decimals in _COLUMNS
+    ]
+    if compared:
+        paper = row["published"]
+        cells.append(
+            f"{paper['revenue']['mean']:.1f}, {paper['fdr']['mean']:.2f}" if paper else "–"
+        )
+    return [cell.replace("nan", "–") for cell in cells]
+
+
+@contextmanager
+def repetition_bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how many repetitions are done, on standard error."""
+    if quiet:
+        yield None
+        return
+    with _progress(MofNCompleteColumn()) as bar:
+        task = bar.add_task("repetitions", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def download_bar(quiet: bool) -> Iterator[Callable[[int, int | None], None] | None]:
+    """Show how much has been downloaded, on standard error, once anything is."""
+    if quiet:
+        yield None
+        return
+    with _progress(DownloadColumn()) as bar:
+        tasks: list[Any] = []
+
+        def show(done: int, total: int | None) -> None:
+            if not tasks:
+                tasks.append(bar.add_task("downloading", total=total))
+            bar.update(tasks[0], completed=done, total=total)
+
+        yield show
+
+
+def _progress(amount: Any) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        amount,
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+    )

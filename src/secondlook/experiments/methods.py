@@ -1,0 +1,224 @@
+"""The methods of an experiment by name: each is built fresh for every repetition."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from secondlook.baselines.fair_clf import fair_clf
+from secondlook.baselines.opt_offline import OfflineOptimum, OracleOptimum
+from secondlook.budget import ExploitOnly, FdrBudget
+from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.coverage import SummedAcceptance
+from secondlook.errors import InputError
+from secondlook.experiments.spec import Goal
+from secondlook.fairness import SelectionRateParity
+from secondlook.learners.logistic import ConstrainedLogistic
+from secondlook.simulate.run import Method
+from secondlook.simulate.worlds import Past, World
+from secondlook.strategies import GroupShare, ScoreWeighted
+
+__all__ = ["ABLATIONS", "METHODS", "REFERENCES", "VARIANTS", "Setup", "Variant", "build", "label"]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a method may know when it is built: the history, the goal, and a seed.
+
+    Attributes
+    ----------
+    past
+        What is known of S_0.
+    goal
+        What is wanted.
+    group_as_feature
+        Whether the group is not among the features and is to be appended to them.
+    seed
+        Seed of the method's own randomness.
+    past_policy
+        f_0 where it is given, as ``PartialFeedbackClassifier.fit`` takes it; None means that
+        methods imitate the past themselves.
+    """
+
+    past: Past
+    goal: Goal
+    group_as_feature: bool
+    seed: int
+    past_policy: Any = None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One of the four variants of Algorithm 1: where it is fair."""
+
+    exploit: bool
+    explore: bool
+
+    def learner(self, goal: Goal) -> ConstrainedLogistic:
+        """Return the likelihood model, with group parity in the fit if exploiting is fair."""
+        fairness = SelectionRateParity(goal.difference) if self.exploit else None
+        return ConstrainedLogistic(fairness=fairness)
+
+    def strategy(self) -> ScoreWeighted | GroupShare:
+        """Return whom to explore."""
+        return GroupShare() if self.explore else ScoreWeighted()
+
+
+VARIANTS = {
+    "plain": Variant(exploit=False, explore=False),
+    "exploit-fair": Variant(exploit=True, explore=False),
+    "explore-fair": Variant(exploit=False, explore=True),
+    "both-fair": Variant(exploit=True, explore=True),
+}
+ABLATIONS = ("no-exploration", "alpha-at-once")
+
+
+def algorithm1(
+    setup: Setup, variant: Variant, budget: Callable[..., FdrBudget] = FdrBudget, **options: Any
+) -> PartialFeedbackClassifier:
+    """Return a variant of Algorithm 1, fitted to the history."""
+    goal = setup.goal
+    share: dict[str, Any] = {
+        "exploit": goal.schedule,
+        "min_selection_rate": goal.min_selection_rate,
+        "slack": goal.slack,
+    }
+    classifier = PartialFeedbackClassifier(
+        utility=goal.utility,
+        budget=budget(goal.alpha, **share | options),
+        coverage=SummedAcceptance(threshold=goal.threshold),
+        strategy=variant.strategy(),
+        learner=variant.learner(goal),
+        group_as_feature=setup.group_as_feature,
+        random_state=setup.seed,
+    )
+    return fitted(classifier, setup)
+
+
+def fitted(classifier: PartialFeedbackClassifier, setup: Setup) -> PartialFeedbackClassifier:
+    """Return a classifier fitted to the history."""
+    past = setup.past
+    return classifier.fit(
+        past.people.X,
+        past.outcomes,
+        accepted=past.accepted,
+        sensitive_features=past.people.group,
+        past_policy=setup.past_policy,
+    )
+
+
+def _fair_clf(setup: Setup, *, schedule: bool) -> Method:
+    goal = setup.goal
+    method = fair_clf(
+        goal.utility,
+        goal.alpha,
+        difference=goal.difference,
+        schedule=goal.schedule if schedule else None,
+        group_as_feature=setup.group_as_feature,
+        random_state=setup.seed,
+    )
+    return fitted(method, setup)
+
+
+METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
+    "plain": ("Algorithm 1", lambda s: algorithm1(s, VARIANTS["plain"])),
+    "exploit-fair": (
+        "Algorithm 1, fair exploitation",
+        lambda s: algorithm1(s, VARIANTS["exploit-fair"]),
+    ),
+    "explore-fair": (
+        "Algorithm 1, fair exploration",
+        lambda s: algorithm1(s, VARIANTS["explore-fair"]),
+    ),
+    "both-fair": ("Algorithm 1, both fair", lambda s: algorithm1(s, VARIANTS["both-fair"])),
+    "no-exploration": (
+        "Ablation: exploration off",
+        lambda s: algorithm1(s, VARIANTS["plain"], ExploitOnly),
+    ),
+    "alpha-at-once": (
+        "Ablation: all of α from round 1, exploration off",
+        lambda s: algorithm1(s, VARIANTS["plain"], ExploitOnly, exploit=s.goal.alpha),
+    ),
+    "fair-clf": ("FAIR-CLF, α constant", lambda s: _fair_clf(s, schedule=False)),
+    "fair-clf-schedule": ("FAIR-CLF, α scheduled", lambda s: _fair_clf(s, schedule=True)),
+}
+
+
+def _opt_offline(world: World, setup: Setup) -> Method:
+    everything = world.full_history()
+    reference = OfflineOptimum(setup.goal.utility, setup.goal.alpha, random_state=setup.seed)
+    return reference.fit(everything.people.X, everything.outcome)
+
+
+def _opt_oracle(world: World, setup: Setup, *, cross_fit: bool) -> Method:
+    batches = [(one.applicants.people.X, one.applicants.outcome) for one in world.batches()]
+    goal = setup.goal
+    return OracleOptimum(goal.utility, goal.alpha, cross_fit=cross_fit).fit(batches)
+
+
+# These are handed the world itself: they are what a method is measured against.
+REFERENCES: dict[str, tuple[str, Callable[[World, Setup], Method]]] = {
+    "opt-offline": ("OPT-OFFLINE, all outcomes of S_0", _opt_offline),
+    "opt-oracle": (
+        "OPT-OFFLINE, all outcomes of the other rounds",
+        lambda world, setup: _opt_oracle(world, setup, cross_fit=True),
+    ),
+    "opt-hindsight": (
+        "OPT-OFFLINE, all outcomes of all rounds",
+        lambda world, setup: _opt_oracle(world, setup, cross_fit=False),
+    ),
+}
+
+
+def build(name: str, world: World, setup: Setup) -> Method:
+    """Return a method by its name, or by ``module:function`` for one of the user's own.
+
+    ``explore-fair@0.13`` is that variant with α_exploit held at 0.13. A function of the user's own
+    takes a ``Setup`` and returns something with ``decide`` and ``observe``.
+    """
+    if name in REFERENCES:
+        return REFERENCES[name][1](world, setup)
+    if name in METHODS:
+        return METHODS[name][1](setup)
+    variant, _, split = name.partition("@")
+    if variant in VARIANTS and split:
+        return algorithm1(setup, VARIANTS[variant], exploit=_share(name, split))
+    if ":" in name:
+        return _own(name)(setup)
+    known = ", ".join([*METHODS, *REFERENCES])
+    raise InputError(
+        f"there is no method {name!r}; known are {known}, a variant with α_exploit held constant "
+        f"such as explore-fair@0.13, and module:function for your own."
+    )
+
+
+def label(name: str) -> str:
+    """Return a method's name for people."""
+    if name in METHODS:
+        return METHODS[name][0]
+    if name in REFERENCES:
+        return REFERENCES[name][0]
+    variant, _, split = name.partition("@")
+    return f"{METHODS[variant][0]}, α_exploit = {split}" if variant in METHODS else name
+
+
+def _share(name: str, split: str) -> float:
+    try:
+        return float(split)
+    except ValueError:
+        raise InputError(
+            f"the method {name!r} needs a number after the @, such as explore-fair@0.13."
+        ) from None
+
+
+def _own(name: str) -> Callable[[Setup], Method]:
+    module, _, function = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]
+    except (ImportError, AttributeError) as error:
+        raise InputError(
+            f"the method {name!r} cannot be imported: {error}; name it module:function, with the "
+            f"module where Python finds it."
+        ) from error

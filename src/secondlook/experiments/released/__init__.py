@@ -1,0 +1,1 @@
+"""What the paper's released code does differently, each deviation a switch of its own."""

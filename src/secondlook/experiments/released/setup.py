@@ -1,0 +1,71 @@
+"""The switches of the set-up: what is known at the start, and of which people (A1 to A9)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import expit
+from sklearn.linear_model import LogisticRegression
+
+from secondlook.experiments.methods import Setup
+from secondlook.experiments.world_spec import WorldSpec
+from secondlook.simulate.people import Floats, Table
+from secondlook.simulate.populations import Population
+from secondlook.simulate.worlds import Past, World
+
+__all__ = ["released_setup", "released_world"]
+
+_THROWN_AWAY = 0.01
+
+
+def released_world(
+    spec: WorldSpec, source: Table | Population, switches: frozenset[str], seed: int
+) -> tuple[WorldSpec, Table | Population]:
+    """Return the world's spec and source with A7, A8 and A9; ``seed`` is the experiment's own."""
+    if "A7" in switches:
+        spec = replace(spec, scaling="stream")
+    if not isinstance(source, Table):
+        return spec, source
+    rng = np.random.default_rng([seed, 9])
+    if "A9" in switches and not spec.n_parts:
+        n_parts = spec.n_rounds + 1
+        source = _rows(source, rng.integers(len(source), size=n_parts * spec.n_batch))
+        spec = replace(spec, n_parts=n_parts)
+    if "A8" in switches and spec.n_parts:
+        kept = round(len(source) * (1 - _THROWN_AWAY))
+        source = _rows(source, np.sort(rng.permutation(len(source))[:kept]))
+    elif "A8" in switches:
+        spec = replace(spec, n_batch=int(spec.n_batch * (1 - _THROWN_AWAY)))
+    return spec, source
+
+
+def _rows(table: Table, rows: np.ndarray) -> Table:
+    return replace(table, X=table.X[rows], group=table.group[rows], outcome=table.outcome[rows])
+
+
+def released_setup(setup: Setup, world: World, switches: frozenset[str]) -> Setup:
+    """Return what methods know at the start with A1 and A3."""
+    if not switches & {"A1", "A3"}:
+        return setup
+    past, truth = setup.past, world.full_history()
+    if "A3" in switches:
+        labels = truth.outcome if "A1" in switches else np.nan_to_num(past.outcomes)
+        f_0 = LogisticRegression(class_weight="balanced").fit(past.people.X, labels)
+        past_policy = _Linear(f_0.coef_[0], 0.0)
+    else:
+        f_0 = LogisticRegression().fit(past.people.X, past.accepted)
+        past_policy = _Linear(f_0.coef_[0], float(f_0.intercept_[0]))
+    if "A1" in switches:
+        past = Past(past.people, np.ones(len(truth), bool), truth.outcome.astype(np.float64))
+    return replace(setup, past=past, past_policy=past_policy)
+
+
+class _Linear:
+    """A past policy: the probability of acceptance as a logistic function of the features."""
+
+    def __init__(self, coef: Floats, intercept: float) -> None:
+        self.coef, self.intercept = coef, intercept
+
+    def __call__(self, X: Floats) -> Floats:
+        return np.asarray(expit(X[:, : self.coef.size] @ self.coef + self.intercept))

@@ -1,0 +1,139 @@
+"""One repetition: a world, every method through it, and the counts of every round."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from secondlook.errors import LearningWarning
+from secondlook.experiments.methods import ABLATIONS, VARIANTS, Setup, build
+from secondlook.experiments.released.classifier import build_released
+from secondlook.experiments.released.setup import released_setup, released_world
+from secondlook.experiments.results import COUNTS, KEYS
+from secondlook.experiments.spec import Experiment, Goal
+from secondlook.simulate.people import People, Table
+from secondlook.simulate.populations import Population
+from secondlook.simulate.run import Method, Result, run
+from secondlook.simulate.worlds import World
+
+__all__ = ["Columns", "run_repetition"]
+
+Columns = dict[str, NDArray[Any]]
+
+
+def run_repetition(experiment: Experiment, source: Table | Population, number: int) -> Columns:
+    """Run one repetition alone: its rows depend on the experiment and its number only."""
+    # Two threads on a busy machine are slower than one. What warnings would say of rounds in which
+    # nobody can be accepted, the counts say too.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningWarning)
+        switches = frozenset(experiment.switches)
+        spec, source = released_world(experiment.world, source, switches, experiment.seed)
+        seeds = np.random.SeedSequence([experiment.seed, number]).generate_state(2)
+        world_seed, method_seed = (int(seed) for seed in seeds)
+        world = spec.build(source, world_seed)
+        segments = Segments.of(world, experiment.segments)
+        parts, shared = [], {}  # type: ignore[var-annotated]
+        for goal in experiment.goals:
+            setup = _setup(world, goal, source, method_seed, switches)
+            for name in experiment.methods:
+                if switches and (name in VARIANTS or name in ABLATIONS):
+                    method = build_released(name, setup, switches, shared)
+                else:
+                    method = build(name, world, setup)
+                counts = _run(method, world, segments)
+                parts.append(_with_keys(counts, goal, name, number, segments.names))
+        return {key: np.concatenate([part[key] for part in parts]) for key in (*KEYS, *COUNTS)}
+
+
+def _setup(
+    world: World,
+    goal: Goal,
+    source: Table | Population,
+    seed: int,
+    switches: frozenset[str],
+) -> Setup:
+    in_features = isinstance(source, Table) and bool(source.unscaled)
+    setup = Setup(world.history(), goal, not in_features, seed)
+    return released_setup(setup, world, switches)
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Whom rounds are counted by: the groups, or whom the past's cut-off let in and shut out."""
+
+    names: NDArray[np.str_]
+    feature: int | None = None
+    cutoff: float = 0.0
+
+    @staticmethod
+    def of(world: World, by: str) -> Segments:
+        """Return the segments of a world."""
+        if by == "past":
+            past = world.history()
+            rule = world.past_cutoff()
+            at = world.stream.features.index(rule.feature)
+            return Segments(
+                np.array(["let in", "shut out"]), at, float(past.people.X[past.accepted, at].min())
+            )
+        batches = [world.full_history(), *(one.applicants for one in world.batches())]
+        return Segments(np.unique(np.concatenate([np.unique(one.people.group) for one in batches])))
+
+    def codes(self, people: People) -> NDArray[np.intp]:
+        """Return the segment of each person."""
+        if self.feature is None:
+            return np.searchsorted(self.names, people.group)
+        return (people.X[:, self.feature] < self.cutoff).astype(np.intp)
+
+    def count(self, columns: list[NDArray[np.bool_]], people: People) -> NDArray[np.int64]:
+        """Return how many people of each segment are in each column."""
+        code = self.codes(people)
+        counted = [np.bincount(code[column], minlength=self.names.size) for column in columns]
+        return np.array(counted, dtype=np.int64).T
+
+
+def _run(method: Method, world: World, segments: Segments) -> NDArray[np.int64]:
+    """Return counts with axes (round, segment, count)."""
+    return np.array([_counts(result, method, segments) for result in run(method, world)])
+
+
+def _counts(result: Result, method: Method, segments: Segments) -> NDArray[np.int64]:
+    decided, now = result.decided, result.applicants
+    good = now.outcome == 1
+    columns = [
+        np.ones(len(now), bool),
+        good,
+        decided.accepted,
+        decided.accepted & good,
+        decided.exploit,
+        decided.explored,
+        decided.explored & good,
+    ]
+    counts = segments.count(columns, now.people)
+    accepts = getattr(method, "accepts", None)
+    if result.upcoming is None or accepts is None:
+        return np.hstack([counts, np.zeros((segments.names.size, 4), np.int64)])
+    people, good = result.upcoming.people, result.upcoming.outcome == 1
+    accepted = accepts(people.X, sensitive_features=people.group)
+    columns = [np.ones(len(people), bool), good, accepted, accepted & good]
+    return np.hstack([counts, segments.count(columns, people)])
+
+
+def _with_keys(
+    counts: NDArray[np.int64], goal: Goal, name: str, number: int, groups: NDArray[np.str_]
+) -> Columns:
+    n_rounds, n_groups, _ = counts.shape
+    n = n_rounds * n_groups
+    keys = {
+        "alpha": np.full(n, goal.alpha),
+        "method": np.full(n, name, dtype=object),
+        "repetition": np.full(n, number, dtype=np.int64),
+        "round": np.repeat(np.arange(1, n_rounds + 1), n_groups),
+        "group": np.tile(groups.astype(object), n_rounds),
+    }
+    return keys | {key: counts[:, :, i].ravel() for i, key in enumerate(COUNTS)}

@@ -1,0 +1,363 @@
+"""One HTML file that shows results: sentences, tables, figures; nothing to load or to run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from secondlook.errors import InputError
+from secondlook.experiments import figures, tables, words
+from secondlook.experiments.published import ALPHA, METRICS, Printed, published_table
+from secondlook.experiments.results import Results
+from secondlook.experiments.words import label, rate, thousands
+
+__all__ = ["write_report"]
+
+_TITLES = {
+    "revenue": "Revenue",
+    "late_revenue": "Late revenue",
+    "fdr": "FDR",
+    "pooled_fdr": "FDR, pooled",
+    "above_alpha": "Rounds above α",
+    "nobody_accepted": "Rounds with no one accepted",
+    "selection_rate_difference": "Selection-rate difference",
+    "pooled_selection_rate_difference": "Pooled",
+    "true_positive_rate_difference": "TPR difference",
+    "pooled_true_positive_rate_difference": "Pooled",
+    "explored_share": "Explored, of all people",
+    "pooled_explored_fdr": "Bad among the explored",
+    "exploit_share": "In the exploit region",
+}
+_TERMS = {
+    "Mean ± standard error": "The mean over repetitions of each repetition's mean over its rounds. "
+    "The standard error is over repetitions; 95 % intervals are Student's t.",
+    "sd": "Standard deviation over all rounds of all repetitions together. It holds the learning "
+    "curve and the noise of single rounds, and does not shrink with more repetitions.",
+    "Revenue": "Thousands per round: gain × good accepted − loss × bad accepted. Late: the last "
+    "quarter of rounds.",
+    "FDR": "Share of bad among the accepted; rounds with nobody accepted are left out of its mean. "
+    "Pooled: of counts summed over all rounds.",
+    "Selection rate, TPR": "Share accepted of a group's people, and of its good people. A "
+    "difference is the largest group's minus the smallest.",
+    "Noise floor": "What the mean difference per round would be if all groups had the same true "
+    "rate: single rounds differ by chance.",
+}
+_CAPTIONS = {
+    "revenue": ("Revenue per round", "revenue"),
+    "cumulative-revenue": ("Revenue so far", "revenue"),
+    "fdr": ("FDR per round against α, and the share of rounds above it", "above_alpha"),
+    "true-positive-rates": ("Accepted among the good people of each group", "revenue"),
+    "differences": (
+        "Differences between groups per round (left) and pooled over rounds (right); where hollow "
+        "points are at the floor and full ones well below, the mean of rounds shows mostly chance",
+        "pooled_true_positive_rate_difference",
+    ),
+    "frontier": (
+        "What methods earn late, and how many good people of the group served least they reach; "
+        "up and to the right is better",
+        "late_revenue",
+    ),
+    "exploration": ("How many are explored, and how many of those are bad", "explored_share"),
+    "exploit-region": ("How many people are known well enough not to explore", "exploit_share"),
+    "alpha-sweep": ("What each bound α gives", "pooled_fdr"),
+}
+
+
+class _Section(NamedTuple):
+    id: str
+    results: Results
+
+    @property
+    def name(self) -> str:
+        return str(self.results.about["experiment"]["name"])
+
+
+def write_report(
+    results: Sequence[Results], path: Path, figures_dir: Path | None = None
+) -> list[Path]:
+    """Write one self-contained HTML file, a section for each of the results.
+
+    Parameters
+    ----------
+    results
+        Results, in the order to show them.
+    path
+        The file to write.
+    figures_dir
+        Folder for the figures as SVG and PNG files too; None means no such files.
+
+    Returns
+    -------
+    list of Path
+        The files written, the report first.
+    """
+    if not results:
+        raise InputError("a report needs at least one experiment's results, got none.")
+    sections = _sections(results)
+    written, parts = [path], []
+    for section in sections:
+        drawn = figures.draw_all(section.results)
+        svgs = {key: figures.to_svg(one, f"{section.id}-{key}") for key, one in drawn.items()}
+        parts.append(_section(section, svgs))
+        if figures_dir is not None:
+            figures_dir.mkdir(parents=True, exist_ok=True)
+            for key, figure in drawn.items():
+                written += figures.save(figure, figures_dir / f"{section.id}-{key}", svgs[key])
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(_page(sections, parts), encoding="utf-8")
+    return written
+
+
+def _sections(results: Sequence[Results]) -> list[_Section]:
+    """Name sections so that no two have the same id."""
+    found: list[_Section] = []
+    for i, one in enumerate(results):
+        name = str(one.about["experiment"]["name"])
+        plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "results"
+        taken = {section.id for section in found}
+        found.append(_Section(plain if plain not in taken else f"{plain}-{i + 1}", one))
+    return found
+
+
+def _page(sections: Sequence[_Section], parts: Sequence[str]) -> str:
+    css = resources.files(__package__).joinpath("report.css").read_text(encoding="utf-8")
+    terms = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in _TERMS.items())
+    versions = ", ".join(sorted({str(s.results.about.get("version", "?")) for s in sections}))
+    links = "".join(
+        f'<li><a href="#{s.id}">{escape(s.name)}</a><ul>'
+        f'<li><a href="#{s.id}-tables">Tables</a></li>'
+        f'<li><a href="#{s.id}-figures">Figures</a></li></ul></li>'
+        for s in sections
+    )
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>secondlook: results</title>\n<style>\n{css}</style>\n</head>\n<body>\n"
+        "<header><h1>What the experiments show</h1>"
+        f"<p>Made by secondlook {escape(versions)} from recorded head counts. Sentences, tables "
+        "and figures are all drawn from the same counts.</p></header>\n"
+        f'<nav aria-label="Contents"><ul>{links}<li><a href="#terms">Terms</a></li></ul></nav>\n'
+        f"<main>\n{''.join(parts)}"
+        f'<section id="terms"><h2>Terms</h2><dl class="terms">{terms}</dl></section>\n'
+        "</main>\n</body>\n</html>\n"
+    )
+
+
+def _section(section: _Section, svgs: dict[str, str]) -> str:
+    results, name = section.results, section.id
+    about = results.about
+    data = about["data"]
+    shown = "".join(_figure(section, key, svg) for key, svg in svgs.items())
+    return (
+        f'<section class="results" id="{name}"><h2>{escape(section.name)}</h2>\n'
+        f"<p>{escape(words.what_was_run(results))}</p>\n"
+        f"{_list('remarks', words.remarks(results))}"
+        f"<h3>What it shows</h3>\n{_list('findings', words.findings(results))}"
+        f'<h3 id="{name}-tables">Tables</h3>\n{"".join(_tables(results))}'
+        f'<h3 id="{name}-figures">Figures</h3>\n{shown}'
+        f'<p class="remarks">Data “{escape(str(data["name"]))}”, {data["rows"]:,} rows, '
+        f"fingerprint {escape(str(data['fingerprint']))}; seed {about['experiment']['seed']}.</p>"
+        "</section>\n"
+    )
+
+
+def _list(kind: str, sentences: Sequence[str]) -> str:
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f'<ul class="{kind}">{items}</ul>\n'
+
+
+def _figure(section: _Section, key: str, svg: str) -> str:
+    results = section.results
+    caption, metric = _CAPTIONS[key]
+    means = tables.summary(results, metric).estimate.mean[tables.main_alpha(results)]
+    values = "; ".join(
+        f"{label(results, method)} {_write(metric)(mean)}"
+        for method, mean in zip(results.methods, means, strict=True)
+    )
+    spoken = f"{caption}. {_TITLES[metric]}, mean: {values}."
+    name = f"{section.id}-{key}"
+    return (
+        f'<figure id="{name}">{_inline(svg, name, spoken)}'
+        f"<figcaption>{escape(caption)}.</figcaption></figure>\n"
+    )
+
+
+def _inline(svg: str, name: str, spoken: str) -> str:
+    """Return an SVG file as part of a page: ids that no other figure has, and an alternative."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{name}--', svg)
+    svg = re.sub(r'(href="|url\()#', rf"\g<1>#{name}--", svg)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(spoken)}"', 1)
+
+
+def _write(metric: str) -> words.Format:
+    return thousands if metric.endswith("revenue") else rate
+
+
+def _cell(text: str, more: str = "") -> str:
+    below = f'<span class="more">{more}</span>' if more else ""
+    return f"<td>{text}{below}</td>"
+
+
+def _table(
+    title: str, note: str, head: str, rows: Sequence[tuple[str, str]], corner: str = "Method"
+) -> str:
+    body = "".join(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>\n' for name, cells in rows)
+    return (
+        f'<div class="table"><table><caption><strong>{escape(title)}.</strong> {escape(note)}'
+        f"</caption>\n<thead>{head.replace('CORNER', corner)}</thead>\n<tbody>{body}</tbody>"
+        "</table></div>\n"
+    )
+
+
+def _heads(titles: Sequence[str]) -> str:
+    cells = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
+    return f'<tr><th scope="col">CORNER</th>{cells}</tr>'
+
+
+def _tables(results: Results) -> list[str]:
+    at = tables.main_alpha(results)
+    alpha = f"α = {results.alphas[at]:g}"
+    made = []
+    if results.about["experiment"]["published"] is not None and results.alphas[at] == ALPHA:
+        made.append(_beside_paper(results, at))
+    spread = "Mean ± standard error over repetitions; below it the sd over rounds and repetitions."
+    first = ("revenue", "late_revenue", "fdr", "pooled_fdr", "above_alpha", "nobody_accepted")
+    made.append(_metrics(results, at, f"Revenue and mistakes, {alpha}", spread, first))
+    made.append(_groups(results, at, f"Differences between groups, {alpha}"))
+    made.append(_paired(results, at, f"Revenue against the best variant, {alpha}"))
+    third = ("explored_share", "pooled_explored_fdr", "exploit_share")
+    made.append(_metrics(results, at, f"Exploration, {alpha}", spread, third))
+    if results.count("n_next").any():
+        judged = f"f_t on the next batch, {alpha}"
+        note = f"What f_t alone would have decided on the batch after. {spread}"
+        metrics = (*METRICS[:2], "pooled_fdr", "above_alpha", *METRICS[2:])
+        made.append(_metrics(results, at, judged, note, metrics, next_batch=True))
+    if len(results.alphas) > 1:
+        made += [_sweep(results, "revenue"), _sweep(results, "pooled_fdr")]
+    return [table for table in made if table]
+
+
+def _metrics(
+    results: Results, at: int, title: str, note: str, metrics: Sequence[str], **options: bool
+) -> str:
+    found = {metric: tables.summary(results, metric, **options) for metric in metrics}
+    rows = []
+    for i, method in enumerate(results.methods):
+        cells = [_estimate(found[metric], metric, at, i) for metric in metrics]
+        rows.append((label(results, method), "".join(cells)))
+    return _table(title, note, _heads([_TITLES[metric] for metric in metrics]), rows)
+
+
+def _estimate(found: tables.Summary, metric: str, at: int, i: int) -> str:
+    write, one = _write(metric), found.estimate[at, i]
+    spread = found.pooled_sd[at, i]
+    counted = metric in ("above_alpha", "nobody_accepted")  # a yes or no has no spread of its own
+    more = f"sd {write(spread)}" if np.isfinite(spread) and not counted else ""
+    if not np.isfinite(one.standard_error):
+        return _cell(write(one.mean), more)
+    return _cell(f"{write(one.mean)} ± {write(one.standard_error)}", more)
+
+
+def _groups(results: Results, at: int, title: str) -> str:
+    """Return differences per round and pooled, each rate with its noise floor."""
+    rates: tuple[tables.Rate, ...] = ("selection_rate", "true_positive_rate")
+    found, floors, titles = {}, {}, []
+    for one in rates:
+        for metric in (f"{one}_difference", f"pooled_{one}_difference"):
+            found[metric] = tables.summary(results, metric)
+        floors[one] = tables.noise_floor(results, one)[at]
+        titles += [_TITLES[f"{one}_difference"], "Noise floor", "Pooled over rounds"]
+    rows = []
+    for i, method in enumerate(results.methods):
+        cells = ""
+        for one in rates:
+            known = floors[one][i][np.isfinite(floors[one][i])]
+            cells += _estimate(found[f"{one}_difference"], "rate", at, i)
+            cells += _cell(rate(known.mean()) if known.size else "–")
+            cells += _estimate(found[f"pooled_{one}_difference"], "rate", at, i)
+        rows.append((label(results, method), cells))
+    note = (
+        "Mean over rounds of the absolute difference, what chance alone would make of it, and the "
+        "difference of counts pooled over rounds."
+    )
+    return _table(title, note, _heads(titles), rows)
+
+
+def _paired(results: Results, at: int, title: str) -> str:
+    best = words.best_variant(results, at)
+    others = [name for name in results.methods if name != best]
+    if best is None or not others:
+        return ""
+    rows = []
+    for method in others:
+        cells = ""
+        for metric in ("revenue", "late_revenue"):
+            one = tables.paired(results, metric, best, method)[at]
+            low, high = thousands(one.low), thousands(one.high)
+            verdict = "–" if low == "–" else "no" if one.low <= 0 <= one.high else "yes"
+            cells += _cell(thousands(one.mean)) + _cell(f"{low} to {high}") + _cell(verdict)
+        rows.append((label(results, method), cells))
+    note = (
+        f"“{label(results, best)}” minus each other method within the same repetitions; measurable "
+        f"means that the 95 % interval leaves 0 out."
+    )
+    titles = ["Difference", "95 % interval", "Measurable"]
+    return _table(title, note, _heads([*titles, *(f"Late: {t.lower()}" for t in titles)]), rows)
+
+
+def _sweep(results: Results, metric: str) -> str:
+    found = tables.summary(results, metric)
+    order = np.argsort(results.alphas)
+    rows = [
+        (label(results, method), "".join(_estimate(found, metric, a, i) for a in order))
+        for i, method in enumerate(results.methods)
+    ]
+    heads = _heads([f"α = {results.alphas[a]:g}" for a in order])
+    return _table(
+        f"{_TITLES[metric]} for each α", "Mean ± standard error; below it sd.", heads, rows
+    )
+
+
+def _beside_paper(results: Results, at: int) -> str:
+    """Return our table and the paper's side by side, with rows of both."""
+    printed = published_table(results.about["experiment"]["published"])
+    unsigned = "E2" in results.about["experiment"]["switches"]
+    found = {m: tables.summary(results, m, absolute_revenue=unsigned) for m in METRICS}
+    rows = []
+    for method in [*results.methods, *(name for name in printed if name not in results.methods)]:
+        ran = method in results.methods
+        i = results.methods.index(method) if ran else 0
+        cells = ""
+        for metric in METRICS:
+            cells += _estimate(found[metric], metric, at, i) if ran else _cell("–")
+            cells += _printed(metric, printed[method][metric]) if method in printed else _cell("–")
+        rows.append((label(results, method) if ran else f"{method} (not run)", cells))
+    titles = [_TITLES[metric] for metric in METRICS]
+    if unsigned:
+        titles[0] = "Revenue without its sign"
+    groups = "".join(f'<th scope="colgroup" colspan="2">{escape(title)}</th>' for title in titles)
+    head = (
+        f'<tr><th scope="col" rowspan="2">CORNER</th>{groups}</tr><tr>'
+        + '<th scope="col">ours</th><th scope="col">paper</th>' * len(METRICS)
+        + "</tr>"
+    )
+    note = (
+        "Ours: mean ± standard error over repetitions, below it the sd over rounds and "
+        "repetitions. The paper's bracket, which its caption calls a standard error, is a standard "
+        "deviation over rounds and repetitions: compare it with our sd."
+    )
+    return _table(f"Beside the paper, α = {ALPHA}", note, head, rows)
+
+
+def _printed(metric: str, number: Printed) -> str:
+    decimals = 1 if metric == "revenue" else 2  # as printed
+    mean, bracket = (f"{part:.{decimals}f}".replace("-", "−") for part in number)
+    return _cell(mean, f"({bracket})")

@@ -1,0 +1,132 @@
+"""What an experiment found: head counts per method, repetition, round and group, in one file.
+
+Rates, revenue and differences are all made of these counts, so a table or figure can be drawn again
+from the file without running anything.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.errors import InputError
+
+__all__ = ["COUNTS", "KEYS", "Results", "read_results", "write_results"]
+
+KEYS = ("alpha", "method", "repetition", "round", "group")
+COUNTS = (
+    "n_people",  # in the batch
+    "n_good",
+    "n_accepted",
+    "n_accepted_good",
+    "n_exploit_region",
+    "n_explored",
+    "n_explored_good",
+    "n_next",  # in the next batch, which f_t was tried on; 0 where there is none
+    "n_next_good",
+    "n_next_accepted",
+    "n_next_accepted_good",
+)
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Results:
+    """Counts of a whole experiment and what they rest on.
+
+    Attributes
+    ----------
+    columns
+        A column per key and count; a row per (alpha, method, repetition, round, group), in that
+        order.
+    about
+        The experiment's settings, the version, the data's source and fingerprint.
+    """
+
+    columns: dict[str, NDArray[Any]]
+    about: dict[str, Any]
+
+    @cached_property
+    def alphas(self) -> tuple[float, ...]:
+        """Bounds on the FDR that were tried."""
+        return _in_order(self.columns["alpha"])
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """Methods that ran, in the order they were asked for."""
+        return _in_order(self.columns["method"])
+
+    @cached_property
+    def groups(self) -> tuple[str, ...]:
+        """Groups."""
+        return _in_order(self.columns["group"])
+
+    @cached_property
+    def shape(self) -> tuple[int, int, int, int, int]:
+        """Number of alphas, methods, repetitions, rounds and groups."""
+        repetitions, rounds = (
+            np.unique(self.columns[name]).size for name in ("repetition", "round")
+        )
+        return len(self.alphas), len(self.methods), repetitions, rounds, len(self.groups)
+
+    def count(self, name: str) -> Counts:
+        """Return a count as an array with axes (alpha, method, repetition, round, group)."""
+        return self.columns[name].reshape(self.shape)
+
+    def __len__(self) -> int:
+        return int(self.columns["round"].size)
+
+
+def _in_order(values: NDArray[Any]) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(values.tolist()))
+
+
+def write_results(results: Results, path: Path) -> None:
+    """Write results to a parquet file, whole or not at all."""
+    pa, parquet = _pyarrow()
+    table = pa.table({name: results.columns[name] for name in (*KEYS, *COUNTS)})
+    about = json.dumps(results.about, sort_keys=True)
+    table = table.replace_schema_metadata({"secondlook": about})
+    unfinished = path.with_name(path.name + ".part")
+    parquet.write_table(table, unfinished, compression="zstd")
+    unfinished.replace(path)
+
+
+def read_results(path: Path) -> Results:
+    """Read results from a parquet file, or from the folder of a run that is complete."""
+    _, parquet = _pyarrow()
+    file = path / "results.parquet" if path.is_dir() else path
+    if not file.is_file():
+        unfinished = " (the run in that folder is not complete: start it again)" * path.is_dir()
+        raise InputError(f"there are no results at {path}{unfinished}; name a file or folder.")
+    try:
+        table = parquet.read_table(file)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{file} cannot be read as a results file: {error}") from error
+    about = (table.schema.metadata or {}).get(b"secondlook")
+    missing = [name for name in (*KEYS, *COUNTS) if name not in table.column_names]
+    if about is None or missing:
+        raise InputError(
+            f"{file} is a parquet file but not one of results: it lacks "
+            f"{', '.join(missing) or 'the settings'}; name a file that `secondlook` wrote."
+        )
+    columns = {name: table[name].to_numpy() for name in (*KEYS, *COUNTS)}
+    return Results(columns, json.loads(about))
+
+
+def _pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow as pa  # noqa: PLC0415 (an extra)
+        import pyarrow.parquet as parquet  # noqa: PLC0415
+    except ImportError as error:
+        raise InputError(
+            "results are kept in parquet files; install pyarrow with "
+            "`pip install 'secondlook[experiments]'`."
+        ) from error
+    return pa, parquet

@@ -1,0 +1,255 @@
+"""Run an experiment: repetitions spread over cores or a cluster, each kept as soon as it is done.
+
+A folder of a run holds ``settings.json``, one file per repetition in ``parts/`` and, once all are
+there, ``results.parquet``. Each file is written whole or not at all, so a run that was killed goes
+on where it stopped, and ends with the same rows as one that was not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from secondlook.errors import InputError
+from secondlook.experiments.methods import label
+from secondlook.experiments.repetition import Columns, run_repetition
+from secondlook.experiments.results import KEYS, Results, read_results, write_results
+from secondlook.experiments.spec import Experiment
+from secondlook.simulate.finite import FiniteDomain
+from secondlook.simulate.people import Table
+from secondlook.simulate.populations import Population
+
+__all__ = ["Run", "run_experiment"]
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """How to run: where results go, on how many cores or on what cluster.
+
+    Attributes
+    ----------
+    folder
+        Where results go; None keeps them in memory only.
+    jobs
+        Repetitions at a time; −1 means one per core.
+    backend
+        Name of a joblib backend (``"loky"``, ``"dask"``, ``"ray"``); None means joblib's own.
+    progress
+        Called with (repetitions done, repetitions in all).
+    """
+
+    folder: Path | None = None
+    jobs: int = -1
+    backend: str | None = None
+    progress: Progress | None = None
+
+
+def run_experiment(
+    experiment: Experiment, source: Table | Population, run: Run | None = None
+) -> Results:
+    """Run what has not run yet and return the results of all repetitions.
+
+    Parameters
+    ----------
+    experiment
+        What to run.
+    source
+        The data set or population that its world names.
+    run
+        Where and how.
+    """
+    run = Run() if run is None else run
+    if run.jobs == 0 or run.jobs < -1:
+        raise InputError(f"jobs must be 1 or more, or -1 for one per core, got {run.jobs}.")
+    about = _about(experiment, source)
+    with _opened(run.folder, experiment, about) as kept:
+        done = kept.repetitions(experiment.repetitions)
+        todo = [number for number in range(experiment.repetitions) if number not in done]
+        _tell(run, len(done), experiment)
+        for number, columns in _computed(experiment, source, todo, run):
+            done.add(number)
+            kept.keep(number, columns)
+            _tell(run, len(done), experiment)
+        results = kept.combined(experiment.repetitions, about)
+        kept.finish(results)
+    return results
+
+
+def _tell(run: Run, n_done: int, experiment: Experiment) -> None:
+    if run.progress is not None:
+        run.progress(n_done, experiment.repetitions)
+
+
+def _computed(
+    experiment: Experiment, source: Table | Population, todo: list[int], run: Run
+) -> Iterator[tuple[int, Columns]]:
+    """Yield repetitions as they are done, in any order."""
+    if not todo:
+        return
+    pool = Parallel(
+        n_jobs=min(run.jobs, len(todo)),
+        backend=run.backend,
+        return_as="generator_unordered",
+        batch_size=1,
+        pre_dispatch="n_jobs",
+    )
+    yield from pool(delayed(_numbered)(experiment, source, number) for number in todo)
+
+
+def _numbered(
+    experiment: Experiment, source: Table | Population, number: int
+) -> tuple[int, Columns]:
+    return number, run_repetition(experiment, source, number)
+
+
+def _about(experiment: Experiment, source: Table | Population) -> dict[str, Any]:
+    """Return what results rest on: settings, version, data; no times, which would differ."""
+    if isinstance(source, Table):
+        data = {
+            "name": source.name,
+            "source": source.source,
+            "fingerprint": source.fingerprint,
+            "rows": len(source),
+        }
+    else:
+        words = "cells with known truth" if isinstance(source, FiniteDomain) else repr(source)
+        data = {
+            "name": experiment.world.data,
+            "source": f"A population with known truth: {words}.",
+            "fingerprint": "",
+            "rows": 0,
+        }
+    return {
+        "experiment": experiment.as_dict(),
+        "labels": {name: label(name) for name in experiment.methods},
+        "version": version("secondlook"),
+        "data": data,
+    }
+
+
+class _InMemory:
+    """Repetitions of a run without a folder."""
+
+    def __init__(self) -> None:
+        self._parts: dict[int, Columns] = {}
+
+    def repetitions(self, n: int) -> set[int]:  # noqa: ARG002
+        return set()
+
+    def keep(self, number: int, columns: Columns) -> None:
+        self._parts[number] = columns
+
+    def combined(self, n: int, about: dict[str, Any]) -> Results:
+        return _combined([self._parts[number] for number in range(n)], about)
+
+    def finish(self, results: Results) -> None:
+        """Keep nothing."""
+
+
+class _InFolder:
+    """Repetitions of a run in a folder, each in a file of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._parts = folder / "parts"
+        self._parts.mkdir(exist_ok=True)
+
+    def _path(self, number: int) -> Path:
+        return self._parts / f"repetition-{number:05d}.parquet"
+
+    def repetitions(self, n: int) -> set[int]:
+        """Return which repetitions are there; what was being written when a run died is not."""
+        return {number for number in range(n) if self._path(number).is_file()}
+
+    def keep(self, number: int, columns: Columns) -> None:
+        write_results(Results(columns, {}), self._path(number))
+
+    def combined(self, n: int, about: dict[str, Any]) -> Results:
+        return _combined([read_results(self._path(i)).columns for i in range(n)], about)
+
+    def finish(self, results: Results) -> None:
+        write_results(results, self._folder / "results.parquet")
+
+
+@contextmanager
+def _opened(
+    folder: Path | None, experiment: Experiment, about: dict[str, Any]
+) -> Iterator[_InMemory | _InFolder]:
+    """Open the folder of a run for this process alone, if it is one of the same experiment."""
+    if folder is None:
+        yield _InMemory()
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        _lock(lock, folder)
+        settings = folder / "settings.json"
+        mine = {"key": _key(experiment, about), **about}
+        if settings.is_file():
+            _check_same(json.loads(settings.read_text()), mine, folder)
+        unfinished = settings.with_suffix(".part")
+        unfinished.write_text(json.dumps(mine, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        unfinished.replace(settings)
+        yield _InFolder(folder)
+
+
+def _key(experiment: Experiment, about: dict[str, Any]) -> str:
+    return f"{experiment.fingerprint} {about['data']['fingerprint']} {about['version']}"
+
+
+def _check_same(there: dict[str, Any], mine: dict[str, Any], folder: Path) -> None:
+    if there.get("key") == mine["key"]:
+        return
+    differ = [
+        name
+        for name in ("experiment", "data", "version")
+        if {**_comparable(there.get(name))} != {**_comparable(mine[name])}
+    ]
+    raise InputError(
+        f"the folder {folder} holds results of another run ({' and '.join(differ)} differ); "
+        f"choose another folder, or delete this one."
+    )
+
+
+def _comparable(part: Any) -> dict[str, Any]:
+    found = part if isinstance(part, dict) else {"value": part}
+    return {key: value for key, value in found.items() if key not in ("repetitions", "name")}
+
+
+def _lock(file: IO[str], folder: Path) -> None:
+    """Hold a lock that goes away with the process, however that ends."""
+    if os.name != "posix":
+        return
+    import fcntl  # noqa: PLC0415 (not there elsewhere)
+
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        raise InputError(
+            f"another run is writing to the folder {folder}; wait for it, or choose another."
+        ) from error
+
+
+def _combined(parts: list[Columns], about: dict[str, Any]) -> Results:
+    """Return all repetitions in the order alpha, method, repetition, round, group."""
+    together = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+    first = parts[0]
+    blocks = [
+        np.flatnonzero((first["alpha"] == alpha) & (first["method"] == method))
+        for alpha in dict.fromkeys(first["alpha"].tolist())
+        for method in dict.fromkeys(first["method"].tolist())
+    ]
+    starts = np.cumsum([0] + [part["round"].size for part in parts[:-1]])
+    order = np.concatenate([start + block for block in blocks for start in starts])
+    assert set(together) >= set(KEYS)
+    return Results({key: values[order] for key, values in together.items()}, about)

@@ -1,0 +1,144 @@
+"""Worlds as data: what a file or a command line says about one, and how it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from secondlook.errors import InputError
+from secondlook.simulate import feedback as fb
+from secondlook.simulate import histories as h
+from secondlook.simulate.finite import FiniteDomain
+from secondlook.simulate.people import Table
+from secondlook.simulate.populations import Drifting, Lender, Population
+from secondlook.simulate.preparation import Scaling
+from secondlook.simulate.streams import Drawn, Parts, Resampled, Stream, TableDrift
+from secondlook.simulate.worlds import World
+
+__all__ = ["PASTS", "WorldSpec"]
+
+Options = Mapping[str, Any]
+
+PASTS: dict[str, Callable[..., h.HistoryRule]] = {
+    "outcome": h.SelectedOnOutcome,
+    "composition": h.Composition,
+    "cutoff": h.PastCutoff,
+    "group": h.GroupExcluding,
+    "random": h.AtRandom,
+    "everybody": h.Everybody,
+}
+DELAYS: dict[str, Callable[..., fb.Delay]] = {
+    "fixed": fb.Fixed,
+    "geometric": fb.Geometric,
+    "by-outcome": fb.ByOutcome,
+}
+
+
+@dataclass(frozen=True)
+class WorldSpec:
+    """A world as plain data.
+
+    Attributes
+    ----------
+    data
+        Name of a data set or population (``secondlook datasets``), ``"lender"``, or a file.
+    group
+        Which groups, where a data set has several choices; empty means its first.
+    columns
+        For a file of one's own: outcome, group, features, … as ``datasets.read_table`` takes them.
+    population
+        Options of a synthetic population.
+    n_batch, n_rounds, n_history
+        People in a round and in S_0, rounds after S_0; where people are drawn.
+    n_parts
+        Where a data set is cut into parts instead; 0 means that people are drawn.
+    past
+        Rules by which the past decided, combined: each a dict with ``rule`` and its options. The
+        rule ``"policy"`` is the synthetic lender's own past.
+    feedback
+        ``delay`` (a dict with ``kind`` and its options), ``missing``, ``wrong``,
+        ``corrected_after``.
+    drift
+        Options of ``TableDrift`` or ``Drifting``.
+    scaling
+        ``"history"``, ``"stream"`` or ``"none"``.
+    """
+
+    data: str
+    group: str = ""
+    columns: Options = field(default_factory=dict)
+    population: Options = field(default_factory=dict)
+    n_batch: int = 500
+    n_rounds: int = 39
+    n_history: int | None = None
+    n_parts: int = 0
+    past: tuple[Options, ...] = ({"rule": "outcome", "good": 0.9, "bad": 0.1},)
+    feedback: Options = field(default_factory=dict)
+    drift: Options = field(default_factory=dict)
+    scaling: Scaling = "history"
+
+    def build(self, source: Table | Population, seed: int) -> World:
+        """Return the world of one repetition."""
+        return World(
+            self.stream(source),
+            self._past(source),
+            feedback=self._feedback(),
+            scaling=self.scaling,
+            seed=seed,
+        )
+
+    def stream(self, source: Table | Population) -> Stream:
+        """Return S_0 and the batches."""
+        if isinstance(source, Table):
+            if self.n_parts:
+                return Parts(source, self.n_parts)
+            drift = _made("drift", TableDrift, self.drift) if self.drift else None
+            return Resampled(source, self.n_batch, self.n_rounds, drift)
+        if self.drift:
+            if isinstance(source, FiniteDomain):
+                raise InputError("a finite domain does not drift; leave drift out.")
+            options = {k: tuple(v) if k == "shift" else v for k, v in self.drift.items()}
+            drifting: Population = _made("drift", Drifting, {"population": source, **options})
+            return Drawn(drifting, self.n_batch, self.n_rounds, self.n_history)
+        return Drawn(source, self.n_batch, self.n_rounds, self.n_history)
+
+    def _past(self, source: Table | Population) -> h.HistoryRule:
+        if not self.past:
+            raise InputError("a world needs at least one rule of the past, got none.")
+        rules = [_rule(one, source) for one in self.past]
+        combined = rules[0]
+        for rule in rules[1:]:
+            combined = combined & rule
+        return combined
+
+    def _feedback(self) -> fb.Feedback:
+        options = dict(self.feedback)
+        delay = dict(options.pop("delay", {"kind": "fixed"}))
+        kind = delay.pop("kind", "fixed")
+        if kind not in DELAYS:
+            raise InputError(f"a delay is one of {', '.join(DELAYS)}, got {kind!r}.")
+        made = _made(f"delay {kind}", DELAYS[kind], delay)
+        made_of: fb.Feedback = _made("feedback", fb.Feedback, {"delay": made, **options})
+        return made_of
+
+
+def _rule(options: Options, source: Table | Population) -> h.HistoryRule:
+    options = dict(options)
+    name = options.pop("rule", None)
+    if name == "policy":
+        if not isinstance(source, Lender):
+            raise InputError('the past rule "policy" is the synthetic lender\'s; choose another.')
+        return h.ByPolicy(source.probability_accepted_before)
+    if name not in PASTS:
+        known = ", ".join([*PASTS, "policy"])
+        raise InputError(f"a past rule is one of {known}, got {name!r}.")
+    made: h.HistoryRule = _made(f"past rule {name}", PASTS[name], options)
+    return made
+
+
+def _made(what: str, make: Callable[..., Any], options: Options) -> Any:
+    try:
+        return make(**options)
+    except TypeError as error:
+        raise InputError(f"{what} got options it does not know or lacks one: {error}.") from error
