@@ -7,8 +7,8 @@ export OMP_NUM_THREADS = 1
 
 .PHONY: demo test test-long bench lint clean
 
-demo: .venv/report  ## decide 40 rounds of a synthetic lender; prints a table, draws a picture
-	$(BIN)/python examples/lender.py
+demo: .venv/experiments  ## the paper's German credit experiment, a few repetitions, with a report
+	$(BIN)/secondlook reproduce german --repetitions 5 --out demo/german
 
 test: lint  ## everything that is checked, in a few minutes
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
@@ -26,17 +26,17 @@ bench: .venv/dev  ## speed as ratios, measured in one run
 	$(BIN)/python -m benchmarks
 
 clean:
-	rm -rf .venv demo
+	rm -rf .venv demo results
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv
 
-.venv/report: pyproject.toml | .venv/bin/python
+.venv/experiments: pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv; the first time takes a minute."
-	$(BIN)/python -m pip install --quiet --editable '.[report]'
+	$(BIN)/python -m pip install --quiet --editable '.[experiments]'
 	@touch $@
 
 .venv/dev: pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv; the first time takes a minute."
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	@touch $@ .venv/report
+	@touch $@ .venv/experiments

@@ -224,11 +224,32 @@ def test_a_person_is_judged_alone(kind, rule):
     np.testing.assert_allclose(look.score[some], part.score, 1e-12)
 
 
-def test_only_the_rows_asked_for_change():
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize("kind", ["linear", "estimators"])
+def test_what_was_made_ready_is_made_again_when_it_changes(kind, rule):
+    (X, group), (single, _) = people(60), people(60, np.float32)
+    used = PolicyLog(likelihoods(kind)[0], N_HISTORY)
+    rounds = [policy for policy, _ in random_rounds(kind, BLIND)]
+    for number, policy in enumerate([*rounds, quiet(1, 5), quiet(1, 3)], start=1):
+        for likelihood in likelihoods(kind):
+            used.add_likelihood(likelihood)
+        used.append(policy)
+        fresh = log_of(kind, [*rounds, quiet(1, 5), quiet(1, 3)][:number])
+        for features in (X, single):
+            looks = [log.look(features, group, rule, score_of=1) for log in (used, fresh)]
+            assert np.array_equal(looks[0].known, looks[1].known)
+            assert np.array_equal(looks[0].score, looks[1].score)
+            walks = [fast_walk(log, rule, features, group) for log in (used, fresh)]
+            np.testing.assert_array_equal(*walks)
+    assert used.n_rounds == len(used.policies) + 1  # the quiet rounds are one policy
+
+
+@pytest.mark.parametrize("rows", [[150, 3, 77], [5, 9, 7], [6, 5, 7], [40, 41, 42]], ids=repr)
+def test_only_the_rows_asked_for_change(rows):
     X, group = people(200)
     log = log_of("linear", [policy for policy, _ in random_rounds("linear", BLIND)])
     own, coverage = np.full(200, -1.0), np.full(200, 0.3)
-    rows = np.array([150, 3, 77])
+    rows = np.array(rows)
     log.catch_up(X, group, RULES[0], begin=0, own=own, coverage=coverage, rows=rows)
     others = np.setdiff1d(np.arange(200), rows)
     assert np.all(own[others] == -1)

@@ -63,7 +63,8 @@ class Scorer:
         first, end, chosen = 0, n_rows(X), rows
         if rows is not None:
             first, end = 0, rows.size
-            if end and rows[-1] - rows[0] == end - 1:  # rows in a row need no copy
+            if end and rows[-1] - rows[0] == end - 1 and np.all(rows[1:] > rows[:-1]):
+                # Rows one after the other need no copy.
                 first, end, chosen = int(rows[0]), int(rows[-1]) + 1, None
         for at in range(first, end, step):
             block: Any = slice(at, min(at + step, end))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from secondlook.errors import InputError, LearningWarning
 from secondlook.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
 from secondlook.learners.box_qp import box_qp
 from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
+from secondlook.learners.sqp import _Model
 
 
 @dataclass(frozen=True)
@@ -390,6 +392,39 @@ class TestRows:
         np.testing.assert_allclose(fortran.fit(binding()).coef_, expected, atol=1e-6)
 
 
+class TestChecked:
+    """Rows that need no checks are fitted as any other."""
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    @pytest.mark.parametrize("n_groups", [1, 3])
+    def test_equals_fit(self, n_groups, dtype):
+        s = sample(np.random.default_rng(21), n_groups=n_groups)
+        s = Sample(s.X.astype(dtype), s.y.astype(np.int8), s.weight, s.group)
+        one, other = s.fit(binding()), binding()
+        # A group that nobody belongs to changes nothing.
+        other.fit_checked(s.X, s.y, s.weight, s.group, n_groups + 1)
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+        np.testing.assert_array_equal(one.intercept_, other.intercept_)
+        np.testing.assert_array_equal(one.predict(s.X), other.predict(s.X))
+        assert vars(one).keys() == vars(other).keys()
+        assert (one.status_, one.n_iter_) == (other.status_, other.n_iter_)
+        assert one.complaints() == other.complaints() == []
+
+    def test_tells_what_fit_warns_of(self):
+        s = sample(np.random.default_rng(8))
+        model = ConstrainedLogistic(max_fdr=0.01, min_selection_rate=0.95, max_iter=2)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            s.fit(model)
+        told = [(one.category, str(one.message)) for one in caught]
+        assert [category for category, _ in told] == [LearningWarning, ConvergenceWarning]
+        assert Path(caught[0].filename).name == Path(__file__).name
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fit_checked(s.X, s.y.astype(np.int8), s.weight, s.group, 2)
+        assert model.complaints() == told
+
+
 class TestGroups:
     def test_group_without_counted_members_is_left_out(self):
         s = sample(np.random.default_rng(14))
@@ -481,7 +516,30 @@ class TestBoxQp:
         assert np.all(slope[solution < 2.0 - 1e-9] <= 1e-8)
         assert np.all(slope[solution > 1e-9] >= -1e-8)
 
+    @pytest.mark.parametrize("seed", range(20))
+    def test_a_guess_changes_nothing(self, seed):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(int(rng.integers(1, 4)), 4))
+        M, q = rows @ rows.T, 3 * rng.normal(size=len(rows))
+        everything = np.ones(len(rows), dtype=bool)
+        np.testing.assert_allclose(
+            box_qp(M, q, 2.0, everything), box_qp(M, q, 2.0), rtol=1e-9, atol=1e-9
+        )
+
     def test_opposed_and_empty_rows(self):
         rows = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])
         solution = box_qp(rows @ rows.T, np.array([2.0, -2.0, 1.0]), 10.0)
         np.testing.assert_allclose(solution, [2.0, 0.0, 0.0], atol=1e-9)
+
+
+def test_directions_that_curve_down_are_turned_round():
+    # Two directions of the metric, one of which curves down by 2 and the other up by 5.
+    root = np.array([[2.0, 0.0], [1.0, 1.0]])
+    metric, curves = root @ root.T, root @ np.diag([-2.0, 5.0]) @ root.T
+    model = _Model(curves)
+    assert not model.definite
+    turned = model.reflected(metric)
+    assert turned.definite
+    np.testing.assert_allclose(turned.matrix, root @ np.diag([2.0, 5.0]) @ root.T, rtol=1e-12)
+    endless = _Model(curves * np.nan)
+    assert endless.reflected(metric) is endless

@@ -43,7 +43,7 @@ _COLUMNS = (
 _KEY = (
     "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled; > α: share "
     "of rounds above α; gaps: largest difference of groups' selection and true positive rates in a "
-    "round; paper: its revenue and FDR; ±: standard error over repetitions."
+    "round; ±: standard error over repetitions."
 )
 _PUBLISHED = ("revenue", "fdr", "selection_rate_difference", "true_positive_rate_difference")
 
@@ -109,7 +109,8 @@ def print_results(console: Console, results: Results) -> None:
             if row["alpha"] == alpha:
                 table.add_row(row["method"], *_cells(row, compared))
         console.print(table)
-    console.print(_KEY, style="dim", highlight=False)
+    paper = " paper: its revenue and FDR, on its own data." if compared else ""
+    console.print(_KEY + paper, style="dim", highlight=False)
     for finding in findings(results):
         console.print(f"• {finding}", highlight=False)
 

@@ -380,8 +380,42 @@ def frontier(results: Results, group: str, alpha: int | None = None) -> Figure:
         xlabel="revenue per round, thousands",
         ylabel=f"TPR of group {group}",
     )
-    _name_ends(axes, results, x.mean, y.mean)
+    _join_splits(axes, results, x.mean, y.mean)
+    figure.draw_without_rendering()  # only then is it known where points lie
+    _name_points(axes, results, x.mean, y.mean)
     return figure
+
+
+def _name_points(axes: Axes, results: Results, x: Values, y: Values) -> None:
+    """Write names beside points, each at the first place that no other name has taken."""
+    taken: list[tuple[float, float, float]] = []
+    height = 10.0
+    for i in np.flatnonzero(np.isfinite(x) & np.isfinite(y)):
+        text = results.methods[i].rpartition("@")[2]  # of a constant split, its α_exploit
+        right, up = axes.transData.transform((x[i], y[i])) * 72 / axes.figure.dpi
+        width = 5.0 * len(text)
+        for dy in (7, -13, 19, -25, 31, -37, 43):
+            clear = all(
+                abs(up + dy - other) > height or right + 7 > end or right + 7 + width < begin
+                for begin, end, other in taken
+            )
+            if clear:
+                break
+        taken.append((right + 7, right + 7 + width, up + dy))
+        axes.annotate(text, (x[i], y[i]), (7, dy), textcoords="offset points", fontsize=8)
+
+
+def _join_splits(axes: Axes, results: Results, x: Values, y: Values) -> None:
+    """Draw a line through the points of a variant that differ in their α_exploit only."""
+    splits: dict[str, list[int]] = {}
+    for i, method in enumerate(results.methods):
+        if "@" in method:
+            splits.setdefault(method.partition("@")[0], []).append(i)
+    for variant, places in splits.items():
+        label = f"{variant} with α_exploit held constant"
+        axes.plot(x[places], y[places], color="0.6", linewidth=1, zorder=0, label=label)
+    if splits:
+        axes.legend(loc="upper left", frameon=False)
 
 
 def draw_all(results: Results) -> dict[str, Figure]:
@@ -392,7 +426,7 @@ def draw_all(results: Results) -> dict[str, Figure]:
         "fdr": fdr(results),
         "true-positive-rates": true_positive_rates(results),
         "differences": differences(results),
-        "frontier": frontier(results, tables.least_served(results)),
+        "frontier": frontier(results, tables.focus(results)),
         "exploration": exploration(results),
         "exploit-region": exploit_region(results),
     }

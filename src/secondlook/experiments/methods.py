@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -215,10 +216,12 @@ def _share(name: str, split: str) -> float:
 
 def _own(name: str) -> Callable[[Setup], Method]:
     module, _, function = name.partition(":")
+    if "" not in sys.path:
+        sys.path.append("")  # a file in the current folder, also in worker processes
     try:
         return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]
     except (ImportError, AttributeError) as error:
         raise InputError(
             f"the method {name!r} cannot be imported: {error}; name it module:function, with the "
-            f"module where Python finds it."
+            f"module in the current folder or where Python finds it."
         ) from error

@@ -315,6 +315,12 @@ def main_alpha(results: Results) -> int:
     return int(np.argmin(np.abs(np.asarray(results.alphas) - goal)))
 
 
+def focus(results: Results) -> str:
+    """Return the group that the experiment is about, or the one served least."""
+    named = results.about["experiment"].get("focus")
+    return str(named) if named in results.groups else least_served(results)
+
+
 def least_served(results: Results) -> str:
     """Return the group whose good people are accepted least, over all methods and rounds."""
     accepted, good = (

@@ -26,6 +26,8 @@ __all__ = [
 
 VARIANTS = ("plain", "exploit-fair", "explore-fair", "both-fair")
 Format = Callable[[Any], str]
+# The nearest to full knowledge first.
+_OPTIMA = ("opt-hindsight", "opt-oracle", "opt-offline")
 
 
 def thousands(value: Any) -> str:
@@ -148,8 +150,12 @@ def findings(results: Results) -> list[str]:
             for other in ("no-exploration", "alpha-at-once")
             if other in results.methods
         ]
-        if "opt-offline" in results.methods:
-            said.append(_distance(results, at, best))
+        named = results.about["experiment"].get("focus")
+        if named in results.groups and "no-exploration" in results.methods:
+            said.append(_reached(results, at, best, str(named)))
+        optimum = next((name for name in _OPTIMA if name in results.methods), None)
+        if optimum is not None:
+            said.append(_distance(results, at, best, optimum))
     if len(results.groups) > 1:
         said += [_gap(results, at, "selection_rate"), _gap(results, at, "true_positive_rate")]
     if len(results.alphas) > 1:
@@ -253,14 +259,32 @@ def _compared(difference: Estimate) -> str:
     return f"{size} thousand {'more' if low > 0 else 'less'} per round {interval}"
 
 
-def _distance(results: Results, at: int, best: str) -> str:
-    difference = tables.paired(results, "late_revenue", best, "opt-offline")[at]
+def _reached(results: Results, at: int, best: str, group: str) -> str:
+    """Say what exploration did for the people whom the past shut out."""
+    g = results.groups.index(group)
+    values = tables.per_repetition(results, "late_true_positive_rate")[at, ..., g]
+    mine, without = (values[results.methods.index(name)] for name in (best, "no-exploration"))
+    difference = tables.over_repetitions(mine - without, axis=0)
+    interval = f"(95 % interval {rate(difference.low)} to {rate(difference.high)})"
+    if difference.low <= 0 <= difference.high or not np.isfinite(difference.half_width):
+        verdict = f"no measurable difference {interval}"
+    else:
+        verdict = f"{'higher' if difference.low > 0 else 'lower'} with it {interval}"
+    return (
+        f"Of the good people whom the past shut out (“{group}”), {_quoted(results, best)} accepts "
+        f"{rate(np.nanmean(mine))} in the last {tables.late_rounds(results)} rounds, and "
+        f"{rate(np.nanmean(without))} are accepted with exploration off: {verdict}."
+    )
+
+
+def _distance(results: Results, at: int, best: str, reference: str) -> str:
+    difference = tables.paired(results, "late_revenue", best, reference)[at]
     late = tables.summary(results, "late_revenue").estimate.mean[at]
-    mine, optimum = (float(late[results.methods.index(n)]) for n in (best, "opt-offline"))
+    mine, optimum = (float(late[results.methods.index(n)]) for n in (best, reference))
     share = f", {100 * mine / optimum:.0f}\u00a0% of its revenue" if optimum > 0 else ""
     return (
         f"In the last {tables.late_rounds(results)} rounds, {_quoted(results, best)} against the "
-        f"offline optimum {_quoted(results, 'opt-offline')}: {_compared(difference)}{share}."
+        f"offline optimum {_quoted(results, reference)}: {_compared(difference)}{share}."
     )
 
 

@@ -127,7 +127,7 @@ class SmoothProblem:
         self.X, self.good, self.weight, self.basis = X, good, weight, basis
         self.bounds, self.l2, self.intercept = bounds, l2, l2.size > X.shape[1]
         self.noise = 10.0 * float(np.finfo(X.dtype).eps)
-        self.hessian_cost = 0.7 + X.shape[1] / 40
+        self.hessian_cost = X.shape[1] / 30
         self.good_weight = good * weight
         self.half_less_good = 0.5 * weight - self.good_weight
         rows = int(np.clip(BLOCK_BYTES // (X.itemsize * X.shape[1]), 256, 8192))
