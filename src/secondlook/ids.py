@@ -37,6 +37,13 @@ def _mix(bits: Bits) -> Bits:
     return bits
 
 
+def _mix_one(bits: int) -> int:
+    """Do the same to one number, for which arrays would take many times as long."""
+    bits = (bits ^ bits >> 30) * int(_MIX_1) % 2**64
+    bits = (bits ^ bits >> 27) * int(_MIX_2) % 2**64
+    return bits ^ bits >> 31
+
+
 def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
     """Check that there is one id a row, and return integers or strings."""
     array = np.asarray(ids)
@@ -79,11 +86,10 @@ def id_bits(ids: NDArray[np.generic]) -> Bits:
 
 def round_key(seed: int, round: int, purpose: int = 0) -> np.uint64:
     """Return the key of a round; ``purpose`` tells apart the uses of one round's randomness."""
-    key = np.array([seed % 2**64], dtype=np.uint64)
+    key = seed % 2**64
     for part in (round, purpose):
-        _mix(key)
-        key += np.array([part + 1], dtype=np.uint64) * _ODD
-    return np.uint64(_mix(key)[0])
+        key = (_mix_one(key) + (part + 1) * int(_ODD)) % 2**64
+    return np.uint64(_mix_one(key))
 
 
 def keyed_bits(bits: Bits, key: np.uint64) -> Bits:

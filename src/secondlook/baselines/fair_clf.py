@@ -39,7 +39,7 @@ def fair_clf(
     alpha
         α, the bound on the FDR of the labelled rows, constant unless a schedule is given.
     difference
-        Largest selection-rate difference between groups, held in the fit.
+        Largest selection-rate difference between groups, on the labelled rows.
     schedule
         α_exploit over the rounds, such as Algorithm 1's, for a comparison at equal budgets.
     constrain_fit
@@ -53,7 +53,9 @@ def fair_clf(
         utility=utility,
         budget=ExploitOnly(alpha, alpha if schedule is None else schedule),
         coverage=SummedAcceptance(threshold=0.0),
-        learner=ConstrainedLogistic(fairness=SelectionRateParity(difference)),
+        learner=ConstrainedLogistic(),
+        fairness=SelectionRateParity(difference),
+        thresholds="per_group",
         weights="none",
         min_outcomes=_NEVER,
         first_round="learned",

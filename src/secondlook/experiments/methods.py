@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from secondlook.baselines.fair_clf import fair_clf
 from secondlook.baselines.opt_offline import OfflineOptimum, OracleOptimum
@@ -16,7 +16,6 @@ from secondlook.coverage import SummedAcceptance
 from secondlook.errors import InputError
 from secondlook.experiments.spec import Goal
 from secondlook.fairness import SelectionRateParity
-from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.simulate.run import Method
 from secondlook.simulate.worlds import Past, World
 from secondlook.strategies import GroupShare, ScoreWeighted
@@ -57,10 +56,13 @@ class Variant:
     exploit: bool
     explore: bool
 
-    def learner(self, goal: Goal) -> ConstrainedLogistic:
-        """Return the likelihood model, with group parity in the fit if exploiting is fair."""
-        fairness = SelectionRateParity(goal.difference) if self.exploit else None
-        return ConstrainedLogistic(fairness=fairness)
+    def fairness(self, goal: Goal) -> SelectionRateParity | None:
+        """Return the group constraint on exploiting."""
+        return SelectionRateParity(goal.difference) if self.exploit else None
+
+    def thresholds(self) -> Literal["shared", "per_group"]:
+        """Return how thresholds are set: a constraint between groups needs one for each."""
+        return "per_group" if self.exploit else "shared"
 
     def strategy(self) -> ScoreWeighted | GroupShare:
         """Return whom to explore."""
@@ -91,7 +93,8 @@ def algorithm1(
         budget=budget(goal.alpha, **share | options),
         coverage=SummedAcceptance(threshold=goal.threshold),
         strategy=variant.strategy(),
-        learner=variant.learner(goal),
+        fairness=variant.fairness(goal),
+        thresholds=variant.thresholds(),
         group_as_feature=setup.group_as_feature,
         random_state=setup.seed,
     )

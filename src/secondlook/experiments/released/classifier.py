@@ -19,7 +19,6 @@ from secondlook.coverage import MeanPastScore, SummedAcceptance
 from secondlook.experiments.methods import ABLATIONS, VARIANTS, Setup, Variant, fitted
 from secondlook.experiments.released.logistic import ReleasedLogistic
 from secondlook.exploration import draw_explored
-from secondlook.fairness import SelectionRateParity
 from secondlook.intake import Batch
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learning import Learned
@@ -98,9 +97,12 @@ class ReleasedClassifier(PartialFeedbackClassifier):
         assert isinstance(self.budget, ReleasedBudget)
         self.budget = replace(self.budget, begun=len(self._rounds))
         self.strategy = variant.strategy()
-        fairness = SelectionRateParity(setup.goal.difference) if variant.exploit else None
-        for learner in self._learners:
-            learner.set_params(fairness=fairness)
+        if _fair_in_the_fit(self.switches):
+            for learner in self._learners:
+                learner.set_params(fairness=variant.fairness(setup.goal))
+        else:
+            self.fairness = variant.fairness(setup.goal)
+            self.thresholds = variant.thresholds()
         self._news = True
         return self
 
@@ -147,11 +149,17 @@ class ReleasedClassifier(PartialFeedbackClassifier):
         )
 
 
+def _fair_in_the_fit(switches: frozenset[str]) -> bool:
+    """Say whether a group constraint is held in the fit, as it must be where the cut is fixed."""
+    return bool(switches & {"B3", "B4", "B6", "B9"})
+
+
 def _learner(variant: Variant, setup: Setup, switches: frozenset[str]) -> ConstrainedLogistic:
+    fairness = variant.fairness(setup.goal) if _fair_in_the_fit(switches) else None
     if not switches & {"B3", "B4", "B6"}:
-        return variant.learner(setup.goal)
+        return ConstrainedLogistic(fairness=fairness)
     return ReleasedLogistic(
-        fairness=variant.learner(setup.goal).fairness,
+        fairness=fairness,
         hard="B3" in switches,
         random_start="B4" in switches,
         one_sided="B6" in switches,
@@ -175,6 +183,8 @@ def _new(name: str, setup: Setup, switches: frozenset[str]) -> ReleasedClassifie
         coverage=rule(threshold=goal.threshold),
         strategy=variant.strategy(),
         learner=_learner(variant, setup, switches),
+        fairness=None if _fair_in_the_fit(switches) else variant.fairness(goal),
+        thresholds="shared" if _fair_in_the_fit(switches) else variant.thresholds(),
         weights="none" if "B7" in switches else "acceptance",
         first_round="learned" if "C4" in switches else "past",
         constrain_fit=bool(switches & {"B3", "B9"}),
