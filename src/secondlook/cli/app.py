@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -19,7 +19,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from secondlook.cli.backends import cluster
+from secondlook.cli.backends import prepared
 from secondlook.cli.output import (
     as_json,
     download_bar,
@@ -29,6 +29,7 @@ from secondlook.cli.output import (
 )
 from secondlook.datasets import CATALOGUE
 from secondlook.errors import InputError, UnavailableError
+from secondlook.experiments.methods import METHODS, REFERENCES
 from secondlook.experiments.paper import alpha_sweep, paper_experiment
 from secondlook.experiments.released.switches import SWITCHES, check_switches
 from secondlook.experiments.report import write_report
@@ -75,7 +76,8 @@ def reproduce(
     name: Annotated[str, typer.Argument(help="german, adult-race or adult-gender.")],
     repetitions: Repetitions = None,
     methods: Annotated[
-        str | None, typer.Option(help="Names with commas between; default all.")
+        str | None,
+        typer.Option(help="Names with commas between (see: secondlook methods); default all."),
     ] = None,
     data_set: Annotated[
         str | None, typer.Option(help="Another ACS data set for the adult experiments.")
@@ -184,7 +186,8 @@ def report(
 ) -> None:
     """Write one HTML file that shows the results of one or more runs."""
     with _errors(json):
-        written = write_report([read_results(path) for path in results], out, figures)
+        with _status("writing the report", json):
+            written = write_report([read_results(path) for path in results], out, figures)
         if json:
             as_json({"written": written})
         else:
@@ -202,6 +205,21 @@ def switches(json: Json = False) -> None:
     table = Table("name", "with it on")
     for name, words in SWITCHES.items():
         table.add_row(name, words)
+    Console().print(table)
+
+
+@app.command(epilog="Example: secondlook methods --json")
+def methods(json: Json = False) -> None:
+    """List the methods that can be named."""
+    names = {name: words for name, (words, _) in {**METHODS, **REFERENCES}.items()}
+    if json:
+        as_json(names)
+        return
+    table = Table("name", "what it is")
+    for name, words in names.items():
+        table.add_row(name, words)
+    table.add_row("explore-fair@0.13", "any of the four variants, with α_exploit held constant")
+    table.add_row("module:function", "your own: a function of a Setup (see examples/own_method.py)")
     Console().print(table)
 
 
@@ -226,11 +244,11 @@ def _run(
 ) -> None:
     with download_bar(json) as bar:
         source = load_source(experiment.world, data=data, progress=bar)
-    here = cluster(jobs, scheduler) if backend == "dask" else nullcontext()
-    with here, repetition_bar(json) as progress:
+    with prepared(backend, jobs, scheduler), repetition_bar(json) as progress:
         results = run_experiment(experiment, source, Run(folder, jobs, backend, progress))
     page = folder / "report.html"
-    write_report([results], page, folder / "figures")
+    with _status("writing the report", json):
+        write_report([results], page, folder / "figures")
     if json:
         as_json(
             {
@@ -245,6 +263,11 @@ def _run(
     console = Console()
     print_results(console, results)
     console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
+
+
+def _status(words: str, quiet: bool) -> AbstractContextManager[Any]:
+    """Say on standard error what is going on, while it is."""
+    return nullcontext() if quiet else Console(stderr=True).status(words)
 
 
 def _changed(experiment: Experiment, repetitions: int | None, seed: int | None) -> Experiment:

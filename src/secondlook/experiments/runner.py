@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 
 from secondlook.errors import InputError
 from secondlook.experiments.methods import label
@@ -97,13 +97,14 @@ def _computed(
     """Yield repetitions as they are done, in any order."""
     if not todo:
         return
-    pool = Parallel(
-        n_jobs=min(run.jobs, len(todo)),
-        backend=run.backend,
-        return_as="generator_unordered",
-        batch_size=1,
-        pre_dispatch="n_jobs",
-    )
+    named = nullcontext() if run.backend is None else parallel_config(backend=run.backend)
+    with named:
+        pool = Parallel(
+            n_jobs=min(run.jobs, len(todo)),
+            return_as="generator_unordered",
+            batch_size=1,
+            pre_dispatch="n_jobs",
+        )
     yield from pool(delayed(_numbered)(experiment, source, number) for number in todo)
 
 

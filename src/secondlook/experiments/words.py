@@ -298,6 +298,11 @@ def _gap(results: Results, at: int, which: tables.Rate) -> str:
         return f"Differences of {name} between groups are not known."
     least, most = int(np.nanargmin(pooled)), int(np.nanargmax(pooled))
     near = int((rounds < 1.5 * floors).sum())
+    if len(results.methods) == 1:
+        return (
+            f"Pooled over rounds, {name} of groups differ by {rate(pooled[0])}. Chance alone would "
+            f"make {_range(floors)} of the mean difference per round, which was {rate(rounds[0])}."
+        )
     return (
         f"Pooled over rounds, {name} of groups differ least for "
         f"{_quoted(results, results.methods[least])} ({rate(pooled[least])}) and most for "
