@@ -242,10 +242,11 @@ class _Rounds:
     people: Floats
     weights: Floats  # in w
     levels: Floats  # that w must exceed before each round, and after the last
-    cuts: Floats  # (group, round)
-    left: Floats  # (group, round)
-    others: Floats  # (group, round)
-    group_factors: Floats  # (group, round)
+    # Tables (group, round) have one row for all groups if no round tells them apart.
+    cuts: Floats
+    left: Floats
+    others: Floats
+    group_factors: Floats
     strategy: Strategy | None  # of all rounds, if they share one that does not read the features
 
     @staticmethod
@@ -257,7 +258,11 @@ class _Rounds:
         rows = [np.empty(0)] + [getattr(p, name) for name in names for p in policies]
         n_groups = policies[0].left.size if policies else 1
         tables = np.concatenate(rows).astype(dtype).reshape(4, len(policies), n_groups)
-        tables = tables.transpose(0, 2, 1).copy()
+        apart = (tables != tables[:, :, :1]).any(axis=(1, 2))
+        cuts, left, others, factors = (
+            table.T.copy() if told else table.T[:1].copy()
+            for table, told in zip(tables, apart, strict=True)
+        )
         return _Rounds(
             policies,
             rule.needs,
@@ -265,10 +270,10 @@ class _Rounds:
             people=np.array([p.n_people for p in policies], dtype),
             weights=np.array(weights, dtype),
             levels=np.array([rule.level(count) for count in rounds], dtype),
-            cuts=_told_apart(tables[0]),
-            left=_told_apart(tables[1]),
-            others=_told_apart(tables[2]),
-            group_factors=_told_apart(tables[3]),
+            cuts=cuts,
+            left=left,
+            others=others,
+            group_factors=factors,
             strategy=_shared_strategy(policies),
         )
 
@@ -374,11 +379,6 @@ def _shared_strategy(policies: list[LoggedPolicy]) -> Strategy | None:
     first = policies[0].strategy
     shared = all(one.strategy is first or one.strategy == first for one in policies)
     return first if shared else None
-
-
-def _told_apart(per_group: Floats) -> Floats:
-    """Return a table (group, round), with one row for all if no round tells groups apart."""
-    return per_group[:1] if np.all(per_group == per_group[:1]) else per_group
 
 
 def _per_person_table(per_group: Floats, group: Groups) -> Floats:

@@ -10,7 +10,7 @@ import pytest
 
 from experiments.test_tables import make_results
 from secondlook.errors import InputError
-from secondlook.experiments import figures
+from secondlook.experiments import drawing, figures
 
 METHODS = (
     "plain",
@@ -70,14 +70,14 @@ def test_names_beside_a_figure_do_not_overlap(results):
 
 @pytest.mark.parametrize("wanted", [[0.0] * 5, [1.0] * 5, [0.0, 0.0, 0.2, 0.9, 1.0], [0.5] * 5])
 def test_names_are_spread_inside_the_axes(wanted):
-    places = figures._spread(wanted, [0.15] * 5)
+    places = drawing.spread(wanted, [0.15] * 5)
     assert min(places) >= 0.075 - 1e-9
     assert max(places) <= 0.925 + 1e-9
     assert all(b - a >= 0.15 - 1e-9 for a, b in pairwise(places))
 
 
 def test_styles_are_all_different_and_stay_with_their_method(results):
-    styles = [figures.style(results, name) for name in results.methods]
+    styles = [drawing.style(results, name) for name in results.methods]
     assert len(set(styles)) == len(styles)
     assert len({one.marker for one in styles}) == len(styles)
     lines = figures.revenue(results).axes[0].lines
@@ -118,7 +118,7 @@ def test_files_are_the_same_every_time(results, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         folder.mkdir()
-        written = figures.save(figures.fdr(results), folder / "fdr")
+        written = drawing.save(figures.fdr(results), folder / "fdr")
         assert written == [folder / "fdr.svg", folder / "fdr.png"]
     for name in ("fdr.svg", "fdr.png"):
         assert (first / name).read_bytes() == (second / name).read_bytes()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
-from secondlook.datasets import load
 from secondlook.decisions import Decisions
+from secondlook.errors import LearningWarning
 from secondlook.experiments.methods import METHODS
 from secondlook.experiments.repetition import run_repetition
 from secondlook.experiments.results import COUNTS, KEYS
-from secondlook.experiments.spec import Experiment, Goal
+from secondlook.experiments.spec import Experiment
 from secondlook.experiments.world_spec import WorldSpec
 from secondlook.simulate.people import Table
 from secondlook.simulate.populations import Lender
@@ -198,13 +200,24 @@ def test_the_group_is_appended_where_it_is_not_a_feature(spies):
     assert spies["spy"][1].setup.group_as_feature
 
 
-def test_rounds_in_which_nobody_can_be_accepted_are_counted_without_a_warning():
-    spec = WorldSpec("german", "sex", n_batch=80, n_rounds=3)
-    goal = Goal(alpha=0.02, gain=1.0, loss=1e6)
-    columns = run_repetition(Experiment("x", spec, ("plain",), goal=goal), load("german"), 0)
-    later = columns["round"] > 1
-    assert not columns["n_accepted"][later].any()
-    assert columns["n_people"][later].sum() == 160
+class Warns(Spy):
+    kind = LearningWarning
+
+    def decide(self, X, *, sensitive_features=None, ids=None):
+        warnings.warn("nobody can be accepted", self.kind, stacklevel=1)
+        return super().decide(X, sensitive_features=sensitive_features)
+
+
+class WarnsOfElse(Warns):
+    kind = RuntimeWarning
+
+
+def test_what_the_counts_say_is_not_warned_of_too_but_everything_else_is(monkeypatch):
+    monkeypatch.setitem(METHODS, "warns", ("", Warns))
+    monkeypatch.setitem(METHODS, "warns of else", ("", WarnsOfElse))
+    assert spied(("warns",))["n_people"].sum() == 320
+    with pytest.warns(RuntimeWarning, match="nobody can be accepted"):
+        spied(("warns of else",))
 
 
 def test_a_repetition_leaves_global_randomness_alone():

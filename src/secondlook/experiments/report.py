@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from secondlook.errors import InputError
-from secondlook.experiments import figures, tables, words
+from secondlook.experiments import drawing, figures, tables, words
 from secondlook.experiments.published import ALPHA, METRICS, Printed, published_table
 from secondlook.experiments.results import Results
 from secondlook.experiments.words import label, rate, thousands
@@ -103,12 +103,12 @@ def write_report(
     written, parts = [path], []
     for section in sections:
         drawn = figures.draw_all(section.results)
-        svgs = {key: figures.to_svg(one, f"{section.id}-{key}") for key, one in drawn.items()}
+        svgs = {key: drawing.to_svg(one, f"{section.id}-{key}") for key, one in drawn.items()}
         parts.append(_section(section, svgs))
         if figures_dir is not None:
             figures_dir.mkdir(parents=True, exist_ok=True)
             for key, figure in drawn.items():
-                written += figures.save(figure, figures_dir / f"{section.id}-{key}", svgs[key])
+                written += drawing.save(figure, figures_dir / f"{section.id}-{key}", svgs[key])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_page(sections, parts), encoding="utf-8")
     return written

@@ -133,6 +133,8 @@ class _Model:
     ) -> tuple[Array, Array]:
         """Minimise the model under linearised constraints ``offset + J p`` at a price; and λ."""
         jacobian, gradient = point.jacobian, point.gradient
+        if offset.size == 0:
+            return -dpotrs(self.factor, gradient, lower=1)[0], offset
         if self.bend is not None:
             gradient = gradient + (self.bend * offset) @ jacobian
         both, _ = dpotrs(self.factor, np.vstack((gradient, jacobian)).T, lower=1)
@@ -224,7 +226,7 @@ class _Solver:
                 np.where(active, 10.0 / length.clip(1e-300), 0.0), jacobian
             )
             if not self.model.definite:
-                ridge = np.diag((1e-6 + 100 * self.problem.noise) * self.size)
+                ridge = np.diag(1e-6 * self.size)
                 self.model = self.model.reflected(self.metric + ridge)
             if self.model.definite:
                 return

@@ -106,7 +106,24 @@ class TableDrift:
 
 
 @dataclass(frozen=True)
-class Resampled:
+class _FromTable:
+    """What streams of a data set have in common."""
+
+    table: Table
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return self.table.features
+
+    @property
+    def unscaled(self) -> tuple[str, ...]:
+        """Features that preparation leaves as they are."""
+        return self.table.unscaled
+
+
+@dataclass(frozen=True)
+class Resampled(_FromTable):
     """People drawn with replacement from a data set (the paper's German credit).
 
     Somebody may come again in a later round, as another application.
@@ -123,7 +140,6 @@ class Resampled:
         How the draw changes over the rounds; None means not at all.
     """
 
-    table: Table
     n_batch: int
     n_rounds: int
     drift: TableDrift | None = None
@@ -135,16 +151,6 @@ class Resampled:
                 f"feature {self.drift.feature!r} is to drift, but the data set has only "
                 f"{', '.join(self.table.features)}."
             )
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return self.table.features
-
-    @property
-    def unscaled(self) -> tuple[str, ...]:
-        """Features that preparation leaves as they are."""
-        return self.table.unscaled
 
     def applicants(self, rng: np.random.Generator) -> Iterator[Applicants]:
         """Yield S_0, then the batches."""
@@ -167,7 +173,7 @@ class Resampled:
 
 
 @dataclass(frozen=True)
-class Parts:
+class Parts(_FromTable):
     """A data set shuffled and cut into equal parts: one is S_0, each other one a round.
 
     Parameters
@@ -178,7 +184,6 @@ class Parts:
         Number of parts; the paper has 40.
     """
 
-    table: Table
     n_parts: int = 40
 
     def __post_init__(self) -> None:
@@ -187,16 +192,6 @@ class Parts:
             raise InputError(
                 f"n_parts must be between 2 and the {len(self.table)} rows, got {self.n_parts}."
             )
-
-    @property
-    def features(self) -> tuple[str, ...]:
-        """Names of the features."""
-        return self.table.features
-
-    @property
-    def unscaled(self) -> tuple[str, ...]:
-        """Features that preparation leaves as they are."""
-        return self.table.unscaled
 
     @property
     def n_rounds(self) -> int:

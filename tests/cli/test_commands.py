@@ -1,0 +1,353 @@
+"""The command line: words for people, JSON for programs, exit codes, one sentence if wrong."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from experiments.test_runner import SMALL
+from experiments.test_spec import one_sentence
+from experiments.test_world_file import write_loans
+from secondlook.cli.app import app
+from secondlook.datasets import CATALOGUE, fico, pums
+from secondlook.experiments.released.switches import SWITCHES
+from secondlook.experiments.results import read_results, write_results
+from secondlook.experiments.runner import Run, run_experiment
+from secondlook.simulate.populations import Lender
+
+COMMANDS = sorted(command.name or command.callback.__name__ for command in app.registered_commands)
+WORLD = """
+methods = ["opt-offline"]
+repetitions = 2
+[world]
+data = "lender"
+n_batch = 60
+n_rounds = 2
+"""
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(tmp_path, monkeypatch):
+    """An own folder to work in, no data, no width of the terminal."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SECONDLOOK_DATA", raising=False)
+    monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "cache"))
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.setenv(name, "*")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+
+
+def call(*arguments):
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def as_json(*arguments, code=0):
+    """Return what a command prints as JSON."""
+    result = call(*arguments, "--json")
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    return json.loads(result.stdout)
+
+
+def refused(words, *arguments, code=2):
+    """Check that a command is refused in one sentence, and that JSON says the same."""
+    result = call(*arguments)
+    assert result.exit_code == code, (result.stderr, result.exception)
+    assert result.stdout == ""
+    (line,) = [line for line in result.stderr.splitlines() if line.startswith("secondlook: ")]
+    assert result.stderr.rstrip().endswith(line)
+    sentence = one_sentence(line.removeprefix("secondlook: "))
+    assert re.search(words, sentence), sentence
+    assert as_json(*arguments, code=code) == {"error": sentence, "code": code}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """Return the folder of a small run that is complete."""
+    folder = tmp_path_factory.mktemp("small")
+    run_experiment(replace(SMALL, alphas=(), repetitions=2), Lender(), Run(folder, 1))
+    return folder
+
+
+# Help
+
+
+def test_there_are_the_commands_there_should_be():
+    assert {"reproduce", "simulate", "datasets", "report", "switches", "version"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_ends_with_an_example_of_that_command(command):
+    result = call(command, "--help")
+    assert result.exit_code == 0
+    last = [line for line in result.stdout.splitlines() if line.strip()][-1]
+    assert last.strip().startswith(f"Example: secondlook {command}")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_options_of_the_example_are_options_of_the_command(command):
+    (found,) = [
+        one for one in app.registered_commands if (one.name or one.callback.__name__) == command
+    ]
+    known = re.findall(r"--[a-z-]+", call(command, "--help").stdout)
+    assert set(re.findall(r"--[a-z-]+", found.epilog)) <= set(known)
+    assert inspect.getdoc(found.callback).count(".") >= 1
+
+
+def test_help_of_the_whole_ends_with_an_example():
+    result = call("--help")
+    assert result.exit_code == 0
+    last = [line for line in result.stdout.splitlines() if line.strip()][-1]
+    assert last.strip().startswith("Example: secondlook ")
+    for command in COMMANDS:
+        assert command in result.stdout
+
+
+# What is listed
+
+
+def test_version():
+    assert call("version").stdout.strip() == version("secondlook")
+    assert as_json("version") == {"version": version("secondlook")}
+
+
+def test_switches_are_listed():
+    assert as_json("switches") == SWITCHES
+    words = call("switches").stdout
+    assert all(name in words for name in SWITCHES)
+
+
+@pytest.mark.skipif("methods" not in COMMANDS, reason="no such command")
+def test_methods_are_listed():
+    names = as_json("methods")
+    assert {"plain", "fair-clf", "opt-offline"} <= set(names)
+    assert all(name in call("methods").stdout for name in names)
+
+
+def test_data_sets_are_listed_with_where_they_are():
+    rows = {row["name"]: row for row in as_json("datasets")}
+    assert set(rows) == {*CATALOGUE, "lender"}
+    assert rows["german"]["state"] == "bundled"
+    assert rows["adult-ca-2019"]["state"] == "download"
+    assert rows["acs-ca-2018-sample"]["state"] == "absent"
+    assert rows["adult-ca-2019"]["groups"] == ["race", "gender"]
+    words = call("datasets").stdout
+    assert "german" in words
+    assert "acs:CA:2018" in words
+    refused("data must name a folder that exists", "datasets", "--data", "nowhere")
+
+
+# Runs
+
+
+def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
+    """Two repetitions of the real experiment, with words; then again as JSON from what is kept."""
+    command = ("reproduce", "german", "--repetitions", 2, "--methods", "plain,opt-offline")
+    command = (*command, "--jobs", 1, "--out", "german")
+    result = call(*command)
+    assert result.exit_code == 0, result.exception
+    folder = tmp_path / "german"
+    results = read_results(folder)
+    assert results.methods == ("plain", "opt-offline")
+    assert results.shape == (1, 2, 2, 39, 2)
+    page = (folder / "report.html").read_text()
+    assert page.lstrip().lower().startswith("<!doctype html>")
+    names = {path.stem for path in (folder / "figures").glob("*.svg")}
+    assert names
+    assert names == {path.stem for path in (folder / "figures").glob("*.png")}
+    assert "plain" in result.stdout
+    assert str(folder / "report.html") in result.stdout
+    before = {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()}
+
+    monkeypatch.setattr("secondlook.cli.app.write_report", lambda *_: None)
+    found = as_json(*command)
+    assert {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()} == before
+    assert Path(found["results"]) == Path("german/results.parquet")
+    assert found["about"] == results.about
+    summary = {row["method"]: row for row in found["summary"]}
+    accepted, good = (results.count(f"n_{name}") for name in ("accepted", "accepted_good"))
+    for i, method in enumerate(results.methods):
+        bad = (accepted - good)[0, i].sum(axis=(1, 2))
+        earned = (200 * good - 500 * (accepted - good))[0, i].sum(axis=-1).mean() / 1000
+        row = summary[method]
+        assert row["revenue"] == pytest.approx(earned)
+        assert row["pooled_fdr"] == pytest.approx((bad / accepted[0, i].sum((1, 2))).mean())
+    assert summary["plain"]["published"]["revenue"]["mean"] == 6.4
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Return the calls of a report that is not drawn, for the sake of time."""
+    calls = []
+    monkeypatch.setattr("secondlook.cli.app.write_report", lambda *given: calls.append(given))
+    return calls
+
+
+def test_simulate_runs_a_file(tmp_path, undrawn):
+    (tmp_path / "mine.toml").write_text(WORLD)
+    found = as_json("simulate", "mine.toml", "--repetitions", 1, "--seed", 5, "--jobs", 1)
+    folder = Path(found["folder"])
+    assert folder.parent == Path("results")
+    assert folder.name.startswith("mine-")
+    assert found["about"]["experiment"]["seed"] == 5
+    assert found["about"]["experiment"]["repetitions"] == 1
+    assert read_results(folder).shape == (1, 1, 1, 2, 2)
+    assert found["summary"][0]["revenue_standard_error"] is None  # one repetition has none
+    (((results,), page, figures),) = undrawn
+    assert results.methods == ("opt-offline",)
+    assert (page, figures) == (folder / "report.html", folder / "figures")
+
+
+def test_report_of_one_run_and_of_two(small, tmp_path):
+    write_results(read_results(small), tmp_path / "again.parquet")
+    found = as_json("report", small, "again.parquet", "--out", "both.html")
+    assert "both.html" in str(found["written"])
+    result = call("report", small, "--out", "small.html", "--figures", "drawn")
+    assert result.exit_code == 0, result.exception
+    assert str(tmp_path / "small.html") in result.stdout
+    both, one = ((tmp_path / name).read_text() for name in ("both.html", "small.html"))
+    assert both.count("OPT-OFFLINE, all outcomes of S_0") > one.count("OPT-OFFLINE, all outcomes")
+    assert one.count("OPT-OFFLINE, all outcomes of S_0") > 0
+    assert list((tmp_path / "drawn").glob("*.svg"))
+
+
+def test_report_of_a_run_that_is_not_complete(small, tmp_path):
+    (tmp_path / "half" / "parts").mkdir(parents=True)
+    (tmp_path / "half" / "settings.json").write_bytes((small / "settings.json").read_bytes())
+    refused("the run in that folder is not complete: start it again", "report", "half")
+    refused("no results at nowhere; name a file or folder", "report", "nowhere")
+    assert not (tmp_path / "report.html").exists()
+
+
+# What is wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "arguments"),
+    [
+        ("no experiment 'germany'; known are german", "germany"),
+        ("at least one method", "german --methods ,"),
+        (r"got \['plain'\] twice", "german --methods plain,plain"),
+        ("no switch Z9; known are A1", "german --switch Z9"),
+        ("no switch Z9; known are A1", "german --as-released --without Z9"),
+        ("repetitions must be 1 or more, got 0", "german --repetitions 0"),
+        ("jobs must be 1 or more, or -1", "german --methods plain --jobs 0"),
+        ("leave the data out", "german --data-set fico"),
+        ("the nearest is 'adult-ca-2019'", "adult-race --data-set adult-ca-2018"),
+        ("must be one of 'sex', got 'race'", "adult-race --data-set german"),
+        ("acs_ca_2018_adults_40pct.parquet", "adult-race --data-set acs-ca-2018-sample"),
+        ("data must name a folder that exists", "adult-race --data nowhere"),
+        ("no method 'plian'; known are plain", "german --methods plian --repetitions 1 --jobs 1"),
+        ("joblib knows no backend 'lokki'", "german --methods plain --backend lokki"),
+        ("goes with the backend dask", "german --methods plain --scheduler tcp://localhost:1"),
+    ],
+)
+def test_what_cannot_be_reproduced_is_refused_in_one_sentence(words, arguments):
+    refused(words, "reproduce", *arguments.split())
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("cannot be read as TOML", "[world"),
+        ("world is missing", 'methods = ["plain"]'),
+        (r"in mine.toml: \[world\] has no field 'n_bach'", WORLD + "n_bach = 3"),
+        ("a past rule is one of", WORLD + 'past = [{rule = "luck"}]'),
+        ("has no column 'sum'", WORLD.replace("lender", "loans.csv") + "columns = {CSV}"),
+        ("say in columns which one is the outcome", WORLD.replace("lender", "loans.csv")),
+    ],
+)
+def test_a_world_that_cannot_be_simulated_is_refused_in_one_sentence(words, text, tmp_path):
+    write_loans(tmp_path / "loans.csv")
+    own = '{outcome = "paid", good = "yes", group = "town", features = ["sum"]}'
+    (tmp_path / "mine.toml").write_text(text.replace("{CSV}", own))
+    refused(words, "simulate", "mine.toml", "--jobs", "1")
+
+
+def test_a_world_that_is_not_there():
+    refused("there is no file no.toml; name a TOML file", "simulate", "no.toml")
+
+
+def test_the_folder_of_another_run_is_refused(small, tmp_path):
+    (tmp_path / "mine.toml").write_text(WORLD)
+    before = (small / "results.parquet").read_bytes()
+    refused("holds results of another run", "simulate", "mine.toml", "--out", small, "--jobs", 1)
+    assert (small / "results.parquet").read_bytes() == before
+
+
+def test_data_that_cannot_be_fetched_are_told_apart_by_the_exit_code(monkeypatch):
+    with socket.socket() as taken:  # bound and not listening: connections are refused
+        taken.bind(("127.0.0.1", 0))
+        closed = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        monkeypatch.setattr(pums, "URL", closed)
+        monkeypatch.setattr(fico, "URL", closed)
+        for command in (
+            ("reproduce", "adult-race"),
+            ("reproduce", "adult-gender", "--data-set", "acs:RI:2021"),
+        ):
+            refused(f"cannot reach {closed}.*SECONDLOOK_DATA", *command, code=3)
+
+
+def test_an_interrupted_run_says_how_to_go_on(tmp_path, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    (tmp_path / "mine.toml").write_text(WORLD)
+    monkeypatch.setattr("secondlook.cli.app.run_experiment", interrupt)
+    result = call("simulate", "mine.toml")
+    assert result.exit_code == 130
+    assert "the same command goes on from here" in result.stderr
+
+
+def test_a_command_that_is_not_there_is_refused():
+    assert call("reproduse").exit_code == 2
+    assert call("reproduce", "german", "--repetitions", "many").exit_code == 2
+
+
+# Real processes
+
+
+def process(*arguments, code=None):
+    command = [sys.executable, "-m", "secondlook"] if code is None else [sys.executable, "-c", code]
+    return subprocess.run(
+        [*command, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+
+
+def test_python_m_secondlook():
+    ran = process("version")
+    assert (ran.returncode, ran.stdout.strip()) == (0, version("secondlook"))
+    assert ran.stderr == ""
+
+
+def test_exit_codes_and_channels_of_a_real_process():
+    ran = process("reproduce", "germany", "--json")
+    assert ran.returncode == 2
+    assert json.loads(ran.stdout)["code"] == 2
+    assert ran.stderr.startswith("secondlook: there is no experiment 'germany'")
+    assert "Traceback" not in ran.stderr
+
+
+def test_without_the_extra_the_command_says_how_to_install_it():
+    code = "import sys; sys.modules['typer'] = None; from secondlook.entry import main; main()"
+    ran = process(code=code)
+    assert ran.returncode == 2
+    assert ran.stdout == ""
+    assert "the command line needs typer" in ran.stderr
+    assert "pip install 'secondlook[experiments]'" in ran.stderr
