@@ -258,12 +258,12 @@ def test_a_history_chosen_by_outcome_alone_is_said_to_cover_everybody():
 
 
 def test_gaps_are_measured_against_chance():
-    shape = (1, 1, 10, 8, 2)
+    shape = (1, 2, 10, 8, 2)
     people = np.full(shape, 400)
     rng = np.random.default_rng(0)
     counts = {"n_people": people, "n_good": people // 2}
-    for apart, near in (([0.3, 0.3], 1), ([0.3, 0.6], 0)):
+    for apart, near in (([0.3, 0.3], 2), ([0.3, 0.6], 0)):
         counts["n_accepted_good"] = rng.binomial(people // 2, apart)
         counts["n_accepted"] = counts["n_accepted_good"]
-        text = said(from_counts(counts, ["plain"], "ab"))
-        assert text.count(f"for {near} of 1 method that is more than two thirds") == 2
+        text = said(from_counts(counts, ["plain", "no-exploration"], "ab"))
+        assert text.count(f"for {near} of 2 methods that is more than two thirds") == 2

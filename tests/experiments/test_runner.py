@@ -101,8 +101,9 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(tmp_path):
     )
     try:
         wait_for_parts(folder, process, 2)
+        process.send_signal(signal.SIGSTOP)  # so that it cannot finish before it is killed
         busy = replace(read_world_file(file), repetitions=1)
-        with pytest.raises(InputError, match="another run is writing to the folder .*; wait") as no:
+        with pytest.raises(InputError, match=r"another run is writing to .*; wait") as no:
             run_experiment(busy, load("german"), Run(folder, 1))
         one_sentence(no)
     finally:

@@ -88,7 +88,7 @@ def test_wrong_names_are_refused_in_one_sentence(spec, words):
 def test_a_folder_of_data_is_searched(tmp_path, monkeypatch):
     monkeypatch.delenv("SECONDLOOK_DATA", raising=False)
     monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(InputError, match="acs_ca_2018_adults_40pct.parquet"):
+    with pytest.raises(InputError, match=r"acs_ca_2018_adults_40pct\.parquet"):
         load_source(WorldSpec("acs-ca-2018-sample", "race"), data=tmp_path)
     with pytest.raises(InputError, match="must name a folder that exists"):
         load_source(WorldSpec("acs-ca-2018-sample", "race"), data=tmp_path / "no")

@@ -1,4 +1,4 @@
-"""Experiments in TOML files: what they say is what is run; what is wrong is told in one sentence."""
+"""Experiments in TOML files: what they say is what is run, and what is wrong is told plainly."""
 
 from __future__ import annotations
 

@@ -70,12 +70,16 @@ class ReleasedLogistic(ConstrainedLogistic):
         rows = np.column_stack([np.asarray(X, dtype=np.float64), np.ones(np.shape(X)[0])])
         good = np.asarray(y, dtype=np.float64)
         weight = np.ones(good.size) if sample_weight is None else np.asarray(sample_weight)
+        group = (
+            np.zeros(good.size) if sensitive_features is None else np.asarray(sensitive_features)
+        )
+        rows, good, group, weight = _without_repeats(rows, good, group, weight)
         problem = _Problem(rows, good, weight / weight.sum(), self.l2 / weight.sum(), self.hard)
         constraints = []
         if self.max_fdr is not None:
             constraints.append(problem.least(weight / weight.sum() * (self.max_fdr - (1 - good))))
-        if self.fairness is not None and sensitive_features is not None:
-            gap = _rate_gap(np.asarray(sensitive_features), weight)
+        if self.fairness is not None:
+            gap = _rate_gap(group, weight)
             sides = (1.0,) if self.one_sided else (1.0, -1.0)
             constraints += [problem.least(s * gap, self.fairness.difference) for s in sides]
         self._fits = getattr(self, "_fits", 0) + 1
@@ -132,11 +136,20 @@ class _Problem:
         return {"type": "ineq", "fun": value, "jac": derivative}
 
 
-def _rate_gap(group: NDArray[Any], weight: Floats) -> Floats:
+def _without_repeats(
+    rows: Floats, good: Floats, group: Floats, weight: Floats
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Join equal rows and add up their weights: sums stay as they are, resampled data shrink."""
+    kinds, kind = np.unique(np.column_stack([rows, good, group]), axis=0, return_inverse=True)
+    total = np.bincount(kind.ravel(), weight).astype(np.float64)
+    return np.ascontiguousarray(kinds[:, :-2]), kinds[:, -2], kinds[:, -1], total
+
+
+def _rate_gap(group: Floats, weight: Floats) -> Floats:
     """Return what each decision adds to the smaller group's rate minus that of all others."""
-    names, counts = np.unique(group, return_counts=True)
+    names, code = np.unique(group, return_inverse=True)
     if names.size < 2:
         return np.zeros(weight.size)
-    small = group == names[np.argmin(counts)]
+    small = code == np.argmin(np.bincount(code, weight))
     mine, others = np.where(small, weight, 0.0), np.where(small, 0.0, weight)
     return np.asarray(mine / mine.sum() - others / others.sum())
