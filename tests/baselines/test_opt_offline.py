@@ -158,3 +158,9 @@ def test_references_go_through_a_world():
     outcome = np.concatenate([one.applicants.outcome for one in results])
     assert accepted.any()
     assert (outcome[accepted] == 0).mean() <= 0.15
+
+
+def test_the_oracle_refuses_other_people_of_the_same_number(stream):
+    oracle = OracleOptimum(MONEY).fit(stream)
+    with pytest.raises(InputError, match="batch 1 is not the next"):
+        oracle.decide(stream[1][0])

@@ -172,3 +172,10 @@ def test_an_unknown_method_is_refused_in_one_sentence(world, name, words):
 
 def test_labels_tell_methods_apart():
     assert len({label(name) for name in DEFAULT_METHODS}) == len(DEFAULT_METHODS)
+
+
+@pytest.mark.parametrize("name", [":f", ".x:f", "os:path"])
+def test_what_is_no_function_of_a_setup_is_refused_in_one_sentence(world, name):
+    with pytest.raises(InputError) as error:
+        build(name, world, make_setup(world))
+    assert name in one_sentence(error)

@@ -565,3 +565,27 @@ def test_e2_takes_the_sign_of_revenue_away():
     assert found[()][0]["revenue"] == pytest.approx((0.2 + 0.2 - 1.0) / 3)
     assert found[("E2",)][0]["revenue"] == pytest.approx((0.2 + 0.2 + 1.0) / 3)
     assert found[()][0]["pooled_fdr"] == found[("E2",)][0]["pooled_fdr"] == 0.5
+
+
+# Bugs that were there when this was written: take the mark away with the fix.
+
+
+def test_with_no_switch_on_it_is_the_classifier_itself_where_round_1_is_learned():
+    spec = WorldSpec("lender", n_batch=400, n_rounds=3, past=({"rule": "everybody"},))
+    world, setup = lender_setup(3, spec)
+    ours = driven(build("plain", world, setup), world)
+    theirs = driven(build_released("plain", setup, on(), {}), world)
+    for (one, _), (two, _) in zip(ours, theirs, strict=True):
+        assert np.array_equal(one.accepted, two.accepted)
+
+
+def test_c4_learns_round_1_with_the_bound_of_round_1():
+    spec = WorldSpec("lender", n_batch=400, n_rounds=1, past=({"rule": "everybody"},))
+    method, _ = released("plain", "C4", seed=3, spec=spec)
+    assert method.rounds_[0].estimated_fdr <= 0.075 + 0.001
+
+
+def test_a1_where_the_past_accepted_everybody():
+    spec = replace(LENDER, past=({"rule": "everybody"},))
+    world, setup = lender_setup(0, spec)
+    assert released_setup(setup, world, on("A1")).past.accepted.all()

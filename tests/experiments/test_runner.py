@@ -230,7 +230,9 @@ def test_a_folder_of_another_experiment_is_refused(tmp_path, change):
     quick = replace(SMALL, methods=("opt-offline",), repetitions=1)
     run_experiment(quick, Lender(), Run(tmp_path, 1))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(InputError, match=r"another run \(experiment differ.*another folder") as no:
+    with pytest.raises(
+        InputError, match=r"another run \(different experiment.*another folder"
+    ) as no:
         run_experiment(replace(quick, **change), Lender(), Run(tmp_path, 1))
     assert str(tmp_path) in one_sentence(no)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
@@ -243,7 +245,7 @@ def test_a_folder_of_other_data_is_refused(tmp_path):
     quick = replace(SMALL, world=world, methods=("opt-offline",), repetitions=1)
     run_experiment(quick, table, Run(tmp_path, 1))
     other = replace(table, outcome=table.outcome[::-1])
-    with pytest.raises(InputError, match=r"\(data differ") as no:
+    with pytest.raises(InputError, match=r"\(different data") as no:
         run_experiment(quick, other, Run(tmp_path, 1))
     one_sentence(no)
 
@@ -310,4 +312,47 @@ def test_progress_counts_up_to_the_total(tmp_path):
 def test_jobs_that_mean_nothing_are_refused(jobs):
     with pytest.raises(InputError, match=f"1 or more, or -1 for one per core, got {jobs}") as no:
         run_experiment(SMALL, Lender(), Run(jobs=jobs))
+    one_sentence(no)
+
+
+# Bugs that were there when this was written: take the mark away with the fix.
+
+
+def test_a_group_that_is_absent_from_a_repetition_has_rows_of_zeros():
+    world = WorldSpec(
+        "lender",
+        population={"share_b": 0.01},
+        n_batch=30,
+        n_rounds=2,
+        past=({"rule": "random", "rate": 0.9},),
+    )
+    one = Experiment("x", world, ("opt-offline", "opt-hindsight"), repetitions=5, seed=2)
+    results = run_experiment(one, load_source(world), Run(jobs=1))
+    assert results.shape == (1, 2, 5, 2, 2)
+    assert np.all(results.count("n_people").sum(axis=-1) == 30)
+
+
+def test_a_method_that_is_not_there_leaves_the_folder_free(tmp_path):
+    wrong = replace(SMALL, methods=("opt-offline", "plian"), alphas=(), repetitions=1)
+    with pytest.raises(InputError, match="no method 'plian'"):
+        run_experiment(wrong, Lender(), Run(tmp_path, 1))
+    run_experiment(replace(wrong, methods=("opt-offline",)), Lender(), Run(tmp_path, 1))
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file") as no:
+        run_experiment(SMALL, Lender(), Run(tmp_path / "file", 1))
+    one_sentence(no)
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(InputError, match="seed"):
+        run_experiment(replace(SMALL, seed=-1), Lender(), Run(jobs=1))
+
+
+def test_settings_that_are_not_ours_are_refused(tmp_path):
+    (tmp_path / "settings.json").write_text("")
+    with pytest.raises(InputError, match="settings") as no:
+        run_experiment(SMALL, Lender(), Run(tmp_path, 1))
     one_sentence(no)

@@ -126,3 +126,8 @@ def test_the_fingerprint_tells_apart_what_changes_results_and_nothing_else():
     assert set(changed) == {one.name for one in fields(Experiment)} - {"name", "repetitions"}
     prints = {replace(one, **{name: value}).fingerprint for name, value in changed.items()}
     assert len(prints | {one.fingerprint}) == 1 + len(changed)
+
+
+def test_the_sweep_drops_no_method():
+    named = ("plain", "explore-fair@0.12", "my_module:function", "plian")
+    assert alpha_sweep(experiment(methods=named)).methods == named

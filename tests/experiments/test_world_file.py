@@ -203,7 +203,7 @@ WRONG_WHEN_READ = {
     "methods = []\n" + LENDER: "at least one method",
     'methods = ["plain", "plain"]\n' + LENDER: "once only",
     'switches = ["Z9"]\n' + METHODS + LENDER: "there is no switch Z9; known are A1",
-    'segments = "town"\n' + METHODS + LENDER: "'group' or 'past'",
+    'segments = "town"\n' + METHODS + LENDER: "one of group, past",
 }
 
 
@@ -244,7 +244,7 @@ WRONG_WHEN_RUN = {
     "feedback = {missing = 1.1}": r"missing is a probability .*\[0, 1\], got 1.1",
     "drift = {tilt = 0.1}": "drift got options it does not know",
     "drift = {shift = [0.1]}": "one number per feature",
-    'scaling = "batch"': "'history', 'stream' or 'none', got 'batch'",
+    'scaling = "batch"': "one of history, stream, none, got 'batch'",
     "population = {size = 3}": "the population lender got a wrong option",
     "n_history = 0": "n_history must be a whole number of at least 1, got 0",
 }
@@ -286,3 +286,34 @@ def test_data_sets_drift_too(read):
     good = [a.outcome.mean() for a in applicants]
     assert ages[-1] > ages[0] + 0.3
     assert good[-1] < good[0] - 0.15
+
+
+WRONG_KINDS = {
+    'world = "german"\n' + METHODS: "world",
+    "goal = 3\n" + METHODS + LENDER: "goal",
+    'methods = "plain"\nrepetitions = 2\n' + LENDER: "methods",
+    "methods = [3]\n" + LENDER: "methods",
+    'methods = ["plain"]\nrepetitions = "3"\n' + LENDER: "repetitions",
+    'methods = ["plain"]\nrepetitions = 1.5\n' + LENDER: "repetitions",
+    "alphas = 0.1\n" + METHODS + LENDER: "alphas",
+    'seed = "a"\n' + METHODS + LENDER: "seed",
+    "seed = -1\n" + METHODS + LENDER: "seed",
+    "switches = [3]\n" + METHODS + LENDER: "switch",
+    METHODS + '[goal]\ngain = "x"\n' + LENDER: "gain",
+    METHODS + '[goal]\nthreshold = "x"\n' + LENDER: "threshold",
+    METHODS + '[goal]\nexploit_start = "x"\n' + LENDER: "exploit_start",
+    METHODS + "[world]\ndata = 3\n": "data",
+    METHODS + LENDER + 'past = {rule = "random"}\n': "past",
+    METHODS + LENDER + 'past = ["random"]\n': "past",
+    METHODS + LENDER + "feedback = 3\n": "feedback",
+    METHODS + LENDER + "feedback = {delay = 2}\n": "delay",
+    METHODS + LENDER + "drift = {shift = 1}\n": "shift",
+    METHODS + LENDER + 'population = {share_b = "a"}\n': "share_b",
+}
+
+
+@pytest.mark.parametrize(("text", "words"), WRONG_KINDS.items())
+def test_a_value_of_the_wrong_kind_is_refused_in_one_sentence(read, text, words):
+    with pytest.raises(InputError, match=rf"\b{words}") as error:
+        run_alone(read(text))
+    one_sentence(error)

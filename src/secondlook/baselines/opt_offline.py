@@ -151,6 +151,7 @@ class OracleOptimum(_Fixed):
         X = np.concatenate([people for people, _ in batches])
         y = np.concatenate([outcome for _, outcome in batches]).astype(np.int8)
         ends = np.cumsum([len(people) for people, _ in batches])
+        self._batches = [people for people, _ in batches]
         model = ConstrainedLogistic(warm_start=True)  # one batch more or less changes little
         self._scores: list[Floats] = []
         for begin, end in zip(np.append(0, ends[:-1]), ends, strict=True):
@@ -164,7 +165,7 @@ class OracleOptimum(_Fixed):
 
     def decide(self, X: Floats, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:  # noqa: ARG002
         """Decide the next batch of the stream it was fitted to."""
-        if self._round >= len(self._scores) or len(self._scores[self._round]) != len(X):
+        if self._round >= len(self._scores) or not np.array_equal(self._batches[self._round], X):
             raise InputError(
                 f"this reference knows the {len(self._scores)} batches of its stream in their "
                 f"order, and batch {self._round + 1} is not the next of them; fit it to this one."

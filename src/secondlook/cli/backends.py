@@ -60,5 +60,5 @@ def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
         return client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
     try:
         return client(scheduler, timeout=10)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"no Dask scheduler answers at {scheduler}: {error}.") from error

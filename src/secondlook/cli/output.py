@@ -31,14 +31,14 @@ from secondlook.experiments.words import findings, remarks, what_was_run
 
 __all__ = ["as_json", "download_bar", "print_results", "repetition_bar", "summary_rows"]
 
-# Metric, title, decimals.
+# Metric, title, decimals, whether there is room for its standard error.
 _COLUMNS = (
-    ("revenue", "revenue", 1),
-    ("late_revenue", "late", 1),
-    ("pooled_fdr", "FDR", 3),
-    ("above_alpha", "> α", 2),
-    ("selection_rate_difference", "SR gap", 2),
-    ("true_positive_rate_difference", "TPR gap", 2),
+    ("revenue", "revenue", 1, True),
+    ("late_revenue", "late", 1, True),
+    ("pooled_fdr", "FDR", 3, True),
+    ("above_alpha", "> α", 2, False),
+    ("selection_rate_difference", "SR gap", 2, False),
+    ("true_positive_rate_difference", "TPR gap", 2, False),
 )
 _KEY = (
     "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled; > α: share "
@@ -70,7 +70,7 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
     absolute = "E2" in results.about["experiment"]["switches"]
     found = {
         metric: tables.summary(results, metric, absolute_revenue=absolute)
-        for metric, _, _ in _COLUMNS
+        for metric, *_ in _COLUMNS
     }
     key = results.about["experiment"]["published"]
     printed = published_table(key) if key else {}
@@ -101,10 +101,10 @@ def print_results(console: Console, results: Results) -> None:
     for alpha in results.alphas:
         table = Table(title=f"α = {alpha:g}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
         table.add_column("method", no_wrap=True)
-        for _, title, _ in _COLUMNS:
-            table.add_column(title, justify="right")
+        for _, title, *_ in _COLUMNS:
+            table.add_column(title, justify="right", no_wrap=True)
         if compared:
-            table.add_column("paper", justify="right")
+            table.add_column("paper", justify="right", no_wrap=True)
         for row in rows:
             if row["alpha"] == alpha:
                 table.add_row(row["method"], *_cells(row, compared))
@@ -116,15 +116,13 @@ def print_results(console: Console, results: Results) -> None:
 
 
 def _cells(row: dict[str, Any], compared: bool) -> list[str]:
-    cells = [
-        f"{row[metric]:.{decimals}f}±{row[f'{metric}_standard_error']:.{decimals}f}"
-        for metric, _, decimals in _COLUMNS
-    ]
+    cells = []
+    for metric, _, decimals, with_error in _COLUMNS:
+        error = f"±{row[f'{metric}_standard_error']:.{decimals}f}" if with_error else ""
+        cells.append(f"{row[metric]:.{decimals}f}{error}")
     if compared:
         paper = row["published"]
-        cells.append(
-            f"{paper['revenue']['mean']:.1f}, {paper['fdr']['mean']:.2f}" if paper else "–"
-        )
+        cells.append(f"{paper['revenue']['mean']:.1f} {paper['fdr']['mean']:.2f}" if paper else "–")
     return [cell.replace("nan", "–") for cell in cells]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,7 +20,19 @@ from secondlook.simulate.run import Method
 from secondlook.simulate.worlds import Past, World
 from secondlook.strategies import GroupShare, ScoreWeighted
 
-__all__ = ["ABLATIONS", "METHODS", "REFERENCES", "VARIANTS", "Setup", "Variant", "build", "label"]
+__all__ = [
+    "ABLATIONS",
+    "METHODS",
+    "REFERENCES",
+    "VARIANTS",
+    "Setup",
+    "Variant",
+    "build",
+    "check_methods",
+    "constant_share",
+    "fitted",
+    "label",
+]
 
 
 @dataclass(frozen=True)
@@ -188,14 +200,9 @@ def build(name: str, world: World, setup: Setup) -> Method:
         return METHODS[name][1](setup)
     variant, _, split = name.partition("@")
     if variant in VARIANTS and split:
-        return algorithm1(setup, VARIANTS[variant], exploit=_share(name, split))
-    if ":" in name:
-        return _own(name)(setup)
-    known = ", ".join([*METHODS, *REFERENCES])
-    raise InputError(
-        f"there is no method {name!r}; known are {known}, a variant with α_exploit held constant "
-        f"such as explore-fair@0.13, and module:function for your own."
-    )
+        return algorithm1(setup, VARIANTS[variant], exploit=constant_share(name, split))
+    check_methods([name])
+    return _own(name)(setup)
 
 
 def label(name: str) -> str:
@@ -208,7 +215,28 @@ def label(name: str) -> str:
     return f"{METHODS[variant][0]}, α_exploit = {split}" if variant in METHODS else name
 
 
-def _share(name: str, split: str) -> float:
+def check_methods(names: Iterable[str]) -> None:
+    """Raise if a method cannot be built, before anything runs."""
+    for name in names:
+        variant, _, split = name.partition("@")
+        if name in METHODS or name in REFERENCES:
+            continue
+        if variant in VARIANTS and split:
+            constant_share(name, split)
+        elif ":" in name:
+            _own(name)
+        else:
+            known = ", ".join([*METHODS, *REFERENCES])
+            raise InputError(
+                f"there is no method {name!r}; known are {known}, a variant with α_exploit held "
+                f"constant such as explore-fair@0.13, and module:function for your own."
+            )
+
+
+def constant_share(name: str, split: str) -> float | None:
+    """Return the α_exploit that a method's name holds after the @, if any."""
+    if not split:
+        return None
     try:
         return float(split)
     except ValueError:
@@ -222,8 +250,11 @@ def _own(name: str) -> Callable[[Setup], Method]:
     if "" not in sys.path:
         sys.path.append("")  # a file in the current folder, also in worker processes
     try:
-        return getattr(importlib.import_module(module), function)  # type: ignore[no-any-return]
-    except (ImportError, AttributeError) as error:
+        found = getattr(importlib.import_module(module), function)
+        if not callable(found):
+            raise TypeError(f"{function} is not a function")
+        return found  # type: ignore[no-any-return]
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
             f"the method {name!r} cannot be imported: {error}; name it module:function, with the "
             f"module in the current folder or where Python finds it."

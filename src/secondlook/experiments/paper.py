@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from secondlook.errors import InputError
-from secondlook.experiments.methods import ABLATIONS, METHODS, REFERENCES, VARIANTS
+from secondlook.experiments.methods import ABLATIONS, REFERENCES, VARIANTS
 from secondlook.experiments.spec import Experiment
 from secondlook.experiments.world_spec import WorldSpec
 
@@ -51,6 +51,4 @@ def paper_experiment(name: str, data: str | None = None) -> Experiment:
 
 def alpha_sweep(experiment: Experiment) -> Experiment:
     """Return the experiment at α = 0.05, 0.10, …, 0.30, with α_exploit = (α/2)·t^0.2."""
-    chosen = tuple(name for name in experiment.methods if name in METHODS or name in REFERENCES)
-    name = f"{experiment.name}, sweep over α"
-    return replace(experiment, name=name, methods=chosen, alphas=ALPHAS)
+    return replace(experiment, name=f"{experiment.name}, sweep over α", alphas=ALPHAS)

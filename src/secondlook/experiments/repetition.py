@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from secondlook.errors import LearningWarning
-from secondlook.experiments.methods import ABLATIONS, VARIANTS, Setup, build
+from secondlook.errors import InputError, LearningWarning
+from secondlook.experiments.methods import ABLATIONS, REFERENCES, VARIANTS, Setup, build
 from secondlook.experiments.released.classifier import build_released
 from secondlook.experiments.released.setup import released_setup, released_world
 from secondlook.experiments.results import COUNTS, KEYS
@@ -24,6 +24,7 @@ from secondlook.simulate.worlds import World
 __all__ = ["Columns", "run_repetition"]
 
 Columns = dict[str, NDArray[Any]]
+_ROUNDING = 1e-9  # standardised features at the cut-off may differ in their last bits
 
 
 def run_repetition(experiment: Experiment, source: Table | Population, number: int) -> Columns:
@@ -42,7 +43,8 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
         for goal in experiment.goals:
             setup = _setup(world, goal, source, method_seed, switches)
             for name in experiment.methods:
-                if switches and (name in VARIANTS or name in ABLATIONS):
+                _check_groups(name, world, setup)
+                if switches and (name.partition("@")[0] in VARIANTS or name in ABLATIONS):
                     method = build_released(name, setup, switches, shared)
                 else:
                     method = build(name, world, setup)
@@ -63,6 +65,16 @@ def _setup(
     return released_setup(setup, world, switches)
 
 
+def _check_groups(name: str, world: World, setup: Setup) -> None:
+    """Raise if somebody will come of a group that a method cannot have heard of."""
+    absent = sorted(set(world.stream.groups) - set(setup.past.people.group.tolist()))
+    if absent and name not in REFERENCES:
+        raise InputError(
+            f"nobody of group {absent[0]!r} is in S_0, so {name} cannot know that group; take a "
+            f"larger first batch, or leave the group out of the data."
+        )
+
+
 @dataclass(frozen=True)
 class Segments:
     """Whom rounds are counted by: the groups, or whom the past's cut-off let in and shut out."""
@@ -75,14 +87,11 @@ class Segments:
     def of(world: World, by: str) -> Segments:
         """Return the segments of a world."""
         if by == "past":
-            past = world.history()
             rule = world.past_cutoff()
             at = world.stream.features.index(rule.feature)
-            return Segments(
-                np.array(["let in", "shut out"]), at, float(past.people.X[past.accepted, at].min())
-            )
-        batches = [world.full_history(), *(one.applicants for one in world.batches())]
-        return Segments(np.unique(np.concatenate([np.unique(one.people.group) for one in batches])))
+            cutoff = np.quantile(world.history().people.X[:, at], 1 - rule.share)
+            return Segments(np.array(["let in", "shut out"]), at, float(cutoff) - _ROUNDING)
+        return Segments(np.array(world.stream.groups))
 
     def codes(self, people: People) -> NDArray[np.intp]:
         """Return the segment of each person."""

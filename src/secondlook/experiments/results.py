@@ -108,7 +108,10 @@ def read_results(path: Path) -> Results:
     try:
         table = parquet.read_table(file)
     except (OSError, ValueError) as error:
-        raise InputError(f"{file} cannot be read as a results file: {error}") from error
+        raise InputError(
+            f"{file} cannot be read as a results file ({str(error).splitlines()[0]}); if a run "
+            f"wrote it, delete it and start the run again."
+        ) from error
     about = (table.schema.metadata or {}).get(b"secondlook")
     missing = [name for name in (*KEYS, *COUNTS) if name not in table.column_names]
     if about is None or missing:

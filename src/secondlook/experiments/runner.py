@@ -20,7 +20,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from secondlook.errors import InputError
-from secondlook.experiments.methods import label
+from secondlook.experiments.methods import check_methods, label
 from secondlook.experiments.repetition import Columns, run_repetition
 from secondlook.experiments.results import KEYS, Results, read_results, write_results
 from secondlook.experiments.spec import Experiment
@@ -72,6 +72,7 @@ def run_experiment(
     run = Run() if run is None else run
     if run.jobs == 0 or run.jobs < -1:
         raise InputError(f"jobs must be 1 or more, or -1 for one per core, got {run.jobs}.")
+    check_methods(experiment.methods)
     about = _about(experiment, source)
     with _opened(run.folder, experiment, about) as kept:
         done = kept.repetitions(experiment.repetitions)
@@ -124,11 +125,13 @@ def _about(experiment: Experiment, source: Table | Population) -> dict[str, Any]
             "rows": len(source),
         }
     else:
-        words = "cells with known truth" if isinstance(source, FiniteDomain) else repr(source)
+        words = fingerprint = repr(source)
+        if isinstance(source, FiniteDomain):
+            words, fingerprint = f"{source.mass.size} kinds of people", source.fingerprint
         data = {
             "name": experiment.world.data,
             "source": f"A population with known truth: {words}.",
-            "fingerprint": "",
+            "fingerprint": fingerprint,
             "rows": 0,
         }
     return {
@@ -191,17 +194,34 @@ def _opened(
     if folder is None:
         yield _InMemory()
         return
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"results cannot go to {folder} ({error.strerror}); name a folder that can be written."
+        ) from error
     with (folder / "lock").open("w") as lock:
         _lock(lock, folder)
         settings = folder / "settings.json"
         mine = {"key": _key(experiment, about), **about}
         if settings.is_file():
-            _check_same(json.loads(settings.read_text()), mine, folder)
+            _check_same(_settings(settings), mine, folder)
         unfinished = settings.with_suffix(".part")
         unfinished.write_text(json.dumps(mine, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
         unfinished.replace(settings)
         yield _InFolder(folder)
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        content = None
+    if not isinstance(content, dict):
+        raise InputError(
+            f"{path} is not a settings file of a run; choose another folder, or delete this one."
+        )
+    return content
 
 
 def _key(experiment: Experiment, about: dict[str, Any]) -> str:
@@ -217,7 +237,7 @@ def _check_same(there: dict[str, Any], mine: dict[str, Any], folder: Path) -> No
         if {**_comparable(there.get(name))} != {**_comparable(mine[name])}
     ]
     raise InputError(
-        f"the folder {folder} holds results of another run ({' and '.join(differ)} differ); "
+        f"the folder {folder} holds results of another run (different {' and '.join(differ)}); "
         f"choose another folder, or delete this one."
     )
 

@@ -102,6 +102,12 @@ class Experiment:
     def __post_init__(self) -> None:
         if self.repetitions < 1:
             raise InputError(f"repetitions must be 1 or more, got {self.repetitions}.")
+        if self.seed < 0:
+            raise InputError(f"seed must be a whole number of at least 0, got {self.seed}.")
+        if len(set(self.alphas)) < len(self.alphas) or not all(0 < a < 1 for a in self.alphas):
+            raise InputError(
+                f"alphas must be different numbers in (0, 1), got {list(self.alphas)}."
+            )
         if not self.methods:
             raise InputError("an experiment needs at least one method, got none.")
         if self.segments not in ("group", "past"):

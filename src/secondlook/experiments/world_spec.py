@@ -90,6 +90,7 @@ class WorldSpec:
 
     def stream(self, source: Table | Population) -> Stream:
         """Return S_0 and the batches."""
+        self._check_used(isinstance(source, Table))
         if isinstance(source, Table):
             if self.n_parts:
                 return Parts(source, self.n_parts)
@@ -98,10 +99,25 @@ class WorldSpec:
         if self.drift:
             if isinstance(source, FiniteDomain):
                 raise InputError("a finite domain does not drift; leave drift out.")
-            options = {k: tuple(v) if k == "shift" else v for k, v in self.drift.items()}
+            options = dict(self.drift)
+            if not isinstance(options.get("shift", []), list | tuple):
+                raise InputError(f"shift must be a list of numbers, got {options['shift']!r}.")
+            options["shift"] = tuple(options.get("shift", ()))
             drifting: Population = _made("drift", Drifting, {"population": source, **options})
             return Drawn(drifting, self.n_batch, self.n_rounds, self.n_history)
         return Drawn(source, self.n_batch, self.n_rounds, self.n_history)
+
+    def _check_used(self, is_table: bool) -> None:
+        """Raise if something is said that this kind of world has no use for."""
+        useless: dict[str, Any] = {"n_parts": self.n_parts}
+        kind = "a population"
+        if is_table:
+            kind, useless = "a data set", {"n_history": self.n_history}
+            if self.n_parts:
+                kind, useless = "a data set cut into parts", useless | {"drift": self.drift}
+        for name, value in useless.items():
+            if value:
+                raise InputError(f"{name} means nothing for {kind}, got {value!r}; leave it out.")
 
     def _past(self, source: Table | Population) -> h.HistoryRule:
         if not self.past:
@@ -114,7 +130,10 @@ class WorldSpec:
 
     def _feedback(self) -> fb.Feedback:
         options = dict(self.feedback)
-        delay = dict(options.pop("delay", {"kind": "fixed"}))
+        delay = options.pop("delay", {"kind": "fixed"})
+        if not isinstance(delay, Mapping):
+            raise InputError(f'delay must be a table, such as {{kind = "fixed"}}, got {delay!r}.')
+        delay = dict(delay)
         kind = delay.pop("kind", "fixed")
         if kind not in DELAYS:
             raise InputError(f"a delay is one of {', '.join(DELAYS)}, got {kind!r}.")

@@ -30,6 +30,10 @@ class Population(Protocol):
     def features(self) -> tuple[str, ...]:
         """Names of the features."""
 
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups, in order."""
+
     def draw(self, n: int, rng: np.random.Generator) -> People:
         """Draw people."""
 
@@ -75,10 +79,22 @@ class Lender:
     curvature: float = 0.0
     years_weight: float = 0.4
 
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if not isinstance(value, int | float) or isinstance(value, bool):
+                raise InputError(f"{name} must be a number, got {value!r}.")
+        if not 0 < self.share_b < 1:
+            raise InputError(f"share_b is a share and must be in (0, 1), got {self.share_b}.")
+
     @property
     def features(self) -> tuple[str, ...]:
         """Names of the features."""
         return ("income", "debt", "years")
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups, in order."""
+        return ("A", "B")
 
     def draw(self, n: int, rng: np.random.Generator) -> People:
         """Draw applicants."""
@@ -136,6 +152,11 @@ class Drifting:
     def features(self) -> tuple[str, ...]:
         """Names of the features."""
         return self.population.features
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups, in order."""
+        return self.population.groups
 
     def at(self, round: int) -> Drifting:
         """Return the population as it is in a round."""

@@ -27,6 +27,10 @@ class Stream(Protocol):
         """Features that preparation leaves as they are."""
 
     @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups that may come, in order."""
+
+    @property
     def n_rounds(self) -> int:
         """Number of batches after S_0."""
 
@@ -69,6 +73,11 @@ class Drawn:
     def unscaled(self) -> tuple[str, ...]:
         """Populations come standardised: no feature is scaled again."""
         return self.features
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups of the population."""
+        return self.population.groups
 
     def applicants(self, rng: np.random.Generator) -> Iterator[Applicants]:
         """Yield S_0, then the batches."""
@@ -120,6 +129,11 @@ class _FromTable:
     def unscaled(self) -> tuple[str, ...]:
         """Features that preparation leaves as they are."""
         return self.table.unscaled
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups of the data set."""
+        return tuple(np.unique(self.table.group).tolist())
 
 
 @dataclass(frozen=True)

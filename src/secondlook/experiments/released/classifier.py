@@ -16,7 +16,14 @@ from numpy.typing import NDArray
 from secondlook.budget import FdrBudget
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.coverage import MeanPastScore, SummedAcceptance
-from secondlook.experiments.methods import ABLATIONS, VARIANTS, Setup, Variant, fitted
+from secondlook.experiments.methods import (
+    ABLATIONS,
+    VARIANTS,
+    Setup,
+    Variant,
+    constant_share,
+    fitted,
+)
 from secondlook.experiments.released.logistic import ReleasedLogistic
 from secondlook.exploration import draw_explored
 from secondlook.intake import Batch
@@ -113,7 +120,7 @@ class ReleasedClassifier(PartialFeedbackClassifier):
     def _classifier_of_round(self, t: int) -> Learned:
         if t - self._begun == 1 and self._past.decides and self.first_round == "past":
             return Learned.following(self._past.likelihood, self._intake.n_groups)
-        return super()._classifier_of_round(max(t, 2))
+        return super()._classifier_of_round(t)
 
     def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
         learned = super()._learn(t, everywhere=everywhere or "B7" in self.switches)
@@ -168,13 +175,15 @@ def _learner(variant: Variant, setup: Setup, switches: frozenset[str]) -> Constr
 
 
 def _new(name: str, setup: Setup, switches: frozenset[str]) -> ReleasedClassifier:
-    goal, variant = setup.goal, VARIANTS.get(name, VARIANTS["plain"])
+    base, _, split = name.partition("@")
+    goal, variant = setup.goal, VARIANTS.get(base, VARIANTS["plain"])
+    constant = goal.alpha if name == "alpha-at-once" else constant_share(name, split)
     rule = MeanPastScore if "C2" in switches else SummedAcceptance
     classifier = ReleasedClassifier(
         utility=goal.utility,
         budget=ReleasedBudget(
             goal.alpha,
-            goal.alpha if name == "alpha-at-once" else goal.schedule,
+            goal.schedule if constant is None else constant,
             goal.min_selection_rate,
             goal.slack,
             switches=switches,
@@ -202,7 +211,7 @@ def build_released(
 
     With C1 all variants of a repetition are one object, which lives in ``shared``.
     """
-    if "C1" not in switches or name in ABLATIONS:
+    if "C1" not in switches or name not in VARIANTS:
         return _new(name, setup, switches)
     key = f"one object at α = {setup.goal.alpha}"
     if key not in shared:

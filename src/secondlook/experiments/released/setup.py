@@ -49,10 +49,13 @@ def released_setup(setup: Setup, world: World, switches: frozenset[str]) -> Setu
     if not switches & {"A1", "A3"}:
         return setup
     past, truth = setup.past, world.full_history()
+    past_policy: _Linear | None
     if "A3" in switches:
         labels = truth.outcome if "A1" in switches else np.nan_to_num(past.outcomes)
         f_0 = LogisticRegression(class_weight="balanced").fit(past.people.X, labels)
         past_policy = _Linear(f_0.coef_[0], 0.0)
+    elif past.accepted.all() or not past.accepted.any():
+        past_policy = None  # there is no rule to imitate
     else:
         f_0 = LogisticRegression().fit(past.people.X, past.accepted)
         past_policy = _Linear(f_0.coef_[0], float(f_0.intercept_[0]))
