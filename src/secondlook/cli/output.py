@@ -37,13 +37,13 @@ _COLUMNS = (
     ("late_revenue", "late", 1, True),
     ("pooled_fdr", "FDR", 3, True),
     ("above_alpha", "> α", 2, False),
-    ("selection_rate_difference", "SR gap", 2, False),
-    ("true_positive_rate_difference", "TPR gap", 2, False),
+    ("selection_rate_difference", "ΔSR", 2, False),
+    ("true_positive_rate_difference", "ΔTPR", 2, False),
 )
 _KEY = (
     "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled; > α: share "
-    "of rounds above α; gaps: largest difference of groups' selection and true positive rates in a "
-    "round; ±: standard error over repetitions."
+    "of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true positive rates "
+    "in a round; ±: standard error over repetitions."
 )
 _PUBLISHED = ("revenue", "fdr", "selection_rate_difference", "true_positive_rate_difference")
 
@@ -99,7 +99,7 @@ def print_results(console: Console, results: Results) -> None:
     rows = summary_rows(results)
     compared = any(row["published"] for row in rows)
     for alpha in results.alphas:
-        table = Table(title=f"α = {alpha:g}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table = Table(title=f"α = {alpha:g}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
         table.add_column("method", no_wrap=True)
         for _, title, *_ in _COLUMNS:
             table.add_column(title, justify="right", no_wrap=True)

@@ -126,7 +126,8 @@ def _nothing_to_explore(results: Results) -> str:
     )
     if best is None or "no-exploration" not in results.methods:
         return f"{text}."
-    gained = tables.paired(results, "revenue", best, "no-exploration")[tables.main_alpha(results)]
+    same = like_for_like(results, best)
+    gained = tables.paired(results, "revenue", same, "no-exploration")[tables.main_alpha(results)]
     against = "; more was earned with it all the same (below)" if gained.low > 0 else ""
     return f"{text}{against}."
 
@@ -146,13 +147,13 @@ def findings(results: Results) -> list[str]:
     if best is not None:
         said.append(_best(results, at, best))
         said += [
-            _against(results, at, best, other)
+            _against(results, at, like_for_like(results, best), other)
             for other in ("no-exploration", "alpha-at-once")
             if other in results.methods
         ]
         named = results.about["experiment"].get("focus")
         if named in results.groups and "no-exploration" in results.methods:
-            said.append(_reached(results, at, best, str(named)))
+            said.append(_reached(results, at, like_for_like(results, best), str(named)))
         optimum = next((name for name in _OPTIMA if name in results.methods), None)
         if optimum is not None:
             said.append(_distance(results, at, best, optimum))
@@ -168,6 +169,11 @@ def best_variant(results: Results, at: int) -> str | None:
     ran = [name for name in VARIANTS if name in results.methods]
     means = tables.summary(results, "revenue").estimate.mean[at]
     return max(ran, key=lambda name: float(means[results.methods.index(name)]), default=None)
+
+
+def like_for_like(results: Results, best: str) -> str:
+    """Return the variant that differs from the ablations in exploration and schedule only."""
+    return "plain" if "plain" in results.methods else best
 
 
 def _by_side(results: Results, found: Estimate, bound: float) -> dict[str, list[int]]:
