@@ -22,6 +22,7 @@ from secondlook import (
     PerGroup,
     PositiveRate,
     PowerSchedule,
+    Revenue,
     Uniform,
 )
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
@@ -186,6 +187,27 @@ def test_thresholds_follow_the_schedule_without_new_outcomes(make_classifier):
     cuts = [one.thresholds[0] for one in classifier.rounds_]
     assert cuts[6] < cuts[1] - 0.1
     assert classifier.rounds_[6].n_exploited > classifier.rounds_[1].n_exploited + 50
+
+
+def test_options_that_may_change_between_rounds_count_at_once(make_classifier):
+    classifier, world = make_classifier(n_batch=400, n_rounds=3)
+    cuts = []
+    for batch, loss in zip(world.batches(), (300, 300, 5000), strict=True):
+        people = batch.applicants.people
+        classifier.set_params(utility=Revenue(gain=200, loss=loss), weights="none")
+        classifier.set_params(budget=FdrBudget(0.5, 0.4))
+        classifier.decide(people.X, sensitive_features=people.group)
+        cuts.append(classifier.rounds_[-1].thresholds[0])
+    assert cuts[2] > cuts[1]
+
+
+def test_accepts_is_the_classifier_that_decided(make_classifier):
+    classifier, world = make_classifier(n_rounds=2)
+    for batch in world.batches():  # round 1 follows the past, round 2 what was learned
+        people = batch.applicants.people
+        decided = classifier.decide(people.X, sensitive_features=people.group)
+        accepts = classifier.accepts(people.X, sensitive_features=people.group)
+        assert np.array_equal(accepts[decided.exploit], decided.accepted[decided.exploit])
 
 
 def test_a_corrected_outcome_counts_as_if_it_had_been_right_at_once(make_classifier):

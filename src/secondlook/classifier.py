@@ -225,7 +225,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         learned = self._learn(1) or self._learn(1, everywhere=True)
         assert learned is not None  # the intake saw both outcomes
         self._learned: Learned = learned
-        self._news, self._bound = False, self._budget.max_fdr(1)
+        self._deployed = learned
+        self._news, self._learned_by = False, self._rules(1)
         self._fitted = {name: getattr(self, name) for name in FIXED}
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
@@ -270,6 +271,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self._record_round(
             batch,
             accepted,
+            f,
             policy,
             Round(
                 round=t,
@@ -333,10 +335,12 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
         """Return whom f_t accepts at its operating point, whether known or not.
 
-        f_t is the classifier learned at the last ``decide`` (or ``fit``). Nothing is recorded.
+        f_t is the classifier of the last ``decide`` (f_0 in a round that follows the past), or what
+        the history taught after ``fit``. Nothing is recorded.
         """
-        score, group = self._score(X, sensitive_features)
-        return np.asarray(score >= per_person(self._learned.thresholds, group))
+        check_is_fitted(self)
+        score, group = self._score(X, sensitive_features, self._deployed)
+        return np.asarray(score >= per_person(self._deployed.thresholds, group))
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Return the likelier outcome under f_t's likelihood.
@@ -348,7 +352,8 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return f_t's likelihood of each outcome, in the order of ``classes_``."""
-        score, _ = self._score(X, sensitive_features)
+        check_is_fitted(self)
+        score, _ = self._score(X, sensitive_features, self._learned)
         columns = (
             [1 - score, score] if self.classes_[1] == self._intake.good else [score, 1 - score]
         )
@@ -419,15 +424,19 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def _classifier_of_round(self, t: int) -> Learned:
         if t == 1 and self._past.decides and self.first_round == "past":
             return Learned.following(self._past.likelihood, self._intake.n_groups)
-        bound = self._budget.max_fdr(t)
-        if self._news or bound != self._bound:
+        rules = self._rules(t)
+        if self._news or rules != self._learned_by:
             self._learned = self._learn(t) or self._learned
-            self._news, self._bound = False, bound
+            self._news, self._learned_by = False, rules
         return self._learned
 
     def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
+        rules = self._rules(t, everywhere=everywhere)
+        return learn(self._learners, self._memory.folds, self._log, rules)
+
+    def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
         budget = self._budget
-        rules = LearningRules(
+        return LearningRules(
             utility=Accuracy() if self.utility is None else self.utility,
             rule=self._rule,
             fairness=self.fairness,
@@ -442,16 +451,17 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             min_selection_rate=max(0.0, budget.min_selection_rate - budget.slack),
             everywhere=everywhere,
         )
-        return learn(self._learners, self._memory.folds, self._log, rules)
 
     def _record_round(
         self,
         batch: Batch,
         accepted: NDArray[np.bool_],
+        f: Learned,
         policy: LoggedPolicy,
         record: Round,
     ) -> None:
         """Write the round down; until here only f_t was learned, and no record has changed."""
+        self._deployed = f
         self._memory.record(batch, accepted, record.round)
         self._log.append(policy, merge=self._rule.needs == "acceptance")
         self._intake.passed(batch)
@@ -483,9 +493,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             warnings.warn(note, LearningWarning, stacklevel=3)
         return note
 
-    def _score(self, X: Any, sensitive_features: Any) -> tuple[Any, NDArray[np.intp]]:
-        check_is_fitted(self)
-        f = self._learned
+    def _score(self, X: Any, sensitive_features: Any, f: Learned) -> tuple[Any, NDArray[np.intp]]:
         needed = bool(np.any(f.thresholds != f.thresholds[0])) or f.likelihood.reads_group
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
         return np.asarray(f.likelihood.score(features, group), dtype=np.float64), group

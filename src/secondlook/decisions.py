@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from secondlook.frames import to_frame
 
-__all__ = ["Decisions", "Round"]
+__all__ = ["CertifiedRound", "Decisions", "Round"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -35,6 +35,8 @@ class Decisions:
         Number of the round, from 1.
     backend
         Kind of frame the caller works with.
+    certified
+        Whether the round carries a certificate (``CertifiedClassifier``).
     """
 
     ids: NDArray[np.generic]
@@ -44,6 +46,7 @@ class Decisions:
     propensity: NDArray[np.float64]
     round: int
     backend: str = "numpy"
+    certified: bool = False
 
     def __len__(self) -> int:
         return int(self.accepted.shape[0])
@@ -135,3 +138,58 @@ class Round:
     disparity: float
     feasible: bool
     note: str
+
+
+@dataclass(frozen=True)
+class CertifiedRound:
+    """What one round deployed, with what promise, and how far the next one is.
+
+    Attributes
+    ----------
+    round
+        Number of the round, from 1.
+    group
+        The group that the certificate is about; None for everybody together.
+    status
+        ``"certified"``: with confidence 1 − δ the policy's FDR is at most α; ``"pilot"``: no
+        promise.
+    n_people, n_accepted
+        Size of the batch, and how many were accepted.
+    ladder
+        Number of the frozen ranking, from 0.
+    share
+        q: the best share of applicants that is accepted for sure.
+    log_wealth, threshold
+        Evidence for the deployed policy, and what a certificate needs; NaN where it is not tested.
+    next_share, next_log_wealth, next_threshold
+        The same for the next rung that is not certified.
+    more_outcomes
+        About how many more outcomes that one needs if its FDR is what it looks like; NaN if that
+        is not known.
+    delta_spent
+        Part of δ given to ladders so far.
+    n_outcomes
+        Outcomes of our own decisions known before the round.
+    estimated_fdr
+        Weighted share of bad under the deployed policy, a point estimate.
+    message
+        What a reader must know: empty in a certified round.
+    """
+
+    round: int
+    group: Any
+    status: str
+    n_people: int
+    n_accepted: int
+    ladder: int
+    share: float
+    log_wealth: float
+    threshold: float
+    next_share: float
+    next_log_wealth: float
+    next_threshold: float
+    more_outcomes: float
+    delta_spent: float
+    n_outcomes: int
+    estimated_fdr: float
+    message: str

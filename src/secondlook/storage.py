@@ -30,7 +30,7 @@ from secondlook.ids import IdIndex
 from secondlook.intake import Intake
 from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
 from secondlook.learners.per_group import PerGroup
-from secondlook.learning import Learned
+from secondlook.learning import Learned, LearningRules
 from secondlook.memory import Memory
 from secondlook.observed import GrowingArray, ObservedRows
 from secondlook.past import PastPolicy
@@ -39,7 +39,7 @@ from secondlook.utility import Utility
 
 __all__ = ["load", "save"]
 
-FORMAT = 1
+FORMAT = 2
 
 # Types of numpy and scikit-learn that hold arrays and nothing that could run.
 _DATA_TYPES = {
@@ -82,6 +82,7 @@ _TYPES: tuple[type, ...] = (
     PolicyLog,
     LoggedPolicy,
     Learned,
+    LearningRules,
     Round,
 )
 

@@ -112,3 +112,18 @@ def test_round_1_is_learned_from_the_history():
     list(run(method, world))
     assert method.rounds_[0].n_outcomes > 0
     assert "past policy" not in method.rounds_[0].note
+
+
+def test_everybody_is_known_however_unlikely_the_past_was_to_accept_them(rng):
+    X = rng.normal(size=(4000, 1))
+    good = (rng.random(4000) < 0.7).astype(int)
+    method = fair_clf(Revenue(gain=200, loss=500), random_state=0)
+    group = rng.choice(["a", "b"], 4000)
+    method.fit(
+        X,
+        good,
+        accepted=X[:, 0] > 0,
+        sensitive_features=group,
+        past_policy=lambda X: (X[:, 0] > 0).astype(float),
+    )
+    assert method.decide(-np.abs(X), sensitive_features=group).exploit.all()

@@ -164,3 +164,21 @@ def test_the_oracle_refuses_other_people_of_the_same_number(stream):
     oracle = OracleOptimum(MONEY).fit(stream)
     with pytest.raises(InputError, match="batch 1 is not the next"):
         oracle.decide(stream[1][0])
+
+
+def test_references_see_the_group_where_methods_do(rng):
+    """Only the group tells good from bad: without it nobody can be accepted."""
+    X = rng.normal(size=(800, 1))
+    group = rng.choice(["a", "b"], 800)
+    good = np.where(group == "b", 1, (rng.random(800) < 0.3).astype(int)).astype(np.int8)
+    blind = OfflineOptimum(Revenue(gain=200, loss=500)).fit(X, good)
+    assert blind.decide(X).accepted.mean() < 0.1
+    seeing = OfflineOptimum(Revenue(gain=200, loss=500), groups=("a", "b"))
+    seeing.fit(X, good, sensitive_features=group)
+    assert np.array_equal(seeing.decide(X, sensitive_features=group).accepted, group == "b")
+    oracle = OracleOptimum(Revenue(gain=200, loss=500), groups=("a", "b"))
+    halves = [(X[:400], good[:400]), (X[400:], good[400:])]
+    oracle.fit(halves, sensitive_features=[group[:400], group[400:]])
+    accepted = oracle.decide(X[:400]).accepted
+    assert accepted[group[:400] == "b"].all()
+    assert accepted[group[:400] == "a"].mean() < 0.2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -194,10 +195,13 @@ def test_a_method_is_told_the_outcomes_of_those_it_accepted(spies):
 
 
 def test_the_group_is_appended_where_it_is_not_a_feature(spies):
-    spied()
-    assert not spies["spy"][0].setup.group_as_feature  # a table that names unscaled features
-    run_repetition(Experiment("x", SPEC, ("spy",)), Lender(), 0)
-    assert spies["spy"][1].setup.group_as_feature
+    for source, appended in (
+        (numbered_people(), True),
+        (replace(numbered_people(), group_feature="debt"), False),
+        (Lender(), True),
+    ):
+        run_repetition(Experiment("x", SPEC, ("spy",)), source, 0)
+        assert spies["spy"][-1].setup.group_as_feature == appended
 
 
 class Warns(Spy):

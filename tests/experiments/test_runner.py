@@ -185,9 +185,13 @@ def test_more_repetitions_later_use_those_there_are(tmp_path, counted):
     for name in (*KEYS, *COUNTS):
         assert more.columns[name][early].tolist() == first.columns[name].tolist()
     assert more.shape[2] == 5
-    again = run_experiment(few, Lender(), Run(tmp_path, 1))
+    with pytest.raises(InputError, match="holds 5 repetitions and 2 are asked for"):
+        run_experiment(few, Lender(), Run(tmp_path, 1))
     assert len(counted) == 5
-    assert rows(again) == rows(first)
+    parts_of(tmp_path)[-1].write_bytes(b"")  # a disk was full: that repetition is done again
+    again = run_experiment(replace(few, repetitions=5), Lender(), Run(tmp_path, 1))
+    assert len(counted) == 6
+    assert rows(again) == rows(more)
 
 
 def test_no_times_are_kept_so_two_runs_are_the_same_bytes(tmp_path):

@@ -260,7 +260,7 @@ def test_a_wrong_world_is_refused_in_one_sentence(read, line, words):
 WRONG_ON_TABLES = {
     'past = [{rule = "policy"}]': "is the synthetic lender's; choose another",
     'drift = {feature = "height", tilt = 0.1}': "'height' is to drift, but the data set has only",
-    "n_parts = 1001": "n_parts must be between 2 and the 1000 rows, got 1001",
+    "n_parts = 1001": "n_batch means nothing for a data set cut into parts",
     'group = "race"': "group of german must be one of 'sex', got 'race'",
     "population = {share_b = 0.2}": "population options are for lender.*leave them out",
 }

@@ -64,3 +64,9 @@ def test_strangers_and_wrong_cells(domain):
         FiniteDomain([[0]], ["a"], [0], [0.5])
     with pytest.raises(InputError, match="must be in"):
         FiniteDomain([[0]], ["a"], [1], [1.5])
+
+
+def test_a_cell_exactly_at_the_bound_is_allowed():
+    """1 − 0.85 is a little more than 0.15 to a computer."""
+    domain = FiniteDomain([[0.0], [1.0]], ["a", "a"], [0.5, 0.5], [0.85, 0.2])
+    assert domain.optimum(Revenue(200, 500), 0.15).utility == pytest.approx(47.5)

@@ -1,3 +1,4 @@
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -168,3 +169,49 @@ def test_a_method_that_cannot_be_corrected_says_so():
     world = lender_world(1, n_rounds=4, feedback=Feedback(wrong=0.5, corrected_after=1))
     with pytest.raises(InputError, match="Spy has no correct"):
         list(run(Spy(), world))
+
+
+class Turncoat(Spy):
+    """Accepts everybody, and takes it back once outcomes have come."""
+
+    def decide(self, X, **kwargs):
+        decided = super().decide(X, **kwargs)
+        decided.accepted[:] = True
+        return decided
+
+    def observe(self, ids, outcomes):
+        self.decided[-1].accepted[outcomes == 0] = False
+
+
+def test_decisions_cannot_be_taken_back_after_outcomes_were_seen():
+    for result in run(Turncoat(), lender_world(0, n_batch=50, n_rounds=2)):
+        assert result.decided.accepted.all()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        (lambda d: replace(d, accepted=d.accepted.astype(int)), "one True or False per person"),
+        (lambda d: replace(d, accepted=np.arange(30)), "one True or False per person"),
+        (lambda d: replace(d, accepted=d.accepted[:5]), r"an array of shape \(30,\)"),
+        (lambda d: replace(d, ids=np.zeros(30, int)), "30 different ids"),
+    ],
+)
+def test_decisions_that_are_not_whole_are_refused(spoil, words):
+    class Sloppy(Spy):
+        def decide(self, X, **kwargs):
+            return spoil(super().decide(X, **kwargs))
+
+    with pytest.raises(InputError, match=words):
+        list(run(Sloppy(), lender_world(0, n_batch=30, n_rounds=1)))
+
+
+def test_what_a_method_is_handed_cannot_be_changed():
+    """Another method, and the bookkeeping, look at the same people."""
+    world = lender_world(0, n_batch=30, n_rounds=1)
+    past = world.history()
+    (batch,) = world.batches()
+    for array in (past.people.X, past.people.group, past.outcomes, past.accepted):
+        assert not array.flags.writeable
+    with pytest.raises(ValueError, match="read-only"):
+        batch.applicants.people.X[0, 0] = 7.0

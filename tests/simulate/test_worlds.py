@@ -158,7 +158,10 @@ def test_a_table_drifts(table):
 
 def test_a_population_drifts():
     population = Drifting(Lender(), shift=(0.0, 0.2, 0.0), log_odds=-0.1)
-    *_, last = World(Drawn(population, 5000, 10), AtRandom(), seed=0).batches()
+    world = World(Drawn(population, 5000, 10), AtRandom(), seed=0)
+    first, *_, last = world.batches()
+    assert world.full_history().people.X[:, 1].mean() == pytest.approx(0.0, abs=0.05)
+    assert first.applicants.people.X[:, 1].mean() == pytest.approx(0.2, abs=0.05)
     people, p = last.applicants.people, last.applicants.probability_good
     assert people.X[:, 1].mean() == pytest.approx(2.0, abs=0.05)
     before = Lender().probability_good(people)

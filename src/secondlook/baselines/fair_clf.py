@@ -11,9 +11,17 @@ from secondlook.fairness import SelectionRateParity
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.utility import Utility
 
-__all__ = ["fair_clf"]
+__all__ = ["EverybodyKnown", "fair_clf"]
 
 _NEVER = 10**9  # outcomes of our own from which on the history would be left out
+
+
+class EverybodyKnown(SummedAcceptance):
+    """Everybody is in the exploit region, whatever past policies would have done with them."""
+
+    def level(self, n_rounds: int) -> float:  # noqa: ARG002
+        """Return a level that no sum of probabilities can miss."""
+        return -1.0
 
 
 def fair_clf(
@@ -52,7 +60,7 @@ def fair_clf(
     return PartialFeedbackClassifier(
         utility=utility,
         budget=ExploitOnly(alpha, alpha if schedule is None else schedule),
-        coverage=SummedAcceptance(threshold=0.0),
+        coverage=EverybodyKnown(),
         learner=ConstrainedLogistic(),
         fairness=SelectionRateParity(difference),
         thresholds="per_group",

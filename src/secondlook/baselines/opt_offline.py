@@ -53,9 +53,16 @@ def _best_cut(score: Floats, y: NDArray[np.int8], utility: Utility, alpha: float
 class _Fixed:
     """Something that accepts from a threshold on, and learns nothing more."""
 
+    groups: tuple[str, ...]
     _threshold: float
     _decided: int = 0
     _round: int = 0
+
+    def _features(self, X: Floats, group: Any) -> Floats:
+        """Append the group, one column per group but the first, if groups were named."""
+        if len(self.groups) < 2:
+            return X
+        return np.hstack([X, np.asarray(group)[:, None] == np.array(self.groups[1:])])
 
     def _decisions(self, score: Floats, ids: Any) -> Decisions:
         n = score.size
@@ -87,6 +94,8 @@ class OfflineOptimum(_Fixed):
         α.
     constrain_fit
         Also hold the FDR, in expectation, in the fit, as the paper does.
+    groups
+        All groups, if the group is to be appended to the features.
     random_state
         Seed of the halves.
     """
@@ -97,15 +106,18 @@ class OfflineOptimum(_Fixed):
         alpha: float = 0.15,
         *,
         constrain_fit: bool = False,
+        groups: tuple[str, ...] = (),
         random_state: int = 0,
     ) -> None:
         self.utility = utility
         self.alpha = alpha
+        self.groups = groups
         self.constrain_fit = constrain_fit
         self.random_state = random_state
 
-    def fit(self, X: Floats, y: ArrayLike) -> OfflineOptimum:
+    def fit(self, X: Floats, y: ArrayLike, *, sensitive_features: Any = None) -> OfflineOptimum:
         """Learn from people whose outcomes are all known."""
+        X = self._features(X, sensitive_features)
         outcome = np.asarray(y).astype(np.int8)
         order = np.random.default_rng(self.random_state).permutation(len(X))
         fit_on, set_on = np.array_split(order, 2)
@@ -117,13 +129,14 @@ class OfflineOptimum(_Fixed):
         )
         return self
 
-    def decide(self, X: Floats, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:  # noqa: ARG002
+    def decide(self, X: Floats, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch."""
-        return self._decisions(_score(self._model, X), ids)
+        return self._decisions(_score(self._model, self._features(X, sensitive_features)), ids)
 
-    def accepts(self, X: Floats, *, sensitive_features: Any = None) -> NDArray[np.bool_]:  # noqa: ARG002
+    def accepts(self, X: Floats, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
         """Return whom the fixed rule accepts."""
-        return np.asarray(_score(self._model, X) >= self._threshold)
+        score = _score(self._model, self._features(X, sensitive_features))
+        return np.asarray(score >= self._threshold)
 
 
 class OracleOptimum(_Fixed):
@@ -137,18 +150,36 @@ class OracleOptimum(_Fixed):
         α.
     cross_fit
         Whether each batch is scored by a model of all others, or by one model of all.
+    groups
+        All groups, if the group is to be appended to the features.
     """
 
-    def __init__(self, utility: Utility, alpha: float = 0.15, *, cross_fit: bool = True) -> None:
+    def __init__(
+        self,
+        utility: Utility,
+        alpha: float = 0.15,
+        *,
+        cross_fit: bool = True,
+        groups: tuple[str, ...] = (),
+    ) -> None:
         self.utility = utility
         self.alpha = alpha
+        self.groups = groups
         self.cross_fit = cross_fit
 
-    def fit(self, batches: Sequence[tuple[Floats, NDArray[np.int8]]]) -> OracleOptimum:
+    def fit(
+        self,
+        batches: Sequence[tuple[Floats, NDArray[np.int8]]],
+        *,
+        sensitive_features: Sequence[Any] | None = None,
+    ) -> OracleOptimum:
         """Learn from the batches of the whole stream, in their order."""
-        if len(batches) < 2:
+        if self.cross_fit and len(batches) < 2:
             raise InputError(f"cross-fitting needs at least 2 batches, got {len(batches)}.")
-        X = np.concatenate([people for people, _ in batches])
+        groups = [None] * len(batches) if sensitive_features is None else sensitive_features
+        X = np.concatenate(
+            [self._features(X, z) for (X, _), z in zip(batches, groups, strict=True)]
+        )
         y = np.concatenate([outcome for _, outcome in batches]).astype(np.int8)
         ends = np.cumsum([len(people) for people, _ in batches])
         self._batches = [people for people, _ in batches]

@@ -110,6 +110,8 @@ def reproduce(
         if sweep:
             experiment = alpha_sweep(experiment)
         on = set(SWITCHES) if as_released else set()
+        if experiment.world.n_parts:
+            on.discard("A9")  # nothing is resampled there
         chosen = (on | set(_names(switch))) - set(check_switches(_names(without)))
         experiment = replace(experiment, switches=check_switches(chosen))
         experiment = _changed(experiment, repetitions, seed)

@@ -45,7 +45,6 @@ _KEY = (
     "of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true positive rates "
     "in a round; ±: standard error over repetitions."
 )
-_PUBLISHED = ("revenue", "fdr", "selection_rate_difference", "true_positive_rate_difference")
 
 
 def as_json(value: Any) -> None:
@@ -67,11 +66,9 @@ def _plain(value: Any) -> Any:
 
 def summary_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row per α and method: mean and standard error of every metric, and the paper's."""
-    absolute = "E2" in results.about["experiment"]["switches"]
-    found = {
-        metric: tables.summary(results, metric, absolute_revenue=absolute)
-        for metric, *_ in _COLUMNS
-    }
+    found = {metric: tables.summary(results, metric) for metric, *_ in _COLUMNS}
+    if "E2" in results.about["experiment"]["switches"]:
+        found["revenue_without_sign"] = tables.summary(results, "revenue", absolute_revenue=True)
     key = results.about["experiment"]["published"]
     printed = published_table(key) if key else {}
     rows = []
@@ -85,7 +82,6 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
             row["published"] = {
                 metric: {"mean": number.mean, "bracket": number.bracket}
                 for metric, number in printed.get(method, {}).items()
-                if metric in _PUBLISHED
             }
             rows.append(row)
     return rows
@@ -103,6 +99,8 @@ def print_results(console: Console, results: Results) -> None:
         table.add_column("method", no_wrap=True)
         for _, title, *_ in _COLUMNS:
             table.add_column(title, justify="right", no_wrap=True)
+        if "revenue_without_sign" in rows[0]:
+            table.add_column("|revenue|", justify="right", no_wrap=True)
         if compared:
             table.add_column("paper", justify="right", no_wrap=True)
         for row in rows:
@@ -120,6 +118,8 @@ def _cells(row: dict[str, Any], compared: bool) -> list[str]:
     for metric, _, decimals, with_error in _COLUMNS:
         error = f"±{row[f'{metric}_standard_error']:.{decimals}f}" if with_error else ""
         cells.append(f"{row[metric]:.{decimals}f}{error}")
+    if "revenue_without_sign" in row:
+        cells.append(f"{row['revenue_without_sign']:.1f}")
     if compared:
         paper = row["published"]
         cells.append(f"{paper['revenue']['mean']:.1f} {paper['fdr']['mean']:.2f}" if paper else "–")

@@ -86,6 +86,7 @@ def read_table(
         group=_group(rows[group], group),
         outcome=is_good,
         unscaled=_unscaled(unscaled, columns),
+        group_feature=group if group in features else None,
     )
 
 

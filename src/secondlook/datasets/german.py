@@ -61,6 +61,7 @@ def load_german(group: str = "sex") -> Table:
         group=np.where(man, "male", "female"),
         outcome=(rows[:, _CLASS] == "1").astype(np.int8),
         unscaled=("sex",),
+        group_feature="sex",
     )
 
 

@@ -101,6 +101,7 @@ def income_table(
         group=np.where(first, *_WORDS[group]),
         outcome=_outcome(columns)[keep],
         unscaled=(_PROTECTED[group],),
+        group_feature=_PROTECTED[group],
     )
 
 

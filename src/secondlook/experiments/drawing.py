@@ -237,7 +237,6 @@ def name_rows(axes: Axes, results: Results) -> None:
     axes.grid(visible=False, axis="y")
 
 
-@rc_context(LOOK)
 def name_points(axes: Axes, results: Results, x: Values, y: Values) -> None:
     """Write names beside points, each at the first place that no other name has taken."""
     taken: list[tuple[float, float, float]] = []

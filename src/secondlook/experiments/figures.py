@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 
+@rc_context(LOOK)
 def revenue(results: Results, alpha: int | None = None) -> Figure:
     """Draw revenue per round; ``alpha`` is the place of the α to draw, None its main one."""
     title = "Revenue per round, thousands (mean and 95 % band)"
@@ -116,7 +117,7 @@ def differences(results: Results, alpha: int | None = None) -> Figure:
         ("true_positive_rate", "TPR difference"),
     )
     for (left, right), (rate, title) in zip((panels[:2], panels[2:]), names, strict=True):
-        floor = np.nan_to_num(tables.noise_floor(results, rate)[at].mean(axis=1))
+        floor = tables.mean_known(tables.noise_floor(results, rate)[at], axis=1)
         rounds = round_numbers(results)
         draw_lines(left, results, rounds, tables.series(results, f"{rate}_difference")[at])
         left.fill_between(rounds, floor.min(0), floor.max(0), color="#999999", alpha=0.5)

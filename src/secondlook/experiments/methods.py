@@ -164,14 +164,25 @@ METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
 
 def _opt_offline(world: World, setup: Setup) -> Method:
     everything = world.full_history()
-    reference = OfflineOptimum(setup.goal.utility, setup.goal.alpha, random_state=setup.seed)
-    return reference.fit(everything.people.X, everything.outcome)
+    goal, people = setup.goal, everything.people
+    reference = OfflineOptimum(
+        goal.utility, goal.alpha, groups=_groups(world, setup), random_state=setup.seed
+    )
+    return reference.fit(people.X, everything.outcome, sensitive_features=people.group)
 
 
 def _opt_oracle(world: World, setup: Setup, *, cross_fit: bool) -> Method:
-    batches = [(one.applicants.people.X, one.applicants.outcome) for one in world.batches()]
-    goal = setup.goal
-    return OracleOptimum(goal.utility, goal.alpha, cross_fit=cross_fit).fit(batches)
+    stream = [one.applicants for one in world.batches()]
+    goal, groups = setup.goal, _groups(world, setup)
+    reference = OracleOptimum(goal.utility, goal.alpha, cross_fit=cross_fit, groups=groups)
+    return reference.fit(
+        [(one.people.X, one.outcome) for one in stream],
+        sensitive_features=[one.people.group for one in stream],
+    )
+
+
+def _groups(world: World, setup: Setup) -> tuple[str, ...]:
+    return world.stream.groups if setup.group_as_feature else ()
 
 
 # These are handed the world itself: they are what a method is measured against.

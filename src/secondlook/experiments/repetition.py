@@ -60,7 +60,7 @@ def _setup(
     seed: int,
     switches: frozenset[str],
 ) -> Setup:
-    in_features = isinstance(source, Table) and bool(source.unscaled)
+    in_features = isinstance(source, Table) and source.group_feature is not None
     setup = Setup(world.history(), goal, not in_features, seed)
     return released_setup(setup, world, switches)
 

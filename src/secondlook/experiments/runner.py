@@ -7,8 +7,10 @@ on where it stopped, and ends with the same rows as one that was not.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -16,13 +18,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any
 
+import joblib
 import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from secondlook.errors import InputError
 from secondlook.experiments.methods import check_methods, label
 from secondlook.experiments.repetition import Columns, run_repetition
-from secondlook.experiments.results import KEYS, Results, read_results, write_results
+from secondlook.experiments.results import Results, read_results, write_results
 from secondlook.experiments.spec import Experiment
 from secondlook.simulate.finite import FiniteDomain
 from secondlook.simulate.people import Table
@@ -125,13 +128,13 @@ def _about(experiment: Experiment, source: Table | Population) -> dict[str, Any]
             "rows": len(source),
         }
     else:
-        words = fingerprint = repr(source)
+        words = repr(source)
         if isinstance(source, FiniteDomain):
-            words, fingerprint = f"{source.mass.size} kinds of people", source.fingerprint
+            words = f"{source.mass.size} kinds of people"
         data = {
             "name": experiment.world.data,
             "source": f"A population with known truth: {words}.",
-            "fingerprint": fingerprint,
+            "fingerprint": joblib.hash(source),
             "rows": 0,
         }
     return {
@@ -173,11 +176,32 @@ class _InFolder:
         return self._parts / f"repetition-{number:05d}.parquet"
 
     def repetitions(self, n: int) -> set[int]:
-        """Return which repetitions are there; what was being written when a run died is not."""
-        return {number for number in range(n) if self._path(number).is_file()}
+        """Return which repetitions are there, whole."""
+        there = sorted(self._parts.glob("repetition-*.parquet"))
+        if len(there) > n:
+            raise InputError(
+                f"the folder {self._folder} holds {len(there)} repetitions and {n} are asked for; "
+                f"ask for at least as many, or choose another folder."
+            )
+        return {number for number in range(n) if self._whole(self._path(number))}
+
+    @staticmethod
+    def _whole(path: Path) -> bool:
+        if not path.is_file():
+            return False
+        try:
+            return len(read_results(path)) > 0
+        except InputError:  # a full disk, say
+            return False
 
     def keep(self, number: int, columns: Columns) -> None:
-        write_results(Results(columns, {}), self._path(number))
+        try:
+            write_results(Results(columns, {}), self._path(number))
+        except OSError as error:
+            raise InputError(
+                f"repetition {number} could not be written to {self._parts} ({error}); make room, "
+                f"and give the same command again: what is there is kept."
+            ) from error
 
     def combined(self, n: int, about: dict[str, Any]) -> Results:
         return _combined([read_results(self._path(i)).columns for i in range(n)], about)
@@ -225,7 +249,23 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def _key(experiment: Experiment, about: dict[str, Any]) -> str:
-    return f"{experiment.fingerprint} {about['data']['fingerprint']} {about['version']}"
+    parts = (experiment.fingerprint, about["data"]["fingerprint"], about["version"])
+    return " ".join([*parts, *(_source_hash(path) for path in _sources(experiment))])
+
+
+def _sources(experiment: Experiment) -> list[Path]:
+    """Return the files whose code decides on results: the library's, and those of own methods."""
+    own = {name.partition(":")[0] for name in experiment.methods if ":" in name}
+    files = [getattr(sys.modules.get(module), "__file__", None) for module in sorted(own)]
+    package = Path(__file__).parents[1]
+    return [package, *(Path(file) for file in files if file)]
+
+
+def _source_hash(path: Path) -> str:
+    digest = hashlib.sha256()
+    for file in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def _check_same(there: dict[str, Any], mine: dict[str, Any], folder: Path) -> None:
@@ -234,8 +274,8 @@ def _check_same(there: dict[str, Any], mine: dict[str, Any], folder: Path) -> No
     differ = [
         name
         for name in ("experiment", "data", "version")
-        if {**_comparable(there.get(name))} != {**_comparable(mine[name])}
-    ]
+        if _comparable(there.get(name)) != _comparable(mine[name])
+    ] or ["code"]
     raise InputError(
         f"the folder {folder} holds results of another run (different {' and '.join(differ)}); "
         f"choose another folder, or delete this one."
@@ -272,5 +312,4 @@ def _combined(parts: list[Columns], about: dict[str, Any]) -> Results:
     ]
     starts = np.cumsum([0] + [part["round"].size for part in parts[:-1]])
     order = np.concatenate([start + block for block in blocks for start in starts])
-    assert set(together) >= set(KEYS)
     return Results({key: values[order] for key, values in together.items()}, about)

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from secondlook.budget import PowerSchedule
 from secondlook.errors import InputError
+from secondlook.experiments.released.switches import check_switches
 from secondlook.experiments.world_spec import WorldSpec
 from secondlook.utility import Revenue, Utility
 
@@ -110,6 +111,7 @@ class Experiment:
             )
         if not self.methods:
             raise InputError("an experiment needs at least one method, got none.")
+        check_switches(self.switches)
         if self.segments not in ("group", "past"):
             raise InputError(f"segments must be 'group' or 'past', got {self.segments!r}.")
         twice = {name for name in self.methods if self.methods.count(name) > 1}

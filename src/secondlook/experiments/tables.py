@@ -235,6 +235,8 @@ def per_repetition(
     ``pooled_`` the metric of counts summed over rounds.
     """
     late = metric.startswith("late_")
+    if metric.startswith("late_pooled_"):
+        raise InputError(f"{metric} is not made: take pooled_ or late_, not both.")
     values = per_round(
         results,
         metric.removeprefix("late_"),
@@ -243,10 +245,10 @@ def per_repetition(
     )
     if late:
         values = values[:, :, :, -late_rounds(results) :]
-    return _mean(values, axis=_ROUND)
+    return mean_known(values, axis=_ROUND)
 
 
-def _mean(values: Values, axis: int | tuple[int, ...]) -> Values:
+def mean_known(values: Values, axis: int | tuple[int, ...]) -> Values:
     """Return the mean of what is known, NaN where nothing is."""
     known = np.isfinite(values)
     return _share(np.where(known, values, 0).sum(axis), known.sum(axis))
@@ -263,7 +265,7 @@ def over_repetitions(values: Values, axis: int = _REPETITION) -> Estimate:
     """
     values = np.asarray(values, float)
     n = np.isfinite(values).sum(axis)
-    mean = _mean(values, axis)
+    mean = mean_known(values, axis)
     squares = np.where(np.isfinite(values), values - np.expand_dims(mean, axis), 0) ** 2
     error = np.sqrt(_share(squares.sum(axis), np.maximum(n - 1, 0) * n))
     t = stats.t.ppf((1 + _CONFIDENCE) / 2, np.maximum(n - 1, 1))
@@ -295,8 +297,8 @@ def summary(
     if metric.startswith("late_"):
         values = values[:, :, :, -late_rounds(results) :]
     axes = (_REPETITION, _ROUND)
-    centre = np.expand_dims(_mean(values, axes), axes)
-    return Summary(estimate, np.sqrt(_mean((values - centre) ** 2, axes)))
+    centre = np.expand_dims(mean_known(values, axes), axes)
+    return Summary(estimate, np.sqrt(mean_known((values - centre) ** 2, axes)))
 
 
 def paired(results: Results, metric: str, first: str, second: str) -> Estimate:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from secondlook.experiments import tables
+from secondlook.experiments.methods import VARIANTS
 from secondlook.experiments.published import ALPHA, paper_data
 from secondlook.experiments.released.switches import SWITCHES
 from secondlook.experiments.results import Results
 from secondlook.experiments.tables import Estimate
 
 __all__ = [
-    "VARIANTS",
     "best_variant",
     "findings",
     "label",
@@ -24,7 +24,6 @@ __all__ = [
     "what_was_run",
 ]
 
-VARIANTS = ("plain", "exploit-fair", "explore-fair", "both-fair")
 Format = Callable[[Any], str]
 # The nearest to full knowledge first.
 _OPTIMA = ("opt-hindsight", "opt-oracle", "opt-offline")
@@ -136,7 +135,8 @@ def _switches(names: Sequence[str]) -> str:
     if not names:
         return "No deviation of the paper's released code was switched on."
     known = [f"{name} ({SWITCHES[name]})" if name in SWITCHES else name for name in names]
-    return f"Switched on, as in the paper's released code: {'; '.join(known)}."
+    whom = " (those of the algorithm, B and C, for its variants and ablations only)"
+    return f"Switched on, as in the paper's released code{whom}: {'; '.join(known)}."
 
 
 def findings(results: Results) -> list[str]:

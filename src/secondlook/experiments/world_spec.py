@@ -50,7 +50,8 @@ class WorldSpec:
     population
         Options of a synthetic population.
     n_batch, n_rounds, n_history
-        People in a round and in S_0, rounds after S_0; where people are drawn.
+        Where people are drawn: people in a round (None means 500), rounds after S_0 (39), people in
+        S_0 (as many as in a round).
     n_parts
         Where a data set is cut into parts instead; 0 means that people are drawn.
     past
@@ -69,8 +70,8 @@ class WorldSpec:
     group: str = ""
     columns: Options = field(default_factory=dict)
     population: Options = field(default_factory=dict)
-    n_batch: int = 500
-    n_rounds: int = 39
+    n_batch: int | None = None
+    n_rounds: int | None = None
     n_history: int | None = None
     n_parts: int = 0
     past: tuple[Options, ...] = ({"rule": "outcome", "good": 0.9, "bad": 0.1},)
@@ -95,7 +96,7 @@ class WorldSpec:
             if self.n_parts:
                 return Parts(source, self.n_parts)
             drift = _made("drift", TableDrift, self.drift) if self.drift else None
-            return Resampled(source, self.n_batch, self.n_rounds, drift)
+            return Resampled(source, self.people_a_round, self.rounds, drift)
         if self.drift:
             if isinstance(source, FiniteDomain):
                 raise InputError("a finite domain does not drift; leave drift out.")
@@ -104,8 +105,18 @@ class WorldSpec:
                 raise InputError(f"shift must be a list of numbers, got {options['shift']!r}.")
             options["shift"] = tuple(options.get("shift", ()))
             drifting: Population = _made("drift", Drifting, {"population": source, **options})
-            return Drawn(drifting, self.n_batch, self.n_rounds, self.n_history)
-        return Drawn(source, self.n_batch, self.n_rounds, self.n_history)
+            return Drawn(drifting, self.people_a_round, self.rounds, self.n_history)
+        return Drawn(source, self.people_a_round, self.rounds, self.n_history)
+
+    @property
+    def people_a_round(self) -> int:
+        """People in a round, where people are drawn."""
+        return 500 if self.n_batch is None else self.n_batch
+
+    @property
+    def rounds(self) -> int:
+        """Rounds after S_0, where people are drawn."""
+        return 39 if self.n_rounds is None else self.n_rounds
 
     def _check_used(self, is_table: bool) -> None:
         """Raise if something is said that this kind of world has no use for."""
@@ -114,7 +125,8 @@ class WorldSpec:
         if is_table:
             kind, useless = "a data set", {"n_history": self.n_history}
             if self.n_parts:
-                kind, useless = "a data set cut into parts", useless | {"drift": self.drift}
+                kind = "a data set cut into parts"
+                useless |= {"drift": self.drift, "n_batch": self.n_batch, "n_rounds": self.n_rounds}
         for name, value in useless.items():
             if value:
                 raise InputError(f"{name} means nothing for {kind}, got {value!r}; leave it out.")

@@ -120,9 +120,10 @@ class Feedback:
             value = getattr(self, name)
             if not 0 <= value <= 1:
                 raise InputError(f"{name} is a probability and must be in [0, 1], got {value}.")
-        if self.corrected_after is not None and self.corrected_after < 1:
+        after = self.corrected_after
+        if after is not None and not (isinstance(after, int) and after >= 1):
             raise InputError(
-                f"corrected_after counts rounds and must be 1 or more, got {self.corrected_after}."
+                f"corrected_after counts rounds and must be a whole number ≥ 1, got {after}."
             )
 
     def seal(self, applicants: Applicants, rng: np.random.Generator) -> Sealed:

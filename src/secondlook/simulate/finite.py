@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -73,14 +72,6 @@ class FiniteDomain:
     def groups(self) -> tuple[str, ...]:
         """All groups, in order."""
         return tuple(np.unique(self.group).tolist())
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of the cells."""
-        digest = hashlib.sha256(repr((self.features, self.group.tolist())).encode())
-        for values in (self.X, self.mass, self.good):
-            digest.update(values.astype("<f8").tobytes())
-        return digest.hexdigest()
 
     @property
     def base_rate(self) -> float:

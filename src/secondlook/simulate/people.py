@@ -68,6 +68,8 @@ class Table:
         1 good, 0 bad.
     unscaled
         Features that are left as they are when the others are standardised.
+    group_feature
+        The feature that says the group, if one does; without it methods get the group appended.
     """
 
     name: str
@@ -77,6 +79,7 @@ class Table:
     group: NDArray[np.str_]
     outcome: NDArray[np.int8]
     unscaled: tuple[str, ...] = ()
+    group_feature: str | None = None
 
     def __len__(self) -> int:
         return int(self.X.shape[0])

@@ -123,7 +123,7 @@ class Drifting:
     Parameters
     ----------
     population
-        Where it starts (the history, and round 1 but for one round of drift).
+        Where it starts: as the history has it. Round 1 has drifted once.
     shift
         How far each feature moves per round.
     log_odds
@@ -207,8 +207,9 @@ def best_ranking(p: Floats, mass: Floats, utility: Utility, alpha: float) -> Opt
     gain = np.cumsum(mass * (utility.expected(1.0, p) - utility.expected(0.0, p)))
     selected = np.cumsum(mass)
     fdr = np.cumsum(mass * (1 - p)) / selected
+    allowed_fdr = alpha + 1e-12  # sums of decimal fractions miss the bound by rounding alone
     last_of_its_kind = np.append(p[1:] < p[:-1], True)
-    allowed = np.where((fdr <= alpha) & last_of_its_kind, gain, -np.inf)
+    allowed = np.where((fdr <= allowed_fdr) & last_of_its_kind, gain, -np.inf)
     best = int(np.argmax(allowed))
     nobody = float(mass @ utility.expected(0.0, p))
     if allowed[best] <= 0:

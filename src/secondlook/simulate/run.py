@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
+
+import numpy as np
 
 from secondlook.decisions import Decisions
 from secondlook.errors import InputError
@@ -56,7 +58,7 @@ def run(method: Method, world: World) -> Iterator[Result]:
     while batch is not None:
         t += 1
         people = batch.applicants.people
-        decided = method.decide(people.X, sensitive_features=people.group)
+        decided = _sealed(method.decide(people.X, sensitive_features=people.group), len(people))
         mailbox.post(t, decided.ids[decided.accepted], batch.sealed.of(decided.accepted))
         for ids, outcomes in mailbox.reports(t):
             method.observe(ids, outcomes)
@@ -65,6 +67,24 @@ def run(method: Method, world: World) -> Iterator[Result]:
         following = next(batches, None)
         yield Result(batch.applicants, decided, None if following is None else following.applicants)
         batch = following
+
+
+def _sealed(decided: Decisions, n: int) -> Decisions:
+    """Return a copy of decisions that nobody can change any more, if they are whole."""
+    accepted, exploit, ids = decided.accepted, decided.exploit, decided.ids
+    for name, array in (("accepted", accepted), ("exploit", exploit)):
+        if not isinstance(array, np.ndarray) or array.dtype != np.bool_ or array.shape != (n,):
+            raise InputError(
+                f"decisions need one True or False per person in {name}, an array of shape ({n},); "
+                f"got {type(array).__name__} of {getattr(array, 'dtype', 'no')} values with shape "
+                f"{np.shape(array)}."
+            )
+    if np.shape(ids) != (n,) or np.unique(ids).size != n:
+        raise InputError(f"decisions need {n} different ids, one per person; got {np.size(ids)}.")
+    copies = [np.array(array) for array in (ids, accepted, exploit)]
+    for array in copies:
+        array.setflags(write=False)
+    return replace(decided, ids=copies[0], accepted=copies[1], exploit=copies[2])
 
 
 def _correct(method: Method, ids: Any, outcomes: Any) -> None:

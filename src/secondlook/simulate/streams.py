@@ -81,7 +81,7 @@ class Drawn:
 
     def applicants(self, rng: np.random.Generator) -> Iterator[Applicants]:
         """Yield S_0, then the batches."""
-        yield draw_applicants(self.population, self.n_history or self.n_batch, rng)
+        yield draw_applicants(self._population(0), self.n_history or self.n_batch, rng)
         for t in range(1, self.n_rounds + 1):
             yield draw_applicants(self._population(t), self.n_batch, rng)
 

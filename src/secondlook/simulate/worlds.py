@@ -97,7 +97,10 @@ class World:
         raw = next(self.stream.applicants(self._generator(0)))
         chance = self._past.probability(raw, self.stream.features)
         accepted = self._generator(1).random(len(raw)) < chance
-        return Past(first.people, accepted, np.where(accepted, first.outcome, np.nan))
+        outcomes = np.where(accepted, first.outcome, np.nan)
+        for array in (accepted, outcomes):
+            array.setflags(write=False)
+        return Past(first.people, accepted, outcomes)
 
     def full_history(self) -> Applicants:
         """Return S_0 with every outcome: for offline references, never for a method."""
@@ -125,12 +128,14 @@ class World:
                 np.concatenate([a.people.X for a in self.stream.applicants(self._generator(0))])
             )
         for applicants in self.stream.applicants(self._generator(0)):
-            if self._scaling == "none":
-                yield applicants
-                continue
-            if scale is None:
-                scale = self._standardisation(applicants.people.X)
-            yield replace(applicants, people=scale.apply(applicants.people))
+            people = applicants.people
+            if self._scaling != "none":
+                scale = scale or self._standardisation(people.X)
+                people = scale.apply(people)
+            # What one method does to them must not reach another.
+            for array in (people.X, people.group, applicants.outcome):
+                array.setflags(write=False)
+            yield replace(applicants, people=people)
 
     def _standardisation(self, X: Floats) -> Standardisation:
         return Standardisation.of(X, self.stream.features, self.stream.unscaled)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from secondlook.budget import FdrBudget
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.coverage import MeanPastScore, SummedAcceptance
+from secondlook.errors import InputError
 from secondlook.experiments.methods import (
     ABLATIONS,
     VARIANTS,
@@ -46,6 +47,10 @@ class ReleasedBudget(FdrBudget):
 
     def _check_constant(self, exploit: float | np.number[Any]) -> None:
         """Allow α itself, which the ablation asks for."""
+        if not 0 < exploit <= self.alpha:
+            raise InputError(
+                f"exploit (α_exploit) must be in (0, alpha] = (0, {self.alpha}], got {exploit}."
+            )
 
     def alpha_exploit(self, round: int) -> float:
         """Return α_exploit; with C6 that of the round before, and not capped."""
@@ -156,6 +161,12 @@ class ReleasedClassifier(PartialFeedbackClassifier):
         )
 
 
+def _smallest_group(setup: Setup) -> int:
+    """Return the code of the group with fewest people in S_0."""
+    _, counts = np.unique(setup.past.people.group, return_counts=True)
+    return int(np.argmin(counts))
+
+
 def _fair_in_the_fit(switches: frozenset[str]) -> bool:
     """Say whether a group constraint is held in the fit, as it must be where the cut is fixed."""
     return bool(switches & {"B3", "B4", "B6", "B9"})
@@ -170,6 +181,7 @@ def _learner(variant: Variant, setup: Setup, switches: frozenset[str]) -> Constr
         hard="B3" in switches,
         random_start="B4" in switches,
         one_sided="B6" in switches,
+        minority=_smallest_group(setup),
         random_state=setup.seed,
     )
 

@@ -29,6 +29,8 @@ class ReleasedLogistic(ConstrainedLogistic):
     one_sided
         B6: the smaller group's rate may not be lower than the other's by more than the difference,
         but may be higher.
+    minority
+        Code of the smaller group.
     random_state
         Seed of the starts.
     """
@@ -44,6 +46,7 @@ class ReleasedLogistic(ConstrainedLogistic):
         hard: bool = True,
         random_start: bool = True,
         one_sided: bool = True,
+        minority: int = 0,
         random_state: int = 0,
     ) -> None:
         super().__init__(
@@ -56,6 +59,7 @@ class ReleasedLogistic(ConstrainedLogistic):
         self.hard = hard
         self.random_start = random_start
         self.one_sided = one_sided
+        self.minority = minority
         self.random_state = random_state
 
     def fit(
@@ -79,7 +83,7 @@ class ReleasedLogistic(ConstrainedLogistic):
         if self.max_fdr is not None:
             constraints.append(problem.least(weight / weight.sum() * (self.max_fdr - (1 - good))))
         if self.fairness is not None:
-            gap = _rate_gap(group, weight)
+            gap = _rate_gap(group == self.minority, weight)
             sides = (1.0,) if self.one_sided else (1.0, -1.0)
             constraints += [problem.least(s * gap, self.fairness.difference) for s in sides]
         self._fits = getattr(self, "_fits", 0) + 1
@@ -116,11 +120,14 @@ class _Problem:
     def loss(self, u: Floats) -> float:
         v = self._log_odds(u)
         softplus = np.maximum(v, 0) - np.log(np.maximum(self._p, 1 - self._p))
-        return float(self.weight @ (softplus - self.good * v) + self.l2 / 2 * u @ u)
+        penalty = self.l2 / 2 * u[:-1] @ u[:-1]
+        return float(self.weight @ (softplus - self.good * v) + penalty)
 
     def gradient(self, u: Floats) -> Floats:
         self._log_odds(u)
-        return np.asarray((self.weight * (self._p - self.good)) @ self.X + self.l2 * u)
+        slope = (self.weight * (self._p - self.good)) @ self.X
+        slope[:-1] += self.l2 * u[:-1]
+        return np.asarray(slope)
 
     def least(self, share: Floats, slack: float = 0.0) -> dict[str, Any]:
         """Return the constraint Σ share·decision + slack ≥ 0, for scipy."""
@@ -140,16 +147,19 @@ def _without_repeats(
     rows: Floats, good: Floats, group: Floats, weight: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Join equal rows and add up their weights: sums stay as they are, resampled data shrink."""
+    used = weight > 0
+    rows, good, group, weight = rows[used], good[used], group[used], weight[used]
     kinds, kind = np.unique(np.column_stack([rows, good, group]), axis=0, return_inverse=True)
     total = np.bincount(kind.ravel(), weight).astype(np.float64)
     return np.ascontiguousarray(kinds[:, :-2]), kinds[:, -2], kinds[:, -1], total
 
 
-def _rate_gap(group: Floats, weight: Floats) -> Floats:
-    """Return what each decision adds to the smaller group's rate minus that of all others."""
-    names, code = np.unique(group, return_inverse=True)
-    if names.size < 2:
-        return np.zeros(weight.size)
-    small = code == np.argmin(np.bincount(code, weight))
+def _rate_gap(small: NDArray[np.bool_], weight: Floats) -> Floats:
+    """Return what each decision adds to the smaller group's rate minus that of all others.
+
+    Where one of the two sides is empty there is nothing to compare.
+    """
     mine, others = np.where(small, weight, 0.0), np.where(small, 0.0, weight)
+    if mine.sum() == 0 or others.sum() == 0:
+        return np.zeros(weight.size)
     return np.asarray(mine / mine.sum() - others / others.sum())

@@ -8,8 +8,10 @@ import numpy as np
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
+from secondlook.errors import InputError
 from secondlook.experiments.methods import Setup
 from secondlook.experiments.world_spec import WorldSpec
+from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.simulate.people import Floats, Table
 from secondlook.simulate.populations import Population
 from secondlook.simulate.worlds import Past, World
@@ -23,20 +25,28 @@ def released_world(
     spec: WorldSpec, source: Table | Population, switches: frozenset[str], seed: int
 ) -> tuple[WorldSpec, Table | Population]:
     """Return the world's spec and source with A7, A8 and A9; ``seed`` is the experiment's own."""
+    useless = switches & {"A7", "A8", "A9"} if not isinstance(source, Table) else frozenset()
+    if spec.n_parts:
+        useless = useless | (switches & {"A9"})
+    if useless:
+        raise InputError(
+            f"{', '.join(sorted(useless))} mean nothing for this world, which has no data set to "
+            f"scale, cut or resample; leave them off."
+        )
     if "A7" in switches:
         spec = replace(spec, scaling="stream")
     if not isinstance(source, Table):
         return spec, source
     rng = np.random.default_rng([seed, 9])
     if "A9" in switches and not spec.n_parts:
-        n_parts = spec.n_rounds + 1
-        source = _rows(source, rng.integers(len(source), size=n_parts * spec.n_batch))
-        spec = replace(spec, n_parts=n_parts)
+        n_parts = spec.rounds + 1
+        source = _rows(source, rng.integers(len(source), size=n_parts * spec.people_a_round))
+        spec = replace(spec, n_parts=n_parts, n_batch=None, n_rounds=None)
     if "A8" in switches and spec.n_parts:
         kept = round(len(source) * (1 - _THROWN_AWAY))
         source = _rows(source, np.sort(rng.permutation(len(source))[:kept]))
     elif "A8" in switches:
-        spec = replace(spec, n_batch=int(spec.n_batch * (1 - _THROWN_AWAY)))
+        spec = replace(spec, n_batch=int(spec.people_a_round * (1 - _THROWN_AWAY)))
     return spec, source
 
 
@@ -57,7 +67,7 @@ def released_setup(setup: Setup, world: World, switches: frozenset[str]) -> Setu
     elif past.accepted.all() or not past.accepted.any():
         past_policy = None  # there is no rule to imitate
     else:
-        f_0 = LogisticRegression().fit(past.people.X, past.accepted)
+        f_0 = ConstrainedLogistic().fit(past.people.X, past.accepted)
         past_policy = _Linear(f_0.coef_[0], float(f_0.intercept_[0]))
     if "A1" in switches:
         past = Past(past.people, np.ones(len(truth), bool), truth.outcome.astype(np.float64))

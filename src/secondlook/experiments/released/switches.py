@@ -20,7 +20,7 @@ ALGORITHM = {
     "B4": "the fit starts once, at random, and how it ended is not looked at",
     "B6": "the selection rate of the smaller group may not be lower by 0.05, but may be higher",
     "B7": "rows are not weighted, and people outside the exploit region train f_t too",
-    "B9": "the cut is always 0.5, so revenue enters no decision; the fit alone holds the bound",
+    "B9": "the cut is always 0.5, so revenue enters no decision; the fit alone holds the bounds",
     "C1": "the four variants are one object that keeps what the variants before it learned",
     "C2": "coverage is the mean of past scores, from which people can drop out again",
     "C4": "round 1 decides by a classifier trained on the history instead of f_0",
@@ -28,6 +28,8 @@ ALGORITHM = {
     "C6": "α_exploit lags a round behind its schedule and passes α in the end",
     "C7": "group quotas of the explored are rounded down, group by group",
 }
+# B3, B4, B6 and B9 concern the fit: with any of them group parity is held in the fit, as the
+# released code holds it, and not by thresholds.
 REPORTING = {"E2": "revenue loses its sign before it is averaged"}
 SWITCHES = SETUP | ALGORITHM | REPORTING
 

@@ -1,0 +1,184 @@
+"""Evidence that a policy keeps its bound, from outcomes that other policies let us see.
+
+A policy π accepts with probability π(x). Its false discovery rate is
+E[π(x)·1{bad}] / E[π(x)]. Rows were accepted with logged probabilities p(x) by whatever policy was
+deployed. Each row gives (``values``)
+
+    w = min(π/p, W),  rem = π − w·p,  Z = A·w·(α − 1{bad}) − rem·(1 − α),
+
+whose mean given x is π·(α − f) − rem·(1 − f) ≤ π·(α − f), f = P(bad | x): where the logged policy
+hardly looked, the uncovered mass counts as bad. If FDR(π) ≥ α then E[Z] ≤ 0, so a gambler who bets
+a share λ of their wealth on Z, row by row, cannot expect to gain: wealth Π(1 + λZ) is a
+non-negative supermartingale, and by Ville's inequality it ever reaches 1/δ with probability at
+most δ.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BETS", "RATIO_CAP", "DriftMonitor", "Wealth", "ladder_grid", "soft_edge", "values"]
+
+Floats = NDArray[np.float64]
+
+# Shares of α by which the true FDR is below α, for which each bet is the best one.
+BETS = (0.05, 0.13, 0.30, 0.68)
+RATIO_CAP = 4.0  # W
+_LARGEST_LOSS = 0.95  # of the wealth, in one row
+
+
+def ladder_grid(first: float = 0.01, last: float = 0.98) -> Floats:
+    """Return the rungs: shares of applicants whom a policy accepts for sure.
+
+    Examples
+    --------
+    >>> grid = ladder_grid()
+    >>> len(grid), round(float(grid[0]), 3), bool(np.diff(grid).max() <= 0.0201)
+    (80, 0.01, True)
+    """
+    rungs = [first]
+    while (following := rungs[-1] + min(0.08 * rungs[-1], 0.02)) < last:
+        rungs.append(following)
+    return np.array([*rungs, last])
+
+
+def soft_edge(rank: Floats, q: Floats | float, tau: float) -> Floats:
+    """Return π = exp(−max(0, rank − q)/τ): the best share q for sure, below it a tail.
+
+    The tail is the exploration: everybody has a chance, the less the further from the edge.
+
+    Examples
+    --------
+    >>> soft_edge(np.array([0.1, 0.3]), 0.2, tau=0.1).round(3).tolist()
+    [1.0, 0.368]
+    """
+    return np.asarray(np.exp(np.minimum(0.0, (np.asarray(q) - rank) / tau)))
+
+
+def values(
+    pi: Floats, p: Floats, accepted: NDArray[np.bool_], bad: NDArray[np.bool_], alpha: float
+) -> Floats:
+    """Return Z of each row (axis 0) for each policy (axis 1).
+
+    Parameters
+    ----------
+    pi
+        Probabilities with which each policy accepts, shape (rows, policies).
+    p
+        Logged probability with which each row was accepted.
+    accepted
+        Who was.
+    bad
+        Whose outcome is bad; read only where accepted.
+    alpha
+        α.
+    """
+    uncovered = np.maximum(pi - RATIO_CAP * p[:, None], 0.0)
+    z = -(1 - alpha) * uncovered
+    rows = np.flatnonzero(accepted)
+    ratio = np.minimum(pi[rows] / p[rows, None], RATIO_CAP)
+    z[rows] += ratio * (alpha - bad[rows, None])
+    return z
+
+
+@dataclass
+class Wealth:
+    """Wealth of several gamblers against each of several policies.
+
+    Attributes
+    ----------
+    alpha
+        α.
+    log
+        Log-wealth, shape (bets, policies); all start with 1.
+    best
+        Largest log of the gamblers' mean wealth so far, per policy.
+    """
+
+    alpha: float
+    log: Floats
+    best: Floats
+
+    @staticmethod
+    def start(alpha: float, n_policies: int) -> Wealth:
+        """Return the wealth before the first row."""
+        return Wealth(alpha, np.zeros((len(BETS), n_policies)), np.zeros(n_policies))
+
+    def shares(self, ratio_bound: Floats) -> Floats:
+        """Return the share of wealth that each gambler bets, shape (bets, policies).
+
+        Parameters
+        ----------
+        ratio_bound
+            Bound on w + rem per policy, so that Z ≥ −(1 − α)·bound and no row can ruin anybody.
+        """
+        largest = _LARGEST_LOSS / ((1 - self.alpha) * ratio_bound)
+        return np.minimum(np.array(BETS)[:, None] / (1 - self.alpha), largest)
+
+    def add(self, z: Floats, ratio_bound: Floats, use: NDArray[np.bool_]) -> None:
+        """Bet on the rows of one round, on those policies that were chosen before it."""
+        policies = np.flatnonzero(use)
+        rows = np.flatnonzero(z[:, policies].any(axis=1))
+        if not (policies.size and rows.size):
+            return
+        chosen = z[np.ix_(rows, policies)]
+        share = self.shares(ratio_bound)[:, policies]
+        for i in range(len(BETS)):
+            self.log[i, policies] += np.log1p(share[i] * chosen).sum(axis=0)
+        self.best = np.maximum(self.best, self.mixed())
+
+    def mixed(self) -> Floats:
+        """Return the log of the gamblers' mean wealth, per policy."""
+        return np.asarray(np.logaddexp.reduce(self.log, axis=0) - np.log(len(BETS)))
+
+
+_DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)
+
+
+class DriftMonitor:
+    """Evidence against deployed policies: that somewhere on the way their FDR passed α.
+
+    While FDR ≤ α, a gambler who bets on bad outcomes cannot expect to gain. Drift may begin at any
+    time, so one gambler starts in every round, with a share 1/(s(s+1)) of the capital; the sum is
+    still a supermartingale from 1, so it reaches 1/δ without drift with probability at most δ.
+
+    Parameters
+    ----------
+    alpha
+        α.
+
+    Examples
+    --------
+    >>> monitor = DriftMonitor(0.15)
+    >>> for _ in range(3):
+    ...     monitor.add(np.array([True] * 30 + [False] * 70))
+    >>> bool(monitor.log_wealth() > np.log(20))
+    True
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+        self._log = np.empty((len(_DRIFT_BETS), 0))
+
+    def add(self, bad: NDArray[np.bool_]) -> None:
+        """Take in the outcomes of a round's accepted people: who was bad."""
+        begun = np.zeros((len(_DRIFT_BETS), 1))
+        self._log = np.hstack([self._log, begun])
+        bets = np.array(_DRIFT_BETS)
+        n_bad = int(bad.sum())
+        gain = n_bad * np.log1p(bets * (1 - self.alpha))
+        loss = (bad.size - n_bad) * np.log1p(-bets * self.alpha)
+        self._log += (gain + loss)[:, None]
+
+    def log_wealth(self) -> float:
+        """Return the log of the gamblers' wealth, those yet to start included."""
+        n = self._log.shape[1]
+        if n == 0:
+            return 0.0
+        starts = np.arange(1, n + 1)
+        capital = -np.log(starts * (starts + 1)) - np.log(len(_DRIFT_BETS))
+        waiting = -np.log(n + 1)
+        return float(np.logaddexp(np.logaddexp.reduce((self._log + capital).ravel()), waiting))

@@ -1,0 +1,162 @@
+"""A ladder: policies of growing reach on one frozen ranking, each tested by evidence.
+
+Rung j accepts the best share q_j for sure and has a soft edge below. Rungs are certified outwards
+from a start: a rung counts only if all between it and the start do. So the first rung that breaks
+the bound stops the walk, and only one test in a walk can go wrong.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.evidence import RATIO_CAP, Wealth, ladder_grid, soft_edge, values
+from secondlook.rankings import Groups, Ranking
+
+__all__ = ["Ladder", "Seen"]
+
+Floats = NDArray[np.float64]
+_LARGEST_UNCOVERED = 0.02  # of a policy's mass: beyond, betting on it only loses
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A round as a test sees it: everybody's logged probability, and outcomes of the accepted."""
+
+    X: Any
+    group: Groups
+    p: Floats
+    accepted: NDArray[np.bool_]
+    bad: NDArray[np.bool_]
+
+
+@dataclass(eq=False)
+class Ladder:
+    """One frozen ranking with its policies, their wealth, and what is certified.
+
+    Attributes
+    ----------
+    ranking
+        Who looks best.
+    tau
+        Softness of the edge.
+    floor
+        Probability that everybody has at least, whatever their rank.
+    level
+        Part of δ spent on this ladder.
+    starts
+        Rungs to start from, with the share of the level that each walk gets.
+    frozen
+        Round before which it was frozen: it is tested on that round and later ones.
+    """
+
+    ranking: Ranking
+    tau: float
+    floor: float
+    level: float
+    starts: tuple[tuple[int, float], ...]
+    frozen: int
+    alpha: float
+    grid: Floats = field(default_factory=ladder_grid)
+    wealth: Wealth = field(init=False)
+    n_used: int = 0
+
+    def __post_init__(self) -> None:
+        self.wealth = Wealth.start(self.alpha, self.grid.size)
+        self._z = np.zeros(self.grid.size)
+        self._z_squared = np.zeros(self.grid.size)
+
+    def policies(self, rank: Floats, rungs: Any = slice(None)) -> Floats:
+        """Return the probabilities of acceptance under some rungs, shape (people, rungs)."""
+        q = np.atleast_1d(self.grid[rungs])
+        return self.floor + (1 - self.floor) * soft_edge(rank[:, None], q, self.tau)
+
+    def policy(self, rank: Floats, rung: int) -> Floats:
+        """Return the probability of acceptance of each person under one rung."""
+        return np.asarray(self.policies(rank, rung)[:, 0])
+
+    def ratio_bounds(self, deployed: int | None) -> Floats:
+        """Return a bound on w + rem per rung, if a rung of this ladder is deployed or none is."""
+        if deployed is None:
+            return np.full(self.grid.size, RATIO_CAP + 1)
+        steps = np.maximum(0.0, self.grid - self.grid[deployed]) / self.tau
+        ratio = np.exp(np.minimum(steps, 50.0))
+        return np.where(ratio <= RATIO_CAP, ratio, RATIO_CAP + 1)
+
+    def worth_betting(self, rank: Floats, p: Floats) -> NDArray[np.bool_]:
+        """Say, from people of earlier rounds, which rungs a policy to be deployed covers enough."""
+        pi = self.policies(rank)
+        uncovered = np.maximum(pi - RATIO_CAP * p[:, None], 0.0).sum(axis=0)
+        return np.asarray(uncovered <= _LARGEST_UNCOVERED * pi.sum(axis=0))
+
+    def test(self, seen: Seen, deployed: int | None, use: NDArray[np.bool_]) -> None:
+        """Take in a round; ``deployed`` is its rung if it was one of this ladder's."""
+        if not use.any():
+            return
+        pi = self.policies(self.ranking.rank(seen.X, seen.group))
+        z = values(pi, seen.p, seen.accepted, seen.bad, self.alpha)
+        self.wealth.add(z, self.ratio_bounds(deployed), use)
+        self._z += z.sum(axis=0)
+        self._z_squared += (z**2).sum(axis=0)
+        self.n_used += int(seen.accepted.sum())
+
+    def more_outcomes(self, rung: int) -> float:
+        """Return about how many more outcomes a rung needs if its FDR is what it looks like."""
+        if self._z[rung] <= 0:
+            return float("nan")
+        missing = max(0.0, self.threshold(rung) - self.wealth.best[rung])
+        return float(2 * missing * self.n_used * self._z_squared[rung] / self._z[rung] ** 2)
+
+    def certified(self) -> NDArray[np.bool_]:
+        """Say which rungs are certified; what once was stays so."""
+        found = np.zeros(self.grid.size, dtype=np.bool_)
+        for start, share in self.starts:
+            reached = self.wealth.best[start:] >= -np.log(self.level * share)
+            found[start:] |= np.logical_and.accumulate(reached)
+        return found
+
+    def threshold(self, rung: int) -> float:
+        """Return the log-wealth that a rung needs in the walk that reaches it with most level."""
+        shares = [share for start, share in self.starts if start <= rung]
+        return float(-np.log(self.level * max(shares))) if shares else float("inf")
+
+
+class Reach:
+    """Sums over people of some worth times π of every rung, without a table of people by rungs.
+
+    π depends on the rank only: 1 up to q_j, then exponential. So people are counted into the cells
+    between rungs once, and sums for all rungs follow from one pass over the cells.
+    """
+
+    def __init__(self, ladder: Ladder, rank: Floats) -> None:
+        self._ladder = ladder
+        self.rank = np.empty(0)
+        self._cells = np.empty(0, np.intp)
+        self._tails = np.empty(0)
+        self.extend(rank)
+
+    def extend(self, rank: Floats) -> None:
+        """Take in more people."""
+        grid, tau = self._ladder.grid, self._ladder.tau
+        cell = np.searchsorted(grid, rank)
+        before = grid[np.maximum(cell - 1, 0)]
+        self.rank = np.append(self.rank, rank)
+        self._cells = np.append(self._cells, cell)
+        self._tails = np.append(self._tails, np.exp(np.minimum(0.0, (before - rank) / tau)))
+
+    def sums(self, worth: Floats, rows: Any = slice(None)) -> Floats:
+        """Return Σ worth·π for every rung, over some of the people."""
+        grid, floor = self._ladder.grid, self._ladder.floor
+        cells = self._cells[rows]
+        inside = np.bincount(cells, worth, grid.size + 1)
+        beyond = np.bincount(cells, worth * self._tails[rows], grid.size + 1)
+        decay = np.exp(-np.diff(grid) / self._ladder.tau)
+        tail = np.zeros(grid.size)
+        tail[-1] = beyond[-1]
+        for j in range(grid.size - 2, -1, -1):
+            tail[j] = beyond[j + 1] + decay[j] * tail[j + 1]
+        soft = np.cumsum(inside)[:-1] + tail
+        return np.asarray(floor * worth.sum() + (1 - floor) * soft)

@@ -1,0 +1,130 @@
+"""Logistic regression that learns from a past which selected people by an unknown rule.
+
+In a history selected on the outcome itself, those accepted look better than they are. The rejected,
+whose outcomes are not known, tell by how much: with P(accepted | good) = s₁ and
+P(accepted | bad) = s₀, a rejected person contributes log(1 − s₁·p − s₀·(1 − p)) to the
+log-likelihood, and s₁, s₀ are fitted along with the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from scipy.special import expit, log_expit, logit
+
+__all__ = ["SelectedPast", "fit_selected_past"]
+
+Floats = NDArray[np.float64]
+_START = (0.7, 0.3)  # s₁, s₀
+
+
+@dataclass(frozen=True)
+class SelectedPast:
+    """A logistic model, and how the past selected.
+
+    Attributes
+    ----------
+    coef, intercept
+        P(good | x) = σ(x · coef + intercept).
+    accepted_good, accepted_bad
+        s₁ and s₀; NaN where nobody was rejected, so that they cannot be told.
+    """
+
+    coef: Floats
+    intercept: float
+    accepted_good: float
+    accepted_bad: float
+
+
+def fit_selected_past(
+    X: Floats,
+    outcome: NDArray[np.int8],
+    rejected: Floats,
+    own_X: Floats,
+    own_outcome: NDArray[np.int8],
+    *,
+    l2: float = 20.0,
+    start: SelectedPast | None = None,
+) -> SelectedPast:
+    """Fit by penalised maximum likelihood.
+
+    Parameters
+    ----------
+    X, outcome
+        People whom the past accepted, and their outcomes (1 good, 0 bad).
+    rejected
+        Features of people whom the past rejected; none means that s₁ and s₀ are left out.
+    own_X, own_outcome
+        People whom we accepted ourselves by their features only, so that they count as they are.
+    l2
+        Penalty ``l2/2·|coef|²``; features should be standardised.
+    start
+        Where to begin, such as the last fit.
+    """
+    problem = _Problem(X, outcome, rejected, own_X, own_outcome, l2)
+    solution = minimize(
+        problem.value_and_gradient, problem.start(start), jac=True, method="L-BFGS-B"
+    ).x
+    return problem.read(solution)
+
+
+class _Problem:
+    """Minus the log-likelihood; parameters are coef, intercept, logit s₁ and logit s₀."""
+
+    def __init__(
+        self,
+        X: Floats,
+        outcome: NDArray[np.int8],
+        rejected: Floats,
+        own_X: Floats,
+        own_outcome: NDArray[np.int8],
+        l2: float,
+    ) -> None:
+        self.labelled = np.vstack([X, own_X])
+        self.good = np.concatenate([outcome, own_outcome]).astype(np.float64)
+        self.n_good, self.n_bad = float(np.sum(outcome == 1)), float(np.sum(outcome == 0))
+        self.rejected = rejected
+        self.l2 = l2
+        self.d = X.shape[1]
+
+    def start(self, known: SelectedPast | None) -> Floats:
+        first = np.zeros(self.d + 1)
+        shares = np.array(_START)
+        if known is not None:
+            first = np.append(known.coef, known.intercept)
+            if np.isfinite(known.accepted_good):
+                shares = np.array([known.accepted_good, known.accepted_bad])
+        if not len(self.rejected):
+            return first
+        return np.append(first, logit(np.clip(shares, 1e-4, 1 - 1e-4)))
+
+    def read(self, parameters: Floats) -> SelectedPast:
+        shares = expit(parameters[self.d + 1 :]) if len(self.rejected) else [np.nan, np.nan]
+        return SelectedPast(
+            parameters[: self.d], float(parameters[self.d]), float(shares[0]), float(shares[1])
+        )
+
+    def value_and_gradient(self, parameters: Floats) -> tuple[float, Floats]:
+        coef, intercept = parameters[: self.d], parameters[self.d]
+        v = self.labelled @ coef + intercept
+        value = self.l2 / 2 * coef @ coef - (
+            self.good @ log_expit(v) + (1 - self.good) @ log_expit(-v)
+        )
+        residual = expit(v) - self.good
+        slope = np.append(residual @ self.labelled + self.l2 * coef, residual.sum())
+        if not len(self.rejected):
+            return float(value), slope
+        a, b = parameters[self.d + 1 :]
+        s1, s0 = expit(a), expit(b)
+        value -= self.n_good * log_expit(a) + self.n_bad * log_expit(b)
+        p = expit(self.rejected @ coef + intercept)
+        left = np.maximum(1 - s1 * p - s0 * (1 - p), 1e-12)
+        value -= np.log(left).sum()
+        by_v = (s1 - s0) * p * (1 - p) / left
+        slope += np.append(by_v @ self.rejected, by_v.sum())
+        by_a = -self.n_good * (1 - s1) + s1 * (1 - s1) * np.sum(p / left)
+        by_b = -self.n_bad * (1 - s0) + s0 * (1 - s0) * np.sum((1 - p) / left)
+        return float(value), np.concatenate([slope, [by_a, by_b]])
