@@ -1,6 +1,7 @@
 """secondlook: decide batches when only the accepted show their outcome."""
 
 from secondlook.budget import ExploitOnly, FdrBudget, PowerSchedule
+from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.coverage import MeanPastScore, SummedAcceptance, SumOfG
 from secondlook.decisions import Decisions, Round
@@ -13,6 +14,7 @@ from secondlook.utility import Accuracy, PositiveRate, Revenue, Utility
 
 __all__ = [
     "Accuracy",
+    "CertifiedClassifier",
     "ConstrainedLogistic",
     "Decisions",
     "EqualGroups",

@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.errors import InputError
 from secondlook.evidence import RATIO_CAP, DriftMonitor
 from secondlook.ladders import Ladder, Reach, Seen
+from secondlook.memory import check_recorded
 from secondlook.own_rows import OwnRows
 from secondlook.rankings import Groups, Ranking
 from secondlook.utility import Utility
@@ -363,6 +365,74 @@ class Engine:
             )
         p = choice.ladder.policy(choice.ladder.ranking.rank(*self._recent), choice.rung)
         return ladder.worth_betting(ladder.ranking.rank(*self._recent), p)
+
+    def check_outcomes(
+        self,
+        names: NDArray[Any],
+        places: NDArray[np.int64],
+        outcome: NDArray[np.int8],
+        *,
+        correcting: bool,
+    ) -> None:
+        """Raise if outcomes cannot be taken in as they are."""
+        order = np.argsort(places, kind="stable")
+        same = places[order][1:] == places[order][:-1]
+        again = same & (outcome[order][1:] != outcome[order][:-1])
+        if again.any():
+            name = names[order[np.flatnonzero(again)[0]]].item()
+            raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
+        check_recorded(names, self.rows["outcome"][places], outcome, correcting)
+
+    def take_in(
+        self, places: NDArray[np.int64], outcome: NDArray[np.int8], *, correcting: bool
+    ) -> None:
+        """Fill in outcomes, or correct them, and test what is complete."""
+        changed = self.rows["outcome"][places] != outcome
+        used = np.isin(self.rows["round"][places], [one.number for one in self.waiting])
+        self.rows["outcome"][places] = outcome
+        if correcting and np.any(changed & ~used):
+            self.restart(forget=False)
+        self.test_complete_rounds()
+        if self.drifted():
+            self.restart(forget=True)
+
+    def report(self, choice: Choice, n_people: int, n_accepted: int) -> dict[str, Any]:
+        """Return what there is to say about a round, by the names of ``CertifiedRound``."""
+        ladder, rung = choice.ladder, choice.rung
+        certified = ladder.certified()
+        beyond = np.flatnonzero(~certified[ladder.starts[0][0] :]) + ladder.starts[0][0]
+        following = int(beyond[0]) if beyond.size else rung
+        n_outcomes = self.rows.known().size
+        more = ladder.more_outcomes(following)
+        return {
+            "status": "certified" if choice.certified else "pilot",
+            "n_people": n_people,
+            "n_accepted": n_accepted,
+            "ladder": self.ladders.index(ladder),
+            "share": float(ladder.grid[rung]),
+            "log_wealth": float(ladder.wealth.best[rung]),
+            "threshold": ladder.threshold(rung),
+            "next_share": float(ladder.grid[following]),
+            "next_log_wealth": float(ladder.wealth.best[following]),
+            "next_threshold": ladder.threshold(following),
+            "more_outcomes": more,
+            "delta_spent": self.delta_spent,
+            "n_outcomes": n_outcomes,
+            "estimated_fdr": choice.estimated_fdr,
+            "message": "" if choice.certified else self._pilot_words(ladder, rung, following, more),
+        }
+
+    def _pilot_words(self, ladder: Ladder, rung: int, following: int, more: float) -> str:
+        needed = "an unknown number of" if not np.isfinite(more) else f"about {more:.0f}"
+        return (
+            f"No acceptance rule has been shown to keep bad acceptances at or below "
+            f"{self.rules.alpha:g} with confidence {1 - self.rules.delta:g}. The rule in use is a "
+            f"pilot: it takes the best {ladder.grid[rung]:.1%} and a soft edge, and carries no "
+            f"promise. Log wealth {ladder.wealth.best[following]:.2f} of "
+            f"{ladder.threshold(following):.2f} needed; {needed} more outcomes are needed if the "
+            f"share of bad is what it looks like. You can go on, accept nobody, raise alpha or "
+            f"raise delta."
+        )
 
     def test_complete_rounds(self) -> int:
         """Take rounds into the tests in their order, as far as all their outcomes are in."""

@@ -13,7 +13,7 @@ from secondlook.ids import IdIndex, keyed_bits, round_key
 from secondlook.intake import Batch
 from secondlook.observed import PENDING, ObservedRows
 
-__all__ = ["Memory"]
+__all__ = ["Memory", "check_recorded"]
 
 _REJECTED = -1
 _FOLD = 3  # purpose of the randomness that assigns halves
@@ -98,7 +98,7 @@ class Memory:
         changed = 0
         for fold, positions, mine in slots:
             recorded = fold.column("outcome")[positions]
-            _check_recorded(ids[mine], recorded, outcome[mine], correcting)
+            check_recorded(ids[mine], recorded, outcome[mine], correcting)
             changed += np.unique(positions[recorded != outcome[mine]]).size
         for fold, positions, mine in slots:
             fold.column("outcome")[positions] = outcome[mine]
@@ -126,7 +126,7 @@ class Memory:
             )
 
 
-def _check_recorded(
+def check_recorded(
     ids: NDArray[Any],
     recorded: NDArray[np.int8],
     outcome: NDArray[np.int8],

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from secondlook.decisions import Decisions
-from secondlook.errors import LearningWarning
+from secondlook.errors import InputError, LearningWarning
+from secondlook.experiments import methods
 from secondlook.experiments.methods import METHODS
-from secondlook.experiments.repetition import run_repetition
+from secondlook.experiments.repetition import check_world, run_repetition
 from secondlook.experiments.results import COUNTS, KEYS
 from secondlook.experiments.spec import Experiment
 from secondlook.experiments.world_spec import WorldSpec
@@ -228,3 +229,40 @@ def test_a_repetition_leaves_global_randomness_alone():
     before = np.random.get_state()[1].copy()  # noqa: NPY002 (what is checked)
     run_repetition(Experiment("x", SPEC, ("plain",)), Lender(), 0)
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
+
+
+class Broken(Spy):
+    def decide(self, X, *, sensitive_features=None, ids=None):
+        raise KeyError("my own bug")
+
+
+class Short(Spy):
+    def decide(self, X, *, sensitive_features=None, ids=None):
+        return super().decide(X[:10], sensitive_features=sensitive_features)
+
+
+class Nothing(Spy):
+    def decide(self, X, *, sensitive_features=None, ids=None):
+        return X
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        (
+            Broken,
+            r"failed in repetition 0 at .*test_repetition.py, line \d+ \(KeyError: 'my own bug'",
+        ),
+        (Short, "one True or False per person in accepted"),
+        (Nothing, "decide must return Decisions, got ndarray"),
+    ],
+)
+def test_a_method_of_ones_own_that_fails_is_named_in_one_sentence(monkeypatch, kind, words):
+    monkeypatch.setattr(methods, "_own", lambda name: kind)
+    with pytest.raises(InputError, match=rf"the method mine:make.*{words}"):
+        run_repetition(Experiment("x", SPEC, ("mine:make",)), Lender(), 0)
+
+
+def test_a_focus_must_be_somebody():
+    with pytest.raises(InputError, match="focus must be one of A, B, got 'Q'"):
+        check_world(Experiment("x", SPEC, ("plain",), focus="Q"), Lender())

@@ -242,7 +242,9 @@ def test_switches_are_explained():
     text = " ".join(words.remarks(crafted({"plain": 50}, switches=["C1", "Z9"])))
     assert "C1 (the four variants are one object" in text
     assert "Z9." in text
-    assert "No deviation" in " ".join(words.remarks(crafted({"plain": 50})))
+    beside = crafted({"plain": 50}, published="german_gender")
+    assert "No deviation" in " ".join(words.remarks(beside))
+    assert "No deviation" not in " ".join(words.remarks(crafted({"plain": 50})))
 
 
 def test_a_history_chosen_by_outcome_alone_is_said_to_cover_everybody():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -317,3 +319,18 @@ def test_a_value_of_the_wrong_kind_is_refused_in_one_sentence(read, text, words)
     with pytest.raises(InputError, match=rf"\b{words}") as error:
         run_alone(read(text))
     one_sentence(error)
+
+
+def test_the_reference_of_world_files_is_one(tmp_path):
+    """docs/worlds.md shows every field, and each block in it can be read."""
+    text = (Path(__file__).parents[2] / "docs" / "worlds.md").read_text(encoding="utf-8")
+    blocks = [block.split("```")[0] for block in text.split("```toml")[1:]]
+    assert len(blocks) == 2
+    for block in blocks:
+        (tmp_path / "mine.toml").write_text(block, encoding="utf-8")
+        experiment = read_world_file(tmp_path / "mine.toml")
+        assert experiment.methods
+    fields = [
+        field.name for kind in (Experiment, Goal, WorldSpec) for field in dataclasses.fields(kind)
+    ]
+    assert [name for name in fields if name not in text and name != "published"] == []

@@ -65,7 +65,10 @@ Data = Annotated[
 Out = Annotated[
     Path | None, typer.Option(help="Folder for results and report; default results/<name>.")
 ]
-Repetitions = Annotated[int | None, typer.Option(help="How often, each with another seed.")]
+Repetitions = Annotated[
+    int | None,
+    typer.Option(help="How often, each with another seed; default what the experiment says (50)."),
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of the whole experiment.")]
 
 
@@ -109,6 +112,10 @@ def reproduce(
             experiment = replace(experiment, methods=_names(methods))
         if sweep:
             experiment = alpha_sweep(experiment)
+        if without and not as_released:
+            raise InputError(
+                "--without leaves deviations off that --as-released switches on; add it."
+            )
         on = set(SWITCHES) if as_released else set()
         if experiment.world.n_parts:
             on.discard("A9")  # nothing is resampled there
@@ -121,7 +128,7 @@ def reproduce(
 
 @app.command(epilog="Example: secondlook simulate examples/worlds/overlooked-group.toml")
 def simulate(
-    world: Annotated[Path, typer.Argument(help="A TOML file: [world], [goal], methods.")],
+    world: Annotated[Path, typer.Argument(help="A TOML file of a world (docs/worlds.md).")],
     repetitions: Repetitions = None,
     seed: Seed = None,
     data: Data = None,
@@ -188,6 +195,10 @@ def report(
 ) -> None:
     """Write one HTML file that shows the results of one or more runs."""
     with _errors(json):
+        if out.is_dir():
+            raise InputError(
+                f"--out must name a file, such as {out / 'report.html'}, got a folder."
+            )
         with _status("writing the report", json):
             written = write_report([read_results(path) for path in results], out, figures)
         if json:

@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.table import Table
 
 from secondlook.experiments import tables
-from secondlook.experiments.published import published_table
+from secondlook.experiments.published import ALPHA, published_table
 from secondlook.experiments.results import Results
 from secondlook.experiments.words import findings, remarks, what_was_run
 
@@ -70,9 +70,9 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
     if "E2" in results.about["experiment"]["switches"]:
         found["revenue_without_sign"] = tables.summary(results, "revenue", absolute_revenue=True)
     key = results.about["experiment"]["published"]
-    printed = published_table(key) if key else {}
     rows = []
     for a, alpha in enumerate(results.alphas):
+        printed = published_table(key) if key and alpha == ALPHA else {}
         for m, method in enumerate(results.methods):
             row: dict[str, Any] = {"alpha": alpha, "method": method}
             row["label"] = results.about["labels"][method]
@@ -93,8 +93,8 @@ def print_results(console: Console, results: Results) -> None:
     for remark in remarks(results):
         console.print(remark, style="dim", highlight=False)
     rows = summary_rows(results)
-    compared = any(row["published"] for row in rows)
     for alpha in results.alphas:
+        compared = any(row["published"] for row in rows if row["alpha"] == alpha)
         table = Table(title=f"α = {alpha:g}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
         table.add_column("method", no_wrap=True)
         for _, title, *_ in _COLUMNS:
@@ -107,7 +107,7 @@ def print_results(console: Console, results: Results) -> None:
             if row["alpha"] == alpha:
                 table.add_row(row["method"], *_cells(row, compared))
         console.print(table)
-    paper = " paper: its revenue and FDR, on its own data." if compared else ""
+    paper = " paper: its revenue, on its own data." if any(row["published"] for row in rows) else ""
     console.print(_KEY + paper, style="dim", highlight=False)
     for finding in findings(results):
         console.print(f"• {finding}", highlight=False)
@@ -122,7 +122,7 @@ def _cells(row: dict[str, Any], compared: bool) -> list[str]:
         cells.append(f"{row['revenue_without_sign']:.1f}")
     if compared:
         paper = row["published"]
-        cells.append(f"{paper['revenue']['mean']:.1f} {paper['fdr']['mean']:.2f}" if paper else "–")
+        cells.append(f"{paper['revenue']['mean']:.1f}" if paper else "–")
     return [cell.replace("nan", "–") for cell in cells]
 
 

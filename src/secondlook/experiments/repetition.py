@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,15 +19,15 @@ from secondlook.experiments.released.classifier import build_released
 from secondlook.experiments.released.setup import released_setup, released_world
 from secondlook.experiments.results import COUNTS, KEYS
 from secondlook.experiments.spec import Experiment, Goal
+from secondlook.simulate.histories import PastCutoff
 from secondlook.simulate.people import People, Table
 from secondlook.simulate.populations import Population
 from secondlook.simulate.run import Method, Result, run
 from secondlook.simulate.worlds import World
 
-__all__ = ["Columns", "run_repetition"]
+__all__ = ["Columns", "check_world", "run_repetition"]
 
 Columns = dict[str, NDArray[Any]]
-_ROUNDING = 1e-9  # standardised features at the cut-off may differ in their last bits
 
 
 def run_repetition(experiment: Experiment, source: Table | Population, number: int) -> Columns:
@@ -44,13 +47,44 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
             setup = _setup(world, goal, source, method_seed, switches)
             for name in experiment.methods:
                 _check_groups(name, world, setup)
-                if switches and (name.partition("@")[0] in VARIANTS or name in ABLATIONS):
-                    method = build_released(name, setup, switches, shared)
-                else:
-                    method = build(name, world, setup)
-                counts = _run(method, world, segments)
+                with _named(name, number):
+                    if switches and (name.partition("@")[0] in VARIANTS or name in ABLATIONS):
+                        method = build_released(name, setup, switches, shared)
+                    else:
+                        method = build(name, world, setup)
+                    counts = _run(method, world, segments)
                 parts.append(_with_keys(counts, goal, name, number, segments.names))
         return {key: np.concatenate([part[key] for part in parts]) for key in (*KEYS, *COUNTS)}
+
+
+@contextmanager
+def _named(name: str, number: int) -> Iterator[None]:
+    """Turn what goes wrong in a method of the user's own into one sentence that names it."""
+    try:
+        yield
+    except InputError as error:
+        if ":" not in name:
+            raise
+        raise InputError(f"the method {name}: {error}") from error
+    except Exception as error:
+        if ":" not in name:
+            raise
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        raise InputError(
+            f"the method {name} failed in repetition {number} at {frame.filename}, line "
+            f"{frame.lineno} ({type(error).__name__}: {error}); mend it and start again."
+        ) from error
+
+
+def check_world(experiment: Experiment, source: Table | Population) -> None:
+    """Raise if the world of an experiment cannot be made, before any repetition runs."""
+    switches = frozenset(experiment.switches)
+    spec, source = released_world(experiment.world, source, switches, experiment.seed)
+    world = spec.build(source, 0)
+    world.history()
+    names = Segments.of(world, experiment.segments).names.tolist()
+    if experiment.focus and experiment.focus not in names:
+        raise InputError(f"focus must be one of {', '.join(names)}, got {experiment.focus!r}.")
 
 
 def _setup(
@@ -80,8 +114,9 @@ class Segments:
     """Whom rounds are counted by: the groups, or whom the past's cut-off let in and shut out."""
 
     names: NDArray[np.str_]
-    feature: int | None = None
-    cutoff: float = 0.0
+    cutoff: PastCutoff | None = None
+    feature: int = 0
+    reference: NDArray[np.float64] | None = None
 
     @staticmethod
     def of(world: World, by: str) -> Segments:
@@ -89,15 +124,16 @@ class Segments:
         if by == "past":
             rule = world.past_cutoff()
             at = world.stream.features.index(rule.feature)
-            cutoff = np.quantile(world.history().people.X[:, at], 1 - rule.share)
-            return Segments(np.array(["let in", "shut out"]), at, float(cutoff) - _ROUNDING)
+            reference = world.history().people.X[:, at]
+            return Segments(np.array(["let in", "shut out"]), rule, at, reference)
         return Segments(np.array(world.stream.groups))
 
     def codes(self, people: People) -> NDArray[np.intp]:
         """Return the segment of each person."""
-        if self.feature is None:
+        if self.cutoff is None or self.reference is None:
             return np.searchsorted(self.names, people.group)
-        return (people.X[:, self.feature] < self.cutoff).astype(np.intp)
+        out = self.cutoff.shut_out(people.X[:, self.feature], self.reference)
+        return out.astype(np.intp)
 
     def count(self, columns: list[NDArray[np.bool_]], people: People) -> NDArray[np.int64]:
         """Return how many people of each segment are in each column."""

@@ -24,7 +24,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from secondlook.errors import InputError
 from secondlook.experiments.methods import check_methods, label
-from secondlook.experiments.repetition import Columns, run_repetition
+from secondlook.experiments.repetition import Columns, check_world, run_repetition
 from secondlook.experiments.results import Results, read_results, write_results
 from secondlook.experiments.spec import Experiment
 from secondlook.simulate.finite import FiniteDomain
@@ -76,6 +76,7 @@ def run_experiment(
     if run.jobs == 0 or run.jobs < -1:
         raise InputError(f"jobs must be 1 or more, or -1 for one per core, got {run.jobs}.")
     check_methods(experiment.methods)
+    check_world(experiment, source)
     about = _about(experiment, source)
     with _opened(run.folder, experiment, about) as kept:
         done = kept.repetitions(experiment.repetitions)
@@ -228,7 +229,7 @@ def _opened(
         _lock(lock, folder)
         settings = folder / "settings.json"
         mine = {"key": _key(experiment, about), **about}
-        if settings.is_file():
+        if settings.is_file() and any((folder / "parts").glob("*.parquet")):
             _check_same(_settings(settings), mine, folder)
         unfinished = settings.with_suffix(".part")
         unfinished.write_text(json.dumps(mine, indent=1, sort_keys=True, ensure_ascii=False) + "\n")

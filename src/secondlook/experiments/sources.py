@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from secondlook.datasets import load, read_table
+from secondlook.datasets import CATALOGUE, load, read_table
 from secondlook.errors import InputError
 from secondlook.experiments.world_spec import WorldSpec
 from secondlook.simulate.people import Table
@@ -44,6 +45,9 @@ def load_source(
             f"population options are for {', '.join(POPULATIONS)}, and data is {spec.data!r}; "
             f"leave them out."
         )
+    near = difflib.get_close_matches(spec.data, POPULATIONS, n=1)
+    if near and spec.data not in CATALOGUE and not spec.columns:
+        raise InputError(f"there are no data {spec.data!r}; did you mean {near[0]}?")
     if spec.columns:
         columns: dict[str, Any] = dict(spec.columns)
         return read_table(Path(spec.data), **_checked(columns))

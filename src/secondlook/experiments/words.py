@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 Format = Callable[[Any], str]
+_BEATEN = (
+    " It is no ceiling for all rules: one logistic model fitted to everybody ranks people near the "
+    "threshold less well than one fitted where decisions are made."
+)
 # The nearest to full knowledge first.
 _OPTIMA = ("opt-hindsight", "opt-oracle", "opt-offline")
 
@@ -105,7 +109,9 @@ def remarks(results: Results) -> list[str]:
         )
     if table is not None and ALPHA not in results.alphas:
         said.append(f"The paper's table is for α = {ALPHA}, which was not among the bounds run.")
-    said.append(_switches(experiment["switches"]))
+    said.append(_world(experiment))
+    if table is not None or experiment["switches"]:
+        said.append(_switches(experiment["switches"]))
     if "E2" in experiment["switches"]:
         said.append(
             "Where a table says “without its sign”, revenue is the mean of each round's absolute "
@@ -115,6 +121,30 @@ def remarks(results: Results) -> list[str]:
     if [rule.get("rule") for rule in experiment["world"]["past"]] == ["outcome"]:
         said.append(_nothing_to_explore(results))
     return said
+
+
+def _world(experiment: dict[str, Any]) -> str:
+    """Say how the past decided, how outcomes come back and what decisions are worth."""
+    world, goal = experiment["world"], experiment["goal"]
+    past = " and ".join(_with_options(rule, "rule") for rule in world["past"])
+    said = f"The past accepted by: {past}."
+    if world.get("feedback"):
+        told = {**world["feedback"]}
+        delay = told.pop("delay", None)
+        parts = [f"delay {_with_options(delay, 'kind')}"] if delay else []
+        parts += [f"{name.replace('_', ' ')} {value}" for name, value in sorted(told.items())]
+        said += f" Outcomes come back with {', '.join(parts)}."
+    if world.get("drift"):
+        said += f" Drift a round: {_with_options(world['drift'], '')}."
+    return (
+        f"{said} A good accepted person brings {goal['gain']:g}, a bad one costs {goal['loss']:g}."
+    )
+
+
+def _with_options(options: dict[str, Any], name: str) -> str:
+    rest = ", ".join(f"{key} {value}" for key, value in sorted(options.items()) if key != name)
+    named = str(options.get(name, ""))
+    return f"{named} ({rest})" if named and rest else named or rest
 
 
 def _nothing_to_explore(results: Results) -> str:
@@ -290,7 +320,8 @@ def _distance(results: Results, at: int, best: str, reference: str) -> str:
     share = f", {100 * mine / optimum:.0f}\u00a0% of its revenue" if optimum > 0 else ""
     return (
         f"In the last {tables.late_rounds(results)} rounds, {_quoted(results, best)} against the "
-        f"offline optimum {_quoted(results, reference)}: {_compared(difference)}{share}."
+        f"reference {_quoted(results, reference)}: {_compared(difference)}{share}."
+        f"{_BEATEN if difference.low > 0 else ''}"
     )
 
 

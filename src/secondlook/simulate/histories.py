@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 from secondlook.simulate.people import Applicants, Floats, People
@@ -25,6 +27,9 @@ __all__ = [
     "SelectedOnOutcome",
     "parts_of",
 ]
+
+
+_ROUNDING = 1e-9  # features at the cut-off may differ in their last bits once standardised
 
 
 class HistoryRule:
@@ -112,24 +117,35 @@ class PastCutoff(HistoryRule):
     feature
         Name of the feature.
     share
-        Share of S_0 that lies at or above the cut-off.
+        Share of S_0 on the accepted side of the cut-off.
+    side
+        ``"above"``: the past accepted those at or above the cut-off; ``"below"``: at or below it.
     """
 
     feature: str
     share: float = 0.5
+    side: Literal["above", "below"] = "above"
 
     def __post_init__(self) -> None:
         _check_shares(share=self.share)
+        if self.side not in ("above", "below"):
+            raise InputError(f"side must be 'above' or 'below', got {self.side!r}.")
+
+    def shut_out(self, value: Floats, reference: Floats) -> NDArray[np.bool_]:
+        """Say who is on the wrong side of the cut-off that a reference (S_0) sets."""
+        sign = 1.0 if self.side == "above" else -1.0
+        cutoff = np.quantile(sign * reference, 1 - self.share)
+        return np.asarray(sign * value < cutoff - _ROUNDING * max(1.0, abs(float(cutoff))))
 
     def probability(self, applicants: Applicants, features: tuple[str, ...]) -> Floats:
-        """Return 1 at or above the cut-off, 0 below."""
+        """Return 1 on the accepted side of the cut-off, 0 on the other."""
         if self.feature not in features:
             raise InputError(
                 f"the past cut off at feature {self.feature!r}, which is not among the features "
                 f"{', '.join(features)}."
             )
         value = applicants.people.X[:, features.index(self.feature)]
-        return (value >= np.quantile(value, 1 - self.share)).astype(np.float64)
+        return np.where(self.shut_out(value, value), 0.0, 1.0)
 
 
 @dataclass(frozen=True)

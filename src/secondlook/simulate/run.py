@@ -71,6 +71,8 @@ def run(method: Method, world: World) -> Iterator[Result]:
 
 def _sealed(decided: Decisions, n: int) -> Decisions:
     """Return a copy of decisions that nobody can change any more, if they are whole."""
+    if not isinstance(decided, Decisions):
+        raise InputError(f"decide must return Decisions, got {type(decided).__name__}.")
     accepted, exploit, ids = decided.accepted, decided.exploit, decided.ids
     for name, array in (("accepted", accepted), ("exploit", exploit)):
         if not isinstance(array, np.ndarray) or array.dtype != np.bool_ or array.shape != (n,):

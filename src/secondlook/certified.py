@@ -1,0 +1,519 @@
+"""Decisions with a certificate: the method we recommend.
+
+Algorithm 1 keeps an estimate of mistakes under α; this keeps the mistakes there. With probability
+at least 1 − δ over the whole run, every round marked certified deploys a policy whose false
+discovery rate in the population that applies is at most α, whatever the history was like and
+however good the model. Rounds before the first certificate are pilots: small, braked, and without a
+promise.
+"""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from secondlook.certificates import Choice, Engine, Rules
+from secondlook.decisions import CertifiedRound, Decisions
+from secondlook.errors import InputError, LearningWarning, UnknownIdError
+from secondlook.ids import IdIndex, id_bits, keyed_bits, round_key
+from secondlook.intake import Batch, History, Intake
+from secondlook.learners.selection import SelectedPast, fit_selected_past
+from secondlook.learners.wrap import fit_likelihood
+from secondlook.likelihoods import Likelihood, LinearLikelihood
+from secondlook.own_rows import OwnRows
+from secondlook.past import allows_missing, prepare_learner
+from secondlook.sampling import coin_flips
+from secondlook.utility import Accuracy, Utility
+
+__all__ = ["CertifiedClassifier"]
+
+Floats = NDArray[np.float64]
+_COIN = 4  # purpose of a round's randomness
+_REJECTED, _HISTORY = -1, -2
+_REFERENCE_ROWS = 50_000  # people kept to rank others among
+
+
+class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Decide batches so that certified rounds keep the bound on mistakes, with confidence 1 − δ.
+
+    One caller at a time: rounds follow one another, so calls from several threads need a lock.
+
+    Parameters
+    ----------
+    alpha
+        α, the bound on the false discovery rate, in (0, 1).
+    delta
+        δ: the probability that any certified round of the run breaks the bound is at most this.
+    utility
+        What decisions are worth; it chooses among certified policies. None means ``Accuracy()``.
+    learner
+        Any scikit-learn classifier with ``predict_proba``, which ranks people; None means a
+        logistic model that also learns how the past selected people.
+    horizon
+        Rounds expected; None means not known. A wrong horizon costs power, never the promise.
+    ranks
+        ``"overall"``: people are ranked among everybody, whatever their group; ``"within_group"``:
+        among their own group, so that all groups are accepted at about the same rate.
+    certify
+        ``"overall"``: one certificate for everybody; ``"per_group"``: each group has its own
+        ladders, its own certificate and its part of δ, and a round is certified when all are.
+    floor
+        Least probability of acceptance, of everybody in every round, in [0, 0.1].
+    patience
+        Rounds after which outcomes that have not come count as bad in the tests; None means that
+        tests wait for them.
+    monitor
+        δ of the drift monitor: without drift the probability that it ever drops the certificates.
+        0 means none.
+    group_as_feature
+        Append the group to the features.
+    pos_label
+        Label of the good outcome; None means the larger of the two.
+    random_state
+        Seed of the coins.
+
+    Attributes
+    ----------
+    classes_ : outcome labels.
+    groups_ : group values.
+    rounds_ : what happened in each round, a tuple of ``CertifiedRound``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> def people(n):
+    ...     X = rng.normal(size=(n, 2))
+    ...     return X, (rng.random(n) < 1 / (1 + np.exp(-2 - 3 * X[:, 0]))).astype(int)
+    >>> X, good = people(1000)
+    >>> clf = CertifiedClassifier(horizon=20, random_state=0)
+    >>> clf = clf.fit(X, good, accepted=X[:, 0] > 0)
+    >>> for _ in range(20):
+    ...     X, good = people(1000)
+    ...     batch = clf.decide(X)
+    ...     clf = clf.observe(batch.ids[batch.accepted], good[batch.accepted])
+    >>> clf.rounds_[0].status, clf.rounds_[-1].status, batch.certified
+    ('pilot', 'certified', True)
+    """
+
+    def __init__(
+        self,
+        alpha: float = 0.15,
+        delta: float = 0.1,
+        utility: Utility | None = None,
+        learner: Any = None,
+        *,
+        horizon: int | None = None,
+        ranks: Literal["overall", "within_group"] = "overall",
+        certify: Literal["overall", "per_group"] = "overall",
+        floor: float = 0.0,
+        patience: int | None = None,
+        monitor: float = 0.05,
+        group_as_feature: bool = False,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.alpha = alpha
+        self.delta = delta
+        self.utility = utility
+        self.learner = learner
+        self.horizon = horizon
+        self.ranks = ranks
+        self.certify = certify
+        self.floor = floor
+        self.patience = patience
+        self.monitor = monitor
+        self.group_as_feature = group_as_feature
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = allows_missing(self.learner)
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        accepted: Any = None,
+        sensitive_features: Any = None,
+        ids: Any = None,
+    ) -> CertifiedClassifier:
+        """Start from a history of past decisions; it ranks people and certifies nothing.
+
+        Parameters
+        ----------
+        X
+            Features of everybody who applied.
+        y
+            Outcomes; read only where accepted.
+        accepted
+            Who was accepted; None means everybody.
+        sensitive_features
+            Group of each person.
+        ids
+            Names of the applications, integers or strings; None means consecutive integers.
+        """
+        fresh = copy.copy(self)
+        fresh._start(X, y, accepted, sensitive_features, ids)
+        self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def _start(self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any) -> None:
+        self._check_settings()
+        self._intake = Intake(
+            raw=False,
+            allow_missing=allows_missing(self.learner),
+            group_as_feature=self.group_as_feature,
+            pos_label=self.pos_label,
+        )
+        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
+        self.classes_, self.groups_ = self._intake.classes, self._intake.groups
+        self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        self._history = _Past.of(history)
+        self._learner = None if self.learner is None else prepare_learner(self.learner)
+        if self.learner is None and history.accepted.all():
+            warnings.warn(
+                "Nobody in the history was rejected, so how the past selected people cannot be "
+                "learned; they are ranked as if it had not.",
+                LearningWarning,
+                stacklevel=3,
+            )
+        self._index = IdIndex()
+        place = np.where(history.accepted, _HISTORY, _REJECTED)
+        self._index.add(history.bits, place.astype(np.int64))
+        self._intake.passed(history)
+        n_engines = self._intake.n_groups if self.certify == "per_group" else 1
+        self._engines = [self._engine(z, n_engines) for z in range(n_engines)]
+        self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
+        self._rounds: list[CertifiedRound] = []
+        self._likelihood = self._rank_people(0 if n_engines > 1 else None)
+
+    def _engine(self, z: int, n_engines: int) -> Engine:
+        rules = Rules(
+            self.alpha,
+            self.delta / n_engines,
+            Accuracy() if self.utility is None else self.utility,
+            self.horizon,
+            within=self.ranks == "within_group" and n_engines == 1,
+            floor=self.floor,
+            patience=self.patience,
+            monitor=self.monitor / n_engines,
+        )
+        group = z if n_engines > 1 else None
+        rows = OwnRows(self._history.X.shape[1])
+        return Engine(rules, lambda: self._rank_people(group), rows, self._intake.n_groups)
+
+    def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
+        """Decide a batch by independent coins, with probabilities that are logged.
+
+        Parameters
+        ----------
+        X
+            Features of the people who apply.
+        sensitive_features
+            Their groups; needed if ``fit`` got groups.
+        ids
+            Names of the applications, never used before; None means the next integers.
+        """
+        check_is_fitted(self)
+        batch = self._intake.read_batch(self, X, sensitive_features, ids)
+        self._check_new(batch)
+        t = len(self._rounds) // len(self._engines) + 1
+        choices = []
+        p, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
+        rank = np.empty(len(batch))
+        for z, engine in enumerate(self._engines):
+            rows = self._rows_of(batch.group, z)
+            engine.freeze_if_due(t, self._reference_of(z), max(1, rows.size))
+            choice = engine.choose()
+            choices.append(choice)
+            rank[rows] = choice.ladder.ranking.rank(batch.X[rows], batch.group[rows])
+            p[rows] = choice.ladder.policy(rank[rows], choice.rung)
+            sure[rows] = rank[rows] <= choice.ladder.grid[choice.rung]
+        bits = keyed_bits(batch.bits, round_key(self._seed, t, _COIN))
+        accepted = coin_flips(p, bits)
+        certified = all(choice.certified for choice in choices)
+        self._record(batch, t, choices, p, accepted)
+        score = np.asarray(
+            self._engines[0].ladders[-1].ranking.likelihood.score(batch.X, batch.group),
+            dtype=np.float64,
+        )
+        return Decisions(batch.ids, accepted, sure, score, p, t, batch.backend, certified=certified)
+
+    def _record(
+        self,
+        batch: Batch,
+        t: int,
+        choices: list[Choice],
+        p: Floats,
+        accepted: NDArray[np.bool_],
+    ) -> None:
+        place = np.full(len(batch), _REJECTED, dtype=np.int64)
+        for z, (engine, choice) in enumerate(zip(self._engines, choices, strict=True)):
+            rows = self._rows_of(batch.group, z)
+            record = engine.report(choice, int(rows.size), int(accepted[rows].sum()))
+            group = None if len(self._engines) == 1 else self._group_name(z)
+            self._rounds.append(CertifiedRound(round=t, group=group, **record))
+            places = engine.log(
+                t, choice, batch.X[rows], batch.group[rows], p[rows], accepted[rows]
+            )
+            place[rows[accepted[rows]]] = places * len(self._engines) + z
+        self._index.add(batch.bits, place)
+        self._intake.passed(batch)
+        self._remember(batch)
+        for engine in self._engines:
+            engine.test_complete_rounds()  # patience may have run out
+
+    def observe(self, ids: Any, outcomes: Any) -> CertifiedClassifier:
+        """Take in outcomes of accepted people, in any order, in parts, many rounds late.
+
+        Rounds enter the tests in their own order, each once all its outcomes are in.
+
+        Parameters
+        ----------
+        ids
+            Names of the applications.
+        outcomes
+            Their outcomes, in the labels of the history.
+        """
+        return self._take_in(ids, outcomes, correcting=False)
+
+    def correct(self, ids: Any, outcomes: Any) -> CertifiedClassifier:
+        """Replace recorded outcomes that turned out to be wrong.
+
+        If one of them was used in a test, all certificates that may rest on it are dropped and
+        testing begins again with the part of δ kept for that.
+
+        Parameters
+        ----------
+        ids
+            Names of applications whose outcomes are recorded.
+        outcomes
+            What their outcomes really are.
+        """
+        return self._take_in(ids, outcomes, correcting=True)
+
+    def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> CertifiedClassifier:
+        check_is_fitted(self)
+        names = self._intake.read_ids(ids)
+        if names.size == 0:
+            return self
+        outcome = self._intake.read_outcomes(outcomes, names.shape[0])
+        place = self._index.find(id_bits(names))
+        self._check_places(names, place)
+        n = len(self._engines)
+        parts = [
+            (engine, place[place % n == z] // n, place % n == z)
+            for z, engine in enumerate(self._engines)
+        ]
+        for engine, rows, mine in parts:
+            engine.check_outcomes(names[mine], rows, outcome[mine], correcting=correcting)
+        for engine, rows, mine in parts:
+            engine.take_in(rows, outcome[mine], correcting=correcting)
+        return self
+
+    def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return who would be accepted for sure by the policy that would be deployed now."""
+        check_is_fitted(self)
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        sure = np.zeros(len(group), np.bool_)
+        for z, engine in enumerate(self._engines):
+            if not engine.ladders:
+                continue
+            rows = self._rows_of(group, z)
+            choice = engine.choose()
+            rank = choice.ladder.ranking.rank(features[rows], group[rows])
+            sure[rows] = rank <= choice.ladder.grid[choice.rung]
+        return sure
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return the likelier outcome under the newest model."""
+        probability = self.predict_proba(X, sensitive_features=sensitive_features)
+        return np.asarray(self.classes_[np.argmax(probability, axis=1)])
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
+        check_is_fitted(self)
+        needed = self.group_as_feature or self._likelihood.reads_group
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=needed)
+        score = np.asarray(self._likelihood.score(features, group), dtype=np.float64)
+        good_last = self.classes_[1] == self._intake.good
+        return np.column_stack([1 - score, score] if good_last else [score, 1 - score])
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        accepted: Any = None,
+        sensitive_features: Any = None,
+    ) -> float:
+        """Return the accuracy of the newest model among the accepted."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        rows = self._intake.read_accepted(accepted, predicted.shape[0])
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(accuracy_score(np.asarray(y)[rows], predicted[rows], sample_weight=weight))
+
+    @property
+    def rounds_(self) -> tuple[CertifiedRound, ...]:
+        """What happened in each round; one entry per group where each has its certificate."""
+        check_is_fitted(self, "_rounds")
+        return tuple(self._rounds)
+
+    def _rank_people(self, group: int | None) -> Likelihood:
+        """Learn from everything known now who looks best."""
+        past = self._history if group is None else self._history.of_group(group)
+        engines = self._engines if group is None else [self._engines[group]]
+        known = [(engine.rows, engine.rows.known()) for engine in engines]
+        own_X = np.vstack([rows.X[at] for rows, at in known])
+        own_outcome = np.concatenate([rows["outcome"][at] for rows, at in known])
+        if self._learner is None:
+            self._likelihood = past.rank(own_X, own_outcome)
+        else:
+            own_group = np.concatenate([rows["group"][at] for rows, at in known])
+            outcome = np.concatenate([past.outcome, own_outcome])
+            self._likelihood, _ = fit_likelihood(
+                self._learner,
+                np.vstack([past.X, own_X]),
+                outcome,
+                np.ones(outcome.size),
+                np.concatenate([past.group, own_group]),
+                self._intake.n_groups,
+            )
+        return self._likelihood
+
+    def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:
+        return np.arange(group.size) if len(self._engines) == 1 else np.flatnonzero(group == z)
+
+    def _reference_of(self, z: int) -> tuple[Any, NDArray[np.intp]]:
+        X, group = self._reference
+        rows = self._rows_of(group, z)
+        return (X[rows], group[rows]) if rows.size else (X, group)
+
+    def _remember(self, batch: Batch) -> None:
+        """Keep people to rank others among, the newest of them if there are too many."""
+        X, group = self._reference
+        together = np.vstack([X, batch.X]), np.concatenate([group, batch.group])
+        self._reference = together[0][-_REFERENCE_ROWS:], together[1][-_REFERENCE_ROWS:]
+
+    def _group_name(self, z: int) -> Any:
+        return None if self.groups_ is None else self.groups_[z].item()
+
+    def _check_new(self, batch: Batch) -> None:
+        if self._index.overlaps(batch.bits):
+            known = np.flatnonzero(self._index.find(batch.bits) != IdIndex.UNKNOWN)
+            if known.size:
+                raise InputError(
+                    f"{known.size} of {len(batch)} ids were decided on before, first "
+                    f"{batch.ids[known[0]].item()!r}; deciding again until the coins fall well "
+                    f"would void the certificate, so use the first decisions, and give somebody "
+                    f"who applies again a new id."
+                )
+
+    def _check_places(self, names: NDArray[Any], place: NDArray[np.int64]) -> None:
+        for code, words in (
+            (IdIndex.UNKNOWN, "were never decided on"),
+            (_REJECTED, "were rejected"),
+            (_HISTORY, "are the history's, whose outcomes were told with fit"),
+        ):
+            wrong = np.flatnonzero(place == code)
+            if wrong.size:
+                raise UnknownIdError(
+                    f"{wrong.size} of {names.size} ids {words}, first "
+                    f"{names[wrong[0]].item()!r}; nothing was recorded, remove them."
+                )
+
+    def _check_settings(self) -> None:
+        for name in ("alpha", "delta"):
+            value = getattr(self, name)
+            if not (isinstance(value, int | float | np.number) and 0 < value < 1):
+                raise InputError(f"{name} must be a number in (0, 1), got {value!r}.")
+        for name, largest in (("floor", 0.1), ("monitor", 0.5)):
+            value = getattr(self, name)
+            if not (isinstance(value, int | float | np.number) and 0 <= value <= largest):
+                raise InputError(f"{name} must be a number in [0, {largest}], got {value!r}.")
+        for name in ("horizon", "patience"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
+                raise InputError(f"{name} counts rounds and must be 1 or more, got {value!r}.")
+        for name, allowed in (
+            ("ranks", ("overall", "within_group")),
+            ("certify", ("overall", "per_group")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
+        if self.utility is not None and not isinstance(self.utility, Utility):
+            raise InputError(f"utility must be a Utility or None, got {self.utility!r}.")
+
+
+class _Past:
+    """The history as a ranking learns from it."""
+
+    def __init__(
+        self,
+        X: Floats,
+        outcome: NDArray[np.int8],
+        group: NDArray[np.intp],
+        rejected: Floats,
+        rejected_group: NDArray[np.intp],
+        mean: Floats,
+        deviation: Floats,
+    ) -> None:
+        self.X, self.outcome, self.group = X, outcome, group
+        self._rejected, self._rejected_group = rejected, rejected_group
+        self._mean, self._deviation = mean, deviation
+        self._last: SelectedPast | None = None
+
+    @staticmethod
+    def of(history: History) -> _Past:
+        taken = history.accepted
+        X = np.asarray(history.X, dtype=np.float64)
+        deviation = np.nan_to_num(X.std(axis=0))
+        deviation[deviation == 0] = 1.0
+        return _Past(
+            X[taken],
+            history.outcome,
+            history.group[taken],
+            X[~taken],
+            history.group[~taken],
+            X.mean(axis=0),
+            deviation,
+        )
+
+    def of_group(self, z: int) -> _Past:
+        """Return the people of one group, or everybody where it has none to learn from."""
+        mine, others = self.group == z, self._rejected_group == z
+        if np.unique(self.outcome[mine]).size < 2:
+            return self
+        return _Past(
+            self.X[mine],
+            self.outcome[mine],
+            self.group[mine],
+            self._rejected[others],
+            self._rejected_group[others],
+            self._mean,
+            self._deviation,
+        )
+
+    def rank(self, own_X: Floats, own_outcome: NDArray[np.int8]) -> LinearLikelihood:
+        """Fit the logistic model that knows of the past's selection."""
+        scaled = [(X - self._mean) / self._deviation for X in (self.X, self._rejected, own_X)]
+        fit = fit_selected_past(
+            scaled[0], self.outcome, scaled[1], scaled[2], own_outcome, start=self._last
+        )
+        self._last = fit
+        coef = fit.coef / self._deviation
+        return LinearLikelihood(coef, fit.intercept - float(coef @ self._mean))
