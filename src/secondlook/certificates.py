@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from secondlook.errors import InputError
 from secondlook.evidence import RATIO_CAP, DriftMonitor
 from secondlook.ladders import Ladder, Reach, Seen
+from secondlook.likelihoods import Likelihood
 from secondlook.memory import check_recorded
 from secondlook.own_rows import OwnRows
 from secondlook.rankings import Groups, Ranking
@@ -122,8 +123,6 @@ class Engine:
     ----------
     rules
         What is promised.
-    rank_people
-        Returns a fresh likelihood learned from everything known now.
     rows
         Our own accepted people.
     n_groups
@@ -131,7 +130,6 @@ class Engine:
     """
 
     rules: Rules
-    rank_people: Callable[[], Any]
     rows: OwnRows
     n_groups: int
     ladders: list[Ladder] = field(default_factory=list)
@@ -150,11 +148,29 @@ class Engine:
 
     # Freezing.
 
-    def freeze_if_due(self, t: int, reference: tuple[Any, Groups], n_batch: int) -> None:
-        """Freeze rankings whose time has come, before round ``t``."""
+    def freeze_if_due(
+        self,
+        t: int,
+        reference: tuple[Any, Groups],
+        n_batch: int,
+        rank_people: Callable[[], Likelihood],
+    ) -> None:
+        """Freeze rankings whose time has come, before round ``t``.
+
+        Parameters
+        ----------
+        t
+            The round to come.
+        reference
+            Features and groups of people to rank others among.
+        n_batch
+            People in the batch to come; only its number is used.
+        rank_people
+            Returns a model learned from everything known now.
+        """
         self._batch = self._batch or n_batch
         while self._due(t):
-            self._freeze(t, reference)
+            self._freeze(t, reference, rank_people())
 
     def _due(self, t: int) -> bool:
         k, freezes = len(self.ladders), self.rules.freezes
@@ -163,9 +179,9 @@ class Engine:
         first, outcomes = freezes[k]
         return t - self.stage_began + 1 >= first and self.rows.known().size >= outcomes
 
-    def _freeze(self, t: int, reference: tuple[Any, Groups]) -> None:
+    def _freeze(self, t: int, reference: tuple[Any, Groups], likelihood: Likelihood) -> None:
         rules, n, k = self.rules, self._batch, len(self.ladders)
-        ranking = Ranking.freeze(self.rank_people(), *reference, self.n_groups, within=rules.within)
+        ranking = Ranking.freeze(likelihood, *reference, self.n_groups, within=rules.within)
         if not self._pilot:
             low, high = max(0.02, 60 / n), min(0.10, 150 / n)
             self._pilot = float(np.clip(ranking.knee(1.5 * rules.alpha), low, max(low, high)))
@@ -423,7 +439,9 @@ class Engine:
         }
 
     def _pilot_words(self, ladder: Ladder, rung: int, following: int, more: float) -> str:
-        needed = "an unknown number of" if not np.isfinite(more) else f"about {more:.0f}"
+        needed = "nobody can say yet how many"
+        if np.isfinite(more):
+            needed = f"about {more:.0f}"
         return (
             f"No acceptance rule has been shown to keep bad acceptances at or below "
             f"{self.rules.alpha:g} with confidence {1 - self.rules.delta:g}. The rule in use is a "

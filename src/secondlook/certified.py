@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -195,12 +196,13 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._index.add(history.bits, place.astype(np.int64))
         self._intake.passed(history)
         n_engines = self._intake.n_groups if self.certify == "per_group" else 1
-        self._engines = [self._engine(z, n_engines) for z in range(n_engines)]
+        self._engines = [self._engine(n_engines) for _ in range(n_engines)]
+        self._choices: list[Choice] = []
         self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
         self._rounds: list[CertifiedRound] = []
         self._likelihood = self._rank_people(0 if n_engines > 1 else None)
 
-    def _engine(self, z: int, n_engines: int) -> Engine:
+    def _engine(self, n_engines: int) -> Engine:
         rules = Rules(
             self.alpha,
             self.delta / n_engines,
@@ -211,9 +213,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             patience=self.patience,
             monitor=self.monitor / n_engines,
         )
-        group = z if n_engines > 1 else None
-        rows = OwnRows(self._history.X.shape[1])
-        return Engine(rules, lambda: self._rank_people(group), rows, self._intake.n_groups)
+        return Engine(rules, OwnRows(self._history.X.shape[1]), self._intake.n_groups)
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch by independent coins, with probabilities that are logged.
@@ -236,7 +236,9 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rank = np.empty(len(batch))
         for z, engine in enumerate(self._engines):
             rows = self._rows_of(batch.group, z)
-            engine.freeze_if_due(t, self._reference_of(z), max(1, rows.size))
+            group = None if len(self._engines) == 1 else z
+            rank_people = partial(self._rank_people, group)
+            engine.freeze_if_due(t, self._reference_of(z), max(1, rows.size), rank_people)
             choice = engine.choose()
             choices.append(choice)
             rank[rows] = choice.ladder.ranking.rank(batch.X[rows], batch.group[rows])
@@ -246,6 +248,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         accepted = coin_flips(p, bits)
         certified = all(choice.certified for choice in choices)
         self._record(batch, t, choices, p, accepted)
+        self._choices = choices
         score = np.asarray(
             self._engines[0].ladders[-1].ranking.likelihood.score(batch.X, batch.group),
             dtype=np.float64,
@@ -325,15 +328,12 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
-        """Return who would be accepted for sure by the policy that would be deployed now."""
+        """Return whom the policy of the last round accepts for sure; before any, nobody."""
         check_is_fitted(self)
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
         sure = np.zeros(len(group), np.bool_)
-        for z, engine in enumerate(self._engines):
-            if not engine.ladders:
-                continue
+        for z, choice in enumerate(self._choices):
             rows = self._rows_of(group, z)
-            choice = engine.choose()
             rank = choice.ladder.ranking.rank(features[rows], group[rows])
             sure[rows] = rank <= choice.ladder.grid[choice.rung]
         return sure
