@@ -72,7 +72,7 @@ def test_alpha_over_the_rounds(world):
     rising = [0.075, 0.075 * 2**0.2, 0.075 * 3**0.2]
     want = dict.fromkeys((*VARIANTS, "no-exploration", "fair-clf-schedule"), rising)
     want |= dict.fromkeys(("alpha-at-once", "fair-clf"), [0.15] * 3)
-    assert set(want) == set(METHODS)
+    assert set(want) == {name for name in METHODS if not name.startswith("certified")}
     for name, alphas in want.items():
         method, _ = after_rounds(name, world)
         assert [one.alpha_exploit for one in method.rounds_] == pytest.approx(alphas), name

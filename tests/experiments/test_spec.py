@@ -74,7 +74,8 @@ def test_the_papers_values_are_the_defaults():
     goal = Goal()
     assert (goal.alpha, goal.gain, goal.loss, goal.slack) == (0.15, 200, 500, 0.001)
     assert goal.schedule.at(1, goal.alpha) == 0.075
-    assert set(DEFAULT_METHODS) == {*METHODS, *REFERENCES}
+    left_out = {"certified-within-group", "certified-per-group"}
+    assert set(DEFAULT_METHODS) == {*METHODS, *REFERENCES} - left_out
 
 
 def test_another_data_set_keeps_the_rest_of_an_experiment():

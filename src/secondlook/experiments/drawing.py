@@ -94,6 +94,8 @@ _STYLES = {
     "fair-clf-schedule": Style(_ORANGE, "--", "<"),
     "opt-offline": Style(_BLACK, ":", "*"),
     "opt-oracle": Style(_GREY, ":", "p"),
+    "opt-hindsight": Style(_BLACK, "-.", "H"),
+    "certified": Style(_BLACK, "-", "8"),
     "kilbertus": Style(_GREEN, "--", ">"),
     "yang": Style(_RED, "--", "h"),
     "rateike": Style(_SKY, "--", "d"),

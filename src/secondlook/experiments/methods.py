@@ -11,6 +11,7 @@ from typing import Any, Literal
 from secondlook.baselines.fair_clf import fair_clf
 from secondlook.baselines.opt_offline import OfflineOptimum, OracleOptimum
 from secondlook.budget import ExploitOnly, FdrBudget
+from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.coverage import SummedAcceptance
 from secondlook.errors import InputError
@@ -49,6 +50,8 @@ class Setup:
         Whether the group is not among the features and is to be appended to them.
     seed
         Seed of the method's own randomness.
+    n_rounds
+        Rounds to come, where a method wants to plan.
     past_policy
         f_0 where it is given, as ``PartialFeedbackClassifier.fit`` takes it; None means that
         methods imitate the past themselves.
@@ -58,6 +61,7 @@ class Setup:
     goal: Goal
     group_as_feature: bool
     seed: int
+    n_rounds: int | None = None
     past_policy: Any = None
 
 
@@ -138,6 +142,24 @@ def _fair_clf(setup: Setup, *, schedule: bool) -> Method:
     return fitted(method, setup)
 
 
+def _certified(setup: Setup, **options: Any) -> Method:
+    goal, past = setup.goal, setup.past
+    method = CertifiedClassifier(
+        goal.alpha,
+        utility=goal.utility,
+        horizon=setup.n_rounds,
+        group_as_feature=setup.group_as_feature,
+        random_state=setup.seed,
+        **options,
+    )
+    return method.fit(
+        past.people.X,
+        past.outcomes,
+        accepted=past.accepted,
+        sensitive_features=past.people.group,
+    )
+
+
 METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
     "plain": ("Algorithm 1", lambda s: algorithm1(s, VARIANTS["plain"])),
     "exploit-fair": (
@@ -159,6 +181,15 @@ METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
     ),
     "fair-clf": ("FAIR-CLF, α constant", lambda s: _fair_clf(s, schedule=False)),
     "fair-clf-schedule": ("FAIR-CLF, α scheduled", lambda s: _fair_clf(s, schedule=True)),
+    "certified": ("Certified", _certified),
+    "certified-within-group": (
+        "Certified, ranks within groups",
+        lambda s: _certified(s, ranks="within_group"),
+    ),
+    "certified-per-group": (
+        "Certified for each group",
+        lambda s: _certified(s, certify="per_group"),
+    ),
 }
 
 

@@ -11,7 +11,14 @@ from secondlook.experiments.world_spec import WorldSpec
 
 __all__ = ["ALPHAS", "DEFAULT_METHODS", "EXPERIMENTS", "alpha_sweep", "paper_experiment"]
 
-DEFAULT_METHODS = (*VARIANTS, *ABLATIONS, "fair-clf", "fair-clf-schedule", *REFERENCES)
+DEFAULT_METHODS = (
+    *VARIANTS,
+    *ABLATIONS,
+    "certified",
+    "fair-clf",
+    "fair-clf-schedule",
+    *REFERENCES,
+)
 ALPHAS = (0.05, 0.10, 0.15, 0.20, 0.25, 0.30)
 
 EXPERIMENTS = {

@@ -95,7 +95,7 @@ def _setup(
     switches: frozenset[str],
 ) -> Setup:
     in_features = isinstance(source, Table) and source.group_feature is not None
-    setup = Setup(world.history(), goal, not in_features, seed)
+    setup = Setup(world.history(), goal, not in_features, seed, n_rounds=world.n_rounds)
     return released_setup(setup, world, switches)
 
 
@@ -158,6 +158,7 @@ def _counts(result: Result, method: Method, segments: Segments) -> NDArray[np.in
         decided.exploit,
         decided.explored,
         decided.explored & good,
+        np.full(len(now), decided.certified),
     ]
     counts = segments.count(columns, now.people)
     accepts = getattr(method, "accepts", None)

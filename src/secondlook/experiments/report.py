@@ -33,6 +33,7 @@ _TITLES = {
     "explored_share": "Explored, of all people",
     "pooled_explored_fdr": "Bad among the explored",
     "exploit_share": "In the exploit region",
+    "certified": "Certified rounds",
 }
 _TERMS = {
     "Mean ± standard error": "The mean over repetitions of each repetition's mean over its rounds. "
@@ -229,7 +230,9 @@ def _tables(results: Results) -> list[str]:
     if results.about["experiment"]["published"] is not None and results.alphas[at] == ALPHA:
         made.append(_beside_paper(results, at))
     spread = "Mean ± standard error over repetitions; below it the sd over rounds and repetitions."
-    first = ("revenue", "late_revenue", "fdr", "pooled_fdr", "above_alpha", "nobody_accepted")
+    first = ["revenue", "late_revenue", "fdr", "pooled_fdr", "above_alpha", "nobody_accepted"]
+    if results.count("n_certified").any():
+        first.append("certified")
     made.append(_metrics(results, at, f"Revenue and mistakes, {alpha}", spread, first))
     made.append(_groups(results, at, f"Differences between groups, {alpha}"))
     made.append(_paired(results, at, f"Revenue against the best variant, {alpha}"))

@@ -28,6 +28,7 @@ COUNTS = (
     "n_exploit_region",
     "n_explored",
     "n_explored_good",
+    "n_certified",  # decided in a round that carries a certificate
     "n_next",  # in the next batch, which f_t was tried on; 0 where there is none
     "n_next_good",
     "n_next_accepted",

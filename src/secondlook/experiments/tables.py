@@ -170,6 +170,7 @@ METRICS: dict[str, Callable[[_Heads], Values]] = {
         h.total("explored") - h.total("explored_good"), h.total("explored")
     ),
     "exploit_share": lambda h: _share(h.total("exploit_region"), h.total("people")),
+    "certified": lambda h: _share(h.total("certified"), h.total("people")),
 }
 _NEXT = {
     "people": "n_next",
