@@ -96,7 +96,7 @@ def print_results(console: Console, results: Results) -> None:
     for alpha in results.alphas:
         compared = any(row["published"] for row in rows if row["alpha"] == alpha)
         table = Table(title=f"α = {alpha:g}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        table.add_column("method", no_wrap=True)
+        table.add_column("method", overflow="fold")
         for _, title, *_ in _COLUMNS:
             table.add_column(title, justify="right", no_wrap=True)
         if "revenue_without_sign" in rows[0]:

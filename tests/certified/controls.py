@@ -1,0 +1,87 @@
+"""The method with one thing left out: each must break the bound, or tests of it are blind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from secondlook import CertifiedClassifier
+from secondlook.certificates import Choice, Engine
+from secondlook.ladders import Ladder, Seen
+
+
+class PlugIn(Engine):
+    """Deploys the widest rung whose estimated FDR is at most α, without a test."""
+
+    def choose(self):
+        if self.rows.known().size < 30:
+            return super().choose()
+        k = len(self.ladders) - 1
+        shares = [self._mistakes(k, rung)[0] for rung in range(self.ladders[k].grid.size)]
+        allowed = np.flatnonzero(np.array(shares) <= self.rules.alpha)
+        if not allowed.size:
+            return super().choose()
+        rung = int(allowed[-1])
+        return Choice(self.ladders[k], rung, True, shares[rung])
+
+
+class WeightsDropped(Engine):
+    """Counts the accepted as if everybody had been accepted with probability 1."""
+
+    def _test(self, one):
+        super()._test(replace(one, p=np.ones_like(one.p)))
+
+    def _use(self, ladder, choice):
+        return np.ones(ladder.grid.size, np.bool_)
+
+
+class HistoryTrusted(Engine):
+    """Tests every ladder on the history's accepted, as if the past had taken everybody."""
+
+    history: tuple
+
+    def _freeze(self, t, reference, likelihood):
+        super()._freeze(t, reference, likelihood)
+        ladder = self.ladders[-1]
+        X, group, bad = self.history
+        everybody = np.ones(bad.size, np.bool_)
+        seen = Seen(X, group, np.ones(bad.size), everybody, bad)
+        ladder.test(seen, None, np.ones(ladder.grid.size, np.bool_))
+
+
+class PartsTested(Engine):
+    """Lets outcomes overtake: whatever has come is tested, the rest of a round when it comes."""
+
+    def test_complete_rounds(self):
+        for one in self.waiting:
+            known = self.rows["outcome"][one.places] >= 0
+            arrived = np.zeros(one.accepted.size, np.bool_)
+            arrived[np.flatnonzero(one.accepted)[known]] = True
+            self._test_part(one, arrived, one.places[known])
+        self.waiting = [one for one in self.waiting if one.places.size]
+        return 0
+
+    def _test_part(self, one, arrived, places):
+        bad = np.zeros(arrived.size, np.bool_)
+        bad[arrived] = self.rows["outcome"][places] == 0
+        seen = Seen(one.X, one.group, one.p, arrived, bad)
+        for ladder, use in one.use:
+            ladder.test(seen, one.rung if ladder is one.deployed else None, use)
+        one.places = np.setdiff1d(one.places, places)
+        one.accepted = one.accepted & ~arrived
+        one.p = np.where(arrived, 1.0, one.p)
+
+
+def with_engine(kind):
+    """Return the classifier with another engine."""
+
+    class Controlled(CertifiedClassifier):
+        def _engine(self, n_engines):
+            usual = super()._engine(n_engines)
+            engine = kind(usual.rules, usual.rows, usual.n_groups)
+            past = self._history
+            engine.history = past.X, past.group, past.outcome == 0
+            return engine
+
+    return Controlled
