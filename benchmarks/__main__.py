@@ -1,4 +1,7 @@
-"""Run all benchmarks: ``make bench``, or ``python -m benchmarks fit decide small``."""
+"""Run benchmarks of speed: ``make bench``, or some: ``python -m benchmarks fit decide small``.
+
+``python -m benchmarks certified`` shows what a certificate costs and whether it is kept.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import sys
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 
-from benchmarks import decide, fit, small, thresholds  # noqa: E402
+from benchmarks import certified, decide, fit, small, thresholds  # noqa: E402
 
 PARTS = {
     "fit": fit.main,
@@ -17,13 +20,14 @@ PARTS = {
     "decide": decide.main,
     "small": small.main,
 }
+OTHERS = {"certified": certified.main}
 
 
 def main() -> None:
     """Run the parts named on the command line, or all."""
     for part in sys.argv[1:] or PARTS:
         print(f"\n== {part} ==", flush=True)
-        PARTS[part]()
+        (PARTS | OTHERS)[part]()
 
 
 if __name__ == "__main__":

@@ -338,6 +338,19 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sure[rows] = rank <= choice.ladder.grid[choice.rung]
         return sure
 
+    def acceptance_probability(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return the probability with which the policy of the last round accepts anybody."""
+        check_is_fitted(self)
+        if not self._choices:
+            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        p = np.empty(len(group))
+        for z, choice in enumerate(self._choices):
+            rows = self._rows_of(group, z)
+            rank = choice.ladder.ranking.rank(features[rows], group[rows])
+            p[rows] = choice.ladder.policy(rank, choice.rung)
+        return p
+
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Return the likelier outcome under the newest model."""
         probability = self.predict_proba(X, sensitive_features=sensitive_features)

@@ -8,7 +8,7 @@ import numpy as np
 
 from secondlook import CertifiedClassifier
 from secondlook.certificates import Choice, Engine
-from secondlook.ladders import Ladder, Seen
+from secondlook.ladders import Seen
 
 
 class PlugIn(Engine):
@@ -50,27 +50,24 @@ class HistoryTrusted(Engine):
         ladder.test(seen, None, np.ones(ladder.grid.size, np.bool_))
 
 
-class PartsTested(Engine):
-    """Lets outcomes overtake: whatever has come is tested, the rest of a round when it comes."""
+class Overtaking(Engine):
+    """Tests people as soon as their outcomes come, whoever of their round is still waited for."""
 
     def test_complete_rounds(self):
         for one in self.waiting:
-            known = self.rows["outcome"][one.places] >= 0
-            arrived = np.zeros(one.accepted.size, np.bool_)
-            arrived[np.flatnonzero(one.accepted)[known]] = True
-            self._test_part(one, arrived, one.places[known])
-        self.waiting = [one for one in self.waiting if one.places.size]
+            if not hasattr(one, "untested"):
+                one.untested = np.ones(one.accepted.size, np.bool_)
+            arrived = ~one.accepted
+            arrived[one.accepted] = self.rows["outcome"][one.places] >= 0
+            bad = np.zeros(arrived.size, np.bool_)
+            bad[one.accepted] = self.rows["outcome"][one.places] == 0
+            now = arrived & one.untested
+            part = Seen(one.X[now], one.group[now], one.p[now], one.accepted[now], bad[now])
+            for ladder, use in one.use:
+                ladder.test(part, one.rung if ladder is one.deployed else None, use)
+            one.untested &= ~now
+        self.waiting = [one for one in self.waiting if one.untested.any()]
         return 0
-
-    def _test_part(self, one, arrived, places):
-        bad = np.zeros(arrived.size, np.bool_)
-        bad[arrived] = self.rows["outcome"][places] == 0
-        seen = Seen(one.X, one.group, one.p, arrived, bad)
-        for ladder, use in one.use:
-            ladder.test(seen, one.rung if ladder is one.deployed else None, use)
-        one.places = np.setdiff1d(one.places, places)
-        one.accepted = one.accepted & ~arrived
-        one.p = np.where(arrived, 1.0, one.p)
 
 
 def with_engine(kind):

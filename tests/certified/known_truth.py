@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 from scipy.stats import binom, norm
 
 from secondlook import CertifiedClassifier, Revenue
-from secondlook.certificates import Engine
 from secondlook.simulate.people import People
 from secondlook.simulate.populations import draw_applicants
 

@@ -1,0 +1,175 @@
+"""Ladders: walks, ratio bounds and sums over people, against tables written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from certified.known_truth import ALPHA
+from secondlook.evidence import RATIO_CAP, values
+from secondlook.ladders import Ladder, Reach, Seen
+from secondlook.likelihoods import LinearLikelihood
+from secondlook.rankings import Ranking
+
+LEVEL = 0.03
+
+
+def ladder(tau=0.1, floor=0.0, starts=((20, 0.8), (8, 0.2)), n=500):
+    X = np.random.default_rng(1).normal(size=(n, 1))
+    likelihood = LinearLikelihood(np.array([1.0]), 0.0)
+    ranking = Ranking.freeze(likelihood, X, np.zeros(n, np.intp), 1, within=False)
+    return Ladder(ranking, tau, floor, LEVEL, starts, 1, ALPHA)
+
+
+def reaching(rungs, level, one=None):
+    """Return a ladder of which some rungs have the wealth that a level needs, and no more."""
+    one = ladder() if one is None else one
+    one.wealth.best[list(rungs)] = -np.log(level) + 1e-9
+    return one
+
+
+def certified(one):
+    return np.flatnonzero(one.certified()).tolist()
+
+
+def test_a_rung_counts_only_if_all_between_it_and_the_start_do():
+    assert certified(reaching([20, 21, 22, 24, 25], LEVEL * 0.8)) == [20, 21, 22]
+    assert certified(reaching(range(21, 60), LEVEL * 0.2)) == []  # the start itself is missing
+
+
+def test_two_starts_each_with_its_share():
+    # Enough for the main walk is not enough for the one that starts further in.
+    assert certified(reaching(range(8, 30), LEVEL * 0.8)) == list(range(20, 30))
+    assert certified(reaching(range(8, 15), LEVEL * 0.2)) == list(range(8, 15))
+    assert certified(reaching(range(8, 80), LEVEL * 0.2)) == list(range(8, 80))
+    # The inner walk may go through the main start, and past it.
+    inner = reaching(range(8, 25), LEVEL * 0.2)
+    assert certified(reaching([25, 26], LEVEL * 0.8, inner)) == list(range(8, 27))
+    assert inner.threshold(10) == pytest.approx(-np.log(LEVEL * 0.2))
+    assert inner.threshold(30) == pytest.approx(-np.log(LEVEL * 0.8))
+    assert inner.threshold(3) == np.inf
+
+
+def seen(rng, one, rung, fdr, n=400):
+    X = rng.normal(size=(n, 1))
+    group = np.zeros(n, np.intp)
+    p = one.policy(one.ranking.rank(X, group), rung)
+    accepted = rng.random(n) < p
+    return Seen(X, group, p, accepted, accepted & (rng.random(n) < fdr))
+
+
+def test_never_uncertified(rng):
+    one = ladder()
+    everywhere = np.ones(one.grid.size, np.bool_)
+    for _ in range(8):
+        one.test(seen(rng, one, 25, 0.02), 25, everywhere)
+    before = one.certified()
+    assert before[20:26].all()
+    for _ in range(30):
+        one.test(seen(rng, one, 25, 0.6), 25, everywhere)
+        assert np.array_equal(one.certified() & before, before)
+    assert np.all(one.wealth.mixed()[20:26] < 0)  # though nothing speaks for it any more
+
+
+def test_rungs_without_a_bet_keep_their_wealth(rng):
+    one = ladder()
+    use = np.arange(one.grid.size) < 30
+    one.test(seen(rng, one, 25, 0.1), 25, use)
+    assert np.all(one.wealth.log[:, :30] != 0)
+    assert np.all(one.wealth.log[:, 30:] == 0)
+
+
+@given(
+    tau=st.floats(0.006, 1.5),
+    floor=st.floats(0, 0.1),
+    deployed=st.integers(0, 79),
+    seed=st.integers(0, 10**6),
+)
+def test_ratios_of_the_same_ladder_are_bounded(tau, floor, deployed, seed):
+    one = ladder(tau, floor)
+    rank = np.random.default_rng(seed).random(50)
+    p = one.policy(rank, deployed)
+    pi = one.policies(rank)
+    apart = np.maximum(0, one.grid - one.grid[deployed]) / tau
+    seen_by = p > 1e-200
+    assert np.all(np.log(pi[seen_by] / p[seen_by, None]) <= apart + 1e-9)
+    # What wealth relies on: w + rem, and with it the worst loss in a row, stays below the bound.
+    bound = one.ratio_bounds(deployed)
+    everybody = np.ones(50, np.bool_)
+    z = values(pi[seen_by], p[seen_by], everybody[seen_by], everybody[seen_by], ALPHA)
+    assert np.all(z >= -(1 - ALPHA) * bound * (1 + 1e-9))
+    assert np.all(1 + one.wealth.shares(bound)[:, None, :] * z >= 0.05 - 1e-9)
+    assert np.all(bound <= RATIO_CAP + 1)
+    assert np.all(one.ratio_bounds(None) == RATIO_CAP + 1)
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.05])
+@pytest.mark.parametrize("tau", [0.008, 0.2])
+def test_sums_without_the_table_equal_those_with_it(rng, tau, floor):
+    one = ladder(tau, floor)
+    rank = np.concatenate([rng.random(300), one.grid, [0.0, 1.0]])
+    worth = rng.normal(size=rank.size)
+    reach = Reach(one, rank[:100])
+    reach.extend(rank[100:])
+    table = one.policies(rank)
+    assert table.min() >= floor
+    assert reach.sums(worth) == pytest.approx(worth @ table, abs=1e-9)
+    rows = np.flatnonzero(rng.random(rank.size) < 0.4)
+    assert reach.sums(worth[rows], rows) == pytest.approx(worth[rows] @ table[rows], abs=1e-9)
+
+
+def test_worth_betting_says_what_is_covered(rng):
+    one = ladder(tau=0.05)
+    rank = rng.random(2000)
+    p = one.policy(rank, 30)
+    pi = one.policies(rank)
+    uncovered = np.clip(pi - RATIO_CAP * p[:, None], 0, None).sum(axis=0) / pi.sum(axis=0)
+    assert np.array_equal(one.worth_betting(rank, p), uncovered <= 0.02)
+    assert one.worth_betting(rank, p)[:31].all()
+    assert not one.worth_betting(rank, p)[-1]
+
+
+def test_more_outcomes_is_the_formula(rng):
+    one = ladder()
+    use = np.ones(one.grid.size, np.bool_)
+    z = []
+    for fdr in (0.1, 0.12):
+        batch = seen(rng, one, 25, fdr)
+        one.test(batch, 25, use)
+        pi = one.policy(one.ranking.rank(batch.X, batch.group), 26)
+        ratio = np.minimum(pi / batch.p, RATIO_CAP)
+        rem = np.maximum(pi - RATIO_CAP * batch.p, 0)
+        z.append(batch.accepted * ratio * (ALPHA - batch.bad) - rem * (1 - ALPHA))
+    z = np.concatenate(z)
+    missing = one.threshold(26) - one.wealth.best[26]
+    expected = 2 * missing * one.n_used * (z**2).sum() / z.sum() ** 2
+    assert one.more_outcomes(26) == pytest.approx(expected)
+    one.test(seen(rng, one, 25, 1.0), 25, use)
+    assert np.isnan(one.more_outcomes(26))
+
+
+def test_ranks_and_knee_by_counting(rng):
+    X = rng.normal(size=(200, 1))
+    likelihood = LinearLikelihood(np.array([2.0]), 1.0)
+    ranking = Ranking.freeze(likelihood, X, np.zeros(200, np.intp), 1, within=False)
+    new = rng.normal(size=(20, 1))
+    expected = [1 - np.mean(X[:, 0] < x) for x in new[:, 0]]
+    assert ranking.rank(new, np.zeros(20, np.intp)) == pytest.approx(expected)
+    bad = np.sort(1 - likelihood.score(X, np.zeros(200, np.intp)))
+    shares = [q for q in range(1, 101) if bad[: 2 * q].mean() <= 0.15]
+    assert ranking.knee(0.15) == pytest.approx(max(shares) / 100)
+    assert ranking.knee(bad[0] / 2) == 0
+
+
+def test_ranks_within_groups(rng):
+    X, group = rng.normal(size=(300, 1)), np.repeat([0, 1], [200, 100])
+    X[group == 1] -= 5
+    likelihood = LinearLikelihood(np.array([2.0]), 1.0)
+    ranking = Ranking.freeze(likelihood, X, group, 2, within=True)
+    rank = ranking.rank(X, group)
+    for z in (0, 1):
+        mine = X[group == z, 0]
+        expected = [1 - np.mean(mine < x) for x in mine]
+        assert rank[group == z] == pytest.approx(expected)

@@ -1,0 +1,123 @@
+"""What a round reports, recomputed from its log by the formulas written out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from certified.controls import with_engine
+from certified.known_truth import ALPHA, DELTA, Cliff, Flat, Slope, play, start
+from secondlook.certificates import Engine
+from secondlook.evidence import BETS, RATIO_CAP
+
+
+class Logged(Engine):
+    """Keeps each tested round, with the outcomes it was tested on."""
+
+    def _test(self, one):
+        if not hasattr(self, "tested"):
+            self.tested = []
+        self.tested.append((one, self.rows["outcome"][one.places].copy()))
+        super()._test(one)
+
+
+def z_of(pi, p, accepted, outcome):
+    """Return Z of every person, in order; outcomes are those of the accepted."""
+    answers = iter(outcome)
+    z = []
+    for policy, chance, taken in zip(pi, p, accepted, strict=True):
+        w = min(policy / chance, RATIO_CAP) if chance > 0 else RATIO_CAP
+        rem = policy - w * chance
+        gain = w * (ALPHA - (next(answers) == 0)) if taken else 0.0
+        z.append(gain - rem * (1 - ALPHA))
+    return z
+
+
+def replayed(ladder, rung, tested):
+    """Return the wealth of a rung after each round that was tested, by the formulas."""
+    gamblers, wealth = [0.0] * len(BETS), {}
+    q = ladder.grid[rung]
+    for one, outcome in tested:
+        use = [use for other, use in one.use if other is ladder]
+        if use and use[0][rung]:
+            rank = ladder.ranking.rank(one.X, one.group)
+            tail = [math.exp(-max(0.0, r - q) / ladder.tau) for r in rank]
+            pi = [ladder.floor + (1 - ladder.floor) * one_tail for one_tail in tail]
+            bound = RATIO_CAP + 1
+            if ladder is one.deployed:
+                ratio = math.exp(max(0.0, q - ladder.grid[one.rung]) / ladder.tau)
+                bound = ratio if ratio <= RATIO_CAP else bound
+            shares = [min(bet / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound)) for bet in BETS]
+            z = z_of(pi, one.p, one.accepted, outcome)
+            for i, share in enumerate(shares):
+                gamblers[i] += sum(math.log1p(share * value) for value in z)
+        wealth[one.number] = math.log(sum(map(math.exp, gamblers)) / len(BETS))
+    return wealth
+
+
+@pytest.fixture(scope="module", params=[0.0, 0.02], ids=["no floor", "floor"])
+def logged(request):
+    rng = np.random.default_rng(4)
+    classifier = start(Slope(), rng, method=with_engine(Logged), horizon=15, floor=request.param)
+    play(classifier, Slope(), rng, n=200, rounds=15, truth=False)
+    return classifier
+
+
+def test_wealth_can_be_recomputed_from_the_log(logged):
+    engine = logged._engines[0]
+    assert len(engine.tested) == 15
+    for ladder in engine.ladders:
+        for rung in (0, 15, 30, 45, 60, 79):
+            wealth = replayed(ladder, rung, engine.tested)
+            assert ladder.wealth.mixed()[rung] == pytest.approx(wealth[15], abs=1e-9)
+            assert ladder.wealth.best[rung] == pytest.approx(max(0, *wealth.values()), abs=1e-9)
+
+
+def test_reports_say_what_the_log_says(logged):
+    engine = logged._engines[0]
+    for report, (one, _) in zip(logged.rounds_, engine.tested, strict=True):
+        ladder = engine.ladders[report.ladder]
+        assert ladder is one.deployed
+        assert report.share == ladder.grid[one.rung]
+        earlier = [pair for pair in engine.tested if pair[0].number < report.round]
+        best = max([0.0, *replayed(ladder, one.rung, earlier).values()])
+        assert report.log_wealth == pytest.approx(best, abs=1e-9)
+        assert report.threshold == ladder.threshold(one.rung)
+        assert report.n_accepted == one.accepted.sum()
+        assert report.n_outcomes == sum(pair[0].accepted.sum() for pair in earlier)
+        assert (report.status == "certified") == one.certified
+        if one.certified:
+            assert ladder.certified()[one.rung]
+            if one.rung >= ladder.starts[0][0]:  # in the inner walk it may need more
+                assert report.log_wealth >= report.threshold or len(ladder.starts) == 2
+    spent = [report.delta_spent for report in logged.rounds_]
+    assert spent == sorted(spent)
+    assert spent[-1] == pytest.approx(sum(ladder.level for ladder in engine.ladders))
+    assert spent[-1] <= DELTA
+
+
+def check_words(classifier, policies):
+    for report, policy in zip(classifier.rounds_, policies, strict=True):
+        if policy.certified:
+            assert (report.status, report.message) == ("certified", "")
+            continue
+        assert report.status == "pilot"
+        assert report.message.startswith(
+            "No acceptance rule has been shown to keep bad acceptances at or below 0.15 with "
+            "confidence 0.9. The rule in use is a pilot: it takes the best "
+        )
+        assert "carries no promise" in report.message
+        assert "certified" not in report.message
+        assert "You can go on, accept nobody, raise alpha or raise delta." in report.message
+
+
+@pytest.mark.parametrize("population", [Flat(), Cliff(), Slope()])
+def test_pilot_rounds_say_so_and_certified_rounds_need_no_words(population):
+    rng = np.random.default_rng(9)
+    classifier = start(population, rng)
+    policies = play(classifier, population, rng, n=300, rounds=12, truth=False)
+    check_words(classifier, policies)
+    statuses = {report.status for report in classifier.rounds_}
+    assert statuses == ({"pilot"} if population == Flat() else {"pilot", "certified"})
