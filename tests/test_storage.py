@@ -15,10 +15,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from secondlook import ConstrainedLogistic, FdrBudget, PerGroup, Strategy, Uniform, load, save
+from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.errors import InputError
 from secondlook.simulate.populations import Lender
 from secondlook.simulate.run import run
+from small_worlds import lender_world
 
 KEYS = ("ids", "accepted", "exploit", "score", "propensity")
 TREES = "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"
@@ -132,3 +134,30 @@ def test_estimators_are_made_of_trusted_types_only(make_classifier, tmp_path, mo
     ):
         load(tmp_path / "x")
     assert goes_on_alike(classifier, load(tmp_path / "x", trusted=[TREES]))
+
+
+@pytest.mark.parametrize("options", [{}, {"certify": "per_group"}, {"ranks": "within_group"}])
+def test_a_certified_classifier_goes_on_as_it_would_have(options, tmp_path):
+    world = lender_world(2, n_batch=400, n_rounds=8)
+    past = world.history()
+    classifier = CertifiedClassifier(horizon=8, random_state=0, **options)
+    classifier.fit(
+        past.people.X,
+        past.outcomes,
+        accepted=past.accepted,
+        sensitive_features=past.people.group,
+    )
+    batches = [one.applicants for one in world.batches()]
+    for number, batch in enumerate(batches):
+        if number == 5:
+            save(classifier, tmp_path / "x")
+            loaded = load(tmp_path / "x")
+            assert repr(loaded.rounds_) == repr(classifier.rounds_)  # some figures are NaN
+        people = batch.people
+        decided = classifier.decide(people.X, sensitive_features=people.group)
+        classifier.observe(decided.ids[decided.accepted], batch.outcome[decided.accepted])
+        if number >= 5:
+            again = loaded.decide(people.X, sensitive_features=people.group)
+            loaded.observe(again.ids[again.accepted], batch.outcome[again.accepted])
+            assert np.array_equal(again.propensity, decided.propensity)
+            assert np.array_equal(again.accepted, decided.accepted)

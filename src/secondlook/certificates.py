@@ -23,7 +23,7 @@ from secondlook.own_rows import OwnRows
 from secondlook.rankings import Groups, Ranking
 from secondlook.utility import Utility
 
-__all__ = ["Choice", "Engine", "Rules"]
+__all__ = ["Choice", "Engine", "Rules", "Waiting"]
 
 Floats = NDArray[np.float64]
 

@@ -34,7 +34,7 @@ from secondlook.past import allows_missing, prepare_learner
 from secondlook.sampling import coin_flips
 from secondlook.utility import Accuracy, Utility
 
-__all__ = ["CertifiedClassifier"]
+__all__ = ["CertifiedClassifier", "PastPeople"]
 
 Floats = NDArray[np.float64]
 _COIN = 4  # purpose of a round's randomness
@@ -182,7 +182,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
         self.classes_, self.groups_ = self._intake.classes, self._intake.groups
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._history = _Past.of(history)
+        self._history = PastPeople.of(history)
         self._learner = None if self.learner is None else prepare_learner(self.learner)
         if self.learner is None and history.accepted.all():
             warnings.warn(
@@ -472,7 +472,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"utility must be a Utility or None, got {self.utility!r}.")
 
 
-class _Past:
+class PastPeople:
     """The history as a ranking learns from it."""
 
     def __init__(
@@ -491,12 +491,13 @@ class _Past:
         self._last: SelectedPast | None = None
 
     @staticmethod
-    def of(history: History) -> _Past:
+    def of(history: History) -> PastPeople:
+        """Return the history, with what standardises its features."""
         taken = history.accepted
         X = np.asarray(history.X, dtype=np.float64)
         deviation = np.nan_to_num(X.std(axis=0))
         deviation[deviation == 0] = 1.0
-        return _Past(
+        return PastPeople(
             X[taken],
             history.outcome,
             history.group[taken],
@@ -506,12 +507,12 @@ class _Past:
             deviation,
         )
 
-    def of_group(self, z: int) -> _Past:
+    def of_group(self, z: int) -> PastPeople:
         """Return the people of one group, or everybody where it has none to learn from."""
         mine, others = self.group == z, self._rejected_group == z
         if np.unique(self.outcome[mine]).size < 2:
             return self
-        return _Past(
+        return PastPeople(
             self.X[mine],
             self.outcome[mine],
             self.group[mine],

@@ -22,19 +22,26 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from secondlook import budget, coverage, fairness, likelihoods, strategies
+from secondlook.certificates import Choice, Engine, Rules, Waiting
+from secondlook.certified import CertifiedClassifier, PastPeople
 from secondlook.classifier import PartialFeedbackClassifier
-from secondlook.decisions import Round
+from secondlook.decisions import CertifiedRound, Round
 from secondlook.errors import InputError
+from secondlook.evidence import DriftMonitor, Wealth
 from secondlook.frames import is_frame
 from secondlook.ids import IdIndex
 from secondlook.intake import Intake
+from secondlook.ladders import Ladder, Reach
 from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
 from secondlook.learners.per_group import PerGroup
+from secondlook.learners.selection import SelectedPast
 from secondlook.learning import Learned, LearningRules
 from secondlook.memory import Memory
 from secondlook.observed import GrowingArray, ObservedRows
+from secondlook.own_rows import OwnRows
 from secondlook.past import PastPolicy
 from secondlook.policies import LoggedPolicy, PolicyLog
+from secondlook.rankings import Ranking
 from secondlook.utility import Utility
 
 __all__ = ["load", "save"]
@@ -84,10 +91,27 @@ _TYPES: tuple[type, ...] = (
     Learned,
     LearningRules,
     Round,
+    CertifiedClassifier,
+    CertifiedRound,
+    Engine,
+    Rules,
+    Choice,
+    Waiting,
+    Ladder,
+    Reach,
+    Ranking,
+    Wealth,
+    DriftMonitor,
+    OwnRows,
+    PastPeople,
+    SelectedPast,
 )
 
 
-def save(classifier: PartialFeedbackClassifier, path: str | Path) -> None:
+Classifier = PartialFeedbackClassifier | CertifiedClassifier
+
+
+def save(classifier: Classifier, path: str | Path) -> None:
     """Write a classifier to a file; what was there before is replaced only once all is written.
 
     Raises
@@ -114,9 +138,7 @@ def save(classifier: PartialFeedbackClassifier, path: str | Path) -> None:
     partial.replace(target)
 
 
-def load(
-    path: str | Path, *, types: Iterable[type] = (), trusted: Iterable[str] = ()
-) -> PartialFeedbackClassifier:
+def load(path: str | Path, *, types: Iterable[type] = (), trusted: Iterable[str] = ()) -> Any:
     """Read a classifier that ``save`` wrote; it goes on exactly where it was.
 
     Parameters
@@ -143,7 +165,7 @@ def load(
         )
     reader = _Reader(manifest["objects"], files, (*_TYPES, *types), list(trusted))
     classifier = reader.decode(manifest["root"])
-    if not isinstance(classifier, PartialFeedbackClassifier):
+    if not isinstance(classifier, Classifier):
         raise InputError(f"{path} does not hold a classifier.")
     return classifier
 

@@ -8,7 +8,7 @@ import pytest
 from certified.known_truth import ALPHA, Slope, play, rngs, start
 
 BEFORE, AFTER, N = 15, 15, 400
-GOOD, WORSE = Slope(intercept=1.5), Slope(intercept=-0.5)
+GOOD, WORSE = Slope(intercept=1.5), Slope(intercept=0.5)
 RUNS = 6
 
 
@@ -34,13 +34,10 @@ def test_the_monitor_ends_violations_soon(runs):
     watched, answers = runs
     violating = [np.mean([one.certified and one.fdr > ALPHA for one in a[2]]) for a in answers]
     delays = [fired for _, fired, _ in answers]
-    print(
-        f"monitor {watched}: delays {delays}, violating certified rounds {np.mean(violating):.2f}"
-    )
     assert all(after[0].certified and after[0].fdr > ALPHA for _, _, after in answers)
     if watched:
         assert sum(early for early, _, _ in answers) <= 1  # δ = 0.05 in each of six runs
-        assert all(fired is not None and fired <= 4 for fired in delays)
+        assert all(fired is not None and fired <= 8 for fired in delays)
         assert np.mean(violating) <= 0.3
     else:
         assert delays == [None] * RUNS

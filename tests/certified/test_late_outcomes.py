@@ -206,3 +206,32 @@ def test_levels_of_a_stage_sum_to_at_most_one(horizon):
     assert 0.99 <= sum(rules.levels) <= 1 + 1e-12
     assert all(level > 0 for level in rules.levels)
     assert list(rules.freezes) == sorted(rules.freezes)
+
+
+@pytest.mark.parametrize("patience", [None, 8])
+def test_late_outcomes_certify_later_but_do(patience):
+    desk = Desk(patience=patience, horizon=25)
+    first = None
+    for t in range(1, 26):
+        if desk.decide().certified and first is None:
+            first = t
+        desk.tell(t, which=[1])
+        if t > 5:
+            desk.tell(t - 5, which=[0])
+    assert first is not None
+    assert first > 6  # nothing is tested before round 1 is complete
+    assert len(desk.engine.waiting) == 5
+
+
+def test_outcomes_that_never_come_block_the_tests_unless_patience_ends():
+    certified = {}
+    for patience in (None, 2):
+        desk = Desk(patience=patience, horizon=25)
+        for t in range(1, 21):
+            last = desk.decide().certified
+            ids, outcome = desk.accepted[t - 1]
+            some = ids % 40 != 0  # one in forty stays silent
+            desk.classifier.observe(ids[some], outcome[some])
+        certified[patience] = last
+        assert desk.engine.restarts == 0
+    assert certified == {None: False, 2: True}

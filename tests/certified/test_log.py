@@ -121,3 +121,15 @@ def test_pilot_rounds_say_so_and_certified_rounds_need_no_words(population):
     check_words(classifier, policies)
     statuses = {report.status for report in classifier.rounds_}
     assert statuses == ({"pilot"} if population == Flat() else {"pilot", "certified"})
+
+
+def test_weights_are_one_over_the_mean_propensity_of_all_rounds(logged):
+    """Also of rounds that a person did not apply in: the balance heuristic, for choosing only."""
+    engine = logged._engines[0]
+    X, group = engine.rows.X, engine.rows["group"]
+    total = sum(
+        one.deployed.policy(one.deployed.ranking.rank(X, group), one.rung)
+        for one, _ in engine.tested
+    )
+    everybody = np.arange(len(engine.rows))
+    assert engine._weights(everybody) == pytest.approx(15 / total)

@@ -41,7 +41,6 @@ def test_null_runs_are_seldom_certified():
 def test_null_runs_are_seldom_certified_in_300_full_runs():
     """Exact binomial; a false alarm of this test has probability 0.001."""
     certified = sum(null_run(rng, 39) for rng in rngs(21, 300))
-    print(f"null runs certified: {certified} of 300")
     assert not too_many(certified, 300, DELTA)
 
 

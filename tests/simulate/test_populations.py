@@ -3,8 +3,9 @@ import pytest
 from scipy.integrate import quad
 
 from secondlook import Revenue
+from secondlook.errors import InputError
 from secondlook.simulate.people import People
-from secondlook.simulate.populations import Lender, constrained_optimum
+from secondlook.simulate.populations import Binormal, Lender, constrained_optimum
 
 
 class Even:
@@ -53,3 +54,17 @@ def test_lender_repays_and_was_treated_as_stated(rng):
     # The group itself says nothing about repaying.
     twin = People(people.X, np.where(in_b, "A", "B"))
     assert np.array_equal(p, Lender().probability_good(twin))
+
+
+def test_binormal_people_are_told_apart_as_said(rng):
+    population = Binormal(good=0.6, auc=0.8, shares=(("b", 1.0), ("a", 3.0)))
+    people = population.draw(20_000, rng)
+    p = population.probability_good(people)
+    good = rng.random(20_000) < p
+    assert good.mean() == pytest.approx(0.6, abs=0.02)
+    higher = np.searchsorted(np.sort(people.X[~good, 0]), people.X[good, 0]).mean() / (~good).sum()
+    assert higher == pytest.approx(0.8, abs=0.01)
+    assert (people.group == "a").mean() == pytest.approx(0.75, abs=0.02)
+    assert population.groups == ("a", "b")
+    with pytest.raises(InputError, match="auc must be in"):
+        Binormal(auc=0.4)

@@ -23,14 +23,17 @@ from secondlook.cli.backends import prepared
 from secondlook.cli.output import (
     as_json,
     download_bar,
+    print_plan,
     print_results,
     repetition_bar,
     summary_rows,
 )
-from secondlook.datasets import CATALOGUE
+from secondlook.datasets import CATALOGUE, read_table
 from secondlook.errors import InputError, UnavailableError
 from secondlook.experiments.methods import METHODS, REFERENCES
 from secondlook.experiments.paper import alpha_sweep, paper_experiment
+from secondlook.experiments.plan import Plan
+from secondlook.experiments.plan import plan as make_plan
 from secondlook.experiments.released.switches import SWITCHES, check_switches
 from secondlook.experiments.report import write_report
 from secondlook.experiments.results import read_results
@@ -38,6 +41,8 @@ from secondlook.experiments.runner import Run, run_experiment
 from secondlook.experiments.sources import POPULATIONS, load_source
 from secondlook.experiments.spec import Experiment
 from secondlook.experiments.world_file import read_world_file
+from secondlook.simulate.populations import Binormal
+from secondlook.simulate.streams import Drawn, Resampled, Stream
 
 __all__ = ["app", "main"]
 
@@ -221,6 +226,45 @@ def switches(json: Json = False) -> None:
     Console().print(table)
 
 
+@app.command(
+    epilog="Example: secondlook plan --good 0.7 --auc 0.75 --people 500 --groups A=0.8,B=0.2"
+)
+def plan(
+    alpha: Annotated[float, typer.Option(help="Bound on the share of bad.")] = 0.15,
+    delta: Annotated[float, typer.Option(help="Probability of breaking it.")] = 0.1,
+    good: Annotated[float, typer.Option(help="Share of good applicants.")] = 0.7,
+    auc: Annotated[float, typer.Option(help="How well a score tells good from bad.")] = 0.75,
+    people: Annotated[int, typer.Option(help="Applicants a round.")] = 500,
+    rounds: Annotated[int, typer.Option(help="Rounds to plan for.")] = 40,
+    groups: Annotated[str, typer.Option(help="Groups with their shares: A=0.8,B=0.2.")] = "",
+    gain: Annotated[float, typer.Option(help="What a good accepted person brings.")] = 200.0,
+    loss: Annotated[float, typer.Option(help="What a bad one costs.")] = 500.0,
+    history: Annotated[
+        Path | None, typer.Option(help="Simulate from your csv or parquet instead of rates.")
+    ] = None,
+    outcome: Annotated[str, typer.Option(help="With a file: its outcome column.")] = "",
+    group: Annotated[str, typer.Option(help="With a file: its group column.")] = "",
+    repetitions: Annotated[int, typer.Option(help="Simulated runs.")] = 20,
+    jobs: Jobs = -1,
+    json: Json = False,
+) -> None:
+    """Say how long a certificate takes, and what it costs until then."""
+    with _errors(json):
+        if history is not None:
+            if not outcome or not group:
+                raise InputError("a file needs --outcome and --group: the names of its columns.")
+            table = read_table(history, outcome=outcome, group=group)
+            stream: Stream = Resampled(table, people, rounds)
+        else:
+            stream = Drawn(Binormal(good, auc, _shares(groups)), people, rounds)
+        wanted = Plan(
+            stream, alpha, delta, gain, loss, group_as_feature=True, repetitions=repetitions
+        )
+        with repetition_bar(json) as progress:
+            found = make_plan(wanted, jobs=jobs, progress=progress)
+        print_plan(Console(), found, json)
+
+
 @app.command(epilog="Example: secondlook methods --json")
 def methods(json: Json = False) -> None:
     """List the methods that can be named."""
@@ -290,6 +334,16 @@ def _changed(experiment: Experiment, repetitions: int | None, seed: int | None) 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def _shares(text: str) -> tuple[tuple[str, float], ...]:
+    if not text:
+        return (("everybody", 1.0),)
+    try:
+        pairs = [part.split("=") for part in _names(text)]
+        return tuple((name.strip(), float(share)) for name, share in pairs)
+    except ValueError:
+        raise InputError(f"groups must look like A=0.8,B=0.2, got {text!r}.") from None
 
 
 def _slug(experiment: Experiment) -> str:

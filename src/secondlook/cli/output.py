@@ -7,6 +7,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,19 @@ from rich.progress import (
 from rich.table import Table
 
 from secondlook.experiments import tables
+from secondlook.experiments.plan import Until
 from secondlook.experiments.published import ALPHA, published_table
 from secondlook.experiments.results import Results
 from secondlook.experiments.words import findings, remarks, what_was_run
 
-__all__ = ["as_json", "download_bar", "print_results", "repetition_bar", "summary_rows"]
+__all__ = [
+    "as_json",
+    "download_bar",
+    "print_plan",
+    "print_results",
+    "repetition_bar",
+    "summary_rows",
+]
 
 # Metric, title, decimals, whether there is room for its standard error.
 _COLUMNS = (
@@ -124,6 +133,31 @@ def _cells(row: dict[str, Any], compared: bool) -> list[str]:
         paper = row["published"]
         cells.append(f"{paper['revenue']['mean']:.1f}" if paper else "–")
     return [cell.replace("nan", "–") for cell in cells]
+
+
+def print_plan(console: Console, found: list[Until], json_wanted: bool) -> None:
+    """Print what it takes until a certificate."""
+    if json_wanted:
+        as_json([asdict(one) for one in found])
+        return
+    table = Table(
+        title="Until the first certificate: median (5 % to 95 % of runs)", box=SIMPLE_HEAD
+    )
+    for title in ("for", "runs certified", "rounds", "accepted", "explored", "lost on bad"):
+        table.add_column(title, justify="left" if title == "for" else "right", overflow="fold")
+    for one in found:
+        figures = (one.rounds, one.accepted, one.explored, one.lost_on_bad)
+        cells = [
+            f"{median:,.0f} ({low:,.0f}–{high:,.0f})" if math.isfinite(median) else "–"
+            for low, median, high in figures
+        ]
+        table.add_row(one.whom, f"{one.share_certified:.0%}", *cells)
+    console.print(table)
+    console.print(
+        "Simulated with the certified method; what is accepted and lost before the certificate is "
+        "the pilot's, and carries no promise.",
+        style="dim",
+    )
 
 
 @contextmanager

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import expit, logit, ndtri
 
 from secondlook.errors import InputError
 from secondlook.simulate.people import Applicants, Floats, People
 from secondlook.utility import Utility
 
 __all__ = [
+    "Binormal",
     "Drifting",
     "Lender",
     "Optimum",
@@ -114,6 +115,70 @@ class Lender:
         held_against = self.past_penalty * (people.group == "B")
         log_odds = self.past_intercept + self.past_slope * people.X[:, 0] - held_against
         return np.asarray(expit(log_odds))
+
+
+@dataclass(frozen=True)
+class Binormal:
+    """People known by one score, normal among the good and among the bad.
+
+    P(good | score) is logistic in the score, so base rate and AUC say everything.
+
+    Parameters
+    ----------
+    good
+        Share of good people.
+    auc
+        Probability that a good person scores higher than a bad one, in (0.5, 1).
+    shares
+        Groups with their shares, which say nothing about being good.
+
+    Examples
+    --------
+    >>> population = Binormal(good=0.7, auc=0.75)
+    >>> people = population.draw(100_000, np.random.default_rng(0))
+    >>> round(float(population.probability_good(people).mean()), 2)
+    0.7
+    """
+
+    good: float = 0.7
+    auc: float = 0.75
+    shares: tuple[tuple[str, float], ...] = (("everybody", 1.0),)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.good < 1:
+            raise InputError(f"good is a share and must be in (0, 1), got {self.good}.")
+        if not 0.5 < self.auc < 1:
+            raise InputError(f"auc must be in (0.5, 1), got {self.auc}.")
+        if not self.shares or not all(share > 0 for _, share in self.shares):
+            raise InputError("every group needs a share above 0.")
+
+    @property
+    def distance(self) -> float:
+        """How far apart the good and the bad are, in standard deviations."""
+        return float(np.sqrt(2) * ndtri(self.auc))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features."""
+        return ("score",)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """All groups, in order."""
+        return tuple(sorted(name for name, _ in self.shares))
+
+    def draw(self, n: int, rng: np.random.Generator) -> People:
+        """Draw people."""
+        good = rng.random(n) < self.good
+        score = rng.normal(size=n) + self.distance * good
+        share = np.array([share for _, share in self.shares])
+        names = np.array([name for name, _ in self.shares])
+        return People(score[:, None], rng.choice(names, size=n, p=share / share.sum()))
+
+    def probability_good(self, people: People) -> Floats:
+        """Return P(good | score), by Bayes' rule."""
+        d = self.distance
+        return np.asarray(expit(logit(self.good) + d * people.X[:, 0] - d**2 / 2))
 
 
 @dataclass(frozen=True)
