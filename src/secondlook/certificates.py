@@ -31,6 +31,7 @@ _FIRST_STAGE = 0.8  # of δ; restarts share the rest
 _LEVELS = (0.05, 0.30, 0.35, 0.30)  # of a stage's δ, ladder by ladder
 _FREEZES = ((0.0, 0), (0.1, 100), (0.2, 200), (0.4, 400))  # share of the horizon, own outcomes
 _SOFTNESS = (0.3, 0.3, 0.22, 0.1)  # of the share that a ladder's model thinks it can accept
+_SOFTEST = 0.05  # edge in small batches, in which six people are many
 _WALKS = 0.8  # of a ladder's level for the walk from its start, the rest from half of it
 _GROWTH_ROUNDS = 12  # rounds on whose evidence a start is chosen
 _BRAKE = 0.9  # of α: what a pilot's estimated FDR may be
@@ -168,7 +169,7 @@ class Engine:
         rank_people
             Returns a model learned from everything known now.
         """
-        self._batch = self._batch or n_batch
+        self._batch = max(self._batch, n_batch)
         while self._due(t):
             self._freeze(t, reference, rank_people())
 
@@ -196,7 +197,7 @@ class Engine:
         self.delta_spent += level
         ladder = Ladder(
             ranking,
-            max(_SOFTNESS[min(k, len(_SOFTNESS) - 1)] * float(reach), 6 / n),
+            max(_SOFTNESS[min(k, len(_SOFTNESS) - 1)] * float(reach), min(6 / n, _SOFTEST)),
             rules.floor,
             level,
             ((0, 1.0),),
@@ -404,10 +405,22 @@ class Engine:
     ) -> None:
         """Fill in outcomes, or correct them, and test what is complete."""
         changed = self.rows["outcome"][places] != outcome
-        used = np.isin(self.rows["round"][places], [one.number for one in self.waiting])
+        used = self._tested(self.rows["round"][places])
         self.rows["outcome"][places] = outcome
-        if correcting and np.any(changed & ~used):
+        if correcting and np.any(changed & used):
             self.restart(forget=False)
+        self.catch_up()
+
+    def _tested(self, rounds: NDArray[np.intp]) -> NDArray[np.bool_]:
+        """Say which rounds a ladder of now was tested on."""
+        if not self.ladders:
+            return np.zeros(rounds.shape, np.bool_)
+        since = min(ladder.frozen for ladder in self.ladders)
+        waiting = np.isin(rounds, [one.number for one in self.waiting])
+        return np.asarray((rounds >= since) & ~waiting)
+
+    def catch_up(self) -> None:
+        """Test what is complete, and begin again if that speaks against the certificates."""
         self.test_complete_rounds()
         if self.drifted():
             self.restart(forget=True)
@@ -483,7 +496,7 @@ class Engine:
 
     def drifted(self) -> bool:
         """Say whether the outcomes of certified rounds speak against their certificates."""
-        limit = self.rules.monitor
+        limit = self.rules.monitor / 2 ** (self.restarts + 1)  # all stages together: monitor
         return (
             self._monitor is not None and limit > 0 and self._monitor.log_wealth() >= -np.log(limit)
         )

@@ -25,16 +25,16 @@ from secondlook.certificates import Choice, Engine, Rules
 from secondlook.decisions import CertifiedRound, Decisions
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
 from secondlook.ids import IdIndex, id_bits, keyed_bits, round_key
-from secondlook.intake import Batch, History, Intake
-from secondlook.learners.selection import SelectedPast, fit_selected_past
+from secondlook.intake import Batch, Intake
 from secondlook.learners.wrap import fit_likelihood
-from secondlook.likelihoods import Likelihood, LinearLikelihood
+from secondlook.likelihoods import Likelihood
 from secondlook.own_rows import OwnRows
 from secondlook.past import allows_missing, prepare_learner
+from secondlook.past_people import PastPeople
 from secondlook.sampling import coin_flips
 from secondlook.utility import Accuracy, Utility
 
-__all__ = ["CertifiedClassifier", "PastPeople"]
+__all__ = ["CertifiedClassifier"]
 
 Floats = NDArray[np.float64]
 _COIN = 4  # purpose of a round's randomness
@@ -200,7 +200,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._choices: list[Choice] = []
         self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
         self._rounds: list[CertifiedRound] = []
-        self._likelihood = self._rank_people(0 if n_engines > 1 else None)
+        self._likelihoods = [self._rank_people(z) for z in range(n_engines)]
 
     def _engine(self, n_engines: int) -> Engine:
         rules = Rules(
@@ -233,26 +233,24 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         t = len(self._rounds) // len(self._engines) + 1
         choices = []
         p, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
-        rank = np.empty(len(batch))
+        score = np.empty(len(batch))
         for z, engine in enumerate(self._engines):
             rows = self._rows_of(batch.group, z)
-            group = None if len(self._engines) == 1 else z
-            rank_people = partial(self._rank_people, group)
+            rank_people = partial(self._rank_people, z)
             engine.freeze_if_due(t, self._reference_of(z), max(1, rows.size), rank_people)
             choice = engine.choose()
             choices.append(choice)
-            rank[rows] = choice.ladder.ranking.rank(batch.X[rows], batch.group[rows])
-            p[rows] = choice.ladder.policy(rank[rows], choice.rung)
-            sure[rows] = rank[rows] <= choice.ladder.grid[choice.rung]
+            ranking = choice.ladder.ranking
+            rank = ranking.rank(batch.X[rows], batch.group[rows])
+            p[rows] = choice.ladder.policy(rank, choice.rung)
+            sure[rows] = rank <= choice.ladder.grid[choice.rung]
+            if rows.size:
+                score[rows] = ranking.likelihood.score(batch.X[rows], batch.group[rows])
         bits = keyed_bits(batch.bits, round_key(self._seed, t, _COIN))
         accepted = coin_flips(p, bits)
         certified = all(choice.certified for choice in choices)
         self._record(batch, t, choices, p, accepted)
         self._choices = choices
-        score = np.asarray(
-            self._engines[0].ladders[-1].ranking.likelihood.score(batch.X, batch.group),
-            dtype=np.float64,
-        )
         return Decisions(batch.ids, accepted, sure, score, p, t, batch.backend, certified=certified)
 
     def _record(
@@ -277,7 +275,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._intake.passed(batch)
         self._remember(batch)
         for engine in self._engines:
-            engine.test_complete_rounds()  # patience may have run out
+            engine.catch_up()  # patience may have run out
 
     def observe(self, ids: Any, outcomes: Any) -> CertifiedClassifier:
         """Take in outcomes of accepted people, in any order, in parts, many rounds late.
@@ -359,9 +357,14 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
         check_is_fitted(self)
-        needed = self.group_as_feature or self._likelihood.reads_group
+        several = len(self._engines) > 1
+        needed = self.group_as_feature or several or self._likelihoods[0].reads_group
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed=needed)
-        score = np.asarray(self._likelihood.score(features, group), dtype=np.float64)
+        score = np.empty(len(group))
+        for z, likelihood in enumerate(self._likelihoods):
+            rows = self._rows_of(group, z)
+            if rows.size:
+                score[rows] = likelihood.score(features[rows], group[rows])
         good_last = self.classes_[1] == self._intake.good
         return np.column_stack([1 - score, score] if good_last else [score, 1 - score])
 
@@ -386,27 +389,26 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "_rounds")
         return tuple(self._rounds)
 
-    def _rank_people(self, group: int | None) -> Likelihood:
-        """Learn from everything known now who looks best."""
-        past = self._history if group is None else self._history.of_group(group)
-        engines = self._engines if group is None else [self._engines[group]]
-        known = [(engine.rows, engine.rows.known()) for engine in engines]
-        own_X = np.vstack([rows.X[at] for rows, at in known])
-        own_outcome = np.concatenate([rows["outcome"][at] for rows, at in known])
+    def _rank_people(self, z: int) -> Likelihood:
+        """Learn from everything known now who looks best to one of the engines."""
+        past = self._history if len(self._engines) == 1 else self._history.of_group(z)
+        rows = self._engines[z].rows
+        at = rows.known()
         if self._learner is None:
-            self._likelihood = past.rank(own_X, own_outcome)
+            likelihood: Likelihood = past.rank(rows.X[at], rows["outcome"][at])
         else:
-            own_group = np.concatenate([rows["group"][at] for rows, at in known])
-            outcome = np.concatenate([past.outcome, own_outcome])
-            self._likelihood, _ = fit_likelihood(
+            outcome = np.concatenate([past.outcome, rows["outcome"][at]])
+            likelihood, _ = fit_likelihood(
                 self._learner,
-                np.vstack([past.X, own_X]),
+                np.vstack([past.X, rows.X[at]]),
                 outcome,
                 np.ones(outcome.size),
-                np.concatenate([past.group, own_group]),
+                np.concatenate([past.group, rows["group"][at]]),
                 self._intake.n_groups,
             )
-        return self._likelihood
+        if self._rounds:
+            self._likelihoods[z] = likelihood
+        return likelihood
 
     def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:
         return np.arange(group.size) if len(self._engines) == 1 else np.flatnonzero(group == z)
@@ -470,64 +472,3 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
         if self.utility is not None and not isinstance(self.utility, Utility):
             raise InputError(f"utility must be a Utility or None, got {self.utility!r}.")
-
-
-class PastPeople:
-    """The history as a ranking learns from it."""
-
-    def __init__(
-        self,
-        X: Floats,
-        outcome: NDArray[np.int8],
-        group: NDArray[np.intp],
-        rejected: Floats,
-        rejected_group: NDArray[np.intp],
-        mean: Floats,
-        deviation: Floats,
-    ) -> None:
-        self.X, self.outcome, self.group = X, outcome, group
-        self._rejected, self._rejected_group = rejected, rejected_group
-        self._mean, self._deviation = mean, deviation
-        self._last: SelectedPast | None = None
-
-    @staticmethod
-    def of(history: History) -> PastPeople:
-        """Return the history, with what standardises its features."""
-        taken = history.accepted
-        X = np.asarray(history.X, dtype=np.float64)
-        deviation = np.nan_to_num(X.std(axis=0))
-        deviation[deviation == 0] = 1.0
-        return PastPeople(
-            X[taken],
-            history.outcome,
-            history.group[taken],
-            X[~taken],
-            history.group[~taken],
-            X.mean(axis=0),
-            deviation,
-        )
-
-    def of_group(self, z: int) -> PastPeople:
-        """Return the people of one group, or everybody where it has none to learn from."""
-        mine, others = self.group == z, self._rejected_group == z
-        if np.unique(self.outcome[mine]).size < 2:
-            return self
-        return PastPeople(
-            self.X[mine],
-            self.outcome[mine],
-            self.group[mine],
-            self._rejected[others],
-            self._rejected_group[others],
-            self._mean,
-            self._deviation,
-        )
-
-    def rank(self, own_X: Floats, own_outcome: NDArray[np.int8]) -> LinearLikelihood:
-        """Fit the logistic model that knows of the past's selection."""
-        scaled = [(X - self._mean) / self._deviation for X in (self.X, self._rejected, own_X)]
-        fit = fit_selected_past(
-            scaled[0], self.outcome, scaled[1], scaled[2], own_outcome, start=self._last
-        )
-        self._last = fit
-        coef = fit.coef / self._deviation
-        return LinearLikelihood(coef, fit.intercept - float(coef @ self._mean))

@@ -160,7 +160,8 @@ class CertifiedRound:
     share
         q: the best share of applicants that is accepted for sure.
     log_wealth, threshold
-        Evidence for the deployed policy, and what a certificate needs; NaN where it is not tested.
+        Evidence for the deployed policy, and what a certificate needs; infinite where a policy lies
+        inside the start of its ladder, so that no certificate can come.
     next_share, next_log_wealth, next_threshold
         The same for the next rung that is not certified.
     more_outcomes

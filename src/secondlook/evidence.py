@@ -167,7 +167,7 @@ class DriftMonitor:
         """Take in the outcomes of a round's accepted people: who was bad."""
         begun = np.zeros((len(_DRIFT_BETS), 1))
         self._log = np.hstack([self._log, begun])
-        bets = np.array(_DRIFT_BETS)
+        bets = np.minimum(_DRIFT_BETS, _LARGEST_LOSS / self.alpha)
         n_bad = int(bad.sum())
         gain = n_bad * np.log1p(bets * (1 - self.alpha))
         loss = (bad.size - n_bad) * np.log1p(-bets * self.alpha)

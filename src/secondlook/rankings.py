@@ -63,6 +63,8 @@ class Ranking:
 
     def rank(self, X: Any, group: Groups) -> Floats:
         """Return 1 − the share of reference people who score lower."""
+        if group.size == 0:
+            return np.empty(0)  # not every learner takes nobody
         score = np.asarray(self.likelihood.score(X, group), dtype=np.float64)
         if len(self.reference) == 1:
             return self._among(score, self.reference[0])

@@ -23,7 +23,7 @@ from sklearn.base import BaseEstimator
 
 from secondlook import budget, coverage, fairness, likelihoods, strategies
 from secondlook.certificates import Choice, Engine, Rules, Waiting
-from secondlook.certified import CertifiedClassifier, PastPeople
+from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.decisions import CertifiedRound, Round
 from secondlook.errors import InputError
@@ -40,6 +40,7 @@ from secondlook.memory import Memory
 from secondlook.observed import GrowingArray, ObservedRows
 from secondlook.own_rows import OwnRows
 from secondlook.past import PastPolicy
+from secondlook.past_people import PastPeople
 from secondlook.policies import LoggedPolicy, PolicyLog
 from secondlook.rankings import Ranking
 from secondlook.utility import Utility

@@ -90,8 +90,7 @@ def test_reports_say_what_the_log_says(logged):
         assert (report.status == "certified") == one.certified
         if one.certified:
             assert ladder.certified()[one.rung]
-            if one.rung >= ladder.starts[0][0]:  # in the inner walk it may need more
-                assert report.log_wealth >= report.threshold or len(ladder.starts) == 2
+            assert report.log_wealth >= report.threshold  # the easier of the two walks
     spent = [report.delta_spent for report in logged.rounds_]
     assert spent == sorted(spent)
     assert spent[-1] == pytest.approx(sum(ladder.level for ladder in engine.ladders))
