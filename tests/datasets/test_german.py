@@ -51,7 +51,11 @@ def test_the_file_is_the_original_with_its_licence():
         assert words in licence
 
 
-@pytest.mark.parametrize("packed", [gzip.compress(b"other"), b"not gzip", b"\x1f\x8b"])
+@pytest.mark.parametrize(
+    "packed",
+    [gzip.compress(b"other", mtime=0), b"not gzip", b"\x1f\x8b"],
+    ids=["other", "not", "cut"],
+)
 def test_refuses_another_file(packed, tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "german.data.gz").write_bytes(packed)

@@ -33,11 +33,11 @@ _ROUNDING = 1e-9  # features at the cut-off may differ in their last bits once s
 
 
 class HistoryRule:
-    """Base of all rules."""
+    """Base of all rules; as it stands, everybody was accepted."""
 
-    def probability(self, applicants: Applicants, features: tuple[str, ...]) -> Floats:
+    def probability(self, applicants: Applicants, features: tuple[str, ...]) -> Floats:  # noqa: ARG002
         """Return the probability with which the past accepted each person of S_0."""
-        raise NotImplementedError
+        return np.ones(len(applicants))
 
     def __and__(self, other: HistoryRule) -> HistoryRule:
         return Both(self, other)
@@ -195,10 +195,6 @@ class AtRandom(HistoryRule):
 @dataclass(frozen=True)
 class Everybody(HistoryRule):
     """Everybody was accepted: all outcomes of S_0 are known."""
-
-    def probability(self, applicants: Applicants, features: tuple[str, ...]) -> Floats:  # noqa: ARG002
-        """Return 1."""
-        return np.ones(len(applicants))
 
 
 @dataclass(frozen=True)
