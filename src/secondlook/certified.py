@@ -9,19 +9,17 @@ promise.
 
 from __future__ import annotations
 
-import copy
 import warnings
 from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from secondlook.certificates import Choice, Engine, Rules
+from secondlook.deciding import DecidingClassifier
 from secondlook.decisions import CertifiedRound, Decisions
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
 from secondlook.ids import IdIndex, id_bits, keyed_bits, round_key
@@ -42,7 +40,7 @@ _REJECTED, _HISTORY = -1, -2
 _REFERENCE_ROWS = 50_000  # people kept to rank others among
 
 
-class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class CertifiedClassifier(DecidingClassifier):
     """Decide batches so that certified rounds keep the bound on mistakes, with confidence 1 − δ.
 
     One caller at a time: rounds follow one another, so calls from several threads need a lock.
@@ -135,12 +133,6 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.pos_label = pos_label
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = allows_missing(self.learner)
-        return tags
-
     def fit(
         self,
         X: Any,
@@ -165,10 +157,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ids
             Names of the applications, integers or strings; None means consecutive integers.
         """
-        fresh = copy.copy(self)
-        fresh._start(X, y, accepted, sensitive_features, ids)
-        self.__dict__.clear()
-        self.__dict__.update(fresh.__dict__)
+        self._begin(X, y, accepted, sensitive_features, ids)
         return self
 
     def _start(self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any) -> None:
@@ -349,11 +338,6 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             p[rows] = choice.ladder.policy(rank, choice.rung)
         return p
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
-        """Return the likelier outcome under the newest model."""
-        probability = self.predict_proba(X, sensitive_features=sensitive_features)
-        return np.asarray(self.classes_[np.argmax(probability, axis=1)])
-
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
         check_is_fitted(self)
@@ -365,23 +349,7 @@ class CertifiedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             rows = self._rows_of(group, z)
             if rows.size:
                 score[rows] = likelihood.score(features[rows], group[rows])
-        good_last = self.classes_[1] == self._intake.good
-        return np.column_stack([1 - score, score] if good_last else [score, 1 - score])
-
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        accepted: Any = None,
-        sensitive_features: Any = None,
-    ) -> float:
-        """Return the accuracy of the newest model among the accepted."""
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        rows = self._intake.read_accepted(accepted, predicted.shape[0])
-        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        return float(accuracy_score(np.asarray(y)[rows], predicted[rows], sample_weight=weight))
+        return self._per_class(score)
 
     @property
     def rounds_(self) -> tuple[CertifiedRound, ...]:

@@ -6,20 +6,18 @@ replaced (``docs/architecture.md``).
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from secondlook.budget import FdrBudget
 from secondlook.coverage import CoverageRule, SummedAcceptance
+from secondlook.deciding import DecidingClassifier
 from secondlook.decisions import Decisions, Round
 from secondlook.errors import InputError, LearningWarning
 from secondlook.exploration import draw_explored
@@ -42,7 +40,7 @@ __all__ = ["PartialFeedbackClassifier"]
 _ENOUGH_TO_TELL = 30  # people of whom nobody is known, before we say that nothing can start
 
 
-class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class PartialFeedbackClassifier(DecidingClassifier):
     """Decide batches under partial feedback with a bound on mistakes and fair exploration.
 
     One caller at a time: rounds follow one another, so calls from several threads need a lock.
@@ -75,8 +73,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         policies accept such a person (the paper's η_w); ``"none"``: all count the same.
     weight_cap
         Largest such weight. A larger cap corrects more and is noisier: a few heavy rows that turn
-        out bad can make every threshold but the strictest look infeasible. 3 keeps mistakes at the
-        bound on the data we tried and accepts far more people than 10 does.
+        out bad can make every threshold but the strictest look infeasible.
     min_outcomes
         Effective number of held-out outcomes of our own decisions from which on the thresholds rest
         on these alone; before that they rest on the history too, and the round is flagged as not
@@ -154,12 +151,6 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         self.pos_label = pos_label
         self.random_state = random_state
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = allows_missing(self.learner)
-        return tags
-
     def fit(
         self,
         X: Any,
@@ -188,11 +179,7 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             f_0 if it is known: a function of the features that returns probabilities of acceptance,
             or a fitted classifier of acceptance. None fits the learner to imitate ``accepted``.
         """
-        # On a copy: if something is wrong with the history, nothing is lost of what was known.
-        fresh = copy.copy(self)
-        fresh._start(X, y, accepted, sensitive_features, ids, past_policy)
-        self.__dict__.clear()
-        self.__dict__.update(fresh.__dict__)
+        self._begin(X, y, accepted, sensitive_features, ids, past_policy)
         return self
 
     def _start(
@@ -342,37 +329,11 @@ class PartialFeedbackClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         score, group = self._score(X, sensitive_features, self._deployed)
         return np.asarray(score >= per_person(self._deployed.thresholds, group))
 
-    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
-        """Return the likelier outcome under f_t's likelihood.
-
-        An outcome is not a decision: whom to accept is answered by ``accepts`` and ``decide``.
-        """
-        probability = self.predict_proba(X, sensitive_features=sensitive_features)
-        return np.asarray(self.classes_[np.argmax(probability, axis=1)])
-
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return f_t's likelihood of each outcome, in the order of ``classes_``."""
         check_is_fitted(self)
         score, _ = self._score(X, sensitive_features, self._learned)
-        columns = (
-            [1 - score, score] if self.classes_[1] == self._intake.good else [score, 1 - score]
-        )
-        return np.column_stack(columns)
-
-    def score(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        accepted: Any = None,
-        sensitive_features: Any = None,
-    ) -> float:
-        """Return the accuracy of f_t among the accepted; ``y`` is read only where accepted."""
-        predicted = self.predict(X, sensitive_features=sensitive_features)
-        rows = self._intake.read_accepted(accepted, predicted.shape[0])
-        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        return float(accuracy_score(np.asarray(y)[rows], predicted[rows], sample_weight=weight))
+        return self._per_class(score)
 
     def coverage_of(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return the coverage w of people as the next round will see it."""

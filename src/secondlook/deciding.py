@@ -1,0 +1,65 @@
+"""What the classifiers that decide have in common as scikit-learn estimators."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+
+from secondlook.intake import Intake
+from secondlook.past import allows_missing
+
+__all__ = ["DecidingClassifier"]
+
+
+class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the classifiers: a subclass has ``_start`` and ``predict_proba``."""
+
+    learner: Any
+    classes_: NDArray[Any]
+    _intake: Intake
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = allows_missing(self.learner)
+        return tags
+
+    def _begin(self, *history: Any) -> None:
+        """Start on a copy: if something is wrong with a history, what was known is not lost."""
+        fresh = copy.copy(self)
+        fresh._start(*history)
+        self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
+
+    def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return the likelier outcome under the newest model.
+
+        An outcome is not a decision: whom to accept is answered by ``accepts`` and ``decide``.
+        """
+        probability = self.predict_proba(X, sensitive_features=sensitive_features)
+        return np.asarray(self.classes_[np.argmax(probability, axis=1)])
+
+    def _per_class(self, good: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the likelihood of each outcome, in the order of ``classes_``."""
+        good_last = self.classes_[1] == self._intake.good
+        return np.column_stack([1 - good, good] if good_last else [good, 1 - good])
+
+    def score(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        accepted: Any = None,
+        sensitive_features: Any = None,
+    ) -> float:
+        """Return the accuracy of ``predict`` among the accepted; ``y`` is read only there."""
+        predicted = self.predict(X, sensitive_features=sensitive_features)
+        rows = self._intake.read_accepted(accepted, predicted.shape[0])
+        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
+        return float(accuracy_score(np.asarray(y)[rows], predicted[rows], sample_weight=weight))
