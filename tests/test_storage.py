@@ -121,7 +121,7 @@ def test_files_that_are_not_ours(make_classifier, tmp_path):
     manifest["format"] = 99
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("manifest.json", json.dumps(manifest))
-    with pytest.raises(InputError, match=r"has format 99 and this version reads 2"):
+    with pytest.raises(InputError, match=r"has format 99 and this version reads 3"):
         load(path)
 
 

@@ -14,80 +14,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.certificate_rules import Rules
 from secondlook.errors import InputError
-from secondlook.evidence import RATIO_CAP, DriftMonitor
-from secondlook.ladders import Ladder, Reach, Seen
-from secondlook.likelihoods import Likelihood
+from secondlook.evidence import DriftMonitor
+from secondlook.floors import Floor
+from secondlook.ladders import Ladder, Reach, Seen, Standing
+from secondlook.likelihoods import ConstantLikelihood, Likelihood
 from secondlook.memory import check_recorded
+from secondlook.observed import PENDING
 from secondlook.own_rows import OwnRows
+from secondlook.pilots import Pilot, pilot_words
 from secondlook.rankings import Groups, Ranking
-from secondlook.utility import Utility
+from secondlook.rung_estimates import RungEstimates
 
-__all__ = ["Choice", "Engine", "Rules", "Waiting"]
+__all__ = ["Choice", "Engine", "Waiting"]
 
 Floats = NDArray[np.float64]
 
-_FIRST_STAGE = 0.8  # of δ; restarts share the rest
-_LEVELS = (0.05, 0.30, 0.35, 0.30)  # of a stage's δ, ladder by ladder
-_FREEZES = ((0.0, 0), (0.1, 100), (0.2, 200), (0.4, 400))  # share of the horizon, own outcomes
-_SOFTNESS = (0.3, 0.3, 0.22, 0.1)  # of the share that a ladder's model thinks it can accept
 _SOFTEST = 0.05  # edge in small batches, in which six people are many
 _WALKS = 0.8  # of a ladder's level for the walk from its start, the rest from half of it
-_GROWTH_ROUNDS = 12  # rounds on whose evidence a start is chosen
-_BRAKE = 0.9  # of α: what a pilot's estimated FDR may be
-_ENOUGH = 30  # outcomes before a pilot's estimate means anything
-_USUAL_HORIZON = 40  # rounds, where none is known
-_DOUBLINGS = 20  # further rankings then, each after twice as many rounds as the one before
 _KEPT_ROUNDS = 5  # before a drift was noticed, whose outcomes still count after it
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What is promised, and to whom it pays.
-
-    Attributes
-    ----------
-    alpha, delta
-        α and δ.
-    utility
-        What decisions are worth; it chooses among certified policies.
-    horizon
-        Rounds expected; None means not known.
-    within
-        Whether people are ranked among their own group only.
-    floor
-        Least probability of acceptance.
-    patience
-        Rounds after which outcomes that have not come count as bad; None means never.
-    monitor
-        δ of the drift monitor; 0 means none.
-    """
-
-    alpha: float
-    delta: float
-    utility: Utility
-    horizon: int | None
-    within: bool
-    floor: float
-    patience: int | None = None
-    monitor: float = 0.05
-
-    @property
-    def freezes(self) -> tuple[tuple[float, int], ...]:
-        """Rounds of a stage before which rankings are frozen, and own outcomes needed for it."""
-        horizon = _USUAL_HORIZON if self.horizon is None else self.horizon
-        planned = tuple((max(1.0, share * horizon), n) for share, n in _FREEZES)
-        if self.horizon is not None:
-            return planned
-        return planned + tuple((horizon * 2.0**i, 800 * 2**i) for i in range(_DOUBLINGS))
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """Parts of a stage's δ, ladder by ladder; they sum to at most one."""
-        if self.horizon is not None:
-            return _LEVELS
-        half = tuple(level / 2 for level in _LEVELS)
-        return half + tuple(0.25 / 2**i for i in range(_DOUBLINGS))
 
 
 @dataclass(frozen=True)
@@ -140,7 +86,7 @@ class Engine:
     delta_spent: float = 0.0
     _reach: list[Reach] = field(default_factory=list)
     _deployed: list[tuple[Ladder, int, int]] = field(default_factory=list)
-    _pilot: float = 0.0
+    _pilot: Pilot | None = None
     _widest: float = 0.0
     _rounds: int = 0
     _batch: int = 0
@@ -154,7 +100,7 @@ class Engine:
         t: int,
         reference: tuple[Any, Groups],
         n_batch: int,
-        rank_people: Callable[[], Likelihood],
+        rank_people: Callable[[], Likelihood | None],
     ) -> None:
         """Freeze rankings whose time has come, before round ``t``.
 
@@ -167,11 +113,17 @@ class Engine:
         n_batch
             People in the batch to come; only its number is used.
         rank_people
-            Returns a model learned from everything known now.
+            Returns a model learned from everything known now; None if that is nothing, so that the
+            pilot has to start with everybody alike.
         """
         self._batch = max(self._batch, n_batch)
         while self._due(t):
-            self._freeze(t, reference, rank_people())
+            likelihood = rank_people()
+            if likelihood is None:
+                if self.ladders:
+                    return
+                likelihood = ConstantLikelihood(0.5)
+            self._freeze(t, reference, likelihood)
 
     def _due(self, t: int) -> bool:
         k, freezes = len(self.ladders), self.rules.freezes
@@ -181,137 +133,78 @@ class Engine:
         return t - self.stage_began + 1 >= first and self.rows.known().size >= outcomes
 
     def _freeze(self, t: int, reference: tuple[Any, Groups], likelihood: Likelihood) -> None:
-        rules, n, k = self.rules, self._batch, len(self.ladders)
-        ranking = Ranking.freeze(likelihood, *reference, self.n_groups, within=rules.within)
-        if not self._pilot:
-            low, high = max(0.02, 60 / n), min(0.10, 150 / n)
-            self._pilot = float(np.clip(ranking.knee(1.5 * rules.alpha), low, max(low, high)))
-            self._pilot = min(self._pilot, 0.10)
-            self._widest = self._pilot
-        if k == 0:
-            reach = np.clip(ranking.knee(1.25 * rules.alpha), self._pilot, 4 * self._pilot)
-        else:
-            reach = np.clip(ranking.knee(rules.alpha), 0.5 * self._widest, 6 * self._widest)
-        stage = _FIRST_STAGE if self.restarts == 0 else (1 - _FIRST_STAGE) / 2**self.restarts
-        level = rules.delta * stage * rules.levels[k]
+        rules, k = self.rules, len(self.ladders)
+        X, group = reference
+        score = np.asarray(likelihood.score(X, group), np.float64)
+        ranking = Ranking.freeze(likelihood, score, group, self.n_groups, within=rules.within)
+        if self._pilot is None:
+            self._pilot = Pilot.start(ranking, rules.alpha, self._batch)
+            self._widest = self._pilot.share
+        level = rules.level(k, self.restarts)
         self.delta_spent += level
-        ladder = Ladder(
-            ranking,
-            max(_SOFTNESS[min(k, len(_SOFTNESS) - 1)] * float(reach), min(6 / n, _SOFTEST)),
-            rules.floor,
-            level,
-            ((0, 1.0),),
-            t,
-            rules.alpha,
-        )
-        known = Reach(ladder, ranking.rank(self.rows.X, self.rows["group"]))
-        ladder.starts = self._starts(ladder, known, first=k == 0)
+        floor = Floor.freeze(rules.strategy, rules.floor, X, score, group, self.n_groups)
+        tau = self._softness(ranking, k, self._pilot)
+        ladder = Ladder(ranking, tau, floor, level, ((0, 1.0),), t, rules.alpha)
+        reach = Reach(ladder, ladder.standing(self.rows.X, self.rows["group"]))
+        ladder.starts = self._starts(reach, self._pilot, first=k == 0)
         self.ladders.append(ladder)
-        self._reach.append(known)
+        self._reach.append(reach)
 
-    def _starts(
-        self, ladder: Ladder, reach: Reach, *, first: bool
-    ) -> tuple[tuple[int, float], ...]:
-        start = self._rung(ladder, self._pilot)
+    def _softness(self, ranking: Ranking, k: int, pilot: Pilot) -> float:
+        """Return τ: a part of what the model thinks it can accept, and some people at least."""
+        alpha = self.rules.alpha
+        if isinstance(ranking.likelihood, ConstantLikelihood):
+            # All ranks are 1, so that a rung accepts everybody with exp(−(1 − q)/τ), the pilot's
+            # own with q.
+            return (1 - pilot.share) / -float(np.log(pilot.share))
+        if k == 0:
+            accept = np.clip(ranking.knee(1.25 * alpha), pilot.share, 4 * pilot.share)
+        else:
+            accept = np.clip(ranking.knee(alpha), 0.5 * self._widest, 6 * self._widest)
+        return max(self.rules.softness(k) * float(accept), min(6 / self._batch, _SOFTEST))
+
+    def _starts(self, reach: Reach, pilot: Pilot, *, first: bool) -> tuple[tuple[int, float], ...]:
+        ladder = reach.ladder
+        start = ladder.nearest(pilot.share)
         if not first:
-            growth = self._growth(ladder, reach)
-            lowest = self._rung(ladder, 0.7 * self._pilot)
+            growth = self._estimates.growth(reach)
+            lowest = ladder.nearest(0.7 * pilot.share)
             if np.any(growth[lowest:] > 0):
                 start = lowest + int(np.argmax(growth[lowest:]))
             else:
-                start = self._rung(ladder, self._pilot / 2)
-        half = self._rung(ladder, float(ladder.grid[start]) / 2)
+                start = ladder.nearest(pilot.share / 2)
+        half = ladder.nearest(float(ladder.grid[start]) / 2)
         return ((start, _WALKS), (half, 1 - _WALKS)) if half < start else ((start, 1.0),)
 
-    def _growth(self, ladder: Ladder, reach: Reach) -> Floats:
-        """Return (ΣZ)²/ΣZ² of every rung on our last rounds, where ΣZ is positive."""
-        known = self.rows.known()
-        recent = known[self.rows["round"][known] > self._rounds - _GROWTH_ROUNDS]
-        if recent.size == 0:
-            return np.zeros(ladder.grid.size)
-        ratio = np.minimum(
-            ladder.policies(reach.rank[recent]) / self.rows["p"][recent, None], RATIO_CAP
-        )
-        z = ratio * (ladder.alpha - (self.rows["outcome"][recent, None] == 0))
-        total, squares = z.sum(axis=0), (z**2).sum(axis=0)
-        return np.where(total > 0, total**2 / np.maximum(squares, 1e-12), 0.0)
-
-    @staticmethod
-    def _rung(ladder: Ladder, q: float) -> int:
-        return int(np.argmin(np.abs(ladder.grid - q)))
+    @property
+    def _estimates(self) -> RungEstimates:
+        return RungEstimates(self.rows, self._rounds)
 
     # Choosing.
 
     def choose(self) -> Choice:
         """Return the policy of the next round: the best certified one, or the pilot."""
-        best: tuple[float, int, int] | None = None
-        for k, ladder in enumerate(self.ladders):
-            certified = ladder.certified()
+        estimates = self._estimates
+        best: tuple[float, Reach, int] | None = None
+        for reach in self._reach:
+            certified = reach.ladder.certified()
             if not certified.any():
                 continue
-            worth = np.where(certified, self._worth(k), -np.inf)
+            worth = np.where(certified, estimates.worth(reach, self.rules.utility), -np.inf)
             rung = int(np.argmax(worth))
             if best is None or worth[rung] > best[0]:
-                best = float(worth[rung]), k, rung
+                best = float(worth[rung]), reach, rung
         if best is not None:
-            _, k, rung = best
-            return Choice(self.ladders[k], rung, True, self._mistakes(k, rung)[0])
-        k = len(self.ladders) - 1
-        rung = self._pilot_rung(k)
-        return Choice(self.ladders[k], rung, False, self._mistakes(k, rung)[0])
+            _, reach, rung = best
+            return Choice(reach.ladder, rung, True, estimates.mistakes(reach, rung)[0])
+        return self._try(self._reach[-1])
 
-    def _weights(self, rows: NDArray[np.intp]) -> Floats:
-        """Return one over the mean probability with which rounds so far accepted such people."""
-        return np.asarray(self._rounds / self.rows["p_sum"][rows])
-
-    def _worth(self, k: int) -> Floats:
-        """Return the estimated utility of every rung of a ladder, up to a factor."""
-        rows = self.rows.known()
-        outcome = self.rows["outcome"][rows].astype(np.float64)
-        utility = self.rules.utility
-        gain = utility.expected(1.0, outcome) - utility.expected(0.0, outcome)
-        return self._reach[k].sums(gain * self._weights(rows), rows)
-
-    def _mistakes(self, k: int, rung: int, since: int = 0) -> tuple[float, float]:
-        """Return the weighted estimate of a rung's FDR, and its standard error."""
-        rows = self.rows.known()
-        rows = rows[self.rows["round"][rows] >= since]
-        if rows.size == 0:
-            return float("nan"), float("inf")
-        ladder = self.ladders[k]
-        pi = ladder.policy(self._reach[k].rank[rows], rung) * self._weights(rows)
-        bad = self.rows["outcome"][rows] == 0
-        total = pi.sum()
-        if total <= 0:
-            return float("nan"), float("inf")
-        share = float(pi @ bad / total)
-        return share, float(np.sqrt((pi**2) @ (bad - share) ** 2) / total)
-
-    def _pilot_estimate(self, k: int, rung: int) -> tuple[float, float]:
-        share, error = self._mistakes(k, rung)
-        since = self.ladders[k].frozen
-        known = self.rows.known()
-        new = int(np.sum(self.rows["round"][known] >= since))
-        if new < _ENOUGH:
-            return share, error
-        fresh, _ = self._mistakes(k, rung, since)
-        weight = new / (new + 100)
-        return weight * fresh + (1 - weight) * share, error
-
-    def _pilot_rung(self, k: int) -> int:
-        """Move the pilot outwards if it looks safe, inwards if it does not, and return its rung."""
-        ladder, alpha = self.ladders[k], self.rules.alpha
-        enough = self.rows.known().size >= _ENOUGH
-        if enough:
-            share, error = self._pilot_estimate(k, self._rung(ladder, self._pilot))
-            if share + 0.7 * error <= alpha and share <= _BRAKE * alpha:
-                self._pilot = min(0.7, 1.5 * self._pilot)
-        rung = max(ladder.starts[0][0], self._rung(ladder, self._pilot))
-        while enough and rung > 0 and self._pilot_estimate(k, rung)[0] > _BRAKE * alpha:
-            rung -= 1
-        if enough:
-            self._pilot = min(self._pilot, float(ladder.grid[rung]))
-        return rung
+    def _try(self, reach: Reach) -> Choice:
+        """Return the pilot on a ladder."""
+        if self._pilot is None:
+            raise AssertionError("a pilot is chosen when the first ladder is frozen")
+        rung = self._pilot.rung(reach, self._estimates)
+        return Choice(reach.ladder, rung, False, self._estimates.mistakes(reach, rung)[0])
 
     # What a round leaves behind.
 
@@ -328,14 +221,14 @@ class Engine:
         use = [(ladder, self._use(ladder, choice)) for ladder in self.ladders]
         for ladder, reach in zip(self.ladders, self._reach, strict=True):
             if ladder is choice.ladder:
-                self.rows["p_sum"][:] += ladder.policy(reach.rank, choice.rung)
+                self.rows["p_sum"][:] += ladder.policy(reach.at, choice.rung)
         self._count(choice)
         taken = np.flatnonzero(accepted)
         places = self.rows.append(
             X[taken], group[taken], t, p[taken], self._p_sum(X[taken], group[taken])
         )
         for ladder, reach in zip(self.ladders, self._reach, strict=True):
-            reach.extend(ladder.ranking.rank(X[taken], group[taken]))
+            reach.extend(ladder.standing(X[taken], group[taken]))
         self.waiting.append(
             Waiting(
                 t,
@@ -365,11 +258,11 @@ class Engine:
     def _p_sum(self, X: Any, group: Groups) -> Floats:
         """Return Σ over rounds so far, this one included, of the probability of acceptance."""
         total = np.zeros(X.shape[0])
-        ranks: dict[int, Floats] = {}
+        standing: dict[int, Standing] = {}
         for ladder, rung, count in self._deployed:
-            if id(ladder) not in ranks:
-                ranks[id(ladder)] = ladder.ranking.rank(X, group)
-            total += count * ladder.policy(ranks[id(ladder)], rung)
+            if id(ladder) not in standing:
+                standing[id(ladder)] = ladder.standing(X, group)
+            total += count * ladder.policy(standing[id(ladder)], rung)
         return total
 
     def _use(self, ladder: Ladder, choice: Choice) -> NDArray[np.bool_]:
@@ -380,8 +273,8 @@ class Engine:
                 if ladder is choice.ladder
                 else np.zeros(ladder.grid.size, np.bool_)
             )
-        p = choice.ladder.policy(choice.ladder.ranking.rank(*self._recent), choice.rung)
-        return ladder.worth_betting(ladder.ranking.rank(*self._recent), p)
+        p = choice.ladder.policy(choice.ladder.standing(*self._recent), choice.rung)
+        return ladder.worth_betting(ladder.standing(*self._recent), p)
 
     def check_outcomes(
         self,
@@ -431,8 +324,7 @@ class Engine:
         certified = ladder.certified()
         beyond = np.flatnonzero(~certified[ladder.starts[0][0] :]) + ladder.starts[0][0]
         following = int(beyond[0]) if beyond.size else rung
-        n_outcomes = self.rows.known().size
-        more = ladder.more_outcomes(following)
+        nan = float("nan")
         return {
             "status": "certified" if choice.certified else "pilot",
             "n_people": n_people,
@@ -441,29 +333,19 @@ class Engine:
             "share": float(ladder.grid[rung]),
             "log_wealth": float(ladder.wealth.best[rung]),
             "threshold": ladder.threshold(rung),
+            "certified_from": float(ladder.grid[certified][0]) if certified.any() else nan,
+            "certified_to": float(ladder.grid[certified][-1]) if certified.any() else nan,
             "next_share": float(ladder.grid[following]),
             "next_log_wealth": float(ladder.wealth.best[following]),
             "next_threshold": ladder.threshold(following),
-            "more_outcomes": more,
+            "more_outcomes": ladder.more_outcomes(following),
             "delta_spent": self.delta_spent,
-            "n_outcomes": n_outcomes,
+            "n_outcomes": self.rows.known().size,
             "estimated_fdr": choice.estimated_fdr,
-            "message": "" if choice.certified else self._pilot_words(ladder, rung, following, more),
+            "message": ""
+            if choice.certified
+            else pilot_words(ladder, rung, following, self.rules.alpha, self.rules.delta),
         }
-
-    def _pilot_words(self, ladder: Ladder, rung: int, following: int, more: float) -> str:
-        needed = "nobody can say yet how many"
-        if np.isfinite(more):
-            needed = f"about {more:.0f}"
-        return (
-            f"No acceptance rule has been shown to keep bad acceptances at or below "
-            f"{self.rules.alpha:g} with confidence {1 - self.rules.delta:g}. The rule in use is a "
-            f"pilot: it takes the best {ladder.grid[rung]:.1%} and a soft edge, and carries no "
-            f"promise. Log wealth {ladder.wealth.best[following]:.2f} of "
-            f"{ladder.threshold(following):.2f} needed; {needed} more outcomes are needed if the "
-            f"share of bad is what it looks like. You can go on, accept nobody, raise alpha or "
-            f"raise delta."
-        )
 
     def test_complete_rounds(self) -> int:
         """Take rounds into the tests in their order, as far as all their outcomes are in."""
@@ -474,7 +356,7 @@ class Engine:
         return tested
 
     def _complete(self, one: Waiting) -> bool:
-        if np.all(self.rows["outcome"][one.places] >= 0):
+        if np.all(self.rows["outcome"][one.places] != PENDING):
             return True
         patience = self.rules.patience
         return patience is not None and self._rounds - one.number >= patience
@@ -489,14 +371,14 @@ class Engine:
         if forget:
             self.rows.first_round = max(0, self._rounds - _KEPT_ROUNDS + 1)
         self.ladders, self._reach = [], []
-        self._pilot = self._widest = 0.0
+        self._pilot, self._widest = None, 0.0
         self._monitor = None
         for one in self.waiting:
             one.use = []
 
     def drifted(self) -> bool:
         """Say whether the outcomes of certified rounds speak against their certificates."""
-        limit = self.rules.monitor / 2 ** (self.restarts + 1)  # all stages together: monitor
+        limit = self.rules.monitor_limit(self.restarts)
         return (
             self._monitor is not None and limit > 0 and self._monitor.log_wealth() >= -np.log(limit)
         )

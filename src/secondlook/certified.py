@@ -18,18 +18,20 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from secondlook.certificates import Choice, Engine, Rules
+from secondlook.certificate_rules import Rules
+from secondlook.certificates import Choice, Engine
 from secondlook.deciding import DecidingClassifier
 from secondlook.decisions import CertifiedRound, Decisions
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
 from secondlook.ids import IdIndex, id_bits, keyed_bits, round_key
 from secondlook.intake import Batch, Intake
 from secondlook.learners.wrap import fit_likelihood
-from secondlook.likelihoods import Likelihood
-from secondlook.own_rows import OwnRows
+from secondlook.likelihoods import ConstantLikelihood, Likelihood
+from secondlook.own_rows import NEVER, OwnRows
 from secondlook.past import allows_missing, prepare_learner
 from secondlook.past_people import PastPeople
 from secondlook.sampling import coin_flips
+from secondlook.strategies import Uniform, as_strategy
 from secondlook.utility import Accuracy, Utility
 
 __all__ = ["CertifiedClassifier"]
@@ -65,7 +67,10 @@ class CertifiedClassifier(DecidingClassifier):
         ``"overall"``: one certificate for everybody; ``"per_group"``: each group has its own
         ladders, its own certificate and its part of δ, and a round is certified when all are.
     floor
-        Least probability of acceptance, of everybody in every round, in [0, 0.1].
+        Chance of everybody to be accepted whatever their rank, on average, in [0, 0.1].
+    strategy
+        How that chance is spread over people: any of Algorithm 1's strategies, or a function of
+        (X, score, group). It is frozen with each ladder. None means everybody alike.
     patience
         Rounds after which outcomes that have not come count as bad in the tests; None means that
         tests wait for them.
@@ -113,6 +118,7 @@ class CertifiedClassifier(DecidingClassifier):
         ranks: Literal["overall", "within_group"] = "overall",
         certify: Literal["overall", "per_group"] = "overall",
         floor: float = 0.0,
+        strategy: Any = None,
         patience: int | None = None,
         monitor: float = 0.05,
         group_as_feature: bool = False,
@@ -127,6 +133,7 @@ class CertifiedClassifier(DecidingClassifier):
         self.ranks = ranks
         self.certify = certify
         self.floor = floor
+        self.strategy = strategy
         self.patience = patience
         self.monitor = monitor
         self.group_as_feature = group_as_feature
@@ -149,7 +156,8 @@ class CertifiedClassifier(DecidingClassifier):
         X
             Features of everybody who applied.
         y
-            Outcomes; read only where accepted.
+            Outcomes; read only where accepted. May be None if nobody was: then outcomes are 0 and
+            1, and the first pilot accepts at random until enough of them are known.
         accepted
             Who was accepted; None means everybody.
         sensitive_features
@@ -167,13 +175,21 @@ class CertifiedClassifier(DecidingClassifier):
             allow_missing=allows_missing(self.learner),
             group_as_feature=self.group_as_feature,
             pos_label=self.pos_label,
+            needs_outcomes=False,
         )
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
         self.classes_, self.groups_ = self._intake.classes, self._intake.groups
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._history = PastPeople.of(history)
         self._learner = None if self.learner is None else prepare_learner(self.learner)
-        if self.learner is None and history.accepted.all():
+        if not history.accepted.any():
+            warnings.warn(
+                "Nobody in the history was accepted, so nothing is known of anybody; the pilot "
+                "accepts at random until enough outcomes are known.",
+                LearningWarning,
+                stacklevel=3,
+            )
+        elif self.learner is None and history.accepted.all():
             warnings.warn(
                 "Nobody in the history was rejected, so how the past selected people cannot be "
                 "learned; they are ranked as if it had not.",
@@ -189,7 +205,9 @@ class CertifiedClassifier(DecidingClassifier):
         self._choices: list[Choice] = []
         self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
         self._rounds: list[CertifiedRound] = []
-        self._likelihoods = [self._rank_people(z) for z in range(n_engines)]
+        self._likelihoods = [
+            self._rank_people(z) or ConstantLikelihood(0.5) for z in range(n_engines)
+        ]
 
     def _engine(self, n_engines: int) -> Engine:
         rules = Rules(
@@ -199,6 +217,7 @@ class CertifiedClassifier(DecidingClassifier):
             self.horizon,
             within=self.ranks == "within_group" and n_engines == 1,
             floor=self.floor,
+            strategy=Uniform() if self.strategy is None else as_strategy(self.strategy),
             patience=self.patience,
             monitor=self.monitor / n_engines,
         )
@@ -229,12 +248,11 @@ class CertifiedClassifier(DecidingClassifier):
             engine.freeze_if_due(t, self._reference_of(z), max(1, rows.size), rank_people)
             choice = engine.choose()
             choices.append(choice)
-            ranking = choice.ladder.ranking
-            rank = ranking.rank(batch.X[rows], batch.group[rows])
-            p[rows] = choice.ladder.policy(rank, choice.rung)
-            sure[rows] = rank <= choice.ladder.grid[choice.rung]
-            if rows.size:
-                score[rows] = ranking.likelihood.score(batch.X[rows], batch.group[rows])
+            ladder = choice.ladder
+            standing = ladder.standing(batch.X[rows], batch.group[rows])
+            p[rows] = ladder.policy(standing, choice.rung)
+            sure[rows] = standing.rank <= ladder.grid[choice.rung]
+            score[rows] = ladder.ranking.score(batch.X[rows], batch.group[rows])
         bits = keyed_bits(batch.bits, round_key(self._seed, t, _COIN))
         accepted = coin_flips(p, bits)
         certified = all(choice.certified for choice in choices)
@@ -295,12 +313,32 @@ class CertifiedClassifier(DecidingClassifier):
         """
         return self._take_in(ids, outcomes, correcting=True)
 
+    def withdraw(self, ids: Any) -> CertifiedClassifier:
+        """Take note of accepted people whose outcome will never be known.
+
+        A loan that was not taken up, or a decision that somebody overrode by hand. Leaving them out
+        of a test would void it, so there they count as bad; nothing is learned from them.
+
+        Parameters
+        ----------
+        ids
+            Names of accepted applications without an outcome.
+        """
+        check_is_fitted(self)
+        names = self._intake.read_ids(ids)
+        return self._write(names, np.full(names.size, NEVER, np.int8), correcting=False)
+
     def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> CertifiedClassifier:
         check_is_fitted(self)
         names = self._intake.read_ids(ids)
         if names.size == 0:
             return self
         outcome = self._intake.read_outcomes(outcomes, names.shape[0])
+        return self._write(names, outcome, correcting=correcting)
+
+    def _write(
+        self, names: NDArray[Any], outcome: NDArray[np.int8], *, correcting: bool
+    ) -> CertifiedClassifier:
         place = self._index.find(id_bits(names))
         self._check_places(names, place)
         n = len(self._engines)
@@ -321,8 +359,8 @@ class CertifiedClassifier(DecidingClassifier):
         sure = np.zeros(len(group), np.bool_)
         for z, choice in enumerate(self._choices):
             rows = self._rows_of(group, z)
-            rank = choice.ladder.ranking.rank(features[rows], group[rows])
-            sure[rows] = rank <= choice.ladder.grid[choice.rung]
+            standing = choice.ladder.standing(features[rows], group[rows])
+            sure[rows] = standing.rank <= choice.ladder.grid[choice.rung]
         return sure
 
     def acceptance_probability(self, X: Any, *, sensitive_features: Any = None) -> Floats:
@@ -334,8 +372,8 @@ class CertifiedClassifier(DecidingClassifier):
         p = np.empty(len(group))
         for z, choice in enumerate(self._choices):
             rows = self._rows_of(group, z)
-            rank = choice.ladder.ranking.rank(features[rows], group[rows])
-            p[rows] = choice.ladder.policy(rank, choice.rung)
+            standing = choice.ladder.standing(features[rows], group[rows])
+            p[rows] = choice.ladder.policy(standing, choice.rung)
         return p
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
@@ -357,15 +395,17 @@ class CertifiedClassifier(DecidingClassifier):
         check_is_fitted(self, "_rounds")
         return tuple(self._rounds)
 
-    def _rank_people(self, z: int) -> Likelihood:
-        """Learn from everything known now who looks best to one of the engines."""
+    def _rank_people(self, z: int) -> Likelihood | None:
+        """Learn who looks best to one of the engines; None if not both outcomes are known."""
         past = self._history if len(self._engines) == 1 else self._history.of_group(z)
         rows = self._engines[z].rows
         at = rows.known()
+        outcome = np.concatenate([past.outcome, rows["outcome"][at]])
+        if np.unique(outcome).size < 2:
+            return None
         if self._learner is None:
             likelihood: Likelihood = past.rank(rows.X[at], rows["outcome"][at])
         else:
-            outcome = np.concatenate([past.outcome, rows["outcome"][at]])
             likelihood, _ = fit_likelihood(
                 self._learner,
                 np.vstack([past.X, rows.X[at]]),
@@ -407,16 +447,16 @@ class CertifiedClassifier(DecidingClassifier):
                 )
 
     def _check_places(self, names: NDArray[Any], place: NDArray[np.int64]) -> None:
-        for code, words in (
-            (IdIndex.UNKNOWN, "were never decided on"),
-            (_REJECTED, "were rejected"),
-            (_HISTORY, "are the history's, whose outcomes were told with fit"),
+        for code, words, why in (
+            (IdIndex.UNKNOWN, "were never decided on", ""),
+            (_REJECTED, "were rejected", " (what a decision by hand brings is no evidence)"),
+            (_HISTORY, "are the history's, whose outcomes were told with fit", ""),
         ):
             wrong = np.flatnonzero(place == code)
             if wrong.size:
                 raise UnknownIdError(
                     f"{wrong.size} of {names.size} ids {words}, first "
-                    f"{names[wrong[0]].item()!r}; nothing was recorded, remove them."
+                    f"{names[wrong[0]].item()!r}; nothing was recorded, remove them{why}."
                 )
 
     def _check_settings(self) -> None:

@@ -162,6 +162,9 @@ class CertifiedRound:
     log_wealth, threshold
         Evidence for the deployed policy, and what a certificate needs; infinite where a policy lies
         inside the start of its ladder, so that no certificate can come.
+    certified_from, certified_to
+        The narrowest and the widest share that the deployed ladder has a certificate for; NaN if it
+        has none.
     next_share, next_log_wealth, next_threshold
         The same for the next rung that is not certified.
     more_outcomes
@@ -186,6 +189,8 @@ class CertifiedRound:
     share: float
     log_wealth: float
     threshold: float
+    certified_from: float
+    certified_to: float
     next_share: float
     next_log_wealth: float
     next_threshold: float

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.errors import InputError
+
 __all__ = ["BETS", "RATIO_CAP", "DriftMonitor", "Wealth", "ladder_grid", "soft_edge", "values"]
 
 Floats = NDArray[np.float64]
@@ -79,6 +81,13 @@ def values(
     uncovered = np.maximum(pi - RATIO_CAP * p[:, None], 0.0)
     z = -(1 - alpha) * uncovered
     rows = np.flatnonzero(accepted)
+    wrong = rows[~((p[rows] > 0) & (p[rows] <= 1))]
+    if wrong.size:
+        raise InputError(
+            f"accepted people need a logged probability in (0, 1], got {p[wrong[0]]} in row "
+            f"{wrong[0]}; without it they are no evidence, so find the probability that their "
+            f"policy had."
+        )
     ratio = np.minimum(pi[rows] / p[rows, None], RATIO_CAP)
     z[rows] += ratio * (alpha - bad[rows, None])
     return z

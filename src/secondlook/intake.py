@@ -63,15 +63,24 @@ class Intake:
         Append the group to the features.
     pos_label
         Label of the good outcome; None means the larger of the two.
+    needs_outcomes
+        Whether somebody of the history must have been accepted.
     """
 
     def __init__(
-        self, *, raw: bool, allow_missing: bool, group_as_feature: bool, pos_label: Any
+        self,
+        *,
+        raw: bool,
+        allow_missing: bool,
+        group_as_feature: bool,
+        pos_label: Any,
+        needs_outcomes: bool = True,
     ) -> None:
         self.raw = raw
         self.allow_missing = allow_missing
         self.group_as_feature = group_as_feature
         self.pos_label = pos_label
+        self.needs_outcomes = needs_outcomes
         self.names: tuple[str, ...] | None = None
         self.dtype = "<f8"  # of the history's features, and so of all
         self.groups: NDArray[Any] | None = None
@@ -295,7 +304,7 @@ class Intake:
                 f"accepted must be True or False (1 or 0) for each row, got {_plain(strange)!r}."
             )
         taken = values.astype(np.bool_)
-        if not taken.any():
+        if self.needs_outcomes and not taken.any():
             raise InputError(
                 f"nobody among the {n} people of the history was accepted, so no outcome is known; "
                 f"pass a history with accepted people of both outcomes."
@@ -304,6 +313,8 @@ class Intake:
 
     def _first_outcomes(self, y: Any, taken: NDArray[np.bool_], n: int) -> NDArray[np.int8]:
         """Read outcomes of the accepted and nothing of anybody else."""
+        if not taken.any():
+            return self._no_outcomes()
         if y is None:
             raise ValueError("fit requires y to be passed, but the target y is None.")
         target = as_array(y)
@@ -341,6 +352,16 @@ class Intake:
                 f"got {self.pos_label!r}."
             )
         return np.asarray(values == self.good, dtype=np.int8)
+
+    def _no_outcomes(self) -> NDArray[np.int8]:
+        """Agree on labels where no outcome is known yet."""
+        self.classes = np.array([0, 1])
+        if self.pos_label is not None and self.pos_label not in (0, 1):
+            raise InputError(
+                f"pos_label must be 0 or 1 where nobody in the history was accepted, since "
+                f"outcomes to come are then 0 and 1, got {self.pos_label!r}; map them to these."
+            )
+        return np.empty(0, np.int8)
 
     def _first_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
         self.groups = None

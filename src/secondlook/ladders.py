@@ -1,6 +1,7 @@
 """A ladder: policies of growing reach on one frozen ranking, each tested by evidence.
 
-Rung j accepts the best share q_j for sure and has a soft edge below. Rungs are certified outwards
+Rung j accepts the best share q_j for sure and has a soft edge below; a floor may give everybody a
+chance on top. Rungs are certified outwards
 from a start: a rung counts only if all between it and the start do. So the first rung that breaks
 the bound stops the walk, and only one test in a walk can go wrong.
 """
@@ -14,9 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.evidence import RATIO_CAP, Wealth, ladder_grid, soft_edge, values
+from secondlook.floors import Floor
 from secondlook.rankings import Groups, Ranking
 
-__all__ = ["Ladder", "Seen"]
+__all__ = ["Ladder", "Reach", "Seen", "Standing"]
 
 Floats = NDArray[np.float64]
 _LARGEST_UNCOVERED = 0.02  # of a policy's mass: beyond, betting on it only loses
@@ -33,6 +35,25 @@ class Seen:
     bad: NDArray[np.bool_]
 
 
+@dataclass(frozen=True)
+class Standing:
+    """Where people stand on a ladder, which is all that its policies know of them.
+
+    Attributes
+    ----------
+    rank
+        Share of reference people who look at least as good.
+    chance
+        The floor's chance of somebody whom the soft edge does not accept.
+    """
+
+    rank: Floats
+    chance: Floats
+
+    def __getitem__(self, rows: Any) -> Standing:
+        return Standing(self.rank[rows], self.chance[rows])
+
+
 @dataclass(eq=False)
 class Ladder:
     """One frozen ranking with its policies, their wealth, and what is certified.
@@ -44,7 +65,7 @@ class Ladder:
     tau
         Softness of the edge.
     floor
-        Probability that everybody has at least, whatever their rank.
+        A chance for everybody, whatever their rank.
     level
         Part of δ spent on this ladder.
     starts
@@ -55,7 +76,7 @@ class Ladder:
 
     ranking: Ranking
     tau: float
-    floor: float
+    floor: Floor
     level: float
     starts: tuple[tuple[int, float], ...]
     frozen: int
@@ -69,14 +90,24 @@ class Ladder:
         self._z = np.zeros(self.grid.size)
         self._z_squared = np.zeros(self.grid.size)
 
-    def policies(self, rank: Floats, rungs: Any = slice(None)) -> Floats:
+    def standing(self, X: Any, group: Groups) -> Standing:
+        """Return where people stand."""
+        score = self.ranking.score(X, group)
+        return Standing(self.ranking.rank(score, group), self.floor.chance(X, score, group))
+
+    def policies(self, at: Standing, rungs: Any = slice(None)) -> Floats:
         """Return the probabilities of acceptance under some rungs, shape (people, rungs)."""
         q = np.atleast_1d(self.grid[rungs])
-        return self.floor + (1 - self.floor) * soft_edge(rank[:, None], q, self.tau)
+        soft = soft_edge(at.rank[:, None], q, self.tau)
+        return np.asarray(soft + at.chance[:, None] * (1 - soft)) if self._floored else soft
 
-    def policy(self, rank: Floats, rung: int) -> Floats:
+    @property
+    def _floored(self) -> bool:
+        return bool(self.floor.scale.any())
+
+    def policy(self, at: Standing, rung: int) -> Floats:
         """Return the probability of acceptance of each person under one rung."""
-        return np.asarray(self.policies(rank, rung)[:, 0])
+        return np.asarray(self.policies(at, rung)[:, 0])
 
     def ratio_bounds(self, deployed: int | None) -> Floats:
         """Return a bound on w + rem per rung, if a rung of this ladder is deployed or none is."""
@@ -86,9 +117,9 @@ class Ladder:
         ratio = np.exp(np.minimum(steps, 50.0))
         return np.where(ratio <= RATIO_CAP, ratio, RATIO_CAP + 1)
 
-    def worth_betting(self, rank: Floats, p: Floats) -> NDArray[np.bool_]:
+    def worth_betting(self, at: Standing, p: Floats) -> NDArray[np.bool_]:
         """Say, from people of earlier rounds, which rungs a policy to be deployed covers enough."""
-        pi = self.policies(rank)
+        pi = self.policies(at)
         uncovered = np.maximum(pi - RATIO_CAP * p[:, None], 0.0).sum(axis=0)
         return np.asarray(uncovered <= _LARGEST_UNCOVERED * pi.sum(axis=0))
 
@@ -96,12 +127,16 @@ class Ladder:
         """Take in a round; ``deployed`` is its rung if it was one of this ladder's."""
         if not use.any():
             return
-        pi = self.policies(self.ranking.rank(seen.X, seen.group))
+        pi = self.policies(self.standing(seen.X, seen.group))
         z = values(pi, seen.p, seen.accepted, seen.bad, self.alpha)
         self.wealth.add(z, self.ratio_bounds(deployed), use)
         self._z += z.sum(axis=0)
         self._z_squared += (z**2).sum(axis=0)
         self.n_used += int(seen.accepted.sum())
+
+    def nearest(self, q: float) -> int:
+        """Return the rung nearest to a share."""
+        return int(np.argmin(np.abs(self.grid - q)))
 
     def more_outcomes(self, rung: int) -> float:
         """Return about how many more outcomes a rung needs if its FDR is what it looks like."""
@@ -131,32 +166,32 @@ class Reach:
     between rungs once, and sums for all rungs follow from one pass over the cells.
     """
 
-    def __init__(self, ladder: Ladder, rank: Floats) -> None:
-        self._ladder = ladder
-        self.rank = np.empty(0)
+    def __init__(self, ladder: Ladder, at: Standing) -> None:
+        self.ladder = ladder
+        self.at = Standing(np.empty(0), np.empty(0))
         self._cells = np.empty(0, np.intp)
         self._tails = np.empty(0)
-        self.extend(rank)
+        self.extend(at)
 
-    def extend(self, rank: Floats) -> None:
+    def extend(self, at: Standing) -> None:
         """Take in more people."""
-        grid, tau = self._ladder.grid, self._ladder.tau
+        grid, tau, rank = self.ladder.grid, self.ladder.tau, at.rank
         cell = np.searchsorted(grid, rank)
         before = grid[np.maximum(cell - 1, 0)]
-        self.rank = np.append(self.rank, rank)
+        self.at = Standing(np.append(self.at.rank, rank), np.append(self.at.chance, at.chance))
         self._cells = np.append(self._cells, cell)
         self._tails = np.append(self._tails, np.exp(np.minimum(0.0, (before - rank) / tau)))
 
     def sums(self, worth: Floats, rows: Any = slice(None)) -> Floats:
         """Return Σ worth·π for every rung, over some of the people."""
-        grid, floor = self._ladder.grid, self._ladder.floor
-        cells = self._cells[rows]
+        grid, chance = self.ladder.grid, self.at.chance[rows]
+        cells, anyway = self._cells[rows], float(worth @ chance)
+        worth = worth * (1 - chance)
         inside = np.bincount(cells, worth, grid.size + 1)
         beyond = np.bincount(cells, worth * self._tails[rows], grid.size + 1)
-        decay = np.exp(-np.diff(grid) / self._ladder.tau)
+        decay = np.exp(-np.diff(grid) / self.ladder.tau)
         tail = np.zeros(grid.size)
         tail[-1] = beyond[-1]
         for j in range(grid.size - 2, -1, -1):
             tail[j] = beyond[j + 1] + decay[j] * tail[j + 1]
-        soft = np.cumsum(inside)[:-1] + tail
-        return np.asarray(floor * worth.sum() + (1 - floor) * soft)
+        return np.asarray(anyway + np.cumsum(inside)[:-1] + tail)

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from secondlook.observed import PENDING, GrowingArray
 
-__all__ = ["OwnRows"]
+__all__ = ["NEVER", "OwnRows"]
 
 Floats = NDArray[np.float64]
+NEVER = -2  # code of an outcome that will not come
 
 
 class OwnRows:
@@ -57,4 +58,4 @@ class OwnRows:
 
     def known(self) -> NDArray[np.intp]:
         """Return the places of those whose outcome has come."""
-        return np.flatnonzero((self["outcome"] != PENDING) & (self["round"] >= self.first_round))
+        return np.flatnonzero((self["outcome"] >= 0) & (self["round"] >= self.first_round))

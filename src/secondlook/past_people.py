@@ -66,7 +66,9 @@ class PastPeople:
 
     def rank(self, own_X: Floats, own_outcome: NDArray[np.int8]) -> LinearLikelihood:
         """Fit the logistic model that knows of the past's selection."""
-        scaled = [(X - self._mean) / self._deviation for X in (self.X, self._rejected, own_X)]
+        # Whom a past that accepted nobody turned away tells nothing about how it chose.
+        rejected = self._rejected if self.outcome.size else self._rejected[:0]
+        scaled = [(X - self._mean) / self._deviation for X in (self.X, rejected, own_X)]
         fit = fit_selected_past(
             scaled[0], self.outcome, scaled[1], scaled[2], own_outcome, start=self._last
         )

@@ -38,7 +38,7 @@ class Ranking:
 
     @staticmethod
     def freeze(
-        likelihood: Likelihood, X: Any, group: Groups, n_groups: int, within: bool
+        likelihood: Likelihood, score: Floats, group: Groups, n_groups: int, within: bool
     ) -> Ranking:
         """Freeze the order that a model gives to people like those of a reference.
 
@@ -46,14 +46,13 @@ class Ranking:
         ----------
         likelihood
             The model.
-        X, group
-            Reference people.
+        score, group
+            Its scores of the reference people, and their groups.
         n_groups
             How many groups there are.
         within
             Whether people are ranked among their own group only.
         """
-        score = np.asarray(likelihood.score(X, group), dtype=np.float64)
         parts = [score[group == z] for z in range(n_groups)] if within else [score]
         reference = tuple(np.sort(part if part.size else score) for part in parts)
         ordered = np.sort(score)[::-1]
@@ -61,11 +60,14 @@ class Ranking:
         mean_bad = 1 - np.cumsum(ordered)[ends - 1] / ends
         return Ranking(likelihood, reference, mean_bad)
 
-    def rank(self, X: Any, group: Groups) -> Floats:
-        """Return 1 − the share of reference people who score lower."""
+    def score(self, X: Any, group: Groups) -> Floats:
+        """Return the model's likelihood of a good outcome."""
         if group.size == 0:
             return np.empty(0)  # not every learner takes nobody
-        score = np.asarray(self.likelihood.score(X, group), dtype=np.float64)
+        return np.asarray(self.likelihood.score(X, group), dtype=np.float64)
+
+    def rank(self, score: Floats, group: Groups) -> Floats:
+        """Return 1 − the share of reference people who score lower."""
         if len(self.reference) == 1:
             return self._among(score, self.reference[0])
         rank = np.empty(score.size)

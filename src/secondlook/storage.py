@@ -22,16 +22,18 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from secondlook import budget, coverage, fairness, likelihoods, strategies
-from secondlook.certificates import Choice, Engine, Rules, Waiting
+from secondlook.certificate_rules import Rules
+from secondlook.certificates import Choice, Engine, Waiting
 from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.decisions import CertifiedRound, Round
 from secondlook.errors import InputError
 from secondlook.evidence import DriftMonitor, Wealth
+from secondlook.floors import Floor
 from secondlook.frames import is_frame
 from secondlook.ids import IdIndex
 from secondlook.intake import Intake
-from secondlook.ladders import Ladder, Reach
+from secondlook.ladders import Ladder, Reach, Standing
 from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
 from secondlook.learners.per_group import PerGroup
 from secondlook.learners.selection import SelectedPast
@@ -41,13 +43,14 @@ from secondlook.observed import GrowingArray, ObservedRows
 from secondlook.own_rows import OwnRows
 from secondlook.past import PastPolicy
 from secondlook.past_people import PastPeople
+from secondlook.pilots import Pilot
 from secondlook.policies import LoggedPolicy, PolicyLog
 from secondlook.rankings import Ranking
 from secondlook.utility import Utility
 
 __all__ = ["load", "save"]
 
-FORMAT = 2
+FORMAT = 3
 
 # Types of numpy and scikit-learn that hold arrays and nothing that could run.
 _DATA_TYPES = {
@@ -100,6 +103,9 @@ _TYPES: tuple[type, ...] = (
     Waiting,
     Ladder,
     Reach,
+    Standing,
+    Floor,
+    Pilot,
     Ranking,
     Wealth,
     DriftMonitor,

@@ -17,13 +17,14 @@ class PlugIn(Engine):
     def choose(self):
         if self.rows.known().size < 30:
             return super().choose()
-        k = len(self.ladders) - 1
-        shares = [self._mistakes(k, rung)[0] for rung in range(self.ladders[k].grid.size)]
+        reach = self._reach[-1]
+        rungs = range(reach.ladder.grid.size)
+        shares = [self._estimates.mistakes(reach, rung)[0] for rung in rungs]
         allowed = np.flatnonzero(np.array(shares) <= self.rules.alpha)
         if not allowed.size:
             return super().choose()
         rung = int(allowed[-1])
-        return Choice(self.ladders[k], rung, True, shares[rung])
+        return Choice(reach.ladder, rung, True, shares[rung])
 
 
 class WeightsDropped(Engine):

@@ -41,8 +41,8 @@ def policy_of(classifier, population, name):
     """Return the probabilities that a group's people have in the last round, and P(good)."""
     people, z = population.of_group(name), "AB".index(name)
     choice = classifier._choices[z if len(classifier._choices) > 1 else 0]
-    rank = choice.ladder.ranking.rank(people.X, np.full(len(people), z))
-    return choice.ladder.policy(rank, choice.rung), population.probability_good(people), choice
+    standing = choice.ladder.standing(people.X, np.full(len(people), z))
+    return choice.ladder.policy(standing, choice.rung), population.probability_good(people), choice
 
 
 def rounds(classifier, population, rng, n_rounds=ROUNDS):

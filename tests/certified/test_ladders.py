@@ -9,9 +9,11 @@ from hypothesis import strategies as st
 
 from certified.known_truth import ALPHA
 from secondlook.evidence import RATIO_CAP, values
-from secondlook.ladders import Ladder, Reach, Seen
+from secondlook.floors import Floor
+from secondlook.ladders import Ladder, Reach, Seen, Standing
 from secondlook.likelihoods import LinearLikelihood
 from secondlook.rankings import Ranking
+from secondlook.strategies import Uniform
 
 LEVEL = 0.03
 
@@ -19,8 +21,17 @@ LEVEL = 0.03
 def ladder(tau=0.1, floor=0.0, starts=((20, 0.8), (8, 0.2)), n=500):
     X = np.random.default_rng(1).normal(size=(n, 1))
     likelihood = LinearLikelihood(np.array([1.0]), 0.0)
-    ranking = Ranking.freeze(likelihood, X, np.zeros(n, np.intp), 1, within=False)
-    return Ladder(ranking, tau, floor, LEVEL, starts, 1, ALPHA)
+    group = np.zeros(n, np.intp)
+    score = likelihood.score(X, group)
+    ranking = Ranking.freeze(likelihood, score, group, 1, within=False)
+    frozen = Floor.freeze(Uniform(), floor, X, score, group, 1)
+    return Ladder(ranking, tau, frozen, LEVEL, starts, 1, ALPHA)
+
+
+def at(one, rank):
+    """Return where people of these ranks stand, if nothing else is known of them."""
+    group = np.zeros(rank.size, np.intp)
+    return Standing(rank, one.floor.chance(None, rank, group))
 
 
 def reaching(rungs, level, one=None):
@@ -55,7 +66,7 @@ def test_two_starts_each_with_its_share():
 def seen(rng, one, rung, fdr, n=400):
     X = rng.normal(size=(n, 1))
     group = np.zeros(n, np.intp)
-    p = one.policy(one.ranking.rank(X, group), rung)
+    p = one.policy(one.standing(X, group), rung)
     accepted = rng.random(n) < p
     return Seen(X, group, p, accepted, accepted & (rng.random(n) < fdr))
 
@@ -90,8 +101,8 @@ def test_rungs_without_a_bet_keep_their_wealth(rng):
 def test_ratios_of_the_same_ladder_are_bounded(tau, floor, deployed, seed):
     one = ladder(tau, floor)
     rank = np.random.default_rng(seed).random(50)
-    p = one.policy(rank, deployed)
-    pi = one.policies(rank)
+    p = one.policy(at(one, rank), deployed)
+    pi = one.policies(at(one, rank))
     apart = np.maximum(0, one.grid - one.grid[deployed]) / tau
     seen_by = p > 1e-200
     assert np.all(np.log(pi[seen_by] / p[seen_by, None]) <= apart + 1e-9)
@@ -111,10 +122,10 @@ def test_sums_without_the_table_equal_those_with_it(rng, tau, floor):
     one = ladder(tau, floor)
     rank = np.concatenate([rng.random(300), one.grid, [0.0, 1.0]])
     worth = rng.normal(size=rank.size)
-    reach = Reach(one, rank[:100])
-    reach.extend(rank[100:])
-    table = one.policies(rank)
-    assert table.min() >= floor
+    standing = Standing(rank, floor * 2 * rng.random(rank.size))
+    reach = Reach(one, standing[:100])
+    reach.extend(standing[100:])
+    table = one.policies(standing)
     assert reach.sums(worth) == pytest.approx(worth @ table, abs=1e-9)
     rows = np.flatnonzero(rng.random(rank.size) < 0.4)
     assert reach.sums(worth[rows], rows) == pytest.approx(worth[rows] @ table[rows], abs=1e-9)
@@ -123,12 +134,12 @@ def test_sums_without_the_table_equal_those_with_it(rng, tau, floor):
 def test_worth_betting_says_what_is_covered(rng):
     one = ladder(tau=0.05)
     rank = rng.random(2000)
-    p = one.policy(rank, 30)
-    pi = one.policies(rank)
+    p = one.policy(at(one, rank), 30)
+    pi = one.policies(at(one, rank))
     uncovered = np.clip(pi - RATIO_CAP * p[:, None], 0, None).sum(axis=0) / pi.sum(axis=0)
-    assert np.array_equal(one.worth_betting(rank, p), uncovered <= 0.02)
-    assert one.worth_betting(rank, p)[:31].all()
-    assert not one.worth_betting(rank, p)[-1]
+    assert np.array_equal(one.worth_betting(at(one, rank), p), uncovered <= 0.02)
+    assert one.worth_betting(at(one, rank), p)[:31].all()
+    assert not one.worth_betting(at(one, rank), p)[-1]
 
 
 def test_more_outcomes_is_the_formula(rng):
@@ -138,7 +149,7 @@ def test_more_outcomes_is_the_formula(rng):
     for fdr in (0.1, 0.12):
         batch = seen(rng, one, 25, fdr)
         one.test(batch, 25, use)
-        pi = one.policy(one.ranking.rank(batch.X, batch.group), 26)
+        pi = one.policy(one.standing(batch.X, batch.group), 26)
         ratio = np.minimum(pi / batch.p, RATIO_CAP)
         rem = np.maximum(pi - RATIO_CAP * batch.p, 0)
         z.append(batch.accepted * ratio * (ALPHA - batch.bad) - rem * (1 - ALPHA))
@@ -153,10 +164,12 @@ def test_more_outcomes_is_the_formula(rng):
 def test_ranks_and_knee_by_counting(rng):
     X = rng.normal(size=(200, 1))
     likelihood = LinearLikelihood(np.array([2.0]), 1.0)
-    ranking = Ranking.freeze(likelihood, X, np.zeros(200, np.intp), 1, within=False)
+    group = np.zeros(200, np.intp)
+    ranking = Ranking.freeze(likelihood, likelihood.score(X, group), group, 1, within=False)
     new = rng.normal(size=(20, 1))
     expected = [1 - np.mean(X[:, 0] < x) for x in new[:, 0]]
-    assert ranking.rank(new, np.zeros(20, np.intp)) == pytest.approx(expected)
+    nobody = np.zeros(20, np.intp)
+    assert ranking.rank(ranking.score(new, nobody), nobody) == pytest.approx(expected)
     bad = np.sort(1 - likelihood.score(X, np.zeros(200, np.intp)))
     shares = [q for q in range(1, 101) if bad[: 2 * q].mean() <= 0.15]
     assert ranking.knee(0.15) == pytest.approx(max(shares) / 100)
@@ -167,8 +180,8 @@ def test_ranks_within_groups(rng):
     X, group = rng.normal(size=(300, 1)), np.repeat([0, 1], [200, 100])
     X[group == 1] -= 5
     likelihood = LinearLikelihood(np.array([2.0]), 1.0)
-    ranking = Ranking.freeze(likelihood, X, group, 2, within=True)
-    rank = ranking.rank(X, group)
+    score = likelihood.score(X, group)
+    rank = Ranking.freeze(likelihood, score, group, 2, within=True).rank(score, group)
     for z in (0, 1):
         mine = X[group == z, 0]
         expected = [1 - np.mean(mine < x) for x in mine]

@@ -8,7 +8,7 @@ import pytest
 from certified.controls import Overtaking, with_engine
 from certified.known_truth import DELTA, Flat, Slope, start, too_many
 from secondlook import CertifiedClassifier
-from secondlook.certificates import Rules
+from secondlook.certificate_rules import Rules
 from secondlook.errors import InputError
 from secondlook.simulate.feedback import ByOutcome, Feedback
 from secondlook.simulate.histories import SelectedOnOutcome
@@ -16,6 +16,7 @@ from secondlook.simulate.populations import draw_applicants
 from secondlook.simulate.run import run
 from secondlook.simulate.streams import Drawn
 from secondlook.simulate.worlds import World
+from secondlook.strategies import Uniform
 from secondlook.utility import Accuracy
 
 N = 300
@@ -201,7 +202,7 @@ def test_levels_of_any_number_of_restarts_stay_within_delta():
 
 @pytest.mark.parametrize("horizon", [None, 1, 39, 1000])
 def test_levels_of_a_stage_sum_to_at_most_one(horizon):
-    rules = Rules(0.15, DELTA, Accuracy(), horizon, within=False, floor=0.0)
+    rules = Rules(0.15, DELTA, Accuracy(), horizon, False, 0.0, Uniform())
     assert len(rules.levels) == len(rules.freezes)
     assert 0.99 <= sum(rules.levels) <= 1 + 1e-12
     assert all(level > 0 for level in rules.levels)

@@ -42,9 +42,10 @@ def replayed(ladder, rung, tested):
     for one, outcome in tested:
         use = [use for other, use in one.use if other is ladder]
         if use and use[0][rung]:
-            rank = ladder.ranking.rank(one.X, one.group)
+            rank = ladder.standing(one.X, one.group).rank
+            floor = float(ladder.floor.scale[0])
             tail = [math.exp(-max(0.0, r - q) / ladder.tau) for r in rank]
-            pi = [ladder.floor + (1 - ladder.floor) * one_tail for one_tail in tail]
+            pi = [floor + (1 - floor) * one_tail for one_tail in tail]
             bound = RATIO_CAP + 1
             if ladder is one.deployed:
                 ratio = math.exp(max(0.0, q - ladder.grid[one.rung]) / ladder.tau)
@@ -127,8 +128,7 @@ def test_weights_are_one_over_the_mean_propensity_of_all_rounds(logged):
     engine = logged._engines[0]
     X, group = engine.rows.X, engine.rows["group"]
     total = sum(
-        one.deployed.policy(one.deployed.ranking.rank(X, group), one.rung)
-        for one, _ in engine.tested
+        one.deployed.policy(one.deployed.standing(X, group), one.rung) for one, _ in engine.tested
     )
     everybody = np.arange(len(engine.rows))
-    assert engine._weights(everybody) == pytest.approx(15 / total)
+    assert engine._estimates._weights(everybody) == pytest.approx(15 / total)

@@ -1,0 +1,83 @@
+"""A chance for everybody, whatever their rank, spread by an exploration strategy.
+
+A test is about a fixed policy, so the floor is frozen with its ladder: shares of groups and the
+scale of g come from the reference people of that moment, never from the batch being decided.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.strategies import Strategy, Uniform, check_sizes
+
+__all__ = ["Floor"]
+
+Floats = NDArray[np.float64]
+Groups = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Floor:
+    """min(1, scale_z · g(x, z)): the chance of somebody whom the soft edge does not accept.
+
+    Attributes
+    ----------
+    strategy
+        g, as in Algorithm 1.
+    scale
+        What g is multiplied with, per group; all zero for no floor.
+
+    Examples
+    --------
+    >>> from secondlook.strategies import EqualGroups
+    >>> group = np.array([0, 0, 0, 1])
+    >>> floor = Floor.freeze(EqualGroups(), 0.01, None, np.full(4, 0.5), group, 2)
+    >>> floor.chance(None, np.array([0.5, 0.5]), np.array([0, 1])).round(4).tolist()
+    [0.0067, 0.02]
+    """
+
+    strategy: Strategy
+    scale: Floats
+
+    @staticmethod
+    def freeze(
+        strategy: Strategy, share: float, X: Any, score: Floats, group: Groups, n_groups: int
+    ) -> Floor:
+        """Return the floor whose mean chance over reference people is ``share``.
+
+        Parameters
+        ----------
+        strategy
+            g; if it has group quotas, each group gets its part of the share.
+        share
+            Mean chance over everybody.
+        X, score, group
+            Reference people.
+        n_groups
+            How many groups there are.
+        """
+        if share == 0 or group.size == 0:
+            return Floor(Uniform(), np.full(n_groups, share))
+        counts = np.bincount(group, minlength=n_groups).astype(np.float64)
+        per_group = strategy.group_factor(counts, counts)
+        g = np.asarray(strategy.person_factor(X, score, group), np.float64) * per_group[group]
+        check_sizes(g, strategy)
+        scale = np.full(n_groups, share * group.size / g.sum())
+        quota = strategy.group_shares(counts)
+        if quota is not None:
+            total = np.bincount(group, g, n_groups)
+            here = total > 0
+            scale[here] = share * group.size * quota[here] / total[here]
+        return Floor(strategy, scale * per_group)
+
+    def chance(self, X: Any, score: Floats, group: Groups) -> Floats:
+        """Return the chance of each person."""
+        if not self.scale.any() or group.size == 0:
+            return np.zeros(group.size)
+        g = np.asarray(self.strategy.person_factor(X, score, group), np.float64)
+        check_sizes(g, self.strategy)
+        return np.minimum(1.0, self.scale[group] * g)

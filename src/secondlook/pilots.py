@@ -1,0 +1,99 @@
+"""What to deploy while nothing is certified: small, braked, and without a promise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from secondlook.ladders import Ladder, Reach
+from secondlook.rankings import Ranking
+from secondlook.rung_estimates import RungEstimates
+
+__all__ = ["Pilot", "pilot_words"]
+
+_SHARE = (0.02, 0.10)  # of applicants whom a pilot accepts for sure, least and most at the start
+_PEOPLE = (60, 150)  # the same in people a batch, where that is less
+_OUTER = 0.7  # share of applicants beyond which no pilot moves
+_STEP = 1.5
+_SAFE = 0.7  # standard errors below α before a pilot moves outwards
+_BRAKE = 0.9  # of α: what a pilot's estimated FDR may be
+_ENOUGH = 30  # outcomes before a pilot's estimate means anything
+_TRUST = 100  # outcomes since a freeze at which they count as much as all before
+
+
+@dataclass
+class Pilot:
+    """How far a pilot reaches, and when it moves.
+
+    Attributes
+    ----------
+    alpha
+        α.
+    share
+        The best share of applicants that a pilot accepts for sure.
+    """
+
+    alpha: float
+    share: float
+
+    @staticmethod
+    def start(ranking: Ranking, alpha: float, n_batch: int) -> Pilot:
+        """Return the first pilot: as far as the model itself dares, within bounds."""
+        low, high = max(_SHARE[0], _PEOPLE[0] / n_batch), min(_SHARE[1], _PEOPLE[1] / n_batch)
+        share = float(np.clip(ranking.knee(1.5 * alpha), low, max(low, high)))
+        return Pilot(alpha, min(share, _SHARE[1]))
+
+    def rung(self, reach: Reach, estimates: RungEstimates) -> int:
+        """Move outwards if the pilot looks safe, inwards if it does not, and return its rung."""
+        ladder = reach.ladder
+        enough = estimates.rows.known().size >= _ENOUGH
+        if enough:
+            share, error = self._mistakes(reach, ladder.nearest(self.share), estimates)
+            if share + _SAFE * error <= self.alpha and share <= _BRAKE * self.alpha:
+                self.share = min(_OUTER, _STEP * self.share)
+        rung = max(ladder.starts[0][0], ladder.nearest(self.share))
+        while (
+            enough and rung > 0 and self._mistakes(reach, rung, estimates)[0] > _BRAKE * self.alpha
+        ):
+            rung -= 1
+        if enough:
+            self.share = min(self.share, float(ladder.grid[rung]))
+        return rung
+
+    @staticmethod
+    def _mistakes(reach: Reach, rung: int, estimates: RungEstimates) -> tuple[float, float]:
+        """Return the estimated FDR; outcomes since the freeze count the more, the more they are."""
+        share, error = estimates.mistakes(reach, rung)
+        since = reach.ladder.frozen
+        rows = estimates.rows
+        new = int(np.sum(rows["round"][rows.known()] >= since))
+        if new < _ENOUGH:
+            return share, error
+        fresh, _ = estimates.mistakes(reach, rung, since)
+        weight = new / (new + _TRUST)
+        return weight * fresh + (1 - weight) * share, error
+
+
+def pilot_words(ladder: Ladder, rung: int, following: int, alpha: float, delta: float) -> str:
+    """Say what is in use, that nothing is promised, and what may be done about it.
+
+    Parameters
+    ----------
+    ladder, rung
+        What is deployed.
+    following
+        The next rung that is not certified.
+    alpha, delta
+        What was to be promised.
+    """
+    more = ladder.more_outcomes(following)
+    needed = f"about {more:.0f}" if np.isfinite(more) else "nobody can say yet how many"
+    return (
+        f"No acceptance rule has been shown to keep bad acceptances at or below {alpha:g} with "
+        f"confidence {1 - delta:g}. The rule in use is a pilot: it takes the best "
+        f"{ladder.grid[rung]:.1%} and a soft edge, and carries no promise. Log wealth "
+        f"{ladder.wealth.best[following]:.2f} of {ladder.threshold(following):.2f} needed; "
+        f"{needed} more outcomes are needed if the share of bad is what it looks like. You can go "
+        f"on, accept nobody, raise alpha or raise delta."
+    )

@@ -1,0 +1,73 @@
+"""What a rung would do, estimated from our own outcomes: it chooses policies, it proves nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.evidence import RATIO_CAP
+from secondlook.ladders import Reach
+from secondlook.own_rows import OwnRows
+from secondlook.utility import Utility
+
+__all__ = ["RungEstimates"]
+
+Floats = NDArray[np.float64]
+_GROWTH_ROUNDS = 12  # rounds on whose evidence a start is chosen
+
+
+@dataclass(frozen=True)
+class RungEstimates:
+    """Weighted estimates over accepted people whose outcome is known.
+
+    A person counts one over the mean probability with which rounds so far accepted such people.
+
+    Attributes
+    ----------
+    rows
+        Our own accepted people.
+    n_rounds
+        Rounds so far.
+    """
+
+    rows: OwnRows
+    n_rounds: int
+
+    def _weights(self, rows: NDArray[np.intp]) -> Floats:
+        return np.asarray(self.n_rounds / self.rows["p_sum"][rows])
+
+    def worth(self, reach: Reach, utility: Utility) -> Floats:
+        """Return the estimated utility of every rung of a ladder, up to a factor."""
+        rows = self.rows.known()
+        outcome = self.rows["outcome"][rows].astype(np.float64)
+        gain = utility.expected(1.0, outcome) - utility.expected(0.0, outcome)
+        return reach.sums(gain * self._weights(rows), rows)
+
+    def mistakes(self, reach: Reach, rung: int, since: int = 0) -> tuple[float, float]:
+        """Return the estimated FDR of a rung, and its standard error."""
+        rows = self.rows.known()
+        rows = rows[self.rows["round"][rows] >= since]
+        if rows.size == 0:
+            return float("nan"), float("inf")
+        pi = reach.ladder.policy(reach.at[rows], rung) * self._weights(rows)
+        bad = self.rows["outcome"][rows] == 0
+        total = pi.sum()
+        if total <= 0:
+            return float("nan"), float("inf")
+        share = float(pi @ bad / total)
+        return share, float(np.sqrt((pi**2) @ (bad - share) ** 2) / total)
+
+    def growth(self, reach: Reach) -> Floats:
+        """Return (ΣZ)²/ΣZ² of every rung on our last rounds, where ΣZ is positive."""
+        ladder, known = reach.ladder, self.rows.known()
+        recent = known[self.rows["round"][known] > self.n_rounds - _GROWTH_ROUNDS]
+        if recent.size == 0:
+            return np.zeros(ladder.grid.size)
+        ratio = np.minimum(
+            ladder.policies(reach.at[recent]) / self.rows["p"][recent, None], RATIO_CAP
+        )
+        z = ratio * (ladder.alpha - (self.rows["outcome"][recent, None] == 0))
+        total, squares = z.sum(axis=0), (z**2).sum(axis=0)
+        return np.where(total > 0, total**2 / np.maximum(squares, 1e-12), 0.0)
