@@ -39,7 +39,8 @@ def batch_of(ids: Any, X: Any = None) -> Batch:
 
 def observe(memory: Memory, ids: Any, outcomes: Any) -> int:
     names = as_ids(ids, len(ids))
-    return memory.observe(names, id_bits(names), np.array(outcomes, np.int8))
+    changed, _ = memory.observe(names, id_bits(names), np.array(outcomes, np.int8))
+    return np.unique(names[changed]).size
 
 
 def content(memory: Memory) -> list[np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from secondlook.noise import OutcomeNoise
 from secondlook.strategies import Strategy
 from secondlook.utility import Utility
 
@@ -35,6 +36,8 @@ class Rules:
         Mean chance of everybody, whatever their rank.
     strategy
         How that chance is spread.
+    noise
+        How often outcomes are recorded wrongly.
     patience
         Rounds after which outcomes that have not come count as bad; None means never.
     monitor
@@ -48,6 +51,7 @@ class Rules:
     within: bool
     floor: float
     strategy: Strategy
+    noise: OutcomeNoise
     patience: int | None = None
     monitor: float = 0.05
 

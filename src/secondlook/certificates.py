@@ -144,7 +144,9 @@ class Engine:
         self.delta_spent += level
         floor = Floor.freeze(rules.strategy, rules.floor, X, score, group, self.n_groups)
         tau = self._softness(ranking, k, self._pilot)
-        ladder = Ladder(ranking, tau, floor, level, ((0, 1.0),), t, rules.alpha)
+        ladder = Ladder(
+            ranking, tau, floor, level, ((0, 1.0),), t, rules.alpha, rules.noise.most_bad
+        )
         reach = Reach(ladder, ladder.standing(self.rows.X, self.rows["group"]))
         ladder.starts = self._starts(reach, self._pilot, first=k == 0)
         self.ladders.append(ladder)
@@ -178,7 +180,7 @@ class Engine:
 
     @property
     def _estimates(self) -> RungEstimates:
-        return RungEstimates(self.rows, self._rounds)
+        return RungEstimates(self.rows, self._rounds, self.rules.noise)
 
     # Choosing.
 
@@ -385,10 +387,12 @@ class Engine:
 
     def _test(self, one: Waiting) -> None:
         if one.certified and one.use:
-            self._monitor = self._monitor or DriftMonitor(self.rules.alpha)
+            allowed = self.rules.noise.recorded_fdr(self.rules.alpha)
+            self._monitor = self._monitor or DriftMonitor(allowed)
             self._monitor.add(self.rows["outcome"][one.places] != 1)
-        bad = np.zeros(one.accepted.size, np.bool_)
-        bad[one.accepted] = self.rows["outcome"][one.places] != 1
+        outcome = self.rows["outcome"][one.places]
+        bad = np.zeros(one.accepted.size)
+        bad[one.accepted] = np.where(outcome < 0, 1.0, self.rules.noise.badness(outcome == 0))
         seen = Seen(one.X, one.group, one.p, one.accepted, bad)
         for ladder, use in one.use:
             ladder.test(seen, one.rung if ladder is one.deployed else None, use)

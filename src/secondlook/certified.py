@@ -27,10 +27,12 @@ from secondlook.ids import IdIndex, id_bits, keyed_bits, round_key
 from secondlook.intake import Batch, Intake
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.likelihoods import ConstantLikelihood, Likelihood
+from secondlook.noise import OutcomeNoise
 from secondlook.own_rows import NEVER, OwnRows
 from secondlook.past import allows_missing, prepare_learner
 from secondlook.past_people import PastPeople
 from secondlook.sampling import coin_flips
+from secondlook.settings import check_rounds
 from secondlook.strategies import Uniform, as_strategy
 from secondlook.utility import Accuracy, Utility
 
@@ -74,6 +76,9 @@ class CertifiedClassifier(DecidingClassifier):
     patience
         Rounds after which outcomes that have not come count as bad in the tests; None means that
         tests wait for them.
+    noise
+        How often outcomes are recorded wrongly: tests and estimates are corrected for it. None
+        means never.
     monitor
         δ of the drift monitor: without drift the probability that it ever drops the certificates.
         0 means none.
@@ -120,6 +125,7 @@ class CertifiedClassifier(DecidingClassifier):
         floor: float = 0.0,
         strategy: Any = None,
         patience: int | None = None,
+        noise: OutcomeNoise | None = None,
         monitor: float = 0.05,
         group_as_feature: bool = False,
         pos_label: Any = None,
@@ -135,6 +141,7 @@ class CertifiedClassifier(DecidingClassifier):
         self.floor = floor
         self.strategy = strategy
         self.patience = patience
+        self.noise = noise
         self.monitor = monitor
         self.group_as_feature = group_as_feature
         self.pos_label = pos_label
@@ -205,6 +212,7 @@ class CertifiedClassifier(DecidingClassifier):
         self._choices: list[Choice] = []
         self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
         self._rounds: list[CertifiedRound] = []
+        self._corrections = []
         self._likelihoods = [
             self._rank_people(z) or ConstantLikelihood(0.5) for z in range(n_engines)
         ]
@@ -218,6 +226,7 @@ class CertifiedClassifier(DecidingClassifier):
             within=self.ranks == "within_group" and n_engines == 1,
             floor=self.floor,
             strategy=Uniform() if self.strategy is None else as_strategy(self.strategy),
+            noise=OutcomeNoise() if self.noise is None else self.noise,
             patience=self.patience,
             monitor=self.monitor / n_engines,
         )
@@ -348,8 +357,13 @@ class CertifiedClassifier(DecidingClassifier):
         ]
         for engine, rows, mine in parts:
             engine.check_outcomes(names[mine], rows, outcome[mine], correcting=correcting)
+        before = np.empty(outcome.size, np.int8)
         for engine, rows, mine in parts:
+            before[mine] = engine.rows["outcome"][rows]
             engine.take_in(rows, outcome[mine], correcting=correcting)
+        if correcting:
+            t, changed = len(self._rounds) // n, np.flatnonzero(before != outcome)
+            self._remember_corrections(t, names[changed], before[changed], outcome[changed])
         return self
 
     def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
@@ -469,9 +483,9 @@ class CertifiedClassifier(DecidingClassifier):
             if not (isinstance(value, int | float | np.number) and 0 <= value <= largest):
                 raise InputError(f"{name} must be a number in [0, {largest}], got {value!r}.")
         for name in ("horizon", "patience"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, int | np.integer) and value >= 1):
-                raise InputError(f"{name} counts rounds and must be 1 or more, got {value!r}.")
+            check_rounds(name, getattr(self, name), least=1)
+        if self.noise is not None and not isinstance(self.noise, OutcomeNoise):
+            raise InputError(f"noise must be an OutcomeNoise or None, got {self.noise!r}.")
         for name, allowed in (
             ("ranks", ("overall", "within_group")),
             ("certify", ("overall", "per_group")),

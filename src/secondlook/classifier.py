@@ -6,6 +6,7 @@ replaced (``docs/architecture.md``).
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
@@ -27,6 +28,7 @@ from secondlook.intake import Batch, Intake
 from secondlook.learners.wrap import reads_raw_columns
 from secondlook.learning import Learned, LearningRules, learn
 from secondlook.memory import Memory
+from secondlook.noise import OutcomeNoise
 from secondlook.past import allows_missing, prepare_learner
 from secondlook.past import past_policy as read_past_policy
 from secondlook.policies import LoggedPolicy, PolicyLog, per_person
@@ -82,6 +84,14 @@ class PartialFeedbackClassifier(DecidingClassifier):
         ``"past"``: round 1 decides as f_0 does (Algorithm 1); ``"learned"``: by what the history
         teaches. With nobody rejected in the history and no past policy given, there is no f_0 to
         follow, and round 1 is learned.
+    maturity
+        Rounds after which outcomes that have not come count as bad; until then a round of which
+        some are still to come is left out of learning. None: outcomes count as soon as they come,
+        the others not at all, which is right only if bad outcomes come neither earlier nor later
+        than good ones. 0: whoever is not known to be good counts as bad at once.
+    noise
+        How often outcomes are recorded wrongly: estimated FDR and utility are corrected for it.
+        None means never.
     group_as_feature
         Append the group to the features.
     constrain_fit
@@ -129,6 +139,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         weight_cap: float = 3.0,
         min_outcomes: int = 100,
         first_round: Literal["past", "learned"] = "past",
+        maturity: int | None = None,
+        noise: OutcomeNoise | None = None,
         group_as_feature: bool = False,
         constrain_fit: bool = False,
         pos_label: Any = None,
@@ -146,6 +158,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self.weight_cap = weight_cap
         self.min_outcomes = min_outcomes
         self.first_round = first_round
+        self.maturity = maturity
+        self.noise = noise
         self.group_as_feature = group_as_feature
         self.constrain_fit = constrain_fit
         self.pos_label = pos_label
@@ -208,6 +222,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self._memory.record(history, history.accepted, 0, history.outcome)
         self._intake.passed(history)
         self._rounds: list[Round] = []
+        self._corrections = []
         self._carried = 0.0
         learned = self._learn(1) or self._learn(1, everywhere=True)
         assert learned is not None  # the intake saw both outcomes
@@ -315,8 +330,14 @@ class PartialFeedbackClassifier(DecidingClassifier):
         if names.size == 0:
             return self
         outcome = self._intake.read_outcomes(outcomes, names.shape[0])
-        if self._memory.observe(names, id_bits(names), outcome, correcting=correcting):
+        changed, before = self._memory.observe(
+            names, id_bits(names), outcome, correcting=correcting
+        )
+        if changed.size:
             self._news = True
+        if correcting:
+            t = len(self._rounds)
+            self._remember_corrections(t, names[changed], before, outcome[changed])
         return self
 
     def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
@@ -328,6 +349,33 @@ class PartialFeedbackClassifier(DecidingClassifier):
         check_is_fitted(self)
         score, group = self._score(X, sensitive_features, self._deployed)
         return np.asarray(score >= per_person(self._deployed.thresholds, group))
+
+    def acceptance_probability(
+        self, X: Any, *, sensitive_features: Any = None
+    ) -> NDArray[np.float64]:
+        """Return the probability with which the last round's policy accepts anybody.
+
+        0 or 1 in the exploit region of that round, the chance of being drawn elsewhere, for people
+        who were not in its batch.
+        """
+        check_is_fitted(self)
+        if not self._rounds:
+            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        before = copy.copy(self._log)
+        before.policies = self._log.policies[:-1]
+        coverage = before.coverage(features, group, self._rule)
+        times = np.zeros(coverage.size)
+        self._log.catch_up(
+            features,
+            group,
+            self._rule,
+            begin=len(before.policies),
+            own=times,
+            coverage=coverage,
+            rows=np.arange(times.size),
+        )
+        return np.asarray(times / self._log.policies[-1].n_people)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return f_t's likelihood of each outcome, in the order of ``classes_``."""
@@ -410,6 +458,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
             n_groups=self._intake.n_groups,
             max_fdr=budget.max_fdr(t),
             min_selection_rate=max(0.0, budget.min_selection_rate - budget.slack),
+            noise=OutcomeNoise() if self.noise is None else self.noise,
+            waiting=self._memory.waiting(t, self.maturity),
             everywhere=everywhere,
         )
 

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
 
+from secondlook.decisions import Correction
 from secondlook.intake import Intake
 from secondlook.past import allows_missing
 
@@ -22,6 +24,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     learner: Any
     classes_: NDArray[Any]
     _intake: Intake
+    _corrections: list[Correction]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -35,6 +38,22 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fresh._start(*history)
         self.__dict__.clear()
         self.__dict__.update(fresh.__dict__)
+
+    @property
+    def corrections_(self) -> tuple[Correction, ...]:
+        """Outcomes that were replaced, in the order in which that was told."""
+        check_is_fitted(self, "_corrections")
+        return tuple(self._corrections)
+
+    def _remember_corrections(
+        self, round: int, names: NDArray[Any], before: NDArray[Any], after: NDArray[Any]
+    ) -> None:
+        labels = {1: self._intake.good, 0: self._intake.bad}
+        told = zip(names.tolist(), before.tolist(), after.tolist(), strict=True)
+        self._corrections += [
+            Correction(name, round, labels.get(old), labels[new])
+            for name, old, new in dict.fromkeys(told)
+        ]
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Return the likelier outcome under the newest model.

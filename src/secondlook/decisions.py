@@ -141,6 +141,26 @@ class Round:
 
 
 @dataclass(frozen=True)
+class Correction:
+    """An outcome that turned out to be wrong.
+
+    Attributes
+    ----------
+    id
+        Name of the application.
+    round
+        The round after which it was told; 0 is before the first.
+    before, after
+        Outcomes, in the labels of the history; ``before`` is None where somebody was withdrawn.
+    """
+
+    id: Any
+    round: int
+    before: Any
+    after: Any
+
+
+@dataclass(frozen=True)
 class CertifiedRound:
     """What one round deployed, with what promise, and how far the next one is.
 

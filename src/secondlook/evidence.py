@@ -16,6 +16,7 @@ most δ.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,7 +62,7 @@ def soft_edge(rank: Floats, q: Floats | float, tau: float) -> Floats:
 
 
 def values(
-    pi: Floats, p: Floats, accepted: NDArray[np.bool_], bad: NDArray[np.bool_], alpha: float
+    pi: Floats, p: Floats, accepted: NDArray[np.bool_], bad: NDArray[Any], alpha: float
 ) -> Floats:
     """Return Z of each row (axis 0) for each policy (axis 1).
 
@@ -74,7 +75,8 @@ def values(
     accepted
         Who was.
     bad
-        Whose outcome is bad; read only where accepted.
+        Whose outcome is bad, or numbers whose mean given the person is P(bad) or more, where
+        outcomes are noisy; read only where accepted.
     alpha
         α.
     """
@@ -103,6 +105,8 @@ class Wealth:
         α.
     log
         Log-wealth, shape (bets, policies); all start with 1.
+    most_bad
+        Largest number that a person may count as bad; 1 unless outcomes are noisy.
     best
         Largest log of the gamblers' mean wealth so far, per policy.
     """
@@ -110,11 +114,12 @@ class Wealth:
     alpha: float
     log: Floats
     best: Floats
+    most_bad: float = 1.0
 
     @staticmethod
-    def start(alpha: float, n_policies: int) -> Wealth:
+    def start(alpha: float, n_policies: int, most_bad: float = 1.0) -> Wealth:
         """Return the wealth before the first row."""
-        return Wealth(alpha, np.zeros((len(BETS), n_policies)), np.zeros(n_policies))
+        return Wealth(alpha, np.zeros((len(BETS), n_policies)), np.zeros(n_policies), most_bad)
 
     def shares(self, ratio_bound: Floats) -> Floats:
         """Return the share of wealth that each gambler bets, shape (bets, policies).
@@ -122,10 +127,11 @@ class Wealth:
         Parameters
         ----------
         ratio_bound
-            Bound on w + rem per policy, so that Z ≥ −(1 − α)·bound and no row can ruin anybody.
+            Bound on w + rem per policy, so that Z ≥ −(most_bad − α)·bound and no row can ruin
+            anybody.
         """
-        largest = _LARGEST_LOSS / ((1 - self.alpha) * ratio_bound)
-        return np.minimum(np.array(BETS)[:, None] / (1 - self.alpha), largest)
+        worst = self.most_bad - self.alpha
+        return np.minimum(np.array(BETS)[:, None] / worst, _LARGEST_LOSS / (worst * ratio_bound))
 
     def add(self, z: Floats, ratio_bound: Floats, use: NDArray[np.bool_]) -> None:
         """Bet on the rows of one round, on those policies that were chosen before it."""

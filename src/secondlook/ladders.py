@@ -26,13 +26,13 @@ _LARGEST_UNCOVERED = 0.02  # of a policy's mass: beyond, betting on it only lose
 
 @dataclass(frozen=True)
 class Seen:
-    """A round as a test sees it: everybody's logged probability, and outcomes of the accepted."""
+    """A round as a test sees it: everybody's logged probability, and how bad the accepted were."""
 
     X: Any
     group: Groups
     p: Floats
     accepted: NDArray[np.bool_]
-    bad: NDArray[np.bool_]
+    bad: Floats
 
 
 @dataclass(frozen=True)
@@ -72,6 +72,10 @@ class Ladder:
         Rungs to start from, with the share of the level that each walk gets.
     frozen
         Round before which it was frozen: it is tested on that round and later ones.
+    alpha
+        α.
+    most_bad
+        Largest number that a person may count as bad; 1 unless outcomes are noisy.
     """
 
     ranking: Ranking
@@ -81,12 +85,13 @@ class Ladder:
     starts: tuple[tuple[int, float], ...]
     frozen: int
     alpha: float
+    most_bad: float = 1.0
     grid: Floats = field(default_factory=ladder_grid)
     wealth: Wealth = field(init=False)
     n_used: int = 0
 
     def __post_init__(self) -> None:
-        self.wealth = Wealth.start(self.alpha, self.grid.size)
+        self.wealth = Wealth.start(self.alpha, self.grid.size, self.most_bad)
         self._z = np.zeros(self.grid.size)
         self._z_squared = np.zeros(self.grid.size)
 

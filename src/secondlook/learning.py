@@ -19,6 +19,7 @@ from secondlook.frames import concat
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.likelihoods import Likelihood, MeanLikelihood
+from secondlook.noise import OutcomeNoise
 from secondlook.observed import ObservedRows
 from secondlook.policies import PolicyLog
 from secondlook.utility import Utility
@@ -44,6 +45,8 @@ class LearningRules:
     n_groups: int
     max_fdr: float
     min_selection_rate: float
+    noise: OutcomeNoise = OutcomeNoise()  # noqa: RUF009 (it is frozen)
+    waiting: frozenset[int] | None = None  # rounds that are left out until they are mature
     everywhere: bool = False  # learn outside EXPLOIT_t too
 
 
@@ -89,13 +92,14 @@ class _Rows:
 
     @staticmethod
     def of(fold: ObservedRows, log: PolicyLog, rules: LearningRules) -> _Rows:
-        usable = fold.known_outcomes()
+        usable = fold.counted(rules.waiting)
         if not rules.everywhere:
             usable &= fold.known_people(log, rules.rule)
         own = usable & (fold.column("round") > 0)
         return _Rows(
             fold.X,
-            np.maximum(fold.column("outcome"), 0),  # pending ones have weight zero
+            # The pending have weight zero, or belong to a round that is mature, and count as bad.
+            np.maximum(fold.column("outcome"), 0),
             fold.column("group"),
             _inverse(fold.acceptance(log, own_rounds_only=False), usable, rules),
             _inverse(fold.acceptance(log, own_rounds_only=True), own, rules)
@@ -149,10 +153,10 @@ def learn(
     """
     if rules.constrain_fit:
         for learner in learners:
-            _constrain(learner, rules.max_fdr, rules.min_selection_rate)
+            _constrain(learner, rules.noise.recorded_fdr(rules.max_fdr), rules.min_selection_rate)
     parts = []
     for fold in folds:
-        fold.catch_up(log, rules.rule)
+        fold.catch_up(log, rules.rule, rules.waiting)
         parts.append(_Rows.of(fold, log, rules))
     notes: list[str] = []
     if not all(part.has_both_outcomes() for part in parts):
@@ -181,7 +185,7 @@ def learn(
         calibrated,
         int((weight > 0).sum()),
         effective_sample_size(weight),
-        point.fdr,
+        rules.noise.true_fdr(point.fdr),
         point.disparity,
         point.feasible,
         " ".join(notes),
@@ -241,8 +245,8 @@ def _operating_point(
         weight,
         np.concatenate([part.group for part in parts]),
         rules.n_groups,
-        utility=rules.utility,
-        max_fdr=rules.max_fdr,
+        utility=rules.noise.recorded_utility(rules.utility),
+        max_fdr=rules.noise.recorded_fdr(rules.max_fdr),
         min_selection_rate=rules.min_selection_rate,
         fairness=rules.fairness,
     )

@@ -80,8 +80,16 @@ class Memory:
         outcome: NDArray[np.int8],
         *,
         correcting: bool = False,
-    ) -> int:
-        """Fill in outcomes, or correct recorded ones, all or none; return how many changed."""
+    ) -> tuple[NDArray[np.intp], NDArray[np.int8]]:
+        """Fill in outcomes, or correct recorded ones, all or none.
+
+        Returns
+        -------
+        changed
+            Which of the ids got another outcome than they had.
+        before
+            The outcomes that these had.
+        """
         place = self.index.find(bits)
         self._check_places(ids, place)
         order = np.argsort(place, kind="stable")
@@ -95,14 +103,22 @@ class Memory:
             (fold, place[place % 2 == number] // 2, place % 2 == number)
             for number, fold in enumerate(self.folds)
         ]
-        changed = 0
+        before = np.empty(outcome.size, np.int8)
         for fold, positions, mine in slots:
-            recorded = fold.column("outcome")[positions]
-            check_recorded(ids[mine], recorded, outcome[mine], correcting)
-            changed += np.unique(positions[recorded != outcome[mine]]).size
+            before[mine] = fold.column("outcome")[positions]
+            check_recorded(ids[mine], before[mine], outcome[mine], correcting)
         for fold, positions, mine in slots:
             fold.column("outcome")[positions] = outcome[mine]
-        return changed
+        changed = np.flatnonzero(before != outcome)
+        return changed, before[changed]
+
+    def waiting(self, t: int, maturity: int | None) -> frozenset[int] | None:
+        """Return the rounds before ``t`` that are neither complete nor mature."""
+        if maturity is None:
+            return None
+        pending = [fold.column("round")[~fold.known_outcomes()] for fold in self.folds if len(fold)]
+        rounds = np.unique(np.concatenate(pending)) if pending else np.empty(0, np.int64)
+        return frozenset(rounds[t - rounds <= maturity].tolist())
 
     @property
     def n_outcomes(self) -> int:

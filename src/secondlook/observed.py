@@ -107,12 +107,20 @@ class ObservedRows:
         """Say whose outcome has arrived."""
         return np.asarray(self.column("outcome") != PENDING)
 
-    def catch_up(self, log: PolicyLog, rule: CoverageRule) -> None:
-        """Bring the sums of everybody with an outcome up to the newest policy.
+    def counted(self, waiting: frozenset[int] | None) -> NDArray[np.bool_]:
+        """Say who counts: the known, or everybody but the people of rounds still waited for."""
+        if waiting is None:
+            return self.known_outcomes()
+        return ~np.isin(self.column("round"), list(waiting))
+
+    def catch_up(
+        self, log: PolicyLog, rule: CoverageRule, waiting: frozenset[int] | None = None
+    ) -> None:
+        """Bring the sums of everybody who counts up to the newest policy.
 
         Somebody who was up to date a round ago needs that round's policy only.
         """
-        walked, known = self.column("walked"), self.known_outcomes()
+        walked, known = self.column("walked"), self.counted(waiting)
         sums = {"own": self.column("own"), "coverage": self.column("coverage")}
         group = self.column("group")
         new = np.flatnonzero(known & (walked == _NOT_WALKED))

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from secondlook.evidence import RATIO_CAP
 from secondlook.ladders import Reach
+from secondlook.noise import OutcomeNoise
 from secondlook.own_rows import OwnRows
 from secondlook.utility import Utility
 
@@ -30,10 +31,13 @@ class RungEstimates:
         Our own accepted people.
     n_rounds
         Rounds so far.
+    noise
+        How often outcomes are recorded wrongly.
     """
 
     rows: OwnRows
     n_rounds: int
+    noise: OutcomeNoise
 
     def _weights(self, rows: NDArray[np.intp]) -> Floats:
         return np.asarray(self.n_rounds / self.rows["p_sum"][rows])
@@ -42,6 +46,7 @@ class RungEstimates:
         """Return the estimated utility of every rung of a ladder, up to a factor."""
         rows = self.rows.known()
         outcome = self.rows["outcome"][rows].astype(np.float64)
+        utility = self.noise.recorded_utility(utility)
         gain = utility.expected(1.0, outcome) - utility.expected(0.0, outcome)
         return reach.sums(gain * self._weights(rows), rows)
 
@@ -57,7 +62,8 @@ class RungEstimates:
         if total <= 0:
             return float("nan"), float("inf")
         share = float(pi @ bad / total)
-        return share, float(np.sqrt((pi**2) @ (bad - share) ** 2) / total)
+        error = float(np.sqrt((pi**2) @ (bad - share) ** 2) / total)
+        return self.noise.true_fdr(share), error / self.noise.kept
 
     def growth(self, reach: Reach) -> Floats:
         """Return (ΣZ)²/ΣZ² of every rung on our last rounds, where ΣZ is positive."""
@@ -68,6 +74,7 @@ class RungEstimates:
         ratio = np.minimum(
             ladder.policies(reach.at[recent]) / self.rows["p"][recent, None], RATIO_CAP
         )
-        z = ratio * (ladder.alpha - (self.rows["outcome"][recent, None] == 0))
+        bad = self.noise.badness(self.rows["outcome"][recent] == 0)
+        z = ratio * (ladder.alpha - bad[:, None])
         total, squares = z.sum(axis=0), (z**2).sum(axis=0)
         return np.where(total > 0, total**2 / np.maximum(squares, 1e-12), 0.0)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from secondlook.budget import FdrBudget
 from secondlook.coverage import CoverageRule
 from secondlook.errors import InputError
 from secondlook.fairness import RateParity
+from secondlook.noise import OutcomeNoise
 from secondlook.past import check_learner
 from secondlook.strategies import as_strategy
 from secondlook.utility import Utility
 
-__all__ = ["FIXED", "check_settings", "check_unchanged"]
+__all__ = ["FIXED", "check_rounds", "check_settings", "check_unchanged"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "thresholds": ("shared", "per_group"),
@@ -25,6 +28,7 @@ _KINDS: dict[str, type] = {
     "budget": FdrBudget,
     "coverage": CoverageRule,
     "fairness": RateParity,
+    "noise": OutcomeNoise,
 }
 
 
@@ -43,6 +47,13 @@ def check_unchanged(classifier: Any, fitted: dict[str, Any]) -> None:
             )
 
 
+def check_rounds(name: str, value: Any, least: int) -> None:
+    """Raise unless a number of rounds is one, or None."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if value is not None and not (whole and value >= least):
+        raise InputError(f"{name} counts rounds and must be {least} or more, got {value!r}.")
+
+
 def check_settings(classifier: Any) -> None:
     """Raise unless every option is one that is allowed."""
     for name, allowed in _CHOICES.items():
@@ -57,5 +68,6 @@ def check_settings(classifier: Any) -> None:
         value = getattr(classifier, name)
         if not value >= 1:
             raise InputError(f"{name} must be 1 or more, got {value}.")
+    check_rounds("maturity", classifier.maturity, least=0)
     as_strategy(classifier.strategy)
     check_learner(classifier.learner)

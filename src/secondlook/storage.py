@@ -26,7 +26,7 @@ from secondlook.certificate_rules import Rules
 from secondlook.certificates import Choice, Engine, Waiting
 from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
-from secondlook.decisions import CertifiedRound, Round
+from secondlook.decisions import CertifiedRound, Correction, Round
 from secondlook.errors import InputError
 from secondlook.evidence import DriftMonitor, Wealth
 from secondlook.floors import Floor
@@ -39,6 +39,7 @@ from secondlook.learners.per_group import PerGroup
 from secondlook.learners.selection import SelectedPast
 from secondlook.learning import Learned, LearningRules
 from secondlook.memory import Memory
+from secondlook.noise import OutcomeNoise
 from secondlook.observed import GrowingArray, ObservedRows
 from secondlook.own_rows import OwnRows
 from secondlook.past import PastPolicy
@@ -95,6 +96,8 @@ _TYPES: tuple[type, ...] = (
     Learned,
     LearningRules,
     Round,
+    Correction,
+    OutcomeNoise,
     CertifiedClassifier,
     CertifiedRound,
     Engine,

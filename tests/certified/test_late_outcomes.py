@@ -10,6 +10,7 @@ from certified.known_truth import DELTA, Flat, Slope, start, too_many
 from secondlook import CertifiedClassifier
 from secondlook.certificate_rules import Rules
 from secondlook.errors import InputError
+from secondlook.noise import OutcomeNoise
 from secondlook.simulate.feedback import ByOutcome, Feedback
 from secondlook.simulate.histories import SelectedOnOutcome
 from secondlook.simulate.populations import draw_applicants
@@ -202,7 +203,7 @@ def test_levels_of_any_number_of_restarts_stay_within_delta():
 
 @pytest.mark.parametrize("horizon", [None, 1, 39, 1000])
 def test_levels_of_a_stage_sum_to_at_most_one(horizon):
-    rules = Rules(0.15, DELTA, Accuracy(), horizon, False, 0.0, Uniform())
+    rules = Rules(0.15, DELTA, Accuracy(), horizon, False, 0.0, Uniform(), OutcomeNoise())
     assert len(rules.levels) == len(rules.freezes)
     assert 0.99 <= sum(rules.levels) <= 1 + 1e-12
     assert all(level > 0 for level in rules.levels)

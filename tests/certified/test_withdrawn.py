@@ -61,12 +61,9 @@ def test_only_accepted_people_can_be_withdrawn():
 
 @pytest.mark.parametrize("p", [0.0, -0.1, 1.2, np.nan])
 def test_a_propensity_that_nobody_can_have_been_accepted_with(p):
+    pi, logged, accepted = np.full((3, 2), 0.5), np.array([0.5, p, 0.5]), np.ones(3, bool)
     with pytest.raises(InputError, match=r"accepted people need a logged probability in \(0, 1\]"):
-        values(
-            np.full((3, 2), 0.5), np.array([0.5, p, 0.5]), np.ones(3, bool), np.ones(3, bool), ALPHA
-        )
-    rejected = np.array([True, False, True])
-    if p == 0:  # somebody whom nobody could accept
-        assert values(
-            np.full((3, 2), 0.5), np.array([0.5, p, 0.5]), rejected, rejected, ALPHA
-        ).shape
+        values(pi, logged, accepted, accepted, ALPHA)
+    accepted[1] = False
+    if p == 0:  # nobody could have accepted them, and nobody did
+        assert values(pi, logged, accepted, accepted, ALPHA)[1] == pytest.approx(-0.425)
