@@ -38,6 +38,8 @@ class Rules:
         How that chance is spread.
     noise
         How often outcomes are recorded wrongly.
+    maturity
+        Rounds that must have passed before a round enters the tests.
     patience
         Rounds after which outcomes that have not come count as bad; None means never.
     monitor
@@ -52,6 +54,7 @@ class Rules:
     floor: float
     strategy: Strategy
     noise: OutcomeNoise
+    maturity: int = 0
     patience: int | None = None
     monitor: float = 0.05
 

@@ -137,12 +137,12 @@ class Engine:
         X, group = reference
         score = np.asarray(likelihood.score(X, group), np.float64)
         ranking = Ranking.freeze(likelihood, score, group, self.n_groups, within=rules.within)
+        floor = Floor.freeze(rules.strategy, rules.floor, X, score, group, self.n_groups)
         if self._pilot is None:
             self._pilot = Pilot.start(ranking, rules.alpha, self._batch)
             self._widest = self._pilot.share
         level = rules.level(k, self.restarts)
         self.delta_spent += level
-        floor = Floor.freeze(rules.strategy, rules.floor, X, score, group, self.n_groups)
         tau = self._softness(ranking, k, self._pilot)
         ladder = Ladder(
             ranking, tau, floor, level, ((0, 1.0),), t, rules.alpha, rules.noise.most_bad
@@ -358,6 +358,8 @@ class Engine:
         return tested
 
     def _complete(self, one: Waiting) -> bool:
+        if self._rounds - one.number < self.rules.maturity:
+            return False
         if np.all(self.rows["outcome"][one.places] != PENDING):
             return True
         patience = self.rules.patience

@@ -23,17 +23,20 @@ from secondlook.certificates import Choice, Engine
 from secondlook.deciding import DecidingClassifier
 from secondlook.decisions import CertifiedRound, Decisions
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
+from secondlook.exploration import barred_words
+from secondlook.group_modes import check_group_mode
 from secondlook.ids import IdIndex, id_bits, keyed_bits, round_key
 from secondlook.intake import Batch, Intake
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.likelihoods import ConstantLikelihood, Likelihood
 from secondlook.noise import OutcomeNoise
 from secondlook.own_rows import NEVER, OwnRows
-from secondlook.past import allows_missing, prepare_learner
+from secondlook.past import allows_missing
 from secondlook.past_people import PastPeople
+from secondlook.risk import Limited
 from secondlook.sampling import coin_flips
-from secondlook.settings import check_rounds
-from secondlook.strategies import Uniform, as_strategy
+from secondlook.settings import check_rounds, check_unchanged
+from secondlook.strategies import Strategy, Uniform, as_strategy
 from secondlook.utility import Accuracy, Utility
 
 __all__ = ["CertifiedClassifier"]
@@ -42,6 +45,7 @@ Floats = NDArray[np.float64]
 _COIN = 4  # purpose of a round's randomness
 _REJECTED, _HISTORY = -1, -2
 _REFERENCE_ROWS = 50_000  # people kept to rank others among
+_FIXED = ("group_mode", "attributes")  # options that the records of all rounds rest on
 
 
 class CertifiedClassifier(DecidingClassifier):
@@ -72,7 +76,11 @@ class CertifiedClassifier(DecidingClassifier):
         Chance of everybody to be accepted whatever their rank, on average, in [0, 0.1].
     strategy
         How that chance is spread over people: any of Algorithm 1's strategies, or a function of
-        (X, score, group). It is frozen with each ladder. None means everybody alike.
+        (X, score, group). It is frozen with each ladder. None means everybody alike. Limits
+        (``risk.Limited``, but no exposure) hold for the soft edge too, with or without a floor.
+    maturity
+        Rounds that must have passed before a round enters the tests, complete or not. A correction
+        of an outcome that was tested costs all certificates; one that comes earlier costs nothing.
     patience
         Rounds after which outcomes that have not come count as bad in the tests; None means that
         tests wait for them.
@@ -84,6 +92,15 @@ class CertifiedClassifier(DecidingClassifier):
         0 means none.
     group_as_feature
         Append the group to the features.
+    group_mode
+        What groups may change. ``"aware"``: everything; ``"blind"``: the group of the person
+        decided on changes nothing, those of labelled people only the ranking, through a constraint
+        in the learner; ``"audit"``: no group changes any decision, groups are read, checked and
+        counted.
+    attributes
+        Several columns of ``sensitive_features``. ``"crossed"``: each combination is a group;
+        ``"side_by_side"``: the learner's constraint and counts go by each attribute, and all else
+        that depends on groups by combination.
     pos_label
         Label of the good outcome; None means the larger of the two.
     random_state
@@ -124,10 +141,13 @@ class CertifiedClassifier(DecidingClassifier):
         certify: Literal["overall", "per_group"] = "overall",
         floor: float = 0.0,
         strategy: Any = None,
+        maturity: int = 0,
         patience: int | None = None,
         noise: OutcomeNoise | None = None,
         monitor: float = 0.05,
         group_as_feature: bool = False,
+        group_mode: Literal["aware", "blind", "audit"] = "aware",
+        attributes: Literal["crossed", "side_by_side"] = "crossed",
         pos_label: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -140,10 +160,13 @@ class CertifiedClassifier(DecidingClassifier):
         self.certify = certify
         self.floor = floor
         self.strategy = strategy
+        self.maturity = maturity
         self.patience = patience
         self.noise = noise
         self.monitor = monitor
         self.group_as_feature = group_as_feature
+        self.group_mode = group_mode
+        self.attributes = attributes
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -183,12 +206,15 @@ class CertifiedClassifier(DecidingClassifier):
             group_as_feature=self.group_as_feature,
             pos_label=self.pos_label,
             needs_outcomes=False,
+            group_mode=self.group_mode,
         )
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
         self.classes_, self.groups_ = self._intake.classes, self._intake.groups
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._history = PastPeople.of(history)
-        self._learner = None if self.learner is None else prepare_learner(self.learner)
+        self._history = PastPeople.of(history.for_fit())
+        self._learner = None if self.learner is None else self._prepared_learner()
+        self._fitted = {name: getattr(self, name) for name in _FIXED}
+        self._start_counts()
         if not history.accepted.any():
             warnings.warn(
                 "Nobody in the history was accepted, so nothing is known of anybody; the pilot "
@@ -225,12 +251,22 @@ class CertifiedClassifier(DecidingClassifier):
             self.horizon,
             within=self.ranks == "within_group" and n_engines == 1,
             floor=self.floor,
-            strategy=Uniform() if self.strategy is None else as_strategy(self.strategy),
+            strategy=self._floor_strategy(),
             noise=OutcomeNoise() if self.noise is None else self.noise,
+            maturity=self.maturity,
             patience=self.patience,
             monitor=self.monitor / n_engines,
         )
         return Engine(rules, OwnRows(self._history.X.shape[1]), self._intake.n_groups)
+
+    def _floor_strategy(self) -> Strategy:
+        strategy = Uniform() if self.strategy is None else as_strategy(self.strategy)
+        if isinstance(strategy, Limited) and strategy.exposure is not None:
+            raise InputError(
+                f"exposure cannot be kept by independent coins, which a certificate needs, got "
+                f"{strategy.exposure}; leave it out here, or use PartialFeedbackClassifier."
+            )
+        return self._allowed(strategy.for_columns(self._intake.names))
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch by independent coins, with probabilities that are logged.
@@ -245,6 +281,7 @@ class CertifiedClassifier(DecidingClassifier):
             Names of the applications, never used before; None means the next integers.
         """
         check_is_fitted(self)
+        check_unchanged(self, self._fitted)
         batch = self._intake.read_batch(self, X, sensitive_features, ids)
         self._check_new(batch)
         t = len(self._rounds) // len(self._engines) + 1
@@ -267,7 +304,20 @@ class CertifiedClassifier(DecidingClassifier):
         certified = all(choice.certified for choice in choices)
         self._record(batch, t, choices, p, accepted)
         self._choices = choices
-        return Decisions(batch.ids, accepted, sure, score, p, t, batch.backend, certified=certified)
+        return self._counted(
+            batch,
+            Decisions(
+                batch.ids,
+                accepted,
+                sure,
+                score,
+                p,
+                t,
+                batch.backend,
+                certified=certified,
+                group_mode=self.group_mode,
+            ),
+        )
 
     def _record(
         self,
@@ -281,10 +331,13 @@ class CertifiedClassifier(DecidingClassifier):
         for z, (engine, choice) in enumerate(zip(self._engines, choices, strict=True)):
             rows = self._rows_of(batch.group, z)
             record = engine.report(choice, int(rows.size), int(accepted[rows].sum()))
+            record |= _left_out(choice, batch.X[rows], batch.group[rows], record["message"])
             group = None if len(self._engines) == 1 else self._group_name(z)
-            self._rounds.append(CertifiedRound(round=t, group=group, **record))
+            self._rounds.append(
+                CertifiedRound(round=t, group=group, **record, group_mode=self.group_mode)
+            )
             places = engine.log(
-                t, choice, batch.X[rows], batch.group[rows], p[rows], accepted[rows]
+                t, choice, batch.X[rows], batch.for_fit().group[rows], p[rows], accepted[rows]
             )
             place[rows[accepted[rows]]] = places * len(self._engines) + z
         self._index.add(batch.bits, place)
@@ -390,6 +443,26 @@ class CertifiedClassifier(DecidingClassifier):
             p[rows] = choice.ladder.policy(standing, choice.rung)
         return p
 
+    def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return who cannot be explored, as things stand, for the limits of the strategy.
+
+        They are accepted for sure or not at all. Whoever a rule excludes is so for good; whoever
+        looks too risky to the model of the last round may not be to a later one.
+        """
+        check_is_fitted(self)
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        barred = np.zeros(len(group), np.bool_)
+        for z, engine in enumerate(self._engines):
+            rows = self._rows_of(group, z)
+            ranking = self._choices[z].ladder.ranking if self._choices else None
+            model = self._likelihoods[z] if ranking is None else ranking
+            if rows.size:
+                why = engine.rules.strategy.barred(
+                    features[rows], np.asarray(model.score(features[rows], group[rows]))
+                )
+                barred[rows] = False if why is None else why != 0
+        return barred
+
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
         check_is_fitted(self)
@@ -484,6 +557,7 @@ class CertifiedClassifier(DecidingClassifier):
                 raise InputError(f"{name} must be a number in [0, {largest}], got {value!r}.")
         for name in ("horizon", "patience"):
             check_rounds(name, getattr(self, name), least=1)
+        check_rounds("maturity", self.maturity, least=0)
         if self.noise is not None and not isinstance(self.noise, OutcomeNoise):
             raise InputError(f"noise must be an OutcomeNoise or None, got {self.noise!r}.")
         for name, allowed in (
@@ -494,3 +568,19 @@ class CertifiedClassifier(DecidingClassifier):
                 raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
         if self.utility is not None and not isinstance(self.utility, Utility):
             raise InputError(f"utility must be a Utility or None, got {self.utility!r}.")
+        check_group_mode(self)
+
+
+def _left_out(choice: Choice, X: Any, group: NDArray[np.intp], message: str) -> dict[str, Any]:
+    """Return how many of those not accepted for sure limits leave out, and the message with it."""
+    ladder = choice.ladder
+    strategy = ladder.floor.strategy
+    if not isinstance(strategy, Limited) or group.size == 0:
+        return {}
+    score = ladder.ranking.score(X, group)
+    beyond = ladder.ranking.rank(score, group) > ladder.grid[choice.rung]
+    if not beyond.any():
+        return {}
+    why = strategy.barred(X[beyond], score[beyond])
+    words = f"{message} {barred_words(strategy, why)}".strip()
+    return {"n_unreachable": int((why != 0).sum()), "message": words}

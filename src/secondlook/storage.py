@@ -21,7 +21,8 @@ import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from secondlook import budget, coverage, fairness, likelihoods, strategies
+from secondlook import budget, coverage, fairness, likelihoods, risk, strategies
+from secondlook.attributes import Attributes
 from secondlook.certificate_rules import Rules
 from secondlook.certificates import Choice, Engine, Waiting
 from secondlook.certified import CertifiedClassifier
@@ -79,6 +80,13 @@ _TYPES: tuple[type, ...] = (
     strategies.GroupShare,
     strategies.EqualGroups,
     strategies.Product,
+    strategies.WithoutGroup,
+    risk.Limited,
+    risk.Column,
+    risk.Below,
+    risk.Above,
+    risk.OneOf,
+    risk.Either,
     likelihoods.LinearLikelihood,
     likelihoods.ConstantLikelihood,
     likelihoods.EstimatorLikelihood,
@@ -86,6 +94,7 @@ _TYPES: tuple[type, ...] = (
     likelihoods.MeanLikelihood,
     likelihoods.PolicyFunction,
     Intake,
+    Attributes,
     Memory,
     IdIndex,
     ObservedRows,
@@ -201,6 +210,8 @@ class _Writer:
                 coded = {"list": [self.encode(one) for one in value]}
             case tuple():
                 coded = {"tuple": [self.encode(one) for one in value]}
+            case frozenset():
+                coded = {"frozenset": [self.encode(one) for one in sorted(value)]}
             case dict():
                 coded = {"dict": [[self.encode(k), self.encode(v)] for k, v in value.items()]}
             case np.ndarray():
@@ -286,6 +297,8 @@ class _Reader:
                 made = [self.decode(one) for one in parts]
             case {"tuple": parts}:
                 made = tuple(self.decode(one) for one in parts)
+            case {"frozenset": parts}:
+                made = frozenset(self.decode(one) for one in parts)
             case {"dict": pairs}:
                 made = {self.decode(k): self.decode(v) for k, v in pairs}
             case {"objects": parts}:

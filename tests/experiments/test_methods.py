@@ -38,7 +38,7 @@ def after_rounds(name, world, **goal):
 @pytest.mark.parametrize("name", DEFAULT_METHODS)
 def test_every_method_runs_on_a_data_set(name):
     spec = WorldSpec("german", "sex", n_batch=120, n_rounds=3)
-    columns = run_repetition(Experiment("x", spec, (name,)), load("german"), 0)
+    columns = run_repetition(Experiment("x", spec, (name,)), load("german"), 0).columns
     assert set(columns["method"]) == {name}
     assert columns["round"].tolist() == [1, 1, 2, 2, 3, 3]
     assert columns["group"].tolist() == ["female", "male"] * 3
@@ -70,12 +70,23 @@ def test_variants_explore(name, world):
 
 def test_alpha_over_the_rounds(world):
     rising = [0.075, 0.075 * 2**0.2, 0.075 * 3**0.2]
-    want = dict.fromkeys((*VARIANTS, "no-exploration", "fair-clf-schedule"), rising)
+    names = (*VARIANTS, "plain-unweighted", "no-exploration", "fair-clf-schedule")
+    want = dict.fromkeys(names, rising)
     want |= dict.fromkeys(("alpha-at-once", "fair-clf"), [0.15] * 3)
-    assert set(want) == {name for name in METHODS if not name.startswith("certified")}
+    ladders = {name for name in METHODS if name.startswith("certified")} | {"plug-in"}
+    assert set(want) == set(METHODS) - ladders
     for name, alphas in want.items():
         method, _ = after_rounds(name, world)
         assert [one.alpha_exploit for one in method.rounds_] == pytest.approx(alphas), name
+
+
+def test_rows_are_weighted_unless_the_name_says_not(world):
+    weights = {name: after_rounds(name, world)[0].weights for name in (*VARIANTS, *ABLATIONS)}
+    assert set(weights.values()) == {"acceptance"}
+    unweighted, decided = after_rounds("plain-unweighted", world)
+    assert unweighted.weights == "none"
+    assert type(unweighted.strategy) is type(after_rounds("plain", world)[0].strategy)
+    assert any(one.explored.any() for one in decided)
 
 
 def test_variants_are_fair_where_they_say(world):
@@ -140,7 +151,7 @@ def test_a_method_of_ones_own(tmp_path, monkeypatch):
     (tmp_path / "own_method_of_a_test.py").write_text(OWN)
     monkeypatch.syspath_prepend(str(tmp_path))
     name = "own_method_of_a_test:make"
-    columns = run_repetition(Experiment("x", LENDER, (name, "plain")), Lender(), 3)
+    columns = run_repetition(Experiment("x", LENDER, (name, "plain")), Lender(), 3).columns
     mine = columns["method"] == name
     assert np.array_equal(columns["n_accepted"][mine], columns["n_people"][mine])
     assert np.array_equal(columns["n_good"][mine], columns["n_good"][~mine])

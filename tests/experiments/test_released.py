@@ -110,7 +110,7 @@ def counts_with(*switches, n_rounds=5):
     spec = WorldSpec("german", "sex", n_batch=400, n_rounds=n_rounds)
     methods = ("explore-fair", "both-fair")
     experiment = Experiment("x", spec, methods, switches=switches, repetitions=1)
-    return run_repetition(experiment, load("german"), 1)
+    return run_repetition(experiment, load("german"), 1).columns
 
 
 @pytest.fixture(scope="module")

@@ -78,7 +78,7 @@ def spies(monkeypatch):
 
 def spied(methods=("spy",), number=0, spec=SPEC, **options):
     experiment = Experiment("x", spec, methods, **options)
-    return run_repetition(experiment, numbered_people(), number)
+    return run_repetition(experiment, numbered_people(), number).columns
 
 
 def recount(spy, table, segment, names):

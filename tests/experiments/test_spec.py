@@ -48,7 +48,7 @@ def test_the_sweep_gives_every_bound_its_own_schedule_of_half_the_bound(monkeypa
     monkeypatch.setitem(METHODS, "kept", ("Kept", keep))
     swept = alpha_sweep(experiment(methods=("kept",)))
     assert swept.alphas == ALPHAS == (0.05, 0.10, 0.15, 0.20, 0.25, 0.30)
-    columns = run_repetition(swept, Lender(), 0)
+    columns = run_repetition(swept, Lender(), 0).columns
     assert list(dict.fromkeys(columns["alpha"].tolist())) == list(ALPHAS)
     assert [alpha for alpha, _ in built] == list(ALPHAS)
     for alpha, classifier in built:
@@ -74,7 +74,7 @@ def test_the_papers_values_are_the_defaults():
     goal = Goal()
     assert (goal.alpha, goal.gain, goal.loss, goal.slack) == (0.15, 200, 500, 0.001)
     assert goal.schedule.at(1, goal.alpha) == 0.075
-    left_out = {"certified-within-group", "certified-per-group"}
+    left_out = {"certified-within-group", "certified-per-group", "plain-unweighted", "plug-in"}
     assert set(DEFAULT_METHODS) == {*METHODS, *REFERENCES} - left_out
 
 
@@ -123,6 +123,7 @@ def test_the_fingerprint_tells_apart_what_changes_results_and_nothing_else():
         "published": "german_gender",
         "segments": "past",
         "focus": "B",
+        "judged": True,
     }
     assert set(changed) == {one.name for one in fields(Experiment)} - {"name", "repetitions"}
     prints = {replace(one, **{name: value}).fingerprint for name, value in changed.items()}

@@ -60,7 +60,7 @@ def read(tmp_path):
 
 
 def run_alone(experiment):
-    return run_repetition(experiment, load_source(experiment.world), 0)
+    return run_repetition(experiment, load_source(experiment.world), 0).columns
 
 
 def write_loans(path, outcomes=("no", "yes"), group=("X", "Y")):

@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 def _linear(model: ConstrainedLogistic) -> LinearLikelihood:
-    return LinearLikelihood(model.coef_[0], float(model.intercept_[0]))
+    return LinearLikelihood(model.coef_[0].copy(), float(model.intercept_[0]))
 
 
 def _score(model: LinearLikelihood, X: Floats) -> Floats:
@@ -138,6 +138,10 @@ class OfflineOptimum(_Fixed):
         score = _score(self._model, self._features(X, sensitive_features))
         return np.asarray(score >= self._threshold)
 
+    def acceptance_probability(self, X: Floats, *, sensitive_features: Any = None) -> Floats:
+        """Return 1 for whom the fixed rule accepts, 0 for the others."""
+        return self.accepts(X, sensitive_features=sensitive_features).astype(np.float64)
+
 
 class OracleOptimum(_Fixed):
     """Knows all outcomes of the stream; one threshold for all of it, chosen with hindsight.
@@ -185,12 +189,14 @@ class OracleOptimum(_Fixed):
         self._batches = [people for people, _ in batches]
         model = ConstrainedLogistic(warm_start=True)  # one batch more or less changes little
         self._scores: list[Floats] = []
+        self._models: list[LinearLikelihood] = []
         for begin, end in zip(np.append(0, ends[:-1]), ends, strict=True):
             if self.cross_fit or begin == 0:
                 weight = np.ones(y.size)
                 weight[begin:end] = 0.0 if self.cross_fit else 1.0
                 model.fit(X, y, sample_weight=weight)
-            self._scores.append(_score(_linear(model), X[begin:end]))
+            self._models.append(_linear(model))
+            self._scores.append(_score(self._models[-1], X[begin:end]))
         self._threshold = _best_cut(np.concatenate(self._scores), y, self.utility, self.alpha)
         return self
 
@@ -202,3 +208,10 @@ class OracleOptimum(_Fixed):
                 f"order, and batch {self._round + 1} is not the next of them; fit it to this one."
             )
         return self._decisions(self._scores[self._round], ids)
+
+    def acceptance_probability(self, X: Floats, *, sensitive_features: Any = None) -> Floats:
+        """Return 1 for whom the rule of the last round accepts, 0 for the others."""
+        if self._round == 0:
+            raise InputError("no round has been decided yet, so no rule is in use; decide one.")
+        score = _score(self._models[self._round - 1], self._features(X, sensitive_features))
+        return (score >= self._threshold).astype(np.float64)

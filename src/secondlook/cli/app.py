@@ -6,10 +6,6 @@ interrupted, and a run goes on where it stopped when the same command is given a
 
 from __future__ import annotations
 
-import re
-import sys
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -20,6 +16,21 @@ from rich.console import Console
 from rich.table import Table
 
 from secondlook.cli.backends import prepared
+from secondlook.cli.compare import compare
+from secondlook.cli.options import (
+    Backend,
+    Data,
+    Jobs,
+    Json,
+    Out,
+    Repetitions,
+    Scheduler,
+    Seed,
+    changed,
+    errors,
+    slug,
+    status,
+)
 from secondlook.cli.output import (
     as_json,
     download_bar,
@@ -29,7 +40,7 @@ from secondlook.cli.output import (
     summary_rows,
 )
 from secondlook.datasets import CATALOGUE, read_table
-from secondlook.errors import InputError, UnavailableError
+from secondlook.errors import InputError
 from secondlook.experiments.methods import METHODS, REFERENCES
 from secondlook.experiments.paper import alpha_sweep, paper_experiment
 from secondlook.experiments.plan import Plan
@@ -53,28 +64,6 @@ app = typer.Typer(
     help="Give people a second look whom a model would have turned away, and measure what it does.",
     epilog="Example: secondlook reproduce german --repetitions 10",
 )
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
-Jobs = Annotated[int, typer.Option(help="Repetitions at a time; -1 is one per core.")]
-Backend = Annotated[
-    str | None,
-    typer.Option(help="A joblib backend: loky (default), dask, ray, or one you registered."),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(help="Address of a Dask scheduler; without it, dask starts workers here."),
-]
-Data = Annotated[
-    Path | None, typer.Option(help="Folder with data files, before SECONDLOOK_DATA and the cache.")
-]
-Out = Annotated[
-    Path | None, typer.Option(help="Folder for results and report; default results/<name>.")
-]
-Repetitions = Annotated[
-    int | None,
-    typer.Option(help="How often, each with another seed; default what the experiment says (50)."),
-]
-Seed = Annotated[int | None, typer.Option(help="Seed of the whole experiment.")]
 
 
 @app.command(
@@ -111,7 +100,7 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """Run one of the paper's experiments: table, figures, report."""
-    with _errors(json):
+    with errors(json):
         experiment = paper_experiment(name, data_set)
         if methods is not None:
             experiment = replace(experiment, methods=_names(methods))
@@ -126,8 +115,8 @@ def reproduce(
             on.discard("A9")  # nothing is resampled there
         chosen = (on | set(_names(switch))) - set(check_switches(_names(without)))
         experiment = replace(experiment, switches=check_switches(chosen))
-        experiment = _changed(experiment, repetitions, seed)
-        folder = out or Path("results") / _slug(experiment)
+        experiment = changed(experiment, repetitions, seed)
+        folder = out or Path("results") / slug(experiment)
         _run(experiment, folder, data, jobs, backend, scheduler, json)
 
 
@@ -144,16 +133,19 @@ def simulate(
     json: Json = False,
 ) -> None:
     """Run methods in a world of your own, described in a file."""
-    with _errors(json):
-        experiment = _changed(read_world_file(world), repetitions, seed)
-        folder = out or Path("results") / _slug(experiment)
+    with errors(json):
+        experiment = changed(read_world_file(world), repetitions, seed)
+        folder = out or Path("results") / slug(experiment)
         _run(experiment, folder, data, jobs, backend, scheduler, json)
+
+
+app.command(epilog="Example: secondlook compare german --repetitions 10 --markdown")(compare)
 
 
 @app.command(epilog="Example: secondlook datasets --json")
 def datasets(data: Data = None, json: Json = False) -> None:
     """List data sets and populations, and whether they are here."""
-    with _errors(json):
+    with errors(json):
         rows: list[dict[str, Any]] = [
             {
                 "name": one.name,
@@ -199,12 +191,12 @@ def report(
     json: Json = False,
 ) -> None:
     """Write one HTML file that shows the results of one or more runs."""
-    with _errors(json):
+    with errors(json):
         if out.is_dir():
             raise InputError(
                 f"--out must name a file, such as {out / 'report.html'}, got a folder."
             )
-        with _status("writing the report", json):
+        with status("writing the report", json):
             written = write_report([read_results(path) for path in results], out, figures)
         if json:
             as_json({"written": written})
@@ -249,7 +241,7 @@ def plan(
     json: Json = False,
 ) -> None:
     """Say how long a certificate takes, and what it costs until then."""
-    with _errors(json):
+    with errors(json):
         if history is not None:
             if not outcome or not group:
                 raise InputError("a file needs --outcome and --group: the names of its columns.")
@@ -304,7 +296,7 @@ def _run(
     with prepared(backend, jobs, scheduler), repetition_bar(json) as progress:
         results = run_experiment(experiment, source, Run(folder, jobs, backend, progress))
     page = folder / "report.html"
-    with _status("writing the report", json):
+    with status("writing the report", json):
         write_report([results], page, folder / "figures")
     if json:
         as_json(
@@ -314,22 +306,13 @@ def _run(
                 "results": folder / "results.parquet",
                 "about": results.about,
                 "summary": summary_rows(results),
+                "certificates": results.certificates,
             }
         )
         return
     console = Console()
     print_results(console, results)
     console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
-
-
-def _status(words: str, quiet: bool) -> AbstractContextManager[Any]:
-    """Say on standard error what is going on, while it is."""
-    return nullcontext() if quiet else Console(stderr=True).status(words)
-
-
-def _changed(experiment: Experiment, repetitions: int | None, seed: int | None) -> Experiment:
-    asked: dict[str, Any] = {"repetitions": repetitions, "seed": seed}
-    return replace(experiment, **{name: one for name, one in asked.items() if one is not None})
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -344,34 +327,6 @@ def _shares(text: str) -> tuple[tuple[str, float], ...]:
         return tuple((name.strip(), float(share)) for name, share in pairs)
     except ValueError:
         raise InputError(f"groups must look like A=0.8,B=0.2, got {text!r}.") from None
-
-
-def _slug(experiment: Experiment) -> str:
-    """Return a folder name that tells experiments apart which differ in more than repetitions."""
-    words = [experiment.name]
-    if experiment.switches:
-        off = [name for name in SWITCHES if name not in experiment.switches]
-        few = len(experiment.switches) <= len(off)
-        words.append("with " + " ".join(experiment.switches) if few else "as released")
-        words += ["without " + " ".join(off)] if off and not few else []
-    words.append(experiment.fingerprint[:6])
-    return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(words)).strip("-").lower()
-
-
-@contextmanager
-def _errors(json: bool) -> Iterator[None]:
-    """Turn what goes wrong into one sentence on standard error and an exit code."""
-    try:
-        yield
-    except InputError as error:
-        code = 3 if isinstance(error, UnavailableError) else 2
-        if json:
-            as_json({"error": str(error), "code": code})
-        print(f"secondlook: {error}", file=sys.stderr)
-        raise typer.Exit(code) from error
-    except KeyboardInterrupt:
-        print("secondlook: interrupted; the same command goes on from here.", file=sys.stderr)
-        raise typer.Exit(130) from None
 
 
 def main() -> None:

@@ -96,6 +96,9 @@ _STYLES = {
     "opt-oracle": Style(_GREY, ":", "p"),
     "opt-hindsight": Style(_BLACK, "-.", "H"),
     "certified": Style(_BLACK, "-", "8"),
+    "certified-within-group": Style(_GREY, "-", "8"),
+    "plain-unweighted": Style(_BLUE, "--", "o"),
+    "plug-in": Style(_RED, ":", "s"),
     "kilbertus": Style(_GREEN, "--", ">"),
     "yang": Style(_RED, "--", "h"),
     "rateike": Style(_SKY, "--", "d"),
@@ -123,11 +126,13 @@ def round_numbers(results: Results) -> NDArray[np.int64]:
     return np.unique(results.columns["round"])
 
 
-def new_axes(height: float, rows: int = 1, columns: int = 1) -> tuple[Figure, list[Axes]]:
-    """Return a figure and its panels, row by row."""
+def new_axes(
+    height: float, rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure and its panels, row by row; ``options`` as ``Figure.subplots`` takes them."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, list(np.ravel(figure.subplots(rows, columns)))
+    return figure, list(np.ravel(figure.subplots(rows, columns, **options)))
 
 
 def draw_lines(
@@ -149,9 +154,11 @@ def draw_lines(
         axes.fill_between(x, found.low[i], found.high[i], color=colour, alpha=0.1, linewidth=0)
 
 
-def legend_below(figure: Figure, axes: Axes) -> None:
-    """Put one legend for all panels below them."""
-    handles, labels = axes.get_legend_handles_labels()
+def legend_below(figure: Figure, *panels: Axes) -> None:
+    """Put one legend for all panels below them, with what is named in some of them."""
+    found = [axes.get_legend_handles_labels() for axes in panels]
+    handles = [handle for pair in found for handle in pair[0]]
+    labels = [label for pair in found for label in pair[1]]
     columns = 2 if max(map(len, labels)) > 34 else 3
     figure.set_figheight(figure.get_figheight() + 0.17 * -(-len(labels) // columns) + 0.1)
     figure.legend(

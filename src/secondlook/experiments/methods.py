@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from secondlook.baselines.fair_clf import fair_clf
 from secondlook.baselines.opt_offline import OfflineOptimum, OracleOptimum
+from secondlook.baselines.plug_in import PlugInClassifier
 from secondlook.budget import ExploitOnly, FdrBudget
 from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
@@ -95,9 +96,14 @@ ABLATIONS = ("no-exploration", "alpha-at-once")
 
 
 def algorithm1(
-    setup: Setup, variant: Variant, budget: Callable[..., FdrBudget] = FdrBudget, **options: Any
+    setup: Setup,
+    variant: Variant,
+    budget: Callable[..., FdrBudget] = FdrBudget,
+    *,
+    weights: Literal["acceptance", "none"] = "acceptance",
+    **options: Any,
 ) -> PartialFeedbackClassifier:
-    """Return a variant of Algorithm 1, fitted to the history."""
+    """Return a variant of Algorithm 1, fitted to the history; ``options`` are the budget's."""
     goal = setup.goal
     share: dict[str, Any] = {
         "exploit": goal.schedule,
@@ -111,6 +117,7 @@ def algorithm1(
         strategy=variant.strategy(),
         fairness=variant.fairness(goal),
         thresholds=variant.thresholds(),
+        weights=weights,
         group_as_feature=setup.group_as_feature,
         random_state=setup.seed,
     )
@@ -142,9 +149,11 @@ def _fair_clf(setup: Setup, *, schedule: bool) -> Method:
     return fitted(method, setup)
 
 
-def _certified(setup: Setup, **options: Any) -> Method:
+def _certified(
+    setup: Setup, kind: type[CertifiedClassifier] = CertifiedClassifier, **options: Any
+) -> Method:
     goal, past = setup.goal, setup.past
-    method = CertifiedClassifier(
+    method = kind(
         goal.alpha,
         utility=goal.utility,
         horizon=setup.n_rounds,
@@ -162,6 +171,10 @@ def _certified(setup: Setup, **options: Any) -> Method:
 
 METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
     "plain": ("Algorithm 1", lambda s: algorithm1(s, VARIANTS["plain"])),
+    "plain-unweighted": (
+        "Algorithm 1, rows not weighted",
+        lambda s: algorithm1(s, VARIANTS["plain"], weights="none"),
+    ),
     "exploit-fair": (
         "Algorithm 1, fair exploitation",
         lambda s: algorithm1(s, VARIANTS["exploit-fair"]),
@@ -190,6 +203,7 @@ METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
         "Certified for each group",
         lambda s: _certified(s, certify="per_group"),
     ),
+    "plug-in": ("Plug-in thresholds, no test", lambda s: _certified(s, PlugInClassifier)),
 }
 
 

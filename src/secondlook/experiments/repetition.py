@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from secondlook.errors import InputError, LearningWarning
+from secondlook.experiments.certificates import certificate_records
+from secondlook.experiments.judging import Everybody, check_judgeable, judge
 from secondlook.experiments.methods import ABLATIONS, REFERENCES, VARIANTS, Setup, build
 from secondlook.experiments.released.classifier import build_released
 from secondlook.experiments.released.setup import released_setup, released_world
-from secondlook.experiments.results import COUNTS, KEYS
+from secondlook.experiments.results import COUNTS, SHARES, Results
 from secondlook.experiments.spec import Experiment, Goal
 from secondlook.simulate.histories import PastCutoff
 from secondlook.simulate.people import People, Table
@@ -25,12 +27,12 @@ from secondlook.simulate.populations import Population
 from secondlook.simulate.run import Method, Result, run
 from secondlook.simulate.worlds import World
 
-__all__ = ["Columns", "check_world", "run_repetition"]
+__all__ = ["check_world", "run_repetition"]
 
 Columns = dict[str, NDArray[Any]]
 
 
-def run_repetition(experiment: Experiment, source: Table | Population, number: int) -> Columns:
+def run_repetition(experiment: Experiment, source: Table | Population, number: int) -> Results:
     """Run one repetition alone: its rows depend on the experiment and its number only."""
     # Two threads on a busy machine are slower than one. What warnings would say of rounds in which
     # nobody can be accepted, the counts say too.
@@ -42,7 +44,10 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
         world_seed, method_seed = (int(seed) for seed in seeds)
         world = spec.build(source, world_seed)
         segments = Segments.of(world, experiment.segments)
-        parts, shared = [], {}  # type: ignore[var-annotated]
+        everybody = Everybody.of(spec, source, world_seed) if experiment.judged else None
+        parts: list[Columns] = []
+        records: list[dict[str, Any]] = []
+        shared: dict[str, Any] = {}
         for goal in experiment.goals:
             setup = _setup(world, goal, source, method_seed, switches)
             for name in experiment.methods:
@@ -52,9 +57,12 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
                         method = build_released(name, setup, switches, shared)
                     else:
                         method = build(name, world, setup)
-                    counts = _run(method, world, segments)
-                parts.append(_with_keys(counts, goal, name, number, segments.names))
-        return {key: np.concatenate([part[key] for part in parts]) for key in (*KEYS, *COUNTS)}
+                    columns = _run(method, world, segments, everybody)
+                parts.append(_keys(columns, goal, name, number, segments.names) | columns)
+                if number == 0:
+                    records += certificate_records(method, goal.alpha, name)
+        together = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+        return Results(together, {}, tuple(records))
 
 
 @contextmanager
@@ -80,6 +88,8 @@ def check_world(experiment: Experiment, source: Table | Population) -> None:
     """Raise if the world of an experiment cannot be made, before any repetition runs."""
     switches = frozenset(experiment.switches)
     spec, source = released_world(experiment.world, source, switches, experiment.seed)
+    if experiment.judged:
+        check_judgeable(spec)
     world = spec.build(source, 0)
     world.history()
     names = Segments.of(world, experiment.segments).names.tolist()
@@ -142,9 +152,20 @@ class Segments:
         return np.array(counted, dtype=np.int64).T
 
 
-def _run(method: Method, world: World, segments: Segments) -> NDArray[np.int64]:
-    """Return counts with axes (round, segment, count)."""
-    return np.array([_counts(result, method, segments) for result in run(method, world)])
+def _run(method: Method, world: World, segments: Segments, everybody: Everybody | None) -> Columns:
+    """Return counts, and shares of the population if there is one to judge by, as columns."""
+    counts, shares = [], []
+    codes = None if everybody is None else segments.codes(everybody.people)
+    for result in run(method, world):
+        counts.append(_counts(result, method, segments))
+        if everybody is not None and codes is not None:
+            shares.append(judge(method, everybody, codes, segments.names.size))
+    table = np.array(counts).reshape(-1, len(COUNTS))
+    columns: Columns = {key: table[:, i] for i, key in enumerate(COUNTS)}
+    if everybody is not None:
+        judged = np.array(shares).reshape(-1, len(SHARES))
+        columns |= {key: judged[:, i] for i, key in enumerate(SHARES)}
+    return columns
 
 
 def _counts(result: Result, method: Method, segments: Segments) -> NDArray[np.int64]:
@@ -170,16 +191,15 @@ def _counts(result: Result, method: Method, segments: Segments) -> NDArray[np.in
     return np.hstack([counts, segments.count(columns, people)])
 
 
-def _with_keys(
-    counts: NDArray[np.int64], goal: Goal, name: str, number: int, groups: NDArray[np.str_]
+def _keys(
+    columns: Columns, goal: Goal, name: str, number: int, groups: NDArray[np.str_]
 ) -> Columns:
-    n_rounds, n_groups, _ = counts.shape
-    n = n_rounds * n_groups
-    keys = {
+    n = columns[COUNTS[0]].size
+    n_rounds = n // groups.size
+    return {
         "alpha": np.full(n, goal.alpha),
         "method": np.full(n, name, dtype=object),
         "repetition": np.full(n, number, dtype=np.int64),
-        "round": np.repeat(np.arange(1, n_rounds + 1), n_groups),
+        "round": np.repeat(np.arange(1, n_rounds + 1), groups.size),
         "group": np.tile(groups.astype(object), n_rounds),
     }
-    return keys | {key: counts[:, :, i].ravel() for i, key in enumerate(COUNTS)}

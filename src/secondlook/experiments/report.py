@@ -12,7 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from secondlook.errors import InputError
-from secondlook.experiments import drawing, figures, tables, words
+from secondlook.experiments import certificate_section, drawing, figures, tables, words
+from secondlook.experiments.certificates import certified_methods
+from secondlook.experiments.comparison import OPTIMUM, compared
+from secondlook.experiments.page_parts import cell, figure, heads, sentence_list, table
 from secondlook.experiments.published import ALPHA, METRICS, Printed, published_table
 from secondlook.experiments.results import Results
 from secondlook.experiments.words import label, rate, thousands
@@ -103,13 +106,13 @@ def write_report(
     sections = _sections(results)
     written, parts = [path], []
     for section in sections:
-        drawn = figures.draw_all(section.results)
+        drawn = figures.draw_all(section.results) | certificate_section.draw_all(section.results)
         svgs = {key: drawing.to_svg(one, f"{section.id}-{key}") for key, one in drawn.items()}
         parts.append(_section(section, svgs))
         if figures_dir is not None:
             figures_dir.mkdir(parents=True, exist_ok=True)
-            for key, figure in drawn.items():
-                written += drawing.save(figure, figures_dir / f"{section.id}-{key}", svgs[key])
+            for key, one in drawn.items():
+                written += drawing.save(one, figures_dir / f"{section.id}-{key}", svgs[key])
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_page(sections, parts), encoding="utf-8")
     return written
@@ -130,12 +133,7 @@ def _page(sections: Sequence[_Section], parts: Sequence[str]) -> str:
     css = resources.files(__package__).joinpath("report.css").read_text(encoding="utf-8")
     terms = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in _TERMS.items())
     versions = ", ".join(sorted({str(s.results.about.get("version", "?")) for s in sections}))
-    links = "".join(
-        f'<li><a href="#{s.id}">{escape(s.name)}</a><ul>'
-        f'<li><a href="#{s.id}-tables">Tables</a></li>'
-        f'<li><a href="#{s.id}-figures">Figures</a></li></ul></li>'
-        for s in sections
-    )
+    links = "".join(_links(section) for section in sections)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -150,27 +148,31 @@ def _page(sections: Sequence[_Section], parts: Sequence[str]) -> str:
     )
 
 
+def _links(section: _Section) -> str:
+    parts = ["Tables", "Certificate", "Figures"]
+    if not certified_methods(section.results):
+        parts.remove("Certificate")
+    inside = "".join(f'<li><a href="#{section.id}-{p.lower()}">{p}</a></li>' for p in parts)
+    return f'<li><a href="#{section.id}">{escape(section.name)}</a><ul>{inside}</ul></li>'
+
+
 def _section(section: _Section, svgs: dict[str, str]) -> str:
     results, name = section.results, section.id
     about = results.about
     data = about["data"]
-    shown = "".join(_figure(section, key, svg) for key, svg in svgs.items())
+    shown = "".join(_figure(section, key, svgs[key]) for key in svgs if key in _CAPTIONS)
     return (
         f'<section class="results" id="{name}"><h2>{escape(section.name)}</h2>\n'
         f"<p>{escape(words.what_was_run(results))}</p>\n"
-        f"{_list('remarks', words.remarks(results))}"
-        f"<h3>What it shows</h3>\n{_list('findings', words.findings(results))}"
+        f"{sentence_list('remarks', words.remarks(results))}"
+        f"<h3>What it shows</h3>\n{sentence_list('findings', words.findings(results))}"
         f'<h3 id="{name}-tables">Tables</h3>\n{"".join(_tables(results))}'
+        f"{certificate_section.html(results, name, svgs)}"
         f'<h3 id="{name}-figures">Figures</h3>\n{shown}'
         f'<p class="remarks">Data “{escape(str(data["name"]))}”, {data["rows"]:,} rows, '
         f"fingerprint {escape(str(data['fingerprint']))}; seed {about['experiment']['seed']}.</p>"
         "</section>\n"
     )
-
-
-def _list(kind: str, sentences: Sequence[str]) -> str:
-    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-    return f'<ul class="{kind}">{items}</ul>\n'
 
 
 def _figure(section: _Section, key: str, svg: str) -> str:
@@ -182,45 +184,11 @@ def _figure(section: _Section, key: str, svg: str) -> str:
         for method, mean in zip(results.methods, means, strict=True)
     )
     spoken = f"{caption}. {_TITLES[metric]}, mean: {values}."
-    name = f"{section.id}-{key}"
-    return (
-        f'<figure id="{name}">{_inline(svg, name, spoken)}'
-        f"<figcaption>{escape(caption)}.</figcaption></figure>\n"
-    )
-
-
-def _inline(svg: str, name: str, spoken: str) -> str:
-    """Return an SVG file as part of a page: ids that no other figure has, and an alternative."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="', f'id="{name}--', svg)
-    svg = re.sub(r'(href="|url\()#', rf"\g<1>#{name}--", svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(spoken)}"', 1)
+    return figure(f"{section.id}-{key}", svg, spoken, caption)
 
 
 def _write(metric: str) -> words.Format:
     return thousands if metric.endswith("revenue") else rate
-
-
-def _cell(text: str, more: str = "") -> str:
-    below = f'<span class="more">{more}</span>' if more else ""
-    return f"<td>{text}{below}</td>"
-
-
-def _table(
-    title: str, note: str, head: str, rows: Sequence[tuple[str, str]], corner: str = "Method"
-) -> str:
-    body = "".join(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>\n' for name, cells in rows)
-    return (
-        f'<div class="table"><table><caption><strong>{escape(title)}.</strong> {escape(note)}'
-        f"</caption>\n<thead>{head.replace('CORNER', corner)}</thead>\n<tbody>{body}</tbody>"
-        "</table></div>\n"
-    )
-
-
-def _heads(titles: Sequence[str]) -> str:
-    cells = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
-    return f'<tr><th scope="col">CORNER</th>{cells}</tr>'
 
 
 def _tables(results: Results) -> list[str]:
@@ -243,9 +211,11 @@ def _tables(results: Results) -> list[str]:
         note = f"What f_t alone would have decided on the batch after. {spread}"
         metrics = (*METRICS[:2], "pooled_fdr", "above_alpha", *METRICS[2:])
         made.append(_metrics(results, at, judged, note, metrics, next_batch=True))
+    if results.judged and OPTIMUM in results.methods:
+        made.append(_judged(results, at, f"Judged on the whole population, {alpha}"))
     if len(results.alphas) > 1:
         made += [_sweep(results, "revenue"), _sweep(results, "pooled_fdr")]
-    return [table for table in made if table]
+    return [one for one in made if one]
 
 
 def _metrics(
@@ -256,7 +226,7 @@ def _metrics(
     for i, method in enumerate(results.methods):
         cells = [_estimate(found[metric], metric, at, i) for metric in metrics]
         rows.append((label(results, method), "".join(cells)))
-    return _table(title, note, _heads([_TITLES[metric] for metric in metrics]), rows)
+    return table(title, note, heads([_TITLES[metric] for metric in metrics]), rows)
 
 
 def _estimate(found: tables.Summary, metric: str, at: int, i: int) -> str:
@@ -265,8 +235,8 @@ def _estimate(found: tables.Summary, metric: str, at: int, i: int) -> str:
     counted = metric in ("above_alpha", "nobody_accepted")  # a yes or no has no spread of its own
     more = f"sd {write(spread)}" if np.isfinite(spread) and not counted else ""
     if not np.isfinite(one.standard_error):
-        return _cell(write(one.mean), more)
-    return _cell(f"{write(one.mean)} ± {write(one.standard_error)}", more)
+        return cell(write(one.mean), more)
+    return cell(f"{write(one.mean)} ± {write(one.standard_error)}", more)
 
 
 def _groups(results: Results, at: int, title: str) -> str:
@@ -284,14 +254,39 @@ def _groups(results: Results, at: int, title: str) -> str:
         for one in rates:
             known = floors[one][i][np.isfinite(floors[one][i])]
             cells += _estimate(found[f"{one}_difference"], "rate", at, i)
-            cells += _cell(rate(known.mean()) if known.size else "–")
+            cells += cell(rate(known.mean()) if known.size else "–")
             cells += _estimate(found[f"pooled_{one}_difference"], "rate", at, i)
         rows.append((label(results, method), cells))
     note = (
         "Mean over rounds of the absolute difference, what chance alone would make of it, and the "
         "difference of counts pooled over rounds."
     )
-    return _table(title, note, _heads(titles), rows)
+    return table(title, note, heads(titles), rows)
+
+
+def _judged(results: Results, at: int, title: str) -> str:
+    """Return what the policies of all rounds earn and break in the population."""
+    found = compared(results, at)
+    rows = []
+    for one in found:
+        cells = "".join(cell(rate(part.share)) for part in one.earned.values())
+        for breaks in (one.certified, one.uncertified):
+            runs = f"in {breaks.broken_runs} of {breaks.runs} runs" if breaks.runs else ""
+            cells += cell(rate(breaks.share_of_rounds), runs)
+        cells += "".join(cell(rate(value)) for value in one.true_positive_rates.values())
+        rows.append((one.label, cells))
+    titles = [
+        *(f"{period.capitalize()} rounds" for period in found[0].earned),
+        "Certified rounds above α",
+        "Other rounds above α",
+        *(f"Late TPR, {group}" for group in found[0].true_positive_rates),
+    ]
+    note = (
+        f"The policy of every round over everybody who could have come: its expected revenue as a "
+        f"share of that of “{label(results, OPTIMUM)}” (early: the first 5 rounds; late: the last "
+        f"quarter), how often its FDR is above α, and the chance of each group's good people."
+    )
+    return table(title, note, heads(titles), rows)
 
 
 def _paired(results: Results, at: int, title: str) -> str:
@@ -306,14 +301,14 @@ def _paired(results: Results, at: int, title: str) -> str:
             one = tables.paired(results, metric, best, method)[at]
             low, high = thousands(one.low), thousands(one.high)
             verdict = "–" if low == "–" else "no" if one.low <= 0 <= one.high else "yes"
-            cells += _cell(thousands(one.mean)) + _cell(f"{low} to {high}") + _cell(verdict)
+            cells += cell(thousands(one.mean)) + cell(f"{low} to {high}") + cell(verdict)
         rows.append((label(results, method), cells))
     note = (
         f"“{label(results, best)}” minus each other method within the same repetitions; measurable "
         f"means that the 95 % interval leaves 0 out."
     )
     titles = ["Difference", "95 % interval", "Measurable"]
-    return _table(title, note, _heads([*titles, *(f"Late: {t.lower()}" for t in titles)]), rows)
+    return table(title, note, heads([*titles, *(f"Late: {t.lower()}" for t in titles)]), rows)
 
 
 def _sweep(results: Results, metric: str) -> str:
@@ -323,9 +318,9 @@ def _sweep(results: Results, metric: str) -> str:
         (label(results, method), "".join(_estimate(found, metric, a, i) for a in order))
         for i, method in enumerate(results.methods)
     ]
-    heads = _heads([f"α = {results.alphas[a]:g}" for a in order])
-    return _table(
-        f"{_TITLES[metric]} for each α", "Mean ± standard error; below it sd.", heads, rows
+    bounds = heads([f"α = {results.alphas[a]:g}" for a in order])
+    return table(
+        f"{_TITLES[metric]} for each α", "Mean ± standard error; below it sd.", bounds, rows
     )
 
 
@@ -340,8 +335,8 @@ def _beside_paper(results: Results, at: int) -> str:
         i = results.methods.index(method) if ran else 0
         cells = ""
         for metric in METRICS:
-            cells += _estimate(found[metric], metric, at, i) if ran else _cell("–")
-            cells += _printed(metric, printed[method][metric]) if method in printed else _cell("–")
+            cells += _estimate(found[metric], metric, at, i) if ran else cell("–")
+            cells += _printed(metric, printed[method][metric]) if method in printed else cell("–")
         rows.append((label(results, method) if ran else f"{method} (not run)", cells))
     titles = [_TITLES[metric] for metric in METRICS]
     if unsigned:
@@ -357,10 +352,10 @@ def _beside_paper(results: Results, at: int) -> str:
         "repetitions. The paper's bracket, which its caption calls a standard error, is a standard "
         "deviation over rounds and repetitions: compare it with our sd."
     )
-    return _table(f"Beside the paper, α = {ALPHA}", note, head, rows)
+    return table(f"Beside the paper, α = {ALPHA}", note, head, rows)
 
 
 def _printed(metric: str, number: Printed) -> str:
     decimals = 1 if metric == "revenue" else 2  # as printed
     mean, bracket = (f"{part:.{decimals}f}".replace("-", "−") for part in number)
-    return _cell(mean, f"({bracket})")
+    return cell(mean, f"({bracket})")

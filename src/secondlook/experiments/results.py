@@ -1,7 +1,8 @@
 """What an experiment found: head counts per method, repetition, round and group, in one file.
 
 Rates, revenue and differences are all made of these counts, so a table or figure can be drawn again
-from the file without running anything.
+from the file without running anything. Where policies were judged on the whole population, shares
+of that stand beside the counts; the first repetition's certificates are kept as they were given.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 
-__all__ = ["COUNTS", "KEYS", "Results", "read_results", "write_results"]
+__all__ = ["COUNTS", "KEYS", "SHARES", "Results", "read_results", "write_results"]
 
 KEYS = ("alpha", "method", "repetition", "round", "group")
 COUNTS = (
@@ -34,6 +35,12 @@ COUNTS = (
     "n_next_accepted",
     "n_next_accepted_good",
 )
+SHARES = (  # of the whole population, where the policy of each round is judged on it
+    "p_people",  # in the group
+    "p_good",
+    "p_accepted",  # expected under the policy; NaN where a method cannot say
+    "p_accepted_good",
+)
 Counts = NDArray[np.int64]
 
 
@@ -48,10 +55,14 @@ class Results:
         order.
     about
         The experiment's settings, the version, the data's source and fingerprint.
+    certificates
+        Each ``CertifiedRound`` of the first repetition as plain data, with its α and method; what
+        is not known, or infinite, is None.
     """
 
     columns: dict[str, NDArray[Any]]
     about: dict[str, Any]
+    certificates: tuple[dict[str, Any], ...] = ()
 
     @cached_property
     def alphas(self) -> tuple[float, ...]:
@@ -80,6 +91,20 @@ class Results:
         """Return a count as an array with axes (alpha, method, repetition, round, group)."""
         return self.columns[name].reshape(self.shape)
 
+    @property
+    def judged(self) -> bool:
+        """Whether policies were judged on the whole population."""
+        return SHARES[0] in self.columns
+
+    def share(self, name: str) -> NDArray[np.float64]:
+        """Return a share of the population, axes (alpha, method, repetition, round, group)."""
+        if not self.judged:
+            raise InputError(
+                "policies were not judged on the whole population in this run; run it again with "
+                "judged = true."
+            )
+        return self.columns[name].reshape(self.shape)
+
     def __len__(self) -> int:
         return int(self.columns["round"].size)
 
@@ -91,9 +116,12 @@ def _in_order(values: NDArray[Any]) -> tuple[Any, ...]:
 def write_results(results: Results, path: Path) -> None:
     """Write results to a parquet file, whole or not at all."""
     pa, parquet = _pyarrow()
-    table = pa.table({name: results.columns[name] for name in (*KEYS, *COUNTS)})
-    about = json.dumps(results.about, sort_keys=True)
-    table = table.replace_schema_metadata({"secondlook": about})
+    names = (*KEYS, *COUNTS, *(SHARES if results.judged else ()))
+    table = pa.table({name: results.columns[name] for name in names})
+    kept = {"secondlook": json.dumps(results.about, sort_keys=True)}
+    if results.certificates:
+        kept["certificates"] = json.dumps(results.certificates, allow_nan=False)
+    table = table.replace_schema_metadata(kept)
     unfinished = path.with_name(path.name + ".part")
     parquet.write_table(table, unfinished, compression="zstd")
     unfinished.replace(path)
@@ -113,15 +141,17 @@ def read_results(path: Path) -> Results:
             f"{file} cannot be read as a results file ({str(error).splitlines()[0]}); if a run "
             f"wrote it, delete it and start the run again."
         ) from error
-    about = (table.schema.metadata or {}).get(b"secondlook")
+    kept = table.schema.metadata or {}
+    about = kept.get(b"secondlook")
     missing = [name for name in (*KEYS, *COUNTS) if name not in table.column_names]
     if about is None or missing:
         raise InputError(
             f"{file} is a parquet file but not one of results: it lacks "
             f"{', '.join(missing) or 'the settings'}; name a file that `secondlook` wrote."
         )
-    columns = {name: table[name].to_numpy() for name in (*KEYS, *COUNTS)}
-    return Results(columns, json.loads(about))
+    names = (*KEYS, *COUNTS, *(SHARES if SHARES[0] in table.column_names else ()))
+    columns = {name: table[name].to_numpy() for name in names}
+    return Results(columns, json.loads(about), tuple(json.loads(kept.get(b"certificates", b"[]"))))
 
 
 def _pyarrow() -> tuple[Any, Any]:

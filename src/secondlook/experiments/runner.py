@@ -24,7 +24,7 @@ from joblib import Parallel, delayed, parallel_config
 
 from secondlook.errors import InputError
 from secondlook.experiments.methods import check_methods, label
-from secondlook.experiments.repetition import Columns, check_world, run_repetition
+from secondlook.experiments.repetition import check_world, run_repetition
 from secondlook.experiments.results import Results, read_results, write_results
 from secondlook.experiments.spec import Experiment
 from secondlook.simulate.finite import FiniteDomain
@@ -82,9 +82,9 @@ def run_experiment(
         done = kept.repetitions(experiment.repetitions)
         todo = [number for number in range(experiment.repetitions) if number not in done]
         _tell(run, len(done), experiment)
-        for number, columns in _computed(experiment, source, todo, run):
+        for number, part in _computed(experiment, source, todo, run):
             done.add(number)
-            kept.keep(number, columns)
+            kept.keep(number, part)
             _tell(run, len(done), experiment)
         results = kept.combined(experiment.repetitions, about)
         kept.finish(results)
@@ -98,7 +98,7 @@ def _tell(run: Run, n_done: int, experiment: Experiment) -> None:
 
 def _computed(
     experiment: Experiment, source: Table | Population, todo: list[int], run: Run
-) -> Iterator[tuple[int, Columns]]:
+) -> Iterator[tuple[int, Results]]:
     """Yield repetitions as they are done, in any order."""
     if not todo:
         return
@@ -115,7 +115,7 @@ def _computed(
 
 def _numbered(
     experiment: Experiment, source: Table | Population, number: int
-) -> tuple[int, Columns]:
+) -> tuple[int, Results]:
     return number, run_repetition(experiment, source, number)
 
 
@@ -150,13 +150,13 @@ class _InMemory:
     """Repetitions of a run without a folder."""
 
     def __init__(self) -> None:
-        self._parts: dict[int, Columns] = {}
+        self._parts: dict[int, Results] = {}
 
     def repetitions(self, n: int) -> set[int]:  # noqa: ARG002
         return set()
 
-    def keep(self, number: int, columns: Columns) -> None:
-        self._parts[number] = columns
+    def keep(self, number: int, part: Results) -> None:
+        self._parts[number] = part
 
     def combined(self, n: int, about: dict[str, Any]) -> Results:
         return _combined([self._parts[number] for number in range(n)], about)
@@ -195,9 +195,9 @@ class _InFolder:
         except InputError:  # a full disk, say
             return False
 
-    def keep(self, number: int, columns: Columns) -> None:
+    def keep(self, number: int, part: Results) -> None:
         try:
-            write_results(Results(columns, {}), self._path(number))
+            write_results(part, self._path(number))
         except OSError as error:
             raise InputError(
                 f"repetition {number} could not be written to {self._parts} ({error}); make room, "
@@ -205,7 +205,7 @@ class _InFolder:
             ) from error
 
     def combined(self, n: int, about: dict[str, Any]) -> Results:
-        return _combined([read_results(self._path(i)).columns for i in range(n)], about)
+        return _combined([read_results(self._path(i)) for i in range(n)], about)
 
     def finish(self, results: Results) -> None:
         write_results(results, self._folder / "results.parquet")
@@ -302,15 +302,16 @@ def _lock(file: IO[str], folder: Path) -> None:
         ) from error
 
 
-def _combined(parts: list[Columns], about: dict[str, Any]) -> Results:
+def _combined(parts: list[Results], about: dict[str, Any]) -> Results:
     """Return all repetitions in the order alpha, method, repetition, round, group."""
-    together = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-    first = parts[0]
+    first = parts[0].columns
+    together = {key: np.concatenate([part.columns[key] for part in parts]) for key in first}
     blocks = [
         np.flatnonzero((first["alpha"] == alpha) & (first["method"] == method))
         for alpha in dict.fromkeys(first["alpha"].tolist())
         for method in dict.fromkeys(first["method"].tolist())
     ]
-    starts = np.cumsum([0] + [part["round"].size for part in parts[:-1]])
+    starts = np.cumsum([0] + [len(part) for part in parts[:-1]])
     order = np.concatenate([start + block for block in blocks for start in starts])
-    return Results({key: values[order] for key, values in together.items()}, about)
+    columns = {key: values[order] for key, values in together.items()}
+    return Results(columns, about, parts[0].certificates)

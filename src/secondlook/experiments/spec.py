@@ -86,6 +86,8 @@ class Experiment:
         let in and shut out.
     focus
         The group, or segment, that the past shut out, if the experiment is about them.
+    judged
+        Whether the policy of every round is also judged on the whole population, which takes time.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Experiment:
     published: str | None = None
     segments: Literal["group", "past"] = "group"
     focus: str = ""
+    judged: bool = False
 
     def __post_init__(self) -> None:
         if self.repetitions < 1:

@@ -33,6 +33,7 @@ __all__ = [
     "per_repetition",
     "per_round",
     "series",
+    "share",
     "summary",
 ]
 
@@ -113,7 +114,7 @@ class _Heads:
         return _Heads(summed, self.gain, self.loss, self.alpha)
 
 
-def _share(part: ArrayLike, whole: ArrayLike) -> Values:
+def share(part: ArrayLike, whole: ArrayLike) -> Values:
     """Return part / whole, NaN where the whole is 0."""
     part, whole = np.asarray(part, float), np.asarray(whole, float)
     unknown = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
@@ -132,7 +133,7 @@ def _revenue(heads: _Heads) -> Values:
 
 def _fdr(heads: _Heads) -> Values:
     accepted = heads.total("accepted")
-    return _share(accepted - heads.total("accepted_good"), accepted)
+    return share(accepted - heads.total("accepted_good"), accepted)
 
 
 def _above_alpha(heads: _Heads) -> Values:
@@ -141,11 +142,11 @@ def _above_alpha(heads: _Heads) -> Values:
 
 
 def _selection_rate(heads: _Heads) -> Values:
-    return _share(heads["accepted"], heads["people"])
+    return share(heads["accepted"], heads["people"])
 
 
 def _true_positive_rate(heads: _Heads) -> Values:
-    return _share(heads["accepted_good"], heads["good"])
+    return share(heads["accepted_good"], heads["good"])
 
 
 def _difference(rates: Values) -> Values:
@@ -165,12 +166,12 @@ METRICS: dict[str, Callable[[_Heads], Values]] = {
     "true_positive_rate": _true_positive_rate,
     "selection_rate_difference": lambda h: _difference(_selection_rate(h)),
     "true_positive_rate_difference": lambda h: _difference(_true_positive_rate(h)),
-    "explored_share": lambda h: _share(h.total("explored"), h.total("people")),
-    "explored_fdr": lambda h: _share(
+    "explored_share": lambda h: share(h.total("explored"), h.total("people")),
+    "explored_fdr": lambda h: share(
         h.total("explored") - h.total("explored_good"), h.total("explored")
     ),
-    "exploit_share": lambda h: _share(h.total("exploit_region"), h.total("people")),
-    "certified": lambda h: _share(h.total("certified"), h.total("people")),
+    "exploit_share": lambda h: share(h.total("exploit_region"), h.total("people")),
+    "certified": lambda h: share(h.total("certified"), h.total("people")),
 }
 _NEXT = {
     "people": "n_next",
@@ -252,7 +253,7 @@ def per_repetition(
 def mean_known(values: Values, axis: int | tuple[int, ...]) -> Values:
     """Return the mean of what is known, NaN where nothing is."""
     known = np.isfinite(values)
-    return _share(np.where(known, values, 0).sum(axis), known.sum(axis))
+    return share(np.where(known, values, 0).sum(axis), known.sum(axis))
 
 
 def over_repetitions(values: Values, axis: int = _REPETITION) -> Estimate:
@@ -268,7 +269,7 @@ def over_repetitions(values: Values, axis: int = _REPETITION) -> Estimate:
     n = np.isfinite(values).sum(axis)
     mean = mean_known(values, axis)
     squares = np.where(np.isfinite(values), values - np.expand_dims(mean, axis), 0) ** 2
-    error = np.sqrt(_share(squares.sum(axis), np.maximum(n - 1, 0) * n))
+    error = np.sqrt(share(squares.sum(axis), np.maximum(n - 1, 0) * n))
     t = stats.t.ppf((1 + _CONFIDENCE) / 2, np.maximum(n - 1, 1))
     return Estimate(mean, error, error * t)
 
@@ -329,7 +330,7 @@ def least_served(results: Results) -> str:
     accepted, good = (
         results.count(name).sum(axis=(0, 1, 2, 3)) for name in ("n_accepted_good", "n_good")
     )
-    return results.groups[int(np.argmin(np.nan_to_num(_share(accepted, good), nan=np.inf)))]
+    return results.groups[int(np.argmin(np.nan_to_num(share(accepted, good), nan=np.inf)))]
 
 
 def noise_floor(results: Results, rate: Rate, *, draws: int = 4000) -> Values:
@@ -356,7 +357,7 @@ def noise_floor(results: Results, rate: Rate, *, draws: int = 4000) -> Values:
     heads = _heads(results, next_batch=False)
     selection = rate == "selection_rate"
     n = heads["people" if selection else "good"]
-    p = _share(heads.total("accepted" if selection else "accepted_good"), n.sum(-1))
+    p = share(heads.total("accepted" if selection else "accepted_good"), n.sum(-1))
     sizes, which = np.unique(n.reshape(-1, n.shape[-1]), axis=0, return_inverse=True)
     factor = _gap_of_noise(sizes, draws)[which.reshape(n.shape[:-1])]
     return np.asarray(np.sqrt(p * (1 - p)) * factor)
@@ -364,7 +365,7 @@ def noise_floor(results: Results, rate: Rate, *, draws: int = 4000) -> Values:
 
 def _gap_of_noise(sizes: Values, draws: int) -> Values:
     """Return the mean of largest − smallest of normals with variances 1 / size, a row each."""
-    deviations = np.sqrt(_share(1.0, sizes))
+    deviations = np.sqrt(share(1.0, sizes))
     if sizes.shape[1] == 2:
         return np.asarray(np.sqrt(2 / np.pi) * np.sqrt((deviations**2).sum(-1)))
     normals = np.random.default_rng(0).standard_normal((draws, sizes.shape[1]))

@@ -102,4 +102,5 @@ def _in_words(hint: Any) -> str:
         return " or ".join(_in_words(one) for one in parts if one is not NoneType)
     if origin is not None:
         return "a table"
-    return {int: "a whole number", float: "a number", str: "text"}.get(hint, str(hint))
+    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    return words.get(hint, str(hint))

@@ -1,0 +1,145 @@
+"""What late and wrong outcomes do to the bound on mistakes, and what to do about them.
+
+``python examples/late_outcomes.py [runs]`` drives Algorithm 1 through a population whose every
+policy has a known false discovery rate, and prints what each way of treating outcomes that have not
+come makes of it. The bound is 0.15.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+
+import secondlook as sl
+from secondlook.simulate.feedback import ByOutcome, Feedback, Geometric
+from secondlook.simulate.histories import SelectedOnOutcome
+from secondlook.simulate.people import People
+from secondlook.simulate.run import run
+from secondlook.simulate.streams import Drawn
+from secondlook.simulate.worlds import World
+
+ALPHA, ROUNDS, PEOPLE = 0.15, 30, 600
+EVEN = sl.Revenue(gain=200, loss=200)  # break-even at one half, so that the bound binds
+
+
+class Applicants:
+    """x ~ N(0, 1) and P(good) = σ(1 + 1.5·x)."""
+
+    features = ("x",)
+    groups = ("all",)
+
+    def draw(self, n, rng):
+        """Draw people who apply."""
+        return People(rng.normal(size=(n, 1)), np.full(n, "all"))
+
+    def probability_good(self, people):
+        """Return P(good | x)."""
+        return 1 / (1 + np.exp(-1 - 1.5 * people.X[:, 0]))
+
+
+class PendingAsGood:
+    """Takes everybody for good until the contrary is known."""
+
+    def __init__(self, method):
+        self.method = method
+
+    def decide(self, X, **options):
+        """Decide a batch, and take all it accepts for good."""
+        decided = self.method.decide(X, **options)
+        taken = decided.ids[decided.accepted]
+        self.method.observe(taken, np.ones(taken.size, int))
+        return decided
+
+    def observe(self, ids, outcomes):
+        """Correct whoever was bad."""
+        bad = np.asarray(outcomes) == 0
+        self.method.correct(np.asarray(ids)[bad], np.zeros(bad.sum(), int))
+
+    def correct(self, ids, outcomes):
+        """Replace wrong outcomes."""
+        self.method.correct(ids, outcomes)
+
+    def __getattr__(self, name):
+        return getattr(self.method, name)
+
+
+def algorithm(**options):
+    """Return Algorithm 1 with some options."""
+    return sl.PartialFeedbackClassifier(EVEN, sl.FdrBudget(ALPHA), random_state=0, **options)
+
+
+def judged(make, feedback, seed):
+    """Return FDR and utility of each round's policy, over the population, and who is certified."""
+    population = Applicants()
+    world = World(
+        Drawn(population, PEOPLE, ROUNDS), SelectedOnOutcome(), feedback=feedback, seed=seed
+    )
+    past = world.history()
+    method = make()
+    method.fit(
+        past.people.X,
+        past.outcomes,
+        accepted=past.accepted,
+        sensitive_features=past.people.group,
+    )
+    everybody = population.draw(5_000, np.random.default_rng(0))
+    good = population.probability_good(everybody)
+    gain = EVEN.expected(1.0, good) - EVEN.expected(0.0, good)
+    rounds = []
+    for result in run(method, world):
+        p = method.acceptance_probability(everybody.X, sensitive_features=everybody.group)
+        rounds.append(
+            (p @ (1 - good) / max(p.sum(), 1e-9), (p * gain).mean(), result.decided.certified)
+        )
+    return np.array(rounds)
+
+
+FEEDBACK = {
+    "bad outcomes come six rounds late": Feedback(ByOutcome(good=0, bad=6)),
+    "all come three rounds late on average": Feedback(Geometric(3)),
+    "the same, and 5 % are wrong until corrected": Feedback(
+        Geometric(3), wrong=0.05, corrected_after=2
+    ),
+    "the same, and 5 % are wrong for ever": Feedback(Geometric(3), wrong=0.05),
+}
+STATED = {"noise": sl.OutcomeNoise(bad_as_good=0.05, good_as_bad=0.05)}
+
+
+def treatments(feedback):
+    """Return ways to treat outcomes that have not come; noise is stated where it stays."""
+    noise = STATED if feedback.wrong and feedback.corrected_after is None else {}
+    return {
+        "pending count as good": lambda: PendingAsGood(algorithm(**noise)),
+        "pending are left out": lambda: algorithm(**noise),
+        "pending count as bad": lambda: algorithm(maturity=0, **noise),
+        "rounds mature (maturity=10)": lambda: algorithm(maturity=10, **noise),
+        "certified (maturity=4, patience=12)": lambda: sl.CertifiedClassifier(
+            ALPHA,
+            utility=EVEN,
+            horizon=ROUNDS,
+            maturity=4,
+            patience=12,
+            random_state=0,
+            **noise,
+        ),
+    }
+
+
+def main(n_runs: int) -> None:
+    """Print a table for each kind of feedback."""
+    warnings.simplefilter("ignore")
+    late = slice(2 * ROUNDS // 3, None)
+    for name, feedback in FEEDBACK.items():
+        print(f"\n{name}: last third of {ROUNDS} rounds, {n_runs} runs")
+        print(f"  {'':36s} mean FDR   rounds above {ALPHA}   utility a person")
+        for way, make in treatments(feedback).items():
+            found = np.array([judged(make, feedback, seed)[late] for seed in range(n_runs)])
+            fdr, utility = found[..., 0], found[..., 1]
+            above = np.mean(fdr > ALPHA)
+            print(f"  {way:36s} {fdr.mean():8.3f} {above:14.0%} {utility.mean():18.1f}", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 3)

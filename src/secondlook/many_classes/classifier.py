@@ -1,0 +1,399 @@
+"""Algorithm 1 for any number of outcome classes, of which some decisions show the outcome.
+
+Coverage, budget, draw, log and memory are those of two classes: what they need to know of a policy
+is whom it accepts, that is, whose outcome it will see. New is which decision somebody gets.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from secondlook.budget import FdrBudget
+from secondlook.classifier import _ENOUGH_TO_TELL as ENOUGH_TO_TELL
+from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.classifier import _seed as seed_of
+from secondlook.coverage import CoverageRule
+from secondlook.decisions import Correction, Round
+from secondlook.errors import InputError, LearningWarning
+from secondlook.learners.wrap import reads_raw_columns
+from secondlook.learning import Learned, LearningRules
+from secondlook.many_classes.class_models import NetWorth
+from secondlook.many_classes.decision_table import (
+    DecisionTable,
+    as_names,
+    named_classes,
+    read_table,
+)
+from secondlook.many_classes.intake import ManyClassIntake
+from secondlook.many_classes.learning import learn_classes
+from secondlook.many_classes.records import GivenDecisions, ManyClassDecisions, ManyClassRound
+from secondlook.many_classes.settings import accepted_by, check_options
+from secondlook.memory import Memory
+from secondlook.past import allows_missing
+from secondlook.past import past_policy as read_past_policy
+from secondlook.policies import LoggedPolicy, PolicyLog
+from secondlook.settings import FIXED, check_unchanged
+from secondlook.strategies import Strategy
+from secondlook.utility import Accuracy
+
+__all__ = ["ManyClassClassifier"]
+
+
+class ManyClassClassifier(PartialFeedbackClassifier):
+    """Decide batches with many outcome classes under a bound on mistakes, with exploration.
+
+    Everybody gets one of several decisions, and has one of several classes, which does not depend
+    on the decision. It is seen only after the *observed* decisions; whoever gets one of these is
+    accepted. People who are known get the decision of greatest expected utility such that at most
+    a share α_exploit of the accepted is a mistake; of the others as many as the budget allows are
+    drawn and get the best observed decision.
+
+    Parameters
+    ----------
+    utility
+        U[decision, class]: a dict of dicts, or a matrix with rows in the order of ``decisions`` and
+        columns in that of ``classes``; for two classes also a ``Utility``. None means 1 for a
+        decision that names the class, else 0.
+    good
+        Which classes are no mistake for an accepted person: a collection of classes, or a dict from
+        each observed decision to such a collection. None means that a decision must name the class.
+    observed
+        Decisions after which the outcome is seen; None means all but the first.
+    decisions
+        Names of the decisions; None means the keys of ``utility``, or else the classes.
+    classes
+        All classes there can be; None means those that ``utility`` names, or else those that the
+        history shows, in sorted order.
+    budget, coverage, strategy
+        As in ``PartialFeedbackClassifier``; strategies and coverage read the score of
+        ``DecisionTable.look``, which for two classes is P(good).
+    learner
+        Any scikit-learn classifier with ``predict_proba``; None means a multinomial logistic model
+        of scaled features.
+    weights, weight_cap, min_outcomes, first_round, group_as_feature, random_state
+        As in ``PartialFeedbackClassifier``.
+
+    Attributes
+    ----------
+    classes_ : outcome classes, sorted.
+    decisions_ : names of the decisions.
+    groups_ : group values.
+    rounds_ : what happened in each round, a tuple of ``ManyClassRound``.
+    policies_ : the logged policies, a tuple of ``LoggedPolicy``.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> def claims(n):
+    ...     X = rng.normal(size=(n, 1))
+    ...     kind = np.digitize(X[:, 0] + 0.5 * rng.normal(size=n), [-1, 0])
+    ...     return X, np.array(["fraud", "sloppy", "honest"])[kind]
+    >>> clf = ManyClassClassifier(
+    ...     utility={
+    ...         "refuse": {"honest": -5, "sloppy": 0, "fraud": 0},
+    ...         "pay": {"honest": 5, "sloppy": -2, "fraud": -20},
+    ...         "pay in part": {"honest": 1, "sloppy": 2, "fraud": -8},
+    ...     },
+    ...     observed=["pay", "pay in part"],
+    ...     good={"pay": ["honest"], "pay in part": ["honest", "sloppy"]},
+    ...     random_state=0,
+    ... )
+    >>> X, outcome = claims(1000)
+    >>> clf = clf.fit(X, outcome, accepted=X[:, 0] > 0)
+    >>> for _ in range(3):
+    ...     X, outcome = claims(500)
+    ...     batch = clf.decide(X)
+    ...     clf = clf.observe(batch.ids[batch.accepted], outcome[batch.accepted])
+    >>> sum(clf.rounds_[-1].decided.values()), sorted(clf.rounds_[-1].error_share)
+    (500, ['pay', 'pay in part'])
+    """
+
+    pos_label = None  # classes have names, and none is the good one
+
+    def __init__(
+        self,
+        utility: Any = None,
+        good: Any = None,
+        observed: Any = None,
+        budget: FdrBudget | None = None,
+        coverage: CoverageRule | None = None,
+        strategy: Strategy | Callable[..., ArrayLike] | None = None,
+        learner: Any = None,
+        *,
+        decisions: Any = None,
+        classes: Any = None,
+        weights: Literal["acceptance", "none"] = "acceptance",
+        weight_cap: float = 3.0,
+        min_outcomes: int = 100,
+        first_round: Literal["past", "learned"] = "past",
+        group_as_feature: bool = False,
+        random_state: Any = None,
+    ) -> None:
+        self.utility = utility
+        self.good = good
+        self.observed = observed
+        self.budget = budget
+        self.coverage = coverage
+        self.strategy = strategy
+        self.learner = learner
+        self.decisions = decisions
+        self.classes = classes
+        self.weights = weights
+        self.weight_cap = weight_cap
+        self.min_outcomes = min_outcomes
+        self.first_round = first_round
+        self.group_as_feature = group_as_feature
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = True
+        return tags
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        accepted: Any = None,
+        decisions: Any = None,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        past_policy: Any = None,
+    ) -> ManyClassClassifier:
+        """Start from a history of past decisions.
+
+        Parameters
+        ----------
+        X
+            Features of everybody who applied.
+        y
+            Outcomes; read only where accepted.
+        accepted
+            Whose outcome was seen; None means everybody's, unless ``decisions`` tells.
+        decisions
+            Which decision each person got, in place of ``accepted``; needs ``observed=``.
+        sensitive_features
+            Group of each person.
+        ids
+            Names of the applications, integers or strings; None means consecutive integers.
+        past_policy
+            f_0 if it is known: a function of the features that returns probabilities of acceptance,
+            or a fitted classifier of acceptance. None imitates ``accepted``.
+        """
+        if decisions is not None:
+            accepted = accepted_by(self, decisions, accepted)
+        self._begin(X, y, accepted, sensitive_features, ids, past_policy)
+        return self
+
+    def _start(
+        self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any, past_policy: Any
+    ) -> None:
+        check_options(self)
+        self._intake = ManyClassIntake(
+            raw=reads_raw_columns(self.learner),
+            allow_missing=allows_missing(self.learner),
+            group_as_feature=self.group_as_feature,
+            named=named_classes(self.classes, self.utility),
+        )
+        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
+        self.classes_ = self._intake.classes
+        self.groups_ = self._intake.groups
+        self._table = self._read_table()
+        self.decisions_ = as_names(self._table.decisions)
+        self._seed = seed_of(self.random_state)
+        self._past = read_past_policy(past_policy, self.learner, history, self.n_features_in_)
+        self._log = PolicyLog(self._past.likelihood, len(history))
+        self._memory = Memory(self._seed)
+        self._memory.record(history, history.accepted, 0, history.outcome)
+        self._given = GivenDecisions()
+        self._given.record(self._memory, history, history.accepted, None)
+        self._intake.passed(history)
+        self._rounds: list[Round] = []
+        self._corrections = []
+        self._by_class: list[tuple[float, tuple[int, ...]]] = []
+        self._carried = 0.0
+        learned = self._learn(1) or self._learn(1, everywhere=True)
+        assert learned is not None  # the intake saw two classes
+        self._learned = self._deployed = learned
+        self._news, self._learned_by = False, self._rules(1)
+        self._fitted = {name: getattr(self, name) for name in FIXED}
+
+    def decide(
+        self, X: Any, *, sensitive_features: Any = None, ids: Any = None
+    ) -> ManyClassDecisions:
+        """Decide a batch: steps 1 to 3 of Algorithm 1, and who gets which decision.
+
+        Parameters
+        ----------
+        X
+            Features of the people who apply, one or a million.
+        sensitive_features
+            Their groups; needed if ``fit`` got groups.
+        ids
+            Names of the applications, never used before; None means the next integers.
+        """
+        self._check_fitted()
+        check_options(self)
+        check_unchanged(self, self._fitted)
+        self._check_table()
+        batch = self._intake.read_batch(self, X, sensitive_features, ids)
+        self._memory.check_new(batch)
+        t = len(self._rounds) + 1
+
+        # Step 1. Learn f_t (round 1: f_0) and split the batch into EXPLOIT_t and EXPLORE_t.
+        f = self._classifier_of_round(t)
+        position = self._log.add_likelihood(f.likelihood)
+        look = self._log.look(batch.X, batch.group, self._rule, score_of=position)
+        exploit, explore = look.known, np.flatnonzero(~look.known)
+
+        # Step 2. Exploit: accept whom f_t accepts.
+        accepted = exploit & (look.score >= f.thresholds[0])
+        n_exploit = int(accepted.sum())
+
+        # Step 3. Explore as many as the budget allows, with probability proportional to g.
+        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, explore.size)
+        draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
+        propensity = accepted.astype(np.float64)
+        accepted[explore], propensity[explore] = draw.drawn, draw.probability
+
+        given = self._decisions_of(batch.X, accepted)
+        note = self._note_of_nobody(f, exploit, t) or self._note(f, batch, exploit)
+        policy = LoggedPolicy(
+            position, f.thresholds, self._strategy, group_factor, draw.left, draw.others, len(batch)
+        )
+        record = Round(
+            round=t,
+            n_people=len(batch),
+            n_exploit_region=len(batch) - explore.size,
+            n_exploited=n_exploit,
+            n_explored=int(draw.drawn.sum()),
+            alpha_exploit=self._budget.alpha_exploit(t),
+            carried=carried,
+            thresholds=tuple(f.thresholds.tolist()),
+            calibrated=f.calibrated,
+            n_outcomes=f.n_outcomes,
+            effective_sample_size=f.effective_sample_size,
+            estimated_fdr=f.estimated_fdr,
+            disparity=f.disparity,
+            feasible=f.feasible,
+            note=note,
+        )
+        self._record_round(batch, accepted, f, policy, record)
+        self._given.record(self._memory, batch, accepted, given)
+        counts = np.bincount(given, minlength=self.decisions_.size)
+        self._by_class.append((self._net_worth.multiplier, tuple(counts.tolist())))
+        return ManyClassDecisions(
+            batch.ids,
+            accepted,
+            exploit,
+            look.score,
+            propensity,
+            t,
+            batch.backend,
+            decision=self.decisions_[given],
+        )
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the newest model's probability of each class, in the order of ``classes_``."""
+        check_is_fitted(self)
+        features, _ = self._intake.for_scoring(self, X, sensitive_features, needed=False)
+        return self._net_worth.model.probabilities(features)
+
+    def best_decision(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return the decision that f_t gives people, whether known or not; nothing is recorded.
+
+        f_t is that of ``accepts``: of the last ``decide``, or what the history taught.
+        """
+        accepted = self.accepts(X, sensitive_features=sensitive_features)
+        features, _ = self._intake.for_scoring(self, X, sensitive_features, needed=False)
+        return np.asarray(self.decisions_[self._decisions_of(features, accepted)])
+
+    @property
+    def rounds_(self) -> tuple[ManyClassRound, ...]:
+        """What happened in each round, with the outcomes that have come by now."""
+        check_is_fitted(self, "_rounds")
+        table = self._table
+        shape = (len(self._rounds), len(table.decisions), len(table.classes))
+        seen = self._given.outcomes(self._memory, shape)
+        return tuple(
+            ManyClassRound.of(record, *by_class, counts, table)
+            for record, by_class, counts in zip(self._rounds, self._by_class, seen, strict=True)
+        )
+
+    @property
+    def _net_worth(self) -> NetWorth:
+        """The newest model and rule; round 1 may follow the past instead in whom it accepts."""
+        newest = self._learned.likelihood
+        assert isinstance(newest, NetWorth)
+        return newest
+
+    def _decisions_of(self, features: Any, accepted: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the code of each person's decision, given whether it is to accept them."""
+        newest = self._net_worth
+        looked = self._table.look(newest.model.probabilities(features), newest.multiplier)
+        return np.where(accepted, looked.accepting, looked.rejecting)
+
+    def _remember_corrections(
+        self, round: int, names: NDArray[Any], before: NDArray[Any], after: NDArray[Any]
+    ) -> None:
+        label = dict(enumerate(self.classes_.tolist())).get
+        told = zip(names.tolist(), before.tolist(), after.tolist(), strict=True)
+        self._corrections += [
+            Correction(name, round, label(old), label(new))
+            for name, old, new in dict.fromkeys(told)
+        ]
+
+    def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
+        rules = self._rules(t, everywhere=everywhere)
+        return learn_classes(self.learner, self._memory.folds, self._log, rules, self._table)
+
+    def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
+        budget = self._budget
+        return LearningRules(
+            utility=Accuracy(),  # not read: worth is in the table
+            rule=self._rule,
+            fairness=None,
+            thresholds="shared",
+            split="half",
+            weights=self.weights,
+            weight_cap=self.weight_cap,
+            min_outcomes=self.min_outcomes,
+            constrain_fit=False,
+            n_groups=self._intake.n_groups,
+            max_fdr=budget.max_fdr(t),
+            min_selection_rate=max(0.0, budget.min_selection_rate - budget.slack),
+            everywhere=everywhere,
+        )
+
+    def _note_of_nobody(self, f: Learned, exploit: NDArray[np.bool_], t: int) -> str:
+        if exploit.sum() < ENOUGH_TO_TELL or not np.isinf(f.thresholds).all():
+            return ""
+        note = (
+            f"No rule keeps the estimated FDR at or below {self._budget.max_fdr(t):.3g} with "
+            f"anybody worth accepting, so nobody was accepted or explored; check which classes are "
+            f"good, raise alpha, or change the utility."
+        )
+        warnings.warn(note, LearningWarning, stacklevel=3)
+        return note
+
+    def _read_table(self) -> DecisionTable:
+        """Read what decisions are worth; a matrix may have its columns in the order of classes."""
+        classes = tuple(self.classes_.tolist())
+        named = named_classes(self.classes, self.utility) or classes
+        table = read_table(self.utility, self.good, self.observed, self.decisions, named)
+        return table.in_order(classes)
+
+    def _check_table(self) -> None:
+        if self._read_table() != self._table:
+            raise InputError(
+                "utility, good, observed, decisions and classes must stay what they were when the "
+                "history was fitted, since what has been decided rests on them; set them back or "
+                "fit again."
+            )
