@@ -1,6 +1,7 @@
 """Run benchmarks of speed: ``make bench``, or some: ``python -m benchmarks fit decide small``.
 
-``python -m benchmarks certified`` shows what a certificate costs and whether it is kept.
+``python -m benchmarks certified`` shows what a certificate costs and whether it is kept,
+``python -m benchmarks groups`` whom it reaches.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ import sys
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 
-from benchmarks import certified, decide, fit, small, thresholds  # noqa: E402
+from benchmarks import certified, decide, finite, fit, groups, small, thresholds  # noqa: E402
 
 PARTS = {
     "fit": fit.main,
     "thresholds": thresholds.main,
     "decide": decide.main,
     "small": small.main,
+    "finite": finite.main,
 }
-OTHERS = {"certified": certified.main}
+OTHERS = {"certified": certified.main, "groups": groups.main}
 
 
 def main() -> None:
