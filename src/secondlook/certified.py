@@ -191,7 +191,7 @@ class CertifiedClassifier(DecidingClassifier):
         accepted
             Who was accepted; None means everybody.
         sensitive_features
-            Group of each person.
+            Group of each person; several columns are several protected attributes.
         ids
             Names of the applications, integers or strings; None means consecutive integers.
         """

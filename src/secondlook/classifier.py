@@ -21,7 +21,7 @@ from secondlook.coverage import CoverageRule, SummedAcceptance
 from secondlook.deciding import DecidingClassifier
 from secondlook.decisions import Decisions, Round
 from secondlook.errors import InputError, LearningWarning
-from secondlook.exploration import draw_explored
+from secondlook.exploration import draw_explored, find_candidates
 from secondlook.fairness import RateParity
 from secondlook.ids import id_bits
 from secondlook.intake import Batch, Intake
@@ -29,7 +29,7 @@ from secondlook.learners.wrap import reads_raw_columns
 from secondlook.learning import Learned, LearningRules, learn
 from secondlook.memory import Memory
 from secondlook.noise import OutcomeNoise
-from secondlook.past import allows_missing, prepare_learner
+from secondlook.past import allows_missing
 from secondlook.past import past_policy as read_past_policy
 from secondlook.policies import LoggedPolicy, PolicyLog, per_person
 from secondlook.sampling import Draw
@@ -57,7 +57,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         Who counts as known; None means ``SummedAcceptance()``.
     strategy
         Whom to explore: a ``Strategy``, or a function of (X, score, group); None means
-        ``ScoreWeighted()``.
+        ``ScoreWeighted()``. ``risk.Limited`` puts limits on risk, people and money around one.
     learner
         Likelihood model: any scikit-learn classifier with ``predict_proba``, a ``Pipeline`` if raw
         columns are to be read; None means ``ConstrainedLogistic()``.
@@ -94,6 +94,15 @@ class PartialFeedbackClassifier(DecidingClassifier):
         None means never.
     group_as_feature
         Append the group to the features.
+    group_mode
+        What groups may change. ``"aware"``: everything; ``"blind"``: the group of the person
+        decided on changes nothing, those of labelled people only what is learned, through
+        ``fairness`` on a shared threshold or in the learner; ``"audit"``: no group changes any
+        decision, groups are read, checked and counted.
+    attributes
+        Several columns of ``sensitive_features``. ``"crossed"``: each combination is a group;
+        ``"side_by_side"``: fairness constraints and counts go by each attribute, and all else that
+        depends on groups by combination.
     constrain_fit
         Also hold the FDR and selection-rate constraints, in expectation, while fitting the
         likelihood, as the paper does; needs ``ConstrainedLogistic``.
@@ -142,6 +151,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         maturity: int | None = None,
         noise: OutcomeNoise | None = None,
         group_as_feature: bool = False,
+        group_mode: Literal["aware", "blind", "audit"] = "aware",
+        attributes: Literal["crossed", "side_by_side"] = "crossed",
         constrain_fit: bool = False,
         pos_label: Any = None,
         random_state: Any = None,
@@ -161,6 +172,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self.maturity = maturity
         self.noise = noise
         self.group_as_feature = group_as_feature
+        self.group_mode = group_mode
+        self.attributes = attributes
         self.constrain_fit = constrain_fit
         self.pos_label = pos_label
         self.random_state = random_state
@@ -186,7 +199,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         accepted
             Who was accepted; None means everybody.
         sensitive_features
-            Group of each person.
+            Group of each person; several columns are several protected attributes.
         ids
             Names of the applications, integers or strings; None means consecutive integers.
         past_policy
@@ -201,25 +214,28 @@ class PartialFeedbackClassifier(DecidingClassifier):
     ) -> None:
         """Forget everything and start from a history."""
         check_settings(self)
-        self._learners = [prepare_learner(self.learner) for _ in range(2)]
         self._intake = Intake(
             raw=reads_raw_columns(self.learner),
             allow_missing=allows_missing(self.learner),
             group_as_feature=self.group_as_feature,
             pos_label=self.pos_label,
+            group_mode=self.group_mode,
         )
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
+        self._learners = [self._prepared_learner() for _ in range(2)]
         if self.fairness is not None and self._intake.groups is None:
             raise InputError(
                 "fairness is a constraint between groups; pass sensitive_features to fit."
             )
         self.classes_ = self._intake.classes
         self.groups_ = self._intake.groups
+        as_strategy(self.strategy).for_columns(self._intake.names)  # they must be there
         self._seed = _seed(self.random_state)
         self._past = read_past_policy(past_policy, self.learner, history, self.n_features_in_)
         self._log = PolicyLog(self._past.likelihood, len(history))
         self._memory = Memory(self._seed)
-        self._memory.record(history, history.accepted, 0, history.outcome)
+        self._memory.record(history.for_fit(), history.accepted, 0, history.outcome)
+        self._start_counts()
         self._intake.passed(history)
         self._rounds: list[Round] = []
         self._corrections = []
@@ -262,7 +278,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
         n_exploit = int(accepted.sum())
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
-        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, explore.size)
+        found = find_candidates(batch, explore, look.score, self._strategy, self._intake.n_groups)
+        n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, int(found.may.sum()))
+        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, found.at_most)
         draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
         propensity = accepted.astype(np.float64)
         accepted[explore], propensity[explore] = draw.drawn, draw.probability
@@ -290,10 +308,25 @@ class PartialFeedbackClassifier(DecidingClassifier):
                 estimated_fdr=f.estimated_fdr,
                 disparity=f.disparity,
                 feasible=f.feasible,
-                note=self._note(f, batch, exploit),
+                note=f"{self._note(f, batch, exploit)} {found.note(n_wanted, n_explore)}".strip(),
+                n_unreachable=sum(found.barred),
+                unreachable=found.barred,
+                group_mode=self.group_mode,
             ),
         )
-        return Decisions(batch.ids, accepted, exploit, look.score, propensity, t, batch.backend)
+        return self._counted(
+            batch,
+            Decisions(
+                batch.ids,
+                accepted,
+                exploit,
+                look.score,
+                propensity,
+                t,
+                batch.backend,
+                group_mode=self.group_mode,
+            ),
+        )
 
     def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
         """Take in outcomes of accepted people: step 4 of Algorithm 1.
@@ -377,6 +410,21 @@ class PartialFeedbackClassifier(DecidingClassifier):
         )
         return np.asarray(times / self._log.policies[-1].n_people)
 
+    def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return who cannot be explored, as things stand, for the limits of the strategy.
+
+        Whoever a rule excludes or an exposure limit leaves out is so for good; whoever looks too
+        risky to f_t may not be once f_t has learned. f_t is that of ``accepts``. Somebody known
+        already needs no exploring, whether or not they are among these.
+        """
+        check_is_fitted(self)
+        likelihood = self._deployed.likelihood
+        features, group = self._intake.for_scoring(
+            self, X, sensitive_features, likelihood.reads_group
+        )
+        why = self._strategy.barred(features, np.asarray(likelihood.score(features, group)))
+        return np.zeros(group.size, np.bool_) if why is None else np.asarray(why != 0)
+
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return f_t's likelihood of each outcome, in the order of ``classes_``."""
         check_is_fitted(self)
@@ -448,7 +496,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         return LearningRules(
             utility=Accuracy() if self.utility is None else self.utility,
             rule=self._rule,
-            fairness=self.fairness,
+            fairness=self._bound(self.fairness),
             thresholds=self.thresholds,
             split=self.split,
             weights=self.weights,
@@ -473,7 +521,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
     ) -> None:
         """Write the round down; until here only f_t was learned, and no record has changed."""
         self._deployed = f
-        self._memory.record(batch, accepted, record.round)
+        self._memory.record(batch.for_fit(), accepted, record.round)
         self._log.append(policy, merge=self._rule.needs == "acceptance")
         self._intake.passed(batch)
         self._rounds.append(record)
@@ -524,7 +572,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
 
     @property
     def _strategy(self) -> Strategy:
-        return as_strategy(self.strategy)
+        return self._allowed(as_strategy(self.strategy).for_columns(self._intake.names))
 
 
 def _seed(random_state: Any) -> int:

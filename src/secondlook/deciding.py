@@ -11,9 +11,14 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from secondlook.decisions import Correction
+from secondlook.batches import Batch
+from secondlook.decisions import Correction, Decisions, GroupCount
+from secondlook.fairness import RateParity
+from secondlook.group_modes import bound_fairness, bound_learner, deciding_strategy
 from secondlook.intake import Intake
-from secondlook.past import allows_missing
+from secondlook.observed import GrowingArray
+from secondlook.past import allows_missing, prepare_learner
+from secondlook.strategies import Strategy
 
 __all__ = ["DecidingClassifier"]
 
@@ -22,9 +27,12 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Base of the classifiers: a subclass has ``_start`` and ``predict_proba``."""
 
     learner: Any
+    group_mode: Any = "aware"  # for subclasses that have no such option
+    attributes: Any = "crossed"
     classes_: NDArray[Any]
     _intake: Intake
     _corrections: list[Correction]
+    _head_counts: GrowingArray
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -54,6 +62,55 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Correction(name, round, labels.get(old), labels[new])
             for name, old, new in dict.fromkeys(told)
         ]
+
+    @property
+    def group_counts_(self) -> tuple[GroupCount, ...]:
+        """How many of each group applied, were accepted and explored, round by round.
+
+        By combination of the protected attributes, or by each attribute where these stand side by
+        side. Nothing of it is ever read by a decision.
+        """
+        check_is_fitted(self, "_head_counts")
+        known = self._intake.sensitive
+        if known is None:
+            return ()
+        counts = self._head_counts.view()
+        if self.attributes == "crossed":
+            tables = [(", ".join(known.titles), known.labels, np.arange(known.n_groups))]
+        else:
+            tables = list(zip(known.titles, known.values, known.level_of, strict=True))
+        return tuple(
+            GroupCount(t + 1, title, value, *in_round[:, level_of == z].sum(axis=1).tolist())
+            for t, in_round in enumerate(counts)
+            for title, values, level_of in tables
+            for z, value in enumerate(values.tolist())
+        )
+
+    def _start_counts(self) -> None:
+        known = self._intake.sensitive
+        self._head_counts = GrowingArray(np.empty((0, 3, known.n_groups if known else 1), np.int64))
+
+    def _counted(self, batch: Batch, decided: Decisions) -> Decisions:
+        """Count heads by group, and return the decisions."""
+        group = batch.group if batch.report_group is None else batch.report_group
+        n_groups = self._head_counts.view().shape[2]
+        rows = (group, group[decided.accepted], group[decided.explored])
+        counts = np.array([np.bincount(one, minlength=n_groups) for one in rows])
+        self._head_counts.append(counts[None])
+        return decided
+
+    def _prepared_learner(self) -> Any:
+        """Return a fresh learner whose constraints are over the history's attributes."""
+        fresh = prepare_learner(self.learner)
+        return bound_learner(fresh, self._intake.sensitive, self.attributes)
+
+    def _bound(self, fairness: RateParity | None) -> RateParity | None:
+        """Return a constraint over the history's attributes."""
+        return bound_fairness(fairness, self._intake.sensitive, self.attributes)
+
+    def _allowed(self, strategy: Strategy) -> Strategy:
+        """Return a strategy that sees what the mode lets it see."""
+        return deciding_strategy(strategy, self.group_mode)
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Return the likelier outcome under the newest model.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from secondlook.frames import to_frame
 
-__all__ = ["CertifiedRound", "Decisions", "Round"]
+__all__ = ["CertifiedRound", "Decisions", "GroupCount", "Round"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,6 +37,8 @@ class Decisions:
         Kind of frame the caller works with.
     certified
         Whether the round carries a certificate (``CertifiedClassifier``).
+    group_mode
+        What groups may change: ``"aware"``, ``"blind"`` or ``"audit"``.
     """
 
     ids: NDArray[np.generic]
@@ -47,6 +49,7 @@ class Decisions:
     round: int
     backend: str = "numpy"
     certified: bool = False
+    group_mode: str = field(default="aware", kw_only=True)
 
     def __len__(self) -> int:
         return int(self.accepted.shape[0])
@@ -121,6 +124,11 @@ class Round:
         Whether all constraints could be met on these rows.
     note
         What went differently from what was asked for, in one sentence; empty if nothing.
+    group_mode
+        What groups could change in it: ``"aware"``, ``"blind"`` or ``"audit"``.
+    n_unreachable, unreachable
+        How many of the explore region could not be explored for the limits set (``risk.Limited``),
+        in all and per group; the promise that everybody is explored is not about them.
     """
 
     round: int
@@ -138,6 +146,33 @@ class Round:
     disparity: float
     feasible: bool
     note: str
+    group_mode: str = field(default="aware", kw_only=True)
+    n_unreachable: int = field(default=0, kw_only=True)
+    unreachable: tuple[int, ...] = field(default=(), kw_only=True)
+
+
+@dataclass(frozen=True)
+class GroupCount:
+    """Head counts of one group in one round.
+
+    Attributes
+    ----------
+    round
+        Number of the round, from 1.
+    attribute
+        Name of the protected attribute; of all of them where combinations are counted.
+    group
+        The group: a value of the attribute, or a combination of values.
+    n_people, n_accepted, n_explored
+        How many applied, were accepted, and were accepted though not for sure.
+    """
+
+    round: int
+    attribute: str
+    group: Any
+    n_people: int
+    n_accepted: int
+    n_explored: int
 
 
 @dataclass(frozen=True)
@@ -197,7 +232,11 @@ class CertifiedRound:
     estimated_fdr
         Weighted share of bad under the deployed policy, a point estimate.
     message
-        What a reader must know: empty in a certified round.
+        What a reader must know: empty in a certified round in which everybody can be explored.
+    group_mode
+        What groups could change in it: ``"aware"``, ``"blind"`` or ``"audit"``.
+    n_unreachable
+        How many of those not accepted for sure could not be explored for the limits set.
     """
 
     round: int
@@ -219,3 +258,5 @@ class CertifiedRound:
     n_outcomes: int
     estimated_fdr: float
     message: str
+    group_mode: str = field(default="aware", kw_only=True)
+    n_unreachable: int = field(default=0, kw_only=True)

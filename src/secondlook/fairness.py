@@ -2,13 +2,16 @@
 
 A rate of group z is ``Σ w·d·m·1{z} / Σ w·m·1{z}``: ``d`` is the decision (0/1, or a likelihood in
 the smooth version), ``w`` a weight and ``m`` says who counts in it. A constraint bounds the largest
-difference of that rate between any two groups; subclasses say who counts.
+difference of that rate between any two groups; subclasses say who counts. With several protected
+attributes side by side, z runs over the levels of each attribute in turn, and the bound holds for
+every attribute.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +29,13 @@ class RateParity(ABC):
     ----------
     difference
         The bound, in [0, 1].
+    attributes
+        Per protected attribute, the level of each group; empty means that the groups themselves
+        are compared. A classifier with ``attributes="side_by_side"`` fills it in at ``fit``.
     """
 
     difference: float = 0.05
+    attributes: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.difference <= 1:
@@ -40,6 +47,37 @@ class RateParity(ABC):
     @abstractmethod
     def counts(self, outcomes: NDArray[np.int8]) -> NDArray[np.bool_]:
         """Whose decisions enter the rate, given everybody's outcome (1 = good)."""
+
+    def over(self, attributes: tuple[tuple[int, ...], ...]) -> Self:
+        """Return the same bound over each of several attributes.
+
+        Examples
+        --------
+        >>> sexes, ages = (0, 0, 1, 1), (0, 1, 0, 1)  # of four groups
+        >>> SelectionRateParity(0.1).over((sexes, ages)).levels(4)[1].tolist()
+        [0, 1, 0, 1]
+        """
+        return replace(self, attributes=attributes)
+
+    def levels(self, n_groups: int) -> tuple[NDArray[np.intp], ...]:
+        """Return what is compared: per attribute, the level of each group."""
+        if not self.attributes:
+            return (np.arange(n_groups),)
+        return tuple(np.array(one, dtype=np.intp) for one in self.attributes)
+
+    def disparity(
+        self,
+        decisions: NDArray[np.float64],
+        outcomes: NDArray[np.int8],
+        weight: NDArray[np.float64],
+        group: NDArray[np.intp],
+        n_groups: int,
+    ) -> float:
+        """Return the largest difference between two levels of one attribute."""
+        return max(
+            disparity(self.rates(decisions, outcomes, weight, level[group], int(level.max()) + 1))
+            for level in self.levels(n_groups)
+        )
 
     def rates(
         self,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.frames import take
 from secondlook.strategies import Strategy, Uniform, check_sizes
 
 __all__ = ["Floor"]
@@ -29,7 +30,8 @@ class Floor:
     strategy
         g, as in Algorithm 1.
     scale
-        What g is multiplied with, per group; all zero for no floor.
+        What g is multiplied with, per group; all zero for no floor. Limits of the strategy
+        hold without a floor too: nobody whom they bar is accepted by a soft edge.
 
     Examples
     --------
@@ -54,16 +56,24 @@ class Floor:
         strategy
             g; if it has group quotas, each group gets its part of the share.
         share
-            Mean chance over everybody.
+            Mean chance over everybody who may be explored.
         X, score, group
             Reference people.
         n_groups
             How many groups there are.
         """
         if share == 0 or group.size == 0:
-            return Floor(Uniform(), np.full(n_groups, share))
+            return Floor(strategy if strategy.is_limited else Uniform(), np.full(n_groups, share))
+        in_all = np.bincount(group, minlength=n_groups).astype(np.float64)
+        why = strategy.barred(X, score)
+        if why is not None:
+            may = np.flatnonzero(why == 0)
+            if may.size == 0:
+                return Floor(strategy, np.zeros(n_groups))
+            X = take(X, may) if strategy.reads_features else None
+            score, group = score[may], group[may]
         counts = np.bincount(group, minlength=n_groups).astype(np.float64)
-        per_group = strategy.group_factor(counts, counts)
+        per_group = strategy.group_factor(in_all, counts)
         g = np.asarray(strategy.person_factor(X, score, group), np.float64) * per_group[group]
         check_sizes(g, strategy)
         scale = np.full(n_groups, share * group.size / g.sum())
@@ -79,5 +89,13 @@ class Floor:
         if not self.scale.any() or group.size == 0:
             return np.zeros(group.size)
         g = np.asarray(self.strategy.person_factor(X, score, group), np.float64)
-        check_sizes(g, self.strategy)
+        barred = self.barred(X, score)
+        check_sizes(g if barred is None else g[~barred], self.strategy)
         return np.minimum(1.0, self.scale[group] * g)
+
+    def barred(self, X: Any, score: Floats) -> NDArray[np.bool_] | None:
+        """Say who may not be explored for the strategy's limits; None for nobody."""
+        if not self.strategy.is_limited:
+            return None
+        why = self.strategy.barred(X, score) if score.size else None
+        return np.zeros(score.size, np.bool_) if why is None else np.asarray(why != 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,8 @@ from sklearn.utils import assert_all_finite, check_array, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import validate_data
 
+from secondlook.attributes import Attributes
+from secondlook.batches import Batch, History, seen_by
 from secondlook.errors import InputError
 from secondlook.frames import (
     Features,
@@ -28,28 +29,6 @@ from secondlook.ids import as_ids, id_bits
 __all__ = ["Batch", "History", "Intake"]
 
 
-@dataclass(frozen=True)
-class Batch:
-    """People to decide on."""
-
-    X: Any
-    group: NDArray[np.intp]
-    ids: NDArray[np.generic]
-    bits: NDArray[np.uint64]
-    backend: str
-
-    def __len__(self) -> int:
-        return int(self.group.shape[0])
-
-
-@dataclass(frozen=True)
-class History(Batch):
-    """People decided on in the past; ``outcome`` has one entry per accepted person."""
-
-    accepted: NDArray[np.bool_]
-    outcome: NDArray[np.int8]
-
-
 class Intake:
     """What the history looked like, and readers for everything that must look the same.
 
@@ -65,6 +44,8 @@ class Intake:
         Label of the good outcome; None means the larger of the two.
     needs_outcomes
         Whether somebody of the history must have been accepted.
+    group_mode
+        ``"aware"``: decisions see groups; ``"blind"``: fits do; ``"audit"``: only reports do.
     """
 
     def __init__(
@@ -75,14 +56,17 @@ class Intake:
         group_as_feature: bool,
         pos_label: Any,
         needs_outcomes: bool = True,
+        group_mode: str = "aware",
     ) -> None:
         self.raw = raw
         self.allow_missing = allow_missing
         self.group_as_feature = group_as_feature
         self.pos_label = pos_label
         self.needs_outcomes = needs_outcomes
+        self.group_mode = group_mode
         self.names: tuple[str, ...] | None = None
         self.dtype = "<f8"  # of the history's features, and so of all
+        self.sensitive: Attributes | None = None
         self.groups: NDArray[Any] | None = None
         self.table: tuple[str, tuple[str, ...]] = ("numpy", ())  # kind, and columns of numbers
         self.classes: NDArray[Any] = np.empty(0)
@@ -108,12 +92,12 @@ class Intake:
         outcome_of[taken] = outcome
         return History(
             take(features, order),
-            group[order],
-            names[order],
-            bits[order],
-            backend,
-            taken[order],
-            outcome_of[order][taken[order]],
+            ids=names[order],
+            bits=bits[order],
+            backend=backend,
+            accepted=taken[order],
+            outcome=outcome_of[order][taken[order]],
+            **seen_by(group[order], self.group_mode),
         )
 
     def read_batch(self, estimator: Any, X: Any, sensitive_features: Any, ids: Any) -> Batch:
@@ -126,7 +110,9 @@ class Intake:
         names = self._own_kind(
             as_ids(np.arange(self.next_id, self.next_id + n) if ids is None else ids, n)
         )
-        return Batch(self._with_group(features, group), group, names, self._bits(names), backend)
+        features, bits = self._with_group(features, group), self._bits(names)
+        groups = seen_by(group, self.group_mode)
+        return Batch(features, ids=names, bits=bits, backend=backend, **groups)
 
     def read_people(self, estimator: Any, X: Any) -> tuple[Any, str]:
         """Read features that must have the history's columns, and at least one row."""
@@ -139,42 +125,34 @@ class Intake:
         """Read features, and groups if a classifier needs them, for ``predict``."""
         features, _ = self._features(estimator, X, reset=False, own_words=False)
         n = n_rows(features)
-        if sensitive_features is None and not (needed or self.group_as_feature):
+        needed = (needed or self.group_as_feature) and self.group_mode == "aware"
+        if sensitive_features is None and not needed:
             return features, np.zeros(n, dtype=np.intp)
         group = self.read_groups(sensitive_features, n)
-        return self._with_group(features, group), group
+        return self._with_group(features, group), seen_by(group, self.group_mode)["group"]
 
     @property
     def n_groups(self) -> int:
-        """Number of groups; one when there are no sensitive features."""
-        return 1 if self.groups is None else int(self.groups.size)
+        """Number of groups that decisions or fits may see; one when there are none to see."""
+        if self.groups is None or self.group_mode == "audit":
+            return 1
+        return int(self.groups.size)
 
     def read_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
         """Turn group values into the codes of the history's groups."""
-        if self.groups is None:
+        if self.sensitive is None:
             if sensitive_features is not None:
                 raise InputError(
                     "sensitive_features was not given to fit, so no group is known; "
                     "give it to fit too, or leave it out."
                 )
             return np.zeros(n, dtype=np.intp)
-        allowed = ", ".join(map(repr, self.groups.tolist()))
         if sensitive_features is None:
             raise InputError(
-                f"sensitive_features is missing: fit got the groups {allowed}; "
+                f"sensitive_features is missing: fit got the groups {self.sensitive.listed()}; "
                 f"pass one of them for each row."
             )
-        values = column(sensitive_features, n, "sensitive_features")
-        codes = np.full(n, -1, dtype=np.intp)
-        for code, value in enumerate(self.groups):
-            codes[values == value] = code
-        if np.any(codes < 0):
-            strange = values[np.flatnonzero(codes < 0)[0]]
-            raise InputError(
-                f"sensitive_features holds the group {_plain(strange)!r}, which the history does "
-                f"not have; known are {allowed}; map it to one of them or fit again with it."
-            )
-        return codes
+        return self.sensitive.read(sensitive_features, n)
 
     def read_outcomes(self, outcomes: ArrayLike, n: int) -> NDArray[np.int8]:
         """Turn outcome labels into 1 (good) and 0 (bad)."""
@@ -364,23 +342,19 @@ class Intake:
         return np.empty(0, np.int8)
 
     def _first_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
-        self.groups = None
+        self.groups = self.sensitive = None
         if sensitive_features is None:
             return np.zeros(n, dtype=np.intp)
-        values = column(sensitive_features, n, "sensitive_features")
-        if is_missing(values).any():
-            raise InputError(
-                "sensitive_features has missing values; give everybody a group, "
-                "for example one called 'unknown'."
-            )
-        self.groups, codes, members = np.unique(values, return_inverse=True, return_counts=True)
+        self.sensitive, codes = Attributes.of(sensitive_features, n)
+        self.groups = self.sensitive.labels
+        members = np.bincount(codes)
         if np.any(members == 1):
             lone = _plain(self.groups[np.flatnonzero(members == 1)[0]])
             raise InputError(
                 f"the group {lone!r} has one member in the history; a group needs at least two, "
                 f"so merge it with another."
             )
-        return np.asarray(codes, dtype=np.intp)
+        return codes
 
     def read_ids(self, ids: Any) -> NDArray[Any]:
         """Read ids that may name anybody, any number of times."""

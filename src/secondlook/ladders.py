@@ -45,13 +45,27 @@ class Standing:
         Share of reference people who look at least as good.
     chance
         The floor's chance of somebody whom the soft edge does not accept.
+    barred
+        Who may not be explored, and so is accepted for sure or not at all; None for nobody.
     """
 
     rank: Floats
     chance: Floats
+    barred: NDArray[np.bool_] | None = None
 
     def __getitem__(self, rows: Any) -> Standing:
-        return Standing(self.rank[rows], self.chance[rows])
+        barred = None if self.barred is None else self.barred[rows]
+        return Standing(self.rank[rows], self.chance[rows], barred)
+
+    def join(self, other: Standing) -> Standing:
+        """Return these people and those."""
+        barred = self.barred
+        if other.barred is not None:
+            before = np.zeros(self.rank.size, np.bool_) if barred is None else barred
+            barred = np.append(before, other.barred)
+        return Standing(
+            np.append(self.rank, other.rank), np.append(self.chance, other.chance), barred
+        )
 
 
 @dataclass(eq=False)
@@ -98,12 +112,18 @@ class Ladder:
     def standing(self, X: Any, group: Groups) -> Standing:
         """Return where people stand."""
         score = self.ranking.score(X, group)
-        return Standing(self.ranking.rank(score, group), self.floor.chance(X, score, group))
+        return Standing(
+            self.ranking.rank(score, group),
+            self.floor.chance(X, score, group),
+            self.floor.barred(X, score),
+        )
 
     def policies(self, at: Standing, rungs: Any = slice(None)) -> Floats:
         """Return the probabilities of acceptance under some rungs, shape (people, rungs)."""
         q = np.atleast_1d(self.grid[rungs])
         soft = soft_edge(at.rank[:, None], q, self.tau)
+        if at.barred is not None:
+            soft[at.barred[:, None] & (at.rank[:, None] > q)] = 0.0
         return np.asarray(soft + at.chance[:, None] * (1 - soft)) if self._floored else soft
 
     @property
@@ -115,7 +135,10 @@ class Ladder:
         return np.asarray(self.policies(at, rung)[:, 0])
 
     def ratio_bounds(self, deployed: int | None) -> Floats:
-        """Return a bound on w + rem per rung, if a rung of this ladder is deployed or none is."""
+        """Return a bound on w + rem per rung, if a rung of this ladder is deployed or none is.
+
+        Where somebody barred has π = 1 and p = 0 there is no ratio, and rem = 1 is in the bound.
+        """
         if deployed is None:
             return np.full(self.grid.size, RATIO_CAP + 1)
         steps = np.maximum(0.0, self.grid - self.grid[deployed]) / self.tau
@@ -183,9 +206,12 @@ class Reach:
         grid, tau, rank = self.ladder.grid, self.ladder.tau, at.rank
         cell = np.searchsorted(grid, rank)
         before = grid[np.maximum(cell - 1, 0)]
-        self.at = Standing(np.append(self.at.rank, rank), np.append(self.at.chance, at.chance))
+        tails = np.exp(np.minimum(0.0, (before - rank) / tau))
+        if at.barred is not None:
+            tails[at.barred] = 0.0
+        self.at = self.at.join(at)
         self._cells = np.append(self._cells, cell)
-        self._tails = np.append(self._tails, np.exp(np.minimum(0.0, (before - rank) / tau)))
+        self._tails = np.append(self._tails, tails)
 
     def sums(self, worth: Floats, rows: Any = slice(None)) -> Floats:
         """Return Σ worth·π for every rung, over some of the people."""

@@ -361,15 +361,20 @@ class _Rounds:
 
         A user's function is promised to be positive on the candidates of its round only; whoever it
         gives nothing, or nonsense, had no chance of being drawn (a tiny one keeps ratios defined).
+        Whom a limit bars had none at all.
         """
         if self.strategy is not None:
             return np.asarray(self.strategy.person_factor(None, score, scores.group[:, None]))
-        factors = [
-            self.policies[i].strategy.person_factor(scores.X, score[:, at], scores.group)
-            for at, i in enumerate(np.arange(len(self.policies))[rounds])
-        ]
-        table = np.fmax(np.stack(factors, axis=1), _NO_CHANCE)
-        return np.asarray(table, dtype=score.dtype)
+        strategies = [self.policies[i].strategy for i in np.arange(len(self.policies))[rounds]]
+        raw = np.stack(
+            [
+                strategy.person_factor(scores.X, score[:, at], scores.group)
+                for at, strategy in enumerate(strategies)
+            ],
+            axis=1,
+        )
+        barred = (raw == 0) & [strategy.is_limited for strategy in strategies]
+        return np.where(barred, 0.0, np.fmax(raw, _NO_CHANCE)).astype(score.dtype)
 
 
 def _shared_strategy(policies: list[LoggedPolicy]) -> Strategy | None:

@@ -10,6 +10,7 @@ from secondlook.budget import FdrBudget
 from secondlook.coverage import CoverageRule
 from secondlook.errors import InputError
 from secondlook.fairness import RateParity
+from secondlook.group_modes import check_group_mode
 from secondlook.noise import OutcomeNoise
 from secondlook.past import check_learner
 from secondlook.strategies import as_strategy
@@ -33,16 +34,24 @@ _KINDS: dict[str, type] = {
 
 
 # What rests on these cannot be changed between rounds; the others may be.
-FIXED = ("coverage", "learner", "group_as_feature", "pos_label", "random_state")
+FIXED = (
+    "coverage",
+    "learner",
+    "group_as_feature",
+    "group_mode",
+    "attributes",
+    "pos_label",
+    "random_state",
+)
 
 
 def check_unchanged(classifier: Any, fitted: dict[str, Any]) -> None:
     """Raise if an option that a fitted classifier rests on is no longer what it was."""
-    for name in FIXED:
+    for name, was in fitted.items():
         now = getattr(classifier, name)
-        if now is not fitted[name] and now != fitted[name]:
+        if now is not was and now != was:
             raise InputError(
-                f"{name} was {fitted[name]!r} when the history was fitted and is {now!r} now; what "
+                f"{name} was {was!r} when the history was fitted and is {now!r} now; what "
                 f"has been learned rests on it, so set it back or fit again."
             )
 
@@ -71,3 +80,4 @@ def check_settings(classifier: Any) -> None:
     check_rounds("maturity", classifier.maturity, least=0)
     as_strategy(classifier.strategy)
     check_learner(classifier.learner)
+    check_group_mode(classifier)

@@ -24,6 +24,7 @@ __all__ = [
     "ScoreWeighted",
     "Strategy",
     "Uniform",
+    "WithoutGroup",
     "as_strategy",
     "check_sizes",
 ]
@@ -38,10 +39,20 @@ class Strategy:
 
     A subclass that reads the features says so with ``reads_features = True``. Otherwise it may be
     handed None in their place, which saves copying them, and a table of scores with a column a
-    round, with the groups as a column: elementwise arithmetic works for both.
+    round, with the groups as a column: elementwise arithmetic works for both. ``reads_group`` says
+    whether g depends on the group; whoever has a factor or a share per group has it set to True.
     """
 
     reads_features: bool = False
+    reads_group: bool = False
+    is_limited: bool = False  # whether people or money are limited (risk.py)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Mark a class with a factor or a share per group as one that reads the group."""
+        super().__init_subclass__(**options)
+        by_group = "group_factor" in cls.__dict__ or "group_shares" in cls.__dict__
+        if by_group and "reads_group" not in cls.__dict__:
+            cls.reads_group = True
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:  # noqa: ARG002
         """Return the part of g that depends on the person, given f_t's score."""
@@ -55,13 +66,59 @@ class Strategy:
         """Return the share of the draw that each group gets, or None for no quotas."""
         return None
 
+    def without_group(self) -> Strategy:
+        """Return the same strategy, made unable to tell groups apart."""
+        return WithoutGroup(self)
+
+    def barred(self, X: Any, score: Floats) -> NDArray[np.int8] | None:  # noqa: ARG002
+        """Return why each person may not be explored, 0 for those who may; None: all may."""
+        return None
+
+    def at_most(self, X: Any, n: int) -> int:  # noqa: ARG002
+        """Return how many of ``n`` candidates may be explored at most, whoever is drawn."""
+        return n
+
+    def for_columns(self, names: tuple[str, ...] | None) -> Strategy:  # noqa: ARG002
+        """Return the strategy with columns that it knows by name found among these."""
+        return self
+
     def __mul__(self, other: Strategy) -> Product:
         return Product(self, other)
 
 
 @dataclass(frozen=True)
+class WithoutGroup(Strategy):
+    """Another strategy to which everybody is of the first group.
+
+    Examples
+    --------
+    >>> own = FromFunction(lambda X, score, group: score + group)
+    >>> own.without_group().person_factor(None, np.array([0.5, 0.5]), np.array([0, 1])).tolist()
+    [0.5, 0.5]
+    """
+
+    strategy: Strategy
+
+    def __post_init__(self) -> None:
+        _check_unlimited(self.strategy, "WithoutGroup(...)")
+
+    @property
+    def reads_features(self) -> bool:  # type: ignore[override]
+        """Whether the strategy reads the features."""
+        return self.strategy.reads_features
+
+    def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
+        """Return the strategy's factor for people of the first group."""
+        return self.strategy.person_factor(X, score, np.zeros_like(group))
+
+
+@dataclass(frozen=True)
 class Uniform(Strategy):
     """Everybody in the explore region is equally likely: g = 1."""
+
+    def without_group(self) -> Strategy:
+        """Return itself, since it reads nothing; a subclass may."""
+        return self if type(self) is Uniform else WithoutGroup(self)
 
 
 @dataclass(frozen=True)
@@ -90,6 +147,10 @@ class ScoreWeighted(Strategy):
             raise InputError(f"beta is a share and must be in [0, 1], got {self.beta}.")
         if not 0 < self.floor <= 1:
             raise InputError(f"floor must be in (0, 1], so that g > 0, got {self.floor}.")
+
+    def without_group(self) -> Strategy:
+        """Return itself, since it reads the score only; a subclass may read more."""
+        return self if type(self) is ScoreWeighted else WithoutGroup(self)
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:  # noqa: ARG002
         """Return β + (1 − β) · max(score, floor)."""
@@ -130,6 +191,7 @@ class GroupShare(Strategy):
     def __post_init__(self) -> None:
         if self.reading not in ("quota", "product"):
             raise InputError(f"reading must be 'quota' or 'product', got {self.reading!r}.")
+        _check_unlimited(self.within, "GroupShare(...)")
         if self.within.group_shares(np.ones(2)) is not None:
             raise InputError(
                 f"within must not have group quotas of its own, got {self.within!r}; "
@@ -180,10 +242,25 @@ class Product(Strategy):
     left: Strategy
     right: Strategy
 
+    def __post_init__(self) -> None:
+        for factor in (self.left, self.right):
+            _check_unlimited(factor, "a * b")
+
     @property
     def reads_features(self) -> bool:  # type: ignore[override]
         """Whether either factor reads the features."""
         return self.left.reads_features or self.right.reads_features
+
+    @property
+    def reads_group(self) -> bool:  # type: ignore[override]
+        """Whether either factor depends on the group."""
+        return self.left.reads_group or self.right.reads_group
+
+    def without_group(self) -> Strategy:
+        """Return the product of both without the group."""
+        if type(self) is not Product:
+            return WithoutGroup(self)
+        return Product(self.left.without_group(), self.right.without_group())
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
         """Return the product of both factors."""
@@ -256,6 +333,15 @@ def check_sizes(g: Floats, strategy: Strategy) -> None:
         f"a strategy must return a positive finite number for every candidate, got {found} among "
         f"{g.size} from {strategy!r}; nothing was decided, add a small positive constant to it."
     )
+
+
+def _check_unlimited(part: Strategy, whole: str) -> None:
+    """Raise if a part of a strategy has limits, which the whole would not know of."""
+    if part.is_limited:
+        raise InputError(
+            f"limits go around a whole strategy and never inside one, got {part!r} inside; write "
+            f"Limited({whole}, ...)."
+        )
 
 
 def _shares(counts: Counts) -> Counts:

@@ -54,6 +54,7 @@ from secondlook.experiments.spec import Experiment
 from secondlook.experiments.world_file import read_world_file
 from secondlook.simulate.populations import Binormal
 from secondlook.simulate.streams import Drawn, Resampled, Stream
+from secondlook.theory import Setting
 
 __all__ = ["app", "main"]
 
@@ -236,6 +237,9 @@ def plan(
     ] = None,
     outcome: Annotated[str, typer.Option(help="With a file: its outcome column.")] = "",
     group: Annotated[str, typer.Option(help="With a file: its group column.")] = "",
+    cells: Annotated[
+        int, typer.Option(help="Kinds of people: also say what the paper's theorems ask for.")
+    ] = 0,
     repetitions: Annotated[int, typer.Option(help="Simulated runs.")] = 20,
     jobs: Jobs = -1,
     json: Json = False,
@@ -252,9 +256,10 @@ def plan(
         wanted = Plan(
             stream, alpha, delta, gain, loss, group_as_feature=True, repetitions=repetitions
         )
+        theorems = Setting(cells, delta=delta) if cells else None
         with repetition_bar(json) as progress:
             found = make_plan(wanted, jobs=jobs, progress=progress)
-        print_plan(Console(), found, json)
+        print_plan(Console(), found, json, theorems, people)
 
 
 @app.command(epilog="Example: secondlook methods --json")

@@ -30,6 +30,7 @@ from secondlook.experiments.plan import Until
 from secondlook.experiments.published import ALPHA, published_table
 from secondlook.experiments.results import Results
 from secondlook.experiments.words import findings, remarks, what_was_run
+from secondlook.theory import Setting, convergence, feasibility, improvement, theory_lines
 
 __all__ = [
     "as_json",
@@ -135,10 +136,20 @@ def _cells(row: dict[str, Any], compared: bool) -> list[str]:
     return [cell.replace("nan", "–") for cell in cells]
 
 
-def print_plan(console: Console, found: list[Until], json_wanted: bool) -> None:
-    """Print what it takes until a certificate."""
+def print_plan(
+    console: Console,
+    found: list[Until],
+    json_wanted: bool,
+    theorems: Setting | None = None,
+    batch: int = 0,
+) -> None:
+    """Print what it takes until a certificate, and what the theorems ask for if that is wanted."""
     if json_wanted:
-        as_json([asdict(one) for one in found])
+        plan: dict[str, Any] = {"certificate": [asdict(one) for one in found]}
+        if theorems is not None:
+            bounds = feasibility(theorems), improvement(theorems), convergence(theorems)
+            plan["theorems"] = [asdict(bound) for bound in bounds]
+        as_json(plan)
         return
     table = Table(
         title="Until the first certificate: median (5 % to 95 % of runs)", box=SIMPLE_HEAD
@@ -158,6 +169,8 @@ def print_plan(console: Console, found: list[Until], json_wanted: bool) -> None:
         "the pilot's, and carries no promise.",
         style="dim",
     )
+    for line in [] if theorems is None else theory_lines(theorems, batch):
+        console.print(line, highlight=False)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from secondlook.errors import InputError
 from secondlook.fairness import RateParity
 from secondlook.learners.smooth_problem import Floats
 
-__all__ = ["group_codes", "group_shares"]
+__all__ = ["checked_codes", "group_codes", "group_shares"]
 
 Codes = NDArray[np.intp]
 
@@ -34,10 +34,34 @@ def group_codes(sensitive_features: ArrayLike | None, n_rows: int) -> tuple[Code
     return codes, int(names.size)
 
 
+def checked_codes(
+    sensitive_features: ArrayLike | None, n_rows: int, n_groups: int
+) -> tuple[Codes, int]:
+    """Return groups that are codes already, since a constraint over attributes tells their levels.
+
+    Examples
+    --------
+    >>> checked_codes([2, 0], 2, 3)
+    (array([2, 0]), 3)
+    """
+    group = _one_per_row(sensitive_features, n_rows)
+    whole = np.issubdtype(group.dtype, np.integer)
+    if not whole or (group.size and not 0 <= group.min() <= group.max() < n_groups):
+        raise InputError(
+            f"with a constraint over attributes, sensitive_features must be codes of the "
+            f"{n_groups} groups whose levels it gives, whole numbers from 0 to {n_groups - 1}, got "
+            f"others; give codes, or a constraint without attributes."
+        )
+    return group.astype(np.intp), n_groups
+
+
 def group_shares(
     fairness: RateParity, group: Codes, n_groups: int, weight: Floats, good: NDArray[np.bool_]
-) -> Floats:
-    """One row per group with counted weight: ``w_i m_i 1{z_i = z} / Σ w m 1{z}``.
+) -> tuple[Floats, tuple[int, ...]]:
+    """One row per level with counted weight, ``w_i m_i 1{z_i = z} / Σ w m 1{z}``, and their number.
+
+    The levels are those of each attribute in turn, with as many numbers as there are attributes;
+    without attributes they are the groups.
 
     Parameters
     ----------
@@ -56,14 +80,20 @@ def group_shares(
     --------
     >>> from secondlook.fairness import SelectionRateParity
     >>> good = np.array([True, False, True])
-    >>> group_shares(SelectionRateParity(), np.array([0, 1, 0]), 2, np.ones(3), good).tolist()
-    [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
+    >>> rows, n = group_shares(SelectionRateParity(), np.array([0, 1, 0]), 2, np.ones(3), good)
+    >>> rows.tolist(), n
+    ([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]], (2,))
     """
     counted = weight * fairness.counts(good.astype(np.int8))
-    rows = [counted * (group == z) for z in range(n_groups)]
-    totals = [row.sum(dtype=np.float64) for row in rows]
-    shares = [row / total for row, total in zip(rows, totals, strict=True) if total > 0]
-    return np.array(shares, dtype=weight.dtype).reshape(-1, len(weight))
+    shares: list[Floats] = []
+    sizes = []
+    for level_of in fairness.levels(n_groups):
+        level, before = level_of[group], len(shares)
+        rows = [counted * (level == z) for z in range(int(level_of.max()) + 1)]
+        totals = [row.sum(dtype=np.float64) for row in rows]
+        shares += [row / total for row, total in zip(rows, totals, strict=True) if total > 0]
+        sizes.append(len(shares) - before)
+    return np.array(shares, dtype=weight.dtype).reshape(-1, len(weight)), tuple(sizes)
 
 
 def _one_per_row(sensitive_features: ArrayLike | None, n_rows: int) -> NDArray[np.generic]:

@@ -17,7 +17,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from secondlook.errors import InputError, LearningWarning
 from secondlook.fairness import RateParity
 from secondlook.learners.box_qp import Array
-from secondlook.learners.group_shares import Codes, group_codes, group_shares
+from secondlook.learners.group_shares import Codes, checked_codes, group_codes, group_shares
 from secondlook.learners.multistart import FitStatus, solve
 from secondlook.learners.smooth_problem import Bounds, Floats, SmoothProblem
 
@@ -34,7 +34,7 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     - ``Σ w σ / Σ w ≥ min_selection_rate``,
     - ``rate_a − rate_b ≤ fairness.difference`` for every two groups, where
       ``rate_z = Σ w σ m 1{z} / Σ w m 1{z}`` and ``m = fairness.counts(y)``; groups with no counted
-      weight are left out.
+      weight are left out. If the constraint has attributes, for every two levels of each of them.
 
     This is the paper's learning step (Algorithm 1, step 1, as its experiments do it). The solver is
     :func:`secondlook.learners.sqp.minimise`; without constraints it is a damped Newton method.
@@ -219,7 +219,11 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"sample_weight must be at least 0, got {weight.min()}.")
         if self.fairness is None:
             return self._sums(X, good, weight, np.zeros(len(weight), np.intp), 1)
-        return self._sums(X, good, weight, *group_codes(sensitive_features, len(weight)))
+        if self.fairness.attributes:
+            codes = checked_codes(sensitive_features, len(weight), len(self.fairness.attributes[0]))
+        else:
+            codes = group_codes(sensitive_features, len(weight))
+        return self._sums(X, good, weight, *codes)
 
     def _sums(
         self, X: Floats, good: NDArray[np.bool_], weight: Floats, group: Codes, n_groups: int
@@ -234,11 +238,12 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "give weight to rows of the other."
             )
         groups, difference = np.empty((0, len(weight)), X.dtype), 0.0
+        levels: tuple[int, ...] = ()
         if self.fairness is not None:
-            groups = group_shares(self.fairness, group, n_groups, weight, good)
+            groups, levels = group_shares(self.fairness, group, n_groups, weight, good)
             difference = self.fairness.difference
         usual = 1.0 - float(bad_weight.sum(dtype=np.float64))
-        bounds = Bounds(self.max_fdr, self.min_selection_rate, difference, len(groups), usual)
+        bounds = Bounds(self.max_fdr, self.min_selection_rate, difference, levels, usual)
         basis = np.vstack([*(weight, bad_weight)[: bounds.shared], groups])
         l2 = np.full(X.shape[1] + bool(self.fit_intercept), self.l2 / total)
         l2[X.shape[1] :] = 0.0

@@ -30,12 +30,14 @@ class Bounds:
     The FDR's is ``F_bad / F_all − max_fdr``, or, with a ``usual`` accepted weight in place of
     ``F_all`` in the denominator, ``(F_bad − max_fdr·F_all) / usual``: that allows the same models,
     bends far less, and so needs far fewer steps, but accepting nobody is no violation of it.
+    ``levels`` has the number of rates of each protected attribute; only rates of the same attribute
+    are compared.
     """
 
     max_fdr: float | None = None
     min_selection_rate: float | None = None
     difference: float = 0.0
-    n_groups: int = 0
+    levels: tuple[int, ...] = ()
     usual: float | None = None
 
     @property
@@ -47,16 +49,16 @@ class Bounds:
     def size(self) -> int:
         """How many constraints there are."""
         given = (self.max_fdr is not None) + (self.min_selection_rate is not None)
-        return given + self.n_groups * (self.n_groups - 1)
+        return given + sum(n * (n - 1) for n in self.levels)
 
     def values(self, sums: Array) -> Array:
-        """FDR, selection rate and every ordered pair of groups, each minus its bound."""
+        """FDR, selection rate and every ordered pair of rates to compare, minus their bounds."""
         c = [np.empty(0)]
         if self.max_fdr is not None:
             c.append((sums[1:2] - self.max_fdr * sums[0]) / self._accepted(sums))
         if self.min_selection_rate is not None:
             c.append(self.min_selection_rate - sums[:1])
-        if self.n_groups > 1:
+        if self._compares:
             one, other = self._pairs
             c.append(sums[one] - sums[other] - self.difference)
         return np.concatenate(c)
@@ -83,20 +85,27 @@ class Bounds:
     @cached_property
     def _linear_slopes(self) -> Array:
         """Slopes of the constraints that are linear in the sums; the FDR's row is left empty."""
-        unit = np.eye(self.shared + self.n_groups)
+        unit = np.eye(self.shared + sum(self.levels))
         rows = [np.zeros_like(unit[: int(self.max_fdr is not None)])]
         if self.min_selection_rate is not None:
             rows.append(-unit[:1])
-        if self.n_groups > 1:
+        if self._compares:
             one, other = self._pairs
             rows.append(unit[one] - unit[other])
         return np.concatenate(rows)
 
     @cached_property
     def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return where the rates of each ordered pair of groups are among the sums."""
-        one, other = np.nonzero(~np.eye(self.n_groups, dtype=np.bool_))
+        """Return where the rates of each ordered pair of an attribute's levels are in the sums."""
+        attribute = np.repeat(np.arange(len(self.levels)), self.levels)
+        same = attribute[:, None] == attribute
+        one, other = np.nonzero(same & ~np.eye(attribute.size, dtype=np.bool_))
         return self.shared + one, self.shared + other
+
+    @property
+    def _compares(self) -> bool:
+        """Whether some attribute has two rates to compare."""
+        return max(self.levels, default=0) > 1
 
     def _accepted(self, sums: Array) -> float:
         """Return what the FDR constraint is divided by."""

@@ -61,7 +61,8 @@ class OperatingPoint:
     selection_rate
         Weighted share of accepted people.
     disparity
-        Largest minus smallest of the fairness constraint's rates; 0 without a constraint.
+        Largest minus smallest of the fairness constraint's rates, of the attribute where that is
+        largest; 0 without a constraint.
     feasible
         Whether all constraints hold.
     gap
@@ -129,11 +130,11 @@ def shared_threshold(
         running(rows.bad, order, ends),
         np.full(ends.size + 1, np.nan),
     )
-    rates = _shared_rates(rows, order, ends)
+    rates = _shared_rates(rows, order, ends, fairness)
     cut, feasible = _best_cut(task, curve, rates)
-    at_cut = np.array([r[cut] for r in rates])
+    spread = max((disparity(np.array([r[cut] for r in one])) for one in rates), default=0.0)
     threshold = np.full(n_groups, curve.threshold(cut))
-    return task.point(threshold, curve.good[cut], curve.bad[cut], at_cut, feasible, 0.0)
+    return task.point(threshold, curve.good[cut], curve.bad[cut], spread, feasible, 0.0)
 
 
 def group_thresholds(
@@ -173,6 +174,11 @@ def group_thresholds(
     ([0.75, 0.4], 150.0)
     """
     _check_share("max_gap", max_gap)
+    if fairness is not None and fairness.attributes:
+        raise InputError(
+            "a constraint over attributes needs a shared threshold, got one per group; use "
+            "shared_threshold, or a constraint without attributes."
+        )
     rows = Rows.of(score, outcome, weight, group, n_groups, fairness)
     task = _Task(utility, max_fdr, min_selection_rate, fairness, rows)
     curves = [rows.curve(g) for g in range(n_groups)]
@@ -184,7 +190,7 @@ def group_thresholds(
         np.array([c.threshold(cuts[g]) for g, c in enumerate(curves)]),
         sum(c.good[cuts[g]] for g, c in enumerate(curves)),
         sum(c.bad[cuts[g]] for g, c in enumerate(curves)),
-        np.array([c.rate[cuts[g]] for g, c in enumerate(curves)]),
+        disparity(np.array([c.rate[cuts[g]] for g, c in enumerate(curves)])),
         feasible,
         _relative(found),
     )
@@ -249,13 +255,13 @@ class _Task:
         return (best if proven else best._replace(bound=np.inf)), False
 
     def point(
-        self, thresholds: Floats, good: float, bad: float, rates: Floats, feasible: bool, gap: float
+        self, thresholds: Floats, good: float, bad: float, spread: float, feasible: bool, gap: float
     ) -> OperatingPoint:
         """Report what accepting these weights means."""
         accepted, total = float(good + bad), self.total or 1.0
         g00, g01, g10, g11 = self.utility.gamma
         rejected = g00 * (self.all_bad - bad) + g01 * (self.all_good - good)
-        rate, spread = accepted / total, disparity(rates)
+        rate = accepted / total
         return OperatingPoint(
             thresholds=thresholds,
             utility=float(rejected + g10 * bad + g11 * good) / total,
@@ -281,22 +287,31 @@ class _Task:
         )
 
 
-def _shared_rates(rows: Rows, order: NDArray[np.intp], ends: NDArray[np.intp]) -> list[Floats]:
-    """Each group's fairness rate along the cuts of everybody."""
-    if rows.counted is None:
+def _shared_rates(
+    rows: Rows, order: NDArray[np.intp], ends: NDArray[np.intp], fairness: RateParity | None
+) -> list[list[Floats]]:
+    """Fairness rates along the cuts of everybody: per attribute, that of each level."""
+    counted = rows.counted
+    if counted is None or fairness is None:
         return []
-    groups = range(rows.n_groups)
-    return [share(running(rows.counted * (rows.group == g), order, ends)) for g in groups]
+    return [
+        [
+            share(running(counted * (level_of[rows.group] == z), order, ends))
+            for z in range(int(level_of.max()) + 1)
+        ]
+        for level_of in fairness.levels(rows.n_groups)
+    ]
 
 
-def _best_cut(task: _Task, curve: Curve, rates: list[Floats]) -> tuple[int, bool]:
+def _best_cut(task: _Task, curve: Curve, rates: list[list[Floats]]) -> tuple[int, bool]:
     """Best cut of one curve, and whether it meets every constraint."""
     points = task.points(curve, task.gains)
     violation = task.bounds.least - points.accepted
-    known = [r for r in rates if not np.isnan(r[0])]
-    if len(known) > 1:
-        spread = np.maximum.reduce(known) - np.minimum.reduce(known)
-        violation = np.maximum(violation, spread - task.bounds.difference)
+    for one in rates:
+        known = [r for r in one if not np.isnan(r[0])]
+        if len(known) > 1:
+            spread = np.maximum.reduce(known) - np.minimum.reduce(known)
+            violation = np.maximum(violation, spread - task.bounds.difference)
     # Accepting nobody keeps the FDR bound, so something is always left.
     violation[points.slack < 0] = np.inf
     least = float(violation.min())

@@ -1,0 +1,208 @@
+"""Protected attributes: one column or several, and the groups that they make.
+
+People carry one code each, that of their combination of values. An attribute is then a partition
+of the codes: an array that says which of its levels each code has, so that whatever is counted by
+code can be summed up to the levels of any attribute.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.errors import InputError
+from secondlook.frames import as_array, column, is_missing
+
+__all__ = ["Attributes", "crossed_and_each"]
+
+Codes = NDArray[np.intp]
+_NAME = "sensitive_features"
+_SHOWN = 12  # groups named in a sentence
+
+
+@dataclass(frozen=True, eq=False)
+class Attributes:
+    """What values the protected attributes of a history have, and in which combinations.
+
+    Attributes
+    ----------
+    names
+        Names of the columns, None if they came without.
+    values
+        Per attribute, its values, sorted.
+    level_of
+        Level of each group, one row per attribute: an index into its values.
+
+    Examples
+    --------
+    >>> people = [["f", "40+"], ["m", "40+"], ["f", "40+"], ["m", "under 40"]]
+    >>> attributes, codes = Attributes.of(people, 4)
+    >>> attributes.labels.tolist(), codes.tolist()
+    (['f, 40+', 'm, 40+', 'm, under 40'], [0, 1, 0, 2])
+    >>> attributes.partitions
+    ((0, 1, 1), (0, 0, 1))
+    """
+
+    names: tuple[str, ...] | None
+    values: tuple[NDArray[Any], ...]
+    level_of: Codes
+
+    @staticmethod
+    def of(sensitive_features: Any, n: int) -> tuple[Attributes, Codes]:
+        """Read everybody's attributes, and return what there is and each person's code."""
+        names, columns = _columns(sensitive_features, n)
+        values, levels = [], []
+        for one in columns:
+            if is_missing(one).any():
+                raise InputError(
+                    f"{_NAME} has missing values; give everybody a group, "
+                    f"for example one called 'unknown'."
+                )
+            found, level = _sorted_values(one)
+            values.append(found)
+            levels.append(np.asarray(level, dtype=np.intp))
+        codes, first = levels[0], None
+        for found, level in zip(values[1:], levels[1:], strict=True):
+            _, first, codes = np.unique(
+                codes * found.size + level, return_index=True, return_inverse=True
+            )
+        if first is None:
+            level_of = np.arange(values[0].size)[None]
+        else:
+            level_of = np.array([level[first] for level in levels])
+        return Attributes(names, tuple(values), level_of), np.asarray(codes, dtype=np.intp)
+
+    @property
+    def n_groups(self) -> int:
+        """How many combinations there are."""
+        return int(self.level_of.shape[1])
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Name of each group: the value itself, or the values of all attributes, as text."""
+        if len(self.values) == 1:
+            return self.values[0]
+        parts = [found[level] for found, level in zip(self.values, self.level_of, strict=True)]
+        groups = [list(map(str, one)) for one in zip(*parts, strict=True)]
+        labels = np.array([", ".join(one) for one in groups])
+        if np.unique(labels).size < labels.size:  # a comma inside a value
+            labels = np.array([", ".join(map(repr, one)) for one in groups])
+        return labels
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """A name for each attribute, whether it came with one or not."""
+        if self.names is not None:
+            return self.names
+        if len(self.values) == 1:
+            return ("group",)
+        return tuple(f"attribute {position}" for position in range(len(self.values)))
+
+    @property
+    def partitions(self) -> tuple[tuple[int, ...], ...]:
+        """Per attribute, the level of each group."""
+        return tuple(tuple(row) for row in self.level_of.tolist())
+
+    def read(self, sensitive_features: Any, n: int) -> Codes:
+        """Return the codes of other people, who must have combinations that are known."""
+        names, columns = _columns(sensitive_features, n)
+        self._check_same_columns(names, len(columns))
+        keys, known = np.zeros(n, np.intp), np.zeros(self.n_groups, np.intp)
+        strange = np.zeros(n, np.bool_)
+        for one, found, level_of in zip(columns, self.values, self.level_of, strict=True):
+            level = np.full(n, -1, dtype=np.intp)
+            for code, value in enumerate(found):
+                level[one == value] = code
+            strange |= level < 0
+            keys, known = keys * found.size + level, known * found.size + level_of
+            # Keys stay small: a code among the groups' takes the place of a product of sizes.
+            distinct, known = np.unique(known, return_inverse=True)
+            place = np.minimum(np.searchsorted(distinct, keys), distinct.size - 1)
+            strange |= distinct[place] != keys
+            keys = np.where(strange, 0, place)
+        if strange.any():
+            self._refuse(columns, int(np.flatnonzero(strange)[0]))
+        return keys
+
+    def _refuse(self, columns: list[NDArray[Any]], row: int) -> None:
+        values = [one[row] for one in columns]
+        label = _plain(values[0]) if len(values) == 1 else ", ".join(map(str, values))
+        raise InputError(
+            f"{_NAME} holds the group {label!r}, which the history does not have; known are "
+            f"{self.listed()}; map it to one of them or fit again with it."
+        )
+
+    def listed(self) -> str:
+        """Return the groups as part of a sentence."""
+        labels = self.labels.tolist()
+        more = f" and {len(labels) - _SHOWN} more" if len(labels) > _SHOWN else ""
+        return ", ".join(map(repr, labels[:_SHOWN])) + more
+
+    def _check_same_columns(self, names: tuple[str, ...] | None, n_columns: int) -> None:
+        named = self.names is not None and names is not None and len(self.values) > 1
+        if n_columns == len(self.values) and not (named and names != self.names):
+            return
+        got = f"{n_columns} columns" if names is None else ", ".join(map(repr, names))
+        expected = f"{len(self.values)}" if self.names is None else ", ".join(map(repr, self.names))
+        raise InputError(
+            f"{_NAME} must have the columns that fit got, in the same order: {expected}, got "
+            f"{got}; select them."
+        )
+
+
+def crossed_and_each(
+    sensitive_features: Any, n: int
+) -> tuple[tuple[str, NDArray[Any], Codes], list[tuple[str, NDArray[Any], Codes]]]:
+    """Return names of groups and everybody's code: of the combinations, and by each attribute.
+
+    Examples
+    --------
+    >>> crossed, each = crossed_and_each([["f", "old"], ["m", "old"], ["f", "young"]], 3)
+    >>> crossed[1].tolist(), [names.tolist() for _, names, _ in each]
+    (['f, old', 'f, young', 'm, old'], [['f', 'm'], ['old', 'young']])
+    """
+    attributes, codes = Attributes.of(sensitive_features, n)
+    crossed = (", ".join(attributes.titles), attributes.labels, codes)
+    of_each = zip(attributes.titles, attributes.values, attributes.level_of, strict=True)
+    return crossed, [(title, values, level[codes]) for title, values, level in of_each]
+
+
+def _columns(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | None, list[NDArray[Any]]]:
+    """Return the columns of a frame, series, array or list, with their names if they have any."""
+    try:
+        native = nw.from_native(
+            sensitive_features, allow_series=True, eager_only=True, pass_through=True
+        )
+    except nw.exceptions.DuplicateError:
+        raise InputError(f"{_NAME} has two columns of the same name; rename one.") from None
+    if isinstance(native, nw.DataFrame) and len(native.columns) > 1:
+        columns = [np.asarray(one.to_numpy()) for one in native.iter_columns()]
+        return tuple(map(str, native.columns)), [column(one, n, _NAME) for one in columns]
+    array = as_array(sensitive_features)
+    if array.ndim == 2 and array.shape[0] == n and array.shape[1] > 1:
+        return None, list(array.T)
+    names = None
+    if isinstance(native, nw.DataFrame) and native.columns:
+        names = (str(native.columns[0]),)
+    elif isinstance(native, nw.Series) and native.name:
+        names = (str(native.name),)
+    return names, [column(array, n, _NAME)]
+
+
+def _sorted_values(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        found, level = np.unique(values, return_inverse=True)
+    except TypeError:
+        raise InputError(
+            f"{_NAME} must hold values that can be sorted, got mixed types in one column; turn "
+            f"them all into text or numbers."
+        ) from None
+    return found, level
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,106 @@
+"""What can be asked of a finite classifier between rounds; nothing here changes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from secondlook.deciding import DecidingClassifier
+from secondlook.errors import InputError
+from secondlook.finite.counts import Counts
+from secondlook.finite.coverage import CellCoverage, as_cell_coverage
+from secondlook.finite.intake import CellIntake
+from secondlook.finite.records import CellPolicy, FiniteRound
+from secondlook.finite.state import CellState
+
+__all__ = ["CellAnswers"]
+
+Floats = NDArray[np.float64]
+
+
+class CellAnswers(DecidingClassifier):
+    """Base of ``FiniteClassifier``: its record, and what it says about people."""
+
+    learner = None
+    coverage: Any
+    _intake: CellIntake
+    _state: CellState
+    _rounds: list[FiniteRound]
+    _policies: list[CellPolicy]
+
+    def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return whom f_t of the last round accepts; nobody of a cell that it does not know."""
+        check_is_fitted(self, "_fitted")
+        if not self._policies:
+            raise InputError(
+                "no round has been decided yet, so there is no f_t; call decide first."
+            )
+        f = self._policies[-1].accepts
+        return np.asarray(self._of_people(f, X, sensitive_features, False), dtype=np.bool_)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return the observed share of each outcome in people's cells, as ``classes_`` orders them.
+
+        Where no outcome was observed, that is the share among all outcomes.
+        """
+        check_is_fitted(self, "_fitted")
+        counts = self._state.counts
+        share = self._of_people(counts.good_share(), X, sensitive_features, counts.pooled_share)
+        return self._per_class(share)
+
+    def coverage_of(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return the coverage w of people's cells as the next round will see it."""
+        check_is_fitted(self, "_fitted")
+        w: Floats = self._of_people(self.coverage_, X, sensitive_features, 0.0)
+        return w
+
+    @property
+    def rounds_(self) -> tuple[FiniteRound, ...]:
+        """What happened in each round."""
+        check_is_fitted(self, "_rounds")
+        return tuple(self._rounds)
+
+    @property
+    def policies_(self) -> tuple[CellPolicy, ...]:
+        """The policy of each round, by cell."""
+        check_is_fitted(self, "_policies")
+        return tuple(self._policies)
+
+    @property
+    def counts_(self) -> Counts:
+        """Head counts by cell."""
+        check_is_fitted(self, "_state")
+        return self._state.counts
+
+    @property
+    def coverage_(self) -> Floats:
+        """Coverage w by cell."""
+        check_is_fitted(self, "_state")
+        return self._state.coverage(self._rule)
+
+    @property
+    def n_outcomes_(self) -> int:
+        """Number of outcomes known, those of the history included."""
+        return int(self.counts_.outcomes.sum())
+
+    @property
+    def cells_(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Features and groups of the known cells, in the order of all arrays over cells."""
+        check_is_fitted(self, "_state")
+        table = self._state.table
+        return table.X, table.groups[table.group]
+
+    def _of_people(self, values: Any, X: Any, sensitive_features: Any, fill: Any) -> Any:
+        """Return a value of each person's cell; ``fill`` where the cell is not known."""
+        ids = None if self._intake.id_kind == "i" else np.arange(len(X)).astype(str)
+        placed = self._intake.place_batch(self._state.table, X, sensitive_features, ids).placed
+        room = np.full(len(placed.table), fill, dtype=values.dtype)
+        room[: values.size] = values
+        return room.take(placed.cell)
+
+    @property
+    def _rule(self) -> CellCoverage:
+        return as_cell_coverage(self.coverage)

@@ -1,0 +1,389 @@
+"""Algorithm 1 of "Fair Classification with Partial Feedback" on finitely many kinds of people.
+
+Everything is a head count by cell: a round is a group-by of the batch, a small program, and a draw.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from secondlook.budget import FdrBudget
+from secondlook.coverage import CoverageRule
+from secondlook.decisions import Decisions
+from secondlook.errors import InputError, LearningWarning
+from secondlook.fairness import RateParity
+from secondlook.finite.answers import CellAnswers
+from secondlook.finite.counts import Counts
+from secondlook.finite.coverage import CellCoverage
+from secondlook.finite.exploration import draw_from_cells, sizes_of_cells
+from secondlook.finite.intake import CellIntake
+from secondlook.finite.learner import ExactFit
+from secondlook.finite.learning import ENOUGH_TO_TELL, CellLearning, following, note_of_round
+from secondlook.finite.ledger import Ledger
+from secondlook.finite.past import read_past
+from secondlook.finite.records import CellPolicy, FiniteRound
+from secondlook.finite.settings import FIXED, check_settings, check_unchanged
+from secondlook.finite.state import CellState
+from secondlook.strategies import Strategy, as_strategy
+from secondlook.utility import Accuracy, Utility
+
+__all__ = ["FiniteClassifier"]
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+
+class FiniteClassifier(CellAnswers):
+    """Decide batches of people who fall into cells, with exact counts and an exact learner.
+
+    A cell is a distinct row of features in a group. Cost grows with the number of cells, but for
+    counting people and drawing among them. A cell that has not been seen before is unexplored.
+
+    Parameters
+    ----------
+    utility
+        What decisions are worth; None means ``Accuracy()``.
+    budget
+        α and how it is shared between exploiting and exploring, λ and ε; None means
+        ``FdrBudget()``.
+    coverage
+        Which cells count as known: ``NormalisedG`` (None means this one), ``CountedOutcomes``,
+        ``SummedAcceptance`` or ``SumOfG``.
+    strategy
+        Whom to explore: a ``Strategy``, or a function of (X, score, group) of the cells; None means
+        ``ScoreWeighted()``. A cell's score is its observed share of good, or the share of good
+        among all outcomes where it has none.
+    hypothesis
+        ``"cells"``: f_t may be any 0/1 function of the cells; ``"threshold"``: a cut on a score;
+        ``"threshold_per_group"``: a cut per group.
+    constraints
+        ``"joint"``: the bounds on FDR and selection rate hold over everybody; ``"per_group"``:
+        within each group.
+    fairness
+        Constraint between groups on f_t.
+    weights
+        ``"applicants"``: f_t is learned on the paper's η_w; ``"none"``: on the observed outcomes as
+        they are.
+    gap
+        Relative optimality gap to which f_t is proven; 0 for the best itself.
+    cut_score
+        Function of (X, group) of the cells that gives the score for cuts; None means the cell's
+        share of good.
+    min_outcomes
+        Observed outcomes that a cell needs, besides w > τ, to move from EXPLORE to EXPLOIT. With 0
+        coverage alone decides, and a cell may be given up without a single outcome.
+    first_round
+        ``"past"``: round 1 decides as f_0 does (Algorithm 1); ``"learned"``: by what the history
+        teaches. With nobody rejected in the history and no past policy given, round 1 is learned.
+    pos_label
+        Label of the good outcome; None means the larger of the two.
+    random_state
+        Seed of the draws.
+
+    Attributes
+    ----------
+    classes_ : outcome labels.
+    groups_ : group values by code, None without groups.
+    rounds_ : what happened in each round, a tuple of ``FiniteRound``.
+    policies_ : f_t, EXPLOIT_t, g and acceptance probabilities by cell, a tuple of ``CellPolicy``.
+    counts_ : head counts by cell, ``Counts``.
+    coverage_ : w by cell.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> job, good_share = rng.integers(5, size=4000), np.array([0.95, 0.9, 0.9, 0.6, 0.5])
+    >>> repays = (rng.random(4000) < good_share[job]).astype(int)
+    >>> history, batch = slice(0, 2000), slice(2000, 4000)
+    >>> clf = FiniteClassifier(random_state=0)
+    >>> clf = clf.fit(job[history], repays[history], accepted=job[history] < 2)
+    >>> decided = clf.decide(job[batch])
+    >>> clf = clf.observe(decided.ids[decided.accepted], repays[batch][decided.accepted])
+    >>> clf.rounds_[0].n_exploited, clf.rounds_[0].n_explored, clf.policies_[0].exploit.tolist()
+    (823, 71, [True, True, False, False, False])
+    """
+
+    def __init__(
+        self,
+        utility: Utility | None = None,
+        budget: FdrBudget | None = None,
+        coverage: CellCoverage | CoverageRule | None = None,
+        strategy: Strategy | Callable[..., ArrayLike] | None = None,
+        *,
+        hypothesis: Literal["cells", "threshold", "threshold_per_group"] = "cells",
+        constraints: Literal["joint", "per_group"] = "joint",
+        fairness: RateParity | None = None,
+        weights: Literal["applicants", "none"] = "applicants",
+        gap: float = 1e-4,
+        cut_score: Callable[..., ArrayLike] | None = None,
+        min_outcomes: int = 1,
+        first_round: Literal["past", "learned"] = "past",
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.utility = utility
+        self.budget = budget
+        self.coverage = coverage
+        self.strategy = strategy
+        self.hypothesis = hypothesis
+        self.constraints = constraints
+        self.fairness = fairness
+        self.weights = weights
+        self.gap = gap
+        self.cut_score = cut_score
+        self.min_outcomes = min_outcomes
+        self.first_round = first_round
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        accepted: Any = None,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        past_policy: Any = None,
+        domain: Any = None,
+    ) -> FiniteClassifier:
+        """Start from a history of past decisions.
+
+        Parameters
+        ----------
+        X
+            Features of everybody who applied: discrete columns, or one column of cell numbers. None
+            for no history, if ``domain`` and ``past_policy`` are given.
+        y
+            Outcomes; read only where accepted.
+        accepted
+            Who was accepted; None means everybody.
+        sensitive_features
+            Group of each person.
+        ids
+            Names of the applications, integers or strings; None means consecutive integers.
+        past_policy
+            f_0 if it is known: a function of (X, group) of cells that returns probabilities of
+            acceptance, or an array over the cells of the domain. None means the share of each cell
+            of the history that was accepted.
+        domain
+            Cells known beforehand, a pair of their features and groups; they are numbered as they
+            stand there. Others are added when somebody of them applies.
+        """
+        self._begin(X, y, accepted, sensitive_features, ids, past_policy, domain)
+        return self
+
+    def _start(
+        self, X: Any, y: Any, accepted: Any, groups: Any, ids: Any, past_policy: Any, domain: Any
+    ) -> None:
+        """Forget everything and start from a history."""
+        check_settings(self)
+        self._intake: CellIntake = CellIntake(self.pos_label)
+        table = self._intake.read_domain(domain, grouped=groups is not None)
+        history = self._intake.place_history(table, X, y, accepted, groups, ids)
+        if self.fairness is not None and not self._intake.has_groups:
+            raise InputError(
+                "fairness is a constraint between groups; pass sensitive_features to fit."
+            )
+        cells = history.placed
+        self.classes_ = self._intake.classes
+        self.groups_ = cells.table.groups if self._intake.has_groups else None
+        self.n_features_in_ = len(cells.table.columns) - 1
+        self._seed = _seed(self.random_state)
+        self._past = read_past(past_policy, history, 0 if table is None else len(table))
+        self._ledger = Ledger()
+        self._ledger.record(
+            history.ids, history.bits, history.accepted, cells.cell, history.outcome
+        )
+        taken = cells.cell[history.accepted]
+        good = np.bincount(taken[history.outcome == 1], minlength=len(cells.table))
+        bad = np.bincount(taken[history.outcome == 0], minlength=len(cells.table))
+        counts = Counts(cells.heads, good, bad)
+        self._state = CellState.begin(cells.table, counts, self._past, self._rule)
+        self._rounds: list[FiniteRound] = []
+        self._policies: list[CellPolicy] = []
+        self._carried = 0.0
+        self._fitted = {name: getattr(self, name) for name in FIXED}
+
+    def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
+        """Decide a batch: steps 1 to 3 and 5 of Algorithm 1.
+
+        An empty batch is no round: nothing is decided and nothing recorded.
+
+        Parameters
+        ----------
+        X
+            Features of the people who apply, none or ten million.
+        sensitive_features
+            Their groups; needed if ``fit`` got groups.
+        ids
+            Names of the applications, never used before; None means the next integers.
+        """
+        check_is_fitted(self, "_fitted")
+        check_settings(self)
+        check_unchanged(self, self._fitted)
+        batch = self._intake.place_batch(self._state.table, X, sensitive_features, ids)
+        self._ledger.check_new(batch.ids, batch.bits)
+        placed, n, t = batch.placed, len(batch), len(self._rounds) + 1
+        if n == 0:
+            nobody, nothing = np.zeros(0, np.bool_), np.zeros(0)
+            return Decisions(batch.ids, nobody, nobody, nothing, nothing, t, batch.backend)
+
+        # Step 1. Count who applies, split the cells into EXPLOIT_t and EXPLORE_t, learn f_t.
+        state = self._state.with_batch(placed, self._past, self._rule)
+        exploit = state.exploit(self._rule, self.min_outcomes) if t > 1 else state.known
+        f, score = self._classifier_of_round(t, state, exploit)
+
+        # Step 2. Exploit: accept whom f_t accepts.
+        accepts = f.accepts & exploit
+        n_exploit = int(placed.heads[accepts].sum())
+
+        # Step 3. Explore as many as the budget allows, with probability proportional to g.
+        n_candidates = int(placed.heads[~exploit].sum())
+        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, n_candidates)
+        sizes = sizes_of_cells(self._strategy, placed, score, exploit)
+        instead = self._budget.allowed(t, n_exploit * (1 - 1 / n), self._carried)
+        drawn, chance = draw_from_cells(
+            placed,
+            batch.bits,
+            exploit,
+            sizes,
+            n_explore,
+            seed=self._seed,
+            round=t,
+            n_instead=instead,
+        )
+        acceptance = np.where(exploit, accepts, chance)
+        accepted = accepts.take(placed.cell)
+        accepted[drawn] = True
+
+        # Step 5. Update coverage.
+        first_batch = self._rounds[0].n_people if self._rounds else n
+        gained = self._rule.gained(sizes.g, acceptance, n, first_batch)
+        record = FiniteRound(
+            round=t,
+            n_people=n,
+            n_exploit_region=n - n_candidates,
+            n_cells=len(state.table),
+            n_exploit_cells=int(exploit.sum()),
+            n_exploited=n_exploit,
+            n_explored=drawn.size,
+            alpha_exploit=self._budget.alpha_exploit(t),
+            carried=carried,
+            n_outcomes=int(state.counts.outcomes[exploit].sum()),
+            estimated_utility=f.utility,
+            estimated_fdr=f.fdr,
+            selection_rate=f.selection_rate,
+            disparity=f.disparity,
+            gap=f.gap,
+            feasible=f.feasible,
+            note=self._note(t, f, n, n - n_candidates, n_exploit),
+        )
+        self._ledger.record(batch.ids, batch.bits, accepted, placed.cell)
+        self._intake.has_seen(batch.ids)
+        self._state = state.after_round(gained, exploit)
+        self._policies.append(CellPolicy(exploit, accepts, score, sizes.g, acceptance))
+        self._rounds.append(record)
+        self._carried = carried
+        return Decisions(
+            batch.ids,
+            accepted,
+            exploit.take(placed.cell),
+            score.take(placed.cell),
+            acceptance.take(placed.cell),
+            t,
+            batch.backend,
+        )
+
+    def observe(self, ids: Any, outcomes: Any) -> FiniteClassifier:
+        """Take in outcomes of accepted people: step 4 of Algorithm 1.
+
+        In any order, in parts, many rounds late; the same outcome may come again.
+
+        Parameters
+        ----------
+        ids
+            Names of the applications.
+        outcomes
+            Their outcomes, in the labels of the history.
+        """
+        return self._take_in(ids, outcomes, correcting=False)
+
+    def correct(self, ids: Any, outcomes: Any) -> FiniteClassifier:
+        """Replace recorded outcomes that turned out to be wrong.
+
+        Parameters
+        ----------
+        ids
+            Names of applications whose outcomes are recorded.
+        outcomes
+            What their outcomes really are.
+        """
+        return self._take_in(ids, outcomes, correcting=True)
+
+    def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> FiniteClassifier:
+        check_is_fitted(self, "_fitted")
+        names = self._intake.read_ids(ids)
+        if names.size == 0:
+            return self
+        outcome = self._intake.read_outcomes(outcomes, names.shape[0])
+        n_cells = len(self._state.table)
+        good, bad = self._ledger.observe(names, outcome, n_cells, correcting=correcting)
+        self._state = self._state.with_outcomes(good, bad)
+        return self
+
+    def _classifier_of_round(
+        self, t: int, state: CellState, exploit: Flags
+    ) -> tuple[ExactFit, Floats]:
+        """Return f_t with the scores that go with it; f_0 in a round that follows the past."""
+        if t == 1 and self._past.decides and self.first_round == "past":
+            return following(state.summed), state.summed  # no round has added to it yet
+        learning = CellLearning(
+            utility=Accuracy() if self.utility is None else self.utility,
+            budget=self._budget,
+            hypothesis=self.hypothesis,
+            constraints=self.constraints,
+            fairness=self.fairness,
+            weights=self.weights,
+            gap=self.gap,
+            cut_score=self.cut_score,
+        )
+        return learning.learn(t, state, exploit), state.counts.good_share()
+
+    def _note(self, t: int, f: ExactFit, n: int, n_known: int, n_exploit: int) -> str:
+        so_far = n + sum(one.n_people for one in self._rounds)
+        ever_known = n_known or any(one.n_exploit_region for one in self._rounds)
+        note, aloud = note_of_round(
+            f,
+            max_fdr=self._budget.max_fdr(t),
+            gap=self.gap,
+            n_known=n_known,
+            n_exploit=n_exploit,
+            stuck=not ever_known and so_far >= ENOUGH_TO_TELL,
+            good=self._intake.good,
+        )
+        if aloud:
+            warnings.warn(note, LearningWarning, stacklevel=3)
+        return note
+
+    @property
+    def _budget(self) -> FdrBudget:
+        return FdrBudget() if self.budget is None else self.budget
+
+    @property
+    def _strategy(self) -> Strategy:
+        return as_strategy(self.strategy)
+
+
+def _seed(random_state: Any) -> int:
+    """Return the seed of the keyed randomness."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

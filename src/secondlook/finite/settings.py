@@ -1,0 +1,58 @@
+"""What the options of ``FiniteClassifier`` may be."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from secondlook.budget import FdrBudget
+from secondlook.errors import InputError
+from secondlook.fairness import RateParity
+from secondlook.finite.coverage import as_cell_coverage
+from secondlook.finite.learner import CONSTRAINTS, HYPOTHESES
+from secondlook.strategies import as_strategy
+from secondlook.utility import Utility
+
+__all__ = ["FIXED", "check_settings", "check_unchanged"]
+
+_CHOICES = {
+    "hypothesis": HYPOTHESES,
+    "constraints": CONSTRAINTS,
+    "weights": ("applicants", "none"),
+    "first_round": ("past", "learned"),
+}
+_KINDS: dict[str, type] = {"utility": Utility, "budget": FdrBudget, "fairness": RateParity}
+
+FIXED = ("coverage", "pos_label", "random_state")  # what is known rests on these
+
+
+def check_settings(classifier: Any) -> None:
+    """Raise unless every option is one that is allowed."""
+    for name, allowed in _CHOICES.items():
+        value = getattr(classifier, name)
+        if value not in allowed:
+            raise InputError(f"{name} must be one of {allowed}, got {value!r}.")
+    for name, kind in _KINDS.items():
+        value = getattr(classifier, name)
+        if value is not None and not isinstance(value, kind):
+            raise InputError(f"{name} must be a {kind.__name__} or None, got {value!r}.")
+    if not 0 <= classifier.gap < 1:
+        raise InputError(f"gap is a share and must be in [0, 1), got {classifier.gap}.")
+    if not classifier.min_outcomes >= 0:
+        raise InputError(f"min_outcomes must be 0 or more, got {classifier.min_outcomes}.")
+    if classifier.cut_score is not None and not callable(classifier.cut_score):
+        raise InputError(
+            f"cut_score must be a function of (X, group) or None, got {classifier.cut_score!r}."
+        )
+    as_cell_coverage(classifier.coverage)
+    as_strategy(classifier.strategy)
+
+
+def check_unchanged(classifier: Any, fitted: dict[str, Any]) -> None:
+    """Raise if an option that a fitted classifier rests on is no longer what it was."""
+    for name in FIXED:
+        now = getattr(classifier, name)
+        if now is not fitted[name] and now != fitted[name]:
+            raise InputError(
+                f"{name} was {fitted[name]!r} when the history was fitted and is {now!r} now; what "
+                f"has been learned rests on it, so set it back or fit again."
+            )

@@ -1,0 +1,563 @@
+"""Several protected attributes: crossed into groups, or side by side, against brute force."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+from scipy.special import expit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from secondlook import (
+    CertifiedClassifier,
+    ConstrainedLogistic,
+    GroupShare,
+    PartialFeedbackClassifier,
+    Revenue,
+    SelectionRateParity,
+    TruePositiveRateParity,
+    learning,
+    load,
+    save,
+)
+from secondlook.attributes import Attributes
+from secondlook.errors import InputError
+from secondlook.learners.thresholds import group_thresholds, shared_threshold
+from secondlook.learners.wrap import fit_likelihood
+from secondlook.metrics import by_group, group_rates
+
+pytestmark = pytest.mark.filterwarnings("ignore:No threshold keeps")
+
+SEX = np.array(["f", "m", "f", "m", "f", "m", "m", "f"])
+AGE = np.array([40, 40, 20, 20, 40, 40, 20, 20])
+COLUMNS = {"sex": SEX, "age": AGE}
+
+
+def table(kind, columns):
+    if kind == "objects":
+        return np.array(list(zip(*columns.values(), strict=True)), dtype=object)
+    if kind == "rows":
+        return [list(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    makers = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
+    return makers[kind](columns)
+
+
+KINDS = ["pandas", "polars", "pyarrow", "objects", "rows"]
+
+
+# Reading.
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_table_gives_the_same_groups(kind):
+    attributes, codes = Attributes.of(table(kind, COLUMNS), 8)
+    assert attributes.labels.tolist() == ["f, 20", "f, 40", "m, 20", "m, 40"]
+    assert attributes.labels[codes].tolist() == [f"{s}, {a}" for s, a in zip(SEX, AGE, strict=True)]
+    assert attributes.partitions == ((0, 0, 1, 1), (0, 1, 0, 1))
+    backwards = {name: values[::-1] for name, values in COLUMNS.items()}
+    assert attributes.read(table(kind, backwards), 8).tolist() == codes[::-1].tolist()
+    named = kind in ("pandas", "polars", "pyarrow")
+    assert attributes.titles == (("sex", "age") if named else ("attribute 0", "attribute 1"))
+
+
+people_of_three = st.lists(
+    st.tuples(st.sampled_from("abc"), st.sampled_from([1, 2]), st.sampled_from("xyz")),
+    min_size=1,
+    max_size=25,
+)
+
+
+@settings(deadline=None)
+@given(past=people_of_three, new=people_of_three)
+def test_codes_against_a_dictionary(past, new):
+    attributes, codes = Attributes.of(np.array(past, dtype=object), len(past))
+    order = sorted(set(past))
+    assert codes.tolist() == [order.index(one) for one in past]
+    for position, (values, level_of) in enumerate(
+        zip(attributes.values, attributes.level_of, strict=True)
+    ):
+        assert [values[level] for level in level_of] == [one[position] for one in order]
+    strange = [one for one in new if one not in order]
+    if strange:
+        label = ", ".join(map(str, strange[0]))
+        with pytest.raises(InputError, match=f"holds the group '{label}', which the history does"):
+            attributes.read(np.array(new, dtype=object), len(new))
+    else:
+        read = attributes.read(np.array(new, dtype=object), len(new))
+        assert read.tolist() == [order.index(one) for one in new]
+
+
+def test_one_column_is_what_it_was():
+    for values in (SEX, list(SEX), SEX[:, None], pd.Series(SEX), pd.DataFrame({"sex": SEX})):
+        attributes, codes = Attributes.of(values, 8)
+        assert attributes.labels.tolist() == ["f", "m"]
+        assert codes.tolist() == (SEX == "m").astype(int).tolist()
+    assert Attributes.of(AGE, 8)[0].labels.tolist() == [20, 40]  # numbers stay numbers
+    assert Attributes.of(pd.Series(SEX, name="sex"), 8)[0].titles == ("sex",)
+
+
+def test_labels_tell_groups_apart_whatever_the_values_hold():
+    rows = [["a", "b, c"], ["a, b", "c"]]
+    attributes, _ = Attributes.of(rows, 2)
+    assert attributes.labels.tolist() == ["'a', 'b, c'", "'a, b', 'c'"]
+
+
+@pytest.mark.parametrize(
+    ("given_later", "words"),
+    [
+        (table("pandas", {"age": AGE, "sex": SEX}), "in the same order: 'sex', 'age', got 'age', "),
+        (SEX, "must have the columns that fit got, in the same order: 'sex', 'age', got 1 column"),
+        (np.column_stack([SEX, AGE, AGE]), "got 3 columns; select them"),
+        (np.column_stack([SEX, AGE])[:5], r"one value per row of X, 8 in all, got shape \(5, 2\)"),
+        (pd.DataFrame([SEX, SEX]).T.set_axis(["sex", "sex"], axis=1), "two columns of the same"),
+    ],
+)
+def test_other_columns_are_refused(given_later, words):
+    attributes, _ = Attributes.of(table("pandas", COLUMNS), 8)
+    with pytest.raises(InputError, match=words):
+        attributes.read(given_later, 8)
+
+
+def test_what_cannot_be_groups_is_refused():
+    with pytest.raises(InputError, match="has missing values; give everybody a group"):
+        Attributes.of(pl.DataFrame({"sex": ["f", None], "age": [1, 2]}), 2)
+    with pytest.raises(InputError, match="can be sorted, got mixed types in one column"):
+        Attributes.of(np.array([["f", 1], ["m", "old"]], dtype=object), 2)
+    many = Attributes.of(np.arange(20), 20)[0]
+    assert many.listed().endswith("10, 11 and 8 more")
+
+
+# Metrics.
+
+
+@settings(deadline=None)
+@given(
+    people=st.lists(
+        st.tuples(
+            st.sampled_from("ab"),
+            st.sampled_from("xyz"),
+            st.booleans(),
+            st.sampled_from([0.0, 1.0, math.nan]),
+        ),
+        min_size=1,
+        max_size=20,
+    ),
+    attributes=st.sampled_from(["crossed", "side_by_side"]),
+)
+def test_tables_by_group_against_brute_force(people, attributes):
+    frame = pd.DataFrame({"one": [p[0] for p in people], "two": [p[1] for p in people]})
+    accepted, outcome = [p[2] for p in people], [p[3] for p in people]
+    rows = by_group(accepted, frame, outcome, attributes=attributes)
+    if attributes == "crossed":
+        keys = [("one, two", f"{a}, {b}", (a, b)) for a, b in sorted({p[:2] for p in people})]
+        members = [[p for p in people if p[:2] == both] for _, _, both in keys]
+    else:
+        keys = [("one", a) for a in sorted({p[0] for p in people})]
+        keys += [("two", b) for b in sorted({p[1] for p in people})]
+        members = [[p for p in people if p[title == "two"] == value] for title, value in keys]
+    assert [(row.attribute, row.group) for row in rows] == [key[:2] for key in keys]
+    for row, mine in zip(rows, members, strict=True):
+        taken = [p for p in mine if p[2]]
+        known = [p for p in taken if not math.isnan(p[3])]
+        good = [p for p in mine if p[3] == 1]
+        unknown = any(math.isnan(p[3]) for p in mine)
+        assert (row.n_people, row.n_accepted) == (len(mine), len(taken))
+        assert row.selection_rate == pytest.approx(len(taken) / len(mine))
+        found = sum(p[2] for p in good) / len(good) if good and not unknown else math.nan
+        assert row.true_positive_rate == pytest.approx(found, nan_ok=True)
+        bad = sum(p[3] == 0 for p in known) / len(known) if known else math.nan
+        assert row.false_discovery_rate == pytest.approx(bad, nan_ok=True)
+
+
+def test_group_rates_of_several_columns():
+    accepted = [1, 1, 0, 0, 0, 1, 1, 1]
+    assert group_rates(accepted, table("polars", COLUMNS)) == {
+        "f, 20": 0.5,
+        "f, 40": 0.5,
+        "m, 20": 0.5,
+        "m, 40": 1.0,
+    }
+    with pytest.raises(InputError, match="attributes must be 'crossed' or 'side_by_side', got 'x'"):
+        by_group(accepted, SEX, attributes="x")
+    with pytest.raises(InputError, match=r"outcomes must be 1 \(good\), 0 \(bad\) or NaN .* got 2"):
+        by_group(accepted, SEX, [2] * 8)
+    assert math.isnan(by_group(accepted, SEX)[0].false_discovery_rate)
+
+
+# Constraints.
+
+LEVELS = ((0, 0, 1, 1, 2), (0, 1, 0, 1, 1))  # of five groups
+PARITIES = [SelectionRateParity, TruePositiveRateParity]
+labelled = st.lists(
+    st.tuples(
+        st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9]),
+        st.integers(0, 1),
+        st.sampled_from([0.0, 1.0, 2.0]),
+        st.integers(0, 4),
+    ),
+    min_size=1,
+    max_size=14,
+)
+
+
+def gap(parity, accepted, outcome, weight, level):
+    """Largest minus smallest rate over levels, person by person."""
+    rates = []
+    for z in set(level):
+        mine = [
+            (a, w)
+            for a, y, w, one in zip(accepted, outcome, weight, level, strict=True)
+            if one == z and (y == 1 or parity is SelectionRateParity)
+        ]
+        total = sum(w for _, w in mine)
+        if total > 0:
+            rates.append(sum(a * w for a, w in mine) / total)
+    return max(rates) - min(rates) if len(rates) > 1 else 0.0
+
+
+def gaps(parity, accepted, outcome, weight, group, levels=LEVELS):
+    return [gap(parity, accepted, outcome, weight, [one[g] for g in group]) for one in levels]
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    rows=labelled,
+    parity=st.sampled_from(PARITIES),
+    difference=st.sampled_from([0.0, 0.2, 0.5]),
+    least=st.sampled_from([0.0, 0.4]),
+)
+def test_a_shared_threshold_is_the_best_for_all_attributes(rows, parity, difference, least):
+    score, outcome, weight, group = (np.array(one) for one in zip(*rows, strict=True))
+    fairness = parity(difference).over(LEVELS)
+    utility = Revenue(gain=2, loss=3)
+    point = shared_threshold(
+        score,
+        outcome,
+        weight,
+        group,
+        5,
+        utility=utility,
+        max_fdr=0.5,
+        min_selection_rate=least,
+        fairness=fairness,
+    )
+    total = weight.sum() or 1.0
+
+    def judge(threshold):
+        accepted = (score >= threshold).astype(float)
+        taken = (accepted * weight).sum()
+        bad = (accepted * weight * (outcome == 0)).sum()
+        worst = max(gaps(parity, accepted, outcome, weight, group))
+        violation = max(least - taken / total, worst - difference, 0.0)
+        worth = (2 * (taken - bad) - 3 * bad) / total
+        return bad <= 0.5 * taken + 1e-12, violation, worth, worst
+
+    used = score[weight > 0]
+    cuts = [judge(threshold) for threshold in [np.inf, *np.unique(used)]]
+    allowed = [cut for cut in cuts if cut[0]]
+    smallest = min(cut[1] for cut in allowed)
+    best = max(cut[2] for cut in allowed if cut[1] <= smallest + 1e-9)
+    chosen = judge(point.thresholds[0])
+    assert np.all(point.thresholds == point.thresholds[0])
+    assert chosen[0]
+    assert chosen[1] == pytest.approx(smallest, abs=1e-9)
+    assert chosen[2] == pytest.approx(best, abs=1e-9)
+    assert point.utility == pytest.approx(chosen[2], abs=1e-9)
+    assert point.disparity == pytest.approx(chosen[3], abs=1e-9)
+    assert point.feasible == (smallest <= 1e-9)
+    accepted = (score >= point.thresholds[0]).astype(float)
+    found = fairness.disparity(accepted, outcome.astype(np.int8), weight, group, 5)
+    assert found == pytest.approx(chosen[3], abs=1e-9)
+
+
+def attributes_apart(seed=0, n=400):
+    """Labelled rows in which both attributes go with the features, in different ways."""
+    rng = np.random.default_rng(seed)
+    sex, age = rng.integers(2, size=n), rng.integers(3, size=n)
+    X = rng.normal(size=(n, 3))
+    X[:, 0] += 0.9 * sex
+    X[:, 1] -= 0.6 * age
+    good = rng.random(n) < expit(0.4 + X[:, 0] + 0.8 * X[:, 1])
+    levels = ((0,) * 3 + (1,) * 3, (0, 1, 2) * 2)
+    return X, good.astype(np.int8), 3 * sex + age, levels, rng.uniform(0.5, 2, size=n)
+
+
+def expected_gaps(parity, model, X, good, weight, group, levels):
+    score = model.predict_proba(X)[:, 1]
+    return gaps(parity, score, good, weight, group, levels)
+
+
+@pytest.mark.parametrize("parity", PARITIES)
+def test_the_fit_keeps_the_bound_for_every_attribute(parity):
+    """Against scipy's solver, from several starts."""
+    X, good, group, levels, weight = attributes_apart()
+    bound, l2 = 0.05, 1.0
+    model = ConstrainedLogistic(fairness=parity(bound).over(levels), l2=l2)
+    model.fit(X, good, weight, sensitive_features=group)
+    assert model.status_.feasible
+    found = expected_gaps(parity, model, X, good, weight, group, levels)
+    assert max(found) <= bound + 1e-5
+
+    def loss(x):
+        margin = X @ x[:3] + x[3]
+        return weight @ (np.logaddexp(0, margin) - good * margin) + l2 / 2 * x[:3] @ x[:3]
+
+    def slack(x):
+        score = expit(X @ x[:3] + x[3])
+        counts = weight * (good == 1 if parity is TruePositiveRateParity else 1)
+        out = []
+        for level_of in levels:
+            level = np.array(level_of)[group]
+            rates = [
+                (counts * score)[level == z].sum() / counts[level == z].sum() for z in set(level_of)
+            ]
+            out += [bound - (a - b) for a in rates for b in rates if a is not b]
+        return np.array(out)
+
+    starts = [np.zeros(4), *np.random.default_rng(1).normal(size=(4, 4))]
+    others = [
+        minimize(loss, x, method="SLSQP", constraints={"type": "ineq", "fun": slack}, tol=1e-10)
+        for x in starts
+    ]
+    best = min(one.fun for one in others if slack(one.x).min() >= -1e-6)
+    own = loss(np.append(model.coef_[0], model.intercept_))
+    assert own <= best * (1 + 1e-4)
+    # The controls: without a constraint both attributes are apart, and a bound on one leaves the
+    # other apart.
+    free = ConstrainedLogistic(l2=l2).fit(X, good, weight)
+    assert min(expected_gaps(parity, free, X, good, weight, group, levels)) > 2 * bound
+    for one in (0, 1):
+        single = ConstrainedLogistic(fairness=parity(bound).over((levels[one],)), l2=l2)
+        single.fit(X, good, weight, sensitive_features=group)
+        apart = expected_gaps(parity, single, X, good, weight, group, levels)
+        assert apart[one] <= bound + 1e-5
+        assert apart[1 - one] > 2 * bound
+
+
+def test_the_same_attribute_twice_is_the_attribute():
+    X, good, group, levels, weight = attributes_apart()
+    fits = []
+    for some in ((levels[0],), (levels[0], levels[0])):
+        model = ConstrainedLogistic(fairness=SelectionRateParity(0.05).over(some))
+        model.fit(X, good, weight, sensitive_features=group)
+        assert model.status_.feasible
+        fits.append(np.append(model.coef_, model.intercept_))
+    assert fits[0] == pytest.approx(fits[1], abs=1e-4)
+
+
+def test_codes_keep_their_meaning_where_a_group_has_no_rows():
+    """A pipeline's last step is handed codes; those of absent groups must not close ranks."""
+    X, good, group, levels, weight = attributes_apart()
+    weight = weight * (group != 0)
+    fair = ConstrainedLogistic(fairness=SelectionRateParity(0.03).over(levels), l2=1.0)
+    alone, _ = fit_likelihood(fair, X, good, weight, group, 6)
+    piped, _ = fit_likelihood(
+        make_pipeline(StandardScaler(with_mean=False, with_std=False), fair),
+        X,
+        good,
+        weight,
+        group,
+        6,
+    )
+    assert piped.score(X, group) == pytest.approx(alone.score(X, group), abs=1e-4)
+    found = gaps(SelectionRateParity, piped.score(X, group), good, weight, group, levels)
+    assert max(found) <= 0.03 + 1e-4
+    with pytest.raises(InputError, match="codes of the 6 groups whose levels it gives"):
+        fair.fit(X, good, sensitive_features=np.full(len(X), "a"))
+    with pytest.raises(InputError, match="whole numbers from 0 to 5, got others"):
+        fair.fit(X, good, sensitive_features=np.full(len(X), 6))
+
+
+def test_thresholds_per_group_compare_groups_only():
+    with pytest.raises(InputError, match="a constraint over attributes needs a shared threshold"):
+        group_thresholds(
+            [0.5],
+            [1],
+            [1.0],
+            [0],
+            5,
+            utility=Revenue(1, 1),
+            max_fdr=0.5,
+            fairness=SelectionRateParity().over(LEVELS),
+        )
+
+
+# Classifiers.
+
+
+def applicants(rng, n):
+    """Return features, a frame of two attributes, and outcomes."""
+    sex, age = rng.random(n) < 0.5, rng.integers(3, size=n)
+    X = rng.normal(size=(n, 3))
+    X[:, 0] += 0.8 * sex
+    X[:, 1] -= 0.5 * age
+    good = (rng.random(n) < expit(1 + X[:, 0] + 0.7 * X[:, 1])).astype(int)
+    frame = pd.DataFrame(
+        {"sex": np.where(sex, "m", "f"), "age": np.array(["20", "40", "60+"])[age]}
+    )
+    return X, frame, good
+
+
+def rounds(classifier, *, convert=lambda frame: frame, n_rounds=4, seed=0):
+    rng = np.random.default_rng(seed)
+    X, frame, good = applicants(rng, 500)
+    accepted = rng.random(500) < expit(1 + X[:, 0])
+    classifier.fit(X, good, accepted=accepted, sensitive_features=convert(frame))
+    for _ in range(n_rounds):
+        X, frame, good = applicants(rng, 300)
+        decided = classifier.decide(X, sensitive_features=convert(frame))
+        classifier.observe(decided.ids[decided.accepted], good[decided.accepted])
+        yield decided, frame
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (PartialFeedbackClassifier, {"strategy": GroupShare()}),
+        (PartialFeedbackClassifier, {"fairness": SelectionRateParity(0.1)}),
+        (CertifiedClassifier, {"ranks": "within_group", "alpha": 0.3}),
+    ],
+)
+def test_crossing_is_what_a_caller_could_do_by_hand(kind, options):
+    def by_hand(frame):
+        return (frame["sex"] + ", " + frame["age"]).to_numpy()
+
+    runs = [
+        [decided for decided, _ in rounds(kind(random_state=0, **options), convert=convert)]
+        for convert in (lambda frame: frame, by_hand, pl.from_pandas)
+    ]
+    for one, *others in zip(*runs, strict=True):
+        for other in others:
+            assert np.array_equal(one.accepted, other.accepted)
+            assert np.array_equal(one.propensity, other.propensity)
+
+
+def test_crossed_groups_have_readable_names_and_the_usual_sentences():
+    classifier = PartialFeedbackClassifier(random_state=0)
+    next(rounds(classifier))
+    labels = ["f, 20", "f, 40", "f, 60+", "m, 20", "m, 40", "m, 60+"]
+    assert classifier.groups_.tolist() == labels
+    X = np.zeros((1, 3))
+    with pytest.raises(InputError, match="holds the group 'f, 80', which the history does not"):
+        classifier.decide(X, sensitive_features=pd.DataFrame({"sex": ["f"], "age": ["80"]}))
+    with pytest.raises(InputError, match="fit got the groups 'f, 20', 'f, 40', 'f, 60\\+'"):
+        classifier.decide(X)
+    rng = np.random.default_rng(0)
+    X, frame, good = applicants(rng, 100)
+    frame.loc[0] = ["m", "100"]
+    with pytest.raises(InputError, match="the group 'm, 100' has one member in the history"):
+        classifier.fit(X, good, sensitive_features=frame)
+    assert classifier.groups_.tolist() == labels  # what was known is not lost
+
+
+def test_side_by_side_the_threshold_keeps_the_bound_for_every_attribute(monkeypatch):
+    """What the classifier asks for and gets, judged person by person."""
+    asked = []
+
+    def watched(score, outcome, weight, group, n_groups, **options):
+        point = shared_threshold(score, outcome, weight, group, n_groups, **options)
+        asked.append((point, score, outcome, weight, group))
+        return point
+
+    monkeypatch.setattr(learning, "shared_threshold", watched)
+    levels = ((0,) * 3 + (1,) * 3, (0, 1, 2) * 2)
+    worst = {}
+    for attributes in ("side_by_side", "crossed"):
+        asked.clear()
+        classifier = PartialFeedbackClassifier(
+            fairness=SelectionRateParity(0.12),
+            attributes=attributes,
+            utility=Revenue(200, 300),
+            split="cross",
+            random_state=0,
+        )
+        for _ in rounds(classifier):
+            pass
+        assert classifier.rounds_[-1].disparity == asked[-1][0].disparity
+        used = {"side_by_side": levels, "crossed": (tuple(range(6)),)}[attributes]
+        for point, score, outcome, weight, group in asked:
+            accepted = (score >= point.thresholds[group]).astype(float)
+            found = max(gaps(SelectionRateParity, accepted, outcome, weight, group, used))
+            assert point.disparity == pytest.approx(found)
+            assert not point.feasible or found <= 0.12 + 1e-9
+            worst.setdefault(attributes, []).append(found)
+    assert worst["side_by_side"] != worst["crossed"]
+
+
+def test_side_by_side_the_fit_keeps_the_bound_for_every_attribute():
+    learner = ConstrainedLogistic(fairness=SelectionRateParity(0.03))
+    for kind in (PartialFeedbackClassifier, CertifiedClassifier):
+        classifier = kind(
+            learner=learner, attributes="side_by_side", group_mode="blind", random_state=0
+        )
+        for _ in rounds(classifier):
+            pass
+        assert classifier.learner.fairness.attributes == ()  # the caller's own stays as it was
+        fitted = classifier._learner if kind is CertifiedClassifier else classifier._learners[0]
+        assert fitted.fairness.attributes == ((0, 0, 0, 1, 1, 1), (0, 1, 2, 0, 1, 2))
+    # In the certified one everybody counts alike, so that its fit can be judged on its rows.
+    past, own = classifier._history, classifier._engines[0].rows
+    X, group = np.vstack([past.X, own.X]), np.concatenate([past.group, own["group"]])
+    good, alike = np.concatenate([past.outcome, own["outcome"]]), np.ones(len(X))
+    likelihood, _ = fit_likelihood(fitted, X, good, alike, group, 6)
+    levels = fitted.fairness.attributes
+    found = gaps(SelectionRateParity, likelihood.score(X, group), good, alike, group, levels)
+    assert max(found) <= 0.03 + 1e-5
+    free = ConstrainedLogistic().fit(X, good).predict_proba(X)[:, 1]
+    assert min(gaps(SelectionRateParity, free, good, alike, group, levels)) > 0.06
+
+
+def test_side_by_side_with_thresholds_per_group_is_refused():
+    options = {"attributes": "side_by_side", "thresholds": "per_group"}
+    with pytest.raises(InputError, match=r"needs thresholds='shared', got 'per_group'; share them"):
+        next(rounds(PartialFeedbackClassifier(fairness=SelectionRateParity(), **options)))
+    next(rounds(PartialFeedbackClassifier(**options)))  # without a constraint, by combination
+    allowed = r"attributes must be one of \('crossed', 'side_by_side'\), got 'each'"
+    with pytest.raises(InputError, match=allowed):
+        next(rounds(CertifiedClassifier(attributes="each")))
+
+
+@pytest.mark.parametrize("attributes", ["crossed", "side_by_side"])
+@pytest.mark.parametrize("kind", [PartialFeedbackClassifier, CertifiedClassifier])
+def test_counts_go_by_attribute_or_by_combination(kind, attributes):
+    classifier = kind(attributes=attributes, group_mode="audit", random_state=0)
+    expected = [
+        (decided.round, row.attribute, row.group, row.n_people, row.n_accepted)
+        for decided, frame in rounds(classifier)
+        for row in by_group(decided.accepted, frame, attributes=attributes)
+    ]
+    counted = [tuple(vars(one).values())[:5] for one in classifier.group_counts_]
+    assert counted == expected
+    assert len(counted) == 4 * (6 if attributes == "crossed" else 5)
+
+
+@pytest.mark.parametrize("attributes", ["crossed", "side_by_side"])
+def test_attributes_are_kept_in_files(attributes, tmp_path):
+    classifier = PartialFeedbackClassifier(
+        attributes=attributes,
+        fairness=SelectionRateParity(0.1),
+        learner=ConstrainedLogistic(fairness=SelectionRateParity(0.1)),
+        random_state=0,
+    )
+    for _ in rounds(classifier, n_rounds=2):
+        pass
+    save(classifier, tmp_path / "file")
+    loaded = load(tmp_path / "file")
+    assert loaded.groups_.tolist() == classifier.groups_.tolist()
+    assert loaded.group_counts_ == classifier.group_counts_
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        X, frame, good = applicants(rng, 200)
+        one, other = (c.decide(X, sensitive_features=frame) for c in (classifier, loaded))
+        assert np.array_equal(one.accepted, other.accepted)
+        for c in (classifier, loaded):
+            c.observe(one.ids[one.accepted], good[one.accepted])
+    assert repr(loaded.rounds_) == repr(classifier.rounds_)
