@@ -26,7 +26,7 @@ from secondlook import (
     save,
 )
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
-from secondlook.many_classes import SAVED_TYPES, ManyClassClassifier
+from secondlook.many_classes import ManyClassClassifier
 from small_worlds import lender_world
 
 CLASSES = np.array(["fraud", "honest", "sloppy"])
@@ -366,7 +366,7 @@ def test_a_saved_classifier_goes_on_as_it_was(tmp_path, learner):
     go(classifier, rng, n_rounds=2)
     path = tmp_path / "claims.secondlook"
     save(classifier, path)
-    again = load(path, types=SAVED_TYPES)
+    again = load(path)
     assert repr(again.rounds_) == repr(classifier.rounds_)
     one, other = (go(c, np.random.default_rng(9)) for c in (classifier, again))
     for (first, _), (second, _) in zip(one, other, strict=True):

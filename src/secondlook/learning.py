@@ -46,7 +46,7 @@ class LearningRules:
     max_fdr: float
     min_selection_rate: float
     noise: OutcomeNoise = OutcomeNoise()  # noqa: RUF009 (it is frozen)
-    waiting: frozenset[int] | None = None  # rounds that are left out until they are mature
+    waiting: tuple[int, ...] | None = None  # rounds that are left out until they are mature
     everywhere: bool = False  # learn outside EXPLOIT_t too
 
 

@@ -112,13 +112,13 @@ class Memory:
         changed = np.flatnonzero(before != outcome)
         return changed, before[changed]
 
-    def waiting(self, t: int, maturity: int | None) -> frozenset[int] | None:
+    def waiting(self, t: int, maturity: int | None) -> tuple[int, ...] | None:
         """Return the rounds before ``t`` that are neither complete nor mature."""
         if maturity is None:
             return None
         pending = [fold.column("round")[~fold.known_outcomes()] for fold in self.folds if len(fold)]
         rounds = np.unique(np.concatenate(pending)) if pending else np.empty(0, np.int64)
-        return frozenset(rounds[t - rounds <= maturity].tolist())
+        return tuple(rounds[t - rounds <= maturity].tolist())
 
     @property
     def n_outcomes(self) -> int:

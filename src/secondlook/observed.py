@@ -107,14 +107,14 @@ class ObservedRows:
         """Say whose outcome has arrived."""
         return np.asarray(self.column("outcome") != PENDING)
 
-    def counted(self, waiting: frozenset[int] | None) -> NDArray[np.bool_]:
+    def counted(self, waiting: tuple[int, ...] | None) -> NDArray[np.bool_]:
         """Say who counts: the known, or everybody but the people of rounds still waited for."""
         if waiting is None:
             return self.known_outcomes()
-        return ~np.isin(self.column("round"), list(waiting))
+        return ~np.isin(self.column("round"), waiting)
 
     def catch_up(
-        self, log: PolicyLog, rule: CoverageRule, waiting: frozenset[int] | None = None
+        self, log: PolicyLog, rule: CoverageRule, waiting: tuple[int, ...] | None = None
     ) -> None:
         """Bring the sums of everybody who counts up to the newest policy.
 

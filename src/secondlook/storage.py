@@ -21,12 +21,22 @@ import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from secondlook import budget, coverage, fairness, likelihoods, risk, strategies
+from secondlook import (
+    budget,
+    coverage,
+    fairness,
+    finite,
+    likelihoods,
+    many_classes,
+    risk,
+    strategies,
+)
 from secondlook.attributes import Attributes
 from secondlook.certificate_rules import Rules
 from secondlook.certificates import Choice, Engine, Waiting
 from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.deciding import DecidingClassifier
 from secondlook.decisions import CertifiedRound, Correction, Round
 from secondlook.errors import InputError
 from secondlook.evidence import DriftMonitor, Wealth
@@ -124,10 +134,12 @@ _TYPES: tuple[type, ...] = (
     OwnRows,
     PastPeople,
     SelectedPast,
+    *finite.SAVED_TYPES,
+    *many_classes.SAVED_TYPES,
 )
 
 
-Classifier = PartialFeedbackClassifier | CertifiedClassifier
+Classifier = DecidingClassifier
 
 
 def save(classifier: Classifier, path: str | Path) -> None:
@@ -210,8 +222,6 @@ class _Writer:
                 coded = {"list": [self.encode(one) for one in value]}
             case tuple():
                 coded = {"tuple": [self.encode(one) for one in value]}
-            case frozenset():
-                coded = {"frozenset": [self.encode(one) for one in sorted(value)]}
             case dict():
                 coded = {"dict": [[self.encode(k), self.encode(v)] for k, v in value.items()]}
             case np.ndarray():
@@ -297,8 +307,6 @@ class _Reader:
                 made = [self.decode(one) for one in parts]
             case {"tuple": parts}:
                 made = tuple(self.decode(one) for one in parts)
-            case {"frozenset": parts}:
-                made = frozenset(self.decode(one) for one in parts)
             case {"dict": pairs}:
                 made = {self.decode(k): self.decode(v) for k, v in pairs}
             case {"objects": parts}:

@@ -10,7 +10,7 @@ import pytest
 
 from secondlook.errors import InputError
 from secondlook.finite import encoding
-from secondlook.finite.encoding import CellTable, Column, columns_of
+from secondlook.finite.encoding import CellColumn, CellTable, columns_of
 
 NAMES = ("age", "job", "group")
 
@@ -109,7 +109,7 @@ def test_every_kind_of_frame_gives_the_same_cells(rng):
 )
 def test_columns_of_every_kind(values):
     for column in (np.array(values), np.array(values, dtype=object), pl.Series(values).to_numpy()):
-        codes, known = Column(np.empty(0)).encode(column, "x")
+        codes, known = CellColumn(np.empty(0)).encode(column, "x")
         assert known.values[codes].tolist() == values
         again, same = known.encode(np.array(values[::-1]), "x")
         assert np.array_equal(again, codes[::-1])
@@ -118,12 +118,12 @@ def test_columns_of_every_kind(values):
 
 @pytest.mark.parametrize("kind", [np.uint64, np.int8, np.float32, np.uint8])
 def test_numbers_of_every_width(kind):
-    codes, known = Column(np.empty(0)).encode(np.array([3, 0, 100], dtype=kind), "x")
+    codes, known = CellColumn(np.empty(0)).encode(np.array([3, 0, 100], dtype=kind), "x")
     assert known.values[codes].tolist() == [3, 0, 100]
 
 
 def test_whole_numbers_are_the_same_as_floats():
-    _, known = Column(np.empty(0)).encode(np.array([1, 2]), "x")
+    _, known = CellColumn(np.empty(0)).encode(np.array([1, 2]), "x")
     codes, grown = known.encode(np.array([2.0, 1.0, 1.5]), "x")
     assert codes.tolist() == [1, 0, 2]
     assert grown.values.tolist() == [1, 2, 1.5]
@@ -145,12 +145,12 @@ def test_whole_numbers_are_the_same_as_floats():
 def test_what_is_no_cell_is_refused(column, message):
     column = columns_of(column.to_frame("x"), None)[0][0] if hasattr(column, "to_frame") else column
     with pytest.raises(InputError, match=message):
-        Column(np.empty(0)).encode(column, "x")
+        CellColumn(np.empty(0)).encode(column, "x")
 
 
 def test_words_do_not_become_numbers():
     with pytest.raises(InputError, match="column x holds words, and held numbers before"):
-        Column(np.array([1, 2])).encode(np.array(["1"]), "x")
+        CellColumn(np.array([1, 2])).encode(np.array(["1"]), "x")
 
 
 def test_other_columns_are_refused(rng):

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from scipy.stats import binom
 
+import secondlook as sl
 from secondlook import (
     EqualGroups,
     FdrBudget,
@@ -548,3 +549,23 @@ def test_a_mistake_can_be_corrected(rng):
     assert classifier.counts_.good.sum() == n_good - 1
     with pytest.raises(InputError, match="recorded already"):
         classifier.observe(who, [1])
+
+
+def test_it_is_saved_goes_on_and_remembers_corrections(tmp_path):
+    rng = np.random.default_rng(0)
+    job = rng.integers(6, size=3000)
+    good = (rng.random(3000) < 0.5 + 0.09 * job).astype(int)
+    classifier = FiniteClassifier(random_state=3)
+    classifier.fit(job[:1000], good[:1000], accepted=job[:1000] > 3)
+    decided = classifier.decide(job[1000:2000])
+    taken = decided.ids[decided.accepted]
+    classifier.observe(taken, good[1000:2000][decided.accepted])
+    classifier.correct(taken[:2], 1 - good[1000:2000][decided.accepted][:2])
+    assert [one.id for one in classifier.corrections_] == taken[:2].tolist()
+    assert all(one.before == 1 - one.after for one in classifier.corrections_)
+    sl.save(classifier, tmp_path / "cells")
+    again = sl.load(tmp_path / "cells")
+    assert again.corrections_ == classifier.corrections_
+    one, other = classifier.decide(job[2000:]), again.decide(job[2000:])
+    assert np.array_equal(one.accepted, other.accepted)
+    assert np.array_equal(one.propensity, other.propensity)

@@ -65,15 +65,26 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
         for.
     reads_group
         Whether decisions look at the group, so that it must be given.
+    assumption
+        What must hold for the method to be right, in one sentence; empty if nothing beyond what
+        every method here needs.
+    settings
+        Parameters by the name of the setting.
     """
 
     propensity_known: ClassVar[bool] = True
     reads_group: ClassVar[bool] = False
+    assumption: ClassVar[str] = ""
     settings: ClassVar[dict[str, dict[str, Any]]] = {}
 
-    group_as_feature: bool = False
-    pos_label: Any = None
-    random_state: Any = None
+    group_as_feature: bool
+    pos_label: Any
+    random_state: Any
+    _intake: Intake
+    _ledger: Ledger
+    _news: bool
+    _round: int
+    _seed: int
 
     @classmethod
     def setting(cls, name: str, **options: Any) -> Self:

@@ -3,10 +3,16 @@
 from secondlook.finite.classifier import FiniteClassifier
 from secondlook.finite.counts import Counts, eta, sigma
 from secondlook.finite.coverage import CellCoverage, CountedOutcomes, NormalisedG
+from secondlook.finite.encoding import CellColumn, CellTable
+from secondlook.finite.intake import CellIntake
 from secondlook.finite.learner import ExactFit, best_classifier
+from secondlook.finite.ledger import Ledger, Page
+from secondlook.finite.past import CellPast
 from secondlook.finite.records import CellPolicy, FiniteRound
+from secondlook.finite.state import CellState
 
 __all__ = [
+    "SAVED_TYPES",
     "CellCoverage",
     "CellPolicy",
     "CountedOutcomes",
@@ -19,3 +25,20 @@ __all__ = [
     "eta",
     "sigma",
 ]
+
+# What a saved file may name.
+SAVED_TYPES: tuple[type, ...] = (
+    FiniteClassifier,
+    CellIntake,
+    CellTable,
+    CellColumn,
+    Counts,
+    CellState,
+    CellPast,
+    Ledger,
+    Page,
+    CellPolicy,
+    FiniteRound,
+    NormalisedG,
+    CountedOutcomes,
+)

@@ -209,6 +209,7 @@ class FiniteClassifier(CellAnswers):
         self._state = CellState.begin(cells.table, counts, self._past, self._rule)
         self._rounds: list[FiniteRound] = []
         self._policies: list[CellPolicy] = []
+        self._corrections = []
         self._carried = 0.0
         self._fitted = {name: getattr(self, name) for name in FIXED}
 
@@ -335,7 +336,11 @@ class FiniteClassifier(CellAnswers):
             return self
         outcome = self._intake.read_outcomes(outcomes, names.shape[0])
         n_cells = len(self._state.table)
+        before = self._ledger.recorded(names) if correcting else outcome
         good, bad = self._ledger.observe(names, outcome, n_cells, correcting=correcting)
+        changed = np.flatnonzero(before != outcome)
+        t = len(self._rounds)
+        self._remember_corrections(t, names[changed], before[changed], outcome[changed])
         self._state = self._state.with_outcomes(good, bad)
         return self
 

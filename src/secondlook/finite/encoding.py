@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from secondlook.errors import InputError
 from secondlook.frames import check_columns, is_frame, is_missing
 
-__all__ = ["CellTable", "Column", "Placed", "columns_of"]
+__all__ = ["CellColumn", "CellTable", "Placed", "columns_of"]
 
 Codes = NDArray[np.int32]
 
@@ -54,7 +54,7 @@ def columns_of(
 
 
 @dataclass(frozen=True)
-class Column:
+class CellColumn:
     """The known values of one column; a value's code is its place.
 
     Parameters
@@ -65,12 +65,12 @@ class Column:
 
     values: NDArray[Any]
 
-    def encode(self, column: Any, name: str) -> tuple[Codes, Column]:
+    def encode(self, column: Any, name: str) -> tuple[Codes, CellColumn]:
         """Return everybody's code, and the column with the values it has not seen before.
 
         Examples
         --------
-        >>> codes, grown = Column(np.array([7])).encode(np.array([5, 7, 5]), "age")
+        >>> codes, grown = CellColumn(np.array([7])).encode(np.array([5, 7, 5]), "age")
         >>> codes.tolist(), grown.values.tolist()
         ([1, 0, 1], [7, 5])
         """
@@ -80,9 +80,9 @@ class Column:
         spot = order[np.searchsorted(grown.values, distinct, sorter=order)]
         return spot.astype(np.int32).take(place), grown
 
-    def _with(self, distinct: NDArray[Any], name: str) -> Column:
+    def _with(self, distinct: NDArray[Any], name: str) -> CellColumn:
         if self.values.size == 0:
-            return Column(distinct)
+            return CellColumn(distinct)
         if distinct.size == 0:
             return self
         if (self.values.dtype.kind == "U") != (distinct.dtype.kind == "U"):
@@ -91,7 +91,7 @@ class Column:
                 f"a cell is known by its values, so convert them."
             )
         new = np.setdiff1d(distinct, self.values)
-        return Column(np.concatenate([self.values, new])) if new.size else self
+        return CellColumn(np.concatenate([self.values, new])) if new.size else self
 
 
 def _kind(values: NDArray[Any]) -> str:
@@ -221,14 +221,14 @@ class CellTable:
     ([0, 2, 1], [1, 1, 1], [[30], [30], [40]])
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[CellColumn, ...]
     codes: Codes
     names: tuple[str, ...]
 
     @staticmethod
     def empty(names: tuple[str, ...]) -> CellTable:
         """Return a table without cells."""
-        columns = tuple(Column(np.empty(0)) for _ in names)
+        columns = tuple(CellColumn(np.empty(0)) for _ in names)
         return CellTable(columns, np.empty((0, len(names)), np.int32), names)
 
     def __len__(self) -> int:

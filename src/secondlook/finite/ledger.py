@@ -18,7 +18,7 @@ from secondlook.ids import IdIndex, id_bits
 from secondlook.memory import check_recorded
 from secondlook.observed import PENDING
 
-__all__ = ["Ledger", "first_of_consecutive"]
+__all__ = ["Ledger", "Page", "first_of_consecutive"]
 
 Heads = NDArray[np.int64]
 
@@ -40,7 +40,7 @@ def first_of_consecutive(ids: NDArray[Any]) -> int | None:
 
 
 @dataclass(frozen=True)
-class _Page:
+class Page:
     """The people of one round; arrays have an entry per accepted person."""
 
     first: int | None
@@ -73,7 +73,7 @@ class Ledger:
     """
 
     def __init__(self) -> None:
-        self._pages: list[_Page] = []
+        self._pages: list[Page] = []
         self._index = IdIndex()
 
     def check_new(self, ids: NDArray[Any], bits: NDArray[np.uint64]) -> None:
@@ -116,7 +116,7 @@ class Ledger:
             place = np.full(ids.size, _REJECTED, np.int64)
             place[row] = len(self._pages) * _SLOTS + np.arange(row.size)
             self._index.add(bits, place)
-        page = _Page(first, ids.size, row.astype(np.uint32), cell[row].astype(np.int32), known)
+        page = Page(first, ids.size, row.astype(np.uint32), cell[row].astype(np.int32), known)
         self._pages.append(page)
 
     def observe(
@@ -148,7 +148,16 @@ class Ledger:
             page.outcome[slot] = now
         return good, bad
 
-    def _by_page(self, place: Heads) -> list[tuple[_Page, Any, Any]]:
+    def recorded(self, ids: NDArray[Any]) -> NDArray[np.int8]:
+        """Return the outcomes of accepted people as they stand now."""
+        place = self._find(ids)
+        _check_places(ids, place)
+        found = np.empty(ids.size, np.int8)
+        for page, slot, mine in self._by_page(place):
+            found[mine] = page.outcome[slot]
+        return found
+
+    def _by_page(self, place: Heads) -> list[tuple[Page, Any, Any]]:
         if place.size == 0:
             return []
         low, high = int(place.min()) // _SLOTS, int(place.max()) // _SLOTS
@@ -160,7 +169,7 @@ class Ledger:
             for one in np.unique(number).tolist()
         ]
 
-    def _consecutive(self) -> list[_Page]:
+    def _consecutive(self) -> list[Page]:
         return [page for page in self._pages if page.first is not None]
 
     def _find(self, ids: NDArray[Any]) -> Heads:
