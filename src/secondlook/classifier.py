@@ -6,7 +6,6 @@ replaced (``docs/architecture.md``).
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections.abc import Callable
 from typing import Any, Literal
@@ -16,9 +15,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from secondlook.answers import Answers
+from secondlook.batches import History
 from secondlook.budget import FdrBudget
-from secondlook.coverage import CoverageRule, SummedAcceptance
-from secondlook.deciding import DecidingClassifier
+from secondlook.coverage import CoverageRule
 from secondlook.decisions import Decisions, Round
 from secondlook.errors import InputError, LearningWarning
 from secondlook.exploration import draw_explored, find_candidates
@@ -42,7 +42,7 @@ __all__ = ["PartialFeedbackClassifier"]
 _ENOUGH_TO_TELL = 30  # people of whom nobody is known, before we say that nothing can start
 
 
-class PartialFeedbackClassifier(DecidingClassifier):
+class PartialFeedbackClassifier(Answers):
     """Decide batches under partial feedback with a bound on mistakes and fair exploration.
 
     One caller at a time: rounds follow one another, so calls from several threads need a lock.
@@ -213,14 +213,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any, past_policy: Any
     ) -> None:
         """Forget everything and start from a history."""
-        check_settings(self)
-        self._intake = Intake(
-            raw=reads_raw_columns(self.learner),
-            allow_missing=allows_missing(self.learner),
-            group_as_feature=self.group_as_feature,
-            pos_label=self.pos_label,
-            group_mode=self.group_mode,
-        )
+        self._check_options()
+        self._intake = self._new_intake()
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
         self._learners = [self._prepared_learner() for _ in range(2)]
         if self.fairness is not None and self._intake.groups is None:
@@ -236,6 +230,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self._memory = Memory(self._seed)
         self._memory.record(history.for_fit(), history.accepted, 0, history.outcome)
         self._start_counts()
+        self._start_records(history)
         self._intake.passed(history)
         self._rounds: list[Round] = []
         self._corrections = []
@@ -260,7 +255,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
             Names of the applications, never used before; None means the next integers.
         """
         self._check_fitted()
-        check_settings(self)
+        self._check_options()
         check_unchanged(self, self._fitted)
         batch = self._intake.read_batch(self, X, sensitive_features, ids)
         self._memory.check_new(batch)
@@ -315,17 +310,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
             ),
         )
         return self._counted(
-            batch,
-            Decisions(
-                batch.ids,
-                accepted,
-                exploit,
-                look.score,
-                propensity,
-                t,
-                batch.backend,
-                group_mode=self.group_mode,
-            ),
+            batch, self._answer(batch, accepted, exploit, look.score, propensity, t)
         )
 
     def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
@@ -373,88 +358,45 @@ class PartialFeedbackClassifier(DecidingClassifier):
             self._remember_corrections(t, names[changed], before, outcome[changed])
         return self
 
-    def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
-        """Return whom f_t accepts at its operating point, whether known or not.
+    # What a classifier of another kind of outcome does differently.
 
-        f_t is the classifier of the last ``decide`` (f_0 in a round that follows the past), or what
-        the history taught after ``fit``. Nothing is recorded.
-        """
-        check_is_fitted(self)
-        score, group = self._score(X, sensitive_features, self._deployed)
-        return np.asarray(score >= per_person(self._deployed.thresholds, group))
+    def _check_options(self) -> None:
+        check_settings(self)
 
-    def acceptance_probability(
-        self, X: Any, *, sensitive_features: Any = None
-    ) -> NDArray[np.float64]:
-        """Return the probability with which the last round's policy accepts anybody.
-
-        0 or 1 in the exploit region of that round, the chance of being drawn elsewhere, for people
-        who were not in its batch.
-        """
-        check_is_fitted(self)
-        if not self._rounds:
-            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
-        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
-        before = copy.copy(self._log)
-        before.policies = self._log.policies[:-1]
-        coverage = before.coverage(features, group, self._rule)
-        times = np.zeros(coverage.size)
-        self._log.catch_up(
-            features,
-            group,
-            self._rule,
-            begin=len(before.policies),
-            own=times,
-            coverage=coverage,
-            rows=np.arange(times.size),
+    def _new_intake(self) -> Intake:
+        return Intake(
+            raw=reads_raw_columns(self.learner),
+            allow_missing=allows_missing(self.learner),
+            group_as_feature=self.group_as_feature,
+            pos_label=self.pos_label,
+            group_mode=self.group_mode,
         )
-        return np.asarray(times / self._log.policies[-1].n_people)
 
-    def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
-        """Return who cannot be explored, as things stand, for the limits of the strategy.
+    def _start_records(self, history: History) -> None:
+        """Begin records of one's own; nothing has been learned yet."""
 
-        Whoever a rule excludes or an exposure limit leaves out is so for good; whoever looks too
-        risky to f_t may not be once f_t has learned. f_t is that of ``accepts``. Somebody known
-        already needs no exploring, whether or not they are among these.
-        """
-        check_is_fitted(self)
-        likelihood = self._deployed.likelihood
-        features, group = self._intake.for_scoring(
-            self, X, sensitive_features, likelihood.reads_group
+    def _answer(
+        self,
+        batch: Batch,
+        accepted: NDArray[np.bool_],
+        exploit: NDArray[np.bool_],
+        score: NDArray[Any],
+        propensity: NDArray[np.float64],
+        t: int,
+    ) -> Decisions:
+        """Return the decisions of a round that is written down."""
+        return Decisions(
+            batch.ids,
+            accepted,
+            exploit,
+            score,
+            propensity,
+            t,
+            batch.backend,
+            group_mode=self.group_mode,
         )
-        why = self._strategy.barred(features, np.asarray(likelihood.score(features, group)))
-        return np.zeros(group.size, np.bool_) if why is None else np.asarray(why != 0)
 
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
-        """Return f_t's likelihood of each outcome, in the order of ``classes_``."""
-        check_is_fitted(self)
-        score, _ = self._score(X, sensitive_features, self._learned)
-        return self._per_class(score)
-
-    def coverage_of(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
-        """Return the coverage w of people as the next round will see it."""
-        check_is_fitted(self)
-        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
-        w = self._log.coverage(features, group, self._rule)
-        return w / self._rule.count(len(self._rounds))
-
-    @property
-    def rounds_(self) -> tuple[Round, ...]:
-        """What happened in each round."""
-        check_is_fitted(self, "_rounds")
-        return tuple(self._rounds)
-
-    @property
-    def policies_(self) -> tuple[LoggedPolicy, ...]:
-        """The logged policies; one may stand for several rounds that acted alike."""
-        check_is_fitted(self, "_log")
-        return tuple(self._log.policies)
-
-    @property
-    def n_outcomes_(self) -> int:
-        """Number of outcomes known, those of the history included."""
-        check_is_fitted(self, "_memory")
-        return self._memory.n_outcomes
+    # The steps.
 
     def _explore(
         self,
@@ -552,27 +494,10 @@ class PartialFeedbackClassifier(DecidingClassifier):
             warnings.warn(note, LearningWarning, stacklevel=3)
         return note
 
-    def _score(self, X: Any, sensitive_features: Any, f: Learned) -> tuple[Any, NDArray[np.intp]]:
-        needed = bool(np.any(f.thresholds != f.thresholds[0])) or f.likelihood.reads_group
-        features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
-        return np.asarray(f.likelihood.score(features, group), dtype=np.float64), group
-
     def _check_fitted(self) -> None:
         """Raise unless there is a history; scikit-learn's own check takes a tenth of a round."""
         if not hasattr(self, "_fitted"):
             check_is_fitted(self)
-
-    @property
-    def _budget(self) -> FdrBudget:
-        return FdrBudget() if self.budget is None else self.budget
-
-    @property
-    def _rule(self) -> CoverageRule:
-        return SummedAcceptance() if self.coverage is None else self.coverage
-
-    @property
-    def _strategy(self) -> Strategy:
-        return self._allowed(as_strategy(self.strategy).for_columns(self._intake.names))
 
 
 def _seed(random_state: Any) -> int:

@@ -68,7 +68,8 @@ def find_candidates(
     may = why == 0
     left = take(features, np.flatnonzero(may)) if strategy.reads_features else None
     at_most = strategy.at_most(left, int(may.sum()))
-    barred = np.bincount(batch.group.take(explore[~may]), minlength=n_groups)
+    group = batch.group if batch.report_group is None else batch.report_group
+    barred = np.bincount(group.take(explore[~may]), minlength=n_groups)
     return Candidates(may, at_most, tuple(barred.tolist()), barred_words(strategy, why))
 
 

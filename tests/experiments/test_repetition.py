@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ from secondlook.errors import InputError, LearningWarning
 from secondlook.experiments import methods
 from secondlook.experiments.methods import METHODS
 from secondlook.experiments.repetition import check_world, run_repetition
-from secondlook.experiments.results import COUNTS, KEYS
+from secondlook.experiments.results import COUNTS, KEYS, SHARES
 from secondlook.experiments.spec import Experiment
 from secondlook.experiments.world_spec import WorldSpec
 from secondlook.simulate.people import Table
@@ -249,18 +250,42 @@ class Nothing(Spy):
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (
-            Broken,
-            r"failed in repetition 0 at .*test_repetition.py, line \d+ \(KeyError: 'my own bug'",
-        ),
+        (Broken, r"^KeyError: 'my own bug' \(at .*test_repetition.py, line \d+\)\.$"),
         (Short, "one True or False per person in accepted"),
         (Nothing, "decide must return Decisions, got ndarray"),
     ],
 )
-def test_a_method_of_ones_own_that_fails_is_named_in_one_sentence(monkeypatch, kind, words):
-    monkeypatch.setattr(methods, "_own", lambda name: kind)
-    with pytest.raises(InputError, match=rf"the method mine:make.*{words}"):
-        run_repetition(Experiment("x", SPEC, ("mine:make",)), Lender(), 0)
+def test_a_method_that_fails_is_told_with_its_seed_and_costs_the_others_nothing(
+    monkeypatch, spies, kind, words
+):
+    setups = []
+
+    def make(setup):
+        setups.append(setup)
+        return kind(setup)
+
+    monkeypatch.setattr(methods, "_own", lambda name: make)
+    experiment = Experiment("x", SPEC, ("spy", "mine:make", "ahead"), judged=True)
+    results = run_repetition(experiment, Lender(), 3)
+    (failure,) = results.failures
+    assert (failure.alpha, failure.method, failure.repetition) == (0.15, "mine:make", 3)
+    assert failure.seed == setups[0].seed == spies["spy"][-1].setup.seed
+    assert re.search(words, failure.sentence)
+    mine = results.columns["method"] == "mine:make"
+    assert not any(results.columns[name][mine].any() for name in COUNTS)
+    assert all(np.isnan(results.columns[name][mine]).all() for name in SHARES)
+    alone = run_repetition(replace(experiment, methods=("spy", "ahead")), Lender(), 3)
+    for name in (*KEYS, *COUNTS):
+        assert results.columns[name][~mine].tolist() == alone.columns[name].tolist()
+
+
+def test_an_interrupt_is_no_failure_of_a_method(monkeypatch):
+    def interrupted(setup):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(METHODS, "interrupted", ("", interrupted))
+    with pytest.raises(KeyboardInterrupt):
+        run_repetition(Experiment("x", SPEC, ("interrupted",)), Lender(), 0)
 
 
 def test_a_focus_must_be_somebody():

@@ -283,22 +283,59 @@ def test_what_a_dead_run_left_half_written_does_no_harm(tmp_path, whole):
     assert rows(read_results(tmp_path)) == rows(whole)
 
 
-def test_a_run_that_failed_keeps_what_was_done(tmp_path, monkeypatch):
+def test_a_run_that_was_stopped_keeps_what_was_done(tmp_path, monkeypatch):
     def make(setup):
         made.append(setup)
         if len(made) == 3:
-            raise RuntimeError("power cut")
+            raise KeyboardInterrupt
         return METHODS["alpha-at-once"][1](setup)
 
     made = []
     monkeypatch.setitem(METHODS, "fails", ("Fails", make))
     quick = replace(SMALL, methods=("fails",), alphas=(), repetitions=4)
-    with pytest.raises(RuntimeError, match="power cut"):
+    with pytest.raises(KeyboardInterrupt):
         run_experiment(quick, Lender(), Run(tmp_path, 1))
     assert len(parts_of(tmp_path)) == 2
     done = run_experiment(quick, Lender(), Run(tmp_path, 1))
     assert len(made) == 5
     assert done.shape[2] == 4
+
+
+def diverging(numbers):
+    """Return a maker of a method that diverges in these repetitions, by their order."""
+    made = []
+
+    def make(setup):
+        made.append(setup.seed)
+        if len(made) - 1 in numbers:
+            raise FloatingPointError(f"diverged with seed {setup.seed}")
+        return METHODS["alpha-at-once"][1](setup)
+
+    return make, made
+
+
+def test_a_method_that_fails_in_some_repetitions_is_kept_with_its_seeds(tmp_path, monkeypatch):
+    make, made = diverging({1, 3})
+    monkeypatch.setitem(METHODS, "diverges", ("Diverges", make))
+    quick = replace(SMALL, methods=("diverges", "alpha-at-once"), alphas=(), repetitions=4)
+    run_experiment(quick, Lender(), Run(tmp_path, 1))
+    results = read_results(tmp_path)
+    failed = results.failed("diverges", 0)
+    assert [one.repetition for one in failed] == [1, 3]
+    assert [one.seed for one in failed] == [made[1], made[3]]
+    assert all(f"diverged with seed {one.seed} (at " in one.sentence for one in failed)
+    assert results.failed("alpha-at-once", 0) == ()
+    # What is left of it is what the same method found in the repetitions that it got through.
+    revenue = tables.per_repetition(results, "revenue")[0]
+    assert np.isnan(revenue[0]).tolist() == [False, True, False, True]
+    assert revenue[0, ::2].tolist() == revenue[1, ::2].tolist()
+
+
+def test_a_run_in_which_everything_fails_is_an_error(monkeypatch):
+    monkeypatch.setitem(METHODS, "diverges", ("Diverges", diverging(set(range(9)))[0]))
+    quick = replace(SMALL, methods=("diverges",), alphas=(), repetitions=2)
+    with pytest.raises(InputError, match="failed in every repetition; diverges said: Floating"):
+        run_experiment(quick, Lender(), Run(jobs=1))
 
 
 def test_progress_counts_up_to_the_total(tmp_path):

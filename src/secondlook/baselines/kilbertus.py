@@ -71,9 +71,10 @@ class KilbertusPolicy(Baseline):
     learn_from
         ``"all"`` outcomes of our own rounds, or the ``"recent"`` round's only.
     learning_rate, batch_size, epochs
-        Length of steps, rows of a minibatch, passes over the rows in each round.
+        Length of steps, rows of a minibatch, and how many times as many rows as outcomes have come
+        since the last round are stepped through, in turns over all rows learned from.
     steps
-        Number of steps in each round, instead of ``epochs``.
+        Number of steps in each round, whatever has come, instead of ``epochs``.
     parity
         What the penalty compares between groups: ``"demographic"`` decisions d, or
         ``"opportunity"`` d·y; None for no penalty.
@@ -189,6 +190,7 @@ class KilbertusPolicy(Baseline):
         self._centre = np.where(own, X.mean(axis=0), 0.0)
         self._spread = np.where(own & (spread > 0), spread, 1.0)
         self.updates_: list[Update] = []
+        self._n_seen = 0
         self._theta = self._first()
 
     def _first(self) -> Floats:
@@ -215,12 +217,13 @@ class KilbertusPolicy(Baseline):
         if len(own) == 0:  # an outcome of the history was corrected before any of ours came
             self._theta = self._first()
             return
+        news, self._n_seen = len(own) - self._n_seen, len(own)
         if self.learn_from == "recent":
             own = own.of(own.round == own.round.max())
         weight = 1 / np.maximum(own.propensity, self.clip)
         rows = self._rows(own, weight)
         rng = self._rng()
-        ascent = self._ascent(len(own))
+        ascent = self._ascent(news)
         benefit = self._benefit(own, rows, weight, rng) if ascent.penalty else None
         self._theta = climb(self._theta, rows, ascent, rng, benefit)
         moving = 1.0 if not ascent.semi else float((rows.phi @ self._theta < 0).mean())
@@ -231,8 +234,8 @@ class KilbertusPolicy(Baseline):
         benefit = weight * own.outcome if self.parity == "opportunity" else weight
         return Rows(self._phi(own.X), (own.outcome - self.cost) * weight, benefit, own.group)
 
-    def _ascent(self, n_rows: int) -> Ascent:
-        minibatches = max(1, n_rows // self.batch_size)
+    def _ascent(self, news: int) -> Ascent:
+        minibatches = max(1, news // self.batch_size)
         return Ascent(
             semi=self.family == "semi",
             rate=self.learning_rate,

@@ -7,6 +7,8 @@ on with its own. For a single regression this is Newton's method.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import linalg
@@ -79,62 +81,67 @@ def fit_logistics(
     if start is not None:
         theta += start[:, None] if start.ndim == 1 else start
     total = w.sum(axis=0)
+    problem = _Problem(rows, outcome, w, penalty)
     margin = rows @ theta
-    loss = _loss(margin, theta, outcome, w, penalty)
+    p, gradient = problem.at(margin, theta)
     for number in range(max_steps):
-        p = expit(margin)
-        gradient = rows.T @ (w * (p - outcome)) + penalty * theta
         away = np.abs(gradient).max(axis=0) > tol * total
         if not away.any():
             return theta[:, 0] if one else theta
         # Where nobody is uncertain any more, the ridge keeps steps finite.
         ridge = penalty[:, 0] + 1e-9 * max(1.0, float(total.mean()))
-        curve = w * p * (1 - p)
+        p *= w * (1 - p)
         step = np.zeros_like(theta)
         if one or number >= _SHARED_STEPS:
             for k in np.flatnonzero(away):
-                step[:, k] = _solve(rows, curve[:, k], ridge, gradient[:, k])
+                step[:, k] = _solve(rows, p[:, k], ridge, gradient[:, k])
         else:
-            step[:, away] = _solve(rows, curve.mean(axis=1), ridge, gradient[:, away])
-        theta, margin, loss = _descend(
-            rows, theta, margin, loss, step, gradient, (outcome, w, penalty)
-        )
+            step[:, away] = _solve(rows, p.mean(axis=1), ridge, gradient[:, away])
+        theta, margin, p, gradient = problem.along(step, theta, margin, gradient)
     raise InputError(
         f"logistic regression on {len(X)} rows did not come to an end in {max_steps} steps; scale "
         f"the features, or raise l2, which is {l2}."
     )
 
 
+@dataclass(frozen=True)
+class _Problem:
+    """Rows with the intercept's column, outcomes, weights and penalties."""
+
+    rows: Floats
+    outcome: Floats
+    weight: Floats
+    penalty: Floats
+
+    def at(self, margin: Floats, theta: Floats) -> tuple[Floats, Floats]:
+        """Return likelihoods and the gradient."""
+        p = np.asarray(expit(margin))
+        return p, self.rows.T @ (self.weight * (p - self.outcome)) + self.penalty * theta
+
+    def along(
+        self, step: Floats, theta: Floats, margin: Floats, gradient: Floats
+    ) -> tuple[Floats, Floats, Floats, Floats]:
+        """Go along a step, for each regression as far as its gradient becomes smaller.
+
+        Along a Newton step the length of a convex function's gradient falls at first, so some
+        length will do.
+        """
+        size = (gradient**2).sum(axis=0)
+        along = self.rows @ step
+        length = np.ones(theta.shape[1])
+        for _ in range(_HALVINGS):
+            tried, moved = theta - length * step, margin - length * along
+            p, after = self.at(moved, tried)
+            # The last steps may be too small to tell.
+            high = (after**2).sum(axis=0) > size * (1 - 1e-4 * length) + 1e-30
+            high &= (step != 0).any(axis=0)
+            if not high.any():
+                break
+            length = np.where(high, length / 2, length)
+        return tried, moved, p, after
+
+
 def _solve(rows: Floats, curve: Floats, ridge: Floats, gradient: Floats) -> Floats:
     hessian = (rows * curve[:, None]).T @ rows
     hessian[np.diag_indices_from(hessian)] += ridge
     return np.asarray(linalg.solve(hessian, gradient, assume_a="pos"))
-
-
-def _loss(margin: Floats, theta: Floats, y: Floats, w: Floats, penalty: Floats) -> Floats:
-    losses = np.logaddexp(0.0, margin) - y * margin
-    return np.asarray((w * losses).sum(axis=0) + 0.5 * (penalty * theta**2).sum(axis=0))
-
-
-def _descend(
-    rows: Floats,
-    theta: Floats,
-    margin: Floats,
-    loss: Floats,
-    step: Floats,
-    gradient: Floats,
-    problem: tuple[Floats, Floats, Floats],
-) -> tuple[Floats, Floats, Floats]:
-    """Go along the step, for each regression as far as its loss goes down enough."""
-    slope = (step * gradient).sum(axis=0)
-    along = rows @ step
-    length = np.ones(theta.shape[1])
-    for _ in range(_HALVINGS):
-        tried = theta - length * step
-        after = _loss(margin - length * along, tried, *problem)
-        # Rounding of a large sum must not stop the last, tiny steps.
-        high = after > loss - 1e-4 * length * slope + 1e-12 * np.abs(loss)
-        if not high.any():
-            break
-        length = np.where(high, length / 2, length)
-    return tried, margin - length * along, after

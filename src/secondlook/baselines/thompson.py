@@ -14,6 +14,8 @@ from secondlook.errors import InputError
 
 __all__ = ["BootstrapThompson"]
 
+_TOL = 1e-5  # of the mean gradient, far below what resampling makes of it
+
 
 class BootstrapThompson(Greedy):
     """For each person draw one of B bootstrap models, and accept if it says so.
@@ -79,7 +81,9 @@ class BootstrapThompson(Greedy):
         # A replicate that drew nobody good, or nobody bad, has no model; it takes everybody.
         for good in (0, 1):
             weight[:, weight[rows.outcome == good].sum(axis=0) == 0] = 1.0
-        self._models = fit_logistics(rows.X, rows.outcome, weight, l2=self.l2, start=self._theta)
+        self._models = fit_logistics(
+            rows.X, rows.outcome, weight, l2=self.l2, start=self._theta, tol=_TOL
+        )
 
     def _probabilities(self, people: Batch) -> Floats:
         scores = linear_scores(people.X, self._models)

@@ -23,10 +23,10 @@ __all__ = ["acceptance_threshold", "effective_discount"]
 
 Floats = NDArray[np.float64]
 
-_POINTS = 4096  # of the lattice, at least half as many
+_POINTS = 2048  # of the lattice, at least half as many
 _FEW, _MANY = 1000, 4000  # outcomes after which learning has nothing more to gain
 _FINE = 16  # below so many outcomes the curve bends, and is solved in between whole numbers
-_PER_DECADE = 12  # solved discounts, where many are needed
+_PER_DECADE = 6  # solved discounts, where many are needed
 
 
 def acceptance_threshold(n_outcomes: ArrayLike, cost: float, discount: ArrayLike) -> Floats:
@@ -54,16 +54,13 @@ def acceptance_threshold(n_outcomes: ArrayLike, cost: float, discount: ArrayLike
         raise InputError(f"discount must be in (0, 1), got {discount!r}.")
     if gamma.ndim == 0:
         return _on_curve(nu, cost, float(gamma))
+    nu, gamma = np.broadcast_arrays(nu, gamma)
     place = -np.log10(1 - gamma) * _PER_DECADE
-    below = np.floor(place)
-    answer = np.zeros(np.broadcast_shapes(nu.shape, gamma.shape))
-    nu, place, below = (np.broadcast_to(one, answer.shape) for one in (nu, place, below))
-    for knot in np.unique(np.append(below, below + 1)):
-        share = np.where(below == knot, 1 + below - place, np.where(below + 1 == knot, place - below, 0))
-        at = np.flatnonzero(share.ravel() > 0)
-        if at.size:
-            solved = _on_curve(nu.ravel()[at], cost, float(1 - 10.0 ** (-max(knot, 0.01) / _PER_DECADE)))
-            answer.ravel()[at] += share.ravel()[at] * solved
+    answer = np.zeros(nu.shape)
+    for knot in range(int(place.min()), int(place.max()) + 2):
+        share = np.maximum(0.0, 1 - np.abs(place - knot))
+        if share.any():
+            answer += share * _on_curve(nu, cost, -np.expm1(-np.log(10) * knot / _PER_DECADE))
     return answer
 
 
@@ -84,7 +81,8 @@ def effective_discount(discount: float, share: ArrayLike) -> Floats:
 
 def _on_curve(nu: Floats, cost: float, discount: float) -> Floats:
     """Interpolate one curve linearly in 1/ν; below its first point, linearly in ν."""
-    knots, level = _curve(cost, discount)
+    whole = bool(np.all((nu == np.floor(nu)) | (nu >= _FINE)))
+    knots, level = _curve(cost, discount, whole)
     first = knots[1]
     inverse = 1 / np.maximum(nu, first)
     far = np.interp(inverse, np.append(0.0, 1 / knots[:0:-1]), np.append(cost, level[:0:-1]))
@@ -93,12 +91,17 @@ def _on_curve(nu: Floats, cost: float, discount: float) -> Floats:
 
 
 @lru_cache(maxsize=512)
-def _curve(cost: float, discount: float) -> tuple[Floats, Floats]:
-    """Return numbers of outcomes and the threshold at each, from 0 outcomes on."""
+def _curve(cost: float, discount: float, whole: bool) -> tuple[Floats, Floats]:
+    """Return numbers of outcomes and the threshold at each, from 0 outcomes on.
+
+    ``whole`` leaves out what lies between whole numbers.
+    """
+    if discount <= 0:  # nothing to come: only what a person is worth now
+        return np.array([0.0, 1.0]), np.array([cost, cost])
     last = _FEW if discount <= 1 - 1 / _FEW else _MANY
-    whole, level = _solved(cost, discount, 0.0, last)
-    knots, levels = [np.zeros(1), whole], [np.array([_untried(cost, discount)]), level]
-    for offset in (0.25, 0.5, 0.75):
+    nu, level = _solved(cost, discount, 0.0, last)
+    knots, levels = [np.zeros(1), nu], [np.array([_untried(cost, discount)]), level]
+    for offset in () if whole else (0.25, 0.5, 0.75):
         nu, level = _solved(cost, discount, offset, last)
         knots.append(nu[nu < _FINE])
         levels.append(level[nu < _FINE])

@@ -16,54 +16,34 @@ from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.coverage import SummedAcceptance
 from secondlook.errors import InputError
+from secondlook.experiments.baseline_methods import (
+    BASELINES,
+    DEEP,
+    check_installed,
+    deep_is_installed,
+)
+from secondlook.experiments.setup import Setup
 from secondlook.experiments.spec import Goal
 from secondlook.fairness import SelectionRateParity
 from secondlook.simulate.run import Method
-from secondlook.simulate.worlds import Past, World
+from secondlook.simulate.worlds import World
 from secondlook.strategies import GroupShare, ScoreWeighted
 
 __all__ = [
     "ABLATIONS",
     "METHODS",
     "REFERENCES",
+    "SETS",
     "VARIANTS",
     "Setup",
     "Variant",
     "build",
     "check_methods",
     "constant_share",
+    "expanded",
     "fitted",
     "label",
 ]
-
-
-@dataclass(frozen=True)
-class Setup:
-    """What a method may know when it is built: the history, the goal, and a seed.
-
-    Attributes
-    ----------
-    past
-        What is known of S_0.
-    goal
-        What is wanted.
-    group_as_feature
-        Whether the group is not among the features and is to be appended to them.
-    seed
-        Seed of the method's own randomness.
-    n_rounds
-        Rounds to come, where a method wants to plan.
-    past_policy
-        f_0 where it is given, as ``PartialFeedbackClassifier.fit`` takes it; None means that
-        methods imitate the past themselves.
-    """
-
-    past: Past
-    goal: Goal
-    group_as_feature: bool
-    seed: int
-    n_rounds: int | None = None
-    past_policy: Any = None
 
 
 @dataclass(frozen=True)
@@ -204,6 +184,7 @@ METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
         lambda s: _certified(s, certify="per_group"),
     ),
     "plug-in": ("Plug-in thresholds, no test", lambda s: _certified(s, PlugInClassifier)),
+    **BASELINES,
 }
 
 
@@ -244,6 +225,25 @@ REFERENCES: dict[str, tuple[str, Callable[[World, Setup], Method]]] = {
 }
 
 
+# Names that stand for several methods. The quick schedules of deep methods are asked for by name.
+_NOT_DEEP = tuple(name for name in (*METHODS, *REFERENCES) if name not in DEEP)
+_DEEP = tuple(name for name in DEEP if "quick" not in name) if deep_is_installed() else ()
+SETS: dict[str, tuple[str, ...]] = {"all": (*_NOT_DEEP, *_DEEP), "not-deep": _NOT_DEEP}
+
+
+def expanded(names: Iterable[str]) -> tuple[str, ...]:
+    """Return names with each set replaced by the methods it stands for, each once.
+
+    Examples
+    --------
+    >>> expanded(["plain", "fair-clf", "plain"])
+    ('plain', 'fair-clf')
+    >>> "kilbertus-aligned" in expanded(["not-deep"])
+    True
+    """
+    return tuple(dict.fromkeys(one for name in names for one in SETS.get(name, (name,))))
+
+
 def build(name: str, world: World, setup: Setup) -> Method:
     """Return a method by its name, or by ``module:function`` for one of the user's own.
 
@@ -276,6 +276,7 @@ def check_methods(names: Iterable[str]) -> None:
     for name in names:
         variant, _, split = name.partition("@")
         if name in METHODS or name in REFERENCES:
+            check_installed(name)
             continue
         if variant in VARIANTS and split:
             constant_share(name, split)
@@ -284,8 +285,9 @@ def check_methods(names: Iterable[str]) -> None:
         else:
             known = ", ".join([*METHODS, *REFERENCES])
             raise InputError(
-                f"there is no method {name!r}; known are {known}, a variant with α_exploit held "
-                f"constant such as explore-fair@0.13, and module:function for your own."
+                f"there is no method {name!r}; known are {known}, {' and '.join(SETS)} for many at "
+                f"once, a variant with α_exploit held constant such as explore-fair@0.13, and "
+                f"module:function for your own."
             )
 
 

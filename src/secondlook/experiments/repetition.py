@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import traceback
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from secondlook.experiments.judging import Everybody, check_judgeable, judge
 from secondlook.experiments.methods import ABLATIONS, REFERENCES, VARIANTS, Setup, build
 from secondlook.experiments.released.classifier import build_released
 from secondlook.experiments.released.setup import released_setup, released_world
-from secondlook.experiments.results import COUNTS, SHARES, Results
+from secondlook.experiments.results import COUNTS, SHARES, Failure, Results
 from secondlook.experiments.spec import Experiment, Goal
 from secondlook.simulate.histories import PastCutoff
 from secondlook.simulate.people import People, Table
@@ -47,41 +46,44 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
         everybody = Everybody.of(spec, source, world_seed) if experiment.judged else None
         parts: list[Columns] = []
         records: list[dict[str, Any]] = []
+        failures: list[Failure] = []
         shared: dict[str, Any] = {}
         for goal in experiment.goals:
             setup = _setup(world, goal, source, method_seed, switches)
             for name in experiment.methods:
                 _check_groups(name, world, setup)
-                with _named(name, number):
+                try:
                     if switches and (name.partition("@")[0] in VARIANTS or name in ABLATIONS):
                         method = build_released(name, setup, switches, shared)
                     else:
                         method = build(name, world, setup)
                     columns = _run(method, world, segments, everybody)
+                    if number == 0:
+                        records += certificate_records(method, goal.alpha, name)
+                except Exception as error:
+                    # One method that fails must not cost what the others found.
+                    said = _sentence(error, name)
+                    failures.append(Failure(goal.alpha, name, number, method_seed, said))
+                    columns = _nothing(world.n_rounds * segments.names.size, experiment.judged)
                 parts.append(_keys(columns, goal, name, number, segments.names) | columns)
-                if number == 0:
-                    records += certificate_records(method, goal.alpha, name)
         together = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
-        return Results(together, {}, tuple(records))
+        return Results(together, {}, tuple(records), tuple(failures))
 
 
-@contextmanager
-def _named(name: str, number: int) -> Iterator[None]:
-    """Turn what goes wrong in a method of the user's own into one sentence that names it."""
-    try:
-        yield
-    except InputError as error:
-        if ":" not in name:
-            raise
-        raise InputError(f"the method {name}: {error}") from error
-    except Exception as error:
-        if ":" not in name:
-            raise
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        raise InputError(
-            f"the method {name} failed in repetition {number} at {frame.filename}, line "
-            f"{frame.lineno} ({type(error).__name__}: {error}); mend it and start again."
-        ) from error
+def _sentence(error: Exception, name: str) -> str:
+    """Say what went wrong; of what is not an answer to wrong input, also where."""
+    if isinstance(error, InputError):
+        return str(error)
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    where = frame.filename if ":" in name else Path(frame.filename).name
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"{what} (at {where}, line {frame.lineno})."
+
+
+def _nothing(n: int, judged: bool) -> Columns:
+    """Return the counts of a repetition that failed: nobody was decided on."""
+    columns: Columns = {key: np.zeros(n, np.int64) for key in COUNTS}
+    return columns | ({key: np.full(n, np.nan) for key in SHARES} if judged else {})
 
 
 def check_world(experiment: Experiment, source: Table | Population) -> None:

@@ -8,7 +8,7 @@ of that stand beside the counts; the first repetition's certificates are kept as
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 
-__all__ = ["COUNTS", "KEYS", "SHARES", "Results", "read_results", "write_results"]
+__all__ = ["COUNTS", "KEYS", "SHARES", "Failure", "Results", "read_results", "write_results"]
 
 KEYS = ("alpha", "method", "repetition", "round", "group")
 COUNTS = (
@@ -45,6 +45,27 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
+class Failure:
+    """A method that did not get through a repetition.
+
+    Attributes
+    ----------
+    alpha, method, repetition
+        Where it failed.
+    seed
+        The seed that the method had.
+    sentence
+        What went wrong.
+    """
+
+    alpha: float
+    method: str
+    repetition: int
+    seed: int
+    sentence: str
+
+
+@dataclass(frozen=True)
 class Results:
     """Counts of a whole experiment and what they rest on.
 
@@ -58,11 +79,15 @@ class Results:
     certificates
         Each ``CertifiedRound`` of the first repetition as plain data, with its α and method; what
         is not known, or infinite, is None.
+    failures
+        Which method failed in which repetition, with its seed and a sentence. All its counts of
+        that repetition are 0, so that every rate of it is unknown and left out of means.
     """
 
     columns: dict[str, NDArray[Any]]
     about: dict[str, Any]
     certificates: tuple[dict[str, Any], ...] = ()
+    failures: tuple[Failure, ...] = ()
 
     @cached_property
     def alphas(self) -> tuple[float, ...]:
@@ -105,6 +130,11 @@ class Results:
             )
         return self.columns[name].reshape(self.shape)
 
+    def failed(self, method: str, at: int) -> tuple[Failure, ...]:
+        """Return the failures of a method at one of the α, by its place."""
+        alpha = self.alphas[at]
+        return tuple(f for f in self.failures if f.method == method and f.alpha == alpha)
+
     def __len__(self) -> int:
         return int(self.columns["round"].size)
 
@@ -121,6 +151,8 @@ def write_results(results: Results, path: Path) -> None:
     kept = {"secondlook": json.dumps(results.about, sort_keys=True)}
     if results.certificates:
         kept["certificates"] = json.dumps(results.certificates, allow_nan=False)
+    if results.failures:
+        kept["failures"] = json.dumps([asdict(one) for one in results.failures])
     table = table.replace_schema_metadata(kept)
     unfinished = path.with_name(path.name + ".part")
     parquet.write_table(table, unfinished, compression="zstd")
@@ -151,7 +183,9 @@ def read_results(path: Path) -> Results:
         )
     names = (*KEYS, *COUNTS, *(SHARES if SHARES[0] in table.column_names else ()))
     columns = {name: table[name].to_numpy() for name in names}
-    return Results(columns, json.loads(about), tuple(json.loads(kept.get(b"certificates", b"[]"))))
+    failures = tuple(Failure(**one) for one in json.loads(kept.get(b"failures", b"[]")))
+    certificates = tuple(json.loads(kept.get(b"certificates", b"[]")))
+    return Results(columns, json.loads(about), certificates, failures)
 
 
 def _pyarrow() -> tuple[Any, Any]:

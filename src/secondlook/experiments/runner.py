@@ -87,8 +87,18 @@ def run_experiment(
             kept.keep(number, part)
             _tell(run, len(done), experiment)
         results = kept.combined(experiment.repetitions, about)
+        _check_any(results)
         kept.finish(results)
     return results
+
+
+def _check_any(results: Results) -> None:
+    """Raise if there is nothing to show, since every method failed in every repetition."""
+    if not results.count("n_people").any():
+        first = results.failures[0]
+        raise InputError(
+            f"every method failed in every repetition; {first.method} said: {first.sentence}"
+        )
 
 
 def _tell(run: Run, n_done: int, experiment: Experiment) -> None:
@@ -314,4 +324,5 @@ def _combined(parts: list[Results], about: dict[str, Any]) -> Results:
     starts = np.cumsum([0] + [len(part) for part in parts[:-1]])
     order = np.concatenate([start + block for block in blocks for start in starts])
     columns = {key: values[order] for key, values in together.items()}
-    return Results(columns, about, parts[0].certificates)
+    failures = tuple(one for part in parts for one in part.failures)
+    return Results(columns, about, parts[0].certificates, failures)

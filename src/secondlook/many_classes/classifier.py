@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from secondlook.batches import Batch, History
 from secondlook.budget import FdrBudget
 from secondlook.classifier import _ENOUGH_TO_TELL as ENOUGH_TO_TELL
 from secondlook.classifier import PartialFeedbackClassifier
-from secondlook.classifier import _seed as seed_of
 from secondlook.coverage import CoverageRule
-from secondlook.decisions import Correction, Round
+from secondlook.decisions import Correction
 from secondlook.errors import InputError, LearningWarning
 from secondlook.learners.wrap import reads_raw_columns
 from secondlook.learning import Learned, LearningRules
@@ -34,11 +35,7 @@ from secondlook.many_classes.intake import ManyClassIntake
 from secondlook.many_classes.learning import learn_classes
 from secondlook.many_classes.records import GivenDecisions, ManyClassDecisions, ManyClassRound
 from secondlook.many_classes.settings import accepted_by, check_options
-from secondlook.memory import Memory
 from secondlook.past import allows_missing
-from secondlook.past import past_policy as read_past_policy
-from secondlook.policies import LoggedPolicy, PolicyLog
-from secondlook.settings import FIXED, check_unchanged
 from secondlook.strategies import Strategy
 from secondlook.utility import Accuracy
 
@@ -116,6 +113,14 @@ class ManyClassClassifier(PartialFeedbackClassifier):
 
     pos_label = None  # classes have names, and none is the good one
 
+    # Options of two classes that there are none of here.
+    fairness = None
+    thresholds = "shared"
+    split = "half"
+    constrain_fit = False
+    maturity = None
+    noise = None
+
     def __init__(
         self,
         utility: Any = None,
@@ -192,100 +197,36 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         self._begin(X, y, accepted, sensitive_features, ids, past_policy)
         return self
 
-    def _start(
-        self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any, past_policy: Any
-    ) -> None:
+    def _check_options(self) -> None:
         check_options(self)
-        self._intake = ManyClassIntake(
+        if hasattr(self, "_fitted"):
+            self._check_table()
+
+    def _new_intake(self) -> ManyClassIntake:
+        return ManyClassIntake(
             raw=reads_raw_columns(self.learner),
             allow_missing=allows_missing(self.learner),
             group_as_feature=self.group_as_feature,
             named=named_classes(self.classes, self.utility),
         )
-        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
-        self.classes_ = self._intake.classes
-        self.groups_ = self._intake.groups
+
+    def _start_records(self, history: History) -> None:
         self._table = self._read_table()
         self.decisions_ = as_names(self._table.decisions)
-        self._seed = seed_of(self.random_state)
-        self._past = read_past_policy(past_policy, self.learner, history, self.n_features_in_)
-        self._log = PolicyLog(self._past.likelihood, len(history))
-        self._memory = Memory(self._seed)
-        self._memory.record(history, history.accepted, 0, history.outcome)
         self._given = GivenDecisions()
         self._given.record(self._memory, history, history.accepted, None)
-        self._intake.passed(history)
-        self._rounds: list[Round] = []
-        self._corrections = []
         self._by_class: list[tuple[float, tuple[int, ...]]] = []
-        self._carried = 0.0
-        learned = self._learn(1) or self._learn(1, everywhere=True)
-        assert learned is not None  # the intake saw two classes
-        self._learned = self._deployed = learned
-        self._news, self._learned_by = False, self._rules(1)
-        self._fitted = {name: getattr(self, name) for name in FIXED}
 
-    def decide(
-        self, X: Any, *, sensitive_features: Any = None, ids: Any = None
+    def _answer(
+        self,
+        batch: Batch,
+        accepted: NDArray[np.bool_],
+        exploit: NDArray[np.bool_],
+        score: NDArray[Any],
+        propensity: NDArray[np.float64],
+        t: int,
     ) -> ManyClassDecisions:
-        """Decide a batch: steps 1 to 3 of Algorithm 1, and who gets which decision.
-
-        Parameters
-        ----------
-        X
-            Features of the people who apply, one or a million.
-        sensitive_features
-            Their groups; needed if ``fit`` got groups.
-        ids
-            Names of the applications, never used before; None means the next integers.
-        """
-        self._check_fitted()
-        check_options(self)
-        check_unchanged(self, self._fitted)
-        self._check_table()
-        batch = self._intake.read_batch(self, X, sensitive_features, ids)
-        self._memory.check_new(batch)
-        t = len(self._rounds) + 1
-
-        # Step 1. Learn f_t (round 1: f_0) and split the batch into EXPLOIT_t and EXPLORE_t.
-        f = self._classifier_of_round(t)
-        position = self._log.add_likelihood(f.likelihood)
-        look = self._log.look(batch.X, batch.group, self._rule, score_of=position)
-        exploit, explore = look.known, np.flatnonzero(~look.known)
-
-        # Step 2. Exploit: accept whom f_t accepts.
-        accepted = exploit & (look.score >= f.thresholds[0])
-        n_exploit = int(accepted.sum())
-
-        # Step 3. Explore as many as the budget allows, with probability proportional to g.
-        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, explore.size)
-        draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
-        propensity = accepted.astype(np.float64)
-        accepted[explore], propensity[explore] = draw.drawn, draw.probability
-
         given = self._decisions_of(batch.X, accepted)
-        note = self._note_of_nobody(f, exploit, t) or self._note(f, batch, exploit)
-        policy = LoggedPolicy(
-            position, f.thresholds, self._strategy, group_factor, draw.left, draw.others, len(batch)
-        )
-        record = Round(
-            round=t,
-            n_people=len(batch),
-            n_exploit_region=len(batch) - explore.size,
-            n_exploited=n_exploit,
-            n_explored=int(draw.drawn.sum()),
-            alpha_exploit=self._budget.alpha_exploit(t),
-            carried=carried,
-            thresholds=tuple(f.thresholds.tolist()),
-            calibrated=f.calibrated,
-            n_outcomes=f.n_outcomes,
-            effective_sample_size=f.effective_sample_size,
-            estimated_fdr=f.estimated_fdr,
-            disparity=f.disparity,
-            feasible=f.feasible,
-            note=note,
-        )
-        self._record_round(batch, accepted, f, policy, record)
         self._given.record(self._memory, batch, accepted, given)
         counts = np.bincount(given, minlength=self.decisions_.size)
         self._by_class.append((self._net_worth.multiplier, tuple(counts.tolist())))
@@ -293,7 +234,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             batch.ids,
             accepted,
             exploit,
-            look.score,
+            score,
             propensity,
             t,
             batch.backend,
@@ -355,22 +296,12 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         return learn_classes(self.learner, self._memory.folds, self._log, rules, self._table)
 
     def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
-        budget = self._budget
-        return LearningRules(
-            utility=Accuracy(),  # not read: worth is in the table
-            rule=self._rule,
-            fairness=None,
-            thresholds="shared",
-            split="half",
-            weights=self.weights,
-            weight_cap=self.weight_cap,
-            min_outcomes=self.min_outcomes,
-            constrain_fit=False,
-            n_groups=self._intake.n_groups,
-            max_fdr=budget.max_fdr(t),
-            min_selection_rate=max(0.0, budget.min_selection_rate - budget.slack),
-            everywhere=everywhere,
-        )
+        # Worth is in the table.
+        return replace(super()._rules(t, everywhere=everywhere), utility=Accuracy())
+
+    def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
+        nobody = self._note_of_nobody(f, exploit, len(self._rounds) + 1)
+        return nobody or super()._note(f, batch, exploit)
 
     def _note_of_nobody(self, f: Learned, exploit: NDArray[np.bool_], t: int) -> str:
         if exploit.sum() < ENOUGH_TO_TELL or not np.isinf(f.thresholds).all():

@@ -1,0 +1,83 @@
+"""The policy in the latent space: ``π(z) = σ(f(z))``, which never sees the group.
+
+It imitates the decoder, which does see it: whoever's z makes a good outcome at least as likely as c
+is a target 1, everybody else a target 0, whether the outcome is known or not.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import qmc
+
+from secondlook.baselines.fairall.columns import Floats, Layout
+from secondlook.baselines.fairall.model import (
+    Model,
+    Plan,
+    Rows,
+    classifier_loss,
+    classify,
+    decode,
+    encode,
+)
+from secondlook.baselines.fairall.networks import Network, apply
+
+__all__ = ["acceptance", "nodes", "policy_loss"]
+
+_NODES = 32  # points of the latent space at which a person's probability is averaged
+
+
+@lru_cache
+def nodes(latent: int) -> Floats:
+    """Return points spread like N(0, I), each with its mirror image.
+
+    Examples
+    --------
+    >>> points = nodes(2)
+    >>> points.shape, float(abs(points.sum()).round(9))
+    ((32, 2), 0.0)
+    """
+    sequence = qmc.Halton(latent, scramble=False).fast_forward(1)  # its first point is a corner
+    points: Floats = ndtri(sequence.random(_NODES // 2))
+    return np.concatenate([points, -points])
+
+
+def acceptance(
+    model: Model, policy: Network, x: jax.Array, s: jax.Array, points: jax.Array, layout: Layout
+) -> jax.Array:
+    """Return ``Σ_u q(u | x, s)·E[σ(f(z))]``, z from ``q(z | x, u, s)`` averaged over the points."""
+    good = jax.nn.sigmoid(classify(model, x, s, layout))
+    chance = []
+    for u in (jnp.zeros_like(good), jnp.ones_like(good)):
+        loc, scale = encode(model, x, u, s, layout)
+        z = loc + scale * points[:, None]
+        chance.append(jax.nn.sigmoid(apply(policy, z)[..., 0]).mean(axis=0))
+    return (1.0 - good) * chance[0] + good * chance[1]
+
+
+def policy_loss(
+    policy: Network, model: Model, labelled: Rows, unlabelled: Rows, key: Any, plan: Plan
+) -> jax.Array:
+    """Return the cost-weighted log-loss of the policy on what the decoder says, a mean over people.
+
+    z comes from the encoder, with the outcome where it is known and one drawn from the classifier
+    where it is not. Rows are not weighted by 1/π: targets are there for everybody.
+    """
+    keys = jax.random.split(key, 3)
+    logit = classify(model, unlabelled.x, unlabelled.s, plan.layout)
+    drawn = jax.random.bernoulli(keys[0], jax.nn.sigmoid(logit)).astype(logit.dtype)
+    total, n = jnp.zeros(()), jnp.zeros(())
+    for rows, u, one in ((labelled, labelled.u, keys[1]), (unlabelled, drawn, keys[2])):
+        loc, scale = encode(model, rows.x, u, rows.s, plan.layout)
+        z = loc + scale * jax.random.normal(one, loc.shape)
+        target = jax.nn.sigmoid(decode(model, z, rows.s)[1]) >= plan.cost
+        error = classifier_loss(
+            apply(policy, z)[..., 0], target.astype(z.dtype), jnp.ones_like(u), plan.cost
+        )
+        total, n = total + jnp.sum(error * rows.there), n + jnp.sum(rows.there)
+    return total / jnp.maximum(n, 1.0)
