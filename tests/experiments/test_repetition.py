@@ -79,7 +79,9 @@ def spies(monkeypatch):
 
 def spied(methods=("spy",), number=0, spec=SPEC, **options):
     experiment = Experiment("x", spec, methods, **options)
-    return run_repetition(experiment, numbered_people(), number).columns
+    results = run_repetition(experiment, numbered_people(), number)
+    assert results.failures == ()
+    return results.columns
 
 
 def recount(spy, table, segment, names):

@@ -17,6 +17,7 @@ import pytest
 from experiments.test_spec import one_sentence
 from secondlook.datasets import load
 from secondlook.errors import InputError
+from secondlook.experiments import tables
 from secondlook.experiments.methods import METHODS
 from secondlook.experiments.repetition import run_repetition
 from secondlook.experiments.results import COUNTS, KEYS, read_results

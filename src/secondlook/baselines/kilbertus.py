@@ -86,8 +86,8 @@ class KilbertusPolicy(Baseline):
         accepted rows of each minibatch, as published, which is not what J says: its rates have the
         accepted for denominators.
     expected_draws
-        Take the expectation over the policy's coins in the gradient; False draws them, as published,
-        with the same mean and more noise.
+        Take the expectation over the policy's coins in the gradient; False draws them, as it was
+        published, with the same mean and more noise.
     clip
         Smallest probability by which an outcome is divided.
     group_as_feature

@@ -21,11 +21,11 @@ _CANDIDATE, _ORDER = 7, 8  # purposes of a round's randomness
 class PseudoLabelOptimism(Baseline):
     """Accept whom the model accepts, and candidates whom an optimistic model accepts.
 
-    Of the people at or below the threshold each becomes a candidate with probability ε_t. Candidates
-    are taken in small chunks; for each chunk the model is trained further as if its people had
-    turned out good, and those of them whom that model puts above the threshold are accepted. Then
-    the pretended outcomes are forgotten, and the model learns from the true ones. With much data
-    the pretence moves nothing, so exploring ends by itself.
+    Of the people at or below the threshold each becomes a candidate with probability ε_t. They are
+    taken in small chunks; for each chunk the model is trained further as if its people had turned
+    out good, and those of them whom that model puts above the threshold are accepted. Then the
+    pretended outcomes are forgotten, and the model learns from the true ones. With much data the
+    pretence moves nothing, so exploring ends by itself.
 
     The propensity is 1 above the threshold. Below it is ε_t times the chance that the optimistic
     model agrees, over the candidates somebody might have shared a chunk with, which is not known:

@@ -110,4 +110,4 @@ def weighted_quantile(scores: Floats, weight: Floats, share: float) -> float:
 
 def _by_moments(s: Floats) -> Floats:
     mean, variance = s.mean(), s.var()
-    return np.array([mean, 1 - mean]) * max(mean * (1 - mean) / variance - 1, 0.1)
+    return np.asarray(np.array([mean, 1 - mean]) * max(mean * (1 - mean) / variance - 1, 0.1))

@@ -44,8 +44,8 @@ def acceptance_threshold(n_outcomes: ArrayLike, cost: float, discount: ArrayLike
 
     Examples
     --------
-    >>> acceptance_threshold([1, 10, 100], cost=0.5, discount=0.9).round(4).tolist()
-    [0.2101, 0.4326, 0.4918]
+    >>> acceptance_threshold([1, 10, 100], cost=0.5, discount=0.9).round(3).tolist()
+    [0.21, 0.433, 0.492]
     """
     nu, gamma = np.asarray(n_outcomes, np.float64), np.asarray(discount, np.float64)
     if not 0 < cost < 1:
@@ -87,7 +87,7 @@ def _on_curve(nu: Floats, cost: float, discount: float) -> Floats:
     inverse = 1 / np.maximum(nu, first)
     far = np.interp(inverse, np.append(0.0, 1 / knots[:0:-1]), np.append(cost, level[:0:-1]))
     near = level[0] + (level[1] - level[0]) * nu / first
-    return np.where(nu < first, near, far)
+    return np.asarray(np.where(nu < first, near, far))
 
 
 @lru_cache(maxsize=512)
@@ -116,7 +116,7 @@ def _untried(cost: float, discount: float) -> float:
 
 def _solved(cost: float, discount: float, offset: float, last: int) -> tuple[Floats, Floats]:
     """Return ν = offset, offset + 1, … and c_ν of each, by backward induction from ``last``."""
-    numbers = offset + np.arange(0 if offset else 1, last)
+    numbers: Floats = offset + np.arange(0 if offset else 1, last, dtype=np.float64)
     level = np.empty(numbers.size)
     fine = _fineness(offset + last)
     value = _means(offset + last, fine)

@@ -13,18 +13,31 @@ from importlib.util import find_spec
 from typing import Any
 
 from secondlook.baselines.base import Baseline
+from secondlook.baselines.bechavod import BechavodMixture
 from secondlook.baselines.epsilon_greedy import EpsilonGreedy, RandomBelowCutoff
+from secondlook.baselines.fairall import FairAll
 from secondlook.baselines.frozen import FrozenPast
 from secondlook.baselines.greedy import Greedy
 from secondlook.baselines.kilbertus import KilbertusPolicy
 from secondlook.baselines.label_augmentation import LabelAugmentation
+from secondlook.baselines.plot import PseudoLabelOptimism
 from secondlook.baselines.reject_inference import Extrapolation, FuzzyAugmentation
 from secondlook.baselines.thompson import BootstrapThompson
+from secondlook.baselines.wei import WeiBootstrap, WeiFinite
+from secondlook.baselines.yang import BoundedExploration
 from secondlook.errors import InputError
 from secondlook.experiments.setup import Setup
 from secondlook.experiments.spec import Goal
 
-__all__ = ["ASSUMPTIONS", "BASELINES", "DEEP", "break_even", "check_installed", "deep_is_installed", "left_out"]
+__all__ = [
+    "ASSUMPTIONS",
+    "BASELINES",
+    "DEEP",
+    "break_even",
+    "check_installed",
+    "deep_is_installed",
+    "left_out",
+]
 
 _COSTS = ("cutoff", "cost", "threshold")  # what a break-even point is called
 
@@ -50,9 +63,26 @@ _FAMILIES = {
     "extrapolation": _Family("Reject inference, extrapolation", Extrapolation),
     "fuzzy-augmentation": _Family("Reject inference, fuzzy augmentation", FuzzyAugmentation),
     "kilbertus": _Family(
-        "Kilbertus 2020, logistic", KilbertusPolicy, settings=("published", "aligned", "icml")
+        "Kilbertus 2020, logistic",
+        KilbertusPolicy,
+        {"group_as_feature": False},
+        ("published", "aligned", "icml"),
     ),
-    "kilbertus-semi": _Family("Kilbertus 2020, semi-logistic", KilbertusPolicy, {"family": "semi"}),
+    "kilbertus-semi": _Family(
+        "Kilbertus 2020, semi-logistic",
+        KilbertusPolicy,
+        {"group_as_feature": False, "family": "semi"},
+    ),
+    "bechavod": _Family("Bechavod 2019", BechavodMixture),
+    "yang": _Family("Yang 2022", BoundedExploration),
+    "wei-finite": _Family("Wei 2021, cells", WeiFinite),
+    "wei-bootstrap": _Family("Wei 2021, bootstrap", WeiBootstrap),
+    "plot": _Family("PLOT (Pacchiano 2021), logistic", PseudoLabelOptimism),
+    "plot-network": _Family(
+        "PLOT (Pacchiano 2021), network", PseudoLabelOptimism, {"model": "network"}
+    ),
+    "fairall": _Family("FairAll (Rateike 2022)", FairAll),
+    "fairall-quick": _Family("FairAll (Rateike 2022), quick", FairAll, {"schedule": "quick"}),
 }
 
 
@@ -68,22 +98,22 @@ def break_even(goal: Goal) -> float:
 
 
 def _build(family: _Family, setting: str | None, setup: Setup) -> Baseline:
-    kind = family.kind
-    known = set(kind().get_params())
+    kind, goal = family.kind, setup.goal
     options = dict(kind.settings[setting]) if setting is not None else {}
     if setting == "aligned":
-        options |= {name: break_even(setup.goal) for name in _COSTS if name in options}
-    if setup.n_rounds is not None and "horizon" in known:
-        options["horizon"] = max(2, setup.n_rounds)
-    if "past_policy" in known:
-        options["past_policy"] = setup.past_policy
-    method = kind(
-        **options | family.options,
-        group_as_feature=setup.group_as_feature,
-        random_state=setup.seed,
-    )
+        here = dict.fromkeys(_COSTS, break_even(goal)) | {"gain": goal.gain, "loss": goal.loss}
+        options |= {name: value for name, value in here.items() if name in options}
+    told = {
+        "horizon": max(2, setup.n_rounds) if setup.n_rounds else None,
+        "n_rounds": setup.n_rounds,
+        "past_policy": setup.past_policy,
+        "group_as_feature": setup.group_as_feature,
+        "random_state": setup.seed,
+    }
+    asked = kind().get_params()
+    options |= {name: one for name, one in told.items() if name in asked and one is not None}
     past = setup.past
-    return method.fit(
+    return kind(**options | family.options).fit(
         past.people.X,
         past.outcomes,
         accepted=past.accepted,
