@@ -20,11 +20,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from secondlook.certificate_rules import Rules
 from secondlook.certificates import Choice, Engine
-from secondlook.deciding import DecidingClassifier
+from secondlook.certified_answers import CertifiedAnswers
+from secondlook.certified_settings import check_certified_settings
 from secondlook.decisions import CertifiedRound, Decisions
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
 from secondlook.exploration import barred_words
-from secondlook.group_modes import check_group_mode
 from secondlook.ids import IdIndex, id_bits, keyed_bits, round_key
 from secondlook.intake import Batch, Intake
 from secondlook.learners.wrap import fit_likelihood
@@ -35,7 +35,7 @@ from secondlook.past import allows_missing
 from secondlook.past_people import PastPeople
 from secondlook.risk import Limited
 from secondlook.sampling import coin_flips
-from secondlook.settings import check_rounds, check_unchanged
+from secondlook.settings import check_unchanged
 from secondlook.strategies import Strategy, Uniform, as_strategy
 from secondlook.utility import Accuracy, Utility
 
@@ -48,7 +48,7 @@ _REFERENCE_ROWS = 50_000  # people kept to rank others among
 _FIXED = ("group_mode", "attributes")  # options that the records of all rounds rest on
 
 
-class CertifiedClassifier(DecidingClassifier):
+class CertifiedClassifier(CertifiedAnswers):
     """Decide batches so that certified rounds keep the bound on mistakes, with confidence 1 − δ.
 
     One caller at a time: rounds follow one another, so calls from several threads need a lock.
@@ -199,7 +199,7 @@ class CertifiedClassifier(DecidingClassifier):
         return self
 
     def _start(self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any) -> None:
-        self._check_settings()
+        check_certified_settings(self)
         self._intake = Intake(
             raw=False,
             allow_missing=allows_missing(self.learner),
@@ -419,69 +419,6 @@ class CertifiedClassifier(DecidingClassifier):
             self._remember_corrections(t, names[changed], before[changed], outcome[changed])
         return self
 
-    def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
-        """Return whom the policy of the last round accepts for sure; before any, nobody."""
-        check_is_fitted(self)
-        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
-        sure = np.zeros(len(group), np.bool_)
-        for z, choice in enumerate(self._choices):
-            rows = self._rows_of(group, z)
-            standing = choice.ladder.standing(features[rows], group[rows])
-            sure[rows] = standing.rank <= choice.ladder.grid[choice.rung]
-        return sure
-
-    def acceptance_probability(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """Return the probability with which the policy of the last round accepts anybody."""
-        check_is_fitted(self)
-        if not self._choices:
-            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
-        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
-        p = np.empty(len(group))
-        for z, choice in enumerate(self._choices):
-            rows = self._rows_of(group, z)
-            standing = choice.ladder.standing(features[rows], group[rows])
-            p[rows] = choice.ladder.policy(standing, choice.rung)
-        return p
-
-    def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
-        """Return who cannot be explored, as things stand, for the limits of the strategy.
-
-        They are accepted for sure or not at all. Whoever a rule excludes is so for good; whoever
-        looks too risky to the model of the last round may not be to a later one.
-        """
-        check_is_fitted(self)
-        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
-        barred = np.zeros(len(group), np.bool_)
-        for z, engine in enumerate(self._engines):
-            rows = self._rows_of(group, z)
-            ranking = self._choices[z].ladder.ranking if self._choices else None
-            model = self._likelihoods[z] if ranking is None else ranking
-            if rows.size:
-                why = engine.rules.strategy.barred(
-                    features[rows], np.asarray(model.score(features[rows], group[rows]))
-                )
-                barred[rows] = False if why is None else why != 0
-        return barred
-
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
-        check_is_fitted(self)
-        several = len(self._engines) > 1
-        needed = self.group_as_feature or several or self._likelihoods[0].reads_group
-        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=needed)
-        score = np.empty(len(group))
-        for z, likelihood in enumerate(self._likelihoods):
-            rows = self._rows_of(group, z)
-            if rows.size:
-                score[rows] = likelihood.score(features[rows], group[rows])
-        return self._per_class(score)
-
-    @property
-    def rounds_(self) -> tuple[CertifiedRound, ...]:
-        """What happened in each round; one entry per group where each has its certificate."""
-        check_is_fitted(self, "_rounds")
-        return tuple(self._rounds)
-
     def _rank_people(self, z: int) -> Likelihood | None:
         """Learn who looks best to one of the engines; None if not both outcomes are known."""
         past = self._history if len(self._engines) == 1 else self._history.of_group(z)
@@ -504,9 +441,6 @@ class CertifiedClassifier(DecidingClassifier):
         if self._rounds:
             self._likelihoods[z] = likelihood
         return likelihood
-
-    def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:
-        return np.arange(group.size) if len(self._engines) == 1 else np.flatnonzero(group == z)
 
     def _reference_of(self, z: int) -> tuple[Any, NDArray[np.intp]]:
         X, group = self._reference
@@ -545,30 +479,6 @@ class CertifiedClassifier(DecidingClassifier):
                     f"{wrong.size} of {names.size} ids {words}, first "
                     f"{names[wrong[0]].item()!r}; nothing was recorded, remove them{why}."
                 )
-
-    def _check_settings(self) -> None:
-        for name in ("alpha", "delta"):
-            value = getattr(self, name)
-            if not (isinstance(value, int | float | np.number) and 0 < value < 1):
-                raise InputError(f"{name} must be a number in (0, 1), got {value!r}.")
-        for name, largest in (("floor", 0.1), ("monitor", 0.5)):
-            value = getattr(self, name)
-            if not (isinstance(value, int | float | np.number) and 0 <= value <= largest):
-                raise InputError(f"{name} must be a number in [0, {largest}], got {value!r}.")
-        for name in ("horizon", "patience"):
-            check_rounds(name, getattr(self, name), least=1)
-        check_rounds("maturity", self.maturity, least=0)
-        if self.noise is not None and not isinstance(self.noise, OutcomeNoise):
-            raise InputError(f"noise must be an OutcomeNoise or None, got {self.noise!r}.")
-        for name, allowed in (
-            ("ranks", ("overall", "within_group")),
-            ("certify", ("overall", "per_group")),
-        ):
-            if getattr(self, name) not in allowed:
-                raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
-        if self.utility is not None and not isinstance(self.utility, Utility):
-            raise InputError(f"utility must be a Utility or None, got {self.utility!r}.")
-        check_group_mode(self)
 
 
 def _left_out(choice: Choice, X: Any, group: NDArray[np.intp], message: str) -> dict[str, Any]:

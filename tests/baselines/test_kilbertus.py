@@ -387,12 +387,13 @@ def test_figures_on_german_credit():
             world = replace(experiment.world, past=past).build(source, seed)
             history = world.history()
             method = KilbertusPolicy.setting(name, random_state=seed, **options).fit(
-                history.people.X, history.outcomes, accepted=history.accepted
+                history.people.X,
+                history.outcomes,
+                accepted=history.accepted,
+                sensitive_features=history.people.group,
             )
-            for people in world.batches():
-                decided = method.decide(people.applicants.people.X)
-                y = people.sealed.of(decided.accepted).value
-                method.observe(decided.ids[decided.accepted], y)
+            for result in run(method, world):
+                y = result.applicants.outcome[result.decided.accepted]
                 counts += np.bincount(y, minlength=2)
                 money.append(200 * y.sum() - 500 * (1 - y).sum())
         key = name, options.get("family", "logistic")

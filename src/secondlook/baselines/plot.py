@@ -73,7 +73,7 @@ class PseudoLabelOptimism(Baseline):
     >>> batch = method.decide(rng.normal(size=(500, 2)))
     >>> explored = batch.accepted & (batch.score <= 5 / 7)
     >>> int(explored.sum()), bool(np.isnan(batch.propensity[explored]).all())
-    (51, True)
+    (33, True)
     """
 
     propensity_known: ClassVar[bool] = False

@@ -12,10 +12,12 @@ backwards on a lattice of sums σ = νμ that both transitions stay on.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import PchipInterpolator
 
 from secondlook.errors import InputError
 
@@ -80,33 +82,29 @@ def effective_discount(discount: float, share: ArrayLike) -> Floats:
 
 
 def _on_curve(nu: Floats, cost: float, discount: float) -> Floats:
-    """Interpolate one curve linearly in 1/ν; below its first point, linearly in ν."""
+    """Read one curve, which is exact at its knots and rises in between."""
     whole = bool(np.all((nu == np.floor(nu)) | (nu >= _FINE)))
-    knots, level = _curve(cost, discount, whole)
-    first = knots[1]
-    inverse = 1 / np.maximum(nu, first)
-    far = np.interp(inverse, np.append(0.0, 1 / knots[:0:-1]), np.append(cost, level[:0:-1]))
-    near = level[0] + (level[1] - level[0]) * nu / first
-    return np.asarray(np.where(nu < first, near, far))
+    return np.asarray(_curve(cost, discount, whole)(1 / (1 + nu)))
 
 
 @lru_cache(maxsize=512)
-def _curve(cost: float, discount: float, whole: bool) -> tuple[Floats, Floats]:
-    """Return numbers of outcomes and the threshold at each, from 0 outcomes on.
+def _curve(cost: float, discount: float, whole: bool) -> Callable[[Floats], Floats]:
+    """Return c_ν as a function of 1/(1+ν), from no outcome to endlessly many.
 
-    ``whole`` leaves out what lies between whole numbers.
+    ``whole`` leaves out the knots between whole numbers.
     """
     if discount <= 0:  # nothing to come: only what a person is worth now
-        return np.array([0.0, 1.0]), np.array([cost, cost])
+        return lambda place: np.full_like(place, cost)
     last = _FEW if discount <= 1 - 1 / _FEW else _MANY
-    nu, level = _solved(cost, discount, 0.0, last)
-    knots, levels = [np.zeros(1), nu], [np.array([_untried(cost, discount)]), level]
+    parts = [_solved(cost, discount, 0.0, last)]
     for offset in () if whole else (0.25, 0.5, 0.75):
         nu, level = _solved(cost, discount, offset, last)
-        knots.append(nu[nu < _FINE])
-        levels.append(level[nu < _FINE])
-    order = np.argsort(np.concatenate(knots))
-    return np.concatenate(knots)[order], np.concatenate(levels)[order]
+        parts.append((nu[nu < _FINE], level[nu < _FINE]))
+    place = np.concatenate([[1.0, 0.0], *(1 / (1 + nu) for nu, _ in parts)])
+    level = np.concatenate([[_untried(cost, discount), cost], *(level for _, level in parts)])
+    order = np.argsort(place)
+    curve: Callable[[Floats], Floats] = PchipInterpolator(place[order], level[order])
+    return curve
 
 
 def _untried(cost: float, discount: float) -> float:
