@@ -1,7 +1,7 @@
 """Run benchmarks of speed: ``make bench``, or some: ``python -m benchmarks fit decide small``.
 
 ``python -m benchmarks certified`` shows what a certificate costs and whether it is kept,
-``python -m benchmarks groups`` whom it reaches.
+``… groups`` whom it reaches, ``… drift`` what its monitor does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import sys
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 
-from benchmarks import certified, decide, finite, fit, groups, small, thresholds  # noqa: E402
+from benchmarks import certified, decide, drift, finite, fit, groups, small, thresholds  # noqa: E402
 
 PARTS = {
     "fit": fit.main,
@@ -22,7 +22,7 @@ PARTS = {
     "small": small.main,
     "finite": finite.main,
 }
-OTHERS = {"certified": certified.main, "groups": groups.main}
+OTHERS = {"certified": certified.main, "groups": groups.main, "drift": drift.main}
 
 
 def main() -> None:

@@ -73,8 +73,12 @@ def check_promises(method):
         assert not np.isnan(propensity).any()
 
     fitted = started(method)
-    X, group, good = people(N, np.random.default_rng(9))
-    batch = fitted.decide(X, sensitive_features=group)
+    for t in range(6):
+        X, group, good = people(N, np.random.default_rng([9, t]))
+        batch = fitted.decide(X, sensitive_features=group)
+        if not batch.accepted.all():
+            break
+        fitted.observe(batch.ids, good)
     with pytest.raises(UnknownIdError, match="were rejected"):
         fitted.observe(batch.ids[~batch.accepted][:1], [1])
     with pytest.raises(UnknownIdError, match="never decided on"):

@@ -61,6 +61,8 @@ def said(results: Results, method: str) -> list[str]:
     """Say when certificates came in all runs and, where none came, what the last pilot said."""
     at = tables.main_alpha(results)
     found = summarised(results, method, at)
+    if found.runs == 0:
+        return ["It failed in every run."]
     never = round(found.never_share * found.runs)
     if never == found.runs:
         sentences = [f"No round was certified in any of {found.runs} runs."]

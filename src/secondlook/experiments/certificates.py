@@ -98,15 +98,17 @@ def summarised(results: Results, method: str, at: int) -> Certified:
     at
         Place of the α among those tried.
     """
-    rounds = results.count("n_certified")[at, results.methods.index(method)].any(axis=-1)
+    i = results.methods.index(method)
+    ran = results.count("n_people")[at, i].any(axis=(1, 2))  # not so where the method failed
+    rounds = results.count("n_certified")[at, i, ran].any(axis=-1)
     came = rounds.any(axis=1)
     first = rounds.argmax(axis=1)[came] + 1.0 if came.any() else np.array([np.nan])
     return Certified(
         first_median=float(np.median(first)),
         first_earliest=float(first.min()),
         first_latest=float(first.max()),
-        rounds_share=float(rounds.mean()),
-        never_share=float(1 - came.mean()),
+        rounds_share=float(rounds.mean()) if came.size else float("nan"),
+        never_share=float(1 - came.mean()) if came.size else float("nan"),
         runs=came.size,
     )
 

@@ -154,6 +154,7 @@ def compared(results: Results, at: int | None = None) -> list[Compared]:
     utility, fdr = population_utility(results)[at], population_fdr(results)[at]
     rates = population_true_positive_rate(results)[at]
     certified = results.count("n_certified")[at].any(axis=-1)
+    ran = results.count("n_people")[at].any(axis=-1)  # not so where a method failed
     broken = np.nan_to_num(fdr, nan=-1.0) > results.alphas[at] + _ROUNDING
     accepted, explored = (
         results.count(f"n_{name}")[at].sum(axis=(1, 2, 3)) for name in ("accepted", "explored")
@@ -169,7 +170,7 @@ def compared(results: Results, at: int | None = None) -> list[Compared]:
                 str(results.about["labels"].get(method, method)),
                 {name: _earned(utility[i], optimum, rounds) for name, rounds in periods.items()},
                 _breaks(broken[i], certified[i]),
-                _breaks(broken[i], ~certified[i]),
+                _breaks(broken[i], ran[i] & ~certified[i]),
                 dict(zip(results.groups, late_rates.tolist(), strict=True)),
                 float(share(explored[i], accepted[i])),
             )
@@ -199,6 +200,7 @@ def _periods(results: Results) -> dict[str, slice]:
 def _earned(mine: Values, optimum: Values, rounds: slice) -> Earned:
     """Return a ratio of means over runs, with the error of a ratio estimate."""
     a, b = (tables.mean_known(one[:, rounds], axis=1) for one in (mine, optimum))
+    b = np.where(np.isfinite(a), b, np.nan)  # the same runs, where mine failed in some
     whole = float(tables.mean_known(b, axis=0))
     whole = whole if whole > 0 else float("nan")  # nothing could be earned
     ratio = float(tables.mean_known(a, axis=0)) / whole

@@ -9,7 +9,15 @@ from typing import NamedTuple
 
 from secondlook.errors import InputError
 
-__all__ = ["ALPHA", "METRICS", "Printed", "paper_data", "published_table"]
+__all__ = [
+    "ALPHA",
+    "METRICS",
+    "Printed",
+    "paper_data",
+    "paper_row",
+    "published_table",
+    "why_different",
+]
 
 ALPHA = 0.15  # of all tables
 METRICS = ("revenue", "fdr", "selection_rate_difference", "true_positive_rate_difference")
@@ -25,6 +33,27 @@ _NAMES = {
     "rateike": "rateike",
 }
 _DATA = {"german": "german", "adult": "adult-ca-2019"}
+_PREFIXES = {"kilbertus-": "kilbertus", "yang-": "yang", "fairall-": "rateike"}
+_OURS = (
+    "ours: outcomes of the rejected hidden, variants apart, rows weighted, thresholds by revenue"
+)
+_WHY = {
+    "plain": _OURS,
+    "exploit-fair": _OURS,
+    "explore-fair": _OURS,
+    "both-fair": _OURS,
+    "opt-offline": "ours: S_0 only, no parity, threshold by revenue; theirs: fitted to the rounds",
+    "fair-clf": "ours: rejected unlabelled, threshold by revenue, parity both ways",
+    "kilbertus": "theirs adds one number to all of f_0's weights and tosses no coins",
+    "yang": "their port is not released; the row accepts nearly everybody or nearly nobody",
+    "rateike": "their port is not released",
+}
+_WHY_SETTING = {
+    "published": "cost as in its own paper",
+    "aligned": "cost at the break-even point",
+    "icml": "values stated in the paper, coins tossed",
+}
+_IMPOSSIBLE = "; printed revenue and FDR contradict each other"
 
 
 class Printed(NamedTuple):
@@ -63,3 +92,34 @@ def paper_data(key: str) -> str:
     'adult-ca-2019'
     """
     return _DATA[key.split("_", maxsplit=1)[0]]
+
+
+def paper_row(method: str) -> str | None:
+    """Return the row of the paper's tables that a method belongs beside, None if there is none.
+
+    Examples
+    --------
+    >>> paper_row("kilbertus-semi-aligned"), paper_row("plain"), paper_row("greedy-aligned")
+    ('kilbertus', 'plain', None)
+    """
+    if method in _NAMES.values():
+        return method
+    return next((row for start, row in _PREFIXES.items() if method.startswith(start)), None)
+
+
+def why_different(key: str, method: str) -> str:
+    """Say in a few words why our row of a table differs from the printed one; empty without one.
+
+    Examples
+    --------
+    >>> why_different("adult_race", "fairall-aligned").split("; ")[-1]
+    'printed revenue and FDR contradict each other'
+    """
+    row = paper_row(method)
+    if row is None:
+        return ""
+    words = [_WHY[row]]
+    if method != row:
+        words.insert(0, _WHY_SETTING.get(method.rpartition("-")[2], ""))
+    impossible = row == "rateike" and key.startswith("adult")
+    return "; ".join(word for word in words if word) + _IMPOSSIBLE * impossible

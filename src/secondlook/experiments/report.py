@@ -12,32 +12,24 @@ from typing import NamedTuple
 import numpy as np
 
 from secondlook.errors import InputError
-from secondlook.experiments import certificate_section, drawing, figures, tables, words
+from secondlook.experiments import (
+    cautions,
+    certificate_section,
+    drawing,
+    figures,
+    tables,
+    words,
+)
 from secondlook.experiments.certificates import certified_methods
 from secondlook.experiments.comparison import OPTIMUM, compared
+from secondlook.experiments.overview import TITLES, beside_paper, estimate_cell, overview, write
 from secondlook.experiments.page_parts import cell, figure, heads, sentence_list, table
-from secondlook.experiments.published import ALPHA, METRICS, Printed, published_table
+from secondlook.experiments.published import ALPHA, METRICS
 from secondlook.experiments.results import Results
 from secondlook.experiments.words import label, rate, thousands
 
 __all__ = ["write_report"]
 
-_TITLES = {
-    "revenue": "Revenue",
-    "late_revenue": "Late revenue",
-    "fdr": "FDR",
-    "pooled_fdr": "FDR, pooled",
-    "above_alpha": "Rounds above α",
-    "nobody_accepted": "Rounds with no one accepted",
-    "selection_rate_difference": "Selection-rate difference",
-    "pooled_selection_rate_difference": "Pooled",
-    "true_positive_rate_difference": "TPR difference",
-    "pooled_true_positive_rate_difference": "Pooled",
-    "explored_share": "Explored, of all people",
-    "pooled_explored_fdr": "Bad among the explored",
-    "exploit_share": "In the exploit region",
-    "certified": "Certified rounds",
-}
 _TERMS = {
     "Mean ± standard error": "The mean over repetitions of each repetition's mean over its rounds. "
     "The standard error is over repetitions; 95 % intervals are Student's t.",
@@ -165,6 +157,7 @@ def _section(section: _Section, svgs: dict[str, str]) -> str:
         f'<section class="results" id="{name}"><h2>{escape(section.name)}</h2>\n'
         f"<p>{escape(words.what_was_run(results))}</p>\n"
         f"{sentence_list('remarks', words.remarks(results))}"
+        f"{_cautions(results)}"
         f"<h3>What it shows</h3>\n{sentence_list('findings', words.findings(results))}"
         f'<h3 id="{name}-tables">Tables</h3>\n{"".join(_tables(results))}'
         f"{certificate_section.html(results, name, svgs)}"
@@ -175,28 +168,35 @@ def _section(section: _Section, svgs: dict[str, str]) -> str:
     )
 
 
+def _cautions(results: Results) -> str:
+    """Return which methods failed, and what some of them assume, where there is any such."""
+    failed, assumed = cautions.failures(results), cautions.assumptions(results)
+    parts = [("Methods that failed", "failures", failed), ("Assumptions", "remarks", assumed)]
+    return "".join(
+        f"<h3>{title}</h3>\n{sentence_list(kind, sentences)}"
+        for title, kind, sentences in parts
+        if sentences
+    )
+
+
 def _figure(section: _Section, key: str, svg: str) -> str:
     results = section.results
     caption, metric = _CAPTIONS[key]
     means = tables.summary(results, metric).estimate.mean[tables.main_alpha(results)]
     values = "; ".join(
-        f"{label(results, method)} {_write(metric)(mean)}"
+        f"{label(results, method)} {write(metric)(mean)}"
         for method, mean in zip(results.methods, means, strict=True)
     )
-    spoken = f"{caption}. {_TITLES[metric]}, mean: {values}."
+    spoken = f"{caption}. {TITLES[metric]}, mean: {values}."
     return figure(f"{section.id}-{key}", svg, spoken, caption)
-
-
-def _write(metric: str) -> words.Format:
-    return thousands if metric.endswith("revenue") else rate
 
 
 def _tables(results: Results) -> list[str]:
     at = tables.main_alpha(results)
     alpha = f"α = {results.alphas[at]:g}"
-    made = []
+    made = [overview(results, at)]
     if results.about["experiment"]["published"] is not None and results.alphas[at] == ALPHA:
-        made.append(_beside_paper(results, at))
+        made.append(beside_paper(results, at))
     spread = "Mean ± standard error over repetitions; below it the sd over rounds and repetitions."
     first = ["revenue", "late_revenue", "fdr", "pooled_fdr", "above_alpha", "nobody_accepted"]
     if results.count("n_certified").any():
@@ -224,19 +224,9 @@ def _metrics(
     found = {metric: tables.summary(results, metric, **options) for metric in metrics}
     rows = []
     for i, method in enumerate(results.methods):
-        cells = [_estimate(found[metric], metric, at, i) for metric in metrics]
+        cells = [estimate_cell(found[metric], metric, at, i) for metric in metrics]
         rows.append((label(results, method), "".join(cells)))
-    return table(title, note, heads([_TITLES[metric] for metric in metrics]), rows)
-
-
-def _estimate(found: tables.Summary, metric: str, at: int, i: int) -> str:
-    write, one = _write(metric), found.estimate[at, i]
-    spread = found.pooled_sd[at, i]
-    counted = metric in ("above_alpha", "nobody_accepted")  # a yes or no has no spread of its own
-    more = f"sd {write(spread)}" if np.isfinite(spread) and not counted else ""
-    if not np.isfinite(one.standard_error):
-        return cell(write(one.mean), more)
-    return cell(f"{write(one.mean)} ± {write(one.standard_error)}", more)
+    return table(title, note, heads([TITLES[metric] for metric in metrics]), rows)
 
 
 def _groups(results: Results, at: int, title: str) -> str:
@@ -247,15 +237,15 @@ def _groups(results: Results, at: int, title: str) -> str:
         for metric in (f"{one}_difference", f"pooled_{one}_difference"):
             found[metric] = tables.summary(results, metric)
         floors[one] = tables.noise_floor(results, one)[at]
-        titles += [_TITLES[f"{one}_difference"], "Noise floor", "Pooled over rounds"]
+        titles += [TITLES[f"{one}_difference"], "Noise floor", "Pooled over rounds"]
     rows = []
     for i, method in enumerate(results.methods):
         cells = ""
         for one in rates:
             known = floors[one][i][np.isfinite(floors[one][i])]
-            cells += _estimate(found[f"{one}_difference"], "rate", at, i)
+            cells += estimate_cell(found[f"{one}_difference"], "rate", at, i)
             cells += cell(rate(known.mean()) if known.size else "–")
-            cells += _estimate(found[f"pooled_{one}_difference"], "rate", at, i)
+            cells += estimate_cell(found[f"pooled_{one}_difference"], "rate", at, i)
         rows.append((label(results, method), cells))
     note = (
         "Mean over rounds of the absolute difference, what chance alone would make of it, and the "
@@ -315,47 +305,10 @@ def _sweep(results: Results, metric: str) -> str:
     found = tables.summary(results, metric)
     order = np.argsort(results.alphas)
     rows = [
-        (label(results, method), "".join(_estimate(found, metric, a, i) for a in order))
+        (label(results, method), "".join(estimate_cell(found, metric, a, i) for a in order))
         for i, method in enumerate(results.methods)
     ]
     bounds = heads([f"α = {results.alphas[a]:g}" for a in order])
     return table(
-        f"{_TITLES[metric]} for each α", "Mean ± standard error; below it sd.", bounds, rows
+        f"{TITLES[metric]} for each α", "Mean ± standard error; below it sd.", bounds, rows
     )
-
-
-def _beside_paper(results: Results, at: int) -> str:
-    """Return our table and the paper's side by side, with rows of both."""
-    printed = published_table(results.about["experiment"]["published"])
-    unsigned = "E2" in results.about["experiment"]["switches"]
-    found = {m: tables.summary(results, m, absolute_revenue=unsigned) for m in METRICS}
-    rows = []
-    for method in [*results.methods, *(name for name in printed if name not in results.methods)]:
-        ran = method in results.methods
-        i = results.methods.index(method) if ran else 0
-        cells = ""
-        for metric in METRICS:
-            cells += _estimate(found[metric], metric, at, i) if ran else cell("–")
-            cells += _printed(metric, printed[method][metric]) if method in printed else cell("–")
-        rows.append((label(results, method) if ran else f"{method} (not run)", cells))
-    titles = [_TITLES[metric] for metric in METRICS]
-    if unsigned:
-        titles[0] = "Revenue without its sign"
-    groups = "".join(f'<th scope="colgroup" colspan="2">{escape(title)}</th>' for title in titles)
-    head = (
-        f'<tr><th scope="col" rowspan="2">CORNER</th>{groups}</tr><tr>'
-        + '<th scope="col">ours</th><th scope="col">paper</th>' * len(METRICS)
-        + "</tr>"
-    )
-    note = (
-        "Ours: mean ± standard error over repetitions, below it the sd over rounds and "
-        "repetitions. The paper's bracket, which its caption calls a standard error, is a standard "
-        "deviation over rounds and repetitions: compare it with our sd."
-    )
-    return table(f"Beside the paper, α = {ALPHA}", note, head, rows)
-
-
-def _printed(metric: str, number: Printed) -> str:
-    decimals = 1 if metric == "revenue" else 2  # as printed
-    mean, bracket = (f"{part:.{decimals}f}".replace("-", "−") for part in number)
-    return cell(mean, f"({bracket})")

@@ -162,6 +162,7 @@ METRICS: dict[str, Callable[[_Heads], Values]] = {
     "fdr": _fdr,
     "above_alpha": _above_alpha,
     "nobody_accepted": lambda h: _where_people(h, h.total("accepted") == 0),
+    "acceptance_rate": lambda h: share(h.total("accepted"), h.total("people")),
     "selection_rate": _selection_rate,
     "true_positive_rate": _true_positive_rate,
     "selection_rate_difference": lambda h: _difference(_selection_rate(h)),

@@ -18,6 +18,8 @@ __all__ = [
     "best_variant",
     "findings",
     "label",
+    "listed",
+    "quoted",
     "rate",
     "remarks",
     "thousands",
@@ -69,27 +71,35 @@ def label(results: Results, method: str) -> str:
     return str(results.about.get("labels", {}).get(method, method))
 
 
-def _quoted(results: Results, method: str) -> str:
+def quoted(results: Results, method: str) -> str:
+    """Return a method's name for people, in quotation marks."""
     return f"“{label(results, method)}”"
 
 
-def _listed(items: Sequence[str]) -> str:
+def listed(items: Sequence[str]) -> str:
+    """Return items with commas and an "and" between.
+
+    Examples
+    --------
+    >>> listed(["a", "b", "c"])
+    'a, b and c'
+    """
     return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
 
 
 def what_was_run(results: Results) -> str:
     """Say how many methods, repetitions, rounds and people there were, and on which data."""
     n_alphas, n_methods, repetitions, rounds, n_groups = results.shape
-    people = results.count("n_people")[0, 0].sum(axis=-1)
+    people = results.count("n_people").max(axis=(0, 1)).sum(axis=-1)  # 0 where a method failed
     low, high = int(people.min()), int(people.max())
     size = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    bounds = _listed([f"{alpha:g}" for alpha in results.alphas])
+    bounds = listed([f"{alpha:g}" for alpha in results.alphas])
     bound = f"α = {bounds}" if n_alphas == 1 else f"each of the bounds α = {bounds}"
     source = results.about["data"]["source"]
     return (
         f"{_many(n_methods, 'method')} decided {_many(rounds, 'round')} of {size} people each, in "
         f"{_many(repetitions, 'repetition')}, for {bound}, with {_many(n_groups, 'group')} "
-        f"({_listed(results.groups)}). Data: {source}"
+        f"({listed(results.groups)}). Data: {source}"
     )
 
 
@@ -196,9 +206,14 @@ def findings(results: Results) -> list[str]:
 
 def best_variant(results: Results, at: int) -> str | None:
     """Return the variant of Algorithm 1 with the most revenue, None where none ran."""
-    ran = [name for name in VARIANTS if name in results.methods]
     means = tables.summary(results, "revenue").estimate.mean[at]
-    return max(ran, key=lambda name: float(means[results.methods.index(name)]), default=None)
+    earned = {name: float(means[results.methods.index(name)]) for name in _ran(results)}
+    known = {name: mean for name, mean in earned.items() if np.isfinite(mean)}
+    return max(known, key=known.__getitem__, default=None)
+
+
+def _ran(results: Results) -> list[str]:
+    return [name for name in VARIANTS if name in results.methods]
 
 
 def like_for_like(results: Results, best: str) -> str:
@@ -222,7 +237,7 @@ def _by_side(results: Results, found: Estimate, bound: float) -> dict[str, list[
 def _mistakes(results: Results, at: int) -> str:
     bound = results.alphas[at]
     found = tables.summary(results, "pooled_fdr").estimate[at]
-    names = [_quoted(results, name) for name in results.methods]
+    names = [quoted(results, name) for name in results.methods]
     words = {
         "above": f"above α = {rate(bound)} for",
         "around": f"not measurably different from α = {rate(bound)} for",
@@ -230,7 +245,7 @@ def _mistakes(results: Results, at: int) -> str:
         "unknown": "known without an interval for",
     }
     parts = [
-        f"{words[side]} " + _listed([f"{names[i]} ({rate(found.mean[i])})" for i in which])
+        f"{words[side]} " + listed([f"{names[i]} ({rate(found.mean[i])})" for i in which])
         for side, which in _by_side(results, found, bound).items()
         if which
     ]
@@ -239,8 +254,8 @@ def _mistakes(results: Results, at: int) -> str:
 
 def _rounds_above(results: Results, at: int) -> str:
     shares = tables.summary(results, "above_alpha").estimate.mean[at]
-    least, most = int(np.argmin(shares)), int(np.argmax(shares))
-    names = [_quoted(results, results.methods[i]) for i in (least, most)]
+    least, most = int(np.nanargmin(shares)), int(np.nanargmax(shares))
+    names = [quoted(results, results.methods[i]) for i in (least, most)]
     if shares[least] == shares[most]:
         text = f"Every method was above α in {rate(shares[most])} of its rounds"
     else:
@@ -248,7 +263,7 @@ def _rounds_above(results: Results, at: int) -> str:
             f"The share of single rounds above α runs from {rate(shares[least])} ({names[0]}) to "
             f"{rate(shares[most])} ({names[1]})"
         )
-    empty = tables.per_round(results, "nobody_accepted")[at].sum()
+    empty = np.nansum(tables.per_round(results, "nobody_accepted")[at])
     nobody = f" In {_many(int(empty), 'round')} nobody was accepted." if empty else ""
     return f"{text}; a method exactly at α would be above it in about half.{nobody}"
 
@@ -257,11 +272,11 @@ def _best(results: Results, at: int, best: str) -> str:
     i = results.methods.index(best)
     found = tables.summary(results, "revenue").estimate[at, i]
     late = tables.summary(results, "late_revenue").estimate[at, i]
-    ran = sum(name in results.methods for name in VARIANTS)
+    ran = len(_ran(results))
     chosen = (
-        f"Of the {ran} variants of Algorithm 1, {_quoted(results, best)} earned most"
+        f"Of the {ran} variants of Algorithm 1, {quoted(results, best)} earned most"
         if ran > 1
-        else f"{_quoted(results, best)} earned"
+        else f"{quoted(results, best)} earned"
     )
     after = "; it was picked after the fact, which flatters it a little" if ran > 1 else ""
     return (
@@ -276,7 +291,7 @@ def _against(results: Results, at: int, first: str, second: str) -> str:
     fdr = tables.summary(results, "pooled_fdr").estimate.mean[at]
     a, b = (rate(fdr[results.methods.index(name)]) for name in (first, second))
     return (
-        f"{_quoted(results, first)} against {_quoted(results, second)}: "
+        f"{quoted(results, first)} against {quoted(results, second)}: "
         f"{_compared(difference)}. Pooled FDR was {a} against {b}."
     )
 
@@ -307,7 +322,7 @@ def _reached(results: Results, at: int, best: str, group: str) -> str:
     else:
         verdict = f"{'higher' if difference.low > 0 else 'lower'} with it {interval}"
     return (
-        f"Of the good people whom the past shut out (“{group}”), {_quoted(results, best)} accepts "
+        f"Of the good people whom the past shut out (“{group}”), {quoted(results, best)} accepts "
         f"{rate(np.nanmean(mine))} in the last {tables.late_rounds(results)} rounds, and "
         f"{rate(np.nanmean(without))} are accepted with exploration off: {verdict}."
     )
@@ -319,8 +334,8 @@ def _distance(results: Results, at: int, best: str, reference: str) -> str:
     mine, optimum = (float(late[results.methods.index(n)]) for n in (best, reference))
     share = f", {100 * mine / optimum:.0f}\u00a0% of its revenue" if optimum > 0 else ""
     return (
-        f"In the last {tables.late_rounds(results)} rounds, {_quoted(results, best)} against the "
-        f"reference {_quoted(results, reference)}: {_compared(difference)}{share}."
+        f"In the last {tables.late_rounds(results)} rounds, {quoted(results, best)} against the "
+        f"reference {quoted(results, reference)}: {_compared(difference)}{share}."
         f"{_BEATEN if difference.low > 0 else ''}"
     )
 
@@ -342,8 +357,8 @@ def _gap(results: Results, at: int, which: tables.Rate) -> str:
         )
     return (
         f"Pooled over rounds, {name} of groups differ least for "
-        f"{_quoted(results, results.methods[least])} ({rate(pooled[least])}) and most for "
-        f"{_quoted(results, results.methods[most])} ({rate(pooled[most])}). Chance alone would "
+        f"{quoted(results, results.methods[least])} ({rate(pooled[least])}) and most for "
+        f"{quoted(results, results.methods[most])} ({rate(pooled[most])}). Chance alone would "
         f"make {_range(floors)} of the mean difference per round; for {near} of "
         f"{_many(len(results.methods), 'method')} that is more than two thirds of what was "
         f"measured."
@@ -362,7 +377,7 @@ def _sweep(results: Results) -> str:
         for i in range(len(results.methods))
     ]
     parts = [
-        f"at {k or 'none'} for {_quoted(results, method)}"
+        f"at {k or 'none'} for {quoted(results, method)}"
         for method, k in zip(results.methods, over, strict=True)
     ]
     return (

@@ -120,8 +120,7 @@ class Columns:
         _check_counts(X, self.count)
         binary = (X[:, self.binary] - self.low) / (self.high - self.low)
         indicators = [
-            X[:, j, None] == levels
-            for j, levels in zip(self.categorical, self.levels, strict=True)
+            X[:, j, None] == levels for j, levels in zip(self.categorical, self.levels, strict=True)
         ]
         real = (X[:, self.real] - self.centre) / self.scale
         parts = [real, X[:, self.count], np.clip(binary, 0.0, 1.0), *indicators]

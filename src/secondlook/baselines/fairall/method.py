@@ -167,9 +167,7 @@ class FairAll(Baseline):
         )
         rng = self._rng()
         group_width = self._group_columns(history.group).shape[1]
-        networks = training.Networks.initial(
-            plan, model.Sizes(self.latent, group_width), int(rng.integers(2**31))
-        )
+        networks = training.Networks.initial(plan, model.Sizes(self.latent, group_width), rng)
         everybody = self._everybody()
         self._networks = networks.pretrained(
             self._people_without(everybody.X, everybody.group),

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import logsumexp
 from jax.scipy.stats import norm
 
@@ -19,6 +20,8 @@ from secondlook.baselines.fairall.likelihoods import log_bernoulli, log_features
 from secondlook.baselines.fairall.networks import Network, apply, initialise
 
 __all__ = [
+    "Model",
+    "Noise",
     "Parts",
     "Plan",
     "Rows",
@@ -31,6 +34,7 @@ __all__ = [
     "initial_model",
     "labelled_elbo",
     "losses",
+    "mean",
     "mixture_kl",
     "pretraining_loss",
     "unlabelled_elbo",
@@ -102,6 +106,14 @@ class Rows(NamedTuple):
     there: Any
 
 
+class Noise(NamedTuple):
+    """Standard normal numbers of one step, shaped as the two bounds take them."""
+
+    labelled: Any
+    unlabelled: Any
+    kl: Any
+
+
 class Parts(NamedTuple):
     """What a loss is the sum of, each a mean over people, and the mean divergence of z."""
 
@@ -111,16 +123,14 @@ class Parts(NamedTuple):
     kl: jax.Array
 
 
-def initial_model(key: Any, layout: Layout, sizes: Sizes) -> Model:
+def initial_model(rng: np.random.Generator, layout: Layout, sizes: Sizes) -> Model:
     """Return encoder, decoder and classifier with random weights."""
-    keys = jax.random.split(key, 3)
     width = layout.width + sizes.group
+    latent = sizes.latent + sizes.group
     return {
-        "encoder": initialise(keys[0], [width + 1, *sizes.hidden, 2 * sizes.latent]),
-        "decoder": initialise(
-            keys[1], [sizes.latent + sizes.group, *sizes.hidden, layout.n_parameters + 1]
-        ),
-        "classifier": initialise(keys[2], [width, *sizes.classifier, 1]),
+        "encoder": initialise(rng, [width + 1, *sizes.hidden, 2 * sizes.latent]),
+        "decoder": initialise(rng, [latent, *sizes.hidden, layout.n_parameters + 1]),
+        "classifier": initialise(rng, [width, *sizes.classifier, 1]),
     }
 
 
@@ -234,28 +244,21 @@ def classifier_loss(logit: jax.Array, u: jax.Array, weight: jax.Array, cost: flo
 
 
 def losses(
-    model: Model, labelled: Rows, unlabelled: Rows, key: Any, plan: Plan
+    model: Model, labelled: Rows, unlabelled: Rows, noise: Noise, plan: Plan
 ) -> tuple[jax.Array, Parts]:
     """Return ``−E_L/n_L + a·C/n_L − E_U/n_U``, and its parts."""
-    keys = jax.random.split(key, 3)
-    n_l, n_u = labelled.there.size, unlabelled.there.size
-    noise = jax.random.normal(keys[0], (1, n_l, plan.latent))
-    known, kl_known = labelled_elbo(model, labelled, noise, plan.layout, plan.kl_weight)
-    logit = classify(model, labelled.x, labelled.s, plan.layout)
+    layout, beta = plan.layout, plan.kl_weight
+    known, kl_known = labelled_elbo(model, labelled, noise.labelled, layout, beta)
+    logit = classify(model, labelled.x, labelled.s, layout)
     errors = classifier_loss(logit, labelled.u, labelled.weight, plan.cost)
     unknown, kl_unknown = unlabelled_elbo(
-        model,
-        unlabelled,
-        jax.random.normal(keys[1], (plan.reconstruction_draws, 2, n_u, plan.latent)),
-        jax.random.normal(keys[2], (plan.kl_draws, 2, n_u, plan.latent)),
-        plan.layout,
-        plan.kl_weight,
+        model, unlabelled, noise.unlabelled, noise.kl, layout, beta
     )
     parts = Parts(
-        _mean(known, labelled.there),
-        _mean(errors, labelled.there),
-        _mean(unknown, unlabelled.there),
-        _mean(
+        mean(known, labelled.there),
+        mean(errors, labelled.there),
+        mean(unknown, unlabelled.there),
+        mean(
             jnp.concatenate([kl_known, kl_unknown]),
             jnp.concatenate([labelled.there, unlabelled.there]),
         ),
@@ -264,20 +267,21 @@ def losses(
     return total, parts
 
 
-def pretraining_loss(model: Model, rows: Rows, key: Any, plan: Plan) -> tuple[jax.Array, jax.Array]:
+def pretraining_loss(
+    model: Model, rows: Rows, noise: jax.Array, plan: Plan
+) -> tuple[jax.Array, jax.Array]:
     """Return minus the bound on ``log p(x | s)`` of an encoder without outcomes, and its KL.
 
     Nobody's outcome enters: the encoder's weights of it are multiplied by 0 and stay as they are,
-    and so does what the decoder says of it.
+    and so does what the decoder says of it. ``noise`` is of shape (people, latent).
     """
     loc, scale = encode(model, rows.x, jnp.zeros_like(rows.there), rows.s, plan.layout)
-    noise = jax.random.normal(key, (rows.there.size, plan.latent))
     parameters, _ = decode(model, loc + scale * noise, rows.s)
     kl = gaussian_kl(loc, scale)
     bound = log_features(parameters, rows.x, plan.layout) - plan.kl_weight * kl
-    return -_mean(bound, rows.there), _mean(kl, rows.there)
+    return -mean(bound, rows.there), mean(kl, rows.there)
 
 
-def _mean(values: jax.Array, there: jax.Array) -> jax.Array:
+def mean(values: jax.Array, there: jax.Array) -> jax.Array:
     """Return the mean over people, 0 where there are none; padding may hold anything finite."""
     return jnp.sum(values * there) / jnp.maximum(jnp.sum(there), 1.0)

@@ -7,7 +7,7 @@ is a target 1, everybody else a target 0, whether the outcome is known or not.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +24,23 @@ from secondlook.baselines.fairall.model import (
     classify,
     decode,
     encode,
+    mean,
 )
 from secondlook.baselines.fairall.networks import Network, apply
 
-__all__ = ["acceptance", "nodes", "policy_loss"]
+__all__ = ["PolicyNoise", "acceptance", "nodes", "policy_loss"]
+
+
+class PolicyNoise(NamedTuple):
+    """Numbers of one step: standard normal ones per person and latent dimension, and uniform ones.
+
+    The uniform ones draw outcomes of people who have none.
+    """
+
+    labelled: Any
+    unlabelled: Any
+    uniform: Any
+
 
 _NODES = 32  # points of the latent space at which a person's probability is averaged
 
@@ -61,23 +74,19 @@ def acceptance(
 
 
 def policy_loss(
-    policy: Network, model: Model, labelled: Rows, unlabelled: Rows, key: Any, plan: Plan
+    policy: Network, model: Model, labelled: Rows, unlabelled: Rows, noise: PolicyNoise, plan: Plan
 ) -> jax.Array:
     """Return the cost-weighted log-loss of the policy on what the decoder says, a mean over people.
 
     z comes from the encoder, with the outcome where it is known and one drawn from the classifier
     where it is not. Rows are not weighted by 1/π: targets are there for everybody.
     """
-    keys = jax.random.split(key, 3)
-    logit = classify(model, unlabelled.x, unlabelled.s, plan.layout)
-    drawn = jax.random.bernoulli(keys[0], jax.nn.sigmoid(logit)).astype(logit.dtype)
-    total, n = jnp.zeros(()), jnp.zeros(())
-    for rows, u, one in ((labelled, labelled.u, keys[1]), (unlabelled, drawn, keys[2])):
-        loc, scale = encode(model, rows.x, u, rows.s, plan.layout)
-        z = loc + scale * jax.random.normal(one, loc.shape)
-        target = jax.nn.sigmoid(decode(model, z, rows.s)[1]) >= plan.cost
-        error = classifier_loss(
-            apply(policy, z)[..., 0], target.astype(z.dtype), jnp.ones_like(u), plan.cost
-        )
-        total, n = total + jnp.sum(error * rows.there), n + jnp.sum(rows.there)
-    return total / jnp.maximum(n, 1.0)
+    good = jax.nn.sigmoid(classify(model, unlabelled.x, unlabelled.s, plan.layout))
+    drawn = (noise.uniform < good).astype(good.dtype)
+    rows = jax.tree.map(lambda *both: jnp.concatenate(both), labelled, unlabelled)
+    u = jnp.concatenate([labelled.u, drawn])
+    loc, scale = encode(model, rows.x, u, rows.s, plan.layout)
+    z = loc + scale * jnp.concatenate([noise.labelled, noise.unlabelled])
+    target = (jax.nn.sigmoid(decode(model, z, rows.s)[1]) >= plan.cost).astype(z.dtype)
+    error = classifier_loss(apply(policy, z)[..., 0], target, jnp.ones_like(u), plan.cost)
+    return mean(error, rows.there)

@@ -14,11 +14,12 @@ from typing import Any
 import jax
 import numpy as np
 import optax
-from numpy.typing import NDArray
+from jax.flatten_util import ravel_pytree
 
 from secondlook.baselines.fairall.columns import Floats
 from secondlook.baselines.fairall.model import (
     Model,
+    Noise,
     Plan,
     Rows,
     Sizes,
@@ -27,7 +28,7 @@ from secondlook.baselines.fairall.model import (
     pretraining_loss,
 )
 from secondlook.baselines.fairall.networks import Network, initialise
-from secondlook.baselines.fairall.policy import acceptance, nodes, policy_loss
+from secondlook.baselines.fairall.policy import PolicyNoise, acceptance, nodes, policy_loss
 from secondlook.errors import InputError
 
 __all__ = ["DivergedError", "Networks", "People", "minibatches"]
@@ -110,13 +111,11 @@ class Networks:
     kl: float = float("nan")
 
     @staticmethod
-    def initial(plan: Plan, sizes: Sizes, seed: int) -> Networks:
+    def initial(plan: Plan, sizes: Sizes, rng: np.random.Generator) -> Networks:
         """Return networks with random weights."""
-        with jax.enable_x64(True):
-            one, other = jax.random.split(jax.random.key(seed))
-            model = initial_model(one, plan.layout, sizes)
-            policy = initialise(other, [plan.latent, *sizes.policy, 1])
-            return _fresh(Networks(plan, model, policy, None, None))
+        model = initial_model(rng, plan.layout, sizes)
+        policy = initialise(rng, [plan.latent, *sizes.policy, 1])
+        return _fresh(Networks(plan, model, policy, None, None))
 
     def pretrained(
         self, people: People, epochs: int, batch_size: int, rng: np.random.Generator
@@ -124,14 +123,13 @@ class Networks:
         """Train encoder and decoder without anybody's outcome; optimisers then start afresh."""
         parts = max(1, -(-len(people) // batch_size))
 
-        def one(now: Networks, key: Any) -> tuple[Networks, Any]:
+        def step(now: Networks) -> tuple[Networks, Any]:
             rows = minibatches(people, parts, rng)
-            model, state, seen = _pretrain(now.model, now.state, rows, key, self.plan)
+            noise = rng.standard_normal((*rows.there.shape, self.plan.latent))
+            model, state, seen = _pretrain(now.model, now.state, (rows, noise), self.plan)
             return replace(now, model=model, state=state), seen
 
-        trained = self._trained(one, epochs, rng, "pre-training")
-        with jax.enable_x64(True):
-            return _fresh(trained)
+        return _fresh(self._after(step, epochs, "pre-training"))
 
     def trained(
         self,
@@ -142,21 +140,34 @@ class Networks:
         rng: np.random.Generator,
     ) -> Networks:
         """Train the autoencoder and the classifier, then the policy, as many epochs each."""
+        plan = self.plan
 
-        def one(now: Networks, key: Any) -> tuple[Networks, Any]:
+        def learn(now: Networks) -> tuple[Networks, Any]:
             known, unknown = (minibatches(who, parts, rng) for who in (labelled, unlabelled))
-            model, state, seen = _train(now.model, now.state, known, unknown, key, self.plan)
+            n, m, d = known.there.shape[1], unknown.there.shape[1], plan.latent
+            noise = Noise(
+                rng.standard_normal((parts, 1, n, d)),
+                rng.standard_normal((parts, plan.reconstruction_draws, 2, m, d)),
+                rng.standard_normal((parts, plan.kl_draws, 2, m, d)),
+            )
+            batches = (known, unknown, noise)
+            model, state, seen = _train(now.model, now.state, batches, plan)
             return replace(now, model=model, state=state), seen
 
-        def imitate(now: Networks, key: Any) -> tuple[Networks, Any]:
+        def imitate(now: Networks) -> tuple[Networks, Any]:
             known, unknown = (minibatches(who, parts, rng) for who in (labelled, unlabelled))
-            policy, state, seen = _imitate(
-                now.policy, now.policy_state, now.model, known, unknown, key, self.plan
+            n, m, d = known.there.shape[1], unknown.there.shape[1], plan.latent
+            noise = PolicyNoise(
+                rng.standard_normal((parts, n, d)),
+                rng.standard_normal((parts, m, d)),
+                rng.random((parts, m)),
             )
-            return replace(now, policy=policy, policy_state=state), seen
+            batches = (known, unknown, noise)
+            policy, state, _ = _imitate(now.policy, now.policy_state, batches, now.model, plan)
+            return replace(now, policy=policy, policy_state=state), now.kl
 
-        learned = self._trained(one, epochs, rng, "training the autoencoder")
-        return learned._trained(imitate, epochs, rng, "training the policy")
+        learned = self._after(learn, epochs, "training the autoencoder")
+        return learned._after(imitate, epochs, "training the policy")
 
     def acceptance(self, x: Floats, s: Floats) -> Floats:
         """Return each person's probability of acceptance."""
@@ -171,101 +182,73 @@ class Networks:
                 out[block] = _acceptance(self.model, self.policy, *people, points, self.plan.layout)
         return out[:n]
 
-    def _trained(
-        self,
-        step: Callable[[Networks, Any], tuple[Networks, Any]],
-        epochs: int,
-        rng: np.random.Generator,
-        doing: str,
+    def _after(
+        self, step: Callable[[Networks], tuple[Networks, Any]], epochs: int, doing: str
     ) -> Networks:
         """Return what epochs make of the networks, if that is finite."""
         now, kl = self, self.kl
         with jax.enable_x64(True):
-            for key in jax.random.split(jax.random.key(int(rng.integers(2**31))), max(epochs, 1))[
-                :epochs
-            ]:
-                now, (loss, kl) = step(now, key)
-            leaves = jax.tree.leaves((now.model, now.policy))
-            if not all(bool(np.isfinite(leaf).all()) for leaf in leaves):
-                raise DivergedError(
-                    f"FairAll diverged while {doing}: its weights are no longer finite after "
-                    f"{epochs} epochs, last loss {float(loss):.3g}; scale the features, take a "
-                    f"smaller learning_rate, or another seed."
-                )
+            for _ in range(epochs):
+                now, kl = step(now)
+        leaves = jax.tree.leaves((now.model, now.policy))
+        if not all(np.isfinite(leaf).all() for leaf in leaves):
+            raise DivergedError(
+                f"FairAll diverged while {doing}: its weights are no longer finite after {epochs} "
+                f"epochs; scale the features, take a smaller learning_rate, or another seed."
+            )
         return replace(now, kl=float(kl))
 
 
 def _fresh(networks: Networks) -> Networks:
     adam = optax.adam(networks.plan.rate)
-    return replace(
-        networks, state=adam.init(networks.model), policy_state=adam.init(networks.policy)
-    )
+    with jax.enable_x64(True):
+        state, policy_state = (
+            adam.init(ravel_pytree(weights)[0]) for weights in (networks.model, networks.policy)
+        )
+    return replace(networks, state=state, policy_state=policy_state)
 
 
 def _steps(
-    loss: Callable[..., Any], weights: Any, state: Any, rows: Any, key: Any, plan: Plan
+    loss: Callable[[Any, Any], tuple[Any, Any]], weights: Any, state: Any, batches: Any, rate: float
 ) -> tuple[Any, Any, Any]:
-    """Take one step of Adam a minibatch; ``loss(weights, minibatch, key)`` is (value, KL)."""
-    adam = optax.adam(plan.rate)
+    """Take one step of Adam a minibatch; ``loss(weights, minibatch)`` is a value and a KL."""
+    adam = optax.adam(rate)
+    # One long vector: a fraction of the time to compile that Adam on every array takes.
+    flat, shaped = ravel_pytree(weights)
 
     def step(carry: Any, batch: Any) -> tuple[Any, Any]:
-        weights, state, key = carry
-        key, own = jax.random.split(key)
-        (value, kl), slope = jax.value_and_grad(loss, has_aux=True)(weights, batch, own)
-        change, state = adam.update(slope, state, weights)
-        return (optax.apply_updates(weights, change), state, key), (value, kl)
+        flat, state = carry
+        slope, kl = jax.grad(lambda one: loss(shaped(one), batch), has_aux=True)(flat)
+        change, state = adam.update(slope, state)
+        return (optax.apply_updates(flat, change), state), kl
 
-    (weights, state, _), (values, kls) = jax.lax.scan(step, (weights, state, key), rows)
-    return weights, state, (values[-1], kls.mean())
+    (flat, state), kls = jax.lax.scan(step, (flat, state), batches)
+    return shaped(flat), state, kls.mean()
 
 
 @partial(jax.jit, static_argnames="plan")
-def _pretrain(model: Model, state: Any, rows: Rows, key: Any, plan: Plan) -> Any:
+def _pretrain(model: Model, state: Any, batches: Any, plan: Plan) -> Any:
     return _steps(
-        lambda weights, batch, own: pretraining_loss(weights, batch, own, plan),
-        model,
-        state,
-        rows,
-        key,
-        plan,
+        lambda weights, one: pretraining_loss(weights, *one, plan), model, state, batches, plan.rate
     )
 
 
 @partial(jax.jit, static_argnames="plan")
-def _train(
-    model: Model, state: Any, labelled: Rows, unlabelled: Rows, key: Any, plan: Plan
-) -> Any:
-    def loss(weights: Model, batch: tuple[Rows, Rows], own: Any) -> tuple[jax.Array, jax.Array]:
-        total, parts = losses(weights, *batch, own, plan)
+def _train(model: Model, state: Any, batches: Any, plan: Plan) -> Any:
+    def loss(weights: Model, one: tuple[Rows, Rows, Noise]) -> tuple[Any, Any]:
+        total, parts = losses(weights, *one, plan)
         return total, parts.kl
 
-    return _steps(loss, model, state, (labelled, unlabelled), key, plan)
+    return _steps(loss, model, state, batches, plan.rate)
 
 
 @partial(jax.jit, static_argnames="plan")
-def _imitate(
-    policy: Network,
-    state: Any,
-    model: Model,
-    labelled: Rows,
-    unlabelled: Rows,
-    key: Any,
-    plan: Plan,
-) -> Any:
-    def loss(weights: Network, batch: tuple[Rows, Rows], own: Any) -> tuple[jax.Array, jax.Array]:
-        value = policy_loss(weights, model, *batch, own, plan)
+def _imitate(policy: Network, state: Any, batches: Any, model: Model, plan: Plan) -> Any:
+    def loss(weights: Network, one: tuple[Rows, Rows, PolicyNoise]) -> tuple[Any, Any]:
+        value = policy_loss(weights, model, *one, plan)
         return value, value
 
-    return _steps(loss, policy, state, (labelled, unlabelled), key, plan)
+    return _steps(loss, policy, state, batches, plan.rate)
 
 
-@partial(jax.jit, static_argnames="layout")
-def _acceptance(
-    model: Model,
-    policy: Network,
-    x: NDArray[np.float64],
-    s: NDArray[np.float64],
-    points: NDArray[np.float64],
-    layout: Any,
-) -> jax.Array:
-    return acceptance(model, policy, x, s, points, layout)
+_acceptance = jax.jit(acceptance, static_argnames="layout")
