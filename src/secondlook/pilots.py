@@ -17,6 +17,7 @@ _PEOPLE = (60, 150)  # the same in people a batch, where that is less
 _OUTER = 0.7  # share of applicants beyond which no pilot moves
 _STEP = 1.5
 _SAFE = 0.7  # standard errors below α before a pilot moves outwards
+_BRAKE = 0.9  # of α: what a pilot's estimated FDR may be
 _ENOUGH = 30  # outcomes before a pilot's estimate means anything
 _TRUST = 100  # outcomes since a freeze at which they count as much as all before
 
@@ -49,10 +50,12 @@ class Pilot:
         enough = estimates.rows.known().size >= _ENOUGH
         if enough:
             share, error = self._mistakes(reach, ladder.nearest(self.share), estimates)
-            if share + _SAFE * error <= self.alpha:
+            if share + _SAFE * error <= self.alpha and share <= _BRAKE * self.alpha:
                 self.share = min(_OUTER, _STEP * self.share)
         rung = max(ladder.starts[0][0], ladder.nearest(self.share))
-        while enough and rung > 0 and self._mistakes(reach, rung, estimates)[0] > self.alpha:
+        while (
+            enough and rung > 0 and self._mistakes(reach, rung, estimates)[0] > _BRAKE * self.alpha
+        ):
             rung -= 1
         if enough:
             self.share = min(self.share, float(ladder.grid[rung]))

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from sklearn.base import clone
 
+from secondlook.datasets import load
 from secondlook.errors import InputError, UnknownIdError
+from secondlook.experiments.paper import paper_experiment
+from secondlook.simulate.run import run
 
 N = 240
+
+
+@dataclass(frozen=True)
+class Earned:
+    """Revenue a round (200 a good person, −500 a bad one), and shares over all rounds."""
+
+    revenue: float
+    fdr: float
+    acceptance: float
+
+
+def on_german(method, seed=0):
+    """Return what a method earns in one run of the paper's German credit experiment."""
+    world = paper_experiment("german").world.build(load("german"), seed)
+    past = world.history()
+    method = clone(method).fit(
+        past.people.X,
+        past.outcomes,
+        accepted=past.accepted,
+        sensitive_features=past.people.group,
+    )
+    results = list(run(method, world))
+    accepted = np.concatenate([one.decided.accepted for one in results])
+    good = np.concatenate([one.applicants.outcome for one in results]) == 1
+    n_good, n_bad = (accepted & good).sum(), (accepted & ~good).sum()
+    revenue = (200 * n_good - 500 * n_bad) / len(results)
+    return Earned(float(revenue), n_bad / max(1, accepted.sum()), float(accepted.mean()))
 
 
 def people(n, rng):

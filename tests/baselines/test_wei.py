@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import beta, binomtest
 from sklearn.linear_model import LogisticRegression
 
-from baselines.playing import N, check_promises, check_refusals, people, started
+from baselines.playing import N, check_promises, check_refusals, on_german, people, started
 from secondlook.baselines.wei import WeiBootstrap, WeiFinite
 from secondlook.baselines.wei_thresholds import acceptance_threshold, effective_discount
 
@@ -101,12 +101,8 @@ def test_cells_open_by_counts_made_by_hand(cells):
     if cells == "score":
         assert np.ptp(np.bincount(home[z0 == "B"])[6:]) <= 1
     for t in range(4):
-        prior = np.array(
-            [
-                (y0[taken0 & (home == c)].sum() + 1) / ((taken0 & (home == c)).sum() + 2)
-                for c in range(n_cells)
-            ]
-        )
+        past = [taken0 & (home == c) for c in range(n_cells)]
+        prior = np.array([(y0[rows].sum() + 1) / (rows.sum() + 2) for rows in past])
         mean = (3 * prior + goods) / (3 + counts)
         p = arrived / arrived.sum()
         level = acceptance_threshold(3 + counts, 0.7, 0.995 * p / (0.005 + 0.995 * p))
@@ -237,3 +233,13 @@ def test_settings_break_even_where_they_say():
     for method in (WeiFinite, WeiBootstrap):
         assert method.setting("aligned").cost == pytest.approx(500 / 700)
         assert method.setting("published").cost == 0.5
+
+
+def test_on_german_credit_cells_and_doubt_earn_as_measured():
+    """Wide bands around the means of 8 runs."""
+    for method, low, high in ((WeiFinite, 9000, 19_000), (WeiBootstrap, 7000, 14_000)):
+        aligned = on_german(method.setting("aligned", random_state=0))
+        published = on_german(method.setting("published", random_state=0))
+        assert low < aligned.revenue < high
+        assert published.revenue < 0.7 * low
+        assert aligned.fdr < 0.26 < published.fdr < 0.31

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.stats import binomtest
 
-from baselines.playing import N, check_promises, check_refusals, people, started
+from baselines.playing import N, check_promises, check_refusals, on_german, people, started
 from secondlook.baselines.score_cuts import CUTS, MATCHES, Rates, best_cuts, rates_of
 from secondlook.baselines.score_densities import ScoreDensity, weighted_quantile
 from secondlook.baselines.yang import BoundedExploration, lower_bound, upper_bound
@@ -172,7 +172,8 @@ def test_cuts_are_the_best_of_all_that_match(match, gain, loss):
         )
         assert worth == pytest.approx(tried_out(rates, share, gain, loss, match))
         if match == "equal_opportunity":
-            assert abs(rates.good[0, at[0]] - rates.good[1, at[1]]) < 0.06
+            jumps = [rates.good[z, at[z]] - rates.good[z, at[z] - 1] for z in (0, 1)]
+            assert abs(rates.good[0, at[0]] - rates.good[1, at[1]]) <= max(jumps)
 
 
 def test_exploring_fades_by_a_tenth_with_each_tenth_of_the_rounds():
@@ -183,7 +184,7 @@ def test_exploring_fades_by_a_tenth_with_each_tenth_of_the_rounds():
 
 
 def test_decisions_follow_the_bounds_that_are_shown():
-    method = started(BoundedExploration.setting("aligned", horizon=4, random_state=0))
+    method = started(BoundedExploration(1.0, 6.0, horizon=4, random_state=0))
     kinds = set()
     for t in range(4):
         X, z, y = people(N, np.random.default_rng([7, t]))
@@ -245,11 +246,7 @@ def test_the_score_is_learned_once_and_a_late_outcome_is_no_harm():
 
 def test_propensities_are_the_probabilities_of_acceptance():
     """3,000 seeds, an exact test for each person at level 1e-4 in all; a false claim fails it."""
-    method = started(BoundedExploration.setting("aligned", horizon=4, random_state=0))
-    method.decide(
-        *[people(N, np.random.default_rng(1))[0]],
-        sensitive_features=people(N, np.random.default_rng(1))[1],
-    )
+    method = started(BoundedExploration(1.0, 6.0, horizon=4, random_state=0))
     method._round = 3
     X, z, _ = people(80, np.random.default_rng(2))
     batch = method._people(X, z)
@@ -294,3 +291,11 @@ def test_wrong_parameters_are_named():
         ("l2", -1.0),
     ]
     check_refusals(BoundedExploration(), wrong)
+
+
+def test_on_german_credit_its_published_costs_accept_nearly_everybody():
+    """As the published comparison has it: FDR .29, about what accepting everybody gives."""
+    published = on_german(BoundedExploration.setting("published", random_state=0))
+    assert published.acceptance > 0.85
+    assert 0.26 < published.fdr < 0.31
+    assert -6000 < published.revenue < 4000

@@ -39,8 +39,9 @@ class Fit:
     cost
         Mean cost on these rows, in units of the larger of gain and loss.
     gap, slack, bound
-        The largest difference of groups' rates; how far it may be from the true one with
-        probability 1 − δ, NaN where a group has nobody to tell by; the bound it was held to.
+        The largest difference of groups' rates; how far that of a mixture not chosen by these rows
+        may be from the true one with probability 1 − δ, NaN where a group has nobody to tell by;
+        the bound it was held to.
     smallest_cell
         People of the group with the fewest to tell its rate by.
     saddle_gap
@@ -330,7 +331,7 @@ class BechavodMixture(Baseline):
         rates = member[there] * weight / (member[there] @ weight)[:, None]
         a, b = np.nonzero(~np.eye(there.size, dtype=np.bool_))
         smallest = int(sizes.min())
-        slack = 2 * np.sqrt(np.log(8 / self.delta) / smallest) if smallest else np.nan
+        slack = 2 * float(np.sqrt(np.log(8 / self.delta) / smallest)) if smallest else np.nan
         usual = slack if smallest else 1.0
         problem = FairProblem(
             cost=self._costs(own) * weight / weight.sum(),
@@ -338,7 +339,7 @@ class BechavodMixture(Baseline):
             bound=self.gamma + (usual if self.slack is None else self.slack),
             most=1 / self.eps,
         )
-        return problem, float(slack), smallest
+        return problem, slack, smallest
 
     def _check(self) -> None:
         if self.n_rounds is None and self.explore_batches is None:

@@ -68,6 +68,8 @@ class Mixture:
         as a fit, makes ``lower`` a bound among the rules it finds.
     trace
         ``upper − lower`` of the averages after each step of exponentiated gradient.
+    prices
+        The mean prices of these steps.
     """
 
     rules: tuple[Any, ...]
@@ -77,6 +79,7 @@ class Mixture:
     lower: float
     upper: float
     trace: Floats
+    prices: Floats
 
 
 def fair_mixture(
@@ -117,7 +120,7 @@ def fair_mixture(
     """
     found = _Found(problem, oracle)
     rate = 2 / problem.most if rate is None else rate
-    lower, trace = _exponentiated(problem, found, n_steps, rate)
+    lower, trace, prices = _exponentiated(problem, found, n_steps, rate)
     for _ in range(n_more):
         share, price, upper = found.best_mixture()
         known = len(found.rules)
@@ -137,29 +140,33 @@ def fair_mixture(
         min(lower, upper),
         upper,
         trace,
+        prices,
     )
 
 
 def _exponentiated(
     problem: FairProblem, found: _Found, n_steps: int, rate: float
-) -> tuple[float, Floats]:
-    """Return a lower bound and the gap of the averages after each step.
+) -> tuple[float, Floats, Floats]:
+    """Return a lower bound, the gap of the averages after each step, and the mean prices.
 
     The mean of the answers' Lagrangians is below that of any rule at the mean prices, since each
     answer is the cheapest at its own.
     """
     tilt = np.zeros(problem.signal.shape[0])
     cost, gaps, values = np.empty(n_steps), np.empty((n_steps, tilt.size)), np.empty(n_steps)
+    prices = np.zeros(tilt.size)
     for t in range(n_steps):
-        raised = np.exp(tilt - max(0.0, tilt.max(initial=0.0)))
-        rest = np.exp(-max(0.0, tilt.max(initial=0.0)))
-        values[t] = found.ask(problem.most * raised / (rest + raised.sum()))
+        top = tilt.max(initial=0.0)
+        raised = np.exp(tilt - top)
+        price = problem.most * raised / (np.exp(-top) + raised.sum())
+        values[t] = found.ask(price)
+        prices += price / n_steps
         cost[t], gaps[t] = found.last
         tilt += rate * (gaps[t] - problem.bound)
     so_far = np.arange(1, n_steps + 1)
     upper = problem.worst(np.cumsum(cost) / so_far, np.cumsum(gaps, axis=0) / so_far[:, None])
     trace = upper - np.cumsum(values) / so_far
-    return float(values.mean()), trace
+    return float(values.mean()), trace, prices
 
 
 class _Found:

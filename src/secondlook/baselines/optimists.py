@@ -78,20 +78,24 @@ class LogisticOptimist:
         sizes = [len(one) for one in chunks]
         own = np.repeat(np.eye(len(chunks)), sizes, axis=0)
         weight = np.concatenate([np.ones((len(self._X), len(chunks))), own])
-        self._hopes = fit_logistics(
+        hopes = fit_logistics(
             np.concatenate([self._X, *chunks]),
             np.append(self._outcome, np.ones(sum(sizes))),
             weight,
             l2=self.l2,
-            start=self._hopes,
+            start=np.repeat(self._theta[:, None], len(chunks), axis=1),
         )
-        return [linear_scores(one, theta) for one, theta in zip(chunks, self._hopes.T, strict=True)]
+        # Somebody else would have been there in the place of one of the chunk.
+        others = 1 - 1 / np.array(sizes)
+        self._hopes = self._theta[:, None] + others * (hopes - self._theta[:, None])
+        return [linear_scores(one, theta) for one, theta in zip(chunks, hopes.T, strict=True)]
 
     def hoped(self, X: Floats) -> Floats:
-        """Return P(good) of each person once good themselves, under each of the last models.
+        """Return P(good) of each person once good themselves, in the place of one of each chunk.
 
-        One more good row moves the logit, to first order, by (1−p)·h/(1 + p(1−p)·h) with
-        h = xᵀH⁻¹x and H the Hessian of the fit.
+        To first order: a chunk less one of its s people moves the model (s−1)/s as far, and one
+        more good row moves the logit by (1−p)·h/(1 + p(1−p)·h) with h = xᵀH⁻¹x and H the Hessian
+        of the fit.
         """
         rows, people = (np.column_stack([one, np.ones(len(one))]) for one in (self._X, X))
         p = expit(rows @ self._theta)
@@ -121,6 +125,18 @@ class NetworkOptimist:
         Rows a step.
     rng
         Draws the first weights.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> size = {"rate": 0.01, "steps": 100, "pseudo_steps": 8, "minibatch": 32}
+    >>> model = NetworkOptimist(1, 10, **size, rng=rng)
+    >>> X = rng.normal(size=(100, 1))
+    >>> model.learn(X, (X[:, 0] > 0).astype(float), rng)
+    >>> doubtful = np.full((20, 1), -0.3)
+    >>> (hoped,) = model.hope([doubtful], rng)
+    >>> bool(np.all(hoped > model.score(doubtful)))
+    True
     """
 
     def __init__(

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from secondlook.baselines.base import Floats
+from secondlook.baselines.base import Floats, Labelled
 from secondlook.baselines.greedy import ALIGNED, Greedy
 from secondlook.baselines.logistic_newton import fit_logistics, linear_scores
 from secondlook.batches import History
@@ -24,21 +24,25 @@ class _RejectInference(Greedy):
     }
 
     def _start(self, history: History) -> None:
-        self._first = np.zeros(history.X.shape[1] + 1)
+        self._first: Floats | None = None
         super()._start(history)
 
     def _learn(self) -> None:
         rows, rejected = self._labelled(), self._rejected()
-        self._first = fit_logistics(rows.X, rows.outcome, l2=self.l2, start=self._first)
-        made_up = self._made_up(linear_scores(rejected.X, self._first))
         self._theta = fit_logistics(
             np.concatenate([rows.X, rejected.X]),
-            np.append(rows.outcome, made_up),
+            np.append(rows.outcome, self._made_up(rows, rejected.X)),
             l2=self.l2,
             start=self._theta,
         )
 
-    def _made_up(self, good: Floats) -> Floats:
+    def _first_model(self, columns: Floats, outcome: Any, others: Floats) -> Floats:
+        """Fit a logistic model to the accepted and return what it says of others."""
+        self._first = fit_logistics(columns, outcome, l2=self.l2, start=self._first)
+        return linear_scores(others, self._first)
+
+    def _made_up(self, rows: Labelled, rejected: Floats) -> Floats:
+        """Return the share of good that each rejected person counts as."""
         raise NotImplementedError
 
 
@@ -46,14 +50,16 @@ class Extrapolation(_RejectInference):
     """Reject inference by extrapolation: the rejected get the outcome that the accepted suggest.
 
     A first model μ is fitted to the accepted; a rejected person's outcome is μ(x), as a share; a
-    second model is fitted to everybody, and decisions are greedy on it. With the same kind of model
-    in both places the second can only repeat the first, but for its penalty: no information is
-    added, which is the known weakness of the idea.
+    second, linear one is fitted to everybody, and decisions are greedy on it. μ has squares and
+    products of the features too: were it the same linear model, it would solve the second one's
+    equations already, and nothing would be added to ``Greedy``.
 
     Parameters
     ----------
     cutoff
         Likelihood from which people are accepted, in (0, 1).
+    products
+        Whether μ has squares and products of two features beside the features.
     l2
         Strength of the penalty on coefficients of both models, at least 0.
     group_as_feature
@@ -78,8 +84,41 @@ class Extrapolation(_RejectInference):
         "both."
     )
 
-    def _made_up(self, good: Floats) -> Floats:
-        return good
+    def __init__(
+        self,
+        cutoff: float = 0.5,
+        *,
+        products: bool = True,
+        l2: float = 1.0,
+        group_as_feature: bool = False,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            cutoff,
+            l2=l2,
+            group_as_feature=group_as_feature,
+            pos_label=pos_label,
+            random_state=random_state,
+        )
+        self.products = products
+
+    def _made_up(self, rows: Labelled, rejected: Floats) -> Floats:
+        both = (rows.X, rejected)
+        mine, others = (with_products(X) for X in both) if self.products else both
+        return self._first_model(mine, rows.outcome, others)
+
+
+def with_products(X: Floats) -> Floats:
+    """Return features with their squares and the products of any two.
+
+    Examples
+    --------
+    >>> with_products(np.array([[2.0, 3.0]])).tolist()
+    [[2.0, 3.0, 4.0, 6.0, 9.0]]
+    """
+    i, j = np.triu_indices(X.shape[1])
+    return np.hstack([X, X[:, i] * X[:, j]])
 
 
 class FuzzyAugmentation(_RejectInference):
@@ -137,8 +176,9 @@ class FuzzyAugmentation(_RejectInference):
         )
         self.bad_ratio = bad_ratio
 
-    def _made_up(self, good: Floats) -> Floats:
-        return 1 - np.minimum(1.0, self.bad_ratio * (1 - good))
+    def _made_up(self, rows: Labelled, rejected: Floats) -> Floats:
+        bad = 1 - self._first_model(rows.X, rows.outcome, rejected)
+        return 1 - np.minimum(1.0, self.bad_ratio * bad)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

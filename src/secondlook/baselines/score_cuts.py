@@ -48,6 +48,14 @@ def rates_of(
         People whose outcomes are known, some of them good and some bad.
     n_groups
         Number of groups.
+
+    Examples
+    --------
+    >>> outcome, group = np.array([1, 1, 0]), np.zeros(3, int)
+    >>> rates = rates_of(np.array([0.9, 0.6, 0.7]), outcome, group, 1)
+    >>> at = int(np.flatnonzero(CUTS == 0.65)[0])
+    >>> float(rates.good[0, at]), float(rates.bad[0, at])
+    (0.5, 1.0)
     """
     curves = np.array(
         [

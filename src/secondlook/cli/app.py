@@ -6,6 +6,7 @@ interrupted, and a run goes on where it stopped when the same command is given a
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
@@ -41,7 +42,8 @@ from secondlook.cli.output import (
 )
 from secondlook.datasets import CATALOGUE, read_table
 from secondlook.errors import InputError
-from secondlook.experiments.methods import METHODS, REFERENCES
+from secondlook.experiments.baseline_methods import left_out
+from secondlook.experiments.methods import METHODS, REFERENCES, SETS, expanded
 from secondlook.experiments.paper import alpha_sweep, paper_experiment
 from secondlook.experiments.plan import Plan
 from secondlook.experiments.plan import plan as make_plan
@@ -75,8 +77,14 @@ def reproduce(
     repetitions: Repetitions = None,
     methods: Annotated[
         str | None,
-        typer.Option(help="Names with commas between (see: secondlook methods); default all."),
+        typer.Option(
+            help="Names with commas between, all, or not-deep (see: secondlook methods); default "
+            "ours, the ablations, FAIR-CLF and the references."
+        ),
     ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Train deep methods by their quick schedules.")
+    ] = False,
     data_set: Annotated[
         str | None, typer.Option(help="Another ACS data set for the adult experiments.")
     ] = None,
@@ -104,7 +112,10 @@ def reproduce(
     with errors(json):
         experiment = paper_experiment(name, data_set)
         if methods is not None:
-            experiment = replace(experiment, methods=_names(methods))
+            chosen_methods = expanded(_names(methods), quick=quick)
+            experiment = replace(experiment, methods=chosen_methods)
+            if "all" in _names(methods) and left_out():
+                print(f"secondlook: {left_out()}", file=sys.stderr)
         if sweep:
             experiment = alpha_sweep(experiment)
         if without and not as_released:
@@ -272,6 +283,8 @@ def methods(json: Json = False) -> None:
     table = Table("name", "what it is")
     for name, words in names.items():
         table.add_row(name, words)
+    for name, members in SETS.items():
+        table.add_row(name, f"{len(members)} of these at once")
     table.add_row("explore-fair@0.13", "any of the four variants, with α_exploit held constant")
     table.add_row("module:function", "your own: a function of a Setup (see examples/own_method.py)")
     Console().print(table)

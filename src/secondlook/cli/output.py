@@ -26,8 +26,9 @@ from rich.progress import (
 from rich.table import Table
 
 from secondlook.experiments import tables
+from secondlook.experiments.cautions import assumptions, failed_in, failures
 from secondlook.experiments.plan import Until
-from secondlook.experiments.published import ALPHA, published_table
+from secondlook.experiments.published import ALPHA, paper_row, published_table, why_different
 from secondlook.experiments.results import Results
 from secondlook.experiments.words import findings, remarks, what_was_run
 from secondlook.theory import Setting, convergence, feasibility, improvement, theory_lines
@@ -49,11 +50,14 @@ _COLUMNS = (
     ("above_alpha", "> α", 2, False),
     ("selection_rate_difference", "ΔSR", 2, False),
     ("true_positive_rate_difference", "ΔTPR", 2, False),
+    ("acceptance_rate", "acc", 2, False),
 )
+# For programs only: there is no room for them in a terminal.
+_MORE = ("fdr", "pooled_selection_rate_difference", "pooled_true_positive_rate_difference")
 _KEY = (
     "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled; > α: share "
     "of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true positive rates "
-    "in a round; ±: standard error over repetitions."
+    "in a round; acc: share of people accepted; ±: standard error over repetitions."
 )
 
 
@@ -76,7 +80,8 @@ def _plain(value: Any) -> Any:
 
 def summary_rows(results: Results) -> list[dict[str, Any]]:
     """Return one row per α and method: mean and standard error of every metric, and the paper's."""
-    found = {metric: tables.summary(results, metric) for metric, *_ in _COLUMNS}
+    metrics = [*(metric for metric, *_ in _COLUMNS), *_MORE]
+    found = {metric: tables.summary(results, metric) for metric in metrics}
     if "E2" in results.about["experiment"]["switches"]:
         found["revenue_without_sign"] = tables.summary(results, "revenue", absolute_revenue=True)
     key = results.about["experiment"]["published"]
@@ -91,8 +96,13 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
                 row[f"{metric}_standard_error"] = float(one.estimate.standard_error[a, m])
             row["published"] = {
                 metric: {"mean": number.mean, "bracket": number.bracket}
-                for metric, number in printed.get(method, {}).items()
+                for metric, number in printed.get(paper_row(method) or "", {}).items()
             }
+            row["why_different"] = why_different(key, method) if row["published"] else ""
+            row["failed_repetitions"] = [
+                {"repetition": one.repetition, "seed": one.seed, "sentence": one.sentence}
+                for one in results.failed(method, a)
+            ]
             rows.append(row)
     return rows
 
@@ -100,27 +110,38 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
 def print_results(console: Console, results: Results) -> None:
     """Print what was run, a table, and what it shows."""
     console.print(what_was_run(results), highlight=False)
-    for remark in remarks(results):
+    for remark in [*remarks(results), *assumptions(results)]:
         console.print(remark, style="dim", highlight=False)
     rows = summary_rows(results)
     for alpha in results.alphas:
-        compared = any(row["published"] for row in rows if row["alpha"] == alpha)
-        table = Table(title=f"α = {alpha:g}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        table.add_column("method", overflow="fold")
-        for _, title, *_ in _COLUMNS:
-            table.add_column(title, justify="right", no_wrap=True)
-        if "revenue_without_sign" in rows[0]:
-            table.add_column("|revenue|", justify="right", no_wrap=True)
-        if compared:
-            table.add_column("paper", justify="right", no_wrap=True)
-        for row in rows:
-            if row["alpha"] == alpha:
-                table.add_row(row["method"], *_cells(row, compared))
-        console.print(table)
+        console.print(_table(results, alpha, [row for row in rows if row["alpha"] == alpha]))
     paper = " paper: its revenue, on its own data." if any(row["published"] for row in rows) else ""
     console.print(_KEY + paper, style="dim", highlight=False)
+    for row in rows:
+        if row["why_different"]:
+            words = f"{row['method']} and the paper differ: {row['why_different']}."
+            console.print(words, style="dim", highlight=False)
+    for failure in failures(results):
+        console.print(f"• {failure}", style="bold", highlight=False)
     for finding in findings(results):
         console.print(f"• {finding}", highlight=False)
+
+
+def _table(results: Results, alpha: float, rows: list[dict[str, Any]]) -> Table:
+    compared = any(row["published"] for row in rows)
+    table = Table(title=f"α = {alpha:g}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column("method", overflow="fold")
+    for _, title, *_ in _COLUMNS:
+        table.add_column(title, justify="right", no_wrap=True)
+    if "revenue_without_sign" in rows[0]:
+        table.add_column("|revenue|", justify="right", no_wrap=True)
+    if compared:
+        table.add_column("paper", justify="right", no_wrap=True)
+    for row in rows:
+        failed = failed_in(results, row["method"], results.alphas.index(alpha))
+        name = f"{row['method']}: {failed}" if failed else row["method"]
+        table.add_row(name, *_cells(row, compared))
+    return table
 
 
 def _cells(row: dict[str, Any], compared: bool) -> list[str]:

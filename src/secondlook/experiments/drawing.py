@@ -17,6 +17,7 @@ from scipy.optimize import isotonic_regression
 
 from secondlook.errors import InputError
 from secondlook.experiments import tables
+from secondlook.experiments.families import families
 from secondlook.experiments.results import Results
 from secondlook.experiments.tables import Estimate, Values
 
@@ -31,6 +32,7 @@ except ImportError as missing:  # pragma: no cover (an extra)
     ) from missing
 
 __all__ = [
+    "FONT",
     "HEIGHT",
     "LOOK",
     "Style",
@@ -73,6 +75,9 @@ WIDTH, HEIGHT, FONT = 8.4, 4.3, 8.0
 _LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)))
 
 
+_SETTINGS = {"published": "--", "aligned": "-", "icml": ":"}
+
+
 class Style(NamedTuple):
     """How a method is drawn; line and marker tell methods apart in grey print too."""
 
@@ -99,9 +104,7 @@ _STYLES = {
     "certified-within-group": Style(_GREY, "-", "8"),
     "plain-unweighted": Style(_BLUE, "--", "o"),
     "plug-in": Style(_RED, ":", "s"),
-    "kilbertus": Style(_GREEN, "--", ">"),
-    "yang": Style(_RED, "--", "h"),
-    "rateike": Style(_SKY, "--", "d"),
+    "frozen-past": Style(_GREY, "-.", "X"),
 }
 
 
@@ -109,10 +112,30 @@ def style(results: Results, method: str) -> Style:
     """Return how a method is drawn; a method we do not know gets a style by its place."""
     if method in _STYLES:
         return _STYLES[method]
-    place = [name for name in results.methods if name not in _STYLES].index(method)
+    base, _, setting = method.rpartition("-")
+    if setting in _SETTINGS:
+        return _in_setting(results, base, setting)
+    strange = [n for n in results.methods if n not in _STYLES and _setting(n) not in _SETTINGS]
+    place = strange.index(method)
     colours = (_GREY, _BLUE, _RED, _GREEN, _PURPLE, _ORANGE, _SKY, _BLACK)
     turn = place // len(colours)
     return Style(colours[place % 8], _LINES[(place + turn + 1) % 5], "1234+x|"[place % 7])
+
+
+def _setting(method: str) -> str:
+    return method.rpartition("-")[2]
+
+
+def _in_setting(results: Results, base: str, setting: str) -> Style:
+    """Return a style whose colour tells the method among its family, its line the setting."""
+    places = families(results.methods)
+    members = next(
+        one for one in places.values() if results.methods.index(f"{base}-{setting}") in one
+    )
+    bases = [results.methods[i].rpartition("-")[0] for i in members]
+    place = list(dict.fromkeys(bases)).index(base)
+    colours = (_BLUE, _RED, _GREEN, _ORANGE, _PURPLE, _SKY, _BLACK, _GREY)
+    return Style(colours[place % 8], _SETTINGS[setting], "os^Dv<>P"[place % 8])
 
 
 def labels(results: Results, width: int = 100) -> list[str]:
@@ -136,12 +159,20 @@ def new_axes(
 
 
 def draw_lines(
-    axes: Axes, results: Results, x: Sequence[float] | NDArray[np.int64], found: Estimate
+    axes: Axes,
+    results: Results,
+    x: Sequence[float] | NDArray[np.int64],
+    found: Estimate,
+    only: Sequence[int] | None = None,
 ) -> None:
-    """Draw a line with a light 95 % band per method; axes of ``found``: (method, x)."""
+    """Draw a line with a light 95 % band per method; axes of ``found``: (method, x).
+
+    ``only`` names the places of the methods to draw; None means all.
+    """
     step = max(1, len(x) // 7)
-    for i, (method, name) in enumerate(zip(results.methods, labels(results), strict=True)):
-        colour, line, marker = style(results, method)
+    names = labels(results)
+    for i in range(len(names)) if only is None else only:
+        colour, line, marker = style(results, results.methods[i])
         axes.plot(
             x,
             found.mean[i],
@@ -149,7 +180,7 @@ def draw_lines(
             linestyle=line,
             marker=marker,
             markevery=(i * 2 % step, step),
-            label=name,
+            label=names[i],
         )
         axes.fill_between(x, found.low[i], found.high[i], color=colour, alpha=0.1, linewidth=0)
 
@@ -238,20 +269,26 @@ def draw_dots(axes: Axes, results: Results, found: Estimate, *, filled: bool = T
         )
 
 
-def name_rows(axes: Axes, results: Results) -> None:
-    """Write the methods' names down the left side."""
+def name_rows(axes: Axes, results: Results, width: int = 27) -> None:
+    """Write the methods' names down the left side, folded to a width."""
     n = len(results.methods)
-    axes.set_yticks(-np.arange(n), labels(results, 27), fontsize=FONT)
+    axes.set_yticks(-np.arange(n), labels(results, width), fontsize=FONT)
     axes.set_ylim(-n + 0.4, 0.6)
     axes.grid(visible=False, axis="y")
 
 
-def name_points(axes: Axes, results: Results, x: Values, y: Values) -> None:
-    """Write names beside points, each at the first place that no other name has taken."""
+def name_points(
+    axes: Axes, results: Results, x: Values, y: Values, names: Sequence[str] | None = None
+) -> None:
+    """Write names beside points, each at the first place that no other name has taken.
+
+    ``names`` are what to write; None means the methods' own names.
+    """
     taken: list[tuple[float, float, float]] = []
     height = 10.0
     for i in np.flatnonzero(np.isfinite(x) & np.isfinite(y)):
-        text = results.methods[i].rpartition("@")[2]  # of a constant split, its α_exploit
+        # Of a constant split, its α_exploit.
+        text = results.methods[i].rpartition("@")[2] if names is None else names[int(i)]
         right, up = axes.transData.transform((x[i], y[i])) * 72 / axes.figure.dpi
         width = 5.0 * len(text)
         for dy in (7, -13, 19, -25, 31, -37, 43):

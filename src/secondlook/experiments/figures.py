@@ -10,7 +10,7 @@ from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from secondlook.errors import InputError
-from secondlook.experiments import tables
+from secondlook.experiments import many_methods, tables
 from secondlook.experiments.drawing import (
     HEIGHT,
     LOOK,
@@ -26,6 +26,7 @@ from secondlook.experiments.drawing import (
     round_numbers,
     style,
 )
+from secondlook.experiments.many_methods import MANY
 from secondlook.experiments.results import Results
 from secondlook.experiments.tables import Estimate
 
@@ -212,6 +213,8 @@ def frontier(results: Results, group: str, alpha: int | None = None) -> Figure:
 
 def draw_all(results: Results) -> dict[str, Figure]:
     """Return every figure that the results allow, by name, in the order to look at them."""
+    if len(results.methods) > MANY:
+        return many_methods.draw_all(results)
     drawn = {
         "revenue": revenue(results),
         "cumulative-revenue": cumulative_revenue(results),

@@ -231,8 +231,10 @@ _DEEP = tuple(name for name in DEEP if "quick" not in name) if deep_is_installed
 SETS: dict[str, tuple[str, ...]] = {"all": (*_NOT_DEEP, *_DEEP), "not-deep": _NOT_DEEP}
 
 
-def expanded(names: Iterable[str]) -> tuple[str, ...]:
+def expanded(names: Iterable[str], *, quick: bool = False) -> tuple[str, ...]:
     """Return names with each set replaced by the methods it stands for, each once.
+
+    ``quick`` puts quick schedules of deep methods in the place of their own.
 
     Examples
     --------
@@ -240,8 +242,13 @@ def expanded(names: Iterable[str]) -> tuple[str, ...]:
     ('plain', 'fair-clf')
     >>> "kilbertus-aligned" in expanded(["not-deep"])
     True
+    >>> expanded(["fairall-aligned"], quick=True)
+    ('fairall-quick-aligned',)
     """
-    return tuple(dict.fromkeys(one for name in names for one in SETS.get(name, (name,))))
+    found = [one for name in names for one in SETS.get(name, (name,))]
+    faster = {name: name.replace("fairall-", "fairall-quick-") for name in found} if quick else {}
+    taken = [faster[one] if faster.get(one) in DEEP else one for one in found]
+    return tuple(dict.fromkeys(taken))
 
 
 def build(name: str, world: World, setup: Setup) -> Method:

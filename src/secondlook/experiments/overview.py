@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 
 import numpy as np
@@ -79,7 +80,7 @@ def estimate_cell(found: tables.Summary, metric: str, at: int, i: int) -> str:
 
 
 def overview(results: Results, at: int) -> str:
-    """Return one table of all methods, with the paper's row and why they differ where it has one."""
+    """Return one table of all methods, with the paper's rows and why they differ from ours."""
     found = {metric: tables.summary(results, metric).estimate for metric in OVERVIEW}
     key = results.about["experiment"]["published"]
     printed = published_table(key) if key and results.alphas[at] == ALPHA else {}
@@ -107,7 +108,7 @@ def overview(results: Results, at: int) -> str:
     return table(title, note + below * bool(printed), heads(titles), rows)
 
 
-def _in_print(row: dict[str, Printed]) -> str:
+def _in_print(row: Mapping[str, Printed]) -> str:
     rest = ", ".join(f"{row[metric].mean:.2f}" for metric in METRICS[1:])
     return cell(thousands(row["revenue"].mean), rest)
 

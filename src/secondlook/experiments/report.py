@@ -48,10 +48,15 @@ _CAPTIONS = {
     "revenue": ("Revenue per round", "revenue"),
     "cumulative-revenue": ("Revenue so far", "revenue"),
     "fdr": ("FDR per round against α, and the share of rounds above it", "above_alpha"),
+    "rounds-above": ("Share of rounds whose FDR is above α, with 95 % intervals", "above_alpha"),
     "true-positive-rates": ("Accepted among the good people of each group", "revenue"),
     "differences": (
         "Differences between groups per round (left) and pooled over rounds (right); where hollow "
         "points are at the floor and full ones well below, the mean of rounds shows mostly chance",
+        "pooled_true_positive_rate_difference",
+    ),
+    "differences-pooled": (
+        "Differences between groups of counts pooled over rounds, with 95 % intervals",
         "pooled_true_positive_rate_difference",
     ),
     "frontier": (

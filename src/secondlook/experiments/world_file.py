@@ -10,6 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from secondlook.errors import InputError
+from secondlook.experiments.methods import expanded
 from secondlook.experiments.published import published_table
 from secondlook.experiments.released.switches import check_switches
 from secondlook.experiments.spec import Experiment, Goal
@@ -59,6 +60,7 @@ def _experiment(content: dict[str, Any], folder: Path) -> Experiment:
     key = content.get("published")
     if key is not None:
         published_table(key)
+    content["methods"] = expanded(content["methods"])
     content["switches"] = check_switches(content.get("switches", ()))
     return Experiment(world=WorldSpec(**world), goal=Goal(**goal), **content)
 

@@ -19,6 +19,8 @@ Floats = NDArray[Any]
 
 # A block of rows and its scaled copy fit in a core's second-level cache.
 BLOCK_BYTES = 640_000
+# Beyond this margin, whose exponential float32 still holds, the log-loss is a line.
+LARGEST_MARGIN = 80
 # With fewer features than this, passes over rows cost as much as products of matrices.
 NARROW = 32
 
@@ -138,7 +140,6 @@ class SmoothProblem:
         self.noise = 10.0 * float(np.finfo(X.dtype).eps)
         self.hessian_cost = X.shape[1] / 30
         self.good_weight = good * weight
-        self.half_less_good = 0.5 * weight - self.good_weight
         rows = int(np.clip(BLOCK_BYTES // (X.itemsize * X.shape[1]), 256, 8192))
         cuts = range(0, X.shape[0], rows)
         self.blocks = [slice(i, i + rows) for i in cuts if weight[i : i + rows].any()]
@@ -151,28 +152,26 @@ class SmoothProblem:
         gradients = np.zeros((len(self.basis) + 1, x.size))
         sums, loss = np.zeros(len(self.basis)), 0.0
         for block in self.blocks:
-            X, w, b = self.X[block], self.weight[block], self.basis[:, block]
+            X, w, b, p = self.X[block], self.weight[block], self.basis[:, block], likelihood[block]
+            good = self.good_weight[block]
             margin = X @ coef
             margin += shift
-            size = np.abs(margin)
-            tail = np.negative(size)
-            np.exp(tail, out=tail)
-            upper = tail + 1
-            # The log-loss is log(1 + tail) + max(margin, 0) − y·margin, and a maximum half a sum.
-            loss += float(np.log(upper) @ w) + float(size @ w) / 2
-            loss += float(margin @ self.half_less_good[block])
-            np.divide(1, upper, out=upper)
-            # σ is exp(min(margin, 0)) / (1 + tail): exact on both sides and free of branches.
-            p = likelihood[block]
-            margin -= size
-            margin *= 0.5
+            loss -= float(margin @ good)
+            if margin.max() > LARGEST_MARGIN:
+                loss += float(np.maximum(margin - LARGEST_MARGIN, 0) @ w)
+                np.minimum(margin, LARGEST_MARGIN, out=margin)
+            # With odds = exp(margin), σ is odds / (1 + odds) and 1 − σ is 1 / (1 + odds): both are
+            # exact however small, and the log-loss is log(1 + odds) − y·margin.
             np.exp(margin, out=p)
-            p *= upper
-            tail *= upper
-            tail *= upper
+            against = p + 1
+            loss += float(np.log(against, out=margin) @ w)
+            np.divide(1, against, out=against)
+            p *= against
             columns = np.empty((len(b) + 1, p.size), dtype)
-            np.subtract(p * w, self.good_weight[block], out=columns[0])
-            np.multiply(b, tail, out=columns[1:])
+            np.multiply(p, w, out=columns[0])
+            columns[0] -= good
+            against *= p
+            np.multiply(b, against, out=columns[1:])
             sums += b @ p
             gradients[:, :d] += columns @ X
             if self.intercept:
@@ -189,8 +188,7 @@ class SmoothProblem:
         tilt = (multipliers @ slopes).astype(self.X.dtype)
         second = np.zeros((point.x.size, point.x.size))
         for block in self.blocks:
-            X, p = self.X[block], done.likelihood[block]
-            curve = self.weight[block]
+            X, p, curve = self.X[block], done.likelihood[block], self.weight[block]
             if tilt.any():
                 curve = curve + (1 - 2 * p) * (tilt @ self.basis[:, block])
             curve = curve * (p - p * p)

@@ -1,8 +1,8 @@
 """Log-densities of features and outcomes given what a decoder says of them.
 
 A real column is Gaussian in its natural parameters h = m/s² and τ = 1/s²:
-``log p = h·x − τ·x²/2 − h²/(2τ) + log(τ)/2 − log(2π)/2``. Columns of few values would let τ, and with
-it the density, grow without end, so s stays above a tenth of the column's spread.
+``log p = h·x − τ·x²/2 − h²/(2τ) + log(τ)/2 − log(2π)/2``. Columns of few values would let τ, and
+with it the density, grow without end, so s stays above a tenth of the column's spread.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def precision(raw: jax.Array) -> jax.Array:
 
     Examples
     --------
-    >>> bool(1e-2 < precision(jnp.array(-50.0)) < precision(jnp.array(500.0)) < 1e2)
+    >>> bool(1e-2 < precision(jnp.array(-5.0)) < precision(jnp.array(500.0)) < 1e2)
     True
     """
     free, room = jax.nn.softplus(raw), _MOST_PRECISION - _LEAST_PRECISION

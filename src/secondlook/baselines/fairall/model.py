@@ -136,8 +136,10 @@ def initial_model(rng: np.random.Generator, layout: Layout, sizes: Sizes) -> Mod
 
 def _read(x: jax.Array, layout: Layout) -> jax.Array:
     """Return features as networks read them: counts on a log scale."""
-    counts = slice(layout.n_real, layout.n_real + layout.n_count)
-    return x.at[..., counts].set(jnp.log1p(x[..., counts]))
+    if layout.n_count == 0:
+        return x
+    real, count, rest = jnp.split(x, [layout.n_real, layout.n_real + layout.n_count], axis=-1)
+    return jnp.concatenate([real, jnp.log1p(count), rest], axis=-1)
 
 
 def encode(
@@ -158,7 +160,8 @@ def decode(model: Model, z: jax.Array, s: jax.Array) -> tuple[jax.Array, jax.Arr
 
 def classify(model: Model, x: jax.Array, s: jax.Array, layout: Layout) -> jax.Array:
     """Return the log-odds of ``q(u = 1 | x, s)``."""
-    return apply(model["classifier"], jnp.concatenate([_read(x, layout), s], axis=-1))[..., 0]
+    out: jax.Array = apply(model["classifier"], jnp.concatenate([_read(x, layout), s], axis=-1))
+    return out[..., 0]
 
 
 def gaussian_kl(loc: jax.Array, scale: jax.Array) -> jax.Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import jax
@@ -24,10 +25,7 @@ def initialise(rng: np.random.Generator, sizes: Sequence[int]) -> Network:
     >>> [weights.shape for weights, _ in network]
     [(3, 8), (8, 2)]
     """
-    return [
-        (_xavier(rng, n_in, n_out), np.full(n_out, _BIAS))
-        for n_in, n_out in zip(sizes[:-1], sizes[1:], strict=True)
-    ]
+    return [(_xavier(rng, n_in, n_out), np.full(n_out, _BIAS)) for n_in, n_out in pairwise(sizes)]
 
 
 def _xavier(rng: np.random.Generator, n_in: int, n_out: int) -> Any:

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import qmc
+from numpy.polynomial.hermite_e import hermegauss
 
 from secondlook.baselines.fairall.columns import Floats, Layout
 from secondlook.baselines.fairall.model import (
@@ -42,34 +41,41 @@ class PolicyNoise(NamedTuple):
     uniform: Any
 
 
-_NODES = 32  # points of the latent space at which a person's probability is averaged
+_NODES = {1: 31, 2: 7, 3: 4, 4: 3}  # a latent dimension, by how many of these there are
 
 
 @lru_cache
-def nodes(latent: int) -> Floats:
-    """Return points spread like N(0, I), each with its mirror image.
+def nodes(latent: int) -> tuple[Floats, Floats]:
+    """Return the points and weights of a Gauss-Hermite rule for N(0, I).
 
     Examples
     --------
-    >>> points = nodes(2)
-    >>> points.shape, float(abs(points.sum()).round(9))
-    ((32, 2), 0.0)
+    >>> points, weights = nodes(2)
+    >>> points.shape, (weights @ points**4).round(9).tolist()
+    ((49, 2), [3.0, 3.0])
     """
-    sequence = qmc.Halton(latent, scramble=False).fast_forward(1)  # its first point is a corner
-    points: Floats = ndtri(sequence.random(_NODES // 2))
-    return np.concatenate([points, -points])
+    point, weight = hermegauss(_NODES[latent])
+    mesh = np.meshgrid(*[np.arange(point.size)] * latent, indexing="ij")
+    grid = np.stack(mesh, axis=-1).reshape(-1, latent)
+    return point[grid], (weight / weight.sum())[grid].prod(axis=1)
 
 
 def acceptance(
-    model: Model, policy: Network, x: jax.Array, s: jax.Array, points: jax.Array, layout: Layout
+    model: Model,
+    policy: Network,
+    x: jax.Array,
+    s: jax.Array,
+    rule: tuple[jax.Array, jax.Array],
+    layout: Layout,
 ) -> jax.Array:
-    """Return ``Σ_u q(u | x, s)·E[σ(f(z))]``, z from ``q(z | x, u, s)`` averaged over the points."""
+    """Return ``Σ_u q(u | x, s)·E[σ(f(z))]``, with z from ``q(z | x, u, s)`` averaged by a rule."""
+    points, weights = rule
     good = jax.nn.sigmoid(classify(model, x, s, layout))
     chance = []
     for u in (jnp.zeros_like(good), jnp.ones_like(good)):
         loc, scale = encode(model, x, u, s, layout)
         z = loc + scale * points[:, None]
-        chance.append(jax.nn.sigmoid(apply(policy, z)[..., 0]).mean(axis=0))
+        chance.append(weights @ jax.nn.sigmoid(apply(policy, z)[..., 0]))
     return (1.0 - good) * chance[0] + good * chance[1]
 
 

@@ -31,9 +31,9 @@ from secondlook.baselines.fairall.networks import Network, initialise
 from secondlook.baselines.fairall.policy import PolicyNoise, acceptance, nodes, policy_loss
 from secondlook.errors import InputError
 
-__all__ = ["DivergedError", "Networks", "People", "minibatches"]
+__all__ = ["DivergedError", "Networks", "People", "minibatches", "padded_width"]
 
-_LEAST_PADDED = 16
+_LEAST_PADDED = 128
 _BLOCK = 512  # people whose probabilities are computed in one call
 
 
@@ -59,32 +59,41 @@ class People:
         return People(x, s, np.zeros(len(x)), np.zeros(len(x)))
 
 
-def minibatches(people: People, parts: int, rng: np.random.Generator) -> Rows:
-    """Cut people into minibatches at random, stacked and padded with zeros to one size.
+def minibatches(people: People, parts: int, width: int, rng: np.random.Generator) -> Rows:
+    """Cut people into minibatches at random, stacked and padded with zeros to one width.
 
     Examples
     --------
     >>> people = People.without_outcomes(np.arange(1.0, 6.0)[:, None], np.ones((5, 1)))
-    >>> rows = minibatches(people, 3, np.random.default_rng(0))
+    >>> rows = minibatches(people, 3, 4, np.random.default_rng(0))
     >>> rows.x.shape, rows.there.sum(axis=1).tolist()
-    ((3, 16, 1), [2.0, 2.0, 1.0])
+    ((3, 4, 1), [2.0, 2.0, 1.0])
     """
     n = len(people)
     order = rng.permutation(n)
-    size = -(-n // parts)
-    padded = _LEAST_PADDED
-    while padded < size:
-        padded *= 2
-    rank = np.arange(n)
-    part, slot = rank % parts, rank // parts
+    slot, part = np.divmod(np.arange(n), parts)
 
     def stacked(column: Floats) -> Floats:
-        stack = np.zeros((parts, padded, *column.shape[1:]))
+        stack = np.zeros((parts, width, *column.shape[1:]))
         stack[part, slot] = column[order]
         return stack
 
     columns = (people.x, people.s, people.u, people.weight, np.ones(n))
     return Rows(*(stacked(column) for column in columns))
+
+
+def padded_width(n: int, parts: int) -> int:
+    """Return a width for minibatches, one of few, so that little has to be compiled again.
+
+    Examples
+    --------
+    >>> padded_width(10, 3), padded_width(500, 3)
+    (128, 256)
+    """
+    width = _LEAST_PADDED
+    while width * parts < n:
+        width *= 2
+    return width
 
 
 @dataclass(frozen=True)
@@ -122,12 +131,13 @@ class Networks:
     ) -> Networks:
         """Train encoder and decoder without anybody's outcome; optimisers then start afresh."""
         parts = max(1, -(-len(people) // batch_size))
+        width = padded_width(len(people), parts)
 
         def step(now: Networks) -> tuple[Networks, Any]:
-            rows = minibatches(people, parts, rng)
-            noise = rng.standard_normal((*rows.there.shape, self.plan.latent))
-            model, state, seen = _pretrain(now.model, now.state, (rows, noise), self.plan)
-            return replace(now, model=model, state=state), seen
+            rows = minibatches(people, parts, width, rng)
+            noise = rng.standard_normal((parts, width, self.plan.latent))
+            model, state, kl = _pretrain(now.model, now.state, (rows, noise), self.plan)
+            return replace(now, model=model, state=state), kl
 
         return _fresh(self._after(step, epochs, "pre-training"))
 
@@ -140,30 +150,30 @@ class Networks:
         rng: np.random.Generator,
     ) -> Networks:
         """Train the autoencoder and the classifier, then the policy, as many epochs each."""
-        plan = self.plan
+        plan, d = self.plan, self.plan.latent
+        width = padded_width(max(len(labelled), len(unlabelled)), parts)
+
+        def cut() -> list[Rows]:
+            return [minibatches(who, parts, width, rng) for who in (labelled, unlabelled)]
 
         def learn(now: Networks) -> tuple[Networks, Any]:
-            known, unknown = (minibatches(who, parts, rng) for who in (labelled, unlabelled))
-            n, m, d = known.there.shape[1], unknown.there.shape[1], plan.latent
             noise = Noise(
-                rng.standard_normal((parts, 1, n, d)),
-                rng.standard_normal((parts, plan.reconstruction_draws, 2, m, d)),
-                rng.standard_normal((parts, plan.kl_draws, 2, m, d)),
+                rng.standard_normal((parts, 1, width, d)),
+                rng.standard_normal((parts, plan.reconstruction_draws, 2, width, d)),
+                rng.standard_normal((parts, plan.kl_draws, 2, width, d)),
             )
-            batches = (known, unknown, noise)
-            model, state, seen = _train(now.model, now.state, batches, plan)
-            return replace(now, model=model, state=state), seen
+            model, state, kl = _train(now.model, now.state, (*cut(), noise), plan)
+            return replace(now, model=model, state=state), kl
 
         def imitate(now: Networks) -> tuple[Networks, Any]:
-            known, unknown = (minibatches(who, parts, rng) for who in (labelled, unlabelled))
-            n, m, d = known.there.shape[1], unknown.there.shape[1], plan.latent
             noise = PolicyNoise(
-                rng.standard_normal((parts, n, d)),
-                rng.standard_normal((parts, m, d)),
-                rng.random((parts, m)),
+                rng.standard_normal((parts, width, d)),
+                rng.standard_normal((parts, width, d)),
+                rng.random((parts, width)),
             )
-            batches = (known, unknown, noise)
-            policy, state, _ = _imitate(now.policy, now.policy_state, batches, now.model, plan)
+            policy, state, _ = _imitate(
+                now.policy, now.policy_state, (*cut(), noise), now.model, plan
+            )
             return replace(now, policy=policy, policy_state=state), now.kl
 
         learned = self._after(learn, epochs, "training the autoencoder")
@@ -172,14 +182,14 @@ class Networks:
     def acceptance(self, x: Floats, s: Floats) -> Floats:
         """Return each person's probability of acceptance."""
         n = len(x)
-        points = nodes(self.plan.latent)
+        rule = nodes(self.plan.latent)
         out = np.empty(-(-n // _BLOCK) * _BLOCK)
         with jax.enable_x64(True):
             for begin in range(0, n, _BLOCK):
                 block = slice(begin, begin + _BLOCK)
                 padding = ((0, max(0, begin + _BLOCK - n)), (0, 0))
                 people = (np.pad(one[block], padding) for one in (x, s))
-                out[block] = _acceptance(self.model, self.policy, *people, points, self.plan.layout)
+                out[block] = _acceptance(self.model, self.policy, *people, rule, self.plan.layout)
         return out[:n]
 
     def _after(
@@ -228,9 +238,11 @@ def _steps(
 
 @partial(jax.jit, static_argnames="plan")
 def _pretrain(model: Model, state: Any, batches: Any, plan: Plan) -> Any:
-    return _steps(
-        lambda weights, one: pretraining_loss(weights, *one, plan), model, state, batches, plan.rate
-    )
+    def loss(weights: Model, one: tuple[Rows, Any]) -> tuple[Any, Any]:
+        rows, noise = one
+        return pretraining_loss(weights, rows, noise, plan)
+
+    return _steps(loss, model, state, batches, plan.rate)
 
 
 @partial(jax.jit, static_argnames="plan")

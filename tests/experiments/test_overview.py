@@ -1,0 +1,200 @@
+"""All methods in one table, failures told, assumptions printed, many methods in pictures."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from experiments.test_tables import from_counts, make_results
+from secondlook.experiments import cautions, drawing, figures, tables, words
+from secondlook.experiments.families import families
+from secondlook.experiments.many_methods import MANY
+from secondlook.experiments.methods import METHODS, REFERENCES
+from secondlook.experiments.overview import OVERVIEW, beside_paper, overview
+from secondlook.experiments.report import write_report
+from secondlook.experiments.results import Failure
+
+NAMES = tuple(name for name in (*METHODS, *REFERENCES) if "quick" not in name)
+CROWD = tuple(
+    name for name in NAMES if name.startswith(("plain", "certified", "greedy", "random", "kilbert"))
+)
+
+
+def with_failures(results, method, repetitions):
+    """Return results in which a method failed in some repetitions."""
+    lost = (results.columns["method"] == method) & np.isin(
+        results.columns["repetition"], list(repetitions)
+    )
+    columns = {
+        name: np.where(lost, 0, values) if name.startswith("n_") else values
+        for name, values in results.columns.items()
+    }
+    failures = tuple(
+        Failure(0.15, method, k, 1000 + k, f"FloatingPointError: seed {1000 + k} diverged.")
+        for k in repetitions
+    )
+    return replace(results, columns=columns, failures=failures)
+
+
+def cells_of(html, name):
+    row = re.search(rf'<th scope="row">{name}.*?</tr>', html, re.DOTALL).group()
+    return re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)
+
+
+def test_one_table_has_all_methods_with_standard_errors(rng):
+    results = make_results(rng, ("plain", "greedy-aligned"), size=(6, 5), n=300)
+    html = overview(results, 0)
+    for i, name in enumerate(("Plain", "Greedy-aligned")):
+        cells = cells_of(html, name)
+        assert len(cells) == len(OVERVIEW) == html.count('<th scope="col">') - 1
+        for cell, metric in zip(cells, OVERVIEW, strict=True):
+            found = tables.summary(results, metric).estimate[0, i]
+            form = words.thousands if metric == "revenue" else words.rate
+            assert cell.startswith(form(found.mean))
+            assert f"± {form(found.standard_error)}" in cell
+    assert "Why they differ" not in html
+
+
+def test_the_papers_rows_stand_beside_all_settings_with_a_reason(rng):
+    names = ("plain", "kilbertus-icml", "kilbertus-aligned", "greedy-aligned")
+    results = make_results(rng, names, size=(3, 4), n=300, published="german_gender")
+    html = overview(results, 0)
+    assert "Why they differ" in html
+    for name in ("Kilbertus-icml", "Kilbertus-aligned"):
+        paper, why = cells_of(html, name)[-2:]
+        assert paper.startswith("9.7")
+        assert "0.24, 0.11" in paper
+        assert "adds one number" in why
+    assert cells_of(html, "Greedy-aligned")[-2:] == ["–", ""]
+    beside = beside_paper(results, 0)
+    assert "kilbertus (not run)" not in beside
+    assert "yang (not run)" in beside
+
+
+def test_acceptance_is_the_share_of_all_people():
+    people = np.array([[100, 300], [50, 50]]).reshape(1, 1, 1, 2, 2)
+    accepted = np.array([[50, 50], [0, 100]]).reshape(1, 1, 1, 2, 2)
+    counts = {"n_people": people, "n_good": people, "n_accepted": accepted}
+    counts["n_accepted_good"] = accepted
+    results = from_counts(counts, ("plain",), "ab")
+    rates = tables.per_round(results, "acceptance_rate")
+    assert rates.ravel().tolist() == [0.25, 1.0]
+    assert tables.per_repetition(results, "pooled_acceptance_rate").ravel().tolist() == [0.4]
+
+
+def test_failures_are_told_with_seeds_and_left_out_of_means(rng, tmp_path):
+    names = ("plain", "fairall-aligned", "no-exploration", "opt-hindsight")
+    whole = make_results(rng, names, size=(8, 5), n=300)
+    results = with_failures(whole, "fairall-aligned", (2, 5))
+    assert (
+        cautions.failed_in(results, "fairall-aligned", 0) == "failed in 2 of 8 (seeds 1002, 1005)"
+    )
+    assert cautions.failed_in(results, "plain", 0) == ""
+    (said,) = cautions.failures(results)
+    assert "“Fairall-aligned” failed in 2 of 8 (seeds 1002, 1005)" in said
+    assert "It said: FloatingPointError: seed 1002 diverged. (1 more reasons)" in said
+    kept = [0, 1, 3, 4, 6, 7]
+    for metric in ("revenue", "pooled_fdr", "above_alpha", "acceptance_rate"):
+        all_eight = tables.per_repetition(whole, metric)[0, 1]
+        found = tables.summary(results, metric).estimate[0, 1]
+        want = all_eight[kept]
+        assert found.mean == pytest.approx(want.mean())
+        assert found.standard_error == pytest.approx(want.std(ddof=1) / np.sqrt(6))
+    page = write_report([results], tmp_path / "report.html")[0].read_text(encoding="utf-8")
+    assert "Methods that failed" in page
+    assert "Fairall-aligned: failed in 2 of 8 (seeds 1002, 1005)" in page
+    assert cautions.failures(whole) == []
+    assert "failed" not in overview(whole, 0)
+
+
+def test_a_method_that_failed_throughout_can_be_shown(rng, tmp_path):
+    results = make_results(rng, ("plain", "fairall-aligned"), size=(3, 4), n=300)
+    results = with_failures(results, "fairall-aligned", range(3))
+    page = write_report([results], tmp_path / "report.html")[0].read_text(encoding="utf-8")
+    assert "failed in 3 of 3 (seeds 1000, 1001, 1002)" in page
+    assert "nan" not in page.lower().replace("finan", "")
+    assert words.best_variant(with_failures(results, "plain", range(3)), 0) is None
+
+
+def test_long_lists_of_seeds_are_cut(rng):
+    results = make_results(rng, ("plain",), size=(9, 2), n=50)
+    results = with_failures(results, "plain", range(7))
+    assert cautions.failed_in(results, "plain", 0).endswith(
+        "(seeds 1000, 1001, 1002, 1003, 1004, …)"
+    )
+
+
+def test_assumptions_are_printed_once_with_all_who_make_them(rng):
+    names = ("plain", "extrapolation-published", "extrapolation-aligned", "wei-finite-aligned")
+    said = cautions.assumptions(make_results(rng, names, size=(1, 2)))
+    assert len(said) == 2
+    assert said[0].startswith("“Extrapolation-published” and “Extrapolation-aligned” assume: At")
+    assert said[1].startswith("“Wei-finite-aligned” assumes: ")
+
+
+def test_every_method_has_a_family_of_at_most_eight():
+    found = families(NAMES)
+    assert sorted(i for places in found.values() for i in places) == list(range(len(NAMES)))
+    assert max(map(len, found.values())) <= 8
+    assert "Others" not in found
+    assert list(families(["own:make"] * 9)) == ["Others (1)", "Others (2)"]
+
+
+@pytest.fixture(scope="module")
+def crowd():
+    results = make_results(np.random.default_rng(2), CROWD, size=(3, 5), n=200)
+    assert len(CROWD) > MANY
+    return results, figures.draw_all(results)
+
+
+def texts_of(figure):
+    return [one for one in figure.findobj(match=lambda a: hasattr(a, "get_text")) if one.get_text()]
+
+
+def test_many_methods_are_all_named_and_no_text_is_cut_off(crowd):
+    _, drawn = crowd
+    for name, figure in drawn.items():
+        figure.canvas.draw()
+        width, height = figure.canvas.get_width_height()
+        there = " ".join(text.get_text() for text in texts_of(figure)).lower()
+        assert all(method in there for method in CROWD), name
+        for text in texts_of(figure):
+            if any(letter.isalpha() for letter in text.get_text()):
+                box = text.get_window_extent()
+                inside = box.x0 > -2 and box.y0 > -2 and box.x1 < width + 2 and box.y1 < height + 2
+                assert inside, (name, text.get_text())
+
+
+def test_no_panel_has_more_lines_than_can_be_told_apart(crowd):
+    results, drawn = crowd
+    for name in ("revenue", "fdr", "differences", "exploration"):
+        for axes in drawn[name].axes:
+            lines = [one for one in axes.lines if not one.get_label().startswith("_")]
+            assert 0 < len(lines) <= 8
+            looks = {(one.get_color(), str(one.get_linestyle()), one.get_marker()) for one in lines}
+            assert len(looks) == len(lines), axes.get_title("left")
+    line = drawn["revenue"].axes[0].lines[0]
+    i = [name.capitalize() for name in CROWD].index(line.get_label())
+    means = tables.series(results, "revenue").mean[0, i]
+    assert np.asarray(line.get_ydata()) == pytest.approx(means)
+
+
+def test_settings_of_a_method_share_a_colour(crowd):
+    results, _ = crowd
+    published, aligned, icml = (
+        drawing.style(results, f"kilbertus-{one}") for one in ("published", "aligned", "icml")
+    )
+    assert published.colour == aligned.colour == icml.colour
+    assert len({published.line, aligned.line, icml.line}) == 3
+    assert drawing.style(results, "kilbertus-semi-aligned").colour != aligned.colour
+
+
+def test_a_sweep_with_many_methods_can_be_drawn(rng):
+    results = make_results(rng, NAMES[: MANY + 1], "abcd", (0.1, 0.15), size=(2, 3), n=80)
+    drawn = figures.draw_all(results)
+    for name in ("alpha-sweep", "true-positive-rates"):
+        drawn[name].canvas.draw()
+    assert len(drawn["alpha-sweep"].axes) == 2 * len(families(results.methods))
