@@ -10,12 +10,14 @@ import pytest
 
 from experiments.test_tables import from_counts, make_results
 from secondlook.experiments import cautions, drawing, figures, tables, words
+from secondlook.experiments.certificates import summarised
+from secondlook.experiments.comparison import compared
 from secondlook.experiments.families import families
 from secondlook.experiments.many_methods import MANY
 from secondlook.experiments.methods import METHODS, REFERENCES
 from secondlook.experiments.overview import OVERVIEW, beside_paper, overview
 from secondlook.experiments.report import write_report
-from secondlook.experiments.results import Failure
+from secondlook.experiments.results import SHARES, Failure
 
 NAMES = tuple(name for name in (*METHODS, *REFERENCES) if "quick" not in name)
 CROWD = tuple(
@@ -198,3 +200,24 @@ def test_a_sweep_with_many_methods_can_be_drawn(rng):
     for name in ("alpha-sweep", "true-positive-rates"):
         drawn[name].canvas.draw()
     assert len(drawn["alpha-sweep"].axes) == 2 * len(families(results.methods))
+
+
+def test_failed_runs_are_no_runs_of_a_comparison_or_a_certificate(rng):
+    names = ("certified", "opt-hindsight")
+    results = make_results(rng, names, size=(6, 5), n=300)
+    shares = {name: rng.random(len(results)) for name in SHARES}
+    certified = results.columns["n_people"] * (results.columns["round"] > 2)
+    columns = results.columns | shares | {"n_certified": certified}
+    whole = replace(results, columns=columns)
+    lost = (columns["method"] == "certified") & (columns["repetition"] == 4)
+    failed = with_failures(whole, "certified", (4,))
+    unknown = {name: np.where(lost, np.nan, failed.columns[name]) for name in SHARES}
+    failed = replace(failed, columns=failed.columns | unknown)
+    before, after = compared(whole)[0], compared(failed)[0]
+    assert (before.certified.runs, after.certified.runs) == (6, 5)
+    assert (before.uncertified.rounds, after.uncertified.rounds) == (12, 10)
+    kept = whole.columns["repetition"] != 4
+    five = replace(whole, columns={name: values[kept] for name, values in whole.columns.items()})
+    assert after.earned["whole"].share == pytest.approx(compared(five)[0].earned["whole"].share)
+    assert summarised(failed, "certified", 0) == summarised(five, "certified", 0)
+    assert summarised(with_failures(whole, "certified", range(6)), "certified", 0).runs == 0

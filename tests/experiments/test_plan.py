@@ -57,7 +57,7 @@ def test_the_command(tmp_path):
     few = ["--repetitions", "2", "--jobs", "1", "--json"]
     done = CliRunner().invoke(app, [*easy, *few])
     assert done.exit_code == 0, done.output
-    (everybody,) = json.loads(done.stdout)
+    (everybody,) = json.loads(done.stdout)["certificate"]
     assert everybody["whom"] == "everybody"
     for wrong, words in (
         (["--groups", "A:1"], "groups must look like"),

@@ -7,7 +7,7 @@ interrupted, and a run goes on where it stopped when the same command is given a
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Annotated, Any
@@ -325,6 +325,7 @@ def _run(
                 "about": results.about,
                 "summary": summary_rows(results),
                 "certificates": results.certificates,
+                "failures": [asdict(one) for one in results.failures],
             }
         )
         return

@@ -28,6 +28,7 @@ from secondlook.cli.options import (
 )
 from secondlook.cli.output import as_json, download_bar, repetition_bar
 from secondlook.errors import InputError
+from secondlook.experiments.cautions import failures
 from secondlook.experiments.comparison import Breaks, Compared, Earned, compared, comparison
 from secondlook.experiments.paper import EXPERIMENTS, paper_experiment
 from secondlook.experiments.results import Results
@@ -102,10 +103,13 @@ def _print(results: Results, folder: Path, *, json: bool, as_markdown: bool) -> 
                 "about": results.about,
                 "comparison": [asdict(one) for one in found],
                 "certificates": results.certificates,
+                "failures": [asdict(one) for one in results.failures],
             }
         )
     elif as_markdown:
         print(markdown(found))
+        for sentence in failures(results):
+            print(f"\n{sentence}")
     else:
         console = Console()
         console.print(what_was_run(results), highlight=False)
@@ -117,6 +121,8 @@ def _print(results: Results, folder: Path, *, json: bool, as_markdown: bool) -> 
             table.add_row(one.method, *_cells(one, with_errors=False))
         console.print(table)
         console.print(_KEY, style="dim", highlight=False)
+        for sentence in failures(results):
+            console.print(f"• {sentence}", style="bold", highlight=False)
         console.print(f"Results: {folder.resolve()}", soft_wrap=True, highlight=False)
 
 

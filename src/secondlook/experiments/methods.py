@@ -232,23 +232,24 @@ SETS: dict[str, tuple[str, ...]] = {"all": (*_NOT_DEEP, *_DEEP), "not-deep": _NO
 
 
 def expanded(names: Iterable[str], *, quick: bool = False) -> tuple[str, ...]:
-    """Return names with each set replaced by the methods it stands for, each once.
+    """Return names with each set replaced by the methods it stands for that are not named anyway.
 
     ``quick`` puts quick schedules of deep methods in the place of their own.
 
     Examples
     --------
-    >>> expanded(["plain", "fair-clf", "plain"])
-    ('plain', 'fair-clf')
-    >>> "kilbertus-aligned" in expanded(["not-deep"])
-    True
+    >>> expanded(["fair-clf", "not-deep"])[:3]
+    ('fair-clf', 'plain', 'plain-unweighted')
     >>> expanded(["fairall-aligned"], quick=True)
     ('fairall-quick-aligned',)
     """
-    found = [one for name in names for one in SETS.get(name, (name,))]
+    names = list(names)
+    found: list[str] = []
+    for name in names:
+        members = [one for one in SETS.get(name, ()) if one not in (*found, *names)]
+        found += members if name in SETS else [name]
     faster = {name: name.replace("fairall-", "fairall-quick-") for name in found} if quick else {}
-    taken = [faster[one] if faster.get(one) in DEEP else one for one in found]
-    return tuple(dict.fromkeys(taken))
+    return tuple(faster[one] if faster.get(one) in DEEP else one for one in found)
 
 
 def build(name: str, world: World, setup: Setup) -> Method:

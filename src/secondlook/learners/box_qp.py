@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-__all__ = ["box_qp"]
+__all__ = ["PricedStep", "box_qp"]
 
 Array = NDArray[np.float64]
 
@@ -27,11 +29,12 @@ def box_qp(
     >>> box_qp(np.diag([1.0, 2.0]), np.array([3.0, -1.0]), upper=10.0).round(6).tolist()
     [3.0, 0.0]
     """
-    if linear.size == 1 or (guess is not None and guess.all()):
-        # The usual cases, many times in a fit: one λ, or the right guess.
-        inside = _all_free(matrix, linear, upper)
-        if inside is not None:
-            return inside
+    if linear.size == 1 and matrix[0, 0] > 0:
+        return np.minimum(np.maximum(linear / matrix[0], 0.0), upper)
+    # The usual case, many times in a fit: no bound is met.
+    inside = _all_free(matrix, linear, upper)
+    if inside is not None:
+        return inside
     size = np.sqrt(matrix.diagonal())
     scale = 1.0 / np.where(size > 0, size, np.inf)
     m = matrix * scale * scale[:, None]
@@ -56,7 +59,7 @@ def box_qp(
 
 
 def _all_free(matrix: Array, linear: Array, upper: float) -> Array | None:
-    """Return the minimum if no bound is met there."""
+    """Return the minimum of all λ if it is within the bounds."""
     m = matrix.copy()
     m.flat[:: linear.size + 1] *= 1 + RIDGE
     _, solution, failed = dposv(m, linear)
@@ -86,3 +89,33 @@ def _descend(m: Array, q: Array, top: Array, solution: Array, free: NDArray[np.b
         solution[at] += max(share[first], 0.0) * move
         solution[at[first]] = most[first] if move[first] > 0 else 0.0
         free[at[first]] = False
+
+
+@dataclass(frozen=True)
+class PricedStep:
+    """A quadratic program of few constraints ``offset + J p ≤ 0``, whose violation has a price.
+
+    What is here does not depend on the price: the step ``free`` that heeds no constraint, and by
+    how much a unit of each multiplier moves it (``across``, a column each).
+    """
+
+    jacobian: Array
+    offset: Array
+    free: Array
+    across: Array
+
+    def solve(self, price: float, guess: NDArray[np.bool_]) -> tuple[Array, Array]:
+        """Return the step at a price, and the multipliers λ."""
+        multipliers, step = np.zeros_like(self.offset), self.free
+        ahead = self.offset + self.jacobian @ step
+        # Of very many pairs of groups few matter: the others join once a step violates them.
+        matter, missed = guess, ahead > 0
+        while missed.any():
+            matter = matter | missed
+            rows = matter.nonzero()[0]
+            jacobian, across = self.jacobian[rows], self.across[:, rows]
+            found = box_qp(jacobian @ across, ahead[rows], price, guess[rows])
+            multipliers[rows] = found
+            step = self.free - across @ found
+            missed = (self.offset + self.jacobian @ step > 1e-14) & ~matter
+        return step, multipliers

@@ -24,6 +24,10 @@ def group_codes(sensitive_features: ArrayLike | None, n_rows: int) -> tuple[Code
     ([1, 0, 1], 2)
     """
     group = _one_per_row(sensitive_features, n_rows)
+    if group.dtype.kind in "iu" and 0 <= group.min() <= group.max() < n_rows:
+        # Whole numbers that can be counted need no sorting.
+        there = np.bincount(group) > 0
+        return (np.cumsum(there) - 1)[group], int(there.sum())
     try:
         names, codes = np.unique(group, return_inverse=True)
     except TypeError:
@@ -57,7 +61,7 @@ def checked_codes(
 
 def group_shares(
     fairness: RateParity, group: Codes, n_groups: int, weight: Floats, good: NDArray[np.bool_]
-) -> tuple[Floats, tuple[int, ...]]:
+) -> tuple[list[Floats], tuple[int, ...]]:
     """One row per level with counted weight, ``w_i m_i 1{z_i = z} / Σ w m 1{z}``, and their number.
 
     The levels are those of each attribute in turn, with as many numbers as there are attributes;
@@ -81,19 +85,20 @@ def group_shares(
     >>> from secondlook.fairness import SelectionRateParity
     >>> good = np.array([True, False, True])
     >>> rows, n = group_shares(SelectionRateParity(), np.array([0, 1, 0]), 2, np.ones(3), good)
-    >>> rows.tolist(), n
+    >>> [row.tolist() for row in rows], n
     ([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]], (2,))
     """
     counted = weight * fairness.counts(good.astype(np.int8))
     shares: list[Floats] = []
     sizes = []
     for level_of in fairness.levels(n_groups):
-        level, before = level_of[group], len(shares)
-        rows = [counted * (level == z) for z in range(int(level_of.max()) + 1)]
-        totals = [row.sum(dtype=np.float64) for row in rows]
-        shares += [row / total for row, total in zip(rows, totals, strict=True) if total > 0]
-        sizes.append(len(shares) - before)
-    return np.array(shares, dtype=weight.dtype).reshape(-1, len(weight)), tuple(sizes)
+        level = level_of[group]
+        totals = np.bincount(level, counted)
+        there = np.flatnonzero(totals > 0)
+        each = counted / np.where(totals > 0, totals, 1.0).astype(weight.dtype)[level]
+        shares += [each * (level == z) for z in there]
+        sizes.append(there.size)
+    return shares, tuple(sizes)
 
 
 def _one_per_row(sensitive_features: ArrayLike | None, n_rows: int) -> NDArray[np.generic]:

@@ -214,7 +214,9 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> SmoothProblem:
         """Check the rows and turn weights and constraints into sums over them."""
         X, good = self._rows(X, y)
-        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+        weight = np.ones(len(X), X.dtype)
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
         if np.any(weight < 0):
             raise InputError(f"sample_weight must be at least 0, got {weight.min()}.")
         if self.fairness is None:
@@ -230,35 +232,40 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ) -> SmoothProblem:
         """Turn weights and constraints into sums over rows."""
         total = float(weight.sum(dtype=np.float64))
-        weight = (weight / (total or 1.0)).astype(X.dtype)
-        bad_weight = weight * ~good
-        if not (bad_weight.any() and (weight - bad_weight).any()):
+        weight = (weight / (total or 1.0)).astype(X.dtype, copy=False)
+        good_weight = weight * good
+        bad_weight = weight - good_weight
+        if not (bad_weight.any() and good_weight.any()):
             raise InputError(
                 "both classes need rows of positive sample_weight, got one class or none; "
                 "give weight to rows of the other."
             )
-        groups, difference = np.empty((0, len(weight)), X.dtype), 0.0
+        groups: list[Floats] = []
         levels: tuple[int, ...] = ()
+        difference = 0.0
         if self.fairness is not None:
             groups, levels = group_shares(self.fairness, group, n_groups, weight, good)
             difference = self.fairness.difference
         usual = 1.0 - float(bad_weight.sum(dtype=np.float64))
         bounds = Bounds(self.max_fdr, self.min_selection_rate, difference, levels, usual)
-        basis = np.vstack([*(weight, bad_weight)[: bounds.shared], groups])
+        rows = [*(weight, bad_weight)[: bounds.shared], *groups]
+        basis = np.array(rows, X.dtype).reshape(-1, len(weight))
         l2 = np.full(X.shape[1] + bool(self.fit_intercept), self.l2 / total)
         l2[X.shape[1] :] = 0.0
-        return SmoothProblem(X, good.astype(X.dtype), weight, basis, bounds, l2)
+        return SmoothProblem(X, good_weight, weight, basis, bounds, l2)
 
     def _rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
         """Features as they are, and who had the good outcome."""
         rows: Floats
         rows, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        kind = type_of_target(y, input_name="y")
-        if kind != "binary":
-            check_classification_targets(y)
-            raise InputError(
-                f"Only binary classification is supported. The type of the target is {kind}."
-            )
+        # What scikit-learn asks of other targets takes as long as a step of the solver.
+        if y.dtype.kind not in "biu" or np.unique(y).size > 2:
+            kind = type_of_target(y, input_name="y")
+            if kind != "binary":
+                check_classification_targets(y)
+                raise InputError(
+                    f"Only binary classification is supported. The type of the target is {kind}."
+                )
         self.classes_ = np.unique(y)
         if self.classes_.size < 2:
             raise InputError(

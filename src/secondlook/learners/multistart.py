@@ -14,9 +14,9 @@ from secondlook.learners.sqp import Solution, minimise
 __all__ = ["FitStatus", "solve"]
 
 # A start on every k-th row pays once those are many, and many times the coefficients.
-LEAST_ROWS, ROWS_PER_COEFFICIENT, MOST_THINNING, LEAST_THINNING = 2000, 40, 10, 4
+LEAST_ROWS, ROWS_PER_COEFFICIENT, MOST_THINNING, LEAST_THINNING = 5000, 100, 10, 4
 # How exactly to solve for a start; one in float32 pays from so many numbers.
-THINNED_TOL, ROUNDED_TOL, ROUNDED_FROM = 1e-3, 1e-5, 1_000_000
+THINNED_TOL, ROUNDED_TOL, ROUNDED_FROM = 1e-3, 1e-5, 100_000
 # A model may be far from the best if its loss is this many times that of giving everybody the mean
 # outcome.
 UNLIKELY = 2.0

@@ -21,6 +21,8 @@ Floats = NDArray[Any]
 BLOCK_BYTES = 640_000
 # Beyond this margin, whose exponential float32 still holds, the log-loss is a line.
 LARGEST_MARGIN = 80
+# Features are put one after the other by so many rows at once, which the cache holds.
+TURNED = 2048
 # With fewer features than this, passes over rows cost as much as products of matrices.
 NARROW = 32
 
@@ -55,28 +57,23 @@ class Bounds:
 
     def values(self, sums: Array) -> Array:
         """FDR, selection rate and every ordered pair of rates to compare, minus their bounds."""
-        c = [np.empty(0)]
-        if self.max_fdr is not None:
-            c.append((sums[1:2] - self.max_fdr * sums[0]) / self._accepted(sums))
-        if self.min_selection_rate is not None:
-            c.append(self.min_selection_rate - sums[:1])
-        if self._compares:
-            one, other = self._pairs
-            c.append(sums[one] - sums[other] - self.difference)
-        return np.concatenate(c)
+        c = self._linear_slopes @ sums
+        c -= self._limits
+        if self._is_ratio:
+            c[0] /= self._accepted(sums)
+        return c
 
     def slopes(self, sums: Array) -> Array:
         """Differentiate each constraint by each sum."""
-        if self.max_fdr is None:
+        if not self._is_ratio:
             return self._linear_slopes
         slopes, accepted = self._linear_slopes.copy(), self._accepted(sums)
-        share = self.max_fdr if self.usual else sums[1] / accepted
-        slopes[0, :2] = -share / accepted, 1 / accepted
+        slopes[0, :2] = -sums[1] / accepted / accepted, 1 / accepted
         return slopes
 
     def curvature(self, sums: Array, slopes: Array, multipliers: Array) -> Array | None:
         """Second derivative of ``multipliers · c`` by the sums; only a ratio has one."""
-        if self.max_fdr is None or self.usual:
+        if not self._is_ratio:
             return None
         second = np.zeros((sums.size, sums.size))
         cross = -multipliers[0] * slopes[0] / self._accepted(sums)
@@ -86,15 +83,27 @@ class Bounds:
 
     @cached_property
     def _linear_slopes(self) -> Array:
-        """Slopes of the constraints that are linear in the sums; the FDR's row is left empty."""
+        """Slopes of the constraints, that of a ratio's before it is divided."""
         unit = np.eye(self.shared + sum(self.levels))
-        rows = [np.zeros_like(unit[: int(self.max_fdr is not None)])]
+        rows = [unit[:0]]
+        if self.max_fdr is not None:
+            rows.append((unit[1:2] - self.max_fdr * unit[:1]) / (self.usual or 1.0))
         if self.min_selection_rate is not None:
             rows.append(-unit[:1])
         if self._compares:
             one, other = self._pairs
             rows.append(unit[one] - unit[other])
         return np.concatenate(rows)
+
+    @cached_property
+    def _limits(self) -> Array:
+        """What the linear functions of the sums may not exceed."""
+        limits = np.full(self.size, self.difference)
+        n_given = self.size - sum(n * (n - 1) for n in self.levels)
+        limits[:n_given] = 0.0
+        if self.min_selection_rate is not None:
+            limits[n_given - 1] = -self.min_selection_rate
+        return limits
 
     @cached_property
     def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -105,13 +114,19 @@ class Bounds:
         return self.shared + one, self.shared + other
 
     @property
+    def _is_ratio(self) -> bool:
+        """Whether there is a bound on the FDR itself."""
+        return self.max_fdr is not None and not self.usual
+
+    @property
     def _compares(self) -> bool:
         """Whether some attribute has two rates to compare."""
         return max(self.levels, default=0) > 1
 
-    def _accepted(self, sums: Array) -> float:
-        """Return what the FDR constraint is divided by."""
-        return self.usual or max(float(sums[0]), 1e-300)
+    @staticmethod
+    def _accepted(sums: Array) -> float:
+        """Return the accepted weight, to divide by."""
+        return max(float(sums[0]), 1e-300)
 
 
 @dataclass(frozen=True)
@@ -133,14 +148,20 @@ class SmoothProblem:
     """
 
     def __init__(
-        self, X: Floats, good: Floats, weight: Floats, basis: Floats, bounds: Bounds, l2: Array
+        self,
+        X: Floats,
+        good_weight: Floats,
+        weight: Floats,
+        basis: Floats,
+        bounds: Bounds,
+        l2: Array,
     ) -> None:
-        self.X, self.good, self.weight, self.basis = X, good, weight, basis
+        self.X, self.good_weight, self.weight, self.basis = X, good_weight, weight, basis
         self.bounds, self.l2, self.intercept = bounds, l2, l2.size > X.shape[1]
         self.noise = 10.0 * float(np.finfo(X.dtype).eps)
         self.hessian_cost = X.shape[1] / 30
-        self.good_weight = good * weight
-        rows = int(np.clip(BLOCK_BYTES // (X.itemsize * X.shape[1]), 256, 8192))
+        rows = int(np.clip(BLOCK_BYTES // (X.itemsize * X.shape[1]), 256, 10_240))
+        self.ones = np.ones(min(rows, X.shape[0]), X.dtype)
         cuts = range(0, X.shape[0], rows)
         self.blocks = [slice(i, i + rows) for i in cuts if weight[i : i + rows].any()]
 
@@ -152,8 +173,8 @@ class SmoothProblem:
         gradients = np.zeros((len(self.basis) + 1, x.size))
         sums, loss = np.zeros(len(self.basis)), 0.0
         for block in self.blocks:
-            X, w, b, p = self.X[block], self.weight[block], self.basis[:, block], likelihood[block]
-            good = self.good_weight[block]
+            X, w, good = self.X[block], self.weight[block], self.good_weight[block]
+            p, b = likelihood[block], self.basis[:, block]
             margin = X @ coef
             margin += shift
             loss -= float(margin @ good)
@@ -175,7 +196,7 @@ class SmoothProblem:
             sums += b @ p
             gradients[:, :d] += columns @ X
             if self.intercept:
-                gradients[:, d] += columns.sum(axis=1)
+                gradients[:, d] += columns @ self.ones[: p.size]  # quicker than a sum
         c, jacobian = self.bounds.values(sums), self.bounds.slopes(sums) @ gradients[1:]
         value = loss + 0.5 * float(self.l2 @ (x * x))
         cache = _Pass(likelihood, sums, gradients[1:])
@@ -221,11 +242,11 @@ class SmoothProblem:
         if self.X.dtype == np.float32:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            X = self.X.astype(np.float32)
+            X = self._copy(np.float32)
             if not np.isfinite(X.sum()):
                 return None
-        good, weight, basis = (a.astype(np.float32) for a in (self.good, self.weight, self.basis))
-        return SmoothProblem(X, good, weight, basis, self.bounds, self.l2)
+        sums = (a.astype(np.float32) for a in (self.good_weight, self.weight, self.basis))
+        return SmoothProblem(X, *sums, self.bounds, self.l2)
 
     def thinned(self, least_rows: int, most: int, least: int = 2) -> SmoothProblem | None:
         """Return the same problem on every k-th row, or None where that leaves too few.
@@ -238,21 +259,33 @@ class SmoothProblem:
             return None
         few = slice(None, None, step)
         weight, basis = self.weight[few], self.basis[:, few]
-        total = float(weight.sum(dtype=np.float64))
-        if not 0 < float(self.good_weight[few].sum(dtype=np.float64)) < total:
+        good, total = self.good_weight[few], float(weight.sum(dtype=np.float64))
+        if not 0 < float(good.sum(dtype=np.float64)) < total:
             return None
         # A group that none of these rows belongs to keeps rates of zero and constrains nothing.
         shares = basis.sum(axis=1, dtype=np.float64)
         shares[shares == 0] = 1.0
         shares[: self.bounds.shared] = total
         scaled = (basis / shares[:, None]).astype(self.X.dtype)
-        weight = (weight / total).astype(self.X.dtype)
-        X, good = self.X[few].copy(), self.good[few].copy()
-        return SmoothProblem(X, good, weight, scaled, self.bounds, self.l2)
+        good, weight = ((a / total).astype(self.X.dtype) for a in (good, weight))
+        return SmoothProblem(
+            self._copy(self.X.dtype, few), good, weight, scaled, self.bounds, self.l2
+        )
+
+    def _copy(self, dtype: Any, rows: slice = slice(None)) -> Floats:
+        """Return features of some rows, if they are few one after the other in memory."""
+        X = self.X[rows]
+        if X.shape[1] >= NARROW:
+            return X.astype(dtype, order="C")
+        columns = np.empty(X.shape[::-1], dtype)
+        for at in range(0, len(X), TURNED):
+            columns[:, at : at + TURNED] = X[at : at + TURNED].T
+        return columns.T
 
     def unconstrained(self) -> SmoothProblem:
         """Return the same problem without constraints."""
-        return SmoothProblem(self.X, self.good, self.weight, self.basis[:0], Bounds(), self.l2)
+        none = self.basis[:0]
+        return SmoothProblem(self.X, self.good_weight, self.weight, none, Bounds(), self.l2)
 
     def start(self) -> Array:
         """No coefficients, and the intercept that gives the mean outcome."""
@@ -275,7 +308,7 @@ class SmoothProblem:
 def _weighted_square(X: Floats, curve: Floats) -> Floats:
     """``Xᵀ diag(curve) X``: a matrix times its own transpose takes half the work of any other."""
     if X.shape[1] < NARROW:  # not that it matters here
-        return np.asarray(X.T @ np.einsum("ij,i->ij", X, curve))
+        return np.asarray((X.T * curve) @ X)
     scaled = np.einsum("ij,i->ij", X, np.sqrt(np.abs(curve)))  # quicker than X * …[:, None]
     square: Floats = scaled.T @ scaled
     negative = curve < 0

@@ -11,11 +11,10 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from secondlook.learners.box_qp import Array, box_qp
+from secondlook.learners.box_qp import Array, PricedStep
 
 __all__ = ["Point", "Problem", "Solution", "minimise"]
 
@@ -48,9 +47,14 @@ class Point:
         """By how much each constraint is exceeded."""
         return np.maximum(self.constraints, 0.0)
 
+    @cached_property
+    def violation(self) -> float:
+        """Sum of what the constraints are exceeded by."""
+        return float(self.violations.sum())
+
     def merit(self, price: float) -> float:
         """Exact penalty function ``f + price · Σ max(0, c)``."""
-        return self.value + price * float(self.violations.sum())
+        return self.value + price * self.violation
 
 
 class Problem(Protocol):
@@ -128,27 +132,17 @@ class _Model:
         across = metric @ vectors
         return _Model((across * np.maximum(np.abs(values), FLATTEST)) @ across.T, self.bend)
 
-    def step(
-        self, point: Point, offset: Array, price: float, guess: NDArray[np.bool_]
-    ) -> tuple[Array, Array]:
-        """Minimise the model under linearised constraints ``offset + J p`` at a price; and λ."""
+    def program(self, point: Point, offset: Array) -> PricedStep:
+        """Return the quadratic program of a step under linearised constraints ``offset + J p``."""
         jacobian, gradient = point.jacobian, point.gradient
         if offset.size == 0:
-            return -dpotrs(self.factor, gradient, lower=1)[0], offset
+            return PricedStep(
+                jacobian, offset, -dpotrs(self.factor, gradient, lower=1)[0], jacobian
+            )
         if self.bend is not None:
             gradient = gradient + (self.bend * offset) @ jacobian
-        both, _ = dpotrs(self.factor, np.vstack((gradient, jacobian)).T, lower=1)
-        free, across = -both[:, 0], both[:, 1:]
-        ahead, step, multipliers = offset + jacobian @ free, free, np.zeros_like(offset)
-        # Of very many pairs of groups few matter: the others join once a step violates them.
-        matter, missed = guess, ahead > 0
-        while missed.any():
-            matter = matter | missed
-            inner = jacobian[matter] @ across[:, matter]
-            multipliers[matter] = box_qp(inner, ahead[matter], price, guess[matter])
-            step = free - across @ multipliers
-            missed = (offset + jacobian @ step > 1e-14) & ~matter
-        return step, multipliers
+        both, _ = dpotrs(self.factor, np.concatenate((gradient[None], jacobian)).T, lower=1)
+        return PricedStep(jacobian, offset, -both[:, 0], both[:, 1:])
 
 
 @dataclass(frozen=True)
@@ -184,15 +178,15 @@ class _Solver:
         self.hessian, self.fresh = self.problem.hessian(self.point, self.multipliers), True
         self.build()
 
-    def learn(self, trial: Point) -> None:
+    def learn(self, before: Point) -> None:
         """Correct the old second derivatives by the change of the first along the step (BFGS).
 
         Nocedal and Wright, 2006, section 6.1, for the Lagrangian at the latest multipliers. Left
         out where curvature along the step is not clearly positive.
         """
-        step = trial.x - self.point.x
-        change = trial.gradient - self.point.gradient
-        change += self.multipliers @ (trial.jacobian - self.point.jacobian)
+        step = self.point.x - before.x
+        change = self.point.gradient - before.gradient
+        change += self.multipliers @ (self.point.jacobian - before.jacobian)
         expected = self.hessian @ step
         found, foretold = float(change @ step), float(expected @ step)
         if foretold > 0 and found > 0.1 * foretold:
@@ -201,6 +195,7 @@ class _Solver:
                 + np.outer(change, change / found)
                 - np.outer(expected, expected / foretold)
             )
+        self.build()
 
     def build(self) -> None:
         """Make the model positive definite.
@@ -244,13 +239,13 @@ class _Solver:
         end where that cannot be done.
         """
         point, guess = self.point, self.multipliers > 0
-        now = float(point.violations.sum())
+        now, program = point.violation, self.model.program(point, point.constraints)
         while True:
-            move, multipliers = self.model.step(point, point.constraints, self.price, guess)
+            move, multipliers = program.solve(self.price, guess)
             then = float(np.maximum(point.constraints + point.jacobian @ move, 0.0).sum())
             if then <= 0.1 * now + 1e-3 * self.tol or self.price >= LAST_PRICE:
                 break
-            self.price *= 10.0
+            self.price *= 3.0
         self.multipliers = multipliers
         slope = float(point.gradient @ move) + self.price * (then - now)
         return _Step(move, float(move @ self.model.matrix @ move), slope)
@@ -262,7 +257,7 @@ class _Solver:
             stalled = np.sqrt(step.square) > 0.5 * self.length
             limit = max(self.tol**2, self.problem.noise) if stalled else self.tol**2
             return step.square <= limit
-        left = self.price * float(self.point.violations.sum())
+        left = self.price * self.point.violation
         return self.price >= LAST_PRICE and step.square <= self.tol * left
 
     def slow(self, step: _Step) -> bool:
@@ -271,7 +266,7 @@ class _Solver:
         With the old ones steps shrink at a constant rate; with new ones about two more are needed.
         """
         length = np.sqrt(step.square)
-        if length >= SLOWEST * self.length:
+        if length >= min(SLOWEST * self.length, CLOSE):
             return True
         if not np.isfinite(self.length):
             return False
@@ -293,17 +288,19 @@ class _Solver:
             if trial.merit(self.price) <= target:
                 self._accept(trial, base - trial.merit(self.price), -step.slope - step.square / 2)
                 return True
-            self.damp()
-            if self.damping >= MOST_DAMPING:
-                return False
-            self.build()
+            if not self.fresh:
+                self.refresh()
+            else:
+                self.damp()
+                if self.damping >= MOST_DAMPING:
+                    return False
+                self.build()
             step = self.propose()
 
     def _accept(self, trial: Point, gained: float, promised: float) -> None:
         """Move, and trust the model more or less by how well it foretold the gain."""
-        self.learn(trial)
-        self.point = trial
-        if trial.violations.sum() < self.closest.violations.sum():
+        self.point, self.fresh = trial, False
+        if trial.violation < self.closest.violation:
             self.closest = trial
         if gained > 0.75 * promised:
             self.damping = self.damping / 5 if self.damping > 0.02 else 0.0
@@ -319,13 +316,14 @@ class _Solver:
         """
         if self.damping or step.square > CLOSE**2 or not np.isfinite(trial.value):
             return False
-        ahead, _ = self.model.step(trial, trial.constraints, self.price, self.multipliers > 0)
+        program = self.model.program(trial, trial.constraints)
+        ahead, _ = program.solve(self.price, self.multipliers > 0)
         return float(ahead @ self.model.matrix @ ahead) <= 0.25 * step.square
 
     def _bent(self, move: Array, trial: Point) -> Point:
         """Second-order correction: the same step, bent along the constraints' curvature."""
         offset = trial.constraints - self.point.jacobian @ move
-        bent, _ = self.model.step(self.point, offset, self.price, self.multipliers > 0)
+        bent, _ = self.model.program(self.point, offset).solve(self.price, self.multipliers > 0)
         return self.problem.evaluate(self.point.x + bent)
 
     def run(self, max_iter: int) -> str:
@@ -347,10 +345,13 @@ class _Solver:
                 step = self.propose()
             if self.done(step):
                 return ""
-            self.length, self.fresh = np.sqrt(step.square), False
+            before, self.length = self.point, np.sqrt(step.square)
             if not self.advance(step):
                 return "no step improved the fit further"
-            self.build()
+            if self.length > CLOSE:
+                self.refresh()
+            else:
+                self.learn(before)
         return "the steps allowed by max_iter were not enough"
 
 

@@ -103,7 +103,7 @@ class FairAll(Baseline):
     >>> X = rng.normal(size=(300, 2))
     >>> group = np.where(rng.random(300) < 0.3, "B", "A")
     >>> repaid = (rng.random(300) < 1 / (1 + np.exp(-1 - 2 * X[:, 0]))).astype(int)
-    >>> short = Schedule(20, 128, 10, 1, reconstruction_draws=2, kl_draws=4)
+    >>> short = Schedule(0, 128, 20, 1, reconstruction_draws=2, kl_draws=4)
     >>> method = FairAll.setting("aligned", schedule=short, random_state=0)
     >>> method = method.fit(X, repaid, accepted=X[:, 1] > -0.5, sensitive_features=group)
     >>> batch = method.decide(X[:100], sensitive_features=group[:100])

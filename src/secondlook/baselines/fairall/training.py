@@ -200,13 +200,16 @@ class Networks:
         with jax.enable_x64(True):
             for _ in range(epochs):
                 now, kl = step(now)
-        leaves = jax.tree.leaves((now.model, now.policy))
+        model, policy, state, policy_state = jax.device_get(
+            (now.model, now.policy, now.state, now.policy_state)
+        )
+        leaves = jax.tree.leaves((model, policy))
         if not all(np.isfinite(leaf).all() for leaf in leaves):
             raise DivergedError(
                 f"FairAll diverged while {doing}: its weights are no longer finite after {epochs} "
                 f"epochs; scale the features, take a smaller learning_rate, or another seed."
             )
-        return replace(now, kl=float(kl))
+        return Networks(self.plan, model, policy, state, policy_state, float(kl))
 
 
 def _fresh(networks: Networks) -> Networks:
