@@ -44,6 +44,7 @@ class Choice:
     rung: int
     certified: bool
     estimated_fdr: float
+    pilot_share: float | None = None  # how far the pilot reaches if this is deployed
 
 
 @dataclass(eq=False)
@@ -89,6 +90,7 @@ class Engine:
     _pilot: Pilot | None = None
     _widest: float = 0.0
     _rounds: int = 0
+    _people: int = 0
     _batch: int = 0
     _recent: tuple[Any, Groups] | None = None
     _monitor: DriftMonitor | None = None
@@ -180,7 +182,7 @@ class Engine:
 
     @property
     def _estimates(self) -> RungEstimates:
-        return RungEstimates(self.rows, self._rounds, self.rules.noise)
+        return RungEstimates(self.rows, self._people, self.rules.noise)
 
     # Choosing.
 
@@ -205,8 +207,8 @@ class Engine:
         """Return the pilot on a ladder."""
         if self._pilot is None:
             raise AssertionError("a pilot is chosen when the first ladder is frozen")
-        rung = self._pilot.rung(reach, self._estimates)
-        return Choice(reach.ladder, rung, False, self._estimates.mistakes(reach, rung)[0])
+        rung, share = self._pilot.rung(reach, self._estimates)
+        return Choice(reach.ladder, rung, False, self._estimates.mistakes(reach, rung)[0], share)
 
     # What a round leaves behind.
 
@@ -223,8 +225,8 @@ class Engine:
         use = [(ladder, self._use(ladder, choice)) for ladder in self.ladders]
         for ladder, reach in zip(self.ladders, self._reach, strict=True):
             if ladder is choice.ladder:
-                self.rows["p_sum"][:] += ladder.policy(reach.at, choice.rung)
-        self._count(choice)
+                self.rows["p_sum"][:] += p.size * ladder.policy(reach.at, choice.rung)
+        self._count(choice, p.size)
         taken = np.flatnonzero(accepted)
         places = self.rows.append(
             X[taken], group[taken], t, p[taken], self._p_sum(X[taken], group[taken])
@@ -246,19 +248,22 @@ class Engine:
             )
         )
         self._rounds += 1
+        self._people += p.size
+        if self._pilot is not None and choice.pilot_share is not None:
+            self._pilot.share = choice.pilot_share
         self._widest = max(self._widest, float(choice.ladder.grid[choice.rung]))
         self._recent = (X, group)
         return places
 
-    def _count(self, choice: Choice) -> None:
+    def _count(self, choice: Choice, n_people: int) -> None:
         for i, (ladder, rung, count) in enumerate(self._deployed):
             if ladder is choice.ladder and rung == choice.rung:
-                self._deployed[i] = (ladder, rung, count + 1)
+                self._deployed[i] = (ladder, rung, count + n_people)
                 return
-        self._deployed.append((choice.ladder, choice.rung, 1))
+        self._deployed.append((choice.ladder, choice.rung, n_people))
 
     def _p_sum(self, X: Any, group: Groups) -> Floats:
-        """Return Σ over rounds so far, this one included, of the probability of acceptance."""
+        """Return Σ over rounds so far, this one too, of people times probability of acceptance."""
         total = np.zeros(X.shape[0])
         standing: dict[int, Standing] = {}
         for ladder, rung, count in self._deployed:
@@ -388,13 +393,14 @@ class Engine:
         )
 
     def _test(self, one: Waiting) -> None:
+        self.rows.settled_round = one.number
         if one.certified and one.use:
             allowed = self.rules.noise.recorded_fdr(self.rules.alpha)
             self._monitor = self._monitor or DriftMonitor(allowed)
             self._monitor.add(self.rows["outcome"][one.places] != 1)
         outcome = self.rows["outcome"][one.places]
         bad = np.zeros(one.accepted.size)
-        bad[one.accepted] = np.where(outcome < 0, 1.0, self.rules.noise.badness(outcome == 0))
+        bad[one.accepted] = self.rules.noise.badness(outcome != 1)
         seen = Seen(one.X, one.group, one.p, one.accepted, bad)
         for ladder, use in one.use:
             ladder.test(seen, one.rung if ladder is one.deployed else None, use)

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from secondlook.certificate_rules import Rules
 from secondlook.certificates import Choice, Engine
 from secondlook.certified_answers import CertifiedAnswers
-from secondlook.certified_settings import check_certified_settings
+from secondlook.certified_settings import check_certified_settings, check_cold_start
 from secondlook.decisions import CertifiedRound, Decisions
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
 from secondlook.exploration import barred_words
@@ -45,7 +45,26 @@ Floats = NDArray[np.float64]
 _COIN = 4  # purpose of a round's randomness
 _REJECTED, _HISTORY = -1, -2
 _REFERENCE_ROWS = 50_000  # people kept to rank others among
-_FIXED = ("group_mode", "attributes")  # options that the records of all rounds rest on
+# What the tests, and with them the promise, rest on.
+_FIXED = (
+    "alpha",
+    "delta",
+    "utility",
+    "learner",
+    "horizon",
+    "ranks",
+    "certify",
+    "floor",
+    "strategy",
+    "maturity",
+    "patience",
+    "noise",
+    "monitor",
+    "group_as_feature",
+    "group_mode",
+    "attributes",
+    "pos_label",
+)
 
 
 class CertifiedClassifier(CertifiedAnswers):
@@ -216,6 +235,7 @@ class CertifiedClassifier(CertifiedAnswers):
         self._fitted = {name: getattr(self, name) for name in _FIXED}
         self._start_counts()
         if not history.accepted.any():
+            check_cold_start(self.strategy)
             warnings.warn(
                 "Nobody in the history was accepted, so nothing is known of anybody; the pilot "
                 "accepts at random until enough outcomes are known.",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.errors import InputError
 from secondlook.frames import take
 from secondlook.strategies import Strategy, Uniform, check_sizes
 
@@ -74,8 +75,10 @@ class Floor:
             score, group = score[may], group[may]
         counts = np.bincount(group, minlength=n_groups).astype(np.float64)
         per_group = strategy.group_factor(in_all, counts)
-        g = np.asarray(strategy.person_factor(X, score, group), np.float64) * per_group[group]
+        g = np.asarray(strategy.person_factor(X, score, group), np.float64)
         check_sizes(g, strategy)
+        _check_same_alone(strategy, g, X, score, group)
+        g = g * per_group[group]
         scale = np.full(n_groups, share * group.size / g.sum())
         quota = strategy.group_shares(counts)
         if quota is not None:
@@ -99,3 +102,15 @@ class Floor:
             return None
         why = self.strategy.barred(X, score) if score.size else None
         return np.zeros(score.size, np.bool_) if why is None else np.asarray(why != 0)
+
+
+def _check_same_alone(strategy: Strategy, g: Floats, X: Any, score: Floats, group: Groups) -> None:
+    """Raise if g of a person depends on who else is there: a rung would be no fixed policy."""
+    half = np.arange(0, group.size, 2)
+    part = take(X, half) if strategy.reads_features else None
+    again = np.asarray(strategy.person_factor(part, score[half], group[half]), np.float64)
+    if not np.allclose(again, g[half], rtol=1e-6, atol=0.0):
+        raise InputError(
+            f"with a certificate a strategy must give a person the same g whoever else applies, "
+            f"and {strategy!r} does not; compare people with fixed numbers, not with each other."
+        )

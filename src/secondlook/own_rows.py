@@ -16,7 +16,7 @@ NEVER = -2  # code of an outcome that will not come
 
 
 class OwnRows:
-    """Accepted people, one entry each: features, group, round, outcome, mean propensity so far."""
+    """Accepted people, one entry each: features, group, round, outcome, p, Σ n_i·p_i so far."""
 
     def __init__(self, n_features: int) -> None:
         self._X = GrowingArray(np.empty((0, n_features)))
@@ -28,6 +28,7 @@ class OwnRows:
             "p_sum": GrowingArray(np.empty(0)),
         }
         self.first_round = 0  # rows of earlier rounds are forgotten
+        self.settled_round = 0  # rounds up to it are in the tests, the missing counted as bad
 
     def __len__(self) -> int:
         return int(self.X.shape[0])
@@ -59,3 +60,8 @@ class OwnRows:
     def known(self) -> NDArray[np.intp]:
         """Return the places of those whose outcome has come."""
         return np.flatnonzero((self["outcome"] >= 0) & (self["round"] >= self.first_round))
+
+    def settled(self) -> NDArray[np.intp]:
+        """Return the places of people of rounds that are in the tests, whatever has come."""
+        rounds = self["round"]
+        return np.flatnonzero((rounds >= self.first_round) & (rounds <= self.settled_round))

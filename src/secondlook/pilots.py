@@ -44,22 +44,23 @@ class Pilot:
         share = float(np.clip(ranking.knee(1.5 * alpha), low, max(low, high)))
         return Pilot(alpha, min(share, _SHARE[1]))
 
-    def rung(self, reach: Reach, estimates: RungEstimates) -> int:
-        """Move outwards if the pilot looks safe, inwards if it does not, and return its rung."""
-        ladder = reach.ladder
-        enough = estimates.rows.known().size >= _ENOUGH
+    def rung(self, reach: Reach, estimates: RungEstimates) -> tuple[int, float]:
+        """Return the rung to try, and the share that the pilot reaches if it is tried.
+
+        Outwards if it looks safe, inwards if it does not. Nothing changes yet.
+        """
+        ladder, reached = reach.ladder, self.share
+        enough = estimates.rows.settled().size >= _ENOUGH
         if enough:
-            share, error = self._mistakes(reach, ladder.nearest(self.share), estimates)
+            share, error = self._mistakes(reach, ladder.nearest(reached), estimates)
             if share + _SAFE * error <= self.alpha and share <= _BRAKE * self.alpha:
-                self.share = min(_OUTER, _STEP * self.share)
-        rung = max(ladder.starts[0][0], ladder.nearest(self.share))
+                reached = min(_OUTER, _STEP * reached)
+        rung = max(ladder.starts[0][0], ladder.nearest(reached))
         while (
             enough and rung > 0 and self._mistakes(reach, rung, estimates)[0] > _BRAKE * self.alpha
         ):
             rung -= 1
-        if enough:
-            self.share = min(self.share, float(ladder.grid[rung]))
-        return rung
+        return rung, min(reached, float(ladder.grid[rung])) if enough else reached
 
     @staticmethod
     def _mistakes(reach: Reach, rung: int, estimates: RungEstimates) -> tuple[float, float]:
@@ -67,7 +68,7 @@ class Pilot:
         share, error = estimates.mistakes(reach, rung)
         since = reach.ladder.frozen
         rows = estimates.rows
-        new = int(np.sum(rows["round"][rows.known()] >= since))
+        new = int(np.sum(rows["round"][rows.settled()] >= since))
         if new < _ENOUGH:
             return share, error
         fresh, _ = estimates.mistakes(reach, rung, since)

@@ -21,43 +21,44 @@ _GROWTH_ROUNDS = 12  # rounds on whose evidence a start is chosen
 
 @dataclass(frozen=True)
 class RungEstimates:
-    """Weighted estimates over accepted people whose outcome is known.
+    """Weighted estimates over accepted people of rounds that are in the tests.
 
-    A person counts one over the mean probability with which rounds so far accepted such people.
+    Whoever's outcome has not come by then counts as bad, as in the tests. A person counts one over
+    the mean probability with which rounds so far, by their sizes, accepted such people.
 
     Attributes
     ----------
     rows
         Our own accepted people.
-    n_rounds
-        Rounds so far.
+    n_people
+        People decided on so far.
     noise
         How often outcomes are recorded wrongly.
     """
 
     rows: OwnRows
-    n_rounds: int
+    n_people: int
     noise: OutcomeNoise
 
     def _weights(self, rows: NDArray[np.intp]) -> Floats:
-        return np.asarray(self.n_rounds / self.rows["p_sum"][rows])
+        return np.asarray(self.n_people / self.rows["p_sum"][rows])
 
     def worth(self, reach: Reach, utility: Utility) -> Floats:
         """Return the estimated utility of every rung of a ladder, up to a factor."""
-        rows = self.rows.known()
-        outcome = self.rows["outcome"][rows].astype(np.float64)
+        rows = self.rows.settled()
+        outcome = (self.rows["outcome"][rows] == 1).astype(np.float64)
         utility = self.noise.recorded_utility(utility)
         gain = utility.expected(1.0, outcome) - utility.expected(0.0, outcome)
         return reach.sums(gain * self._weights(rows), rows)
 
     def mistakes(self, reach: Reach, rung: int, since: int = 0) -> tuple[float, float]:
         """Return the estimated FDR of a rung, and its standard error."""
-        rows = self.rows.known()
+        rows = self.rows.settled()
         rows = rows[self.rows["round"][rows] >= since]
         if rows.size == 0:
             return float("nan"), float("inf")
         pi = reach.ladder.policy(reach.at[rows], rung) * self._weights(rows)
-        bad = self.rows["outcome"][rows] == 0
+        bad = self.rows["outcome"][rows] != 1
         total = pi.sum()
         if total <= 0:
             return float("nan"), float("inf")
@@ -67,14 +68,14 @@ class RungEstimates:
 
     def growth(self, reach: Reach) -> Floats:
         """Return (ΣZ)²/ΣZ² of every rung on our last rounds, where ΣZ is positive."""
-        ladder, known = reach.ladder, self.rows.known()
-        recent = known[self.rows["round"][known] > self.n_rounds - _GROWTH_ROUNDS]
+        ladder, known = reach.ladder, self.rows.settled()
+        recent = known[self.rows["round"][known] > self.rows.settled_round - _GROWTH_ROUNDS]
         if recent.size == 0:
             return np.zeros(ladder.grid.size)
         ratio = np.minimum(
             ladder.policies(reach.at[recent]) / self.rows["p"][recent, None], RATIO_CAP
         )
-        bad = self.noise.badness(self.rows["outcome"][recent] == 0)
+        bad = self.noise.badness(self.rows["outcome"][recent] != 1)
         z = ratio * (ladder.alpha - bad[:, None])
         total, squares = z.sum(axis=0), (z**2).sum(axis=0)
         return np.where(total > 0, total**2 / np.maximum(squares, 1e-12), 0.0)

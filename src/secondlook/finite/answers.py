@@ -64,6 +64,11 @@ class CellAnswers(DecidingClassifier):
         return tuple(self._rounds)
 
     @property
+    def group_counts_(self) -> Any:
+        """Not here: heads are counted by cell, and a cell has its group."""
+        raise AttributeError("FiniteClassifier counts heads by cell, group included; see counts_.")
+
+    @property
     def policies_(self) -> tuple[CellPolicy, ...]:
         """The policy of each round, by cell."""
         check_is_fitted(self, "_policies")

@@ -29,8 +29,9 @@ from secondlook.finite.learning import ENOUGH_TO_TELL, CellLearning, following, 
 from secondlook.finite.ledger import Ledger
 from secondlook.finite.past import read_past
 from secondlook.finite.records import CellPolicy, FiniteRound
-from secondlook.finite.settings import FIXED, check_settings, check_unchanged
+from secondlook.finite.settings import FIXED, check_settings
 from secondlook.finite.state import CellState
+from secondlook.settings import check_unchanged
 from secondlook.strategies import Strategy, as_strategy
 from secondlook.utility import Accuracy, Utility
 

@@ -12,7 +12,7 @@ from secondlook.finite.learner import CONSTRAINTS, HYPOTHESES
 from secondlook.strategies import as_strategy
 from secondlook.utility import Utility
 
-__all__ = ["FIXED", "check_settings", "check_unchanged"]
+__all__ = ["FIXED", "check_settings"]
 
 _CHOICES = {
     "hypothesis": HYPOTHESES,
@@ -44,15 +44,8 @@ def check_settings(classifier: Any) -> None:
             f"cut_score must be a function of (X, group) or None, got {classifier.cut_score!r}."
         )
     as_cell_coverage(classifier.coverage)
-    as_strategy(classifier.strategy)
-
-
-def check_unchanged(classifier: Any, fitted: dict[str, Any]) -> None:
-    """Raise if an option that a fitted classifier rests on is no longer what it was."""
-    for name in FIXED:
-        now = getattr(classifier, name)
-        if now is not fitted[name] and now != fitted[name]:
-            raise InputError(
-                f"{name} was {fitted[name]!r} when the history was fitted and is {now!r} now; what "
-                f"has been learned rests on it, so set it back or fit again."
-            )
+    if as_strategy(classifier.strategy).is_limited:
+        raise InputError(
+            f"limits on exploration are not kept on cells, got {classifier.strategy!r}; use "
+            f"PartialFeedbackClassifier, or a strategy without limits."
+        )
