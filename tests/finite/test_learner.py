@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
@@ -120,7 +120,20 @@ def alone(demand, hypothesis):
     return per_group and hypothesis != "threshold"
 
 
+def no_good_people_in_one_group():
+    """A group of whom nobody enters the rate, and who cannot be accepted either."""
+    demand = {
+        "utility": UTILITIES[0],
+        "max_fdr": 0.0,
+        "min_selection_rate": 0.25,
+        "constraints": "per_group",
+        "fairness": TruePositiveRateParity(0.0),
+    }
+    return (np.array([0, 1]), np.array([1, 0]), np.array([0, 1])), demand
+
+
 @pytest.mark.parametrize("hypothesis", CLASSES)
+@example(*no_good_people_in_one_group())
 @given(domain=domains(), demand=demands())
 @settings(max_examples=120, deadline=None)
 def test_no_classifier_of_the_class_is_better(hypothesis, domain, demand):

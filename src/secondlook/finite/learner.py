@@ -300,6 +300,7 @@ def _similar_cuts(task: _Task, mine: NDArray[np.intp]) -> Solution:
     assert task.fairness is not None
     cells, within = task.cells, replace(task, fairness=None)
     accepts, lines, rates, members = np.zeros(mine.size, np.bool_), [], [], []
+    feasible = True
     for z in np.unique(cells.group[mine]):
         places = np.flatnonzero(cells.group[mine] == z)
         part = mine[places]
@@ -310,9 +311,11 @@ def _similar_cuts(task: _Task, mine: NDArray[np.intp]) -> Solution:
             rates.append(counted / counted[-1])
             members.append(places)
         else:  # nobody of this group counts
-            accepts[places] = line.solution().accepts
-    cuts = similar_cuts(lines, rates, task.fairness.difference + _TOLERANCE)
-    if cuts is None:
+            alone = line.solution()
+            accepts[places], feasible = alone.accepts, feasible and alone.feasible
+    difference = task.fairness.difference + _TOLERANCE
+    cuts = similar_cuts(lines, rates, difference) if lines else []
+    if cuts is None or not feasible:
         return Solution(np.zeros(mine.size, np.bool_), 0.0, 0.0, feasible=False)
     for line, cut, places in zip(lines, cuts, members, strict=True):
         accepts[places] = line.cut_of <= cut
