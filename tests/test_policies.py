@@ -13,6 +13,7 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+from secondlook.block_scores import Bar, LinearScores, Stack
 from secondlook.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
 from secondlook.errors import InputError
 from secondlook.ids import keyed_bits, round_key
@@ -267,6 +268,55 @@ def test_nobody_becomes_unknown(rule):
         known = log.look(X, group, rule, score_of=0).known
         assert np.all(known >= before)
         before = known
+
+
+def mean_of_models(seed: int, n_models: int = 6) -> tuple[np.ndarray, np.ndarray, Stack]:
+    """Return halved coefficients with intercepts, weights, and the stack of these models."""
+    rng = np.random.default_rng([6, seed])
+    half = rng.normal(size=(N_FEATURES + 1, 1)) + rng.normal(size=(N_FEATURES + 1, n_models))
+    return half, rng.integers(1, 5, n_models).astype(float), Stack(half[:-1], half[-1])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_mean_of_models_is_off_by_no_more_than_their_spread(seed):
+    half, weights, stack = mean_of_models(seed)
+    X = np.random.default_rng(seed).normal(size=(500, N_FEATURES))
+    with_one = np.column_stack((X, np.ones(500)))
+    middle, *spread = Bar.of(weights, 1.0, stack).mean_and_spread @ with_one.T
+    h = with_one @ half
+    np.testing.assert_allclose(middle, h @ weights / weights.sum())
+    q = ((h - middle[:, None]) ** 2) @ weights
+    np.testing.assert_allclose(np.square(spread).sum(axis=0), q)
+    exact = (1 / (1 + np.exp(-2 * h))) @ weights
+    assert np.all(np.abs(exact - weights.sum() * (1 + np.tanh(middle)) / 2) <= q / np.sqrt(27))
+
+
+def test_no_smaller_bound_on_the_error_of_the_mean_holds():
+    """Two models close to each other, where tanh bends most, reach it."""
+    h, d = np.arctanh(1 / np.sqrt(3)), 1e-3
+    exact = np.sum(1 / (1 + np.exp(-2 * (h + np.array([d, -d])))))
+    assert abs(exact - (1 + np.tanh(h))) / (2 * d**2 / np.sqrt(27)) == pytest.approx(1, abs=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_who_exceeds_a_level_does_not_depend_on_short_cuts(dtype):
+    half, weights, stack = mean_of_models(30)
+    stack = Stack(half[:-1].astype(dtype), half[-1].astype(dtype))
+    X, group = (
+        np.random.default_rng(31).normal(size=(20_000, N_FEATURES)),
+        np.zeros(20_000, np.intp),
+    )
+    X[0, 0], X = 1e38, X.astype(dtype)  # its square is beyond single precision
+    h = X.astype(float) @ half[:-1] + half[-1]
+    total = 0.5 * (1 + np.tanh(h)) @ weights
+    by_mean = 0.5 * weights.sum() * (1 + np.tanh(h @ weights / weights.sum()))
+    tolerance = 1e-9 if dtype is np.float64 else 1e-4
+    for level in np.quantile(total, [0.1, 0.5, 0.9]):
+        exceeds = LinearScores(X, group, stack).exceeds(Bar.of(weights, float(level), stack))
+        clear = np.abs(total - level) > tolerance
+        assert clear.mean() > 0.99
+        np.testing.assert_array_equal(exceeds[clear], total[clear] > level)
+        assert np.any((by_mean > level) != (total > level))  # the mean alone would not do
 
 
 def test_people_leave_the_exploit_region_under_the_mean():

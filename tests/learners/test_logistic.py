@@ -16,8 +16,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from secondlook.errors import InputError, LearningWarning
 from secondlook.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
-from secondlook.learners.box_qp import box_qp
+from secondlook.learners.box_qp import PricedStep, box_qp
+from secondlook.learners.group_shares import group_codes
 from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
+from secondlook.learners.smooth_problem import _weighted_square
 from secondlook.learners.sqp import _Model
 
 
@@ -160,6 +162,14 @@ class TestDerivatives:
         hessian = problem.hessian(problem.evaluate(x), multipliers)
         np.testing.assert_allclose(hessian, self.differences(gradient, x), rtol=1e-5, atol=1e-8)
 
+    @pytest.mark.parametrize("d", [3, 40])
+    @pytest.mark.parametrize("least", [-1.0, 0.0])
+    def test_weighted_squares_of_few_and_many_columns(self, d, least):
+        rng = np.random.default_rng(25)
+        X, curve = rng.normal(size=(200, d)), rng.uniform(least, 1.0, size=200)
+        expected = sum(c * np.outer(x, x) for x, c in zip(X, curve, strict=True))
+        np.testing.assert_allclose(_weighted_square(X, curve), expected, atol=1e-11)
+
     def test_values_are_the_definitions(self):
         s = sample(np.random.default_rng(6))
         model = ConstrainedLogistic(max_fdr=0.3, fairness=SelectionRateParity(0.05))
@@ -169,6 +179,23 @@ class TestDerivatives:
         model.coef_, model.intercept_, point = x[None, :3], x[3:], problem.evaluate(x)
         assert point.value * s.weight.sum() == pytest.approx(objective(model, s))
         assert point.constraints.max() == pytest.approx(excess(model, s))
+
+    @pytest.mark.parametrize("dtype", [np.float64, np.float32])
+    def test_margins_whose_exponential_overflows(self, dtype):
+        """Beyond them the log-loss is a line, and odds of nothing are exact."""
+        X = np.array([[-900.0], [-60.0], [-30.0], [0.5], [70.0], [95.0], [900.0]], dtype)
+        y, bad = np.array([0, 1, 1, 0, 1, 0, 0]), np.array([1, 0, 0, 1, 0, 1, 1])
+        problem = ConstrainedLogistic(max_fdr=0.2, l2=0.0, fit_intercept=False)._problem(
+            X, y, None, None
+        )
+        point, exact = problem.evaluate(np.ones(1)), X[:, 0].astype(np.float64)
+        eps = 10 * float(np.finfo(dtype).eps)
+        assert point.value == pytest.approx(np.mean(np.logaddexp(0, exact) - y * exact), rel=eps)
+        sigma = np.exp(-np.logaddexp(0, -exact))
+        assert point.gradient[0] == pytest.approx(np.mean((sigma - y) * exact), rel=eps)
+        np.testing.assert_allclose(point.cache.sums, [sigma.mean(), (sigma * bad).mean()], eps)
+        # A likelihood of nearly nothing keeps all its digits.
+        np.testing.assert_allclose(point.cache.likelihood[1:3], sigma[1:3], eps)
 
 
 def reference(model: ConstrainedLogistic, s: Sample, rng: np.random.Generator) -> float:
@@ -273,6 +300,14 @@ class TestEasierProblems:
         theirs = LogisticRegression(solver="newton-cholesky", tol=1e-10).fit(s.X, s.y, s.weight)
         np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-5, atol=1e-8)
 
+    def test_copies_hold_the_same_numbers(self, problem):
+        np.testing.assert_array_equal(problem.rounded().X, problem.X.astype(np.float32))
+        np.testing.assert_array_equal(problem.thinned(100, most=5).X, problem.X[::5])
+        x = np.random.default_rng(24).normal(size=4)
+        one, other = problem.evaluate(x), problem.rounded().evaluate(x)
+        assert one.value == pytest.approx(other.value, rel=1e-5)
+        np.testing.assert_allclose(one.jacobian, other.jacobian, atol=1e-5)
+
     def test_numbers_beyond_single_precision_are_not_rounded(self, problem):
         assert problem.rounded().X.dtype == np.float32
         problem.X[0, 0] = 1e300
@@ -310,6 +345,14 @@ class TestStatus:
         with pytest.warns(LearningWarning):
             model.fit(np.zeros((200, 1)), y)
         assert model.status_.violation == pytest.approx(1 - y.mean() - 0.1)
+
+    def test_a_ratio_may_bend_beyond_all_numbers_without_a_warning(self):
+        s = sample(np.random.default_rng(26))
+        problem = ConstrainedLogistic(max_fdr=0.1)._problem(s.X, s.y, s.weight, None)
+        problem.use_ratio()
+        nobody = np.array([0.0, 0.0, 0.0, -500.0])
+        assert 0 < problem.evaluate(nobody).cache.sums[0] < 1e-200
+        assert not np.isfinite(problem.hessian(problem.evaluate(nobody), np.ones(1))).all()
 
     def test_too_few_steps_are_reported(self):
         s = sample(np.random.default_rng(10))
@@ -450,6 +493,13 @@ class TestGroups:
         rates = [np.average(p[group == z], weights=s.weight[group == z]) for z in set(names)]
         assert np.ptp(rates) <= 0.02 + 1e-6
 
+    @pytest.mark.parametrize("names", [[7, 2, 40], [-1, 5, 3], [10**6, 1, 0]])
+    def test_whole_numbers_are_numbered_as_anything_else(self, names):
+        group = np.array(names)[np.random.default_rng(23).integers(3, size=100)]
+        codes, n_groups = group_codes(group, 100)
+        expected, n_expected = group_codes(group.astype(object), 100)
+        assert (codes.tolist(), n_groups) == (expected.tolist(), n_expected)
+
     def test_rates_can_be_equal_in_many_groups(self):
         s = sample(np.random.default_rng(17), n=3000, d=8, n_groups=5)
         model = s.fit(ConstrainedLogistic(fairness=SelectionRateParity(0.0)))
@@ -525,6 +575,40 @@ class TestBoxQp:
         np.testing.assert_allclose(
             box_qp(M, q, 2.0, everything), box_qp(M, q, 2.0), rtol=1e-9, atol=1e-9
         )
+
+    @pytest.mark.parametrize(("q", "expected"), [(-1.0, 0.0), (3.0, 1.5), (9.0, 2.0)])
+    def test_one_alone(self, q, expected):
+        assert box_qp(np.array([[2.0]]), np.array([q]), 2.0).tolist() == [expected]
+
+    @pytest.mark.parametrize("price", [0.1, 1.0, 50.0])
+    @pytest.mark.parametrize("seed", range(10))
+    def test_a_priced_step_is_the_best_of_its_model(self, seed, price):
+        """Against a second solver, with the excess over each constraint as a variable."""
+        rng = np.random.default_rng([22, seed])
+        d, n = 4, int(rng.integers(1, 6))
+        root, gradient = rng.normal(size=(d, d)), rng.normal(size=d)
+        matrix, jacobian = root @ root.T + np.eye(d), rng.normal(size=(n, d))
+        offset = rng.normal(size=n)
+        both = np.linalg.solve(matrix, np.vstack((gradient, jacobian)).T)
+        program = PricedStep(jacobian, offset, -both[:, 0], both[:, 1:])
+        step, multipliers = program.solve(price, rng.random(n) < 0.5)
+
+        def worth(p):
+            return p @ matrix @ p / 2 + gradient @ p
+
+        found = worth(step) + price * np.maximum(offset + jacobian @ step, 0).sum()
+        best = minimize(
+            lambda v: worth(v[:d]) + price * v[d:].sum(),
+            np.concatenate((np.zeros(d), np.maximum(offset, 0))),
+            method="SLSQP",
+            bounds=[(None, None)] * d + [(0, None)] * n,
+            constraints={"type": "ineq", "fun": lambda v: v[d:] - offset - jacobian @ v[:d]},
+            options={"ftol": 1e-12, "maxiter": 500},
+        )
+        assert found == pytest.approx(best.fun, rel=1e-6, abs=1e-6)
+        assert np.all((multipliers >= 0) & (multipliers <= price * (1 + 1e-9)))
+        # Where it ends, the model is level but for what the constraints ask for.
+        np.testing.assert_allclose(matrix @ step + gradient + multipliers @ jacobian, 0, atol=1e-9)
 
     def test_opposed_and_empty_rows(self):
         rows = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 0.0]])
