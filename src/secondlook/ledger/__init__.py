@@ -1,0 +1,1 @@
+"""A durable record of decisions and outcomes, which proves itself."""

@@ -1,0 +1,77 @@
+"""Many rows at once: executemany on SQLite, binary COPY on PostgreSQL, lookups in parts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+from numpy.typing import NDArray
+
+__all__ = ["columns_of", "insert_rows", "nan_as_none", "none_as_nan", "where_in"]
+
+_AT_ONCE = 10_000  # values in one IN list; SQLite takes 32,766 at most
+
+_POSTGRES = {
+    sa.Integer: "int4",
+    sa.BigInteger: "int8",
+    sa.Text: "text",
+    sa.LargeBinary: "bytea",
+    sa.Boolean: "bool",
+    sa.Double: "float8",
+}
+
+
+def insert_rows(
+    connection: sa.Connection, table: sa.Table, names: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Insert rows whose values stand in the order of ``names``."""
+    listed = ", ".join(names)
+    if connection.dialect.name == "sqlite":
+        marks = ", ".join("?" * len(names))
+        values = [tuple(row) for row in rows]
+        if values:
+            connection.exec_driver_sql(
+                f"INSERT INTO {table.name} ({listed}) VALUES ({marks})", values
+            )
+        return
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor:
+        with cursor.copy(f"COPY {table.name} ({listed}) FROM STDIN (FORMAT BINARY)") as copy:
+            copy.set_types([_POSTGRES[type(table.c[name].type)] for name in names])
+            for row in rows:
+                copy.write_row(row)
+
+
+def columns_of(
+    connection: sa.Connection, statement: sa.Select[Any], n_columns: int
+) -> list[Sequence[Any]]:
+    """Return the columns of a result, each as one sequence."""
+    rows = connection.execute(statement).fetchall()
+    return list(zip(*rows, strict=True)) if rows else [()] * n_columns
+
+
+def where_in(
+    connection: sa.Connection,
+    statement: sa.Select[Any],
+    column: sa.ColumnElement[Any],
+    values: Sequence[Any],
+) -> Iterator[Any]:
+    """Yield the rows of a statement whose column has one of the values, however many there are."""
+    for start in range(0, len(values), _AT_ONCE):
+        part = values[start : start + _AT_ONCE]
+        yield from connection.execute(statement.where(column.in_(part)))
+
+
+def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:
+    """Return numbers as a database keeps them: SQLite has no NaN."""
+    listed: list[float | None] = values.tolist()
+    if np.isnan(values).any():
+        listed = [None if one != one else one for one in listed]  # noqa: PLR0124
+    return listed
+
+
+def none_as_nan(values: Sequence[float | None]) -> NDArray[np.float64]:
+    """Return what ``nan_as_none`` was given."""
+    return np.array(values, dtype=np.float64)
