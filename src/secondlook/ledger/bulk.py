@@ -37,11 +37,11 @@ def insert_rows(
             )
         return
     driver: Any = connection.connection.driver_connection
-    with driver.cursor() as cursor:
-        with cursor.copy(f"COPY {table.name} ({listed}) FROM STDIN (FORMAT BINARY)") as copy:
-            copy.set_types([_POSTGRES[type(table.c[name].type)] for name in names])
-            for row in rows:
-                copy.write_row(row)
+    into = f"COPY {table.name} ({listed}) FROM STDIN (FORMAT BINARY)"
+    with driver.cursor() as cursor, cursor.copy(into) as copy:
+        copy.set_types([_POSTGRES[type(table.c[name].type)] for name in names])
+        for row in rows:
+            copy.write_row(row)
 
 
 def columns_of(
@@ -68,7 +68,7 @@ def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:
     """Return numbers as a database keeps them: SQLite has no NaN."""
     listed: list[float | None] = values.tolist()
     if np.isnan(values).any():
-        listed = [None if one != one else one for one in listed]  # noqa: PLR0124
+        listed = [None if one != one else one for one in listed]
     return listed
 
 

@@ -48,9 +48,7 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
             f"sqlite:///lender.db."
         )
     if not make and not Path(place.database).exists():
-        raise LedgerError(
-            f"there is no ledger at {place.database}; create a program there first."
-        )
+        raise LedgerError(f"there is no ledger at {place.database}; create a program there first.")
     engine = sa.create_engine(
         place.set(drivername="sqlite"), poolclass=NullPool, connect_args={"timeout": _WAIT}
     )
@@ -126,7 +124,8 @@ def said_plainly(engine: sa.Engine) -> Iterator[None]:
 
 
 def _driver_errors(engine: sa.Engine) -> type[Exception]:
-    found: type[Exception] = engine.dialect.loaded_dbapi.Error  # type: ignore[attr-defined]
+    dialect: Any = engine.dialect
+    found: type[Exception] = dialect.loaded_dbapi.Error
     return found
 
 

@@ -64,11 +64,13 @@ class SqlLedger(Ledger):
         engines.upgrade(self.engine)
 
     def programs(self) -> list[str]:
+        """Return the names of all programs."""
         with engines.said_plainly(self.engine), self.engine.connect() as connection:
             return sorted(connection.execute(sa.select(schema.programs.c.name)).scalars())
 
     @contextmanager
     def creating(self, name: str) -> Iterator[Writer]:
+        """Write the first entries of a new program."""
         _check_text("a program's name", [name])
         with self._transaction() as connection:
             if connection.dialect.name == "postgresql":
@@ -84,14 +86,16 @@ class SqlLedger(Ledger):
 
     @contextmanager
     def reading(self, program: str) -> Iterator[Reader]:
+        """Read one program."""
         with engines.said_plainly(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
-                connection = connection.execution_options(isolation_level="REPEATABLE READ")
+                connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
                 yield CheckingReader(connection, self._find(connection, program), program)
 
     @contextmanager
     def writing(self, program: str) -> Iterator[Writer]:
+        """Write to one program."""
         with self._transaction() as connection:
             number = self._find(connection, program, lock=True)
             yield SqlWriter(connection, number, program)
@@ -194,7 +198,7 @@ class SqlWriter(CheckingReader, Writer):
         self, table: sa.Table, key: dict[str, Sequence[int]], *columns: Sequence[Any]
     ) -> None:
         names = ["program", *key, *[one.name for one in table.c][1 + len(key) :]]
-        rows = zip(repeat(self._program), *key.values(), *columns)  # noqa: B905 - repeat is endless
+        rows = zip(repeat(self._program), *key.values(), *columns)
         insert_rows(self._connection, table, names, rows)
 
     def _insert_people(
@@ -253,23 +257,23 @@ class SqlWriter(CheckingReader, Writer):
     def _erase(self, number: int, persons: Ints) -> None:
         listed = persons.tolist()
         self._insert(schema.erasures, {"entry": [number] * len(listed), "person": listed})
-        nothing = {"people": ("application", "numbers", "texts", "salt")}
-        nothing["group_values"] = ("value", "salt")
-        for table in (schema.people, schema.group_values):
+        erasing = (
+            (schema.people, ("application", "numbers", "texts", "salt")),
+            (schema.group_values, ("value", "salt")),
+        )
+        for table, columns in erasing:
             change = sa.update(table).where(
                 table.c.program == self._program, table.c.person == sa.bindparam("one")
             )
             self._connection.execute(
-                change.values(dict.fromkeys(nothing[table.name])), [{"one": one} for one in listed]
+                change.values(dict.fromkeys(columns)), [{"one": one} for one in listed]
             )
         states = sa.select(schema.entries.c.number).where(
             schema.entries.c.program == self._program, schema.entries.c.kind == "snapshot"
         )
         self._connection.execute(
             sa.update(schema.payloads)
-            .where(
-                schema.payloads.c.program == self._program, schema.payloads.c.entry.in_(states)
-            )
+            .where(schema.payloads.c.program == self._program, schema.payloads.c.entry.in_(states))
             .values(content=None)
         )
 

@@ -51,7 +51,9 @@ def content_digest(
             decided.propensity,
         )
     )
-    rows: list[Any] = [] if told is None else [*zip(told.persons.tolist(), told.states, strict=True)]
+    rows: list[Any] = (
+        [] if told is None else [*zip(told.persons.tolist(), told.states, strict=True)]
+    )
     parts.append(digest_of_rows(rows))
     rows = []
     if changed is not None:
@@ -80,18 +82,21 @@ class SqlReader(Reader):
         return sa.select(*columns).where(table.c.program == self._program)
 
     def head(self) -> Checkpoint:
+        """Return where the chain stands."""
         link = schema.entries.c
         newest = self._select(link.number, link.hash).order_by(link.number.desc()).limit(1)
         found = self._connection.execute(newest).first()
         return Checkpoint(self._name, *(found or (0, NOTHING)))
 
     def entry(self, kind: str, key: str) -> Entry | None:
+        """Return the entry of a kind and key."""
         link = schema.entries.c
         same = self._select(*_LINK).where(link.kind == kind, link.key == key)
         found = self._connection.execute(same).first()
         return None if found is None else Entry(*found)
 
     def entries(self, after: int = 0, *, kind: str | None = None) -> Iterator[Entry]:
+        """Yield entries behind a number."""
         link = schema.entries.c
         later = self._select(*_LINK).where(link.number > after).order_by(link.number)
         if kind is not None:
@@ -100,6 +105,7 @@ class SqlReader(Reader):
             yield Entry(*found)
 
     def n_people(self) -> int:
+        """Return how many people there are."""
         last = sa.select(sa.func.max(schema.people.c.person)).where(
             schema.people.c.program == self._program
         )
@@ -107,6 +113,7 @@ class SqlReader(Reader):
         return 0 if found is None else int(found) + 1
 
     def facts(self, entry: Entry) -> Facts:
+        """Return the rows of an entry."""
         rows, (first, end), number = entry.says["rows"], header_range(entry), entry.number
         told, changed = self._outcomes(number), self._overrides(number)
         erased = self._erased(number)
@@ -168,6 +175,7 @@ class SqlReader(Reader):
         return (None, None) if found is None else (found.content, found.digest)
 
     def standing(self, applications: Sequence[str]) -> Standing:
+        """Return how things stand for applications."""
         one = schema.people.c
         named = self._select(one.person, one.application)
         person_of = {
@@ -202,6 +210,7 @@ class SqlReader(Reader):
         )
 
     def names(self, persons: Ints) -> list[str | None]:
+        """Return the applications of people."""
         one = schema.people.c
         rows = self._select(one.person, one.application)
         found = dict(
