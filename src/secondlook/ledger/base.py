@@ -160,7 +160,7 @@ class OverrideRows:
 
 @dataclass(frozen=True)
 class Facts:
-    """The rows of an entry; None where it has none of a kind."""
+    """The rows of an entry; None where it has none of a kind. People come with decisions."""
 
     people: PeopleRows | None = None
     decisions: DecisionRows | None = None
@@ -232,7 +232,7 @@ class Reader(ABC):
 
     @abstractmethod
     def count(self) -> dict[str, int]:
-        """Return how many rows there are of ``people``, ``groups`` and ``decisions``."""
+        """Return how many rows there are of ``people`` and ``groups``."""
 
 
 class Writer(Reader):

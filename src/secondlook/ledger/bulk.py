@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 from numpy.typing import NDArray
+from sqlalchemy.dialects import postgresql
 
 __all__ = ["columns_of", "insert_rows", "nan_as_none", "none_as_nan", "where_in"]
-
-_AT_ONCE = 10_000  # values in one IN list; SQLite takes 32,766 at most
 
 _POSTGRES = {
     sa.Integer: "int4",
@@ -28,15 +28,11 @@ def insert_rows(
 ) -> None:
     """Insert rows whose values stand in the order of ``names``."""
     listed = ", ".join(names)
+    driver: Any = connection.connection.driver_connection
     if connection.dialect.name == "sqlite":
         marks = ", ".join("?" * len(names))
-        values = [tuple(row) for row in rows]
-        if values:
-            connection.exec_driver_sql(
-                f"INSERT INTO {table.name} ({listed}) VALUES ({marks})", values
-            )
+        driver.executemany(f"INSERT INTO {table.name} ({listed}) VALUES ({marks})", rows)
         return
-    driver: Any = connection.connection.driver_connection
     into = f"COPY {table.name} ({listed}) FROM STDIN (FORMAT BINARY)"
     with driver.cursor() as cursor, cursor.copy(into) as copy:
         copy.set_types([_POSTGRES[type(table.c[name].type)] for name in names])
@@ -59,9 +55,11 @@ def where_in(
     values: Sequence[Any],
 ) -> Iterator[Any]:
     """Yield the rows of a statement whose column has one of the values, however many there are."""
-    for start in range(0, len(values), _AT_ONCE):
-        part = values[start : start + _AT_ONCE]
-        yield from connection.execute(statement.where(column.in_(part)))
+    if connection.dialect.name == "sqlite":
+        one = sa.func.json_each(json.dumps(values)).table_valued("value").c.value
+        return iter(connection.execute(statement.where(column.in_(sa.select(one)))))
+    listed = sa.literal(list(values), postgresql.ARRAY(column.type))
+    return iter(connection.execute(statement.where(column == sa.any_(listed))))
 
 
 def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:

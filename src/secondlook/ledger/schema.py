@@ -6,7 +6,6 @@ import sqlalchemy as sa
 
 __all__ = [
     "NEWEST",
-    "decisions",
     "entries",
     "erasures",
     "group_values",
@@ -66,45 +65,38 @@ entries = sa.Table(
     sqlite_with_rowid=False,
 )
 
-# People as they applied. After an erasure only the digest is left.
+# People as they applied, and what was decided. After an erasure the decision and the digest are
+# left. No foreign key: PostgreSQL would look up the program for each of a million rows, and the
+# entries, which have one, say whose people these are.
 people = sa.Table(
     "people",
     metadata,
-    sa.Column("program", sa.ForeignKey("programs.program"), primary_key=True),
+    sa.Column("program", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("person", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("application", sa.Text),
     sa.Column("numbers", sa.LargeBinary),
     sa.Column("texts", sa.Text),
     sa.Column("salt", sa.LargeBinary(16)),
     sa.Column("digest", _HASH, nullable=False),
-    sa.UniqueConstraint("program", "application"),
-    sqlite_with_rowid=False,
-)
-
-# Apart from the people, so that whoever decides need not be allowed to read it.
-group_values = sa.Table(
-    "group_values",
-    metadata,
-    sa.Column("program", sa.Integer, primary_key=True),
-    sa.Column("person", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("value", sa.Text),
-    sa.Column("salt", sa.LargeBinary(16)),
-    sa.Column("digest", _HASH, nullable=False),
-    sa.ForeignKeyConstraint(["program", "person"], ["people.program", "people.person"]),
-    sqlite_with_rowid=False,
-)
-
-decisions = sa.Table(
-    "decisions",
-    metadata,
-    sa.Column("program", sa.Integer, primary_key=True),
-    sa.Column("person", sa.BigInteger, primary_key=True, autoincrement=False),
     sa.Column("round", sa.Integer, nullable=False),
     sa.Column("accepted", sa.Boolean, nullable=False),
     sa.Column("exploit", sa.Boolean, nullable=False),
     sa.Column("score", sa.Double),
     sa.Column("propensity", sa.Double),
-    sa.ForeignKeyConstraint(["program", "person"], ["people.program", "people.person"]),
+    sa.UniqueConstraint("program", "application"),
+    sqlite_with_rowid=False,
+)
+
+# Apart from the people, so that whoever decides need not be allowed to read it. No foreign key, for
+# the same reason.
+group_values = sa.Table(
+    "group_values",
+    metadata,
+    sa.Column("program", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("person", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("value", sa.Text),
+    sa.Column("salt", sa.LargeBinary(16)),
+    sa.Column("digest", _HASH, nullable=False),
     sqlite_with_rowid=False,
 )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -17,14 +17,12 @@ from secondlook.ledger import engines, schema
 from secondlook.ledger.base import (
     KINDS,
     STATES,
-    DecisionRows,
     Entry,
     Facts,
     Ints,
     Ledger,
     OutcomeRows,
     OverrideRows,
-    PeopleRows,
     Reader,
     Writer,
     to_json,
@@ -130,16 +128,15 @@ class SqlWriter(CheckingReader, Writer):
         head, first = self.head(), self.n_people()
         number = head.number + 1
         key = f"#{number}" if key is None else key
-        self._check_new(kind, key, by)
+        self._check_new(kind, key, by, facts)
         self._check_told(kind, facts)
         rows = {
             "first": first,
             "n": 0 if facts.people is None else len(facts.people),
             "groups": facts.people is not None and facts.people.groups is not None,
-            "decisions": facts.decisions is not None,
         }
         facts = _in_order(facts)
-        people, groups = self._insert_people(first, facts.people)
+        people, groups = self._insert_people(first, facts)
         payload = None if facts.payload is None else sha256(facts.payload).digest()
         content = content_digest(facts, people, groups, payload)
         words = (kind, key, _now(), by, to_json(header | {"rows": rows}))
@@ -148,7 +145,6 @@ class SqlWriter(CheckingReader, Writer):
         self._connection.execute(
             schema.entries.insert().values(program=self._program, **vars(entry))
         )
-        self._insert_decisions(first, facts.decisions)
         self._insert_told(number, facts)
         if facts.erased is not None:
             self._erase(number, facts.erased)
@@ -156,7 +152,9 @@ class SqlWriter(CheckingReader, Writer):
             self._insert(schema.payloads, {"entry": [number]}, [facts.payload], [payload])
         return entry
 
-    def _check_new(self, kind: str, key: str, by: str) -> None:
+    def _check_new(self, kind: str, key: str, by: str, facts: Facts) -> None:
+        if (facts.people is None) != (facts.decisions is None):
+            raise InputError("people are recorded with the decisions on them; give both.")
         if kind not in KINDS:
             raise InputError(f"an entry is one of {', '.join(KINDS)}, got {kind!r}.")
         _check_text("a key and the name of who writes", [key, by])
@@ -195,26 +193,36 @@ class SqlWriter(CheckingReader, Writer):
             )
 
     def _insert(
-        self, table: sa.Table, key: dict[str, Sequence[int]], *columns: Sequence[Any]
+        self, table: sa.Table, key: dict[str, Sequence[int]], *columns: Iterable[Any]
     ) -> None:
         names = ["program", *key, *[one.name for one in table.c][1 + len(key) :]]
         rows = zip(repeat(self._program), *key.values(), *columns)
         insert_rows(self._connection, table, names, rows)
 
-    def _insert_people(
-        self, first: int, people: PeopleRows | None
-    ) -> tuple[list[bytes], list[bytes]]:
-        if people is None:
+    def _insert_people(self, first: int, facts: Facts) -> tuple[list[bytes], list[bytes]]:
+        people, decided = facts.people, facts.decisions
+        if people is None or decided is None:
             return [], []
-        names, persons = people.applications, range(first, first + len(people))
+        names, n = people.applications, len(people)
+        persons = range(first, first + n)
         _check_text("an application", names)
-        salt = salts(len(people))
+        salt = salts(n)
         columns: tuple[Any, ...] = (names, people.numbers, people.texts, salt)
         digests = people_digests(persons, *columns)
         driver: Any = self._connection.dialect
         try:
-            self._insert(schema.people, {"person": persons}, *columns, digests)
-        except (sa.exc.IntegrityError, driver.loaded_dbapi.IntegrityError) as error:
+            self._insert(
+                schema.people,
+                {"person": persons},
+                *columns,
+                digests,
+                repeat(decided.round, n),
+                decided.accepted.tolist(),
+                decided.exploit.tolist(),
+                nan_as_none(decided.score),
+                nan_as_none(decided.propensity),
+            )
+        except driver.loaded_dbapi.IntegrityError as error:
             twice = _first_twice(names)
             who = "an application of this batch" if twice is None else f"the application {twice!r}"
             raise InputError(
@@ -227,20 +235,6 @@ class SqlWriter(CheckingReader, Writer):
         of_groups = group_digests(persons, values, salt)
         self._insert(schema.group_values, {"person": persons}, values, salt, of_groups)
         return digests, of_groups
-
-    def _insert_decisions(self, first: int, decided: DecisionRows | None) -> None:
-        if decided is None:
-            return
-        n = decided.accepted.size
-        self._insert(
-            schema.decisions,
-            {"person": range(first, first + n)},
-            [decided.round] * n,
-            decided.accepted.tolist(),
-            decided.exploit.tolist(),
-            nan_as_none(decided.score),
-            nan_as_none(decided.propensity),
-        )
 
     def _insert_told(self, number: int, facts: Facts) -> None:
         told, changed = facts.outcomes, facts.overrides

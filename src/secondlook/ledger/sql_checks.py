@@ -54,7 +54,6 @@ class CheckingReader(SqlReader):
         tables = {
             "people": schema.people,
             "groups": schema.group_values,
-            "decisions": schema.decisions,
         }
         return {
             name: int(

@@ -119,7 +119,7 @@ class SqlReader(Reader):
         erased = self._erased(number)
         return Facts(
             people=self._people(first, end, rows["groups"]) if rows["n"] else None,
-            decisions=self._decisions(first, end) if rows["decisions"] else None,
+            decisions=self._decisions(first, end) if rows["n"] else None,
             outcomes=told if told.states else None,
             overrides=changed if changed.reasons else None,
             erased=erased if erased.size else None,
@@ -138,7 +138,7 @@ class SqlReader(Reader):
         return PeopleRows(names, numbers, texts, groups)
 
     def _decisions(self, first: int, end: int) -> DecisionRows:
-        one = schema.decisions.c
+        one = schema.people.c
         columns = (one.round, one.accepted, one.exploit, one.score, one.propensity)
         rounds, accepted, exploit, score, propensity = self._range(first, end, *columns)
         found = set(rounds)
@@ -194,7 +194,7 @@ class SqlReader(Reader):
                 rows = rows.order_by(columns[0].table.c.entry)
             return {row[0]: row[1:] for row in where_in(self._connection, rows, person, known)}
 
-        decided = newest(schema.decisions.c.round, schema.decisions.c.accepted)
+        decided = newest(schema.people.c.round, schema.people.c.accepted)
         overridden = newest(schema.overrides.c.accepted)
         told = newest(schema.outcomes.c.state)
         listed = persons.tolist()

@@ -112,7 +112,7 @@ class _Walk:
         self._checkpoint = checkpoint
         self._state: State | None = None
         self._first: State | None = None
-        self._rows = {"people": 0, "groups": 0, "decisions": 0}
+        self._rows = {"people": 0, "groups": 0}
         self.head = Checkpoint(program, 0, NOTHING)
         self.n_decisions = self.n_not_repeated = 0
 
@@ -164,7 +164,6 @@ class _Walk:
             )
         self._rows["people"] += rows["n"]
         self._rows["groups"] += rows["n"] if rows["groups"] else 0
-        self._rows["decisions"] += rows["n"] if rows["decisions"] else 0
 
     def _repeat(self, entry: Entry) -> None:
         facts = self._reader.facts(entry)

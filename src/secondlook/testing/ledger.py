@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ class LedgerContract:
             (settings,) = reader.entries(kind="program")
             assert reader.facts(settings).payload == b"settings"
             assert reader.n_people() == 8
-            assert reader.count() == {"people": 8, "groups": 8, "decisions": 8}
+            assert reader.count() == {"people": 8, "groups": 8}
             assert reader.names(np.array([5, 0, 99])) == ["a5", "a0", None]
         assert self.check_chain(started) == 3
 
@@ -137,15 +138,21 @@ class LedgerContract:
         assert self.check_chain(started) == 4
 
     def test_keys_and_names_are_unique(self, started: Ledger) -> None:
+        two = a_batch(8, n=2)
         for facts, key, words in (
             (a_batch(8), "b1", r"has an entry of kind 'batch' with the key 'b1' already"),
             (a_batch(7), "b3", r"an application of this batch is in the ledger already"),
             (
-                Facts(PeopleRows(["z", "z"], [b"", b""], [None, None])),
+                replace(two, people=PeopleRows(["z", "z"], [b"", b""], [None, None])),
                 "b3",
                 r"the application 'z' is in the ledger already, or twice in this batch",
             ),
-            (Facts(PeopleRows(["z\0"], [b""], [None])), "b3", r"without the character NUL"),
+            (
+                replace(two, people=PeopleRows(["z", "z\0"], [b"", b""], [None, None])),
+                "b3",
+                r"without the character NUL",
+            ),
+            (replace(two, decisions=None), "b3", r"with the decisions on them; give both"),
         ):
             with pytest.raises(InputError, match=words), started.writing("p") as writer:
                 writer.append("batch", {}, facts, by="t", key=key)

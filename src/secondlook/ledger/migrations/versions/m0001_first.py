@@ -71,7 +71,11 @@ def upgrade() -> None:
         sa.Column("texts", sa.Text),
         sa.Column("salt", sa.LargeBinary(16)),
         sa.Column("digest", sa.LargeBinary(32), nullable=False),
-        sa.ForeignKeyConstraint(["program"], ["programs.program"]),
+        sa.Column("round", sa.Integer, nullable=False),
+        sa.Column("accepted", sa.Boolean, nullable=False),
+        sa.Column("exploit", sa.Boolean, nullable=False),
+        sa.Column("score", sa.Double),
+        sa.Column("propensity", sa.Double),
         sa.UniqueConstraint("program", "application"),
         sqlite_with_rowid=False,
     )
@@ -81,18 +85,6 @@ def upgrade() -> None:
         sa.Column("value", sa.Text),
         sa.Column("salt", sa.LargeBinary(16)),
         sa.Column("digest", sa.LargeBinary(32), nullable=False),
-        _of("people", "person"),
-        sqlite_with_rowid=False,
-    )
-    op.create_table(
-        "decisions",
-        *_key("program", "person"),
-        sa.Column("round", sa.Integer, nullable=False),
-        sa.Column("accepted", sa.Boolean, nullable=False),
-        sa.Column("exploit", sa.Boolean, nullable=False),
-        sa.Column("score", sa.Double),
-        sa.Column("propensity", sa.Double),
-        _of("people", "person"),
         sqlite_with_rowid=False,
     )
     _entry_rows("outcomes", sa.Column("state", sa.Text, nullable=False))
