@@ -126,6 +126,7 @@ class SqlWriter(CheckingReader, Writer):
         self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
     ) -> Entry:
         head, first = self.head(), self.n_people()
+        self._newest = None
         number = head.number + 1
         key = f"#{number}" if key is None else key
         self._check_new(kind, key, by, facts)

@@ -76,6 +76,7 @@ class SqlReader(Reader):
 
     def __init__(self, connection: sa.Connection, program: int, name: str) -> None:
         self._connection, self._program, self._name = connection, program, name
+        self._newest: tuple[int, Facts] | None = None  # entries are large, and asked for in turn
 
     def _select(self, *columns: Any) -> sa.Select[Any]:
         table = columns[0].table
@@ -114,6 +115,11 @@ class SqlReader(Reader):
 
     def facts(self, entry: Entry) -> Facts:
         """Return the rows of an entry."""
+        if self._newest is None or self._newest[0] != entry.number:
+            self._newest = entry.number, self._read_facts(entry)
+        return self._newest[1]
+
+    def _read_facts(self, entry: Entry) -> Facts:
         rows, (first, end), number = entry.says["rows"], header_range(entry), entry.number
         told, changed = self._outcomes(number), self._overrides(number)
         erased = self._erased(number)
