@@ -26,7 +26,7 @@ def postgres(tmp_path_factory):
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path):
-    """Return the URL of an empty database, on both backends."""
+    """Return the URL of an empty database, on both backends unless a test names one."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path}/ledger.db"
     import psycopg  # noqa: PLC0415

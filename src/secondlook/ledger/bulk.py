@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,13 +53,13 @@ def where_in(
     statement: sa.Select[Any],
     column: sa.ColumnElement[Any],
     values: Sequence[Any],
-) -> Iterator[Any]:
-    """Yield the rows of a statement whose column has one of the values, however many there are."""
+) -> Sequence[Any]:
+    """Return the rows of a statement whose column has one of the values, however many there are."""
     if connection.dialect.name == "sqlite":
         one = sa.func.json_each(json.dumps(values)).table_valued("value").c.value
-        return iter(connection.execute(statement.where(column.in_(sa.select(one)))))
+        return connection.execute(statement.where(column.in_(sa.select(one)))).fetchall()
     listed = sa.literal(list(values), postgresql.ARRAY(column.type))
-    return iter(connection.execute(statement.where(column == sa.any_(listed))))
+    return connection.execute(statement.where(column == sa.any_(listed))).fetchall()
 
 
 def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:
