@@ -18,6 +18,8 @@ from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.verifying import verify
 
+# Newer Pythons warn of forks in a process with threads, which those of pytest-xdist have.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 FORK = multiprocessing.get_context("fork")
 
 

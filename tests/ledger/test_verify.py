@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
@@ -44,7 +45,7 @@ def whole(tmp_path_factory):
     with program.ledger.writing("main") as writer:
         last = writer.n_people() - 1
         writer.append("erasure", {"why": "asked"}, Facts(erased=np.array([last])), by="t")
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path)) as connection:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 
 import pytest
 from typer.testing import CliRunner
@@ -44,7 +45,7 @@ def test_a_ledger_that_fits(ledger):
 
 def test_a_ledger_that_does_not_fit(ledger):
     url, path, _ = ledger
-    with sqlite3.connect(path) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE people SET accepted = 1 - accepted WHERE person = 610")
     said = run(url)
     assert said.exit_code == 4

@@ -1,4 +1,4 @@
-"""``secondlook verify``: does a ledger prove itself?"""
+"""Prove a ledger from the command line: ``secondlook verify``."""
 
 from __future__ import annotations
 
@@ -52,10 +52,9 @@ def verify(
         )
     else:
         print(found.problem or "Everything fits.")
-        print(
-            f"{found.n_entries} entries checked, {found.n_decisions} decisions made again", end=""
-        )
-        print(f", {found.n_not_repeated} not, for erased people" if found.n_not_repeated else "")
+        erased = f", {found.n_not_repeated} not, for erased people" if found.n_not_repeated else ""
+        again = f"{found.n_decisions} decisions made again{erased}"
+        print(f"{found.n_entries} entries checked, {again}")
         print(f"Checkpoint: {found.head}")
     if not found.ok:
         raise typer.Exit(_DOES_NOT_FIT)
