@@ -107,6 +107,29 @@ def test_outcomes_that_cannot_be_are_refused_and_nothing_is_recorded(url):
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
+def test_whoever_is_withdrawn_has_no_outcome(url, make):
+    program, twin, (one, two, *_) = started(url, make())
+    decided = program.decide(one.people.X, sensitive_features=one.people.group)
+    twin.decide(one.people.X, sensitive_features=one.people.group)
+    yes, outcomes = decided.ids[decided.accepted], one.outcome[decided.accepted]
+    program.withdraw(yes[:2])
+    program.observe(yes[2:], outcomes[2:])
+    before = program.checkpoint()
+    program.withdraw(yes[:2])
+    words = "has an outcome or was withdrawn, and these exclude each other"
+    with pytest.raises(InputError, match=f"id '{yes[0]}' {words}"):
+        program.observe(yes[:1], outcomes[:1])
+    with pytest.raises(InputError, match=f"id '{yes[2]}' {words}"):
+        program.withdraw(yes[2:3])
+    assert program.checkpoint() == before
+    if hasattr(twin, "withdraw"):
+        twin.withdraw(yes[:2])
+    twin.observe(yes[2:], outcomes[2:])
+    again = Program.open(url).decide(two.people.X, sensitive_features=two.people.group)
+    assert same(again, twin.decide(two.people.X, sensitive_features=two.people.group))
+
+
+@pytest.mark.parametrize("make", [algorithm_1, certified])
 def test_an_override_is_a_fact_and_teaches_nothing(url, make):
     program, twin, (one, two, *_) = started(url, make())
     group = one.people.group

@@ -17,7 +17,6 @@ from secondlook.ledger.base import (
     DecisionRows,
     Facts,
     Ledger,
-    OutcomeRows,
     OverrideRows,
     PeopleRows,
     Reader,
@@ -29,12 +28,13 @@ from secondlook.ledger.replay import Allowed, Shape, State, first_difference
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.telling import (
     check_can_be_overridden,
-    check_standing,
     fresh_copy,
+    news,
     past_outcomes,
     read_ids,
     read_outcomes,
     recorded_decisions,
+    told_once,
 )
 from secondlook.storage import dumps
 
@@ -302,33 +302,11 @@ class Program:
     def _record_outcomes(
         self, writer: Writer, state: State, names: list[str], states: list[str]
     ) -> None:
-        told: dict[str, str] = {}
-        for name, one in zip(names, states, strict=True):
-            if told.setdefault(name, one) != one:
-                raise InputError(
-                    f"outcomes contradict each other for id {name!r}; give one per id."
-                )
+        told = told_once(names, states)
         standing = writer.standing(list(told))
-        check_standing(list(told), standing)
-        before, now = standing.states, list(told.values())
-        new = np.array([one is None for one in before], np.bool_)
-        other = np.array([a is not None and a != b for a, b in zip(before, now, strict=True)], bool)
-        lost = [
-            name
-            for name, a, o in zip(told, before, other, strict=True)
-            if o and "indeterminate" in (a, told[name])
-        ]
-        if lost:
-            raise InputError(
-                f"id {lost[0]!r} has an outcome or was withdrawn, and these exclude each other for "
-                f"good; nothing was recorded, remove it."
-            )
-        for kind, mine in (("outcomes", new), ("correction", other)):
-            if mine.any():
-                chosen = np.flatnonzero(mine)
-                rows = OutcomeRows(standing.persons[chosen], [now[at] for at in chosen])
-                entry = writer.append(kind, {}, Facts(outcomes=rows), by=self.by)
-                state.apply(writer, entry)
+        for kind, rows in news(told, standing):
+            entry = writer.append(kind, {}, Facts(outcomes=rows), by=self.by)
+            state.apply(writer, entry)
 
     def override(self, ids: Any, accepted: Any, reason: str) -> None:
         """Record that somebody decided otherwise than the program did.

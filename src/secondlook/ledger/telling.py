@@ -19,12 +19,13 @@ from secondlook.ledger.replay import Shape, erased_rows
 
 __all__ = [
     "check_can_be_overridden",
-    "check_standing",
     "fresh_copy",
+    "news",
     "past_outcomes",
     "read_ids",
     "read_outcomes",
     "recorded_decisions",
+    "told_once",
 ]
 
 
@@ -84,7 +85,38 @@ def read_outcomes(outcomes: Any, n: int, shape: Shape) -> list[str]:
     return states
 
 
-def check_standing(names: Sequence[str], standing: Standing) -> None:
+def told_once(names: Sequence[str], states: Sequence[str]) -> dict[str, str]:
+    """Return one state per application; the same may be told twice, but not two."""
+    told: dict[str, str] = {}
+    for name, one in zip(names, states, strict=True):
+        if told.setdefault(name, one) != one:
+            raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
+    return told
+
+
+def news(told: dict[str, str], standing: Standing) -> list[tuple[str, OutcomeRows]]:
+    """Return what is new in outcomes, by kind of entry; what is recorded already is not."""
+    names = list(told)
+    _check_standing(names, standing)
+    found: dict[str, list[int]] = {"outcomes": [], "correction": []}
+    for at, (name, before) in enumerate(zip(names, standing.states, strict=True)):
+        if before is None:
+            found["outcomes"].append(at)
+        elif before != told[name]:
+            if "indeterminate" in (before, told[name]):
+                raise InputError(
+                    f"id {name!r} has an outcome or was withdrawn, and these exclude each other "
+                    f"for good; nothing was recorded, remove it."
+                )
+            found["correction"].append(at)
+    return [
+        (kind, OutcomeRows(standing.persons[rows], [told[names[at]] for at in rows]))
+        for kind, rows in found.items()
+        if rows
+    ]
+
+
+def _check_standing(names: Sequence[str], standing: Standing) -> None:
     """Raise unless everybody is known and stands accepted."""
     for wrong, words in (
         (standing.persons < 0, "were never decided on"),
