@@ -13,7 +13,17 @@ import sys
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = "1"
 
-from benchmarks import certified, decide, drift, finite, fit, groups, small, thresholds  # noqa: E402
+from benchmarks import (  # noqa: E402
+    certified,
+    decide,
+    drift,
+    finite,
+    fit,
+    groups,
+    ledger,
+    small,
+    thresholds,
+)
 
 PARTS = {
     "fit": fit.main,
@@ -21,6 +31,7 @@ PARTS = {
     "decide": decide.main,
     "small": small.main,
     "finite": finite.main,
+    "ledger": ledger.main,
 }
 OTHERS = {"certified": certified.main, "groups": groups.main, "drift": drift.main}
 

@@ -13,5 +13,9 @@ class UnavailableError(InputError):
     """Data could not be fetched; the message says from where and how to get them by hand."""
 
 
+class LedgerError(InputError):
+    """A ledger cannot be read or written, or does not hold what it should."""
+
+
 class LearningWarning(UserWarning):
     """Learning went on in a weaker way than asked for; the round's record says how."""

@@ -60,7 +60,7 @@ from secondlook.policies import LoggedPolicy, PolicyLog
 from secondlook.rankings import Ranking
 from secondlook.utility import Utility
 
-__all__ = ["load", "save"]
+__all__ = ["dumps", "load", "loads", "save"]
 
 FORMAT = 3
 
@@ -150,6 +150,15 @@ def save(classifier: Classifier, path: str | Path) -> None:
     InputError
         If it holds something that lives in memory only, such as a function given as strategy.
     """
+    content = dumps(classifier)
+    target = Path(path)
+    partial = target.with_name(target.name + ".partial")
+    partial.write_bytes(content)
+    partial.replace(target)
+
+
+def dumps(classifier: Classifier) -> bytes:
+    """Return what ``save`` would write."""
     writer = _Writer()
     root = writer.encode(classifier)
     manifest = {
@@ -163,10 +172,7 @@ def save(classifier: Classifier, path: str | Path) -> None:
         archive.writestr("manifest.json", json.dumps(manifest, allow_nan=False))
         for name, content in writer.files.items():
             archive.writestr(name, content)
-    target = Path(path)
-    partial = target.with_name(target.name + ".partial")
-    partial.write_bytes(buffer.getvalue())
-    partial.replace(target)
+    return buffer.getvalue()
 
 
 def load(path: str | Path, *, types: Iterable[type] = (), trusted: Iterable[str] = ()) -> Any:
@@ -181,23 +187,34 @@ def load(path: str | Path, *, types: Iterable[type] = (), trusted: Iterable[str]
     trusted
         Names of the types that estimators in the file may contain, as skops asks for.
     """
+    return loads(Path(path).read_bytes(), types=types, trusted=trusted, name=str(path))
+
+
+def loads(
+    content: bytes,
+    *,
+    types: Iterable[type] = (),
+    trusted: Iterable[str] = (),
+    name: str = "the content",
+) -> Any:
+    """Read what ``dumps`` returned; ``name`` is what messages call it."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            files = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            files = {one: archive.read(one) for one in archive.namelist()}
         manifest = json.loads(files["manifest.json"])
     except (zipfile.BadZipFile, KeyError, json.JSONDecodeError) as error:
         raise InputError(
-            f"{path} is not a file written by secondlook.save, or it is damaged ({error})."
+            f"{name} is not a file written by secondlook.save, or it is damaged ({error})."
         ) from error
     if manifest["format"] != FORMAT:
         raise InputError(
-            f"{path} has format {manifest['format']} and this version reads {FORMAT}; "
+            f"{name} has format {manifest['format']} and this version reads {FORMAT}; "
             f"it was written by secondlook {manifest['secondlook']}, so use that."
         )
     reader = _Reader(manifest["objects"], files, (*_TYPES, *types), list(trusted))
     classifier = reader.decode(manifest["root"])
     if not isinstance(classifier, Classifier):
-        raise InputError(f"{path} does not hold a classifier.")
+        raise InputError(f"{name} does not hold a classifier.")
     return classifier
 
 

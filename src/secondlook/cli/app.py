@@ -1,7 +1,8 @@
 """The commands of ``secondlook``.
 
-Exit codes: 0 done; 2 something is wrong with what was asked for; 3 data could not be fetched; 130
-interrupted, and a run goes on where it stopped when the same command is given again.
+Exit codes: 0 done; 2 something is wrong with what was asked for; 3 data could not be fetched; 4 a
+ledger does not fit; 130 interrupted, and a run goes on where it stopped when the same command is
+given again.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from secondlook.cli.output import (
     repetition_bar,
     summary_rows,
 )
+from secondlook.cli.proving import verify
 from secondlook.datasets import CATALOGUE, read_table
 from secondlook.errors import InputError
 from secondlook.experiments.baseline_methods import left_out
@@ -152,6 +154,7 @@ def simulate(
 
 
 app.command(epilog="Example: secondlook compare german --repetitions 10 --markdown")(compare)
+app.command(epilog="Example: secondlook verify sqlite:///lender.db --program main")(verify)
 
 
 @app.command(epilog="Example: secondlook datasets --json")

@@ -1,0 +1,20 @@
+"""A durable record of decisions and outcomes, which proves itself.
+
+``Program`` decides on the record, ``verify`` checks it. The contract is in ``ledger.base``.
+"""
+
+from secondlook.errors import InputError
+
+try:
+    import sqlalchemy as _sqlalchemy  # noqa: F401
+except ImportError as error:
+    raise InputError(
+        "a ledger needs SQLAlchemy and Alembic; install them with: pip install 'secondlook[ledger]'"
+    ) from error
+
+from secondlook.ledger.chain import Checkpoint
+from secondlook.ledger.program import Program
+from secondlook.ledger.sql import SqlLedger
+from secondlook.ledger.verifying import Verification, verify
+
+__all__ = ["Checkpoint", "Program", "SqlLedger", "Verification", "verify"]

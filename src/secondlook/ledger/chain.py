@@ -1,0 +1,124 @@
+"""Hashes that tie the entries of a program together.
+
+What belongs to one person is hashed with a random salt of its own. When the person's data are
+erased the salt goes with them: the hash stays, the chain over it still closes, and nobody can try
+out what it was made of. Everything else is hashed as it is stored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.errors import InputError
+
+__all__ = ["NOTHING", "Checkpoint", "digest_of_rows", "entry_hash", "group_digests", "salts"]
+__all__ += ["joined", "packed", "people_digests"]
+
+NOTHING = bytes(32)  # before the first entry, and in the place of a part that an entry lacks
+_SALT = 16
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a program's chain stood: to be kept elsewhere and compared later.
+
+    Examples
+    --------
+    >>> kept = str(Checkpoint("lender", 3, bytes(32)))
+    >>> Checkpoint.read(kept).number
+    3
+    """
+
+    program: str
+    number: int
+    hash: bytes
+
+    def __str__(self) -> str:
+        return f"{self.number}:{self.hash.hex()}:{self.program}"
+
+    @staticmethod
+    def read(text: str) -> Checkpoint:
+        """Read what ``str`` of a checkpoint gave."""
+        number, _, rest = text.strip().partition(":")
+        digest, _, program = rest.partition(":")
+        try:
+            found = Checkpoint(program, int(number), bytes.fromhex(digest))
+        except ValueError:
+            found = Checkpoint("", 0, b"")
+        if len(found.hash) != len(NOTHING) or not program:
+            raise InputError(
+                f"a checkpoint is a number, a hash of 64 hexadecimal digits and the program's "
+                f"name with colons between them, got {text!r}; pass one as it was exported."
+            )
+        return found
+
+
+def salts(n: int) -> list[bytes]:
+    """Return fresh salts for n rows."""
+    room = os.urandom(_SALT * n)
+    return [room[at : at + _SALT] for at in range(0, len(room), _SALT)]
+
+
+def people_digests(
+    persons: Iterable[int],
+    applications: Sequence[str],
+    numbers: Sequence[bytes],
+    texts: Sequence[str | None],
+    salt: Sequence[bytes],
+) -> list[bytes]:
+    """Return one salted hash per person, over everything that was known of them."""
+    rows = zip(salt, persons, applications, texts, numbers, strict=True)
+    return [
+        sha256(
+            b"%b%d:%d:%d:" % (own, person, len(name), -1 if text is None else len(text))
+            + f"{name}{text or ''}".encode()
+            + numeric
+        ).digest()
+        for own, person, name, text, numeric in rows
+    ]
+
+
+def group_digests(
+    persons: Iterable[int], values: Sequence[str], salt: Sequence[bytes]
+) -> list[bytes]:
+    """Return one salted hash per group value."""
+    rows = zip(salt, persons, values, strict=True)
+    return [sha256(b"%b%d:%b" % (own, person, v.encode())).digest() for own, person, v in rows]
+
+
+def joined(digests: Sequence[bytes]) -> bytes:
+    """Return the hash of many hashes in their order."""
+    return sha256(b"".join(digests)).digest()
+
+
+def packed(*columns: NDArray[Any]) -> bytes:
+    """Return the hash of columns of numbers, each with its length."""
+    whole = sha256()
+    for one in columns:
+        values = np.ascontiguousarray(one, "<f8" if one.dtype.kind == "f" else "<i8")
+        whole.update(b"%d:" % values.size)
+        whole.update(values.data)
+    return whole.digest()
+
+
+def digest_of_rows(rows: Iterable[Sequence[str | int]]) -> bytes:
+    """Return the hash of rows of text and whole numbers."""
+    return sha256(repr([tuple(one) for one in rows]).encode()).digest()
+
+
+def entry_hash(program: str, number: int, words: Sequence[str], *digests: bytes) -> bytes:
+    """Return the hash of an entry over its words, its content and the entry before."""
+    whole = sha256(b"secondlook 1:%d:" % number)
+    for one in (program, *words):
+        text = one.encode()
+        whole.update(b"%d:" % len(text) + text)
+    for digest in digests:
+        whole.update(digest)
+    return whole.digest()

@@ -1,0 +1,1 @@
+"""Migrations of a ledger's tables, in Alembic's layout."""

@@ -1,0 +1,391 @@
+"""A program: a classifier whose every decision and outcome is in a ledger before it counts."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Iterable
+from dataclasses import asdict, replace
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from secondlook.decisions import Decisions
+from secondlook.errors import InputError, LedgerError
+from secondlook.ids import as_ids
+from secondlook.ledger.base import (
+    DecisionRows,
+    Facts,
+    Ledger,
+    OverrideRows,
+    PeopleRows,
+    Reader,
+    Writer,
+)
+from secondlook.ledger.chain import Checkpoint
+from secondlook.ledger.columns import Columns, Kept, encode_groups
+from secondlook.ledger.replay import Allowed, Shape, State, first_difference
+from secondlook.ledger.sql import SqlLedger
+from secondlook.ledger.telling import (
+    check_can_be_overridden,
+    fresh_copy,
+    news,
+    past_outcomes,
+    read_ids,
+    read_outcomes,
+    recorded_decisions,
+    told_once,
+)
+from secondlook.storage import dumps
+
+__all__ = ["Program"]
+
+_NAME = "main"
+
+
+class Program:
+    """Decide batches and take in outcomes on the record.
+
+    ``Program.create`` starts one from a classifier and a history, ``Program.open`` goes on with it,
+    in this process or another. Every call writes first and answers then; a call that raises has
+    recorded nothing. Several processes may have the same program open: they take turns, and each
+    catches up with what the others have written. On SQLite, programs of one file take turns too.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from secondlook import PartialFeedbackClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> def people(n):
+    ...     X = rng.normal(size=(n, 2))
+    ...     return X, (rng.random(n) < 1 / (1 + np.exp(-2 - 3 * X[:, 0]))).astype(int)
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> url = f"sqlite:///{folder.name}/lender.db"
+    >>> X, good = people(1000)
+    >>> clf = PartialFeedbackClassifier(random_state=0)
+    >>> program = Program.create(url, clf, X, good, accepted=X[:, 0] > 0)
+    >>> X, good = people(500)
+    >>> batch = program.decide(X, batch="2031-01")
+    >>> program.observe(batch.ids[batch.accepted], good[batch.accepted])
+    >>> again = Program.open(url).decide(X, batch="2031-01")
+    >>> bool((again.accepted == batch.accepted).all()), again.round
+    (True, 1)
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self, ledger: Ledger, name: str, *, by: str, allowed: Allowed, snapshot_every: int
+    ) -> None:
+        if snapshot_every < 1:
+            raise InputError(f"snapshot_every counts rounds, 1 or more, got {snapshot_every}.")
+        self.ledger, self.name, self.by = ledger, name, by
+        self._allowed, self._every = allowed, snapshot_every
+        self._state: State | None = None
+
+    @classmethod
+    def create(
+        cls,
+        url: str,
+        classifier: Any,
+        X: Any,
+        y: Any,
+        *,
+        accepted: Any = None,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        name: str = _NAME,
+        by: str | None = None,
+        types: Iterable[type] = (),
+        trusted: Iterable[str] = (),
+        snapshot_every: int = 20,
+    ) -> Program:
+        """Start a program; the ledger is made if it is not there.
+
+        Parameters
+        ----------
+        url
+            ``sqlite:///lender.db`` or ``postgresql://host/database``.
+        classifier
+            With its settings; ``random_state`` must be a whole number, so that decisions can be
+            recomputed. It is copied, and not changed.
+        X, y, accepted, sensitive_features, ids
+            The history, as for ``fit``.
+        name
+            The program's, one of several that a ledger may hold.
+        by
+            Who writes; None means the user's login name.
+        types, trusted
+            What the stored classifier may be made of, as for ``load``.
+        snapshot_every
+            Rounds after which the state is stored, so that opening need not replay more.
+        """
+        fresh, allowed = fresh_copy(classifier), Allowed(tuple(types), tuple(trusted))
+        program = cls(
+            SqlLedger(url, make=True),
+            name,
+            by=_who(by),
+            allowed=allowed,
+            snapshot_every=snapshot_every,
+        )
+        settings, columns = dumps(fresh), Columns.of(X)
+        kept = columns.encode(X)
+        applications = as_ids(np.arange(len(kept)) if ids is None else ids, len(kept))
+        names, groups = None, None
+        if sensitive_features is not None:
+            names, groups = encode_groups(sensitive_features, len(kept))
+        fresh.fit(kept.X, y, accepted=accepted, sensitive_features=sensitive_features, ids=ids)
+        taken, outcomes, good, bad = past_outcomes(fresh, y, accepted, len(kept))
+        header = {
+            "classifier": type(classifier).__name__,
+            "settings": {key: repr(one) for key, one in classifier.get_params(deep=False).items()},
+            "group_mode": getattr(classifier, "group_mode", "aware"),
+            "columns": asdict(columns),
+            "group_names": names,
+            "has_groups": groups is not None,
+            "id_kind": applications.dtype.kind,
+            "good": good,
+            "bad": bad,
+            "secondlook": version("secondlook"),
+        }
+        unknown = np.full(len(kept), np.nan)
+        history = Facts(
+            PeopleRows(
+                [str(one) for one in applications.tolist()], kept.numbers, kept.texts, groups
+            ),
+            DecisionRows(0, taken, taken, unknown, unknown),
+            outcomes,
+        )
+        with program.ledger.creating(name) as writer:
+            first = writer.append("program", header, Facts(payload=settings), by=program.by)
+            second = writer.append("history", {}, history, by=program.by)
+            state = State.first(first, writer.facts(first), allowed)
+            state.apply(writer, second)
+            state.applied = _snapshot(writer, state, program.by)
+        program._state = state
+        return program
+
+    @classmethod
+    def open(
+        cls,
+        url: str,
+        name: str = _NAME,
+        *,
+        by: str | None = None,
+        types: Iterable[type] = (),
+        trusted: Iterable[str] = (),
+        snapshot_every: int = 20,
+    ) -> Program:
+        """Go on with a program; what the parameters mean is said at ``create``."""
+        allowed = Allowed(tuple(types), tuple(trusted))
+        program = cls(
+            SqlLedger(url), name, by=_who(by), allowed=allowed, snapshot_every=snapshot_every
+        )
+        with program.ledger.reading(name) as reader:
+            program._state = program._current(reader)
+        return program
+
+    @property
+    def classifier(self) -> Any:
+        """The classifier as the ledger has it now: to look at, not to decide with."""
+        with self.ledger.reading(self.name) as reader:
+            state = self._state = self._current(reader)
+        return state.classifier
+
+    def decide(
+        self, X: Any, *, sensitive_features: Any = None, ids: Any = None, batch: str | None = None
+    ) -> Decisions:
+        """Decide a batch, record the decisions, and return them once they are durable.
+
+        Parameters
+        ----------
+        X, sensitive_features, ids
+            The people, as for the classifier's ``decide``.
+        batch
+            A name for the batch. Whoever is not sure that a call got through sends it again under
+            the same name: a batch that was recorded is answered from the record.
+
+        Raises
+        ------
+        InputError
+            If there is something wrong with the batch, or another one was recorded under its name.
+        LedgerError
+            If the ledger failed. The batch may be sent again.
+        """
+        with self.ledger.writing(self.name) as writer:
+            state = self._current(writer)  # and none in memory until all is durable
+            kept = state.shape.columns.encode(X)
+            groups = None
+            if sensitive_features is not None:
+                groups = encode_groups(sensitive_features, len(kept))[1]
+            known = None if batch is None else writer.entry("batch", batch)
+            if known is not None:
+                decided = recorded_decisions(writer, state.shape, known, kept, groups, ids)
+            else:
+                decided = self._decide(writer, state, kept, groups, ids, batch)
+        self._state = state
+        return replace(decided, backend=kept.backend)
+
+    def _decide(
+        self,
+        writer: Writer,
+        state: State,
+        kept: Kept,
+        groups: list[str] | None,
+        ids: Any,
+        batch: str | None,
+    ) -> Decisions:
+        rows = PeopleRows([""] * len(kept), kept.numbers, kept.texts, groups)
+        decided: Decisions = state.classifier.decide(
+            kept.X, sensitive_features=state.shape.groups(rows), ids=ids
+        )
+        t = decided.round
+        rounds = [asdict(one) for one in state.classifier.rounds_ if one.round == t]
+        header = {
+            "round": t,
+            "certified": decided.certified,
+            "group_mode": decided.group_mode,
+            "rounds": rounds,
+            "secondlook": version("secondlook"),
+        }
+        facts = Facts(
+            replace(rows, applications=[str(one) for one in decided.ids.tolist()]),
+            DecisionRows(
+                t,
+                decided.accepted,
+                decided.exploit,
+                decided.score.astype(np.float64),
+                decided.propensity,
+            ),
+        )
+        entry = writer.append("batch", header, facts, by=self.by, key=batch)
+        state.applied = entry.number
+        if t % self._every == 0:
+            state.applied = _snapshot(writer, state, self.by)
+        return decided
+
+    def observe(self, ids: Any, outcomes: Any) -> None:
+        """Record outcomes of accepted people: in any order, in parts, any time later.
+
+        An outcome that is told again changes nothing. One that contradicts what is recorded is
+        kept as a correction, with who told it and when; decisions already made stay as they are.
+
+        Parameters
+        ----------
+        ids
+            Names of the applications.
+        outcomes
+            Their outcomes, in the labels of the history.
+
+        Raises
+        ------
+        UnknownIdError
+            If somebody is not known, or does not stand accepted; then nothing is recorded.
+        """
+        with self.ledger.writing(self.name) as writer:
+            state = self._current(writer)
+            names = read_ids(ids, state.shape)
+            states = read_outcomes(outcomes, len(names), state.shape)
+            self._record_outcomes(writer, state, names, states)
+        self._state = state
+
+    def withdraw(self, ids: Any) -> None:
+        """Record of accepted people that their outcome will never be known.
+
+        Nothing is learned from them; in the tests of a certificate they count as bad.
+        """
+        with self.ledger.writing(self.name) as writer:
+            state = self._current(writer)
+            names = read_ids(ids, state.shape)
+            self._record_outcomes(writer, state, names, ["indeterminate"] * len(names))
+        self._state = state
+
+    def _record_outcomes(
+        self, writer: Writer, state: State, names: list[str], states: list[str]
+    ) -> None:
+        told = told_once(names, states)
+        standing = writer.standing(list(told))
+        for kind, rows in news(told, standing):
+            entry = writer.append(kind, {}, Facts(outcomes=rows), by=self.by)
+            state.apply(writer, entry)
+
+    def override(self, ids: Any, accepted: Any, reason: str) -> None:
+        """Record that somebody decided otherwise than the program did.
+
+        Outcomes follow the override. Nothing is learned from overridden people, and a certificate
+        counts whoever was accepted and then turned away as bad.
+
+        Parameters
+        ----------
+        ids
+            Names of applications that have no outcome yet.
+        accepted
+            What was decided for all of them, True or False.
+        reason
+            Why, in words.
+        """
+        if not reason.strip():
+            raise InputError("an override needs a reason in words, got none; say why.")
+        with self.ledger.writing(self.name) as writer:
+            state = self._current(writer)
+            names = list(dict.fromkeys(read_ids(ids, state.shape)))
+            standing = writer.standing(names)
+            check_can_be_overridden(names, standing, bool(accepted))
+            rows = OverrideRows(
+                standing.persons, np.full(len(names), bool(accepted)), [reason] * len(names)
+            )
+            state.apply(writer, writer.append("override", {}, Facts(overrides=rows), by=self.by))
+        self._state = state
+
+    def snapshot(self) -> None:
+        """Store the state, so that opening the program need not replay what came before."""
+        with self.ledger.writing(self.name) as writer:
+            state = self._current(writer)
+            state.applied = _snapshot(writer, state, self.by)
+        self._state = state
+
+    def checkpoint(self) -> Checkpoint:
+        """Return where the chain stands, to be kept elsewhere and handed to ``verify`` later."""
+        with self.ledger.reading(self.name) as reader:
+            return reader.head()
+
+    def _current(self, reader: Reader) -> State:
+        """Return the state after the last entry, and keep none: what follows may fail."""
+        state, self._state = self._state, None
+        if state is None:
+            state = self._stored(reader)
+        for entry in reader.entries(state.applied):
+            decided = state.apply(reader, entry)
+            if decided is not None:
+                recorded = reader.facts(entry).decisions
+                if recorded is None or first_difference(recorded, decided) is not None:
+                    raise LedgerError(
+                        f"round {decided.round} of program {self.name!r} comes out otherwise than "
+                        f"recorded, so the state cannot be rebuilt; verify the ledger, and check "
+                        f"that the learner has a fixed random_state."
+                    )
+        return state
+
+    def _stored(self, reader: Reader) -> State:
+        settings = next(reader.entries(kind="program"), None)
+        if settings is None:
+            raise LedgerError(f"the program {self.name!r} has no entries; verify the ledger.")
+        for entry in reversed(list(reader.entries(kind="snapshot"))):
+            facts = reader.facts(entry)
+            if facts.payload is not None:
+                shape = Shape.read(settings.says)
+                return State.from_snapshot(entry, facts, shape, self._allowed)
+        return State.first(settings, reader.facts(settings), self._allowed)
+
+
+def _snapshot(writer: Writer, state: State, by: str) -> int:
+    facts = Facts(payload=dumps(state.classifier))
+    return writer.append("snapshot", {"after": state.applied}, facts, by=by).number
+
+
+def _who(by: str | None) -> str:
+    if by is not None:
+        return by
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"

@@ -1,0 +1,123 @@
+"""The tables of a ledger. A change here needs a migration beside the others."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+__all__ = [
+    "NEWEST",
+    "entries",
+    "erasures",
+    "group_values",
+    "metadata",
+    "outcomes",
+    "overrides",
+    "payloads",
+    "people",
+    "programs",
+]
+
+NEWEST = "0001"  # the migration that makes the tables below
+
+metadata = sa.MetaData()
+
+_HASH = sa.LargeBinary(32)
+
+
+def _entry_rows(name: str, *columns: sa.Column[object]) -> sa.Table:
+    """Return a table of rows that belong to an entry and a decided person."""
+    return sa.Table(
+        name,
+        metadata,
+        sa.Column("program", sa.Integer, primary_key=True),
+        sa.Column("entry", sa.BigInteger, primary_key=True),
+        sa.Column("person", sa.BigInteger, primary_key=True),
+        *columns,
+        sa.ForeignKeyConstraint(["program", "entry"], ["entries.program", "entries.number"]),
+        sa.ForeignKeyConstraint(["program", "person"], ["people.program", "people.person"]),
+        sa.Index(f"{name}_by_person", "program", "person"),
+        sqlite_with_rowid=False,
+    )
+
+
+programs = sa.Table(
+    "programs",
+    metadata,
+    sa.Column("program", sa.Integer, primary_key=True),
+    sa.Column("name", sa.Text, nullable=False, unique=True),
+)
+
+# One line per fact, or per batch of facts told together: the chain.
+entries = sa.Table(
+    "entries",
+    metadata,
+    sa.Column("program", sa.ForeignKey("programs.program"), primary_key=True),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("key", sa.Text, nullable=False),
+    sa.Column("at", sa.Text, nullable=False),
+    sa.Column("by", sa.Text, nullable=False),
+    sa.Column("header", sa.Text, nullable=False),
+    sa.Column("content", _HASH, nullable=False),
+    sa.Column("previous", _HASH, nullable=False),
+    sa.Column("hash", _HASH, nullable=False),
+    sa.UniqueConstraint("program", "kind", "key"),
+    sqlite_with_rowid=False,
+)
+
+# People as they applied, and what was decided. After an erasure the decision and the digest are
+# left. No foreign key: PostgreSQL would look up the program for each of a million rows, and the
+# entries, which have one, say whose people these are.
+people = sa.Table(
+    "people",
+    metadata,
+    sa.Column("program", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("person", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("application", sa.Text),
+    sa.Column("numbers", sa.LargeBinary),
+    sa.Column("texts", sa.Text),
+    sa.Column("salt", sa.LargeBinary(16)),
+    sa.Column("digest", _HASH, nullable=False),
+    sa.Column("round", sa.Integer, nullable=False),
+    sa.Column("accepted", sa.Boolean, nullable=False),
+    sa.Column("exploit", sa.Boolean, nullable=False),
+    sa.Column("score", sa.Double),
+    sa.Column("propensity", sa.Double),
+    sa.UniqueConstraint("program", "application"),
+    sqlite_with_rowid=False,
+)
+
+# Apart from the people, so that whoever decides need not be allowed to read it. No foreign key, for
+# the same reason.
+group_values = sa.Table(
+    "group_values",
+    metadata,
+    sa.Column("program", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("person", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("value", sa.Text),
+    sa.Column("salt", sa.LargeBinary(16)),
+    sa.Column("digest", _HASH, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+outcomes = _entry_rows("outcomes", sa.Column("state", sa.Text, nullable=False))
+
+overrides = _entry_rows(
+    "overrides",
+    sa.Column("accepted", sa.Boolean, nullable=False),
+    sa.Column("reason", sa.Text, nullable=False),
+)
+
+erasures = _entry_rows("erasures")
+
+# Settings, policies and states as data (``secondlook.storage``), never as code.
+payloads = sa.Table(
+    "payloads",
+    metadata,
+    sa.Column("program", sa.Integer, primary_key=True),
+    sa.Column("entry", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("content", sa.LargeBinary),
+    sa.Column("digest", _HASH, nullable=False),
+    sa.ForeignKeyConstraint(["program", "entry"], ["entries.program", "entries.number"]),
+    sqlite_with_rowid=False,
+)

@@ -1,0 +1,309 @@
+"""The ledger on SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from hashlib import sha256
+from itertools import repeat
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from secondlook.errors import InputError, LedgerError, UnknownIdError
+from secondlook.ledger import engines, schema
+from secondlook.ledger.base import (
+    KINDS,
+    STATES,
+    Entry,
+    Facts,
+    Ints,
+    Ledger,
+    OutcomeRows,
+    OverrideRows,
+    Reader,
+    Writer,
+    to_json,
+)
+from secondlook.ledger.bulk import insert_rows, nan_as_none
+from secondlook.ledger.chain import entry_hash, group_digests, people_digests, salts
+from secondlook.ledger.sql_checks import CheckingReader
+from secondlook.ledger.sql_reader import content_digest
+
+__all__ = ["SqlLedger"]
+
+
+class SqlLedger(Ledger):
+    """A ledger at a URL: ``sqlite:///lender.db`` or ``postgresql://host/database``.
+
+    Parameters
+    ----------
+    url
+        Where the ledger lives.
+    make
+        Make the SQLite file if it is not there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> ledger = SqlLedger(f"sqlite:///{folder.name}/lender.db", make=True)
+    >>> with ledger.creating("loans") as writer:
+    ...     entry = writer.append("program", {"alpha": 0.15}, Facts(), by="doctest")
+    >>> ledger.programs(), entry.number, entry.says["alpha"]
+    (['loans'], 1, 0.15)
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, url: str, *, make: bool = False) -> None:
+        self.engine = engines.connect(url, make=make)
+        engines.upgrade(self.engine)
+
+    def programs(self) -> list[str]:
+        """Return the names of all programs."""
+        with engines.said_plainly(self.engine), self.engine.connect() as connection:
+            return sorted(connection.execute(sa.select(schema.programs.c.name)).scalars())
+
+    @contextmanager
+    def creating(self, name: str) -> Iterator[Writer]:
+        """Write the first entries of a new program."""
+        _check_text("a program's name", [name])
+        with self._transaction() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(sa.text("LOCK TABLE programs IN SHARE ROW EXCLUSIVE MODE"))
+            named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
+            if connection.execute(named).first() is not None:
+                raise InputError(
+                    f"there is a program called {name!r} in this ledger already; open it, or take "
+                    f"another name."
+                )
+            new = schema.programs.insert().values(name=name).returning(schema.programs.c.program)
+            yield SqlWriter(connection, connection.execute(new).scalar_one(), name)
+
+    @contextmanager
+    def reading(self, program: str) -> Iterator[Reader]:
+        """Read one program."""
+        with engines.said_plainly(self.engine), self.engine.connect() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execution_options(isolation_level="REPEATABLE READ")
+            with connection.begin():
+                yield CheckingReader(connection, self._find(connection, program), program)
+
+    @contextmanager
+    def writing(self, program: str) -> Iterator[Writer]:
+        """Write to one program."""
+        with self._transaction() as connection:
+            number = self._find(connection, program, lock=True)
+            yield SqlWriter(connection, number, program)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[sa.Connection]:
+        with (
+            engines.said_plainly(self.engine),
+            self.engine.connect().execution_options(writes=True) as connection,
+            connection.begin(),
+        ):
+            yield connection
+
+    def _find(self, connection: sa.Connection, name: str, *, lock: bool = False) -> int:
+        named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
+        found = connection.execute(named.with_for_update() if lock else named).scalar()
+        if found is None:
+            known = sorted(connection.execute(sa.select(schema.programs.c.name)).scalars())
+            raise LedgerError(
+                f"there is no program called {name!r} in this ledger, which has "
+                f"{', '.join(map(repr, known)) or 'none'}; name one of these or create it."
+            )
+        return int(found)
+
+
+class SqlWriter(CheckingReader, Writer):
+    """One program inside a transaction that nobody else can be in."""
+
+    def append(
+        self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
+    ) -> Entry:
+        head, first = self.head(), self.n_people()
+        self._newest = None
+        number = head.number + 1
+        key = f"#{number}" if key is None else key
+        self._check_new(kind, key, by, facts)
+        self._check_told(kind, facts)
+        rows = {
+            "first": first,
+            "n": 0 if facts.people is None else len(facts.people),
+            "groups": facts.people is not None and facts.people.groups is not None,
+        }
+        facts = _in_order(facts)
+        people, groups = self._insert_people(first, facts)
+        payload = None if facts.payload is None else sha256(facts.payload).digest()
+        content = content_digest(facts, people, groups, payload)
+        words = (kind, key, _now(), by, to_json(header | {"rows": rows}))
+        own_hash = entry_hash(self._name, number, words, content, head.hash)
+        entry = Entry(number, *words, content, head.hash, own_hash)
+        self._connection.execute(
+            schema.entries.insert().values(program=self._program, **vars(entry))
+        )
+        self._insert_told(number, facts)
+        if facts.erased is not None:
+            self._erase(number, facts.erased)
+        if facts.payload is not None:
+            self._insert(schema.payloads, {"entry": [number]}, [facts.payload], [payload])
+        return entry
+
+    def _check_new(self, kind: str, key: str, by: str, facts: Facts) -> None:
+        if (facts.people is None) != (facts.decisions is None):
+            raise InputError("people are recorded with the decisions on them; give both.")
+        if kind not in KINDS:
+            raise InputError(f"an entry is one of {', '.join(KINDS)}, got {kind!r}.")
+        _check_text("a key and the name of who writes", [key, by])
+        if self.entry(kind, key) is not None:
+            raise InputError(
+                f"the program {self._name!r} has an entry of kind {kind!r} with the key {key!r} "
+                f"already, and entries never change; take another key."
+            )
+
+    def _check_told(self, kind: str, facts: Facts) -> None:
+        """Refuse outcomes that cannot be."""
+        if facts.outcomes is None or kind == "history":
+            return
+        _check_once(facts.outcomes.persons)
+        strange = sorted(set(facts.outcomes.states) - set(STATES))
+        if strange:
+            raise InputError(f"an outcome is {' or '.join(STATES)}, got {strange[0]!r}.")
+        standing = self._standing_of(facts.outcomes.persons)
+        wrong = np.flatnonzero(~standing.accepted)
+        if wrong.size:
+            raise UnknownIdError(
+                f"{wrong.size} of {standing.persons.size} people do not stand accepted, first "
+                f"number {standing.persons[wrong[0]]}, and outcomes are known for accepted people "
+                f"only; nothing was recorded, remove them."
+            )
+        told = np.array([state is not None for state in standing.states])
+        wrong = np.flatnonzero(~told if kind == "correction" else told)
+        if wrong.size:
+            has, do = (
+                ("no outcome yet", "tell it first")
+                if kind == "correction"
+                else ("an outcome already", "tell a correction")
+            )
+            raise InputError(
+                f"person {standing.persons[wrong[0]]} has {has}; nothing was recorded, {do}."
+            )
+
+    def _insert(
+        self, table: sa.Table, key: dict[str, Sequence[int]], *columns: Iterable[Any]
+    ) -> None:
+        names = ["program", *key, *[one.name for one in table.c][1 + len(key) :]]
+        rows = zip(repeat(self._program), *key.values(), *columns)
+        insert_rows(self._connection, table, names, rows)
+
+    def _insert_people(self, first: int, facts: Facts) -> tuple[list[bytes], list[bytes]]:
+        people, decided = facts.people, facts.decisions
+        if people is None or decided is None:
+            return [], []
+        names, n = people.applications, len(people)
+        persons = range(first, first + n)
+        _check_text("an application", names)
+        salt = salts(n)
+        columns: tuple[Any, ...] = (names, people.numbers, people.texts, salt)
+        digests = people_digests(persons, *columns)
+        driver: Any = self._connection.dialect
+        try:
+            self._insert(
+                schema.people,
+                {"person": persons},
+                *columns,
+                digests,
+                repeat(decided.round, n),
+                decided.accepted.tolist(),
+                decided.exploit.tolist(),
+                nan_as_none(decided.score),
+                nan_as_none(decided.propensity),
+            )
+        except driver.loaded_dbapi.IntegrityError as error:
+            twice = _first_twice(names)
+            who = "an application of this batch" if twice is None else f"the application {twice!r}"
+            raise InputError(
+                f"{who} is in the ledger already, or twice in this batch; nothing was recorded, "
+                f"give somebody who applies again a new id."
+            ) from error
+        if people.groups is None:
+            return digests, []
+        salt, values = salts(len(people)), [str(one) for one in people.groups]
+        of_groups = group_digests(persons, values, salt)
+        self._insert(schema.group_values, {"person": persons}, values, salt, of_groups)
+        return digests, of_groups
+
+    def _insert_told(self, number: int, facts: Facts) -> None:
+        told, changed = facts.outcomes, facts.overrides
+        if told is not None:
+            persons = told.persons.tolist()
+            key = {"entry": [number] * len(persons), "person": persons}
+            self._insert(schema.outcomes, key, told.states)
+        if changed is not None:
+            persons = changed.persons.tolist()
+            _check_text("a reason", changed.reasons)
+            key = {"entry": [number] * len(persons), "person": persons}
+            self._insert(schema.overrides, key, changed.accepted.tolist(), changed.reasons)
+
+    def _erase(self, number: int, persons: Ints) -> None:
+        listed = persons.tolist()
+        self._insert(schema.erasures, {"entry": [number] * len(listed), "person": listed})
+        erasing = (
+            (schema.people, ("application", "numbers", "texts", "salt")),
+            (schema.group_values, ("value", "salt")),
+        )
+        for table, columns in erasing:
+            change = sa.update(table).where(
+                table.c.program == self._program, table.c.person == sa.bindparam("one")
+            )
+            self._connection.execute(
+                change.values(dict.fromkeys(columns)), [{"one": one} for one in listed]
+            )
+        states = sa.select(schema.entries.c.number).where(
+            schema.entries.c.program == self._program, schema.entries.c.kind == "snapshot"
+        )
+        self._connection.execute(
+            sa.update(schema.payloads)
+            .where(schema.payloads.c.program == self._program, schema.payloads.c.entry.in_(states))
+            .values(content=None)
+        )
+
+
+def _in_order(facts: Facts) -> Facts:
+    """Return the rows in the order in which they will be read."""
+    told, changed, erased = facts.outcomes, facts.overrides, facts.erased
+    if told is not None:
+        order = np.argsort(told.persons)
+        told = OutcomeRows(told.persons[order], [told.states[at] for at in order])
+    if changed is not None:
+        _check_once(changed.persons)
+        order = np.argsort(changed.persons)
+        reasons = [changed.reasons[at] for at in order]
+        changed = OverrideRows(changed.persons[order], changed.accepted[order], reasons)
+    if erased is not None:
+        _check_once(erased)
+        erased = np.sort(erased)
+    return Facts(facts.people, facts.decisions, told, changed, erased, facts.payload)
+
+
+def _check_once(persons: Ints) -> None:
+    if np.unique(persons).size < persons.size:
+        raise InputError("a person is named twice in one entry; name everybody once.")
+
+
+def _check_text(what: str, values: Sequence[str | None]) -> None:
+    if any(one is None or "\0" in one for one in values):
+        raise InputError(f"{what} must be text without the character NUL; remove it.")
+
+
+def _first_twice(names: Sequence[str | None]) -> str | None:
+    seen: set[str | None] = set()
+    return next((one for one in names if one in seen or seen.add(one)), None)  # type: ignore[func-returns-value]
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,147 @@
+"""Checking the rows of a program against their hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import sqlalchemy as sa
+
+from secondlook.ledger import schema
+from secondlook.ledger.base import Entry
+from secondlook.ledger.chain import entry_hash, group_digests, people_digests
+from secondlook.ledger.sql_reader import SqlReader, content_digest, header_range
+
+__all__ = ["CheckingReader"]
+
+Digests = tuple[list[bytes], str | None]
+
+
+class CheckingReader(SqlReader):
+    """A reader that trusts nothing it reads."""
+
+    def check(self, entry: Entry, previous: bytes) -> str | None:
+        """Recompute an entry's hashes; return what does not fit."""
+        try:
+            return self._check(entry, previous)
+        except (sa.exc.DBAPIError, ValueError, TypeError, KeyError) as error:
+            # SQLite stores anything in any column.
+            return f"its rows hold what cannot be there ({str(error).splitlines()[0]})"
+
+    def _check(self, entry: Entry, previous: bytes) -> str | None:
+        if entry.previous != previous:
+            return "it does not follow from the entry before"
+        words = (entry.kind, entry.key, entry.at, entry.by, entry.header)
+        if entry.hash != entry_hash(self._name, entry.number, words, entry.content, entry.previous):
+            return "its own line was changed"
+        first, end = header_range(entry)
+        people, wrong = self._people_digests(first, end)
+        groups: list[bytes] = []
+        if wrong is None and entry.says["rows"]["groups"]:
+            groups, wrong = self._group_digests(first, end)
+        payload = None
+        if wrong is None:
+            payload, wrong = self._payload_digest(entry)
+        if wrong is not None:
+            return wrong
+        if entry.content != content_digest(self.facts(entry), people, groups, payload):
+            return f"its rows of {_tables(entry.kind)} were changed"
+        return None
+
+    def count(self) -> dict[str, int]:
+        """Return how many rows there are."""
+        tables = {
+            "people": schema.people,
+            "groups": schema.group_values,
+        }
+        return {
+            name: int(
+                self._connection.execute(
+                    sa.select(sa.func.count())
+                    .select_from(table)
+                    .where(table.c.program == self._program)
+                ).scalar_one()
+            )
+            for name, table in tables.items()
+        }
+
+    def _people_digests(self, first: int, end: int) -> Digests:
+        one = schema.people.c
+        persons, *columns, digests = self._range(
+            first, end, one.person, one.application, one.numbers, one.texts, one.salt, one.digest
+        )
+        if list(persons) != list(range(first, end)):
+            return [], f"people are missing: {len(persons)} of {end - first} are there"
+        kept, wrong = self._kept(persons, columns, needed=(0, 1, 3))
+        if wrong is not None:
+            return [], wrong
+        again = people_digests(*_rows([persons, *columns], kept))
+        return list(digests), _first_other(persons, digests, again, kept, "person {} was changed")
+
+    def _group_digests(self, first: int, end: int) -> Digests:
+        one = schema.group_values.c
+        persons, *columns, digests = self._range(
+            first, end, one.person, one.value, one.salt, one.digest
+        )
+        if list(persons) != list(range(first, end)):
+            return [], f"group values are missing: {len(persons)} of {end - first} are there"
+        kept, wrong = self._kept(persons, columns, needed=(0, 1))
+        if wrong is not None:
+            return [], wrong
+        again = group_digests(*_rows([persons, *columns], kept))
+        words = "the group value of person {} was changed"
+        return list(digests), _first_other(persons, digests, again, kept, words)
+
+    def _kept(
+        self, persons: Sequence[int], columns: list[Sequence[Any]], needed: tuple[int, ...]
+    ) -> tuple[list[int], str | None]:
+        """Return the positions of rows that are whole; all others must have been erased."""
+        if not any(None in columns[at] for at in needed):
+            return list(range(len(persons))), None
+        there = zip(*(columns[at] for at in needed), strict=True)
+        kept = [at for at, row in enumerate(there) if None not in row]
+        erased = set(self._range(persons[0], persons[-1] + 1, schema.erasures.c.person)[0])
+        for at in sorted(set(range(len(persons))) - set(kept)):
+            if persons[at] not in erased or any(column[at] is not None for column in columns):
+                return [], f"person {persons[at]} lacks data, and no erasure says so"
+        return kept, None
+
+    def _payload_digest(self, entry: Entry) -> tuple[bytes | None, str | None]:
+        content, digest = self._payload(entry.number)
+        if content is None and digest is not None:
+            erased_later = any(True for _ in self.entries(entry.number, kind="erasure"))
+            if entry.kind != "snapshot" or not erased_later:
+                return digest, "its stored state is gone, and no erasure says so"
+        elif content is not None and sha256(content).digest() != digest:
+            return digest, "its stored state was changed"
+        return digest, None
+
+
+def _rows(columns: list[Sequence[Any]], kept: list[int]) -> list[Sequence[Any]]:
+    if len(kept) == len(columns[0]):
+        return columns
+    return [[column[at] for at in kept] for column in columns]
+
+
+def _first_other(
+    persons: Sequence[int],
+    stored: Sequence[bytes],
+    again: Sequence[bytes],
+    kept: list[int],
+    words: str,
+) -> str | None:
+    pairs = zip(kept, again, strict=True)
+    return next((words.format(persons[at]) for at, one in pairs if stored[at] != one), None)
+
+
+def _tables(kind: str) -> str:
+    return {
+        "history": "decisions or outcomes",
+        "batch": "decisions",
+        "override": "overrides",
+        "erasure": "erasures",
+        "correction": "outcomes",
+        "program": "payloads",
+        "snapshot": "payloads",
+    }.get(kind, kind)

@@ -1,0 +1,225 @@
+"""Reading one program from a database, and checking its rows against their hashes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from secondlook.ledger import schema
+from secondlook.ledger.base import (
+    DecisionRows,
+    Entry,
+    Facts,
+    Ints,
+    OutcomeRows,
+    OverrideRows,
+    PeopleRows,
+    Reader,
+    Standing,
+)
+from secondlook.ledger.bulk import columns_of, none_as_nan, where_in
+from secondlook.ledger.chain import (
+    NOTHING,
+    Checkpoint,
+    digest_of_rows,
+    joined,
+    packed,
+)
+
+__all__ = ["SqlReader", "content_digest", "header_range"]
+
+_LINK = tuple(schema.entries.c)[1:]  # all but the program
+
+
+def content_digest(
+    facts: Facts, people: Sequence[bytes], groups: Sequence[bytes], payload: bytes | None
+) -> bytes:
+    """Return the hash of an entry's rows, given those of people, groups and payload."""
+    decided, told, changed = facts.decisions, facts.outcomes, facts.overrides
+    parts = [joined(people) if people else NOTHING, joined(groups) if groups else NOTHING]
+    parts.append(
+        NOTHING
+        if decided is None
+        else packed(
+            np.array([decided.round]),
+            decided.accepted,
+            decided.exploit,
+            decided.score,
+            decided.propensity,
+        )
+    )
+    rows: list[Any] = (
+        [] if told is None else [*zip(told.persons.tolist(), told.states, strict=True)]
+    )
+    parts.append(digest_of_rows(rows))
+    rows = []
+    if changed is not None:
+        taken = changed.accepted.astype(int).tolist()
+        rows = [*zip(changed.persons.tolist(), taken, changed.reasons, strict=True)]
+    parts.append(digest_of_rows(rows))
+    parts.append(NOTHING if facts.erased is None else packed(facts.erased))
+    parts.append(payload or NOTHING)
+    return joined(parts)
+
+
+def header_range(entry: Entry) -> tuple[int, int]:
+    """Return the numbers of an entry's first person and of the one behind its last."""
+    rows = entry.says["rows"]
+    return rows["first"], rows["first"] + rows["n"]
+
+
+class SqlReader(Reader):
+    """One program on an open connection."""
+
+    def __init__(self, connection: sa.Connection, program: int, name: str) -> None:
+        self._connection, self._program, self._name = connection, program, name
+        self._newest: tuple[int, Facts] | None = None  # entries are large, and asked for in turn
+
+    def _select(self, *columns: Any) -> sa.Select[Any]:
+        table = columns[0].table
+        return sa.select(*columns).where(table.c.program == self._program)
+
+    def head(self) -> Checkpoint:
+        """Return where the chain stands."""
+        link = schema.entries.c
+        newest = self._select(link.number, link.hash).order_by(link.number.desc()).limit(1)
+        found = self._connection.execute(newest).first()
+        return Checkpoint(self._name, *(found or (0, NOTHING)))
+
+    def entry(self, kind: str, key: str) -> Entry | None:
+        """Return the entry of a kind and key."""
+        link = schema.entries.c
+        same = self._select(*_LINK).where(link.kind == kind, link.key == key)
+        found = self._connection.execute(same).first()
+        return None if found is None else Entry(*found)
+
+    def entries(self, after: int = 0, *, kind: str | None = None) -> Iterator[Entry]:
+        """Yield entries behind a number."""
+        link = schema.entries.c
+        later = self._select(*_LINK).where(link.number > after).order_by(link.number)
+        if kind is not None:
+            later = later.where(link.kind == kind)
+        for found in self._connection.execute(later).fetchall():
+            yield Entry(*found)
+
+    def n_people(self) -> int:
+        """Return how many people there are."""
+        last = sa.select(sa.func.max(schema.people.c.person)).where(
+            schema.people.c.program == self._program
+        )
+        found = self._connection.execute(last).scalar()
+        return 0 if found is None else int(found) + 1
+
+    def facts(self, entry: Entry) -> Facts:
+        """Return the rows of an entry."""
+        if self._newest is None or self._newest[0] != entry.number:
+            self._newest = entry.number, self._read_facts(entry)
+        return self._newest[1]
+
+    def _read_facts(self, entry: Entry) -> Facts:
+        rows, (first, end), number = entry.says["rows"], header_range(entry), entry.number
+        told, changed = self._outcomes(number), self._overrides(number)
+        erased = self._erased(number)
+        return Facts(
+            people=self._people(first, end, rows["groups"]) if rows["n"] else None,
+            decisions=self._decisions(first, end) if rows["n"] else None,
+            outcomes=told if told.states else None,
+            overrides=changed if changed.reasons else None,
+            erased=erased if erased.size else None,
+            payload=self._payload(number)[0],
+        )
+
+    def _range(self, first: int, end: int, *columns: Any) -> list[Sequence[Any]]:
+        person = columns[0].table.c.person
+        rows = self._select(*columns).where(person >= first, person < end).order_by(person)
+        return columns_of(self._connection, rows, len(columns))
+
+    def _people(self, first: int, end: int, with_groups: bool) -> PeopleRows:
+        one = schema.people.c
+        names, numbers, texts = self._range(first, end, one.application, one.numbers, one.texts)
+        groups = self._range(first, end, schema.group_values.c.value)[0] if with_groups else None
+        return PeopleRows(names, numbers, texts, groups)
+
+    def _decisions(self, first: int, end: int) -> DecisionRows:
+        one = schema.people.c
+        columns = (one.round, one.accepted, one.exploit, one.score, one.propensity)
+        rounds, accepted, exploit, score, propensity = self._range(first, end, *columns)
+        found = set(rounds)
+        return DecisionRows(
+            found.pop() if len(found) == 1 else -1,  # no round: somebody changed it
+            np.array(accepted, np.bool_),
+            np.array(exploit, np.bool_),
+            none_as_nan(score),
+            none_as_nan(propensity),
+        )
+
+    def _of_entry(self, number: int, *columns: Any) -> list[Sequence[Any]]:
+        table = columns[0].table.c
+        rows = self._select(*columns).where(table.entry == number).order_by(table.person)
+        return columns_of(self._connection, rows, len(columns))
+
+    def _outcomes(self, number: int) -> OutcomeRows:
+        one = schema.outcomes.c
+        persons, states = self._of_entry(number, one.person, one.state)
+        return OutcomeRows(np.array(persons, np.int64), states)
+
+    def _overrides(self, number: int) -> OverrideRows:
+        one = schema.overrides.c
+        persons, accepted, reasons = self._of_entry(number, one.person, one.accepted, one.reason)
+        return OverrideRows(np.array(persons, np.int64), np.array(accepted, np.bool_), reasons)
+
+    def _erased(self, number: int) -> Ints:
+        return np.array(self._of_entry(number, schema.erasures.c.person)[0], np.int64)
+
+    def _payload(self, number: int) -> tuple[bytes | None, bytes | None]:
+        one = schema.payloads.c
+        stored = self._select(one.content, one.digest).where(one.entry == number)
+        found = self._connection.execute(stored).first()
+        return (None, None) if found is None else (found.content, found.digest)
+
+    def standing(self, applications: Sequence[str]) -> Standing:
+        """Return how things stand for applications."""
+        one = schema.people.c
+        named = self._select(one.person, one.application)
+        person_of = {
+            row.application: row.person
+            for row in where_in(self._connection, named, one.application, list(applications))
+        }
+        return self._standing_of(np.array([person_of.get(name, -1) for name in applications]))
+
+    def _standing_of(self, persons: Ints) -> Standing:
+        known = persons[persons >= 0].tolist()
+
+        def newest(*columns: Any) -> dict[int, Any]:
+            person = columns[0].table.c.person
+            rows = self._select(person, *columns)
+            if "entry" in columns[0].table.c:
+                rows = rows.order_by(columns[0].table.c.entry)
+            return {row[0]: row[1:] for row in where_in(self._connection, rows, person, known)}
+
+        decided = newest(schema.people.c.round, schema.people.c.accepted)
+        overridden = newest(schema.overrides.c.accepted)
+        told = newest(schema.outcomes.c.state)
+        listed = persons.tolist()
+        nobody = (-1, False)
+        return Standing(
+            persons,
+            np.array([decided.get(one, nobody)[0] for one in listed], np.int64),
+            np.array(
+                [overridden.get(one, decided.get(one, nobody)[1:])[0] for one in listed], np.bool_
+            ),
+            np.array([one in overridden for one in listed], np.bool_),
+            [told.get(one, (None,))[0] for one in listed],
+        )
+
+    def names(self, persons: Ints) -> list[str | None]:
+        """Return the applications of people."""
+        one = schema.people.c
+        rows = self._select(one.person, one.application)
+        found = dict(
+            tuple(row) for row in where_in(self._connection, rows, one.person, persons.tolist())
+        )
+        return [found.get(person) for person in persons.tolist()]

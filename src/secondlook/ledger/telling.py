@@ -1,0 +1,191 @@
+"""What callers tell a program: read, checked, and compared with what is recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from secondlook.decisions import Decisions
+from secondlook.errors import InputError, UnknownIdError
+from secondlook.frames import as_array, column
+from secondlook.ids import as_ids
+from secondlook.ledger.base import Entry, OutcomeRows, Reader, Standing
+from secondlook.ledger.columns import Kept
+from secondlook.ledger.replay import Shape, erased_rows
+
+__all__ = [
+    "check_can_be_overridden",
+    "fresh_copy",
+    "news",
+    "past_outcomes",
+    "read_ids",
+    "read_outcomes",
+    "recorded_decisions",
+    "told_once",
+]
+
+
+def fresh_copy(classifier: Any) -> Any:
+    """Return a classifier with the same settings that knows nothing, if it can be replayed."""
+    seed = getattr(classifier, "random_state", None)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise InputError(
+            f"random_state must be a whole number in a ledger, so that decisions can be "
+            f"recomputed from the record, got {seed!r}; choose one."
+        )
+    return clone(classifier)
+
+
+def past_outcomes(
+    fitted: Any, y: Any, accepted: Any, n: int
+) -> tuple[NDArray[np.bool_], OutcomeRows | None, Any, Any]:
+    """Return who was accepted in a history that was fitted, the outcomes, and their labels."""
+    labels = fitted.classes_.tolist()
+    good = labels[-1] if fitted.pos_label is None else fitted.pos_label
+    bad = next(one for one in labels if one != good)
+    taken = np.ones(n, np.bool_)
+    if accepted is not None:
+        taken = column(accepted, n, "accepted").astype(np.bool_)
+    rows = np.flatnonzero(taken)
+    if not rows.size:
+        return taken, None, good, bad
+    states = np.where(as_array(y).reshape(n)[rows] == good, "good", "bad").tolist()
+    return taken, OutcomeRows(rows, states), good, bad
+
+
+def read_ids(ids: Any, shape: Shape) -> list[str]:
+    """Return names of applications as the ledger keeps them."""
+    values = np.atleast_1d(as_array(ids))
+    names = as_ids(values, values.shape[0])
+    if names.size and names.dtype.kind != shape.id_kind:
+        kinds = {"i": "integers", "U": "strings"}
+        raise InputError(
+            f"ids must be {kinds[shape.id_kind]}, as in the history, got "
+            f"{kinds[names.dtype.kind]}; convert them."
+        )
+    return [str(one) for one in names.tolist()]
+
+
+def read_outcomes(outcomes: Any, n: int, shape: Shape) -> list[str]:
+    """Return outcomes as states."""
+    values = column(np.atleast_1d(as_array(outcomes)), n, "outcomes", per="id")
+    good, bad = values == shape.good, values == shape.bad
+    if not np.all(good | bad):
+        strange = values[np.flatnonzero(~(good | bad))[0]]
+        raise InputError(
+            f"outcomes must be {shape.bad!r} or {shape.good!r}, as in the history, got "
+            f"{strange.item() if isinstance(strange, np.generic) else strange!r}; map it to one "
+            f"of them, or leave out whoever has no outcome yet."
+        )
+    states: list[str] = np.where(good, "good", "bad").tolist()
+    return states
+
+
+def told_once(names: Sequence[str], states: Sequence[str]) -> dict[str, str]:
+    """Return one state per application; the same may be told twice, but not two."""
+    told: dict[str, str] = {}
+    for name, one in zip(names, states, strict=True):
+        if told.setdefault(name, one) != one:
+            raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
+    return told
+
+
+def news(told: dict[str, str], standing: Standing) -> list[tuple[str, OutcomeRows]]:
+    """Return what is new in outcomes, by kind of entry; what is recorded already is not."""
+    names = list(told)
+    _check_standing(names, standing)
+    found: dict[str, list[int]] = {"outcomes": [], "correction": []}
+    for at, (name, before) in enumerate(zip(names, standing.states, strict=True)):
+        if before is None:
+            found["outcomes"].append(at)
+        elif before != told[name]:
+            if "indeterminate" in (before, told[name]):
+                raise InputError(
+                    f"id {name!r} has an outcome or was withdrawn, and these exclude each other "
+                    f"for good; nothing was recorded, remove it."
+                )
+            found["correction"].append(at)
+    return [
+        (kind, OutcomeRows(standing.persons[rows], [told[names[at]] for at in rows]))
+        for kind, rows in found.items()
+        if rows
+    ]
+
+
+def _check_standing(names: Sequence[str], standing: Standing) -> None:
+    """Raise unless everybody is known and stands accepted."""
+    for wrong, words in (
+        (standing.persons < 0, "were never decided on"),
+        (~standing.accepted, "do not stand accepted"),
+    ):
+        rows = np.flatnonzero(wrong)
+        if rows.size:
+            raise UnknownIdError(
+                f"{rows.size} of {len(names)} ids {words}, first {names[rows[0]]!r}, and outcomes "
+                f"are known for accepted people only; nothing was recorded, remove them."
+            )
+
+
+def check_can_be_overridden(names: Sequence[str], standing: Standing, accepted: bool) -> None:
+    """Raise unless everybody's decision can be replaced by the one given."""
+    told = np.array([one is not None for one in standing.states], np.bool_)
+    words = "accepted" if accepted else "rejected"
+    for wrong, why in (
+        (standing.persons < 0, "were never decided on"),
+        (standing.round == 0, "are the history's"),
+        (standing.overridden, "were overridden before"),
+        (told, "have an outcome already"),
+        (standing.accepted == accepted, f"are {words} as it is"),
+    ):
+        rows = np.flatnonzero(wrong)
+        if rows.size:
+            raise InputError(
+                f"{rows.size} of {len(names)} ids {why}, first {names[rows[0]]!r}, so there is no "
+                f"decision to override; nothing was recorded, remove them."
+            )
+
+
+def recorded_decisions(
+    reader: Reader, shape: Shape, entry: Entry, kept: Kept, groups: list[str] | None, ids: Any
+) -> Decisions:
+    """Return the decisions of a recorded batch, if what was sent is that batch."""
+    facts = reader.facts(entry)
+    people, decided = facts.people, facts.decisions
+    assert people is not None
+    assert decided is not None
+    gone = erased_rows(people)
+    sent: list[Sequence[Any]] = [kept.numbers, kept.texts]
+    stored: list[Sequence[Any]] = [people.numbers, people.texts]
+    if ids is not None:
+        sent.append([str(one) for one in as_ids(ids, len(kept)).tolist()])
+        stored.append(people.applications)
+    sent.append([None] * len(kept) if groups is None else groups)
+    stored.append([None] * len(people) if people.groups is None else people.groups)
+    row = None if len(people) == len(kept) else min(len(people), len(kept))
+    if row is None:
+        pairs = zip(zip(*sent, strict=True), zip(*stored, strict=True), gone, strict=True)
+        row = next((at for at, (a, b, lost) in enumerate(pairs) if a != b and not lost), None)
+    if row is not None:
+        raise InputError(
+            f"a batch was recorded under the name {entry.key!r} with other content, first in row "
+            f"{row}; nothing was decided, send what was sent then or take another name."
+        )
+    if gone.any():
+        raise InputError(
+            f"{int(gone.sum())} people of the batch {entry.key!r} have been erased, so it cannot "
+            f"be answered from the record again."
+        )
+    return Decisions(
+        shape.ids(people.applications),
+        decided.accepted,
+        decided.exploit,
+        decided.score,
+        decided.propensity,
+        decided.round,
+        certified=entry.says["certified"],
+        group_mode=entry.says["group_mode"],
+    )

@@ -1,0 +1,270 @@
+"""The contract of ``secondlook.ledger.base`` as tests: inherit, and give a fixture ``ledger``."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from secondlook.errors import InputError, LedgerError, UnknownIdError
+from secondlook.ledger.base import (
+    DecisionRows,
+    Facts,
+    Ledger,
+    OutcomeRows,
+    OverrideRows,
+    PeopleRows,
+)
+from secondlook.ledger.chain import NOTHING
+
+__all__ = ["LedgerContract", "a_batch"]
+
+
+def a_batch(first: int, n: int = 4, round: int = 1, seed: int = 0) -> Facts:
+    """Return a batch of n people with groups, of whom those with an even number are accepted."""
+    rng = np.random.default_rng([seed, first])
+    numbers = [row.tobytes() for row in rng.normal(size=(n, 3))]
+    people = PeopleRows(
+        [f"a{first + at}" for at in range(n)],
+        numbers,
+        [f'["x{at}"]' if at % 2 else None for at in range(n)],
+        ['["A"]' if at % 3 else '["B"]' for at in range(n)],
+    )
+    accepted = (first + np.arange(n)) % 2 == 0
+    score = rng.random(n)
+    decided = DecisionRows(round, accepted, rng.random(n) < 0.5, score, score / 2)
+    return Facts(people=people, decisions=decided)
+
+
+def _told(persons: list[int], states: list[str]) -> Facts:
+    return Facts(outcomes=OutcomeRows(np.array(persons), states))
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Say whether two rows of facts hold the same, whatever kind of sequence they use."""
+    if one is None or other is None:
+        return one is other
+    for name, value in vars(one).items():
+        second = getattr(other, name)
+        if isinstance(value, np.ndarray):
+            if not np.array_equal(value, second, equal_nan=value.dtype.kind == "f"):
+                return False
+        elif isinstance(value, list | tuple):
+            if list(value) != list(second):
+                return False
+        elif value != second:
+            return False
+    return True
+
+
+class LedgerContract:
+    """What every ledger must do. A subclass has a fixture ``ledger``: an empty one."""
+
+    @pytest.fixture
+    def started(self, ledger: Ledger) -> Ledger:
+        """Return a ledger with a program of a few entries."""
+        with ledger.creating("p") as writer:
+            writer.append("program", {"alpha": 0.15}, Facts(payload=b"settings"), by="t")
+            writer.append("batch", {"round": 1}, a_batch(0), by="t", key="b1")
+            writer.append("batch", {"round": 2}, a_batch(4, round=2), by="t", key="b2")
+        return ledger
+
+    def check_chain(self, ledger: Ledger, program: str = "p") -> int:
+        """Check every entry, and return how many there are."""
+        with ledger.reading(program) as reader:
+            previous = NOTHING
+            number = 0
+            for number, entry in enumerate(reader.entries(), start=1):
+                assert entry.number == number
+                assert reader.check(entry, previous) is None
+                previous = entry.hash
+            assert reader.head().hash == previous
+        return number
+
+    def test_facts_come_back_as_they_were_told(self, started: Ledger) -> None:
+        with started.reading("p") as reader:
+            for key, first, round in (("b1", 0, 1), ("b2", 4, 2)):
+                entry = reader.entry("batch", key)
+                assert entry is not None
+                assert entry.says["round"] == round
+                found, told = reader.facts(entry), a_batch(first, round=round)
+                assert _same(found.people, told.people)
+                assert _same(found.decisions, told.decisions)
+                assert found.outcomes is None
+                assert found.overrides is None
+                assert found.erased is None
+                assert found.payload is None
+            (settings,) = reader.entries(kind="program")
+            assert reader.facts(settings).payload == b"settings"
+            assert reader.n_people() == 8
+            assert reader.count() == {"people": 8, "groups": 8}
+            assert reader.names(np.array([5, 0, 99])) == ["a5", "a0", None]
+        assert self.check_chain(started) == 3
+
+    def test_missing_scores_and_people_without_groups(self, started: Ledger) -> None:
+        batch = a_batch(8, n=1)
+        assert batch.people is not None
+        people = PeopleRows(batch.people.applications, [b""], [None], None)
+        decided = DecisionRows(
+            3, np.array([True]), np.array([True]), np.array([np.nan]), np.array([np.inf])
+        )
+        with started.writing("p") as writer:
+            entry = writer.append("batch", {}, Facts(people, decided), by="t")
+            found = writer.facts(entry)
+            assert _same(found.people, people)
+            assert _same(found.decisions, decided)
+        self.check_chain(started)
+
+    def test_a_block_that_raises_leaves_no_trace(self, started: Ledger) -> None:
+        with started.reading("p") as reader:
+            before = reader.head()
+
+        def fail() -> None:
+            with started.writing("p") as writer:
+                writer.append("batch", {}, a_batch(8), by="t", key="b3")
+                raise RuntimeError("stop")
+
+        with pytest.raises(RuntimeError, match="stop"):
+            fail()
+        with started.reading("p") as reader:
+            assert reader.head() == before
+            assert reader.n_people() == 8
+            assert reader.entry("batch", "b3") is None
+        with started.writing("p") as writer:
+            writer.append("batch", {}, a_batch(8), by="t", key="b3")
+        assert self.check_chain(started) == 4
+
+    def test_keys_and_names_are_unique(self, started: Ledger) -> None:
+        two = a_batch(8, n=2)
+        for facts, key, words in (
+            (a_batch(8), "b1", r"has an entry of kind 'batch' with the key 'b1' already"),
+            (a_batch(7), "b3", r"an application of this batch is in the ledger already"),
+            (
+                replace(two, people=PeopleRows(["z", "z"], [b"", b""], [None, None])),
+                "b3",
+                r"the application 'z' is in the ledger already, or twice in this batch",
+            ),
+            (
+                replace(two, people=PeopleRows(["z", "z\0"], [b"", b""], [None, None])),
+                "b3",
+                r"without the character NUL",
+            ),
+            (replace(two, decisions=None), "b3", r"with the decisions on them; give both"),
+        ):
+            with pytest.raises(InputError, match=words), started.writing("p") as writer:
+                writer.append("batch", {}, facts, by="t", key=key)
+        words = "a program called 'p' in this ledger already"
+        with pytest.raises(InputError, match=words), started.creating("p"):
+            pass
+        words = r"an entry is one of program, .*, got 'gossip'"
+        with pytest.raises(InputError, match=words), started.writing("p") as writer:
+            writer.append("gossip", {}, Facts(), by="t")
+        assert self.check_chain(started) == 3
+
+    def test_programs_are_apart(self, started: Ledger) -> None:
+        with started.creating("q") as writer:
+            writer.append("batch", {}, a_batch(0, n=2, seed=5), by="t", key="b1")
+        assert started.programs() == ["p", "q"]
+        with started.reading("q") as reader:
+            assert reader.n_people() == 2
+        assert self.check_chain(started, "q") == 1
+        words = r"no program called 'r' in this ledger, .*'p', 'q'"
+        with pytest.raises(LedgerError, match=words), started.reading("r"):
+            pass
+
+    def test_outcomes_are_for_the_accepted_and_told_once(self, started: Ledger) -> None:
+        with started.writing("p") as writer:
+            writer.append("outcomes", {}, _told([4, 0], ["bad", "good"]), by="t")
+        refused = (
+            ("outcomes", _told([1], ["good"]), UnknownIdError, "1 of 1 people do not stand acc"),
+            ("outcomes", _told([99], ["good"]), UnknownIdError, "do not stand accepted"),
+            ("outcomes", _told([0], ["bad"]), InputError, "person 0 has an outcome already"),
+            ("outcomes", _told([2, 2], ["bad", "bad"]), InputError, "named twice in one entry"),
+            ("outcomes", _told([2], ["late"]), InputError, "good or bad or indeterminate, got"),
+            ("correction", _told([2], ["bad"]), InputError, "person 2 has no outcome yet"),
+        )
+        for kind, facts, error, words in refused:
+            with pytest.raises(error, match=words), started.writing("p") as writer:
+                writer.append(kind, {}, facts, by="t")
+        with started.writing("p") as writer:
+            writer.append("correction", {}, _told([0], ["bad"]), by="an auditor")
+            standing = writer.standing(["a4", "a0", "a2", "a1", "nobody"])
+        assert standing.persons.tolist() == [4, 0, 2, 1, -1]
+        assert standing.states == ["bad", "bad", None, None, None]
+        assert standing.accepted.tolist() == [True, True, True, False, False]
+        assert standing.round.tolist() == [2, 1, 1, 1, -1]
+        assert self.check_chain(started) == 5
+
+    def test_an_override_changes_who_stands_accepted(self, started: Ledger) -> None:
+        rows = OverrideRows(np.array([1, 0]), np.array([True, False]), ["a guarantor", "fraud"])
+        with started.writing("p") as writer:
+            entry = writer.append("override", {}, Facts(overrides=rows), by="a person")
+            found = writer.facts(entry).overrides
+            assert found is not None
+            assert list(found.reasons) == ["fraud", "a guarantor"]
+            writer.append("outcomes", {}, _told([1], ["good"]), by="t")
+        with pytest.raises(UnknownIdError), started.writing("p") as writer:
+            writer.append("outcomes", {}, _told([0], ["good"]), by="t")
+        with started.reading("p") as reader:
+            standing = reader.standing(["a0", "a1", "a2"])
+        assert standing.accepted.tolist() == [False, True, True]
+        assert standing.overridden.tolist() == [True, True, False]
+        self.check_chain(started)
+
+    def test_what_is_erased_is_gone_and_the_chain_holds(self, started: Ledger) -> None:
+        with started.writing("p") as writer:
+            state = writer.append("snapshot", {}, Facts(payload=b"state"), by="t")
+            writer.append("erasure", {"why": "asked"}, Facts(erased=np.array([5, 0])), by="t")
+        with started.reading("p") as reader:
+            entry = reader.entry("batch", "b1")
+            assert entry is not None
+            found, told = reader.facts(entry), a_batch(0)
+            assert found.people is not None
+            assert found.people.groups is not None
+            row = (found.people.applications, found.people.numbers, found.people.texts)
+            assert [column[0] for column in row] == [None, None, None]
+            assert found.people.groups[0] is None
+            assert found.people.applications[1] == "a1"
+            assert _same(found.decisions, told.decisions)
+            assert reader.facts(state).payload is None
+            assert reader.names(np.array([0, 5, 1])) == [None, None, "a1"]
+        assert self.check_chain(started) == 5
+
+    def test_writers_of_a_program_come_one_after_the_other(self, started: Ledger) -> None:
+        n_threads, each = 4, 5
+        errors: list[BaseException] = []
+
+        def write(thread: int) -> None:
+            try:
+                for turn in range(each):
+                    with started.writing("p") as writer:
+                        first = writer.n_people()
+                        batch = a_batch(first, n=3)
+                        writer.append("batch", {}, batch, by="t", key=f"{thread}/{turn}")
+            except BaseException as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=write, args=(one,)) for one in range(n_threads)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+        assert errors == []
+        with started.reading("p") as reader:
+            assert reader.n_people() == 8 + 3 * n_threads * each
+            keys = {entry.key for entry in reader.entries(kind="batch")}
+        assert keys >= {f"{thread}/{turn}" for thread in range(n_threads) for turn in range(each)}
+        assert self.check_chain(started) == 3 + n_threads * each
+
+    def test_a_reader_sees_one_moment(self, started: Ledger) -> None:
+        with started.reading("p") as reader:
+            before = reader.head()
+            with started.writing("p") as writer:
+                writer.append("batch", {}, a_batch(8), by="t", key="b3")
+            assert reader.head() == before
+            assert reader.n_people() == 8
+        with started.reading("p") as reader:
+            assert reader.n_people() == 12

@@ -1,0 +1,236 @@
+"""A ledger proves itself, and whatever is changed in it is found and named."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from ledger_worlds import algorithm_1, certified, started
+from secondlook.errors import InputError, LedgerError
+from secondlook.ledger import schema
+from secondlook.ledger.base import Facts
+from secondlook.ledger.chain import Checkpoint
+from secondlook.ledger.program import Program
+from secondlook.ledger.sql import SqlLedger, SqlWriter
+from secondlook.ledger.verifying import verify
+
+COLUMNS = [(table, column) for table in schema.metadata.sorted_tables for column in table.c]
+
+
+def a_life(url, classifier):
+    """Return a program in which everything has happened once."""
+    program, _, (one, two, *_) = started(url, classifier, n_batch=60)
+    decided = program.decide(one.people.X, sensitive_features=one.people.group, batch="b1")
+    yes, no = decided.ids[decided.accepted], decided.ids[~decided.accepted]
+    program.observe(yes[2:], one.outcome[decided.accepted][2:])
+    program.observe(yes[2:3], 1 - one.outcome[decided.accepted][2:3])
+    program.override(yes[:1], False, "fraud was found")
+    program.withdraw(yes[1:2])
+    program.snapshot()
+    program.decide(two.people.X, sensitive_features=two.people.group, batch="b2")
+    return program, decided, no
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Return the file of a ledger in which everything has happened, an erasure too."""
+    path = tmp_path_factory.mktemp("whole") / "ledger.db"
+    program, _, _ = a_life(f"sqlite:///{path}", algorithm_1())
+    with program.ledger.writing("main") as writer:
+        last = writer.n_people() - 1
+        writer.append("erasure", {"why": "asked"}, Facts(erased=np.array([last])), by="t")
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return path
+
+
+@pytest.fixture
+def tampered(whole, tmp_path):
+    """Return a function that runs SQL on a copy of the ledger and verifies it."""
+
+    def run(*statements, checkpoint=None):
+        path = tmp_path / "ledger.db"
+        shutil.copy(whole, path)
+        connection = sqlite3.connect(path, isolation_level=None)
+        for one in statements:
+            assert connection.execute(one).rowcount != 0
+        connection.close()
+        return verify(SqlLedger(f"sqlite:///{path}"), checkpoint=checkpoint)
+
+    return run
+
+
+@pytest.mark.parametrize("make", [algorithm_1, certified])
+def test_an_honest_ledger_verifies(url, make):
+    program, decided, _ = a_life(url, make())
+    found = verify(program.ledger, checkpoint=program.checkpoint())
+    assert found.problem is None
+    assert found.ok
+    assert found.head == program.checkpoint()
+    assert (found.n_decisions, found.n_not_repeated) == (2 * len(decided), 0)
+
+
+def test_a_ledger_with_erased_people_verifies_as_far_as_it_can(tampered):
+    found = tampered()
+    assert found.problem is None
+    assert (found.n_decisions, found.n_not_repeated) == (60, 60)
+
+
+def changed(column):
+    """Return SQL for another value of a column."""
+    if isinstance(column.type, sa.LargeBinary):
+        return f"CAST(substr(\"{column.name}\", 2) || x'00' AS BLOB)"
+    if isinstance(column.type, sa.Text):
+        return f"\"{column.name}\" || ' '"
+    if isinstance(column.type, sa.Boolean):
+        return f'1 - "{column.name}"'
+    if isinstance(column.type, sa.Double):
+        return f'"{column.name}" + 1e-12'
+    return f'"{column.name}" + 100000'
+
+
+@pytest.mark.parametrize(("table", "column"), COLUMNS, ids=str)
+def test_a_changed_value_is_found(tampered, table, column):
+    where = "rowid = 1" if table.name == "programs" else "1 = 1"
+    if table.name in ("people", "group_values"):
+        where = "person = 620"  # of the first batch
+    elif table.name == "entries":
+        where = "number = 3"
+    elif table.name == "payloads":
+        where = "entry = 1"
+    if column.name == "texts":
+        new = "'[]'"
+    elif table.name in ("outcomes", "overrides", "erasures"):
+        rows = f"SELECT min(person) FROM {table.name}"
+        if table.name == "outcomes":
+            rows += " WHERE entry > 2"
+        where = f"person = ({rows})"
+        new = changed(column)
+    else:
+        new = changed(column)
+    statement = f'UPDATE {table.name} SET "{column.name}" = {new} WHERE {where}'
+    if table.name == "programs" and column.name == "name":
+        with pytest.raises(LedgerError, match="no program called 'main'"):
+            tampered(statement)
+        return
+    found = tampered(statement)
+    assert not found.ok
+    if table.name in ("people", "group_values") and column.name not in ("program", "person"):
+        assert "entry 4 (batch 'b1')" in found.problem
+        decision = column.name in ("round", "accepted", "exploit", "score", "propensity")
+        what = "rows of decisions were" if decision else "person 620 was"
+        assert f"{what} changed" in found.problem
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DELETE FROM people WHERE person = 620", r"entry 4 .*people are missing: 59 of 60"),
+        ("DELETE FROM group_values WHERE person = 620", "group values are missing: 59 of 60"),
+        ("DELETE FROM outcomes WHERE entry = 5", r"entry 5 .*rows of outcomes were changed"),
+        ("DELETE FROM overrides", "rows of overrides were changed"),
+        ("DELETE FROM erasures", "lacks data, and no erasure says so"),
+        ("DELETE FROM payloads WHERE entry = 1", "rows of payloads were changed"),
+        ("DELETE FROM entries WHERE number = 5", "entry 5 is missing: 6 comes next"),
+        ("UPDATE payloads SET content = NULL WHERE entry = 1", "state is gone, and no erasure"),
+        (
+            "UPDATE people SET application = NULL, numbers = NULL, salt = NULL WHERE person = 620",
+            r"entry 4 .*person 620 lacks data, and no erasure says so",
+        ),
+        (
+            "INSERT INTO outcomes SELECT program, 4, person, 'bad' FROM people "
+            "WHERE person >= 600 AND accepted = 0 LIMIT 1",
+            r"entry 4 .*rows of decisions were changed",
+        ),
+        ("UPDATE people SET score = 'high' WHERE person = 620", "hold what cannot be there"),
+        ("UPDATE people SET numbers = 'x' WHERE person = 620", "hold what cannot be there"),
+        ("UPDATE people SET digest = CAST(x'ff' AS TEXT) WHERE person = 620", "what cannot be"),
+        (
+            "INSERT INTO people SELECT program, 90000, 'x', numbers, texts, salt, digest, round, "
+            "accepted, exploit, score, propensity FROM people WHERE person = 620",
+            "there are 721 rows of people, and the entries cover 720",
+        ),
+    ],
+)
+def test_what_is_missing_or_too_much_is_found(tampered, statement, words):
+    found = tampered(statement)
+    assert found.problem is not None
+    with pytest.raises(AssertionError, match=words):
+        raise AssertionError(found.problem)
+
+
+def test_a_chain_cut_off_at_the_end_is_found_by_a_checkpoint(tampered, whole):
+    with SqlLedger(f"sqlite:///{whole}").reading("main") as reader:
+        kept = Checkpoint.read(str(reader.head()))
+    cut = [
+        f"DELETE FROM {table} WHERE {column} >= {least}"
+        for table, column, least in (("erasures", "entry", 0), ("entries", "number", kept.number))
+    ]
+    cut += [f"UPDATE {t} SET salt = salt WHERE person = 620" for t in ("people", "group_values")]
+    with SqlLedger(f"sqlite:///{whole}").reading("main") as reader:
+        first = next(iter(reader.entries(kind="override")))
+    assert tampered(checkpoint=kept).ok
+    found = tampered(*cut, checkpoint=kept)
+    assert not found.ok
+    forged = replace(kept, number=first.number)
+    found = tampered(checkpoint=forged)
+    assert f"entry {first.number} (override" in found.problem
+    assert "its hash is not that of the checkpoint" in found.problem
+    found = tampered(checkpoint=replace(kept, number=kept.number + 5))
+    assert f"ends at {kept.number}" in found.problem
+
+
+def test_checkpoints_that_are_none():
+    for text in ("", "3:abc:main", "x:" + "0" * 64 + ":main", "3:" + "0" * 64 + ":"):
+        with pytest.raises(InputError, match="a checkpoint is a number, a hash"):
+            Checkpoint.read(text)
+
+
+def lying(monkeypatch, lie):
+    """Let batches be recorded otherwise than they were decided, with hashes that fit."""
+    append = SqlWriter.append
+
+    def other(self, kind, header, facts, **options):
+        if kind == "batch" and options["key"] == "b2":
+            header, facts = lie(dict(header), facts)
+        return append(self, kind, header, facts, **options)
+
+    monkeypatch.setattr(SqlWriter, "append", other)
+
+
+@pytest.mark.parametrize(
+    ("column", "what"),
+    [("accepted", "accepted"), ("exploit", "region"), ("score", "score"), ("propensity",) * 2],
+)
+def test_a_false_decision_with_true_hashes_is_found(url, monkeypatch, column, what):
+    def lie(header, facts):
+        values = getattr(facts.decisions, column).copy()
+        values[11] = values[11] + 1e-4 if values.dtype.kind == "f" else ~values[11]
+        return header, replace(facts, decisions=replace(facts.decisions, **{column: values}))
+
+    lying(monkeypatch, lie)
+    program, decided, _ = a_life(url, algorithm_1())
+    found = verify(program.ledger)
+    assert (
+        f"the {what} of application '{decided.ids[-1] + 12}' comes out otherwise" in found.problem
+    )
+    with pytest.raises(LedgerError, match=r"round 2 .* comes out otherwise than recorded"):
+        Program.open(url)
+
+
+@pytest.mark.parametrize("mode", ["blind", "audit"])
+def test_groups_that_may_not_decide_did_not(tmp_path, monkeypatch, mode):
+    program, _, _ = a_life(
+        f"sqlite:///{tmp_path}/honest.db", algorithm_1(group_mode=mode, strategy=None)
+    )
+    assert verify(program.ledger).ok
+
+    lying(monkeypatch, lambda header, facts: (header | {"group_mode": mode}, facts))
+    program, _, _ = a_life(f"sqlite:///{tmp_path}/lying.db", algorithm_1())
+    assert "depends on groups, which may not decide" in verify(program.ledger).problem

@@ -1,0 +1,76 @@
+"""``secondlook verify``: words, JSON, exit codes."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+from typer.testing import CliRunner
+
+from ledger_worlds import algorithm_1, started
+from secondlook.cli.app import app
+
+
+@pytest.fixture
+def ledger(tmp_path):
+    url = f"sqlite:///{tmp_path}/lender.db"
+    program, _, (one, *_) = started(url, algorithm_1(), n_batch=50)
+    program.decide(one.people.X, sensitive_features=one.people.group, batch="b1")
+    return url, tmp_path / "lender.db", program
+
+
+def run(*words):
+    return CliRunner().invoke(app, ["verify", *map(str, words)])
+
+
+def test_a_ledger_that_fits(ledger):
+    url, _, program = ledger
+    said = run(url)
+    assert said.exit_code == 0
+    assert "Everything fits.\n4 entries checked, 50 decisions made again\n" in said.stdout
+    kept = str(program.checkpoint())
+    assert f"Checkpoint: {kept}\n" in said.stdout
+    told = json.loads(run(url, "--checkpoint", kept, "--json").stdout)
+    assert told == {
+        "ok": True,
+        "problem": None,
+        "checkpoint": kept,
+        "entries": 4,
+        "decisions": 50,
+        "not_repeated": 0,
+    }
+
+
+def test_a_ledger_that_does_not_fit(ledger):
+    url, path, _ = ledger
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE people SET accepted = 1 - accepted WHERE person = 610")
+    said = run(url)
+    assert said.exit_code == 4
+    assert "entry 4 (batch 'b1'): its rows of decisions were changed." in said.stdout
+    assert json.loads(run(url, "--json").stdout)["ok"] is False
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["sqlite:///nowhere.db"], "there is no ledger at nowhere.db; create a program there"),
+        (["lender.db"], "a ledger lives at sqlite:///file or postgresql://host/database, got"),
+    ],
+)
+def test_what_cannot_be_verified(options, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    said = run(*options)
+    assert said.exit_code == 2
+    assert words in said.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_program_or_checkpoint(ledger):
+    url, _, _ = ledger
+    said = run(url, "--program", "loans")
+    assert (said.exit_code, "no program called 'loans'" in said.stderr) == (2, True)
+    said = run(url, "--checkpoint", "7")
+    assert (said.exit_code, "a checkpoint is a number, a hash" in said.stderr) == (2, True)

@@ -1,0 +1,34 @@
+"""Programs for the tests of the ledger."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import secondlook as sl
+from secondlook.ledger.program import Program
+from small_worlds import lender_world
+
+KEYS = ("ids", "accepted", "exploit", "score", "propensity", "round", "certified")
+
+
+def algorithm_1(**options):
+    options = {"utility": sl.Revenue(gain=200, loss=300), "strategy": sl.GroupShare()} | options
+    return sl.PartialFeedbackClassifier(budget=sl.FdrBudget(alpha=0.15), random_state=3, **options)
+
+
+def certified(**options):
+    return sl.CertifiedClassifier(horizon=6, random_state=3, **options)
+
+
+def same(one, other):
+    return all(np.array_equal(getattr(one, key), getattr(other, key)) for key in KEYS)
+
+
+def started(url, classifier, n_batch=200, n_rounds=6, seed=0, **options):
+    """Return a program, its classifier's twin that keeps no record, and the batches to come."""
+    world = lender_world(seed, n_batch=n_batch, n_rounds=n_rounds)
+    past = world.history()
+    history = {"accepted": past.accepted, "sensitive_features": past.people.group}
+    program = Program.create(url, classifier, past.people.X, past.outcomes, **history, **options)
+    twin = classifier.fit(past.people.X, past.outcomes, **history)
+    return program, twin, [one.applicants for one in world.batches()]
