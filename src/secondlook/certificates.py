@@ -91,6 +91,7 @@ class Engine:
     _widest: float = 0.0
     _rounds: int = 0
     _people: int = 0
+    _widest_settled: float = 0.0
     _batch: int = 0
     _recent: tuple[Any, Groups] | None = None
     _monitor: DriftMonitor | None = None
@@ -182,7 +183,7 @@ class Engine:
 
     @property
     def _estimates(self) -> RungEstimates:
-        return RungEstimates(self.rows, self._people, self.rules.noise)
+        return RungEstimates(self.rows, self._people, self.rules.noise, self._widest_settled)
 
     # Choosing.
 
@@ -223,10 +224,6 @@ class Engine:
     ) -> NDArray[np.int64]:
         """Write a round down and return the places of its accepted people."""
         use = [(ladder, self._use(ladder, choice)) for ladder in self.ladders]
-        for ladder, reach in zip(self.ladders, self._reach, strict=True):
-            if ladder is choice.ladder:
-                self.rows["p_sum"][:] += p.size * ladder.policy(reach.at, choice.rung)
-        self._count(choice, p.size)
         taken = np.flatnonzero(accepted)
         places = self.rows.append(
             X[taken], group[taken], t, p[taken], self._p_sum(X[taken], group[taken])
@@ -248,22 +245,31 @@ class Engine:
             )
         )
         self._rounds += 1
-        self._people += p.size
         if self._pilot is not None and choice.pilot_share is not None:
             self._pilot.share = choice.pilot_share
         self._widest = max(self._widest, float(choice.ladder.grid[choice.rung]))
         self._recent = (X, group)
         return places
 
-    def _count(self, choice: Choice, n_people: int) -> None:
-        for i, (ladder, rung, count) in enumerate(self._deployed):
-            if ladder is choice.ladder and rung == choice.rung:
+    def _settle(self, one: Waiting) -> None:
+        """Let a round count in estimates: its people, and its policy in everybody's weight."""
+        self.rows.settled_round = one.number
+        ladder, n_people = one.deployed, one.p.size
+        at = next(
+            (reach.at for reach in self._reach if reach.ladder is ladder),
+            None,  # dropped by a restart
+        ) or ladder.standing(self.rows.X, self.rows["group"])
+        self.rows["p_sum"][:] += n_people * ladder.policy(at, one.rung)
+        self._people += n_people
+        self._widest_settled = max(self._widest_settled, float(ladder.grid[one.rung]))
+        for i, (other, rung, count) in enumerate(self._deployed):
+            if other is ladder and rung == one.rung:
                 self._deployed[i] = (ladder, rung, count + n_people)
                 return
-        self._deployed.append((choice.ladder, choice.rung, n_people))
+        self._deployed.append((ladder, one.rung, n_people))
 
     def _p_sum(self, X: Any, group: Groups) -> Floats:
-        """Return Σ over rounds so far, this one too, of people times probability of acceptance."""
+        """Return Σ over settled rounds of people times the probability of acceptance."""
         total = np.zeros(X.shape[0])
         standing: dict[int, Standing] = {}
         for ladder, rung, count in self._deployed:
@@ -393,7 +399,7 @@ class Engine:
         )
 
     def _test(self, one: Waiting) -> None:
-        self.rows.settled_round = one.number
+        self._settle(one)
         if one.certified and one.use:
             allowed = self.rules.noise.recorded_fdr(self.rules.alpha)
             self._monitor = self._monitor or DriftMonitor(allowed)

@@ -47,11 +47,12 @@ class Pilot:
     def rung(self, reach: Reach, estimates: RungEstimates) -> tuple[int, float]:
         """Return the rung to try, and the share that the pilot reaches if it is tried.
 
-        Outwards if it looks safe, inwards if it does not. Nothing changes yet.
+        Outwards if it looks safe and outcomes of where it stands are in, inwards if it does not
+        look safe. Nothing changes yet.
         """
         ladder, reached = reach.ladder, self.share
         enough = estimates.rows.settled().size >= _ENOUGH
-        if enough:
+        if enough and ladder.nearest(reached) <= ladder.nearest(estimates.widest):
             share, error = self._mistakes(reach, ladder.nearest(reached), estimates)
             if share + _SAFE * error <= self.alpha and share <= _BRAKE * self.alpha:
                 reached = min(_OUTER, _STEP * reached)

@@ -34,11 +34,14 @@ class RungEstimates:
         People decided on so far.
     noise
         How often outcomes are recorded wrongly.
+    widest
+        The largest share that a round in the tests accepted for sure.
     """
 
     rows: OwnRows
     n_people: int
     noise: OutcomeNoise
+    widest: float
 
     def _weights(self, rows: NDArray[np.intp]) -> Floats:
         return np.asarray(self.n_people / self.rows["p_sum"][rows])
