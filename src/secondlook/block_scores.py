@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from secondlook.frames import n_rows, take
 from secondlook.likelihoods import Likelihood, LinearLikelihood
 
-__all__ = ["BlockScores", "Scorer"]
+__all__ = ["Bar", "BlockScores", "Scorer"]
 
 Floats = NDArray[np.floating]
 Groups = NDArray[np.intp]
@@ -44,6 +44,10 @@ class Scorer:
         # Scores have the precision of the features under linear models, else double.
         self.dtype: Any = np.dtype(np.float64) if self._stack is None else X.dtype
 
+    def bar(self, weights: NDArray[np.float64], level: float) -> Bar:
+        """Make a level ready that weighted sums of scores will be compared with."""
+        return Bar.of(weights, level, self._stack)
+
     def blocks(
         self,
         X: Any,
@@ -51,9 +55,8 @@ class Scorer:
         rows: NDArray[np.intp] | None = None,
         *,
         n_asked: int = _POLICIES,
-        at_once: bool = False,
     ) -> Iterator[tuple[Any, BlockScores]]:
-        """Yield rows in blocks with their scores, all likelihoods at once or when asked for.
+        """Yield rows in blocks with their scores, which are computed when asked for.
 
         ``n_asked`` is about how many likelihoods will be asked for.
         """
@@ -70,9 +73,35 @@ class Scorer:
             block: Any = slice(at, min(at + step, end))
             block = block if chosen is None else chosen[block]
             if stack is not None:
-                yield block, LinearScores(take(X, block), group[block], stack, at_once)
+                yield block, LinearScores(take(X, block), group[block], stack)
             else:
                 yield block, BlockScores(take(X, block), group[block], self._likelihoods)
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A level that a weighted sum of scores may exceed, with a weight ≥ 0 for each likelihood.
+
+    Linear likelihoods that differ little are answered for by their mean. With half log-odds ``h_k``
+    of mean ``h``, their sum ``Σ w_k σ_k`` is ``½ Σ w·(1 + tanh h)`` up to ``q/(3√3)`` where
+    ``q = Σ w_k (h_k − h)²``: terms of first order cancel, and the second derivative of tanh is at
+    most ``4/(3√3)``. ``mean_and_spread`` maps features, and a last one of value 1, to h and, in
+    further rows, to numbers whose squares sum to q.
+    """
+
+    weights: NDArray[np.float64]
+    level: float
+    mean_and_spread: Floats | None = None
+
+    @staticmethod
+    def of(weights: NDArray[np.float64], level: float, stack: Stack | None) -> Bar:
+        """Return the bar for likelihoods in a stack, or for others."""
+        if stack is None:
+            return Bar(weights, level)
+        half = np.vstack((stack.half_coef, stack.half_intercept)).astype(np.float64)
+        mean = half @ (weights / weights.sum())
+        spread = np.linalg.qr(((half - mean[:, None]) * np.sqrt(weights)).T, mode="r")
+        return Bar(weights, level, np.vstack((mean, spread)).astype(stack.half_coef.dtype))
 
 
 class BlockScores:
@@ -99,11 +128,12 @@ class BlockScores:
         """Return the scores under several likelihoods, a column each."""
         return np.stack([self.score(int(position)) for position in positions], axis=1)
 
-    def weighted_sum(self, positions: NDArray[np.intp], weights: Floats, start: Floats) -> Floats:
-        """Return start + Σ weight · score, over likelihoods that may be named more than once."""
-        for position, weight in zip(positions, weights, strict=True):
-            start = start + weight * self.score(int(position))
-        return start
+    def exceeds(self, bar: Bar) -> NDArray[np.bool_]:
+        """Say whose weighted sum of scores exceeds a level."""
+        total = np.zeros(n_rows(self.X))
+        for position in np.flatnonzero(bar.weights):
+            total += bar.weights[position] * self.score(int(position))
+        return total > bar.level
 
 
 @dataclass(frozen=True)
@@ -130,33 +160,42 @@ class LinearScores(BlockScores):
     σ(z) = ½ + ½·tanh(z/2), whose vectorised form is several times faster than exp and a division.
     """
 
-    def __init__(self, X: Any, group: Groups, stack: Stack, at_once: bool = False) -> None:
+    def __init__(self, X: Any, group: Groups, stack: Stack) -> None:
         self.X, self.group, self._stack = X, group, stack
-        self._all = self._tanh(slice(None)) if at_once else None
 
     def score(self, position: int) -> Floats:
-        score = (self._tanh(position) if self._all is None else self._all[:, position]) * 0.5
-        score += 0.5
-        return np.asarray(score)
+        return self.table(position)
 
     def part(self, rows: NDArray[np.intp]) -> LinearScores:
         return LinearScores(take(self.X, rows), self.group[rows], self._stack)
 
-    def table(self, positions: NDArray[np.intp]) -> Floats:
-        table = self._tanh(positions) if self._all is None else self._all[:, positions]
+    def table(self, positions: Any) -> Floats:
+        table = self.X @ self._stack.half_coef[:, positions]
+        table += self._stack.half_intercept[positions]
+        np.tanh(table, out=table)
         table *= 0.5
         table += 0.5
-        return table
+        return np.asarray(table)
 
-    def weighted_sum(self, positions: NDArray[np.intp], weights: Floats, start: Floats) -> Floats:
-        n_likelihoods = self._stack.half_intercept.size
-        half = np.bincount(positions, weights * 0.5, n_likelihoods).astype(weights.dtype)
-        total = (self._tanh(slice(None)) if self._all is None else self._all) @ half
-        total += start
-        total += half.sum()
-        return np.asarray(total)
-
-    def _tanh(self, positions: Any) -> Floats:
-        half = self.X @ self._stack.half_coef[:, positions]
-        half += self._stack.half_intercept[positions]
-        return np.asarray(np.tanh(half, out=half))
+    def exceeds(self, bar: Bar) -> NDArray[np.bool_]:
+        assert bar.mean_and_spread is not None
+        n, n_features = self.X.shape
+        # A last feature of value 1 takes half as long as adding intercepts.
+        features = np.empty((n_features + 1, n), self.X.dtype)
+        features[:-1], features[-1] = self.X.T, 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            half = bar.mean_and_spread @ features
+            middle, spread = np.tanh(half[0]), half[1:]
+            np.square(spread, out=spread)
+            error = np.full(len(spread), 1 / np.sqrt(27), spread.dtype) @ spread
+        total = float(bar.weights.sum()) / 2
+        error += total * float(np.finfo(error.dtype).eps) ** 0.5  # what rounding may do
+        middle *= total
+        middle += total - bar.level
+        exceeds = np.asarray(middle > 0)
+        doubtful = np.flatnonzero(~(np.abs(middle) > error))
+        if doubtful.size:
+            used = np.flatnonzero(bar.weights)
+            weights = bar.weights[used].astype(self.X.dtype)
+            exceeds[doubtful] = self.part(doubtful).table(used) @ weights > bar.level
+        return exceeds

@@ -30,6 +30,7 @@ _Some = NDArray[np.intp] | slice  # rounds
 
 
 _NO_CHANCE = 1e-30
+_FOR_A_BAR = 10  # likelihoods take as much room as telling who exceeds a bar
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,16 @@ class PolicyLog:
         scorer = self._scorer_of(X)
         rounds = self._rounds_of(rule, scorer.dtype)
         look = Look(np.empty(n_rows(X), scorer.dtype), np.empty(n_rows(X), np.bool_))
-        for rows, scores in scorer.blocks(X, group, at_once=rule.needs == "score"):
+        if rule.needs == "score":
+            # f_0 counts once, as a round does.
+            weights = np.zeros(len(self.likelihoods))
+            weights[0] = 1.0
+            np.add.at(weights, rounds.likelihoods, rounds.weights)
+            bar = scorer.bar(weights, float(rounds.levels[-1]))
+            for rows, scores in scorer.blocks(X, group, n_asked=_FOR_A_BAR):
+                look.score[rows], look.known[rows] = scores.score(score_of), scores.exceeds(bar)
+            return look
+        for rows, scores in scorer.blocks(X, group):
             past, look.score[rows] = scores.table(np.array([0, score_of])).T
             look.known[rows] = rounds.known(scores, past)
         return look
@@ -279,27 +289,15 @@ class _Rounds:
 
     def since(self, begin: int) -> _Rounds:
         """Return the rounds from one on."""
-        return _Rounds(
-            self.policies[begin:],
-            self.needs,
-            self.likelihoods[begin:],
-            self.people[begin:],
-            self.weights[begin:],
-            self.levels[begin:],
-            self.cuts[:, begin:],
-            self.left[:, begin:],
-            self.others[:, begin:],
-            self.group_factors[:, begin:],
-            self.strategy,
-        )
+        lists = ("policies", "likelihoods", "people", "weights", "levels")
+        tables = ("cuts", "left", "others", "group_factors")
+        parts = {name: getattr(self, name)[begin:] for name in lists}
+        return replace(self, **parts, **{name: getattr(self, name)[:, begin:] for name in tables})
 
     def known(self, scores: BlockScores, start: Floats) -> NDArray[np.bool_]:
         """Say who is known after these rounds, in a block that comes in with w = ``start``."""
         if not self.policies:
             return np.asarray(start > self.levels[-1])
-        if self.needs == "score":
-            reached = scores.weighted_sum(self.likelihoods, self.weights, start)
-            return np.asarray(reached > self.levels[-1])
         if self.needs == "g":
             return np.asarray(self.accumulate(scores, start)[1] > self.levels[-1])
         # A sum of π_i only grows: whoever is known at the start stays known, and for the others

@@ -30,7 +30,7 @@ def box_qp(
     [3.0, 0.0]
     """
     if linear.size == 1 and matrix[0, 0] > 0:
-        return np.minimum(np.maximum(linear / matrix[0], 0.0), upper)
+        return np.asarray(np.minimum(np.maximum(linear / matrix[0], 0.0), upper))
     # The usual case, many times in a fit: no bound is met.
     inside = _all_free(matrix, linear, upper)
     if inside is not None:

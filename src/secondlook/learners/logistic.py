@@ -257,22 +257,23 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
         """Features as they are, and who had the good outcome."""
         rows: Floats
-        rows, y = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        target: NDArray[Any]
+        rows, target = validate_data(self, X, y, dtype=[np.float64, np.float32])
         # What scikit-learn asks of other targets takes as long as a step of the solver.
-        if y.dtype.kind not in "biu" or np.unique(y).size > 2:
-            kind = type_of_target(y, input_name="y")
+        if target.dtype.kind not in "biu" or np.unique(target).size > 2:
+            kind = type_of_target(target, input_name="y")
             if kind != "binary":
-                check_classification_targets(y)
+                check_classification_targets(target)
                 raise InputError(
                     f"Only binary classification is supported. The type of the target is {kind}."
                 )
-        self.classes_ = np.unique(y)
+        self.classes_ = np.unique(target)
         if self.classes_.size < 2:
             raise InputError(
                 f"y must hold two classes, got one class, {self.classes_.tolist()[0]!r}; "
                 "fit on rows with both outcomes."
             )
-        return rows, np.asarray(y == self.classes_[1])
+        return rows, np.asarray(target == self.classes_[1])
 
     def _solve(self, problem: SmoothProblem) -> None:
         """Solve from the last solution or from scratch, and keep the answer."""

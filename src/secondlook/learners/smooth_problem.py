@@ -202,8 +202,12 @@ class SmoothProblem:
         cache = _Pass(likelihood, sums, gradients[1:])
         return Point(x, value, gradients[0] + self.l2 * x, c, jacobian, cache)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def hessian(self, point: Point, multipliers: Array) -> Array:
-        """Second derivative of the objective plus ``multipliers · constraints``."""
+        """Second derivative of the objective plus ``multipliers · constraints``.
+
+        It is not finite where so few are accepted that a ratio bends beyond all numbers.
+        """
         d, done = self.X.shape[1], point.cache
         slopes = self.bounds.slopes(done.sums)
         tilt = (multipliers @ slopes).astype(self.X.dtype)
@@ -245,8 +249,9 @@ class SmoothProblem:
             X = self._copy(np.float32)
             if not np.isfinite(X.sum()):
                 return None
-        sums = (a.astype(np.float32) for a in (self.good_weight, self.weight, self.basis))
-        return SmoothProblem(X, *sums, self.bounds, self.l2)
+        good, weight = self.good_weight.astype(np.float32), self.weight.astype(np.float32)
+        basis = self.basis.astype(np.float32)
+        return SmoothProblem(X, good, weight, basis, self.bounds, self.l2)
 
     def thinned(self, least_rows: int, most: int, least: int = 2) -> SmoothProblem | None:
         """Return the same problem on every k-th row, or None where that leaves too few.
@@ -309,10 +314,13 @@ def _weighted_square(X: Floats, curve: Floats) -> Floats:
     """``Xᵀ diag(curve) X``: a matrix times its own transpose takes half the work of any other."""
     if X.shape[1] < NARROW:  # not that it matters here
         return np.asarray((X.T * curve) @ X)
-    scaled = np.einsum("ij,i->ij", X, np.sqrt(np.abs(curve)))  # quicker than X * …[:, None]
-    square: Floats = scaled.T @ scaled
-    negative = curve < 0
-    if negative.any():
-        lower = scaled[negative]
-        square -= 2 * (lower.T @ lower)
-    return square
+    root, negative = np.sqrt(np.abs(curve)), curve < 0
+    if not negative.any():
+        return _square(X, root)
+    up, down = (~negative).nonzero()[0], negative.nonzero()[0]
+    return _square(X.take(up, axis=0), root[up]) - _square(X.take(down, axis=0), root[down])
+
+
+def _square(X: Floats, root: Floats) -> Floats:
+    scaled = np.einsum("ij,i->ij", X, root)  # quicker than X * root[:, None]
+    return np.asarray(scaled.T @ scaled)

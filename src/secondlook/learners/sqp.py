@@ -266,7 +266,7 @@ class _Solver:
         With the old ones steps shrink at a constant rate; with new ones about two more are needed.
         """
         length = np.sqrt(step.square)
-        if length >= min(SLOWEST * self.length, CLOSE):
+        if length >= SLOWEST * self.length:
             return True
         if not np.isfinite(self.length):
             return False
@@ -288,13 +288,10 @@ class _Solver:
             if trial.merit(self.price) <= target:
                 self._accept(trial, base - trial.merit(self.price), -step.slope - step.square / 2)
                 return True
-            if not self.fresh:
-                self.refresh()
-            else:
-                self.damp()
-                if self.damping >= MOST_DAMPING:
-                    return False
-                self.build()
+            self.damp()
+            if self.damping >= MOST_DAMPING:
+                return False
+            self.build()
             step = self.propose()
 
     def _accept(self, trial: Point, gained: float, promised: float) -> None:
@@ -348,7 +345,8 @@ class _Solver:
             before, self.length = self.point, np.sqrt(step.square)
             if not self.advance(step):
                 return "no step improved the fit further"
-            if self.length > CLOSE:
+            if self.length > CLOSE and self.problem.hessian_cost < 1:
+                # After a long step the old ones will not do, and to find that out costs more.
                 self.refresh()
             else:
                 self.learn(before)
