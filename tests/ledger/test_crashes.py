@@ -18,8 +18,12 @@ from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.verifying import verify
 
-# Newer Pythons warn of forks in a process with threads, which those of pytest-xdist have.
-pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+# Newer Pythons, and jax where another test has loaded it, warn of forks in a process with threads,
+# which those of pytest-xdist have. The children use none of these.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning"),
+]
 FORK = multiprocessing.get_context("fork")
 
 
