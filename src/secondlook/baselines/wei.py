@@ -131,11 +131,6 @@ class WeiFinite(_Discounted):
         """Whether cells are within groups."""
         return self.cells == "score"
 
-    @property
-    def estimates_(self) -> tuple[Floats, Floats]:
-        """Each cell's estimated share of good, and the number of outcomes it counts as."""
-        return self._mean.copy(), self._count.copy()
-
     def _start(self, history: History) -> None:
         self._check_parameters()
         self._start_discount(len(history))

@@ -106,11 +106,6 @@ class Breaks:
         """Share of the rounds that break α; NaN without any."""
         return self.broken / self.rounds if self.rounds else float("nan")
 
-    @property
-    def share_of_runs(self) -> float:
-        """Share of the runs in which some round breaks α; NaN without any."""
-        return self.broken_runs / self.runs if self.runs else float("nan")
-
 
 @dataclass(frozen=True)
 class Compared:
