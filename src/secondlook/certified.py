@@ -307,7 +307,7 @@ class CertifiedClassifier(CertifiedAnswers):
         t = len(self._rounds) // len(self._engines) + 1
         choices = []
         p, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
-        score = np.empty(len(batch))
+        score, threshold = np.empty(len(batch)), np.empty(len(batch))
         for z, engine in enumerate(self._engines):
             rows = self._rows_of(batch.group, z)
             rank_people = partial(self._rank_people, z)
@@ -319,6 +319,7 @@ class CertifiedClassifier(CertifiedAnswers):
             p[rows] = ladder.policy(standing, choice.rung)
             sure[rows] = standing.rank <= ladder.grid[choice.rung]
             score[rows] = ladder.ranking.score(batch.X[rows], batch.group[rows])
+            threshold[rows] = ladder.ranking.cut(ladder.grid[choice.rung], batch.group[rows])
         bits = keyed_bits(batch.bits, round_key(self._seed, t, _COIN))
         accepted = coin_flips(p, bits)
         certified = all(choice.certified for choice in choices)
@@ -336,6 +337,7 @@ class CertifiedClassifier(CertifiedAnswers):
                 batch.backend,
                 certified=certified,
                 group_mode=self.group_mode,
+                threshold=threshold,
             ),
         )
 

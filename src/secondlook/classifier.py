@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -268,8 +269,8 @@ class PartialFeedbackClassifier(Answers):
         exploit, explore = look.known, np.flatnonzero(~look.known)
 
         # Step 2. Exploit: accept whom f_t accepts.
-        thresholds = f.thresholds.astype(look.score.dtype)
-        accepted = exploit & (look.score >= per_person(thresholds, batch.group))
+        threshold = per_person(f.thresholds.astype(look.score.dtype), batch.group)
+        accepted = exploit & (look.score >= threshold)
         n_exploit = int(accepted.sum())
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
@@ -309,9 +310,9 @@ class PartialFeedbackClassifier(Answers):
                 group_mode=self.group_mode,
             ),
         )
-        return self._counted(
-            batch, self._answer(batch, accepted, exploit, look.score, propensity, t)
-        )
+        decided = self._answer(batch, accepted, exploit, look.score, propensity, t)
+        threshold = np.broadcast_to(threshold, len(batch))
+        return self._counted(batch, replace(decided, threshold=threshold))
 
     def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
         """Take in outcomes of accepted people: step 4 of Algorithm 1.
@@ -357,6 +358,17 @@ class PartialFeedbackClassifier(Answers):
             t = len(self._rounds)
             self._remember_corrections(t, names[changed], before, outcome[changed])
         return self
+
+    def fold_of(self, ids: Any) -> NDArray[np.intp]:
+        """Return the fold of applications: with ``split="half"``, 0 learns f_t, 1 its thresholds.
+
+        Parameters
+        ----------
+        ids
+            Names of applications, of people decided on or not.
+        """
+        self._check_fitted()
+        return self._memory.fold_of(id_bits(self._intake.read_ids(ids)))
 
     # What a classifier of another kind of outcome does differently.
 

@@ -39,6 +39,8 @@ class Decisions:
         Whether the round carries a certificate (``CertifiedClassifier``).
     group_mode
         What groups may change: ``"aware"``, ``"blind"`` or ``"audit"``.
+    threshold
+        The score from which each person was accepted for sure; None where there is none.
     """
 
     ids: NDArray[np.generic]
@@ -50,6 +52,7 @@ class Decisions:
     backend: str = "numpy"
     certified: bool = False
     group_mode: str = field(default="aware", kw_only=True)
+    threshold: NDArray[np.floating] | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return int(self.accepted.shape[0])
@@ -80,11 +83,13 @@ class Decisions:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the decisions as named columns."""
+        threshold = {} if self.threshold is None else {"threshold": self.threshold}
         return {
             "id": self.ids,
             "accepted": self.accepted,
             "region": self.region,
             "score": self.score,
+            **threshold,
             "propensity": self.propensity,
             "round": np.full(len(self), self.round),
         }

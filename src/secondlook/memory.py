@@ -60,7 +60,7 @@ class Memory:
         known = np.full(rows.size, PENDING, np.int8) if outcome is None else outcome
         bits = keyed_bits(batch.bits[rows], self._fold_key)
         order = np.argsort(bits)  # by id, not by row
-        fold_of = (bits[order] >> np.uint64(63)).astype(np.intp)
+        fold_of = _first_bit(bits[order])
         place = np.full(len(batch), _REJECTED, dtype=np.int64)
         for number, fold in enumerate(self.folds):
             chosen = order[fold_of == number]
@@ -72,6 +72,10 @@ class Memory:
             )
             place[rows[chosen]] = 2 * positions + number
         self.index.add(batch.bits, place)
+
+    def fold_of(self, bits: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """Return the fold that people fall into if they are accepted."""
+        return _first_bit(keyed_bits(bits, self._fold_key))
 
     def observe(
         self,
@@ -140,6 +144,10 @@ class Memory:
                 f"{ids[rejected[0]].item()!r}, and outcomes are known for accepted people only; "
                 f"nothing was recorded, remove them."
             )
+
+
+def _first_bit(bits: NDArray[np.uint64]) -> NDArray[np.intp]:
+    return (bits >> np.uint64(63)).astype(np.intp)
 
 
 def check_recorded(

@@ -79,7 +79,19 @@ class Ranking:
     def _among(score: Floats, reference: Floats) -> Floats:
         return np.asarray(1 - np.searchsorted(reference, score) / reference.size)
 
+    def cut(self, share: float, group: Groups) -> Floats:
+        """Return the score from which each person's rank is at most a share."""
+        cuts = np.array([_score_at(share, reference) for reference in self.reference])
+        return np.broadcast_to(cuts, group.size) if cuts.size == 1 else cuts[group]
+
     def knee(self, mistakes: float) -> float:
         """Return the largest share whose expected share of bad, by the model itself, is allowed."""
         allowed = np.flatnonzero(self.mean_bad <= mistakes)
         return float(allowed[-1] + 1) / 100 if allowed.size else 0.0
+
+
+def _score_at(share: float, reference: Floats) -> float:
+    """Return the lowest score whose rank among the reference is at most a share."""
+    ranks = 1 - np.arange(reference.size + 1) / reference.size
+    n_lower = int(np.argmax(ranks <= share))
+    return -np.inf if n_lower == 0 else float(np.nextafter(reference[n_lower - 1], np.inf))

@@ -24,6 +24,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning"),
 ]
+_OPENING, _PER_BATCH = 40, 25  # about as many statements are sent
 FORK = multiprocessing.get_context("fork")
 
 
@@ -94,8 +95,10 @@ def crash(url, n_kills, n_rounds, seed, *, hasty=False):
     opening = time.perf_counter() - begun
     for turn in range(n_kills):
         some = batches[: 1 + turn * len(batches) // n_kills]
-        if turn % 2:
-            how = {"die_at": int(rng.integers(1, 40))}
+        if hasty:  # one of these moments is between the answer and the record
+            some, how = batches[:3], {"die_at": _OPENING + turn}
+        elif turn % 2:
+            how = {"die_at": int(rng.integers(1, _OPENING + _PER_BATCH * len(some)))}
         else:
             how = {"after": opening * rng.uniform(0.5, 2)}
         answered, ended = run_and_kill(url, some, hasty=hasty, **how)
@@ -123,7 +126,7 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_end(url):
 
 def test_answering_before_recording_would_be_noticed(tmp_path):
     with pytest.raises(AssertionError, match="an answered batch is not recorded"):
-        crash(f"sqlite:///{tmp_path}/x.db", n_kills=40, n_rounds=20, seed=1, hasty=True)
+        crash(f"sqlite:///{tmp_path}/x.db", n_kills=100, n_rounds=3, seed=1, hasty=True)
 
 
 @pytest.mark.long

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from ledger_worlds import algorithm_1, certified, started
 from secondlook.errors import InputError, LedgerError
 from secondlook.ledger import schema
-from secondlook.ledger.base import Facts
+from secondlook.ledger.base import DecisionRows, Facts
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger, SqlWriter
@@ -106,6 +106,8 @@ def test_a_changed_value_is_found(tampered, table, column):
         where = "entry = 1"
     if column.name == "texts":
         new = "'[]'"
+    elif column.name == "reasons":
+        new = "x'01'"
     elif table.name in ("outcomes", "overrides", "erasures"):
         rows = f"SELECT min(person) FROM {table.name}"
         if table.name == "outcomes":
@@ -123,7 +125,7 @@ def test_a_changed_value_is_found(tampered, table, column):
     assert not found.ok
     if table.name in ("people", "group_values") and column.name not in ("program", "person"):
         assert "entry 4 (batch 'b1')" in found.problem
-        decision = column.name in ("round", "accepted", "exploit", "score", "propensity")
+        decision = column.name in {one.name for one in fields(DecisionRows)}
         what = "rows of decisions were" if decision else "person 620 was"
         assert f"{what} changed" in found.problem
 
@@ -153,7 +155,8 @@ def test_a_changed_value_is_found(tampered, table, column):
         ("UPDATE people SET digest = CAST(x'ff' AS TEXT) WHERE person = 620", "what cannot be"),
         (
             "INSERT INTO people SELECT program, 90000, 'x', numbers, texts, salt, digest, round, "
-            "accepted, exploit, score, propensity FROM people WHERE person = 620",
+            "accepted, exploit, score, propensity, threshold, fold, reasons FROM people "
+            "WHERE person = 620",
             "there are 721 rows of people, and the entries cover 720",
         ),
     ],

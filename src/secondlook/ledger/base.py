@@ -1,10 +1,10 @@
 """What a ledger promises, in prose and as classes; ``secondlook.testing`` has it as tests.
 
 **Facts.** A program is one chain of entries, numbered from 1. An entry tells one thing that
-happened, or a batch of the same: the program's settings, the history, a batch with its decisions,
-outcomes, corrections, overrides, erasures, a state from which to go on. Its rows are the people as
-they applied, their group values (apart), the decisions and so on. An entry never changes; whoever
-was wrong appends another.
+happened, or a batch of the same: the program's settings, the history, a policy, a batch with its
+decisions, outcomes, corrections, overrides, holds, erasures, a state from which to go on. Its rows
+are the people as they applied, their group values (apart), the decisions and so on. An entry never
+changes; whoever was wrong appends another.
 
 **Durability.** When ``writing`` has ended without an exception, everything appended in it survives
 the end of the process and of the machine. When it has not, nothing of it is there.
@@ -64,10 +64,12 @@ __all__ = [
 KINDS = (
     "program",
     "history",
+    "policy",
     "batch",
     "outcomes",
     "correction",
     "override",
+    "hold",
     "erasure",
     "snapshot",
     "certificate",
@@ -118,13 +120,16 @@ class Entry:
 class PeopleRows:
     """People as they applied, column by column; None in the place of what was erased.
 
-    ``groups`` is None for people without groups, otherwise one JSON text each.
+    ``groups`` is None for people without groups, otherwise one JSON text each. ``reasons`` is None
+    where none were given, otherwise what spoke against each refused person
+    (``secondlook.reasons``), and None for the others.
     """
 
     applications: Sequence[str | None]
     numbers: Sequence[bytes | None]
     texts: Sequence[str | None]
     groups: Sequence[str | None] | None = None
+    reasons: Sequence[bytes | None] | None = None
 
     def __len__(self) -> int:
         return len(self.applications)
@@ -132,13 +137,19 @@ class PeopleRows:
 
 @dataclass(frozen=True)
 class DecisionRows:
-    """Decisions on the people of an entry; NaN where there was no score or probability."""
+    """Decisions on the people of an entry; NaN where there was no score, probability or threshold.
+
+    ``threshold`` is the score from which each person was accepted for sure, ``fold`` the part of
+    the data that the person falls into if accepted; None where a classifier has no such thing.
+    """
 
     round: int
     accepted: Bools
     exploit: Bools
     score: Floats
     propensity: Floats
+    threshold: Floats | None = None
+    fold: Ints | None = None
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql
 
-__all__ = ["columns_of", "insert_rows", "nan_as_none", "none_as_nan", "where_in"]
+__all__ = ["columns_of", "insert_rows", "nan_as_none", "none_as_nan", "none_as_other", "where_in"]
 
 _POSTGRES = {
     sa.Integer: "int4",
@@ -73,3 +73,8 @@ def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:
 def none_as_nan(values: Sequence[float | None]) -> NDArray[np.float64]:
     """Return what ``nan_as_none`` was given."""
     return np.array(values, dtype=np.float64)
+
+
+def none_as_other(values: Sequence[int | None]) -> NDArray[np.int64]:
+    """Return whole numbers, with −1 where there is none."""
+    return np.array([-1 if one is None else one for one in values], np.int64)

@@ -71,17 +71,19 @@ def people_digests(
     applications: Sequence[str],
     numbers: Sequence[bytes],
     texts: Sequence[str | None],
+    reasons: Sequence[bytes | None],
     salt: Sequence[bytes],
 ) -> list[bytes]:
     """Return one salted hash per person, over everything that was known of them."""
-    rows = zip(salt, persons, applications, texts, numbers, strict=True)
+    rows = zip(salt, persons, applications, texts, numbers, reasons, strict=True)
     return [
         sha256(
             b"%b%d:%d:%d:" % (own, person, len(name), -1 if text is None else len(text))
             + f"{name}{text or ''}".encode()
             + numeric
+            + (b"" if why is None else b":%d:%b" % (len(numeric), why))
         ).digest()
-        for own, person, name, text, numeric in rows
+        for own, person, name, text, numeric, why in rows
     ]
 
 

@@ -15,6 +15,7 @@ from secondlook.errors import InputError, LedgerError
 from secondlook.ids import as_ids
 from secondlook.ledger.base import (
     DecisionRows,
+    Entry,
     Facts,
     Ledger,
     OverrideRows,
@@ -28,6 +29,7 @@ from secondlook.ledger.replay import Allowed, Shape, State, first_difference
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.telling import (
     check_can_be_overridden,
+    fold_of,
     fresh_copy,
     news,
     past_outcomes,
@@ -98,6 +100,7 @@ class Program:
         types: Iterable[type] = (),
         trusted: Iterable[str] = (),
         snapshot_every: int = 20,
+        about: dict[str, Any] | None = None,
     ) -> Program:
         """Start a program; the ledger is made if it is not there.
 
@@ -118,6 +121,8 @@ class Program:
             What the stored classifier may be made of, as for ``load``.
         snapshot_every
             Rounds after which the state is stored, so that opening need not replay more.
+        about
+            Whatever else is to be kept with the program's settings, as JSON.
         """
         fresh, allowed = fresh_copy(classifier), Allowed(tuple(types), tuple(trusted))
         program = cls(
@@ -145,6 +150,7 @@ class Program:
             "id_kind": applications.dtype.kind,
             "good": good,
             "bad": bad,
+            "about": about or {},
             "secondlook": version("secondlook"),
         }
         unknown = np.full(len(kept), np.nan)
@@ -190,6 +196,13 @@ class Program:
         with self.ledger.reading(self.name) as reader:
             state = self._state = self._current(reader)
         return state.classifier
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What was kept with the program's settings when it was created."""
+        with self.ledger.reading(self.name) as reader:
+            found: dict[str, Any] = self._settings(reader).says.get("about", {})
+        return found
 
     def decide(
         self, X: Any, *, sensitive_features: Any = None, ids: Any = None, batch: str | None = None
@@ -255,6 +268,8 @@ class Program:
                 decided.exploit,
                 decided.score.astype(np.float64),
                 decided.propensity,
+                None if decided.threshold is None else decided.threshold.astype(np.float64),
+                fold_of(state.classifier, decided.ids),
             ),
         )
         entry = writer.append("batch", header, facts, by=self.by, key=batch)
@@ -366,15 +381,19 @@ class Program:
         return state
 
     def _stored(self, reader: Reader) -> State:
-        settings = next(reader.entries(kind="program"), None)
-        if settings is None:
-            raise LedgerError(f"the program {self.name!r} has no entries; verify the ledger.")
+        settings = self._settings(reader)
         for entry in reversed(list(reader.entries(kind="snapshot"))):
             facts = reader.facts(entry)
             if facts.payload is not None:
                 shape = Shape.read(settings.says)
                 return State.from_snapshot(entry, facts, shape, self._allowed)
         return State.first(settings, reader.facts(settings), self._allowed)
+
+    def _settings(self, reader: Reader) -> Entry:
+        settings = next(reader.entries(kind="program"), None)
+        if settings is None:
+            raise LedgerError(f"the program {self.name!r} has no entries; verify the ledger.")
+        return settings
 
 
 def _snapshot(writer: Writer, state: State, by: str) -> int:

@@ -17,7 +17,7 @@ __all__ = [
     "programs",
 ]
 
-NEWEST = "0001"  # the migration that makes the tables below
+NEWEST = "0002"  # the migration that makes the tables below
 
 metadata = sa.MetaData()
 
@@ -83,6 +83,9 @@ people = sa.Table(
     sa.Column("exploit", sa.Boolean, nullable=False),
     sa.Column("score", sa.Double),
     sa.Column("propensity", sa.Double),
+    sa.Column("threshold", sa.Double),
+    sa.Column("fold", sa.Integer),
+    sa.Column("reasons", sa.LargeBinary),
     sa.UniqueConstraint("program", "application"),
     sqlite_with_rowid=False,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -44,6 +44,8 @@ class SqlLedger(Ledger):
         Where the ledger lives.
     make
         Make the SQLite file if it is not there.
+    clock
+        What tells the time (in UTC) at which entries are written.
 
     Examples
     --------
@@ -57,7 +59,10 @@ class SqlLedger(Ledger):
     >>> folder.cleanup()
     """
 
-    def __init__(self, url: str, *, make: bool = False) -> None:
+    def __init__(
+        self, url: str, *, make: bool = False, clock: Callable[[], datetime] | None = None
+    ) -> None:
+        self.clock = _now if clock is None else clock
         self.engine = engines.connect(url, make=make)
         engines.upgrade(self.engine)
 
@@ -80,7 +85,8 @@ class SqlLedger(Ledger):
                     f"another name."
                 )
             new = schema.programs.insert().values(name=name).returning(schema.programs.c.program)
-            yield SqlWriter(connection, connection.execute(new).scalar_one(), name)
+            number = connection.execute(new).scalar_one()
+            yield SqlWriter(connection, number, name, self.clock)
 
     @contextmanager
     def reading(self, program: str) -> Iterator[Reader]:
@@ -96,7 +102,7 @@ class SqlLedger(Ledger):
         """Write to one program."""
         with self._transaction() as connection:
             number = self._find(connection, program, lock=True)
-            yield SqlWriter(connection, number, program)
+            yield SqlWriter(connection, number, program, self.clock)
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
@@ -122,6 +128,12 @@ class SqlLedger(Ledger):
 class SqlWriter(CheckingReader, Writer):
     """One program inside a transaction that nobody else can be in."""
 
+    def __init__(
+        self, connection: sa.Connection, program: int, name: str, clock: Callable[[], datetime]
+    ) -> None:
+        super().__init__(connection, program, name)
+        self._clock = clock
+
     def append(
         self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
     ) -> Entry:
@@ -140,7 +152,8 @@ class SqlWriter(CheckingReader, Writer):
         people, groups = self._insert_people(first, facts)
         payload = None if facts.payload is None else sha256(facts.payload).digest()
         content = content_digest(facts, people, groups, payload)
-        words = (kind, key, _now(), by, to_json(header | {"rows": rows}))
+        at = self._clock().isoformat(timespec="microseconds")
+        words = (kind, key, at, by, to_json(header | {"rows": rows}))
         own_hash = entry_hash(self._name, number, words, content, head.hash)
         entry = Entry(number, *words, content, head.hash, own_hash)
         self._connection.execute(
@@ -208,20 +221,27 @@ class SqlWriter(CheckingReader, Writer):
         persons = range(first, first + n)
         _check_text("an application", names)
         salt = salts(n)
-        columns: tuple[Any, ...] = (names, people.numbers, people.texts, salt)
-        digests = people_digests(persons, *columns)
+        numbers: Any = people.numbers
+        reasons = [None] * n if people.reasons is None else people.reasons
+        digests = people_digests(persons, names, numbers, people.texts, reasons, salt)  # type: ignore[arg-type]
         driver: Any = self._connection.dialect
         try:
             self._insert(
                 schema.people,
                 {"person": persons},
-                *columns,
+                names,
+                numbers,
+                people.texts,
+                salt,
                 digests,
                 repeat(decided.round, n),
                 decided.accepted.tolist(),
                 decided.exploit.tolist(),
                 nan_as_none(decided.score),
                 nan_as_none(decided.propensity),
+                [None] * n if decided.threshold is None else nan_as_none(decided.threshold),
+                [None] * n if decided.fold is None else decided.fold.tolist(),
+                reasons,
             )
         except driver.loaded_dbapi.IntegrityError as error:
             twice = _first_twice(names)
@@ -253,7 +273,7 @@ class SqlWriter(CheckingReader, Writer):
         listed = persons.tolist()
         self._insert(schema.erasures, {"entry": [number] * len(listed), "person": listed})
         erasing = (
-            (schema.people, ("application", "numbers", "texts", "salt")),
+            (schema.people, ("application", "numbers", "texts", "salt", "reasons")),
             (schema.group_values, ("value", "salt")),
         )
         for table, columns in erasing:
@@ -305,5 +325,5 @@ def _first_twice(names: Sequence[str | None]) -> str | None:
     return next((one for one in names if one in seen or seen.add(one)), None)  # type: ignore[func-returns-value]
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="microseconds")
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -69,11 +69,19 @@ class CheckingReader(SqlReader):
     def _people_digests(self, first: int, end: int) -> Digests:
         one = schema.people.c
         persons, *columns, digests = self._range(
-            first, end, one.person, one.application, one.numbers, one.texts, one.salt, one.digest
+            first,
+            end,
+            one.person,
+            one.application,
+            one.numbers,
+            one.texts,
+            one.reasons,
+            one.salt,
+            one.digest,
         )
         if list(persons) != list(range(first, end)):
             return [], f"people are missing: {len(persons)} of {end - first} are there"
-        kept, wrong = self._kept(persons, columns, needed=(0, 1, 3))
+        kept, wrong = self._kept(persons, columns, needed=(0, 1, 4))
         if wrong is not None:
             return [], wrong
         again = people_digests(*_rows([persons, *columns], kept))
@@ -143,5 +151,6 @@ def _tables(kind: str) -> str:
         "erasure": "erasures",
         "correction": "outcomes",
         "program": "payloads",
+        "policy": "payloads",
         "snapshot": "payloads",
     }.get(kind, kind)

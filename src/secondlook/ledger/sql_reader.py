@@ -20,7 +20,7 @@ from secondlook.ledger.base import (
     Reader,
     Standing,
 )
-from secondlook.ledger.bulk import columns_of, none_as_nan, where_in
+from secondlook.ledger.bulk import columns_of, none_as_nan, none_as_other, where_in
 from secondlook.ledger.chain import (
     NOTHING,
     Checkpoint,
@@ -51,6 +51,7 @@ def content_digest(
             decided.propensity,
         )
     )
+    extras = [] if decided is None else [decided.threshold, decided.fold]
     rows: list[Any] = (
         [] if told is None else [*zip(told.persons.tolist(), told.states, strict=True)]
     )
@@ -62,6 +63,8 @@ def content_digest(
     parts.append(digest_of_rows(rows))
     parts.append(NOTHING if facts.erased is None else packed(facts.erased))
     parts.append(payload or NOTHING)
+    # Entries of the first version had none of these, and hash as they did.
+    parts += [packed(np.array([at]), one) for at, one in enumerate(extras) if one is not None]
     return joined(parts)
 
 
@@ -139,21 +142,29 @@ class SqlReader(Reader):
 
     def _people(self, first: int, end: int, with_groups: bool) -> PeopleRows:
         one = schema.people.c
-        names, numbers, texts = self._range(first, end, one.application, one.numbers, one.texts)
+        names, numbers, texts, reasons = self._range(
+            first, end, one.application, one.numbers, one.texts, one.reasons
+        )
         groups = self._range(first, end, schema.group_values.c.value)[0] if with_groups else None
-        return PeopleRows(names, numbers, texts, groups)
+        given = any(why is not None for why in reasons)
+        return PeopleRows(names, numbers, texts, groups, reasons if given else None)
 
     def _decisions(self, first: int, end: int) -> DecisionRows:
         one = schema.people.c
         columns = (one.round, one.accepted, one.exploit, one.score, one.propensity)
-        rounds, accepted, exploit, score, propensity = self._range(first, end, *columns)
+        rounds, accepted, exploit, score, propensity, threshold, fold = self._range(
+            first, end, *columns, one.threshold, one.fold
+        )
         found = set(rounds)
+        cut = none_as_nan(threshold)
         return DecisionRows(
             found.pop() if len(found) == 1 else -1,  # no round: somebody changed it
             np.array(accepted, np.bool_),
             np.array(exploit, np.bool_),
             none_as_nan(score),
             none_as_nan(propensity),
+            None if np.isnan(cut).all() else cut,
+            None if set(fold) == {None} else none_as_other(fold),
         )
 
     def _of_entry(self, number: int, *columns: Any) -> list[Sequence[Any]]:

@@ -19,6 +19,7 @@ from secondlook.ledger.replay import Shape, erased_rows
 
 __all__ = [
     "check_can_be_overridden",
+    "fold_of",
     "fresh_copy",
     "news",
     "past_outcomes",
@@ -38,6 +39,13 @@ def fresh_copy(classifier: Any) -> Any:
             f"recomputed from the record, got {seed!r}; choose one."
         )
     return clone(classifier)
+
+
+def fold_of(classifier: Any, ids: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Return the fold of each application, where a classifier has folds."""
+    if not hasattr(classifier, "fold_of"):
+        return None
+    return np.asarray(classifier.fold_of(ids), np.int64)
 
 
 def past_outcomes(
@@ -188,4 +196,5 @@ def recorded_decisions(
         decided.round,
         certified=entry.says["certified"],
         group_mode=entry.says["group_mode"],
+        threshold=decided.threshold,
     )
