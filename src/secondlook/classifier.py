@@ -38,9 +38,9 @@ from secondlook.settings import FIXED, check_settings, check_unchanged
 from secondlook.strategies import Strategy, as_strategy
 from secondlook.utility import Accuracy, Utility
 
-__all__ = ["PartialFeedbackClassifier"]
+__all__ = ["ENOUGH_TO_TELL", "PartialFeedbackClassifier"]
 
-_ENOUGH_TO_TELL = 30  # people of whom nobody is known, before we say that nothing can start
+ENOUGH_TO_TELL = 30  # people of whom nobody is known, before we say that nothing can start
 
 
 class PartialFeedbackClassifier(Answers):
@@ -485,9 +485,9 @@ class PartialFeedbackClassifier(Answers):
         """Say what went differently from what was asked for; aloud if the run cannot go on so."""
         so_far = self._log.n_people + len(batch)
         nobody_known = not (exploit.any() or any(one.n_exploit_region for one in self._rounds))
-        nobody_accepted = exploit.sum() >= _ENOUGH_TO_TELL and np.isinf(f.thresholds).all()
+        nobody_accepted = exploit.sum() >= ENOUGH_TO_TELL and np.isinf(f.thresholds).all()
         note = f.note
-        if nobody_known and so_far >= _ENOUGH_TO_TELL:
+        if nobody_known and so_far >= ENOUGH_TO_TELL:
             w = self._log.coverage(batch.X, batch.group, self._rule)
             largest = float(w.max()) / self._rule.count(len(self._rounds))
             note = (

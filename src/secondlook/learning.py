@@ -24,7 +24,7 @@ from secondlook.observed import ObservedRows
 from secondlook.policies import PolicyLog
 from secondlook.utility import Utility
 
-__all__ = ["Learned", "LearningRules", "learn"]
+__all__ = ["LabelledRows", "Learned", "LearningRules", "effective_sample_size", "learn"]
 
 Floats = NDArray[np.float64]
 
@@ -81,7 +81,7 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class LabelledRows:
     """Labelled rows as learning uses them; a weight of zero leaves a row out."""
 
     X: Any
@@ -91,12 +91,13 @@ class _Rows:
     own_weight: Floats
 
     @staticmethod
-    def of(fold: ObservedRows, log: PolicyLog, rules: LearningRules) -> _Rows:
+    def of(fold: ObservedRows, log: PolicyLog, rules: LearningRules) -> LabelledRows:
+        """Return the people of a fold with the weights that rules give them."""
         usable = fold.counted(rules.waiting)
         if not rules.everywhere:
             usable &= fold.known_people(log, rules.rule)
         own = usable & (fold.column("round") > 0)
-        return _Rows(
+        return LabelledRows(
             fold.X,
             # The pending have weight zero, or belong to a round that is mature, and count as bad.
             np.maximum(fold.column("outcome"), 0),
@@ -108,8 +109,9 @@ class _Rows:
         )
 
     @staticmethod
-    def joined(parts: list[_Rows]) -> _Rows:
-        return _Rows(
+    def joined(parts: list[LabelledRows]) -> LabelledRows:
+        """Return several folds as one."""
+        return LabelledRows(
             concat([part.X for part in parts]),
             *(
                 np.concatenate([getattr(part, name) for part in parts])
@@ -118,6 +120,7 @@ class _Rows:
         )
 
     def has_both_outcomes(self) -> bool:
+        """Say whether those that count are not all good or all bad."""
         good = self.outcome[self.weight > 0] == 1
         return bool(good.any() and not good.all())
 
@@ -157,10 +160,10 @@ def learn(
     parts = []
     for fold in folds:
         fold.catch_up(log, rules.rule, rules.waiting)
-        parts.append(_Rows.of(fold, log, rules))
+        parts.append(LabelledRows.of(fold, log, rules))
     notes: list[str] = []
     if not all(part.has_both_outcomes() for part in parts):
-        parts = [_Rows.joined(parts)]
+        parts = [LabelledRows.joined(parts)]
         if not parts[0].has_both_outcomes():
             return None
         notes.append("One fold held one outcome only: thresholds were not held out.")
@@ -193,7 +196,7 @@ def learn(
 
 
 def _below_ties(
-    thresholds: Floats, scores: list[NDArray[Any]], parts: list[_Rows], weight: Floats
+    thresholds: Floats, scores: list[NDArray[Any]], parts: list[LabelledRows], weight: Floats
 ) -> Floats:
     """Lower a threshold that accepts everybody by a few last bits.
 
@@ -225,14 +228,14 @@ def _constrain(learner: Any, max_fdr: float, min_selection_rate: float) -> None:
     learner.set_params(max_fdr=max_fdr, min_selection_rate=lowest)
 
 
-def _fit(learner: Any, rows: _Rows, rules: LearningRules) -> tuple[Likelihood, str]:
+def _fit(learner: Any, rows: LabelledRows, rules: LearningRules) -> tuple[Likelihood, str]:
     # Mean weight 1, so that a penalty means the same however rare acceptance was.
     weight = rows.weight * (np.count_nonzero(rows.weight) / rows.weight.sum())
     return fit_likelihood(learner, rows.X, rows.outcome, weight, rows.group, rules.n_groups)
 
 
 def _operating_point(
-    scores: list[NDArray[Any]], parts: list[_Rows], rules: LearningRules
+    scores: list[NDArray[Any]], parts: list[LabelledRows], rules: LearningRules
 ) -> tuple[OperatingPoint, Floats, bool]:
     """Choose thresholds on held-out rows: our own logged ones once there are enough."""
     own = np.concatenate([part.own_weight for part in parts])

@@ -8,6 +8,7 @@ else is here. What it learns from is ``self._labelled()``, and nobody who was re
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -51,7 +52,7 @@ class Verdict:
     score: Floats
 
 
-class Baseline(BaseEstimator):  # type: ignore[misc]
+class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     """Base of the methods to compare with.
 
     A subclass has ``_start``, ``_learn`` and ``_probabilities``, and the parameters
@@ -179,17 +180,17 @@ class Baseline(BaseEstimator):  # type: ignore[misc]
 
     # What a method is made of.
 
+    @abstractmethod
     def _start(self, history: History) -> None:
         """Check the parameters and learn from the history."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _learn(self) -> None:
         """Learn again: outcomes have come since the last round."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _probabilities(self, people: Batch) -> Floats:
         """Return the probability with which the policy in use accepts each, and change nothing."""
-        raise NotImplementedError
 
     def _scores(self, people: Batch) -> Floats:
         """Return what people are compared by; their probability of acceptance unless overridden."""

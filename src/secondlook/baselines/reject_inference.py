@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import numpy as np
@@ -41,9 +42,9 @@ class _RejectInference(Greedy):
         self._first = fit_logistics(columns, outcome, l2=self.l2, start=self._first)
         return linear_scores(others, self._first)
 
+    @abstractmethod
     def _made_up(self, rows: Labelled, rejected: Floats) -> Floats:
         """Return the share of good that each rejected person counts as."""
-        raise NotImplementedError
 
 
 class Extrapolation(_RejectInference):

@@ -117,10 +117,11 @@ def print_results(console: Console, results: Results) -> None:
         console.print(_table(results, alpha, [row for row in rows if row["alpha"] == alpha]))
     paper = " paper: its revenue, on its own data." if any(row["published"] for row in rows) else ""
     console.print(_KEY + paper, style="dim", highlight=False)
-    for row in rows:
-        if row["why_different"]:
-            words = f"{row['method']} and the paper differ: {row['why_different']}."
-            console.print(words, style="dim", highlight=False)
+    reasons = dict.fromkeys(row["why_different"] for row in rows if row["why_different"])
+    for why in reasons:
+        named = dict.fromkeys(row["method"] for row in rows if row["why_different"] == why)
+        words = f"Where {' and '.join(named)} and the paper differ: {why}."
+        console.print(words, style="dim", highlight=False)
     for failure in failures(results):
         console.print(f"• {failure}", style="bold", highlight=False)
     for finding in findings(results):

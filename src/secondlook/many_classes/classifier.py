@@ -17,8 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secondlook.batches import Batch, History
 from secondlook.budget import FdrBudget
-from secondlook.classifier import _ENOUGH_TO_TELL as ENOUGH_TO_TELL
-from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.classifier import ENOUGH_TO_TELL, PartialFeedbackClassifier
 from secondlook.coverage import CoverageRule
 from secondlook.decisions import Correction
 from secondlook.errors import InputError, LearningWarning

@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from secondlook.learning import Learned, LearningRules, effective_sample_size
-from secondlook.learning import _Rows as LabelledRows
+from secondlook.learning import LabelledRows, Learned, LearningRules, effective_sample_size
 from secondlook.many_classes.class_models import NetWorth, fit_class_model
 from secondlook.many_classes.decision_table import DecisionTable
 from secondlook.many_classes.operating_point import best_rule
