@@ -8,7 +8,7 @@ export OMP_NUM_THREADS = 1
 .PHONY: demo test test-long bench lint clean
 
 demo: .venv/experiments  ## the paper's German credit experiment, a few repetitions, with a report
-	$(BIN)/secondlook reproduce german --repetitions 5 --out demo/german
+	$(BIN)/secondlook reproduce german --repetitions 5 --out demo/german --ledger sqlite:///demo/german/ledger.db
 
 test: lint  ## everything that is checked, in a few minutes
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -q
@@ -33,7 +33,7 @@ clean:
 
 .venv/experiments: pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv; the first time takes a minute."
-	$(BIN)/python -m pip install --quiet --editable '.[experiments]'
+	$(BIN)/python -m pip install --quiet --editable '.[experiments,ledger]'
 	@touch $@
 
 .venv/dev: pyproject.toml | .venv/bin/python

@@ -21,6 +21,7 @@ from benchmarks import (  # noqa: E402
     fit,
     groups,
     ledger,
+    proving,
     small,
     thresholds,
 )
@@ -32,6 +33,7 @@ PARTS = {
     "small": small.main,
     "finite": finite.main,
     "ledger": ledger.main,
+    "proving": proving.main,
 }
 OTHERS = {"certified": certified.main, "groups": groups.main, "drift": drift.main}
 

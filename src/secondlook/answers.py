@@ -17,6 +17,7 @@ from secondlook.errors import InputError
 from secondlook.learning import Learned
 from secondlook.memory import Memory
 from secondlook.policies import LoggedPolicy, PolicyLog, per_person
+from secondlook.reasons import Scored
 from secondlook.strategies import Strategy, as_strategy
 
 __all__ = ["Answers"]
@@ -85,6 +86,15 @@ class Answers(DecidingClassifier):
         )
         why = self._strategy.barred(features, np.asarray(likelihood.score(features, group)))
         return np.zeros(group.size, np.bool_) if why is None else np.asarray(why != 0)
+
+    def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
+        """Return people as f_t reads them, with its likelihood; f_t is that of ``accepts``."""
+        check_is_fitted(self)
+        likelihood = self._deployed.likelihood
+        features, group = self._intake.for_scoring(
+            self, X, sensitive_features, likelihood.reads_group
+        )
+        return Scored(likelihood, features, group)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return f_t's likelihood of each outcome, in the order of ``classes_``."""

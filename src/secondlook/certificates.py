@@ -21,7 +21,7 @@ from secondlook.floors import Floor
 from secondlook.ladders import Ladder, Reach, Seen, Standing
 from secondlook.likelihoods import ConstantLikelihood, Likelihood
 from secondlook.memory import check_recorded
-from secondlook.observed import PENDING
+from secondlook.observed import NEVER, PENDING
 from secondlook.own_rows import OwnRows
 from secondlook.pilots import Pilot, pilot_words
 from secondlook.rankings import Groups, Ranking
@@ -61,6 +61,13 @@ class Waiting:
     rung: int
     certified: bool
     use: list[tuple[Ladder, NDArray[np.bool_]]]
+    at: list[Standing] | None = None  # where people stand on those ladders, once X is gone
+
+    def keep_standings(self) -> None:
+        """Keep where people stand, which is all that tests ask for, and nothing else of them."""
+        if self.at is None:
+            self.at = [ladder.standing(self.X, self.group) for ladder, _ in self.use]
+            self.X, self.group = self.X[:0].copy(), self.group[:0].copy()
 
 
 @dataclass(eq=False)
@@ -94,6 +101,7 @@ class Engine:
     _widest_settled: float = 0.0
     _batch: int = 0
     _recent: tuple[Any, Groups] | None = None
+    _recent_bits: NDArray[np.uint64] | None = None
     _monitor: DriftMonitor | None = None
 
     # Freezing.
@@ -221,8 +229,12 @@ class Engine:
         group: Groups,
         p: Floats,
         accepted: NDArray[np.bool_],
+        bits: NDArray[np.uint64],
     ) -> NDArray[np.int64]:
-        """Write a round down and return the places of its accepted people."""
+        """Write a round down and return the places of its accepted people.
+
+        ``bits`` stand for people's names, and serve to forget them.
+        """
         use = [(ladder, self._use(ladder, choice)) for ladder in self.ladders]
         taken = np.flatnonzero(accepted)
         places = self.rows.append(
@@ -248,8 +260,36 @@ class Engine:
         if self._pilot is not None and choice.pilot_share is not None:
             self._pilot.share = choice.pilot_share
         self._widest = max(self._widest, float(choice.ladder.grid[choice.rung]))
-        self._recent = (X, group)
+        self._recent, self._recent_bits = (X, group), bits
         return places
+
+    def forget(self, places: NDArray[np.int64], bits: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Take people out for good, and return everybody's new place, −1 for those.
+
+        Evidence of rounds that are in the tests stays. In rounds that are not, whoever was accepted
+        and is gone counts as bad, as somebody who was withdrawn does.
+        """
+        for one in self.waiting:
+            one.keep_standings()
+        moved = self.rows.remove(places)
+        for reach in self._reach:
+            reach.keep(moved >= 0)
+        for one in self.waiting:
+            here = one.places >= 0
+            one.places[here] = moved[one.places[here]]
+        if self._recent is not None and self._recent_bits is not None:
+            stays = ~np.isin(self._recent_bits, bits)
+            X, group = self._recent
+            self._recent = (X[stays], group[stays]) if stays.any() else None
+            self._recent_bits = self._recent_bits[stays]
+        return moved
+
+    def _outcomes(self, one: Waiting) -> NDArray[np.int8]:
+        """Return the outcomes of a round's accepted people; those forgotten will never have one."""
+        outcome = np.full(one.places.size, NEVER, np.int8)
+        here = one.places >= 0
+        outcome[here] = self.rows["outcome"][one.places[here]]
+        return outcome
 
     def _settle(self, one: Waiting) -> None:
         """Let a round count in estimates: its people, and its policy in everybody's weight."""
@@ -371,7 +411,7 @@ class Engine:
     def _complete(self, one: Waiting) -> bool:
         if self._rounds - one.number < self.rules.maturity:
             return False
-        if np.all(self.rows["outcome"][one.places] != PENDING):
+        if np.all(self._outcomes(one) != PENDING):
             return True
         patience = self.rules.patience
         return patience is not None and self._rounds - one.number >= patience
@@ -400,13 +440,14 @@ class Engine:
 
     def _test(self, one: Waiting) -> None:
         self._settle(one)
+        outcome = self._outcomes(one)
         if one.certified and one.use:
             allowed = self.rules.noise.recorded_fdr(self.rules.alpha)
             self._monitor = self._monitor or DriftMonitor(allowed)
-            self._monitor.add(self.rows["outcome"][one.places] != 1)
-        outcome = self.rows["outcome"][one.places]
+            self._monitor.add(outcome != 1)
         bad = np.zeros(one.accepted.size)
         bad[one.accepted] = self.rules.noise.badness(outcome != 1)
-        seen = Seen(one.X, one.group, one.p, one.accepted, bad)
-        for ladder, use in one.use:
+        for number, (ladder, use) in enumerate(one.use):
+            at = None if one.at is None else one.at[number]
+            seen = Seen(one.X, one.group, one.p, one.accepted, bad, at)
             ladder.test(seen, one.rung if ladder is one.deployed else None, use)

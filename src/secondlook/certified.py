@@ -27,10 +27,12 @@ from secondlook.errors import InputError, LearningWarning, UnknownIdError
 from secondlook.exploration import barred_words
 from secondlook.ids import IdIndex, id_bits, keyed_bits, round_key
 from secondlook.intake import Batch, Intake
-from secondlook.learners.wrap import fit_likelihood
+from secondlook.learners.wrap import check_keeps_nobody, fit_likelihood
 from secondlook.likelihoods import ConstantLikelihood, Likelihood
+from secondlook.memory import check_known
 from secondlook.noise import OutcomeNoise
-from secondlook.own_rows import NEVER, OwnRows
+from secondlook.observed import NEVER
+from secondlook.own_rows import OwnRows
 from secondlook.past import allows_missing
 from secondlook.past_people import PastPeople
 from secondlook.risk import Limited
@@ -257,6 +259,7 @@ class CertifiedClassifier(CertifiedAnswers):
         self._engines = [self._engine(n_engines) for _ in range(n_engines)]
         self._choices: list[Choice] = []
         self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
+        self._reference_bits = history.bits[:_REFERENCE_ROWS]
         self._rounds: list[CertifiedRound] = []
         self._corrections = []
         self._likelihoods = [
@@ -308,11 +311,9 @@ class CertifiedClassifier(CertifiedAnswers):
         choices = []
         p, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
         score, threshold = np.empty(len(batch)), np.empty(len(batch))
-        for z, engine in enumerate(self._engines):
+        for z in range(len(self._engines)):
             rows = self._rows_of(batch.group, z)
-            rank_people = partial(self._rank_people, z)
-            engine.freeze_if_due(t, self._reference_of(z), max(1, rows.size), rank_people)
-            choice = engine.choose()
+            choice = self._policy_of_round(t, z, rows.size)
             choices.append(choice)
             ladder = choice.ladder
             standing = ladder.standing(batch.X[rows], batch.group[rows])
@@ -341,6 +342,12 @@ class CertifiedClassifier(CertifiedAnswers):
             ),
         )
 
+    def _policy_of_round(self, t: int, z: int, n_people: int) -> Choice:
+        """Freeze what is due, and choose what one of the engines deploys."""
+        engine, rank_people = self._engines[z], partial(self._rank_people, z)
+        engine.freeze_if_due(t, self._reference_of(z), max(1, n_people), rank_people)
+        return engine.choose()
+
     def _record(
         self,
         batch: Batch,
@@ -359,7 +366,13 @@ class CertifiedClassifier(CertifiedAnswers):
                 CertifiedRound(round=t, group=group, **record, group_mode=self.group_mode)
             )
             places = engine.log(
-                t, choice, batch.X[rows], batch.for_fit().group[rows], p[rows], accepted[rows]
+                t,
+                choice,
+                batch.X[rows],
+                batch.for_fit().group[rows],
+                p[rows],
+                accepted[rows],
+                batch.bits[rows],
             )
             place[rows[accepted[rows]]] = places * len(self._engines) + z
         self._index.add(batch.bits, place)
@@ -411,6 +424,46 @@ class CertifiedClassifier(CertifiedAnswers):
         check_is_fitted(self)
         names = self._intake.read_ids(ids)
         return self._write(names, np.full(names.size, NEVER, np.int8), correcting=False)
+
+    def forget(self, ids: Any) -> CertifiedClassifier:
+        """Forget people for good: their features, groups, outcomes and names.
+
+        Nothing is learned from them from now on, and nobody is ranked among them by ladders still
+        to be frozen. Decisions, frozen ladders with their evidence, and counts stay. In rounds that
+        are not in the tests yet, forgotten people who were accepted count as bad, whatever became
+        of them: otherwise whom one forgets could make a certificate.
+
+        Parameters
+        ----------
+        ids
+            Names of applications, accepted or rejected, the history's too.
+        """
+        check_is_fitted(self)
+        check_keeps_nobody(self.learner)
+        names = self._intake.read_ids(ids)
+        bits = id_bits(names)
+        place = self._index.find(bits)
+        check_known(names, place)
+        stays = ~np.isin(self._reference_bits, bits)
+        if not stays.any():
+            raise InputError(
+                f"forgetting {names.size} ids would leave nobody to rank others among; nobody was "
+                f"forgotten, decide another batch first."
+            )
+        n = len(self._engines)
+        moved = [
+            engine.forget(place[(place >= 0) & (place % n == z)] // n, bits)
+            for z, engine in enumerate(self._engines)
+        ]
+        self._index.remove(bits, moved)
+        self._history.forget(bits)
+        X, group = self._reference
+        self._reference = X[stays], group[stays]
+        self._reference_bits = self._reference_bits[stays]
+        self._forget_corrections(names)
+        for engine in self._engines:
+            engine.catch_up()  # nothing is waited for from them
+        return self
 
     def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> CertifiedClassifier:
         check_is_fitted(self)
@@ -474,6 +527,8 @@ class CertifiedClassifier(CertifiedAnswers):
         X, group = self._reference
         together = np.vstack([X, batch.X]), np.concatenate([group, batch.group])
         self._reference = together[0][-_REFERENCE_ROWS:], together[1][-_REFERENCE_ROWS:]
+        bits = np.concatenate([self._reference_bits, batch.bits])
+        self._reference_bits = bits[-_REFERENCE_ROWS:]
 
     def _group_name(self, z: int) -> Any:
         return None if self.groups_ is None else self.groups_[z].item()

@@ -12,7 +12,8 @@ from secondlook.certificates import Choice, Engine
 from secondlook.deciding import DecidingClassifier
 from secondlook.decisions import CertifiedRound
 from secondlook.errors import InputError
-from secondlook.likelihoods import Likelihood
+from secondlook.likelihoods import GroupedLikelihood, Likelihood
+from secondlook.reasons import Scored
 
 __all__ = ["CertifiedAnswers"]
 
@@ -71,6 +72,18 @@ class CertifiedAnswers(DecidingClassifier):
                 )
                 barred[rows] = False if why is None else why != 0
         return barred
+
+    def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
+        """Return people as the policy of the last round reads them, with what ranks them."""
+        check_is_fitted(self)
+        if not self._choices:
+            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
+        parts = tuple(choice.ladder.ranking.likelihood for choice in self._choices)
+        likelihood = parts[0] if len(parts) == 1 else GroupedLikelihood(parts)
+        features, group = self._intake.for_scoring(
+            self, X, sensitive_features, likelihood.reads_group
+        )
+        return Scored(likelihood, features, group)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""

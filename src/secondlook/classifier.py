@@ -26,7 +26,7 @@ from secondlook.exploration import draw_explored, find_candidates
 from secondlook.fairness import RateParity
 from secondlook.ids import id_bits
 from secondlook.intake import Batch, Intake
-from secondlook.learners.wrap import reads_raw_columns
+from secondlook.learners.wrap import check_keeps_nobody, reads_raw_columns
 from secondlook.learning import Learned, LearningRules, learn
 from secondlook.memory import Memory
 from secondlook.noise import OutcomeNoise
@@ -359,6 +359,46 @@ class PartialFeedbackClassifier(Answers):
             self._remember_corrections(t, names[changed], before, outcome[changed])
         return self
 
+    def withdraw(self, ids: Any) -> PartialFeedbackClassifier:
+        """Take note of accepted people whose outcome will never be known.
+
+        A loan that was not taken up, or a decision that somebody overrode by hand. Nothing is
+        learned from them from now on, even if an outcome is recorded; should one come after all,
+        tell it with ``correct``.
+
+        Parameters
+        ----------
+        ids
+            Names of accepted applications.
+        """
+        self._check_fitted()
+        names = self._intake.read_ids(ids)
+        was_known = self._memory.withdraw(names, id_bits(names))
+        if was_known or self.maturity is not None:  # the missing count as bad in time
+            self._news = True
+        return self
+
+    def forget(self, ids: Any) -> PartialFeedbackClassifier:
+        """Forget people for good: their features, groups, outcomes and names.
+
+        Nothing is learned from them from the next round on. Decisions, counts and the policies of
+        rounds so far stay as they are, and so does what a learner keeps of people it was fitted to:
+        coefficients, but also categories of an encoder.
+
+        Parameters
+        ----------
+        ids
+            Names of applications, accepted or rejected, the history's too.
+        """
+        self._check_fitted()
+        check_keeps_nobody(self.learner)
+        names = self._intake.read_ids(ids)
+        if names.size:
+            self._forgotten(self._memory.forget(names, id_bits(names)))
+            self._forget_corrections(names)
+            self._news = True
+        return self
+
     def fold_of(self, ids: Any) -> NDArray[np.intp]:
         """Return the fold of applications: with ``split="half"``, 0 learns f_t, 1 its thresholds.
 
@@ -386,6 +426,9 @@ class PartialFeedbackClassifier(Answers):
 
     def _start_records(self, history: History) -> None:
         """Begin records of one's own; nothing has been learned yet."""
+
+    def _forgotten(self, moved: list[NDArray[np.int64]]) -> None:
+        """Follow the memory, whose people have moved to other positions in their folds."""
 
     def _answer(
         self,

@@ -63,6 +63,11 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for name, old, new in dict.fromkeys(told)
         ]
 
+    def _forget_corrections(self, names: NDArray[Any]) -> None:
+        """Drop what was told of people who are to be forgotten."""
+        gone = set(names.tolist())
+        self._corrections = [one for one in self._corrections if one.id not in gone]
+
     @property
     def group_counts_(self) -> tuple[GroupCount, ...]:
         """How many of each group applied, were accepted and explored, round by round.

@@ -8,6 +8,7 @@ bits are mixed with splitmix64's finaliser, a bijection: two integer ids never c
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import md5
 
 import numpy as np
@@ -161,3 +162,39 @@ class IdIndex:
                 joined, values = joined[order], values[order]
             bits = joined
         self._runs.append((bits, values))
+
+    def remove(self, bits: Bits, moved: Sequence[NDArray[np.int64]]) -> None:
+        """Take ids out, so that nothing tells that they were known, and renumber the others.
+
+        Parameters
+        ----------
+        bits
+            The ids.
+        moved
+            Numbers from 0 on are places, in turn, in as many parts as there are arrays here: the
+            number of a place is ``place · parts + part``. Each array has the new place of each old.
+
+        Examples
+        --------
+        >>> index = IdIndex()
+        >>> index.add(np.array([5, 3, 4], dtype=np.uint64), np.array([0, 1, -1]))
+        >>> index.remove(np.array([5], dtype=np.uint64), [np.array([-1, 0])])
+        >>> index.find(np.array([3, 4, 5], dtype=np.uint64)).tolist()
+        [0, -1, -9]
+        """
+        runs = [(*run, ~np.isin(run[0], bits)) for run in self._runs]
+        self._runs = [
+            (keys[kept], _renumbered(values[kept], moved))
+            for keys, values, kept in runs
+            if kept.any()
+        ]
+
+
+def _renumbered(
+    numbers: NDArray[np.int64], moved: Sequence[NDArray[np.int64]]
+) -> NDArray[np.int64]:
+    new, n = numbers.copy(), len(moved)
+    for part, places in enumerate(moved):
+        mine = (numbers >= 0) & (numbers % n == part)
+        new[mine] = places[numbers[mine] // n] * n + part
+    return new

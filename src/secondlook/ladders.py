@@ -33,6 +33,7 @@ class Seen:
     p: Floats
     accepted: NDArray[np.bool_]
     bad: Floats
+    at: Standing | None = None  # where people stand, if they themselves are not kept
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,20 @@ class Ladder:
         self._z = np.zeros(self.grid.size)
         self._z_squared = np.zeros(self.grid.size)
 
+    def untested(self) -> Ladder:
+        """Return it as it was frozen, before any evidence: all that its policies depend on."""
+        return Ladder(
+            self.ranking,
+            self.tau,
+            self.floor,
+            self.level,
+            self.starts,
+            self.frozen,
+            self.alpha,
+            self.most_bad,
+            self.grid,
+        )
+
     def standing(self, X: Any, group: Groups) -> Standing:
         """Return where people stand."""
         score = self.ranking.score(X, group)
@@ -155,7 +170,8 @@ class Ladder:
         """Take in a round; ``deployed`` is its rung if it was one of this ladder's."""
         if not use.any():
             return
-        pi = self.policies(self.standing(seen.X, seen.group))
+        at = self.standing(seen.X, seen.group) if seen.at is None else seen.at
+        pi = self.policies(at)
         z = values(pi, seen.p, seen.accepted, seen.bad, self.alpha)
         self.wealth.add(z, self.ratio_bounds(deployed), use)
         self._z += z.sum(axis=0)
@@ -212,6 +228,11 @@ class Reach:
         self.at = self.at.join(at)
         self._cells = np.append(self._cells, cell)
         self._tails = np.append(self._tails, tails)
+
+    def keep(self, stays: NDArray[np.bool_]) -> None:
+        """Take everybody else out."""
+        self.at = self.at[stays]
+        self._cells, self._tails = self._cells[stays], self._tails[stays]
 
     def sums(self, worth: Floats, rows: Any = slice(None)) -> Floats:
         """Return Σ worth·π for every rung, over some of the people."""

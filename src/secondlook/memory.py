@@ -11,9 +11,9 @@ from secondlook.errors import InputError, UnknownIdError
 from secondlook.frames import take
 from secondlook.ids import IdIndex, keyed_bits, round_key
 from secondlook.intake import Batch
-from secondlook.observed import PENDING, ObservedRows
+from secondlook.observed import NEVER, PENDING, ObservedRows
 
-__all__ = ["Memory", "check_recorded"]
+__all__ = ["Memory", "check_known", "check_recorded"]
 
 _REJECTED = -1
 _FOLD = 3  # purpose of the randomness that assigns halves
@@ -116,11 +116,37 @@ class Memory:
         changed = np.flatnonzero(before != outcome)
         return changed, before[changed]
 
+    def withdraw(self, ids: NDArray[Any], bits: NDArray[np.uint64]) -> bool:
+        """Write down that outcomes will never be known; say whether one was until now."""
+        place = self.index.find(bits)
+        self._check_places(ids, place)
+        was_known = False
+        for number, fold in enumerate(self.folds):
+            outcome, positions = fold.column("outcome"), place[place % 2 == number] // 2
+            was_known |= bool((outcome[positions] >= 0).any())
+            outcome[positions] = NEVER
+        return was_known
+
+    def forget(self, ids: NDArray[Any], bits: NDArray[np.uint64]) -> list[NDArray[np.int64]]:
+        """Take people out for good; return the new position of each old one, by fold."""
+        place = self.index.find(bits)
+        check_known(ids, place)
+        moved = [
+            fold.remove(place[(place >= 0) & (place % 2 == number)] // 2)
+            for number, fold in enumerate(self.folds)
+        ]
+        self.index.remove(bits, moved)
+        return moved
+
     def waiting(self, t: int, maturity: int | None) -> tuple[int, ...] | None:
         """Return the rounds before ``t`` that are neither complete nor mature."""
         if maturity is None:
             return None
-        pending = [fold.column("round")[~fold.known_outcomes()] for fold in self.folds if len(fold)]
+        pending = [
+            fold.column("round")[fold.column("outcome") == PENDING]
+            for fold in self.folds
+            if len(fold)
+        ]
         rounds = np.unique(np.concatenate(pending)) if pending else np.empty(0, np.int64)
         return tuple(rounds[t - rounds <= maturity].tolist())
 
@@ -144,6 +170,17 @@ class Memory:
                 f"{ids[rejected[0]].item()!r}, and outcomes are known for accepted people only; "
                 f"nothing was recorded, remove them."
             )
+
+
+def check_known(ids: NDArray[Any], place: NDArray[np.int64]) -> None:
+    """Raise unless everybody who is to be forgotten is known."""
+    unknown = np.flatnonzero(place == IdIndex.UNKNOWN)
+    if unknown.size:
+        raise UnknownIdError(
+            f"{unknown.size} of {ids.size} ids are not known, first {ids[unknown[0]].item()!r}: "
+            f"they were never decided on, or are forgotten already; nobody was forgotten, remove "
+            f"them."
+        )
 
 
 def _first_bit(bits: NDArray[np.uint64]) -> NDArray[np.intp]:

@@ -13,14 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.coverage import CoverageRule
-from secondlook.frames import concat, n_rows
+from secondlook.frames import concat, n_rows, take
 from secondlook.policies import PolicyLog
 
-__all__ = ["PENDING", "ObservedRows"]
+__all__ = ["NEVER", "PENDING", "GrowingArray", "ObservedRows", "without"]
 
 Floats = NDArray[np.float64]
 
 PENDING = -1
+NEVER = -2  # code of an outcome that will not come
 
 _NOT_WALKED = -1  # not even f_0 has been asked yet
 
@@ -48,13 +49,27 @@ class GrowingArray:
         return self._room[: self._size]
 
 
+def without(positions: NDArray[Any], n: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    """Say who of n stays when some go, and return everybody's new position, −1 for those gone.
+
+    Examples
+    --------
+    >>> stays, moved = without(np.array([1]), 3)
+    >>> stays.tolist(), moved.tolist()
+    ([True, False, True], [0, -1, 1])
+    """
+    stays = np.ones(n, np.bool_)
+    stays[positions] = False
+    return stays, np.where(stays, np.cumsum(stays) - 1, -1)
+
+
 class ObservedRows:
     """Accepted people of one fold.
 
-    Columns, one entry a person: ``group``; ``outcome`` (1 good, 0 bad, −1 not known yet); ``round``
-    (0 for the history); ``past``, f_0's acceptance probability; ``own``, Σ n_i·π_i over the first
-    ``walked`` policies of the log, and ``coverage``, w after these. The last four are computed when
-    an outcome has come, by ``catch_up``.
+    Columns, one entry a person: ``group``; ``outcome`` (1 good, 0 bad, −1 not known yet, −2 never
+    to be known); ``round`` (0 for the history); ``past``, f_0's acceptance probability; ``own``,
+    Σ n_i·π_i over the first ``walked`` policies of the log, and ``coverage``, w after these. The
+    last four are computed when an outcome has come, by ``catch_up``.
     """
 
     def __init__(self) -> None:
@@ -103,15 +118,30 @@ class ObservedRows:
         else:
             self._columns[name] = GrowingArray(values)
 
+    def remove(self, positions: NDArray[Any]) -> NDArray[np.int64]:
+        """Take people out for good, and return everybody's new position, −1 for those."""
+        stays, moved = without(positions, len(self))
+        for name, one in self._columns.items():
+            self._columns[name] = GrowingArray(one.view()[stays])
+        if self._array is not None:
+            self._array = GrowingArray(self._array.view()[stays])
+        elif self._frames:
+            self._frames = [take(self.X, np.flatnonzero(stays))]
+        return moved
+
     def known_outcomes(self) -> NDArray[np.bool_]:
         """Say whose outcome has arrived."""
-        return np.asarray(self.column("outcome") != PENDING)
+        return np.asarray(self.column("outcome") >= 0)
 
     def counted(self, waiting: tuple[int, ...] | None) -> NDArray[np.bool_]:
-        """Say who counts: the known, or everybody but the people of rounds still waited for."""
+        """Say who counts: the known, or everybody but the people of rounds still waited for.
+
+        Whoever will never have an outcome does not count.
+        """
         if waiting is None:
             return self.known_outcomes()
-        return ~np.isin(self.column("round"), waiting)
+        never = self.column("outcome") == NEVER
+        return np.asarray(~np.isin(self.column("round"), waiting) & ~never)
 
     def catch_up(
         self, log: PolicyLog, rule: CoverageRule, waiting: tuple[int, ...] | None = None

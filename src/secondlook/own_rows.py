@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.observed import PENDING, GrowingArray
+from secondlook.observed import PENDING, GrowingArray, without
 
-__all__ = ["NEVER", "OwnRows"]
+__all__ = ["OwnRows"]
 
 Floats = NDArray[np.float64]
-NEVER = -2  # code of an outcome that will not come
 
 
 class OwnRows:
@@ -56,6 +55,14 @@ class OwnRows:
         ):
             self._columns[name].append(np.asarray(values))
         return np.arange(first, first + n)
+
+    def remove(self, places: NDArray[Any]) -> NDArray[np.int64]:
+        """Take people out for good, and return everybody's new place, −1 for those."""
+        stays, moved = without(places, len(self))
+        self._X = GrowingArray(self.X[stays])
+        for name in self._columns:
+            self._columns[name] = GrowingArray(self[name][stays])
+        return moved
 
     def known(self) -> NDArray[np.intp]:
         """Return the places of those whose outcome has come."""

@@ -26,8 +26,11 @@ class PastPeople:
         rejected_group: NDArray[np.intp],
         mean: Floats,
         deviation: Floats,
+        bits: NDArray[np.uint64],
+        rejected_bits: NDArray[np.uint64],
     ) -> None:
         self.X, self.outcome, self.group = X, outcome, group
+        self._bits, self._rejected_bits = bits, rejected_bits
         self._rejected, self._rejected_group = rejected, rejected_group
         self._mean, self._deviation = mean, deviation
         self._last: SelectedPast | None = None
@@ -47,6 +50,8 @@ class PastPeople:
             history.group[~taken],
             X.mean(axis=0),
             deviation,
+            history.bits[taken],
+            history.bits[~taken],
         )
 
     def of_group(self, z: int) -> PastPeople:
@@ -62,7 +67,18 @@ class PastPeople:
             self._rejected_group[others],
             self._mean,
             self._deviation,
+            self._bits[mine],
+            self._rejected_bits[others],
         )
+
+    def forget(self, bits: NDArray[np.uint64]) -> None:
+        """Take people out for good; what standardises features stays as it is."""
+        stays = ~np.isin(self._bits, bits)
+        self.X, self.outcome, self.group = self.X[stays], self.outcome[stays], self.group[stays]
+        self._bits = self._bits[stays]
+        stays = ~np.isin(self._rejected_bits, bits)
+        self._rejected, self._rejected_group = self._rejected[stays], self._rejected_group[stays]
+        self._rejected_bits = self._rejected_bits[stays]
 
     def rank(self, own_X: Floats, own_outcome: NDArray[np.int8]) -> LinearLikelihood:
         """Fit the logistic model that knows of the past's selection."""

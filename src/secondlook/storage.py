@@ -157,10 +157,13 @@ def save(classifier: Classifier, path: str | Path) -> None:
     partial.replace(target)
 
 
-def dumps(classifier: Classifier) -> bytes:
-    """Return what ``save`` would write."""
+def dumps(value: Any) -> bytes:
+    """Return what ``save`` would write; the same value gives the same bytes.
+
+    Beside classifiers, a ledger keeps what decided a round: the types named in this module.
+    """
     writer = _Writer()
-    root = writer.encode(classifier)
+    root = writer.encode(value)
     manifest = {
         "format": FORMAT,
         "secondlook": version("secondlook"),
@@ -169,9 +172,11 @@ def dumps(classifier: Classifier) -> bytes:
     }
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("manifest.json", json.dumps(manifest, allow_nan=False))
-        for name, content in writer.files.items():
-            archive.writestr(name, content)
+        files = {"manifest.json": json.dumps(manifest, allow_nan=False).encode()} | writer.files
+        for name, content in files.items():
+            undated = zipfile.ZipInfo(name)
+            undated.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(undated, content)
     return buffer.getvalue()
 
 
@@ -196,26 +201,36 @@ def loads(
     types: Iterable[type] = (),
     trusted: Iterable[str] = (),
     name: str = "the content",
+    holds: type = DecidingClassifier,
 ) -> Any:
-    """Read what ``dumps`` returned; ``name`` is what messages call it."""
+    """Read what ``dumps`` returned, a value of the type ``holds``; messages call it ``name``."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             files = {one: archive.read(one) for one in archive.namelist()}
         manifest = json.loads(files["manifest.json"])
     except (zipfile.BadZipFile, KeyError, json.JSONDecodeError) as error:
-        raise InputError(
-            f"{name} is not a file written by secondlook.save, or it is damaged ({error})."
-        ) from error
+        raise _damaged(name, error) from error
     if manifest["format"] != FORMAT:
         raise InputError(
             f"{name} has format {manifest['format']} and this version reads {FORMAT}; "
             f"it was written by secondlook {manifest['secondlook']}, so use that."
         )
     reader = _Reader(manifest["objects"], files, (*_TYPES, *types), list(trusted))
-    classifier = reader.decode(manifest["root"])
-    if not isinstance(classifier, Classifier):
-        raise InputError(f"{name} does not hold a classifier.")
-    return classifier
+    try:
+        value = reader.decode(manifest["root"])
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+        raise _damaged(name, error) from error
+    if not isinstance(value, holds):
+        kind = "classifier" if holds is Classifier else holds.__name__
+        raise InputError(f"{name} does not hold a {kind}.")
+    return value
+
+
+def _damaged(name: str, error: Exception) -> InputError:
+    why = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return InputError(f"{name} is not a file written by secondlook.save, or it is damaged ({why}).")
 
 
 class _Writer:

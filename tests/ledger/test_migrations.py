@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
+from alembic import command
 from alembic.autogenerate import compare_metadata
+from alembic.config import Config
 from alembic.migration import MigrationContext
 
 from secondlook.errors import LedgerError
-from secondlook.ledger import schema
+from secondlook.ledger import engines, schema
+from secondlook.ledger.bulk import insert_columns
+from secondlook.ledger.chain import group_digests, people_digests
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.verifying import verify
@@ -33,7 +38,7 @@ def test_a_ledger_of_a_newer_version_is_refused(url):
     ledger = SqlLedger(url, make=True)
     with ledger.engine.connect().execution_options(writes=True) as connection, connection.begin():
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(LedgerError, match=r"version 9999, made by a newer secondlook, .* 0002;"):
+    with pytest.raises(LedgerError, match=r"version 9999, made by a newer secondlook, .* 0003;"):
         SqlLedger(url)
 
 
@@ -78,3 +83,130 @@ def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tmp_path):
     assert program.checkpoint() == before
     assert program.decide(X[100:], batch="b").round == 1
     assert verify(program.ledger).ok
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_ids_of_before_are_found_after_they_compare_byte_by_byte(url):
+    engine = engines.connect(url)
+    config = Config()
+    config.set_main_option("script_location", str(Path(schema.__file__).parent / "migrations"))
+    names = ["b", "B", "a b", "ab", "\u00e9", "e\u0301", "Z", "-1", "1"]
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.upgrade(config, "0002")
+        connection.execute(sa.text("INSERT INTO programs VALUES (1, 'main')"))
+        for person, name in enumerate(names):
+            new = schema.people.insert().values(
+                program=1,
+                person=person,
+                application=name,
+                digest=bytes(32),
+                round=0,
+                accepted=True,
+                exploit=True,
+            )
+            connection.execute(new)
+    ledger = SqlLedger(url)
+    with ledger.reading("main") as reader:
+        assert reader.standing(names[::-1]).persons.tolist() == list(range(len(names)))[::-1]
+    one = schema.people.c.application
+    with ledger.engine.connect() as connection:
+        assert connection.execute(sa.select(one).order_by(one)).scalars().all() == sorted(names)
+
+
+@pytest.mark.parametrize("n", [1, 59, 60, 61, 1000, 1001, 2500])
+def test_rows_come_back_as_they_were_whatever_their_kinds_and_number(url, n, monkeypatch):
+    monkeypatch.setattr("secondlook.ledger.bulk._BLOCK", 1000)
+    rng = np.random.default_rng(n)
+    ledger, table = SqlLedger(url, make=True), schema.people
+    some = rng.random(n) < 0.3
+
+    def sparse(values):
+        return [None if gone else one for gone, one in zip(some, values, strict=True)]
+
+    columns = {
+        "person": range(7, 7 + n),
+        "application": sparse([f"\u00e9{at}" * (at % 3 + 1) for at in range(n)]),
+        "numbers": [rng.bytes(at % 4) for at in range(n)],
+        "texts": [None] * n,
+        "salt": [rng.bytes(16) for _ in range(n)],
+        "digest": np.frombuffer(rng.bytes(32 * n), "V32"),
+        "accepted": rng.random(n) < 0.5,
+        "exploit": ~some,
+        "score": np.where(some, np.nan, rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n)),
+        "propensity": np.where(np.arange(n) % 2, np.inf, -0.0),
+        "threshold": np.full(n, np.nan),
+        "fold": rng.integers(-3, 3, n),
+        "reasons": sparse([rng.bytes(5) for _ in range(n)]),
+    }
+    with ledger._transaction() as connection:
+        insert_columns(connection, table, {"program": 3, "round": 2**31 - 1, **columns})
+        insert_columns(connection, schema.erasures, {"program": 3, "entry": 1, "person": range(0)})
+    with ledger.engine.connect() as connection:
+        rows = connection.execute(sa.select(table).order_by(table.c.person)).mappings().all()
+    assert len(rows) == n
+    for name, told in columns.items():
+        found = [row[name] for row in rows]
+        if isinstance(told, np.ndarray) and told.dtype.kind == "V":
+            assert b"".join(found) == told.tobytes()
+        elif isinstance(told, np.ndarray):
+            assert np.array_equal(np.array(found, told.dtype), told, equal_nan=told.dtype == float)
+            assert (None in found) == bool(told.dtype == float and np.isnan(told).any())
+        else:
+            assert found == list(told)
+    assert {(row["program"], row["round"]) for row in rows} == {(3, 2**31 - 1)}
+
+
+def test_group_values_come_back_as_they_were(url, monkeypatch):
+    monkeypatch.setattr("secondlook.ledger.bulk._BLOCK", 7)
+    strange = [
+        "",
+        "'",
+        '"',
+        "\\",
+        "\n\x01\x1f",
+        "\U0001f600",
+        "e\u0301",
+        "[1]",
+        "null",
+        "1e3",
+        "x" * 5000,
+    ]
+    values = strange * 2
+    table, n = schema.group_values, len(values)
+    salt, digest = ([bytes([at]) * width for at in range(n)] for width in (16, 32))
+    ledger = SqlLedger(url, make=True)
+    rows = {"program": 1, "person": range(50, 50 + n), "value": values, "salt": salt}
+    with ledger._transaction() as connection:
+        insert_columns(connection, table, rows | {"digest": digest})
+    with ledger.engine.connect() as connection:
+        found = connection.execute(sa.select(table).order_by(table.c.person)).all()
+    assert found == list(zip([1] * n, range(50, 50 + n), values, salt, digest, strict=True))
+
+
+def test_people_hash_as_in_the_first_version():
+    """Ledgers rest on it: the bytes that are hashed may never change."""
+    people = [
+        (0, "a", b"12", None, None),
+        (7, "\u00e9\u00e9", b"", '["x"]', None),
+        (10**9, "", b"1234", "", b"why"),
+        (3, "b", b"9", None, b""),
+    ]
+    salt = [bytes([at]) * 16 for at in range(len(people))]
+    told = [
+        salt[0] + b"0:1:-1:" + b"a" + b"12",
+        salt[1] + b"7:2:5:" + '\u00e9\u00e9["x"]'.encode(),
+        salt[2] + b"1000000000:0:0:" + b"1234" + b":4:why",
+        salt[3] + b"3:1:-1:" + b"b9" + b":1:",
+    ]
+    persons, names, numbers, texts, reasons = map(list, zip(*people, strict=True))
+    found = people_digests(persons, names, numbers, texts, reasons, salt)
+    assert found == [sha256(one).digest() for one in told]
+    for at in range(len(people)):
+        row = [column[at : at + 1] for column in (persons, names, numbers, texts, reasons, salt)]
+        assert people_digests(*row) == found[at : at + 1]
+    values = ['["A"]', '["\u00e9"]', '["A"]', ""]
+    told = [
+        own + b"%d:" % who + v.encode() for own, who, v in zip(salt, persons, values, strict=True)
+    ]
+    assert group_digests(persons, values, salt) == [sha256(one).digest() for one in told]

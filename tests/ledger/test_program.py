@@ -14,6 +14,7 @@ import secondlook as sl
 from ledger_worlds import algorithm_1, certified, same, started
 from secondlook.errors import InputError, LedgerError, UnknownIdError
 from secondlook.ledger.program import Program
+from secondlook.ledger.verifying import verify
 
 SELECTOR = "sklearn.compose._column_transformer.make_column_selector"
 
@@ -116,17 +117,40 @@ def test_whoever_is_withdrawn_has_no_outcome(url, make):
     program.observe(yes[2:], outcomes[2:])
     before = program.checkpoint()
     program.withdraw(yes[:2])
-    words = "has an outcome or was withdrawn, and these exclude each other"
-    with pytest.raises(InputError, match=f"id '{yes[0]}' {words}"):
-        program.observe(yes[:1], outcomes[:1])
-    with pytest.raises(InputError, match=f"id '{yes[2]}' {words}"):
-        program.withdraw(yes[2:3])
+    if make is certified:
+        words = "has an outcome or was withdrawn, and these exclude each other for good"
+        with pytest.raises(InputError, match=f"id '{yes[0]}' {words}"):
+            program.observe(yes[:1], outcomes[:1])
+        with pytest.raises(InputError, match=f"id '{yes[2]}' {words}"):
+            program.withdraw(yes[2:3])
     assert program.checkpoint() == before
-    if hasattr(twin, "withdraw"):
-        twin.withdraw(yes[:2])
+    twin.withdraw(yes[:2])
     twin.observe(yes[2:], outcomes[2:])
     again = Program.open(url).decide(two.people.X, sensitive_features=two.people.group)
     assert same(again, twin.decide(two.people.X, sensitive_features=two.people.group))
+
+
+def test_without_certificates_a_withdrawal_can_be_taken_back_and_an_outcome_too(url):
+    program, twin, (one, two, *_) = started(url, algorithm_1())
+    decided = program.decide(one.people.X, sensitive_features=one.people.group)
+    twin.decide(one.people.X, sensitive_features=one.people.group)
+    yes, outcomes = decided.ids[decided.accepted], one.outcome[decided.accepted]
+    program.withdraw(yes[:2])
+    program.observe(yes[2:], outcomes[2:])
+    program.observe(yes[:1], outcomes[:1])  # it came after all
+    program.withdraw(yes[5:40])  # they were somebody else's
+    with program.ledger.reading("main") as reader:
+        states = [
+            list(reader.facts(entry).outcomes.states) for entry in reader.entries(kind="correction")
+        ]
+        assert states == [["good" if outcomes[0] else "bad"], ["indeterminate"] * 35]
+        assert reader.standing([str(yes[1]), str(yes[5])]).states == ["indeterminate"] * 2
+    told = np.setdiff1d(np.arange(yes.size), [1, *range(5, 40)])
+    twin.observe(yes[told], outcomes[told])
+    X, group = two.people.X, two.people.group
+    ours = Program.open(url).decide(X, sensitive_features=group)
+    assert ours.accepted.tolist() == twin.decide(X, sensitive_features=group).accepted.tolist()
+    assert verify(program.ledger, relearn=True).problem is None
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
@@ -155,8 +179,7 @@ def test_an_override_is_a_fact_and_teaches_nothing(url, make):
     program.observe(no[:2], [0, 0])
     program.observe(yes[2:], outcomes[2:])
     twin.observe(yes[2:], outcomes[2:])
-    if hasattr(twin, "withdraw"):
-        twin.withdraw(yes[:2])
+    twin.withdraw(yes[:2])
     again = Program.open(url).decide(two.people.X, sensitive_features=two.people.group)
     assert same(again, twin.decide(two.people.X, sensitive_features=two.people.group))
 

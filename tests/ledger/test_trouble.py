@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
+import resource
+import signal
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import psycopg
 import pytest
 import sqlalchemy as sa
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 
 import secondlook as sl
 from ledger_worlds import algorithm_1, same, started
 from secondlook.errors import InputError, LedgerError
 from secondlook.ledger import Program, SqlLedger, schema, verify
-from secondlook.ledger.bulk import insert_rows
+from secondlook.ledger.copying import BinaryRows
 
+# Newer Pythons, and jax where another test has loaded it, warn of forks beside threads.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning"),
+]
 HOSTILE = [
     "'; DROP TABLE people; --",
     '"; DELETE FROM entries; --',
@@ -23,6 +37,20 @@ HOSTILE = [
     "%s %(x)s :x ? {x} \\",
     "ünï\u202ecode \U0001f600",
 ]
+
+
+def with_words(url, ids=None):
+    """Return a program whose people have a word, a number and a group, and 40 of them."""
+    n = 40
+    words = ["a", "b"] * (n // 2)
+    frame = pd.DataFrame({"x": np.linspace(-1, 1, n), "word": words})
+    learner = make_pipeline(make_column_transformer(("passthrough", ["x"])), LogisticRegression())
+    clf = sl.PartialFeedbackClassifier(learner=learner, random_state=0)
+    frame["word"] = frame["word"].astype(object)  # text of pandas' own could not be broken
+    groups = pd.DataFrame({"g": words}, dtype=object)
+    ids = [f"past {at}" for at in range(n)] if ids is None else ids
+    good = frame["x"].to_numpy() > -0.5
+    return Program.create(url, clf, frame, good, ids=ids, sensitive_features=groups), frame, groups
 
 
 def test_a_file_that_cannot_be_written(tmp_path):
@@ -59,29 +87,161 @@ def test_a_file_that_is_no_database(tmp_path):
 def test_a_connection_lost_in_the_middle_of_a_copy(url, monkeypatch):
     program, twin, (one, *_) = started(url, algorithm_1())
     before = program.checkpoint()
+    blocks = BinaryRows.blocks
+    sent = []
 
-    def cut(connection, table, names, rows):
-        def until_cut():
-            for at, row in enumerate(rows):
-                if at == 100:
-                    pid = connection.connection.driver_connection.info.backend_pid
-                    with psycopg.connect(url, autocommit=True) as other:
-                        other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
-                yield row
-
-        insert_rows(connection, table, names, until_cut())
+    def cut(self, parts):
+        for block in blocks(self, parts):
+            yield block
+            sent.append(len(block))
+            if len(sent) == 3:  # the beginning, and two blocks of rows
+                with psycopg.connect(url, autocommit=True) as other:
+                    found = other.execute(
+                        "SELECT pid, query FROM pg_stat_activity WHERE state = 'active' "
+                        "AND datname = current_database() AND pid != pg_backend_pid()"
+                    ).fetchall()
+                    ((pid, query),) = found
+                    assert query.startswith("COPY people")
+                    other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
 
     group = one.people.group
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.sql.insert_rows", cut)
+        patch.setattr("secondlook.ledger.bulk._SENT", 50)
+        patch.setattr(BinaryRows, "blocks", cut)
         with pytest.raises(LedgerError, match="could not be used"):
             program.decide(one.people.X, sensitive_features=group, batch="b")
+    assert len(sent) >= 3
     assert program.checkpoint() == before
     assert same(
         program.decide(one.people.X, sensitive_features=group, batch="b"),
         twin.decide(one.people.X, sensitive_features=group),
     )
     assert verify(program.ledger).ok
+
+
+def in_a_child(work):
+    """Run something in a process of its own; return what it raised as a LedgerError, or ''."""
+    here, there = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        said = "nothing was raised"
+        try:
+            work()
+        except LedgerError as error:
+            said = str(error)
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        finally:
+            os.write(there, said.encode())
+            os._exit(0)
+    os.close(there)
+    with os.fdopen(here) as told:
+        said = told.read()
+    os.waitpid(pid, 0)
+    return said
+
+
+@pytest.mark.parametrize("room", [0, 8_000, 40_000])
+def test_a_limit_on_the_size_of_files(tmp_path, room):
+    program, twin, (one, *_) = started(f"sqlite:///{tmp_path}/x.db", algorithm_1())
+    before = program.checkpoint()
+    group = one.people.group
+    largest = (tmp_path / "x.db").stat().st_size
+
+    def limited():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        # The journal begins anew, and is a file too.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (room, largest))
+        program.decide(one.people.X, sensitive_features=group, batch="b")
+
+    said = in_a_child(limited)
+    assert said.startswith(f"the ledger at sqlite:///{tmp_path}/x.db could not be used (")
+    assert said.endswith("; nothing of this call was recorded, so mend that and call again.")
+    assert program.checkpoint() == before
+    assert same(
+        program.decide(one.people.X, sensitive_features=group, batch="b"),
+        twin.decide(one.people.X, sensitive_features=group),
+    )
+    assert verify(program.ledger).ok
+
+
+@pytest.fixture
+def shared_folder():
+    """Return a folder that others than its owner can read, as those of pytest are not."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_file_or_a_folder_without_the_right_to_write(shared_folder, what):
+    path = shared_folder / "x.db"
+    program, twin, (one, *_) = started(f"sqlite:///{path}", algorithm_1())
+    before = program.checkpoint()
+    group = one.people.group
+    path.chmod(0o444 if what == "file" else 0o666)
+    if what == "folder":
+        shared_folder.chmod(0o555)
+
+    def without_rights():
+        if os.getuid() == 0:
+            os.setgid(65534)
+            os.setuid(65534)
+        program.decide(one.people.X, sensitive_features=group, batch="b")
+
+    said = in_a_child(without_rights)
+    assert f"{path} could not be used (" in said
+    assert "; nothing of this call was recorded" in said
+    path.chmod(0o644)
+    shared_folder.chmod(0o755)
+    assert program.checkpoint() == before
+    assert same(
+        program.decide(one.people.X, sensitive_features=group, batch="b"),
+        twin.decide(one.people.X, sensitive_features=group),
+    )
+
+
+def test_a_ledger_that_somebody_else_keeps_locked(url, monkeypatch):
+    program, twin, (one, *_) = started(url, algorithm_1())
+    group = one.people.group
+    monkeypatch.setattr("secondlook.ledger.engines._WAIT", 0.1)
+    patient = Program.open(url)
+    with (
+        program.ledger.writing("main"),
+        pytest.raises(LedgerError, match=r"could not be used \((database is locked|.*timeout)"),
+    ):
+        patient.decide(one.people.X, sensitive_features=group, batch="b")
+    assert same(
+        patient.decide(one.people.X, sensitive_features=group, batch="b"),
+        twin.decide(one.people.X, sensitive_features=group),
+    )
+    assert verify(program.ledger).ok
+
+
+@pytest.mark.parametrize("left", [0.02, 0.3, 0.6, 0.95])
+def test_a_file_that_was_cut_off(tmp_path, left):
+    path = tmp_path / "x.db"
+    program, _, (one, *_) = started(f"sqlite:///{path}", algorithm_1())
+    program.decide(one.people.X, sensitive_features=one.people.group)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        file.truncate(int(left * size))
+    try:
+        problem = verify(SqlLedger(f"sqlite:///{path}")).problem
+    except LedgerError as error:
+        problem = str(error)
+    assert problem is not None
+    assert "malformed" in problem
+    assert len(problem.splitlines()) == 1
+    assert path.stat().st_size <= size
+
+
+def test_an_empty_file_has_no_program(tmp_path):
+    (tmp_path / "x.db").touch()
+    with pytest.raises(LedgerError, match=r"no program called 'main' in this ledger, which has no"):
+        Program.open(f"sqlite:///{tmp_path}/x.db")
 
 
 def test_hostile_words_are_data_everywhere(url):
@@ -136,19 +296,12 @@ def test_a_stored_model_is_data_and_never_code(url):
 
 
 def test_a_field_of_a_million_characters(url):
-    n = 40
-    words = ["a", "b"] * (n // 2)
-    frame = pd.DataFrame({"x": np.linspace(-1, 1, n), "word": words})
-    from sklearn.compose import make_column_transformer  # noqa: PLC0415
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-
-    learner = make_pipeline(make_column_transformer(("passthrough", ["x"])), LogisticRegression())
-    clf = sl.PartialFeedbackClassifier(learner=learner, random_state=0)
-    program = Program.create(url, clf, frame, frame["x"].to_numpy() > -0.5)
+    program, frame, groups = with_words(url)
     frame.loc[3, "word"] = "x" * 1_000_000
-    program.decide(frame, batch="b")
-    assert len(Program.open(url).decide(frame, batch="b")) == n
+    ids = [f"new {at}" for at in range(len(frame))]
+    program.decide(frame, sensitive_features=groups, ids=ids, batch="b")
+    again = Program.open(url).decide(frame, sensitive_features=groups, ids=ids, batch="b")
+    assert len(again) == len(frame)
     assert verify(program.ledger).ok
 
 
@@ -176,3 +329,116 @@ def test_batches_that_cannot_be_are_refused_and_leave_no_trace(tmp_path, X, word
         program.decide(X)
     assert program.checkpoint() == before
     assert program.decide(past[:10] + 1).round == 1
+
+
+def test_ids_that_look_alike_stay_apart(url):
+    program, frame, groups = with_words(url)
+    ids = [
+        "a",
+        "A",
+        "\u00e9",
+        "e\u0301",
+        "\u212b",
+        "\u00c5",
+        "a ",
+        " a",
+        "\ufeffa",
+        "ß",
+        "ss",
+        "1",
+        "01",
+    ]
+    n = len(ids)
+    decided = program.decide(frame.tail(n), sensitive_features=groups.tail(n), ids=ids, batch="b")
+    assert decided.ids.tolist() == ids
+    assert decided.accepted.all()
+    program.observe(["A", "e\u0301", "01"], [False, True, True])
+    with program.ledger.reading("main") as reader:
+        standing = reader.standing(ids)
+        names = reader.names(standing.persons)
+    assert names == ids
+    told = dict(zip(ids, standing.states, strict=True))
+    assert {one for one in ids if told[one] is not None} == {"A", "e\u0301", "01"}
+    assert verify(program.ledger).ok
+    again = Program.open(url).decide(
+        frame.tail(n), sensitive_features=groups.tail(n), ids=ids, batch="b"
+    )
+    assert same(decided, again)
+
+
+def test_a_nul_in_a_feature_is_kept(url):
+    program, frame, groups = with_words(url)
+    frame.loc[3, "word"] = "x\0y"
+    ids = [f"new {at}" for at in range(len(frame))]
+    program.decide(frame, sensitive_features=groups, ids=ids, batch="b")
+    with program.ledger.reading("main") as reader:
+        texts = reader.facts(reader.entry("batch", "b")).people.texts
+    assert json.loads(texts[3]) == ["x\0y"]
+    assert verify(program.ledger).ok
+
+
+REFUSED = [
+    ({"id": "a\0b"}, r"an application must be text without the character NUL .* got 'a\\x00b'"),
+    ({"id": "a\ud800"}, r"half a surrogate pair, got 'a\\ud800'; nothing of this call"),
+    ({"id": "x" * 1_000_000}, r"an application may have 500 characters, got 1,000,000 in 'xx"),
+    ({"batch": "a\0b"}, r"a key must be text without the character NUL"),
+    ({"batch": "\udfff"}, r"a key must be text without .* half a surrogate pair"),
+    ({"batch": "x" * 1_000_000}, r"a key may have 500 characters, got 1,000,000"),
+    ({"word": "a\ud800"}, r"the column 'word' must not hold half a surrogate pair, .*ud800"),
+    ({"group": "\udfff"}, r"sensitive_features must not hold half a surrogate pair"),
+    ({"group": "a\0"}, r"sensitive_features holds the group"),
+]
+
+
+def test_text_that_no_database_keeps_is_refused(url):
+    program, frame, groups = with_words(url)
+    before = program.checkpoint()
+    frame, groups = frame.head(3), groups.head(3)
+    for changed, words in REFUSED:
+        ids, other, others = ["p", changed.get("id", "q"), "r"], frame.copy(), groups.copy()
+        other.loc[1, "word"] = changed.get("word", "a")
+        others.loc[1, "g"] = changed.get("group", "b")
+        with pytest.raises(InputError, match=words):
+            program.decide(
+                other, sensitive_features=others, ids=ids, batch=changed.get("batch", "b1")
+            )
+        assert program.checkpoint() == before
+    ids = ["p", "q", "r"]
+    assert program.decide(frame, sensitive_features=groups, ids=ids, batch="b1").round == 1
+    assert verify(program.ledger).ok
+
+
+def test_ids_that_cannot_be_recorded_are_unknown(url):
+    program, frame, groups = with_words(url)
+    ids = [f"new {at}" for at in range(len(frame))]
+    program.decide(frame, sensitive_features=groups, ids=ids)
+    with program.ledger.reading("main") as reader:
+        standing = reader.standing(
+            ["new 39", "new 39\0", "new 39\0x", "new 39\ud800", "x" * 1_000_000]
+        )
+    assert standing.persons.tolist() == [79, -1, -1, -1, -1]
+
+
+def test_two_programs_in_one_ledger_know_nothing_of_each_other(url):
+    one, twin_1, first = started(url, algorithm_1(), name="one")
+    two, twin_2, second = started(url, algorithm_1(), name="two", seed=1)
+    for a, b in zip(first[:3], second[:3], strict=True):
+        for program, twin, batch in ((one, twin_1, a), (two, twin_2, b)):
+            group = batch.people.group
+            decided = program.decide(batch.people.X, sensitive_features=group)
+            assert same(decided, twin.decide(batch.people.X, sensitive_features=group))
+            yes = decided.accepted
+            program.observe(decided.ids[yes], batch.outcome[yes])
+            twin.observe(decided.ids[yes], batch.outcome[yes])
+    assert one.ledger.programs() == ["one", "two"]
+    assert verify(one.ledger, "one").ok
+    assert verify(one.ledger, "two").ok
+    connection = one.ledger.engine.connect().execution_options(writes=True)
+    with connection, connection.begin():
+        number = sa.select(schema.programs.c.program).where(schema.programs.c.name == "two")
+        changed = sa.update(schema.people).where(
+            schema.people.c.program == number.scalar_subquery(), schema.people.c.person == 3
+        )
+        connection.execute(changed.values(digest=bytes(32)))
+    assert verify(one.ledger, "one").ok
+    assert "person 3 was changed" in verify(one.ledger, "two").problem

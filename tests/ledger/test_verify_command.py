@@ -29,7 +29,7 @@ def test_a_ledger_that_fits(ledger):
     url, _, program = ledger
     said = run(url)
     assert said.exit_code == 0
-    assert "Everything fits.\n4 entries checked, 50 decisions made again\n" in said.stdout
+    assert "Everything fits.\n6 entries checked, 50 decisions made again\n" in said.stdout
     kept = str(program.checkpoint())
     assert f"Checkpoint: {kept}\n" in said.stdout
     told = json.loads(run(url, "--checkpoint", kept, "--json").stdout)
@@ -37,10 +37,13 @@ def test_a_ledger_that_fits(ledger):
         "ok": True,
         "problem": None,
         "checkpoint": kept,
-        "entries": 4,
+        "entries": 6,
         "decisions": 50,
         "not_repeated": 0,
+        "learned_again": False,
     }
+    said = run(url, "--relearn")
+    assert "50 decisions made again, policies learned again\n" in said.stdout
 
 
 def test_a_ledger_that_does_not_fit(ledger):
@@ -49,7 +52,7 @@ def test_a_ledger_that_does_not_fit(ledger):
         connection.execute("UPDATE people SET accepted = 1 - accepted WHERE person = 610")
     said = run(url)
     assert said.exit_code == 4
-    assert "entry 4 (batch 'b1'): its rows of decisions were changed." in said.stdout
+    assert "entry 6 (batch 'b1'): its rows of decisions were changed." in said.stdout
     assert json.loads(run(url, "--json").stdout)["ok"] is False
 
 

@@ -18,7 +18,19 @@ from rich.console import Console
 from rich.table import Table
 
 from secondlook.cli.backends import prepared
+from secondlook.cli.batches import decide, observe
 from secondlook.cli.compare import compare
+from secondlook.cli.exporting import export
+from secondlook.cli.ledger_options import DECIDING, EXPERIMENTS, ProgramName, Trusted
+from secondlook.cli.looking import (
+    Groups,
+    Late,
+    ReportedLedger,
+    report_program,
+    reported_ledger,
+    status_of,
+)
+from secondlook.cli.on_record import OnRecord, check_on_record, in_one_line, proved
 from secondlook.cli.options import (
     Backend,
     Data,
@@ -41,6 +53,8 @@ from secondlook.cli.output import (
     repetition_bar,
     summary_rows,
 )
+from secondlook.cli.people import erase, hold, override, release, withdraw
+from secondlook.cli.programs import init
 from secondlook.cli.proving import verify
 from secondlook.datasets import CATALOGUE, read_table
 from secondlook.errors import InputError
@@ -70,9 +84,16 @@ app = typer.Typer(
     epilog="Example: secondlook reproduce german --repetitions 10",
 )
 
+# Registered first, so that what decides real batches stands first in the help.
+app.command(
+    epilog="Example: secondlook init --ledger sqlite:///lender.db --config program.toml past.csv",
+    rich_help_panel=DECIDING,
+)(init)
+
 
 @app.command(
-    epilog="Example: secondlook reproduce adult-race --data-set acs-ca-2018-sample --repetitions 5"
+    epilog="Example: secondlook reproduce adult-race --data-set acs-ca-2018-sample --repetitions 5",
+    rich_help_panel=EXPERIMENTS,
 )
 def reproduce(
     name: Annotated[str, typer.Argument(help="german, adult-race or adult-gender.")],
@@ -108,6 +129,7 @@ def reproduce(
     backend: Backend = None,
     scheduler: Scheduler = None,
     out: Out = None,
+    ledger: OnRecord = None,
     json: Json = False,
 ) -> None:
     """Run one of the paper's experiments: table, figures, report."""
@@ -131,10 +153,13 @@ def reproduce(
         experiment = replace(experiment, switches=check_switches(chosen))
         experiment = changed(experiment, repetitions, seed)
         folder = out or Path("results") / slug(experiment)
-        _run(experiment, folder, data, jobs, backend, scheduler, json)
+        _run(experiment, folder, data, jobs, backend, scheduler, ledger, json)
 
 
-@app.command(epilog="Example: secondlook simulate examples/worlds/overlooked-group.toml")
+@app.command(
+    epilog="Example: secondlook simulate examples/worlds/overlooked-group.toml",
+    rich_help_panel=EXPERIMENTS,
+)
 def simulate(
     world: Annotated[Path, typer.Argument(help="A TOML file of a world (docs/worlds.md).")],
     repetitions: Repetitions = None,
@@ -144,20 +169,64 @@ def simulate(
     backend: Backend = None,
     scheduler: Scheduler = None,
     out: Out = None,
+    ledger: OnRecord = None,
     json: Json = False,
 ) -> None:
     """Run methods in a world of your own, described in a file."""
     with errors(json):
         experiment = changed(read_world_file(world), repetitions, seed)
         folder = out or Path("results") / slug(experiment)
-        _run(experiment, folder, data, jobs, backend, scheduler, json)
+        _run(experiment, folder, data, jobs, backend, scheduler, ledger, json)
 
 
-app.command(epilog="Example: secondlook compare german --repetitions 10 --markdown")(compare)
-app.command(epilog="Example: secondlook verify sqlite:///lender.db --program main")(verify)
+app.command(
+    epilog="Example: secondlook compare german --repetitions 10 --markdown",
+    rich_help_panel=EXPERIMENTS,
+)(compare)
+app.command(
+    epilog="Example: secondlook decide applicants.csv -o decisions.csv --ledger sqlite:///lender.db",
+    rich_help_panel=DECIDING,
+)(decide)
+app.command(
+    epilog="Example: secondlook observe outcomes.csv --ledger sqlite:///lender.db",
+    rich_help_panel=DECIDING,
+)(observe)
+app.command(
+    epilog="Example: secondlook verify sqlite:///lender.db --program main",
+    rich_help_panel=DECIDING,
+)(verify)
+app.command(
+    "status",
+    epilog="Example: secondlook status --ledger sqlite:///lender.db --late 180",
+    rich_help_panel=DECIDING,
+)(status_of)
+app.command(
+    epilog="Example: secondlook override --id a17 --accept --reason 'has a guarantor'",
+    rich_help_panel=DECIDING,
+)(override)
+app.command(
+    epilog="Example: secondlook withdraw not-taken-up.csv --ledger sqlite:///lender.db",
+    rich_help_panel=DECIDING,
+)(withdraw)
+app.command(
+    epilog="Example: secondlook hold disputed.csv --reason 'case 12/31'",
+    rich_help_panel=DECIDING,
+)(hold)
+app.command(
+    epilog="Example: secondlook release disputed.csv --reason 'case 12/31 is settled'",
+    rich_help_panel=DECIDING,
+)(release)
+app.command(
+    epilog="Example: secondlook erase --expired --reason 'retention period is over'",
+    rich_help_panel=DECIDING,
+)(erase)
+app.command(
+    epilog="Example: secondlook export --ledger sqlite:///lender.db --out decisions.parquet",
+    rich_help_panel=DECIDING,
+)(export)
 
 
-@app.command(epilog="Example: secondlook datasets --json")
+@app.command(epilog="Example: secondlook datasets --json", rich_help_panel=EXPERIMENTS)
 def datasets(data: Data = None, json: Json = False) -> None:
     """List data sets and populations, and whether they are here."""
     with errors(json):
@@ -196,21 +265,38 @@ def datasets(data: Data = None, json: Json = False) -> None:
         Console().print("Any state and year of the survey: acs:CA:2018, acs:PA+MA+IN:2024.")
 
 
-@app.command(epilog="Example: secondlook report results/german --out german.html")
+@app.command(
+    epilog="Example: secondlook report --ledger sqlite:///lender.db --out lender.html",
+    rich_help_panel=DECIDING,
+)
 def report(
-    results: Annotated[list[Path], typer.Argument(help="Result files, or folders of runs.")],
-    out: Annotated[Path, typer.Option(help="The HTML file to write.")] = Path("report.html"),
-    figures: Annotated[
-        Path | None, typer.Option(help="Folder for the figures as SVG and PNG too.")
+    results: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Result files, or folders of runs; without them, a ledger is shown."),
     ] = None,
+    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path(
+        "report.html"
+    ),
+    figures: Annotated[
+        Path | None, typer.Option(help="Of runs: folder for the figures as SVG and PNG too.")
+    ] = None,
+    ledger: ReportedLedger = None,
+    program: ProgramName = "main",
+    late: Late = 180.0,
+    groups: Groups = True,
+    trusted: Trusted = None,
     json: Json = False,
 ) -> None:
-    """Write one HTML file that shows the results of one or more runs."""
+    """Write one HTML file that shows a program on a ledger, or the results of runs."""
     with errors(json):
         if out.is_dir():
             raise InputError(
                 f"--out must name a file, such as {out / 'report.html'}, got a folder."
             )
+        url = reported_ledger(ledger, results, figures)
+        if not results:
+            report_program(url, program, out, late, groups, trusted, json)
+            return
         with status("writing the report", json):
             written = write_report([read_results(path) for path in results], out, figures)
         if json:
@@ -221,7 +307,7 @@ def report(
                 Console().print(f"Figures: {figures.resolve()}", soft_wrap=True, highlight=False)
 
 
-@app.command(epilog="Example: secondlook switches --json")
+@app.command(epilog="Example: secondlook switches --json", rich_help_panel=EXPERIMENTS)
 def switches(json: Json = False) -> None:
     """List the deviations of the paper's released code that can be switched on."""
     if json:
@@ -234,7 +320,8 @@ def switches(json: Json = False) -> None:
 
 
 @app.command(
-    epilog="Example: secondlook plan --good 0.7 --auc 0.75 --people 500 --groups A=0.8,B=0.2"
+    epilog="Example: secondlook plan --good 0.7 --auc 0.75 --people 500 --groups A=0.8,B=0.2",
+    rich_help_panel=EXPERIMENTS,
 )
 def plan(
     alpha: Annotated[float, typer.Option(help="Bound on the share of bad.")] = 0.15,
@@ -276,7 +363,7 @@ def plan(
         print_plan(Console(), found, json, theorems, people)
 
 
-@app.command(epilog="Example: secondlook methods --json")
+@app.command(epilog="Example: secondlook methods --json", rich_help_panel=EXPERIMENTS)
 def methods(json: Json = False) -> None:
     """List the methods that can be named."""
     names = {name: words for name, (words, _) in {**METHODS, **REFERENCES}.items()}
@@ -310,8 +397,11 @@ def _run(
     jobs: int,
     backend: str | None,
     scheduler: str | None,
+    ledger: str | None,
     json: bool,
 ) -> None:
+    if ledger is not None:
+        check_on_record(experiment)
     with download_bar(json) as bar:
         source = load_source(experiment.world, data=data, progress=bar)
     with prepared(backend, jobs, scheduler), repetition_bar(json) as progress:
@@ -319,6 +409,7 @@ def _run(
     page = folder / "report.html"
     with status("writing the report", json):
         write_report([results], page, folder / "figures")
+    proof = None if ledger is None else proved(experiment, source, results, ledger, json)
     if json:
         as_json(
             {
@@ -330,11 +421,14 @@ def _run(
                 "certificates": results.certificates,
                 "failures": [asdict(one) for one in results.failures],
             }
+            | ({} if proof is None else {"ledger": proof})
         )
         return
     console = Console()
     print_results(console, results)
     console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
+    if proof is not None:
+        console.print(in_one_line(proof), soft_wrap=True, highlight=False)
 
 
 def _names(text: str) -> tuple[str, ...]:

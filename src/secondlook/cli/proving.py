@@ -6,8 +6,10 @@ from typing import Annotated
 
 import typer
 
+from secondlook.cli.ledger_options import ProgramName, Trusted
 from secondlook.cli.options import Json, errors, status
 from secondlook.cli.output import as_json
+from secondlook.errors import InputError
 
 __all__ = ["verify"]
 
@@ -15,30 +17,49 @@ _DOES_NOT_FIT = 4
 
 
 def verify(
+    context: typer.Context,
+    place: Annotated[
+        str | None,
+        typer.Argument(metavar="[URL]", help="The ledger, instead of --ledger."),
+    ] = None,
     ledger: Annotated[
-        str, typer.Argument(help="Where it lives: sqlite:///lender.db or postgresql://…")
-    ],
-    program: Annotated[str, typer.Option(help="Which of its programs.")] = "main",
+        str | None,
+        typer.Option(
+            envvar="SECONDLOOK_LEDGER",
+            metavar="URL",
+            help="Where the record lives: sqlite:///lender.db or postgresql://host/database.",
+        ),
+    ] = None,
+    program: ProgramName = "main",
     checkpoint: Annotated[
         str | None, typer.Option(help="A checkpoint that was printed earlier, to compare with.")
     ] = None,
-    trusted: Annotated[
-        list[str] | None,
-        typer.Option(help="A type that stored models may contain; may be given several times."),
-    ] = None,
+    relearn: Annotated[
+        bool,
+        typer.Option(
+            "--relearn", help="Also learn every policy again from the outcomes of then; slow."
+        ),
+    ] = False,
+    trusted: Trusted = None,
     json: Json = False,
 ) -> None:
     """Check a ledger's chain and make every decision again; exit code 4 if something differs.
 
-    Prints a checkpoint: keep it elsewhere, and hand it in next time.
+    Decisions are made again from the stored policies, the people as they applied and the keyed
+    randomness. Prints a checkpoint: keep it elsewhere, and hand it in next time.
+
+    Example: secondlook verify --ledger sqlite:///lender.db --relearn
     """
     with errors(json):
+        url = _one_of(context, place, ledger)
         from secondlook.ledger import Checkpoint, SqlLedger  # noqa: PLC0415 - an extra
         from secondlook.ledger import verify as prove  # noqa: PLC0415
 
         kept = None if checkpoint is None else Checkpoint.read(checkpoint)
         with status("making every decision again", json):
-            found = prove(SqlLedger(ledger), program, checkpoint=kept, trusted=trusted or ())
+            found = prove(
+                SqlLedger(url), program, checkpoint=kept, trusted=trusted or (), relearn=relearn
+            )
     if json:
         as_json(
             {
@@ -48,13 +69,32 @@ def verify(
                 "entries": found.n_entries,
                 "decisions": found.n_decisions,
                 "not_repeated": found.n_not_repeated,
+                "learned_again": found.learned_again,
             }
         )
     else:
         print(found.problem or "Everything fits.")
         erased = f", {found.n_not_repeated} not, for erased people" if found.n_not_repeated else ""
-        again = f"{found.n_decisions} decisions made again{erased}"
+        policies = ", policies learned again" if found.learned_again else ""
+        again = f"{found.n_decisions} decisions made again{erased}{policies}"
         print(f"{found.n_entries} entries checked, {again}")
         print(f"Checkpoint: {found.head}")
     if not found.ok:
         raise typer.Exit(_DOES_NOT_FIT)
+
+
+def _one_of(context: typer.Context, place: str | None, ledger: str | None) -> str:
+    """Return the ledger that is meant; the environment's gives way to one that was typed."""
+    source = context.get_parameter_source("ledger")
+    typed = source is not None and source.name == "COMMANDLINE"
+    if place is not None and typed and place != ledger:
+        raise InputError(
+            f"verify takes one ledger, got {place!r} and --ledger {ledger!r}; leave one out."
+        )
+    url = ledger if place is None else place
+    if url is None:
+        raise InputError(
+            "verify needs a ledger, got none; name it with --ledger sqlite:///lender.db, or set "
+            "SECONDLOOK_LEDGER."
+        )
+    return url

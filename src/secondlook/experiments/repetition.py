@@ -26,7 +26,7 @@ from secondlook.simulate.populations import Population
 from secondlook.simulate.run import Method, Result, run
 from secondlook.simulate.worlds import World
 
-__all__ = ["check_world", "run_repetition"]
+__all__ = ["Segments", "check_world", "run_and_count", "run_repetition", "seeds_of", "setup_of"]
 
 Columns = dict[str, NDArray[Any]]
 
@@ -39,8 +39,7 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
         warnings.simplefilter("ignore", LearningWarning)
         switches = frozenset(experiment.switches)
         spec, source = released_world(experiment.world, source, switches, experiment.seed)
-        seeds = np.random.SeedSequence([experiment.seed, number]).generate_state(2)
-        world_seed, method_seed = (int(seed) for seed in seeds)
+        world_seed, method_seed = seeds_of(experiment, number)
         world = spec.build(source, world_seed)
         segments = Segments.of(world, experiment.segments)
         everybody = Everybody.of(spec, source, world_seed) if experiment.judged else None
@@ -49,7 +48,7 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
         failures: list[Failure] = []
         shared: dict[str, Any] = {}
         for goal in experiment.goals:
-            setup = _setup(world, goal, source, method_seed, switches)
+            setup = setup_of(world, goal, source, method_seed, switches)
             for name in experiment.methods:
                 _check_groups(name, world, setup)
                 try:
@@ -57,7 +56,7 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
                         method = build_released(name, setup, switches, shared)
                     else:
                         method = build(name, world, setup)
-                    columns = _run(method, world, segments, everybody)
+                    columns = run_and_count(method, world, segments, everybody)
                     if number == 0:
                         records += certificate_records(method, goal.alpha, name)
                 except Exception as error:
@@ -68,6 +67,12 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
                 parts.append(_keys(columns, goal, name, number, segments.names) | columns)
         together = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         return Results(together, {}, tuple(records), tuple(failures))
+
+
+def seeds_of(experiment: Experiment, number: int) -> tuple[int, int]:
+    """Return the seeds of a repetition's world and of its methods."""
+    world, method = np.random.SeedSequence([experiment.seed, number]).generate_state(2)
+    return int(world), int(method)
 
 
 def _sentence(error: Exception, name: str) -> str:
@@ -99,13 +104,14 @@ def check_world(experiment: Experiment, source: Table | Population) -> None:
         raise InputError(f"focus must be one of {', '.join(names)}, got {experiment.focus!r}.")
 
 
-def _setup(
+def setup_of(
     world: World,
     goal: Goal,
     source: Table | Population,
     seed: int,
-    switches: frozenset[str],
+    switches: frozenset[str] = frozenset(),
 ) -> Setup:
+    """Return what methods may know in a world."""
     in_features = isinstance(source, Table) and source.group_feature is not None
     setup = Setup(world.history(), goal, not in_features, seed, n_rounds=world.n_rounds)
     return released_setup(setup, world, switches)
@@ -154,7 +160,9 @@ class Segments:
         return np.array(counted, dtype=np.int64).T
 
 
-def _run(method: Method, world: World, segments: Segments, everybody: Everybody | None) -> Columns:
+def run_and_count(
+    method: Method, world: World, segments: Segments, everybody: Everybody | None = None
+) -> Columns:
     """Return counts, and shares of the population if there is one to judge by, as columns."""
     counts, shares = [], []
     codes = None if everybody is None else segments.codes(everybody.people)

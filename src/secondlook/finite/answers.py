@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +16,30 @@ from secondlook.finite.coverage import CellCoverage, as_cell_coverage
 from secondlook.finite.intake import CellIntake
 from secondlook.finite.records import CellPolicy, FiniteRound
 from secondlook.finite.state import CellState
+from secondlook.frames import n_rows
+from secondlook.reasons import Scored
 
 __all__ = ["CellAnswers"]
 
 Floats = NDArray[np.float64]
 
 
+@dataclass(frozen=True, eq=False)
+class CellScores:
+    """The scores of some people's cells, as a likelihood of these people."""
+
+    reads_group: ClassVar[bool] = True
+    value: Floats
+
+    def score(self, X: Any, group: NDArray[np.intp]) -> Floats:  # noqa: ARG002
+        """Return the scores."""
+        return self.value
+
+
 class CellAnswers(DecidingClassifier):
     """Base of ``FiniteClassifier``: its record, and what it says about people."""
 
+    reads_cells: ClassVar[bool] = True  # every value is a kind of its own, numbers too
     learner = None
     coverage: Any
     _intake: CellIntake
@@ -40,6 +56,20 @@ class CellAnswers(DecidingClassifier):
             )
         f = self._policies[-1].accepts
         return np.asarray(self._of_people(f, X, sensitive_features, False), dtype=np.bool_)
+
+    def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
+        """Return people with the scores that f_t of the last round gives to their cells.
+
+        A cell that was not there then has the share of good among all outcomes.
+        """
+        check_is_fitted(self, "_fitted")
+        if not self._policies:
+            raise InputError(
+                "no round has been decided yet, so there is no f_t; call decide first."
+            )
+        pooled = self._state.counts.pooled_share
+        score = self._of_people(self._policies[-1].score, X, sensitive_features, pooled)
+        return Scored(CellScores(score), X, np.zeros(n_rows(X), np.intp))
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the observed share of each outcome in people's cells, as ``classes_`` orders them.

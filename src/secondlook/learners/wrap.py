@@ -24,7 +24,18 @@ from secondlook.likelihoods import (
     LinearLikelihood,
 )
 
-__all__ = ["as_likelihood", "fit_likelihood", "reads_raw_columns"]
+__all__ = ["as_likelihood", "check_keeps_nobody", "fit_likelihood", "reads_raw_columns"]
+
+# Of scikit-learn: whose instances hold rows of the data once they are fitted.
+_KEEP_ROWS = {
+    "BaseLabelPropagation",
+    "BaseLibSVM",
+    "GaussianProcessClassifier",
+    "KNNImputer",
+    "KernelPCA",
+    "NeighborsBase",
+    "Nystroem",
+}
 
 
 def reads_raw_columns(learner: Any) -> bool:
@@ -32,6 +43,18 @@ def reads_raw_columns(learner: Any) -> bool:
     if isinstance(learner, PerGroup):
         return reads_raw_columns(learner.learner)
     return isinstance(learner, Pipeline)
+
+
+def check_keeps_nobody(learner: Any) -> None:
+    """Raise if a fitted learner would hold rows that it was fitted to, as neighbours do."""
+    parts = [learner, *learner.get_params(deep=True).values()] if learner is not None else []
+    for part in parts:
+        if _KEEP_ROWS & {kind.__name__ for kind in type(part).__mro__}:
+            raise InputError(
+                f"{type(part).__name__} keeps people it was fitted to, so they stay in the "
+                f"policies; nobody was forgotten, start again with a learner that keeps "
+                f"parameters, such as LogisticRegression."
+            )
 
 
 def fit_likelihood(

@@ -22,9 +22,11 @@ see all that was written before. Readers never wait, and see whole entries only.
 by the newest override of it. An outcome that is there can be replaced by a correction only. An
 accepted person without an outcome is pending.
 
-**Erasure** is the one thing that takes away: names, features and group values of the people named,
-with the salts of their hashes, and every stored state, since states hold people too. Decisions,
-outcomes and hashes stay, and an entry says who was erased and why. The chain holds as before.
+**Erasure** is the one thing that takes away: names, features, group values and reasons of the
+people named, with the salts of their hashes, and every state stored before, since states hold
+people too. Decisions, outcomes and hashes stay, and an entry says who was erased and why. The chain
+holds as before, and the names may be used again. A hold names people by number in its header, as
+does its end; who may be erased when is decided in ``retention``, and not by the ledger.
 
 **Errors.** ``LedgerError`` if the database fails, is newer than this version, or lacks the program;
 ``InputError`` if something handed in does not fit. After either, nothing was recorded.
@@ -35,9 +37,10 @@ from __future__ import annotations
 import json
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -51,7 +54,9 @@ __all__ = [
     "DecisionRows",
     "Entry",
     "Facts",
+    "HeadCounts",
     "Ledger",
+    "ListedRows",
     "OutcomeRows",
     "OverrideRows",
     "PeopleRows",
@@ -206,6 +211,49 @@ class Standing:
     states: list[str | None]
 
 
+@dataclass(frozen=True)
+class HeadCounts:
+    """How many people there are of each kind, a row per kind, column by column.
+
+    Attributes
+    ----------
+    round
+        The round that decided, 0 for the history.
+    accepted, exploit
+        What was decided, and whether in the exploit region.
+    override
+        What the newest override says: 1 accepted, 0 rejected, −1 if there is none.
+    state
+        Place of the newest outcome in ``STATES``, −1 if there is none.
+    groups
+        Group values as JSON; None for people without, and for the erased.
+    n
+        How many.
+    """
+
+    round: Ints
+    accepted: Bools
+    exploit: Bools
+    override: Ints
+    state: Ints
+    groups: Sequence[str | None]
+    n: Ints
+
+
+@dataclass(frozen=True)
+class ListedRows:
+    """People of one entry that follow each other, with all that is known of them by now.
+
+    ``overrides`` and ``outcomes`` have None for people without, otherwise the newest: what was
+    decided and why, and the state with the number of the entry that told it.
+    """
+
+    people: PeopleRows
+    decisions: DecisionRows
+    overrides: Sequence[tuple[bool, str] | None]
+    outcomes: Sequence[tuple[str, int] | None]
+
+
 class Reader(ABC):
     """A consistent view of one program."""
 
@@ -220,6 +268,10 @@ class Reader(ABC):
     @abstractmethod
     def entries(self, after: int = 0, *, kind: str | None = None) -> Iterator[Entry]:
         """Yield entries behind a number, in order, all or those of a kind."""
+
+    @abstractmethod
+    def newest_first(self, kind: str) -> Iterator[Entry]:
+        """Yield entries of a kind from the last to the first, each read when it is asked for."""
 
     @abstractmethod
     def n_people(self) -> int:
@@ -245,6 +297,18 @@ class Reader(ABC):
     def count(self) -> dict[str, int]:
         """Return how many rows there are of ``people`` and ``groups``."""
 
+    @abstractmethod
+    def head_counts(self, *, groups: bool = True) -> HeadCounts:
+        """Count everybody by round, decision, override, outcome and, if wanted, groups."""
+
+    @abstractmethod
+    def sizes(self, kind: str) -> dict[int, int]:
+        """Return how many people each correction, override or erasure is about, by number."""
+
+    @abstractmethod
+    def listed(self, first: int, end: int, *, groups: bool = False) -> ListedRows:
+        """Return the people from a number to before another, who must be of one entry."""
+
 
 class Writer(Reader):
     """A view that can be appended to, while nobody else can."""
@@ -264,7 +328,9 @@ class Writer(Reader):
 
 
 class Ledger(ABC):
-    """A store of programs."""
+    """A store of programs; ``clock`` tells the time (in UTC) at which entries are written."""
+
+    clock: Callable[[], datetime]
 
     @abstractmethod
     def programs(self) -> list[str]:

@@ -1,9 +1,10 @@
-"""Many rows at once: executemany on SQLite, binary COPY on PostgreSQL, lookups in parts."""
+"""Many rows at once: long statements on SQLite, binary COPY on PostgreSQL; lookups of many."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -11,41 +12,151 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql
 
-__all__ = ["columns_of", "insert_rows", "nan_as_none", "none_as_nan", "none_as_other", "where_in"]
+from secondlook.ledger.copying import BinaryRows, width_of
 
-_POSTGRES = {
-    sa.Integer: "int4",
-    sa.BigInteger: "int8",
-    sa.Text: "text",
-    sa.LargeBinary: "bytea",
-    sa.Boolean: "bool",
-    sa.Double: "float8",
-}
+__all__ = ["as_flags", "columns_of", "insert_columns", "is_text", "nan_as_none", "none_as_nan"]
+__all__ += ["none_as_other", "where_in"]
+
+_BLOCK = 10_000  # rows that are put together at a time on SQLite
+_SENT = 1000  # and on PostgreSQL, where the server works on them meanwhile
+_ROWS, _VARIABLES = 60, 900  # at most, in one statement; older builds of SQLite allow 999
 
 
-def insert_rows(
-    connection: sa.Connection, table: sa.Table, names: Sequence[str], rows: Iterable[Sequence[Any]]
+def insert_columns(
+    connection: sa.Connection,
+    table: sa.Table,
+    columns: Mapping[str, Any],
+    prepare: Callable[[slice], None] | None = None,
 ) -> None:
-    """Insert rows whose values stand in the order of ``names``."""
-    listed = ", ".join(names)
+    """Insert rows that are given column by column.
+
+    Parameters
+    ----------
+    connection
+        Inside a transaction.
+    table
+        Where the rows go.
+    columns
+        By name: a whole number for all rows, a range, an array, or a list of text, bytes or None.
+        NaN is kept as NULL: SQLite has no NaN.
+    prepare
+        Called with rows before they are sent, to fill arrays in; a server works meanwhile on
+        those before.
+    """
+    n = next(len(one) for one in columns.values() if not isinstance(one, int))
+    given = {name: one for name, one in columns.items() if n and not _is_empty(one)}
+    if not given:
+        return
     driver: Any = connection.connection.driver_connection
     if connection.dialect.name == "sqlite":
-        marks = ", ".join("?" * len(names))
-        driver.executemany(f"INSERT INTO {table.name} ({listed}) VALUES ({marks})", rows)
+        for rows in slices(n, _BLOCK, prepare):
+            _insert_sqlite(driver, table.name, given, rows)
         return
-    into = f"COPY {table.name} ({listed}) FROM STDIN (FORMAT BINARY)"
+    binary = BinaryRows(table, given)
+    into = f"COPY {table.name} ({', '.join(binary.names)}) FROM STDIN (FORMAT BINARY)"
     with driver.cursor() as cursor, cursor.copy(into) as copy:
-        copy.set_types([_POSTGRES[type(table.c[name].type)] for name in names])
-        for row in rows:
-            copy.write_row(row)
+        for block in binary.blocks(slices(n, _SENT, prepare)):
+            copy.write(block)
+
+
+def slices(n: int, size: int, prepare: Callable[[slice], None] | None = None) -> Iterator[slice]:
+    """Yield n rows in parts, each when it has been prepared."""
+    for first in range(0, n, size):
+        rows = slice(first, min(first + size, n))
+        if prepare is not None:
+            prepare(rows)
+        yield rows
+
+
+def _insert_sqlite(driver: Any, table: str, columns: Mapping[str, Any], rows: slice) -> None:
+    """Insert rows in statements of many, since to begin one takes as long as to store a row.
+
+    Bytes of one width are bound once a statement, side by side, and cut up by the database:
+    Python's driver looks for an adapter for each value that is not int, float or str. Numbered
+    texts need no other values, and are one statement.
+    """
+    same = {name: str(one) for name, one in columns.items() if isinstance(one, int)}
+    varied = {name: one[rows] for name, one in columns.items() if name not in same}
+    widths = {name: width for name, one in varied.items() if (width := width_of(one))}
+    blocks = {name: _side_by_side(varied[name]) for name in widths}
+    values = {name: _bindable(one) for name, one in varied.items() if name not in widths}
+    names = ", ".join([*same, *widths, *values])
+    if _are_numbered_texts(values):
+        numbers, texts = values.values()
+        places = enumerate(widths.values(), 1)
+        cut = [f"substr(?{at}, key * {one} + 1, {one})" for at, one in places]
+        row = ", ".join([*same.values(), *cut, f"{numbers[0]} + key", "value"])
+        listed = json.dumps(texts, ensure_ascii=False)
+        into = f"INSERT INTO {table} ({names}) SELECT {row} FROM json_each(?{len(widths) + 1})"
+        driver.execute(into, [*blocks.values(), listed])
+        return
+    flat = list(chain.from_iterable(zip(*values.values(), strict=True)))
+    n = rows.stop - rows.start
+    at_once = min(_ROWS, (_VARIABLES - len(widths)) // max(1, len(values)))
+    for first, end, size in ((0, n - n % at_once, at_once), (n - n % at_once, n, n % at_once)):
+        if first < end:
+            marks = _marks(size, list(same.values()), list(widths.values()), len(values))
+            driver.executemany(
+                f"INSERT INTO {table} ({names}) VALUES {marks}",
+                (
+                    [blocks[name][at * one : (at + size) * one] for name, one in widths.items()]
+                    + flat[at * len(values) : (at + size) * len(values)]
+                    for at in range(first, end, size)
+                ),
+            )
+
+
+def _are_numbered_texts(values: Mapping[str, Any]) -> bool:
+    kinds = [type(one) for one in values.values()]
+    return kinds == [range, list] and set(map(type, [*values.values()][1])) == {str}
+
+
+def _marks(n: int, same: list[str], widths: list[int], n_values: int) -> str:
+    """Return the places of n rows: those of blocks come first, ?1, ?2 and so on."""
+    rows = []
+    for row in range(n):
+        cut = [f"substr(?{at}, {row * one + 1}, {one})" for at, one in enumerate(widths, 1)]
+        first = 1 + len(widths) + row * n_values
+        own = [f"?{at}" for at in range(first, first + n_values)]
+        rows.append(f"({', '.join([*same, *cut, *own])})")
+    return ", ".join(rows)
+
+
+def _side_by_side(column: Any) -> bytes:
+    return column.tobytes() if isinstance(column, np.ndarray) else b"".join(column)
+
+
+def _is_empty(column: Any) -> bool:
+    if isinstance(column, np.ndarray):
+        return column.dtype.kind == "f" and bool(np.isnan(column).all())
+    return not isinstance(column, int | range) and column.count(None) == len(column)
+
+
+def _bindable(column: Any) -> Sequence[Any]:
+    if isinstance(column, np.ndarray):
+        if column.dtype.kind == "f":
+            return nan_as_none(column)
+        listed: list[Any] = column.astype(np.int64, copy=False).tolist()
+        return listed
+    whole: Sequence[Any] = column
+    return whole
 
 
 def columns_of(
     connection: sa.Connection, statement: sa.Select[Any], n_columns: int
 ) -> list[Sequence[Any]]:
-    """Return the columns of a result, each as one sequence."""
-    rows = connection.execute(statement).fetchall()
+    """Return the columns of a result, each as one sequence of what the driver gives."""
+    rows = _fetched(connection, statement)
     return list(zip(*rows, strict=True)) if rows else [()] * n_columns
+
+
+def _fetched(connection: sa.Connection, statement: sa.Select[Any]) -> list[tuple[Any, ...]]:
+    """Return rows past SQLAlchemy, which would make an object of each and look at every value."""
+    result = connection.execute(statement)
+    cursor: Any = result.cursor
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
+    result.close()
+    return rows
 
 
 def where_in(
@@ -53,13 +164,22 @@ def where_in(
     statement: sa.Select[Any],
     column: sa.ColumnElement[Any],
     values: Sequence[Any],
-) -> Sequence[Any]:
+) -> list[tuple[Any, ...]]:
     """Return the rows of a statement whose column has one of the values, however many there are."""
     if connection.dialect.name == "sqlite":
         one = sa.func.json_each(json.dumps(values)).table_valued("value").c.value
-        return connection.execute(statement.where(column.in_(sa.select(one)))).fetchall()
+        return _fetched(connection, statement.where(column.in_(sa.select(one))))
     listed = sa.literal(list(values), postgresql.ARRAY(column.type))
-    return connection.execute(statement.where(column == sa.any_(listed))).fetchall()
+    return _fetched(connection, statement.where(column == sa.any_(listed)))
+
+
+def is_text(text: str) -> bool:
+    """Say whether every database keeps a text as it is."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
+        return False
+    return "\0" not in text
 
 
 def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:
@@ -78,3 +198,10 @@ def none_as_nan(values: Sequence[float | None]) -> NDArray[np.float64]:
 def none_as_other(values: Sequence[int | None]) -> NDArray[np.int64]:
     """Return whole numbers, with −1 where there is none."""
     return np.array([-1 if one is None else one for one in values], np.int64)
+
+
+def as_flags(values: Sequence[Any]) -> NDArray[np.bool_]:
+    """Return truth values, which SQLite keeps as 0 and 1; anything else raises ValueError."""
+    if not set(values) <= {0, 1}:
+        raise ValueError(f"a truth value is 0 or 1, got {max(set(values) - {0, 1}, key=str)!r}")
+    return np.array(values, np.bool_)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -75,24 +76,33 @@ def people_digests(
     salt: Sequence[bytes],
 ) -> list[bytes]:
     """Return one salted hash per person, over everything that was known of them."""
-    rows = zip(salt, persons, applications, texts, numbers, reasons, strict=True)
-    return [
-        sha256(
-            b"%b%d:%d:%d:" % (own, person, len(name), -1 if text is None else len(text))
-            + f"{name}{text or ''}".encode()
-            + numeric
-            + (b"" if why is None else b":%d:%b" % (len(numeric), why))
-        ).digest()
-        for own, person, name, text, numeric, why in rows
-    ]
+    n = len(applications)
+    has_texts, has_reasons = texts.count(None) < n, reasons.count(None) < n
+    tails: Iterable[bytes] = repeat(b"", n)
+    if has_reasons:
+        pairs = zip(numbers, reasons, strict=True)
+        tails = [b"" if why is None else b":%d:%b" % (len(own), why) for own, why in pairs]
+    rows = zip(
+        salt,
+        persons,
+        map(len, applications),
+        [-1 if one is None else len(one) for one in texts] if has_texts else repeat(-1, n),
+        map(str.encode, applications),
+        [(one or "").encode() for one in texts] if has_texts else repeat(b"", n),
+        numbers,
+        tails,
+        strict=True,
+    )
+    return [sha256(b"%b%d:%d:%d:%b%b%b%b" % row).digest() for row in rows]
 
 
 def group_digests(
     persons: Iterable[int], values: Sequence[str], salt: Sequence[bytes]
 ) -> list[bytes]:
     """Return one salted hash per group value."""
-    rows = zip(salt, persons, values, strict=True)
-    return [sha256(b"%b%d:%b" % (own, person, v.encode())).digest() for own, person, v in rows]
+    encoded = {one: one.encode() for one in set(values)}
+    rows = zip(salt, persons, map(encoded.__getitem__, values), strict=True)
+    return [sha256(b"%b%d:%b" % row).digest() for row in rows]
 
 
 def joined(digests: Sequence[bytes]) -> bytes:

@@ -175,19 +175,22 @@ def encode_groups(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | No
         raise InputError(
             f"sensitive_features must hold text or numbers, got {strange[0]!r}; convert them."
         )
+    _check_whole("sensitive_features", [one for c in listed for one in c if isinstance(one, str)])
     texts = [to_json(row) for row in zip(*listed, strict=True)]
     return attributes.names, [texts[code] for code in codes.tolist()]
 
 
 def decode_groups(names: tuple[str, ...] | None, values: Sequence[str]) -> Any:
     """Return group values as a classifier reads them."""
-    rows = {text: json.loads(text) for text in dict.fromkeys(values)}
-    columns = [list(column) for column in zip(*[rows[text] for text in values], strict=True)]
+    code_of = {text: code for code, text in enumerate(dict.fromkeys(values))}
+    codes = np.fromiter((code_of[text] for text in values), np.intp, len(values))
+    columns = [list(column) for column in zip(*map(json.loads, code_of), strict=True)]
     if names is not None:
-        return _arrow().table(dict(zip(names, columns, strict=True)))
+        parts = [np.array(column, dtype=object)[codes] for column in columns]
+        return _arrow().table(dict(zip(names, parts, strict=True)))
     if len(columns) == 1:
-        return np.array(columns[0])
-    return np.array(columns, dtype=object).T
+        return np.array(columns[0])[codes]
+    return np.array(columns, dtype=object).T[codes]
 
 
 def _named_frame(X: Any) -> Any:
@@ -215,7 +218,18 @@ def _text(column: Any) -> list[str | None]:
             f"the column {column.name!r} holds text and {strange!r}; a ledger keeps numbers or "
             f"text in a column, so convert it to one of these."
         )
+    _check_whole(f"the column {column.name!r}", [one for one in found if one is not None])
     return found
+
+
+def _check_whole(what: str, texts: Sequence[str]) -> None:
+    try:
+        "".join(texts).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{what} must not hold half a surrogate pair, which no database keeps, got "
+            f"{error.object[error.start]!r}; remove it."
+        ) from error
 
 
 def _arrow() -> Any:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from reprlib import repr as shown
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from secondlook.errors import LedgerError
+from secondlook.errors import InputError, LedgerError
 from secondlook.ledger import schema
 
-__all__ = ["connect", "said_plainly", "upgrade"]
+__all__ = ["connect", "said_plainly", "scrub", "upgrade", "wait_for_others"]
 
+_KEEPS_WHOLE = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
+# Room for a large batch, so that its pages are written once; about 16 MB of journal at most, as
+# pages that many batches change are then copied into the file less often.
+_KEEPS_QUICK = ("cache_size=-65536", "wal_autocheckpoint=4000")
+_KEEPS_NOTHING_ERASED = ("secure_delete=ON",)  # from the first page on, since pages are split
 _WAIT = 120  # seconds for which a writer waits for another
+_PATIENCE = 2000  # milliseconds for which emptying the log waits for readers
+_MANY, _SOME = 1_000_000, 1000  # rows that share a program, and a program and an entry
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _UPGRADING = 5_030_114  # name of the lock under which PostgreSQL's tables are made
 
@@ -41,7 +49,11 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
             f"pass one of these."
         )
     if backend == "postgresql":
-        return sa.create_engine(place.set(drivername="postgresql+psycopg"), poolclass=NullPool)
+        return sa.create_engine(
+            place.set(drivername="postgresql+psycopg"),
+            poolclass=NullPool,
+            connect_args={"client_encoding": "utf8"},  # in which rows are copied
+        )
     if not place.database or place.database == ":memory:":
         raise LedgerError(
             f"a ledger must outlive the process, got {url!r}; name a file, as in "
@@ -59,7 +71,7 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
     connection.isolation_level = None  # we begin transactions ourselves
-    for setting in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+    for setting in (*_KEEPS_WHOLE, *_KEEPS_QUICK, *_KEEPS_NOTHING_ERASED):
         connection.execute(f"PRAGMA {setting}")
 
 
@@ -67,6 +79,24 @@ def _begin_sqlite(connection: sa.Connection) -> None:
     # A reader that became a writer could meet another doing the same, and neither could go on.
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def scrub(engine: sa.Engine) -> None:
+    """Empty SQLite's log, which may still hold pages as they were before an erasure.
+
+    While somebody reads that cannot be done; then whoever is the last to close the file does it.
+    PostgreSQL drops what was erased when it is vacuumed.
+    """
+    if engine.dialect.name == "sqlite":
+        with said_plainly(engine), closing(engine.raw_connection()) as connection:
+            connection.execute(f"PRAGMA busy_timeout={_PATIENCE}")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+def wait_for_others(connection: sa.Connection) -> None:
+    """Let a transaction on PostgreSQL wait for others as long as one on SQLite does."""
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{int(_WAIT * 1000)}ms'")
 
 
 def upgrade(engine: sa.Engine) -> None:
@@ -103,6 +133,28 @@ def upgrade(engine: sa.Engine) -> None:
         if _revision(connection) != schema.NEWEST:  # nobody was quicker
             config.attributes["connection"] = connection
             command.upgrade(config, schema.NEWEST)
+            if engine.dialect.name == "sqlite":
+                _expect_many_rows(connection)
+
+
+def _expect_many_rows(connection: sa.Connection) -> None:
+    """Tell SQLite that tables are long and all rows may be of one program.
+
+    It plans by statistics, and without any it takes a program's rows to be few, and looks through
+    all of them for each person asked for.
+    """
+    connection.exec_driver_sql("PRAGMA analysis_limit=100")
+    connection.exec_driver_sql("ANALYZE")
+    connection.exec_driver_sql("DELETE FROM sqlite_stat1")
+    for table in schema.metadata.sorted_tables:
+        for index in connection.exec_driver_sql(f"PRAGMA index_list({table.name})").fetchall():
+            columns = connection.exec_driver_sql(f"PRAGMA index_info({index.name})").fetchall()
+            counts = [_MANY, *[_MANY, *[_SOME] * len(columns)][: len(columns) - 1], 1]
+            name = table.name if index.origin == "pk" else index.name
+            connection.exec_driver_sql(
+                "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)",
+                (table.name, name, " ".join(map(str, counts))),
+            )
 
 
 def _revision(connection: sa.Connection) -> str | None:
@@ -114,13 +166,21 @@ def _revision(connection: sa.Connection) -> str | None:
 
 @contextmanager
 def said_plainly(engine: sa.Engine) -> Iterator[None]:
-    """Turn what a driver raises into one sentence; the transaction it ended left no trace."""
+    """Turn what a driver raises into one sentence; the transaction it ended left no trace.
+
+    Text that no database can keep ends it as well, wherever it came from.
+    """
     try:
         yield
     except sa.exc.DBAPIError as error:
         raise LedgerError(_sentence(engine, error.orig)) from error
     except _driver_errors(engine) as error:
         raise LedgerError(_sentence(engine, error)) from error
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"text must not have half a surrogate pair, got {shown(error.object)}; nothing of this "
+            f"call was recorded, change it."
+        ) from error
 
 
 def _driver_errors(engine: sa.Engine) -> type[Exception]:

@@ -10,8 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.decisions import Decisions
 from secondlook.errors import InputError, LedgerError
+from secondlook.frames import as_array
 from secondlook.ids import as_ids
 from secondlook.ledger.base import (
     DecisionRows,
@@ -21,11 +23,17 @@ from secondlook.ledger.base import (
     OverrideRows,
     PeopleRows,
     Reader,
+    Standing,
     Writer,
 )
+from secondlook.ledger.certificates import record_certificates
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.columns import Columns, Kept, encode_groups
+from secondlook.ledger.explaining import recorded_reasons
+from secondlook.ledger.keeping import Keeping, store_state
+from secondlook.ledger.policies import kept_past, record_policy, record_start
 from secondlook.ledger.replay import Allowed, Shape, State, first_difference
+from secondlook.ledger.retention import check_reason
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.telling import (
     check_can_be_overridden,
@@ -38,6 +46,7 @@ from secondlook.ledger.telling import (
     recorded_decisions,
     told_once,
 )
+from secondlook.reasons import Reference, reasons_for
 from secondlook.storage import dumps
 
 __all__ = ["Program"]
@@ -45,7 +54,7 @@ __all__ = ["Program"]
 _NAME = "main"
 
 
-class Program:
+class Program(Keeping):
     """Decide batches and take in outcomes on the record.
 
     ``Program.create`` starts one from a classifier and a history, ``Program.open`` goes on with it,
@@ -101,6 +110,7 @@ class Program:
         trusted: Iterable[str] = (),
         snapshot_every: int = 20,
         about: dict[str, Any] | None = None,
+        past_policy: Any = None,
     ) -> Program:
         """Start a program; the ledger is made if it is not there.
 
@@ -123,6 +133,8 @@ class Program:
             Rounds after which the state is stored, so that opening need not replay more.
         about
             Whatever else is to be kept with the program's settings, as JSON.
+        past_policy
+            f_0 if it is known, as for ``fit``: a fitted classifier, which is kept as data.
         """
         fresh, allowed = fresh_copy(classifier), Allowed(tuple(types), tuple(trusted))
         program = cls(
@@ -138,7 +150,10 @@ class Program:
         names, groups = None, None
         if sensitive_features is not None:
             names, groups = encode_groups(sensitive_features, len(kept))
-        fresh.fit(kept.X, y, accepted=accepted, sensitive_features=sensitive_features, ids=ids)
+        given = {} if past_policy is None else {"past_policy": past_policy}
+        past = kept_past(fresh, past_policy)
+        known = {"accepted": accepted, "sensitive_features": sensitive_features, "ids": ids}
+        fresh.fit(kept.X, y, **known, **given)
         taken, outcomes, good, bad = past_outcomes(fresh, y, accepted, len(kept))
         header = {
             "classifier": type(classifier).__name__,
@@ -151,6 +166,12 @@ class Program:
             "good": good,
             "bad": bad,
             "about": about or {},
+            "reference": Reference.of(
+                kept.X,
+                taken,
+                names or (getattr(sensitive_features, "name", None),),
+                most_frequent=getattr(fresh, "reads_cells", False),
+            ).as_dict(),
             "secondlook": version("secondlook"),
         }
         unknown = np.full(len(kept), np.nan)
@@ -160,13 +181,15 @@ class Program:
             ),
             DecisionRows(0, taken, taken, unknown, unknown),
             outcomes,
+            payload=past,
         )
         with program.ledger.creating(name) as writer:
             first = writer.append("program", header, Facts(payload=settings), by=program.by)
             second = writer.append("history", {}, history, by=program.by)
             state = State.first(first, writer.facts(first), allowed)
             state.apply(writer, second)
-            state.applied = _snapshot(writer, state, program.by)
+            state.applied = store_state(writer, state, program.by)
+            record_start(writer, state.classifier, program.by)
         program._state = state
         return program
 
@@ -203,6 +226,24 @@ class Program:
         with self.ledger.reading(self.name) as reader:
             found: dict[str, Any] = self._settings(reader).says.get("about", {})
         return found
+
+    @property
+    def shape(self) -> Shape:
+        """What the program's people, groups, ids and outcomes look like."""
+        with self.ledger.reading(self.name) as reader:
+            return Shape.read(self._settings(reader).says)
+
+    def standing(self, ids: Any) -> Standing:
+        """Return how things stand for applications, in the order asked for.
+
+        Parameters
+        ----------
+        ids
+            Names of applications; those that are not known have the number −1.
+        """
+        names = [str(one) for one in np.atleast_1d(as_array(ids)).tolist()]
+        with self.ledger.reading(self.name) as reader:
+            return reader.standing(names)
 
     def decide(
         self, X: Any, *, sensitive_features: Any = None, ids: Any = None, batch: str | None = None
@@ -248,8 +289,14 @@ class Program:
         batch: str | None,
     ) -> Decisions:
         rows = PeopleRows([""] * len(kept), kept.numbers, kept.texts, groups)
-        decided: Decisions = state.classifier.decide(
-            kept.X, sensitive_features=state.shape.groups(rows), ids=ids
+        shown = state.shape.groups(rows)
+        decided: Decisions = state.classifier.decide(kept.X, sensitive_features=shown, ids=ids)
+        reasons = reasons_for(
+            state.classifier,
+            kept.X,
+            decided.accepted,
+            state.shape.reference,
+            sensitive_features=shown,
         )
         t = decided.round
         rounds = [asdict(one) for one in state.classifier.rounds_ if one.round == t]
@@ -259,9 +306,10 @@ class Program:
             "group_mode": decided.group_mode,
             "rounds": rounds,
             "secondlook": version("secondlook"),
+            **record_policy(writer, state.classifier, self.by),
         }
         facts = Facts(
-            replace(rows, applications=[str(one) for one in decided.ids.tolist()]),
+            replace(rows, applications=[str(one) for one in decided.ids.tolist()], reasons=reasons),
             DecisionRows(
                 t,
                 decided.accepted,
@@ -274,9 +322,27 @@ class Program:
         )
         entry = writer.append("batch", header, facts, by=self.by, key=batch)
         state.applied = entry.number
+        record_certificates(writer, state.classifier, self.by, why="outcomes")
         if t % self._every == 0:
-            state.applied = _snapshot(writer, state, self.by)
+            state.applied = store_state(writer, state, self.by)
         return decided
+
+    def reasons(self, ids: Any) -> dict[Any, list[tuple[str, float]]]:
+        """Return what spoke against people whom the program refused, as it was recorded.
+
+        For each at most four columns with what they took off the log-odds of the score, against a
+        reference applicant; ``secondlook.reasons`` says what that is, and puts it in words.
+
+        Parameters
+        ----------
+        ids
+            Names of applications that were refused.
+        """
+        with self.ledger.reading(self.name) as reader:
+            shape = Shape.read(self._settings(reader).says)
+            names = read_ids(ids, shape)
+            found = recorded_reasons(reader, shape, names)
+        return dict(zip(shape.ids(names).tolist(), found, strict=True))
 
     def observe(self, ids: Any, outcomes: Any) -> None:
         """Record outcomes of accepted people: in any order, in parts, any time later.
@@ -306,7 +372,9 @@ class Program:
     def withdraw(self, ids: Any) -> None:
         """Record of accepted people that their outcome will never be known.
 
-        Nothing is learned from them; in the tests of a certificate they count as bad.
+        Nothing is learned from them; in the tests of a certificate they count as bad. Where there
+        are no certificates that can be taken back, by telling an outcome after all, and an outcome
+        can be withdrawn: both are kept as corrections.
         """
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)
@@ -319,9 +387,11 @@ class Program:
     ) -> None:
         told = told_once(names, states)
         standing = writer.standing(list(told))
-        for kind, rows in news(told, standing):
+        for_good = not isinstance(state.classifier, PartialFeedbackClassifier)
+        for kind, rows in news(told, standing, for_good=for_good):
             entry = writer.append(kind, {}, Facts(outcomes=rows), by=self.by)
             state.apply(writer, entry)
+            record_certificates(writer, state.classifier, self.by, why=kind)
 
     def override(self, ids: Any, accepted: Any, reason: str) -> None:
         """Record that somebody decided otherwise than the program did.
@@ -338,8 +408,7 @@ class Program:
         reason
             Why, in words.
         """
-        if not reason.strip():
-            raise InputError("an override needs a reason in words, got none; say why.")
+        check_reason("an override", reason)
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)
             names = list(dict.fromkeys(read_ids(ids, state.shape)))
@@ -349,13 +418,14 @@ class Program:
                 standing.persons, np.full(len(names), bool(accepted)), [reason] * len(names)
             )
             state.apply(writer, writer.append("override", {}, Facts(overrides=rows), by=self.by))
+            record_certificates(writer, state.classifier, self.by, why="override")
         self._state = state
 
     def snapshot(self) -> None:
         """Store the state, so that opening the program need not replay what came before."""
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)
-            state.applied = _snapshot(writer, state, self.by)
+            state.applied = store_state(writer, state, self.by)
         self._state = state
 
     def checkpoint(self) -> Checkpoint:
@@ -366,13 +436,16 @@ class Program:
     def _current(self, reader: Reader) -> State:
         """Return the state after the last entry, and keep none: what follows may fail."""
         state, self._state = self._state, None
-        if state is None:
-            state = self._stored(reader)
-        for entry in reader.entries(state.applied):
+        later = [] if state is None else list(reader.entries(state.applied))
+        if state is None or any(entry.kind == "erasure" for entry in later):
+            state = self._stored(reader)  # nobody who was erased stays in memory
+            later = list(reader.entries(state.applied))
+        for entry in later:
             decided = state.apply(reader, entry)
             if decided is not None:
                 recorded = reader.facts(entry).decisions
-                if recorded is None or first_difference(recorded, decided) is not None:
+                fold = fold_of(state.classifier, decided.ids)
+                if recorded is None or first_difference(recorded, decided, fold=fold) is not None:
                     raise LedgerError(
                         f"round {decided.round} of program {self.name!r} comes out otherwise than "
                         f"recorded, so the state cannot be rebuilt; verify the ledger, and check "
@@ -382,7 +455,7 @@ class Program:
 
     def _stored(self, reader: Reader) -> State:
         settings = self._settings(reader)
-        for entry in reversed(list(reader.entries(kind="snapshot"))):
+        for entry in reader.newest_first("snapshot"):
             facts = reader.facts(entry)
             if facts.payload is not None:
                 shape = Shape.read(settings.says)
@@ -390,15 +463,10 @@ class Program:
         return State.first(settings, reader.facts(settings), self._allowed)
 
     def _settings(self, reader: Reader) -> Entry:
-        settings = next(reader.entries(kind="program"), None)
+        settings = reader.entry("program", "#1")
         if settings is None:
             raise LedgerError(f"the program {self.name!r} has no entries; verify the ledger.")
         return settings
-
-
-def _snapshot(writer: Writer, state: State, by: str) -> int:
-    facts = Facts(payload=dumps(state.classifier))
-    return writer.append("snapshot", {"after": state.applied}, facts, by=by).number
 
 
 def _who(by: str | None) -> str:

@@ -18,11 +18,13 @@ from secondlook.decisions import Decisions
 from secondlook.errors import LearningWarning, LedgerError
 from secondlook.ledger.base import DecisionRows, Entry, Facts, OutcomeRows, PeopleRows, Reader
 from secondlook.ledger.columns import Columns, decode_groups
+from secondlook.likelihoods import PolicyFunction
+from secondlook.reasons import Reference
 from secondlook.storage import loads
 
-__all__ = ["Allowed", "Shape", "State", "erased_rows", "first_difference"]
+__all__ = ["CLOSE", "Allowed", "Shape", "State", "erased_rows", "first_difference"]
 
-_CLOSE = 1e-6  # other machines sum in other orders, and a solver stops a little elsewhere
+CLOSE = 1e-6  # other machines sum in other orders, and a solver stops a little elsewhere
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class Shape:
     id_kind: str
     good: Any
     bad: Any
+    reference: Reference | None = None  # whom refused people are compared with
 
     @staticmethod
     def read(header: dict[str, Any]) -> Shape:
@@ -55,6 +58,7 @@ class Shape:
             header["id_kind"],
             header["good"],
             header["bad"],
+            Reference.read(header.get("reference")),
         )
 
     def people(self, rows: PeopleRows) -> tuple[Any, Any, NDArray[Any]]:
@@ -83,23 +87,31 @@ class Shape:
 class State:
     """A classifier, and the number of the last entry that it knows."""
 
-    def __init__(self, classifier: Any, shape: Shape, applied: int) -> None:
+    def __init__(
+        self, classifier: Any, shape: Shape, applied: int, allowed: Allowed | None = None
+    ) -> None:
         self.classifier, self.shape, self.applied = classifier, shape, applied
+        self.allowed = Allowed() if allowed is None else allowed
 
     @staticmethod
     def first(entry: Entry, facts: Facts, allowed: Allowed) -> State:
         """Return the state after a program's first entry: settings and nothing else."""
         classifier = _loaded(facts.payload, entry, allowed)
-        return State(classifier, Shape.read(entry.says), entry.number)
+        return State(classifier, Shape.read(entry.says), entry.number, allowed)
 
     @staticmethod
     def from_snapshot(entry: Entry, facts: Facts, shape: Shape, allowed: Allowed) -> State:
         """Return the state that an entry keeps."""
-        return State(_loaded(facts.payload, entry, allowed), shape, entry.number)
+        return State(_loaded(facts.payload, entry, allowed), shape, entry.number, allowed)
 
     def apply(self, reader: Reader, entry: Entry) -> Decisions | None:
         """Tell the classifier what an entry says; return the decisions if it is a batch."""
         facts, decided = reader.facts(entry), None
+        if facts.people is not None and erased_rows(facts.people).any():
+            raise LedgerError(
+                f"people of entry {entry.number} ({entry.kind}) were erased, and no state is "
+                f"stored from which the program could go on without them; verify the ledger."
+            )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", LearningWarning)  # said when it happened
             if entry.kind == "history":
@@ -125,7 +137,15 @@ class State:
             # The rejected have no outcome; the label in their place is never read.
             y = np.full(len(facts.people), self.shape.bad, self.shape.labels(["good", "bad"]).dtype)
             y[facts.outcomes.persons] = self.shape.labels(facts.outcomes.states)
-        self.classifier.fit(X, y, accepted=accepted, sensitive_features=groups, ids=ids)
+        known = {"accepted": accepted, "sensitive_features": groups, "ids": ids}
+        if facts.payload is not None:
+            known["past_policy"] = self._past_policy(facts.payload)
+        self.classifier.fit(X, y, **known)
+
+    def _past_policy(self, payload: bytes) -> Any:
+        types, trusted = self.allowed.types, self.allowed.trusted
+        name = "the past policy stored with the history"
+        return loads(payload, types=types, trusted=trusted, name=name, holds=PolicyFunction).policy
 
     def _tell(self, reader: Reader, kind: str, told: OutcomeRows) -> None:
         names = reader.names(told.persons)
@@ -168,19 +188,54 @@ def erased_rows(people: PeopleRows) -> NDArray[np.bool_]:
     return np.array([one is None for one in people.applications], np.bool_)
 
 
-def first_difference(recorded: DecisionRows, decided: Decisions) -> tuple[int, str] | None:
-    """Return the first row where two decisions differ, and in what; None if they are the same."""
+def first_difference(
+    recorded: DecisionRows,
+    decided: Decisions,
+    *,
+    fold: NDArray[np.int64] | None = None,
+    rows: NDArray[np.bool_] | None = None,
+    drawn: NDArray[np.bool_] | None = None,
+    close: float = CLOSE,
+) -> tuple[int, str] | None:
+    """Return the first row where two decisions differ, and in what; None if they are the same.
+
+    Parameters
+    ----------
+    recorded, decided
+        What is in the ledger, and what came out again.
+    fold
+        Folds that came out again; None to leave them out.
+    rows
+        Whom to compare; None means everybody.
+    drawn
+        For whom acceptance and its probability are compared too; None means all of ``rows``.
+    close
+        By how much numbers may differ, relative and absolute.
+    """
     if recorded.round != decided.round:
         return 0, "round"
-    other = np.stack(
-        [
-            recorded.accepted != decided.accepted,
-            recorded.exploit != decided.exploit,
-            ~np.isclose(recorded.score, decided.score, _CLOSE, _CLOSE, equal_nan=True),
-            ~np.isclose(recorded.propensity, decided.propensity, _CLOSE, _CLOSE, equal_nan=True),
-        ]
-    )
-    if not other.any():
+    rows = np.ones(len(decided), np.bool_) if rows is None else rows
+    drawn = rows if drawn is None else drawn
+    others = {
+        "accepted": drawn & (recorded.accepted != decided.accepted),
+        "region": rows & (recorded.exploit != decided.exploit),
+        "score": rows & _other_numbers(recorded.score, decided.score, close),
+        "propensity": drawn & _other_numbers(recorded.propensity, decided.propensity, close),
+    }
+    if recorded.threshold is not None and decided.threshold is not None:
+        others["threshold"] = rows & _other_numbers(recorded.threshold, decided.threshold, close)
+    if recorded.fold is not None and fold is not None:
+        others["fold"] = rows & (recorded.fold != fold)
+    table = np.stack(list(others.values()))
+    if not table.any():
         return None
-    row = int(np.flatnonzero(other.any(axis=0))[0])
-    return row, ("accepted", "region", "score", "propensity")[int(np.argmax(other[:, row]))]
+    row = int(np.flatnonzero(table.any(axis=0))[0])
+    return row, list(others)[int(np.argmax(table[:, row]))]
+
+
+def _other_numbers(
+    one: NDArray[np.float64], other: NDArray[np.floating], close: float
+) -> NDArray[np.bool_]:
+    if np.array_equal(one, other):
+        return np.zeros(one.shape, np.bool_)
+    return np.asarray(~np.isclose(one, other, close, close, equal_nan=True))

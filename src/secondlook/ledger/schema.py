@@ -17,11 +17,12 @@ __all__ = [
     "programs",
 ]
 
-NEWEST = "0002"  # the migration that makes the tables below
+NEWEST = "0003"  # the migration that makes the tables below
 
 metadata = sa.MetaData()
 
 _HASH = sa.LargeBinary(32)
+_ID = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")  # bytewise, as on SQLite
 
 
 def _entry_rows(name: str, *columns: sa.Column[object]) -> sa.Table:
@@ -73,7 +74,7 @@ people = sa.Table(
     metadata,
     sa.Column("program", sa.Integer, primary_key=True, autoincrement=False),
     sa.Column("person", sa.BigInteger, primary_key=True, autoincrement=False),
-    sa.Column("application", sa.Text),
+    sa.Column("application", _ID),
     sa.Column("numbers", sa.LargeBinary),
     sa.Column("texts", sa.Text),
     sa.Column("salt", sa.LargeBinary(16)),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
-from itertools import repeat
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
 
 from secondlook.errors import InputError, LedgerError, UnknownIdError
 from secondlook.ledger import engines, schema
@@ -27,12 +28,14 @@ from secondlook.ledger.base import (
     Writer,
     to_json,
 )
-from secondlook.ledger.bulk import insert_rows, nan_as_none
-from secondlook.ledger.chain import entry_hash, group_digests, people_digests, salts
+from secondlook.ledger.bulk import insert_columns, is_text
+from secondlook.ledger.chain import NOTHING, entry_hash, group_digests, people_digests, salts
 from secondlook.ledger.sql_checks import CheckingReader
 from secondlook.ledger.sql_reader import content_digest
 
 __all__ = ["SqlLedger"]
+
+_LONGEST = 500  # characters of what is looked up; an index of PostgreSQL takes 2,700 bytes
 
 
 class SqlLedger(Ledger):
@@ -74,7 +77,7 @@ class SqlLedger(Ledger):
     @contextmanager
     def creating(self, name: str) -> Iterator[Writer]:
         """Write the first entries of a new program."""
-        _check_text("a program's name", [name])
+        _check_text("a program's name", [name], longest=_LONGEST)
         with self._transaction() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.text("LOCK TABLE programs IN SHARE ROW EXCLUSIVE MODE"))
@@ -102,7 +105,10 @@ class SqlLedger(Ledger):
         """Write to one program."""
         with self._transaction() as connection:
             number = self._find(connection, program, lock=True)
-            yield SqlWriter(connection, number, program, self.clock)
+            writer = SqlWriter(connection, number, program, self.clock)
+            yield writer
+        if writer.erased:
+            engines.scrub(self.engine)
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
@@ -111,6 +117,7 @@ class SqlLedger(Ledger):
             self.engine.connect().execution_options(writes=True) as connection,
             connection.begin(),
         ):
+            engines.wait_for_others(connection)
             yield connection
 
     def _find(self, connection: sa.Connection, name: str, *, lock: bool = False) -> int:
@@ -133,12 +140,13 @@ class SqlWriter(CheckingReader, Writer):
     ) -> None:
         super().__init__(connection, program, name)
         self._clock = clock
+        self.erased = False
 
     def append(
         self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
     ) -> Entry:
         head, first = self.head(), self.n_people()
-        self._newest = None
+        self._forget()
         number = head.number + 1
         key = f"#{number}" if key is None else key
         self._check_new(kind, key, by, facts)
@@ -163,7 +171,8 @@ class SqlWriter(CheckingReader, Writer):
         if facts.erased is not None:
             self._erase(number, facts.erased)
         if facts.payload is not None:
-            self._insert(schema.payloads, {"entry": [number]}, [facts.payload], [payload])
+            kept = {"entry": number, "content": [facts.payload], "digest": [payload]}
+            self._insert(schema.payloads, kept)
         return entry
 
     def _check_new(self, kind: str, key: str, by: str, facts: Facts) -> None:
@@ -171,7 +180,8 @@ class SqlWriter(CheckingReader, Writer):
             raise InputError("people are recorded with the decisions on them; give both.")
         if kind not in KINDS:
             raise InputError(f"an entry is one of {', '.join(KINDS)}, got {kind!r}.")
-        _check_text("a key and the name of who writes", [key, by])
+        _check_text("a key", [key], longest=_LONGEST)
+        _check_text("the name of who writes", [by])
         if self.entry(kind, key) is not None:
             raise InputError(
                 f"the program {self._name!r} has an entry of kind {kind!r} with the key {key!r} "
@@ -207,41 +217,47 @@ class SqlWriter(CheckingReader, Writer):
             )
 
     def _insert(
-        self, table: sa.Table, key: dict[str, Sequence[int]], *columns: Iterable[Any]
+        self,
+        table: sa.Table,
+        columns: Mapping[str, Any],
+        prepare: Callable[[slice], None] | None = None,
     ) -> None:
-        names = ["program", *key, *[one.name for one in table.c][1 + len(key) :]]
-        rows = zip(repeat(self._program), *key.values(), *columns)
-        insert_rows(self._connection, table, names, rows)
+        insert_columns(self._connection, table, {"program": self._program, **columns}, prepare)
 
-    def _insert_people(self, first: int, facts: Facts) -> tuple[list[bytes], list[bytes]]:
+    def _insert_people(self, first: int, facts: Facts) -> tuple[Sequence[bytes], Sequence[bytes]]:
         people, decided = facts.people, facts.decisions
         if people is None or decided is None:
             return [], []
         names, n = people.applications, len(people)
         persons = range(first, first + n)
-        _check_text("an application", names)
+        _check_text("an application", names, longest=_LONGEST)
+        _check_text("what is kept of a person", [one for one in people.texts if one is not None])
         salt = salts(n)
         numbers: Any = people.numbers
         reasons = [None] * n if people.reasons is None else people.reasons
-        digests = people_digests(persons, names, numbers, people.texts, reasons, salt)  # type: ignore[arg-type]
+        columns: Any = (persons, names, numbers, people.texts, reasons, salt)
+        digests, hashing = _hashes_to_be(n, people_digests, columns)
         driver: Any = self._connection.dialect
         try:
             self._insert(
                 schema.people,
-                {"person": persons},
-                names,
-                numbers,
-                people.texts,
-                salt,
-                digests,
-                repeat(decided.round, n),
-                decided.accepted.tolist(),
-                decided.exploit.tolist(),
-                nan_as_none(decided.score),
-                nan_as_none(decided.propensity),
-                [None] * n if decided.threshold is None else nan_as_none(decided.threshold),
-                [None] * n if decided.fold is None else decided.fold.tolist(),
-                reasons,
+                {
+                    "person": persons,
+                    "application": names,
+                    "numbers": numbers,
+                    "texts": people.texts,
+                    "salt": salt,
+                    "digest": digests,
+                    "round": decided.round,
+                    "accepted": decided.accepted,
+                    "exploit": decided.exploit,
+                    "score": decided.score,
+                    "propensity": decided.propensity,
+                    "threshold": [None] * n if decided.threshold is None else decided.threshold,
+                    "fold": [None] * n if decided.fold is None else decided.fold,
+                    "reasons": reasons,
+                },
+                hashing,
             )
         except driver.loaded_dbapi.IntegrityError as error:
             twice = _first_twice(names)
@@ -251,27 +267,35 @@ class SqlWriter(CheckingReader, Writer):
                 f"give somebody who applies again a new id."
             ) from error
         if people.groups is None:
-            return digests, []
-        salt, values = salts(len(people)), [str(one) for one in people.groups]
-        of_groups = group_digests(persons, values, salt)
-        self._insert(schema.group_values, {"person": persons}, values, salt, of_groups)
-        return digests, of_groups
+            return [digests.tobytes()], []
+        salt, values = salts(n), [str(one) for one in people.groups]
+        _check_text("a group value", values)
+        of_groups, hashing = _hashes_to_be(n, group_digests, (persons, values, salt))
+        rows = {"person": persons, "value": values, "salt": salt, "digest": of_groups}
+        self._insert(schema.group_values, rows, hashing)
+        return [digests.tobytes()], [of_groups.tobytes()]
 
     def _insert_told(self, number: int, facts: Facts) -> None:
         told, changed = facts.outcomes, facts.overrides
         if told is not None:
-            persons = told.persons.tolist()
-            key = {"entry": [number] * len(persons), "person": persons}
-            self._insert(schema.outcomes, key, told.states)
+            rows = {"entry": number, "person": told.persons, "state": told.states}
+            self._insert(schema.outcomes, rows)
         if changed is not None:
-            persons = changed.persons.tolist()
             _check_text("a reason", changed.reasons)
-            key = {"entry": [number] * len(persons), "person": persons}
-            self._insert(schema.overrides, key, changed.accepted.tolist(), changed.reasons)
+            self._insert(
+                schema.overrides,
+                {
+                    "entry": number,
+                    "person": changed.persons,
+                    "accepted": changed.accepted,
+                    "reason": changed.reasons,
+                },
+            )
 
     def _erase(self, number: int, persons: Ints) -> None:
         listed = persons.tolist()
-        self._insert(schema.erasures, {"entry": [number] * len(listed), "person": listed})
+        self.erased = True
+        self._insert(schema.erasures, {"entry": number, "person": persons})
         erasing = (
             (schema.people, ("application", "numbers", "texts", "salt", "reasons")),
             (schema.group_values, ("value", "salt")),
@@ -291,6 +315,19 @@ class SqlWriter(CheckingReader, Writer):
             .where(schema.payloads.c.program == self._program, schema.payloads.c.entry.in_(states))
             .values(content=None)
         )
+
+
+def _hashes_to_be(
+    n: int, hashes: Callable[..., list[bytes]], columns: tuple[Sequence[Any], ...]
+) -> tuple[NDArray[np.void], Callable[[slice], None]]:
+    """Return room for the hashes of n rows, and what fills in those of some rows."""
+    room = np.empty(n, f"V{len(NOTHING)}")
+
+    def fill(rows: slice) -> None:
+        found = hashes(*(column[rows] for column in columns))
+        room[rows] = np.frombuffer(b"".join(found), room.dtype)
+
+    return room, fill
 
 
 def _in_order(facts: Facts) -> Facts:
@@ -315,9 +352,19 @@ def _check_once(persons: Ints) -> None:
         raise InputError("a person is named twice in one entry; name everybody once.")
 
 
-def _check_text(what: str, values: Sequence[str | None]) -> None:
-    if any(one is None or "\0" in one for one in values):
-        raise InputError(f"{what} must be text without the character NUL; remove it.")
+def _check_text(what: str, values: Sequence[str | None], longest: int | None = None) -> None:
+    if None in values or not is_text("".join(values)):  # type: ignore[arg-type]
+        strange = next(one for one in values if one is None or not is_text(one))
+        raise InputError(
+            f"{what} must be text without the character NUL and without half a surrogate pair, "
+            f"got {shown(strange)}; change it."
+        )
+    longer = None if longest is None else next((v for v in values if len(v or "") > longest), None)
+    if longer is not None:
+        raise InputError(
+            f"{what} may have {longest} characters, got {len(longer):,} in {shown(longer)}; "
+            f"shorten it."
+        )
 
 
 def _first_twice(names: Sequence[str | None]) -> str | None:

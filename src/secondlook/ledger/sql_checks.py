@@ -23,9 +23,11 @@ class CheckingReader(SqlReader):
 
     def check(self, entry: Entry, previous: bytes) -> str | None:
         """Recompute an entry's hashes; return what does not fit."""
+        dialect: Any = self._connection.dialect
+        driver = dialect.loaded_dbapi
         try:
             return self._check(entry, previous)
-        except (sa.exc.DBAPIError, ValueError, TypeError, KeyError) as error:
+        except (sa.exc.DBAPIError, driver.Error, ValueError, TypeError, KeyError) as error:
             # SQLite stores anything in any column.
             return f"its rows hold what cannot be there ({str(error).splitlines()[0]})"
 
@@ -67,18 +69,9 @@ class CheckingReader(SqlReader):
         }
 
     def _people_digests(self, first: int, end: int) -> Digests:
-        one = schema.people.c
-        persons, *columns, digests = self._range(
-            first,
-            end,
-            one.person,
-            one.application,
-            one.numbers,
-            one.texts,
-            one.reasons,
-            one.salt,
-            one.digest,
-        )
+        one = self._all_of(schema.people, first, end)
+        persons, digests = one["person"], one["digest"]
+        columns = [one[name] for name in ("application", "numbers", "texts", "reasons", "salt")]
         if list(persons) != list(range(first, end)):
             return [], f"people are missing: {len(persons)} of {end - first} are there"
         kept, wrong = self._kept(persons, columns, needed=(0, 1, 4))
@@ -88,10 +81,8 @@ class CheckingReader(SqlReader):
         return list(digests), _first_other(persons, digests, again, kept, "person {} was changed")
 
     def _group_digests(self, first: int, end: int) -> Digests:
-        one = schema.group_values.c
-        persons, *columns, digests = self._range(
-            first, end, one.person, one.value, one.salt, one.digest
-        )
+        one = self._all_of(schema.group_values, first, end)
+        persons, digests, columns = one["person"], one["digest"], [one["value"], one["salt"]]
         if list(persons) != list(range(first, end)):
             return [], f"group values are missing: {len(persons)} of {end - first} are there"
         kept, wrong = self._kept(persons, columns, needed=(0, 1))

@@ -13,14 +13,23 @@ from secondlook.ledger.base import (
     DecisionRows,
     Entry,
     Facts,
+    HeadCounts,
     Ints,
+    ListedRows,
     OutcomeRows,
     OverrideRows,
     PeopleRows,
     Reader,
     Standing,
 )
-from secondlook.ledger.bulk import columns_of, none_as_nan, none_as_other, where_in
+from secondlook.ledger.bulk import (
+    as_flags,
+    columns_of,
+    is_text,
+    none_as_nan,
+    none_as_other,
+    where_in,
+)
 from secondlook.ledger.chain import (
     NOTHING,
     Checkpoint,
@@ -28,6 +37,7 @@ from secondlook.ledger.chain import (
     joined,
     packed,
 )
+from secondlook.ledger.sql_counting import Counting, sizes
 
 __all__ = ["SqlReader", "content_digest", "header_range"]
 
@@ -79,7 +89,12 @@ class SqlReader(Reader):
 
     def __init__(self, connection: sa.Connection, program: int, name: str) -> None:
         self._connection, self._program, self._name = connection, program, name
-        self._newest: tuple[int, Facts] | None = None  # entries are large, and asked for in turn
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget what was read last; entries are large, and asked for in turn."""
+        self._newest: tuple[int, Facts] | None = None
+        self._held: dict[str, tuple[tuple[int, int], dict[str, Sequence[Any]]]] = {}
 
     def _select(self, *columns: Any) -> sa.Select[Any]:
         table = columns[0].table
@@ -94,6 +109,8 @@ class SqlReader(Reader):
 
     def entry(self, kind: str, key: str) -> Entry | None:
         """Return the entry of a kind and key."""
+        if not is_text(key):
+            return None
         link = schema.entries.c
         same = self._select(*_LINK).where(link.kind == kind, link.key == key)
         found = self._connection.execute(same).first()
@@ -107,6 +124,21 @@ class SqlReader(Reader):
             later = later.where(link.kind == kind)
         for found in self._connection.execute(later).fetchall():
             yield Entry(*found)
+
+    def newest_first(self, kind: str) -> Iterator[Entry]:
+        """Yield entries of a kind from the last to the first."""
+        link, before = schema.entries.c, None
+        while True:
+            newest = self._select(*_LINK).where(link.kind == kind)
+            if before is not None:
+                newest = newest.where(link.number < before)
+            one = newest.order_by(link.number.desc()).limit(1)
+            found = self._connection.execute(one).first()
+            if found is None:
+                return
+            entry = Entry(*found)
+            before = entry.number
+            yield entry
 
     def n_people(self) -> int:
         """Return how many people there are."""
@@ -140,31 +172,42 @@ class SqlReader(Reader):
         rows = self._select(*columns).where(person >= first, person < end).order_by(person)
         return columns_of(self._connection, rows, len(columns))
 
+    def _all_of(self, table: sa.Table, first: int, end: int) -> dict[str, Sequence[Any]]:
+        """Return all columns of people who follow each other; checking and using read once."""
+        held = self._held.get(table.name)
+        if held is None or held[0] != (first, end):
+            columns = tuple(table.c)[1:]  # all but the program
+            found = zip(columns, self._range(first, end, *columns), strict=True)
+            held = (first, end), {column.name: values for column, values in found}
+            self._held[table.name] = held
+        return held[1]
+
     def _people(self, first: int, end: int, with_groups: bool) -> PeopleRows:
-        one = schema.people.c
-        names, numbers, texts, reasons = self._range(
-            first, end, one.application, one.numbers, one.texts, one.reasons
+        one = self._all_of(schema.people, first, end)
+        groups = None
+        if with_groups:
+            groups = self._all_of(schema.group_values, first, end)["value"]
+        given = any(why is not None for why in one["reasons"])
+        return PeopleRows(
+            one["application"],
+            one["numbers"],
+            one["texts"],
+            groups,
+            one["reasons"] if given else None,
         )
-        groups = self._range(first, end, schema.group_values.c.value)[0] if with_groups else None
-        given = any(why is not None for why in reasons)
-        return PeopleRows(names, numbers, texts, groups, reasons if given else None)
 
     def _decisions(self, first: int, end: int) -> DecisionRows:
-        one = schema.people.c
-        columns = (one.round, one.accepted, one.exploit, one.score, one.propensity)
-        rounds, accepted, exploit, score, propensity, threshold, fold = self._range(
-            first, end, *columns, one.threshold, one.fold
-        )
-        found = set(rounds)
-        cut = none_as_nan(threshold)
+        one = self._all_of(schema.people, first, end)
+        found = set(one["round"])
+        cut = none_as_nan(one["threshold"])
         return DecisionRows(
             found.pop() if len(found) == 1 else -1,  # no round: somebody changed it
-            np.array(accepted, np.bool_),
-            np.array(exploit, np.bool_),
-            none_as_nan(score),
-            none_as_nan(propensity),
+            as_flags(one["accepted"]),
+            as_flags(one["exploit"]),
+            none_as_nan(one["score"]),
+            none_as_nan(one["propensity"]),
             None if np.isnan(cut).all() else cut,
-            None if set(fold) == {None} else none_as_other(fold),
+            None if set(one["fold"]) == {None} else none_as_other(one["fold"]),
         )
 
     def _of_entry(self, number: int, *columns: Any) -> list[Sequence[Any]]:
@@ -180,7 +223,7 @@ class SqlReader(Reader):
     def _overrides(self, number: int) -> OverrideRows:
         one = schema.overrides.c
         persons, accepted, reasons = self._of_entry(number, one.person, one.accepted, one.reason)
-        return OverrideRows(np.array(persons, np.int64), np.array(accepted, np.bool_), reasons)
+        return OverrideRows(np.array(persons, np.int64), as_flags(accepted), reasons)
 
     def _erased(self, number: int) -> Ints:
         return np.array(self._of_entry(number, schema.erasures.c.person)[0], np.int64)
@@ -194,11 +237,9 @@ class SqlReader(Reader):
     def standing(self, applications: Sequence[str]) -> Standing:
         """Return how things stand for applications."""
         one = schema.people.c
-        named = self._select(one.person, one.application)
-        person_of = {
-            row.application: row.person
-            for row in where_in(self._connection, named, one.application, list(applications))
-        }
+        named = self._select(one.application, one.person)
+        possible = [name for name in applications if is_text(name)]
+        person_of = dict(where_in(self._connection, named, one.application, possible))
         return self._standing_of(np.array([person_of.get(name, -1) for name in applications]))
 
     def _standing_of(self, persons: Ints) -> Standing:
@@ -230,7 +271,30 @@ class SqlReader(Reader):
         """Return the applications of people."""
         one = schema.people.c
         rows = self._select(one.person, one.application)
-        found = dict(
-            tuple(row) for row in where_in(self._connection, rows, one.person, persons.tolist())
-        )
+        found = dict(where_in(self._connection, rows, one.person, persons.tolist()))
         return [found.get(person) for person in persons.tolist()]
+
+    def head_counts(self, *, groups: bool = True) -> HeadCounts:
+        """Count everybody."""
+        return Counting(self._connection, self._program, groups).head_counts()
+
+    def sizes(self, kind: str) -> dict[int, int]:
+        """Return how many people each entry of a kind is about."""
+        return sizes(self._connection, self._program, kind)
+
+    def listed(self, first: int, end: int, *, groups: bool = False) -> ListedRows:
+        """Return people who follow each other."""
+
+        def newest(*columns: Any) -> list[Any]:
+            table = columns[0].table.c
+            rows = self._select(table.person, *columns).order_by(table.person, table.entry)
+            rows = rows.where(table.person >= first, table.person < end)
+            found = {row[0]: tuple(row[1:]) for row in self._connection.execute(rows)}
+            return [found.get(person) for person in range(first, end)]
+
+        return ListedRows(
+            self._people(first, end, groups),
+            self._decisions(first, end),
+            newest(schema.overrides.c.accepted, schema.overrides.c.reason),
+            newest(schema.outcomes.c.state, schema.outcomes.c.entry),
+        )

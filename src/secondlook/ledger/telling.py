@@ -22,11 +22,13 @@ __all__ = [
     "fold_of",
     "fresh_copy",
     "news",
+    "not_overridable",
     "past_outcomes",
     "read_ids",
     "read_outcomes",
     "recorded_decisions",
     "told_once",
+    "without_outcome",
 ]
 
 
@@ -102,8 +104,14 @@ def told_once(names: Sequence[str], states: Sequence[str]) -> dict[str, str]:
     return told
 
 
-def news(told: dict[str, str], standing: Standing) -> list[tuple[str, OutcomeRows]]:
-    """Return what is new in outcomes, by kind of entry; what is recorded already is not."""
+def news(
+    told: dict[str, str], standing: Standing, *, for_good: bool
+) -> list[tuple[str, OutcomeRows]]:
+    """Return what is new in outcomes, by kind of entry; what is recorded already is not.
+
+    ``for_good``: whoever was withdrawn can have no outcome later, and whoever has one cannot be
+    withdrawn, since a certificate may rest on it.
+    """
     names = list(told)
     _check_standing(names, standing)
     found: dict[str, list[int]] = {"outcomes": [], "correction": []}
@@ -111,10 +119,10 @@ def news(told: dict[str, str], standing: Standing) -> list[tuple[str, OutcomeRow
         if before is None:
             found["outcomes"].append(at)
         elif before != told[name]:
-            if "indeterminate" in (before, told[name]):
+            if for_good and "indeterminate" in (before, told[name]):
                 raise InputError(
                     f"id {name!r} has an outcome or was withdrawn, and these exclude each other "
-                    f"for good; nothing was recorded, remove it."
+                    f"for good where certificates rest on them; nothing was recorded, remove it."
                 )
             found["correction"].append(at)
     return [
@@ -124,12 +132,17 @@ def news(told: dict[str, str], standing: Standing) -> list[tuple[str, OutcomeRow
     ]
 
 
-def _check_standing(names: Sequence[str], standing: Standing) -> None:
-    """Raise unless everybody is known and stands accepted."""
-    for wrong, words in (
+def without_outcome(standing: Standing) -> list[tuple[NDArray[np.bool_], str]]:
+    """Return who can have no outcome, and why, in words that follow on "ids that"."""
+    return [
         (standing.persons < 0, "were never decided on"),
         (~standing.accepted, "do not stand accepted"),
-    ):
+    ]
+
+
+def _check_standing(names: Sequence[str], standing: Standing) -> None:
+    """Raise unless everybody is known and stands accepted."""
+    for wrong, words in without_outcome(standing):
         rows = np.flatnonzero(wrong)
         if rows.size:
             raise UnknownIdError(
@@ -138,17 +151,22 @@ def _check_standing(names: Sequence[str], standing: Standing) -> None:
             )
 
 
-def check_can_be_overridden(names: Sequence[str], standing: Standing, accepted: bool) -> None:
-    """Raise unless everybody's decision can be replaced by the one given."""
+def not_overridable(standing: Standing, accepted: bool) -> list[tuple[NDArray[np.bool_], str]]:
+    """Return whose decision cannot be replaced, and why, in words that follow on "ids that"."""
     told = np.array([one is not None for one in standing.states], np.bool_)
     words = "accepted" if accepted else "rejected"
-    for wrong, why in (
+    return [
         (standing.persons < 0, "were never decided on"),
         (standing.round == 0, "are the history's"),
         (standing.overridden, "were overridden before"),
         (told, "have an outcome already"),
         (standing.accepted == accepted, f"are {words} as it is"),
-    ):
+    ]
+
+
+def check_can_be_overridden(names: Sequence[str], standing: Standing, accepted: bool) -> None:
+    """Raise unless everybody's decision can be replaced by the one given."""
+    for wrong, why in not_overridable(standing, accepted):
         rows = np.flatnonzero(wrong)
         if rows.size:
             raise InputError(

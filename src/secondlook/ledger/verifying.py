@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import copy
-import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-from secondlook.errors import InputError, LearningWarning
-from secondlook.ledger.base import Entry, Facts, Ledger, PeopleRows, Reader
+from secondlook.errors import InputError
+from secondlook.ledger.base import Entry, Ledger, Reader
 from secondlook.ledger.chain import NOTHING, Checkpoint
-from secondlook.ledger.replay import Allowed, State, erased_rows, first_difference
+from secondlook.ledger.policies import START
+from secondlook.ledger.proofs import ByLearning, ByPolicies, DoesNotFitError, Proof, called
+from secondlook.ledger.replay import Allowed
 
 __all__ = ["Verification", "verify"]
 
@@ -29,7 +28,9 @@ class Verification:
     n_entries, n_decisions
         How many entries were checked, and how many decisions were made again.
     n_not_repeated
-        Decisions that could not be made again, since people they rest on were erased.
+        Decisions that could not be made again in full, since people they rest on were erased.
+    learned_again
+        Whether policies were learned again too, and not only applied.
     """
 
     problem: str | None
@@ -37,15 +38,12 @@ class Verification:
     n_entries: int
     n_decisions: int
     n_not_repeated: int
+    learned_again: bool = False
 
     @property
     def ok(self) -> bool:
         """Whether everything fits."""
         return self.problem is None
-
-
-class _DoesNotFitError(Exception):
-    """Ends a verification; its text is the problem."""
 
 
 def verify(
@@ -55,13 +53,21 @@ def verify(
     checkpoint: Checkpoint | None = None,
     types: Iterable[type] = (),
     trusted: Iterable[str] = (),
+    relearn: bool = False,
 ) -> Verification:
     """Recompute a program from its stored facts, and name the first thing that does not fit.
 
-    Every hash is computed again from the rows it covers, and every batch is decided again by a
-    classifier that is told the stored history, batches and outcomes in their order. Where groups
-    may not decide, each batch is also decided with the groups handed on from person to person: the
-    decisions must stay as they are.
+    Every hash is computed again from the rows it covers, so that nothing can have been changed
+    since without rewriting the chain from there on; whoever keeps a checkpoint elsewhere finds that
+    too. And every batch is decided again from its stored policy, the people as they applied and
+    the randomness keyed by seed, round and id: regions, scores, thresholds, draws, probabilities,
+    folds and reasons come out as recorded, so that each decision is the one its policy makes. Where
+    groups may not decide, each batch is also decided with the groups handed on from person to
+    person: the decisions must stay as they are.
+
+    That a policy is the one which settings, history and outcomes lead to is proved by
+    ``relearn``: everything is learned again in its order, and stored policies, certificates and
+    states are compared with what comes out.
 
     Parameters
     ----------
@@ -72,6 +78,9 @@ def verify(
         the same hash there.
     types, trusted
         What stored classifiers may be made of, as for ``load``.
+    relearn
+        Learn every policy again too, which takes as long as the program's life did. Classifiers
+        that store no policies are always verified so.
 
     Examples
     --------
@@ -87,140 +96,91 @@ def verify(
     >>> batch = program.decide(X[200:])
     >>> found = verify(program.ledger)
     >>> found.ok, found.n_entries, found.n_decisions
-    (True, 4, 100)
+    (True, 6, 100)
     >>> folder.cleanup()
     """
     with ledger.reading(program) as reader:
-        walk = _Walk(reader, program, Allowed(tuple(types), tuple(trusted)), checkpoint)
+        allowed = Allowed(tuple(types), tuple(trusted))
+        stored = reader.entry("policy", START) is not None
+        proofs: list[Proof] = [ByPolicies(reader, allowed)] if stored else []
+        if relearn or not stored:
+            proofs.append(ByLearning(reader, allowed))
+        walk = _Walk(reader, program, proofs, checkpoint)
         try:
             for entry in reader.entries():
                 walk.step(entry)
             walk.end()
             problem = None
-        except _DoesNotFitError as found:
+        except DoesNotFitError as found:
             problem = str(found)
-    return Verification(problem, walk.head, walk.head.number, walk.n_decisions, walk.n_not_repeated)
+    first = proofs[0]
+    return Verification(
+        problem,
+        walk.head,
+        walk.head.number,
+        first.n_decisions,
+        first.n_not_repeated,
+        learned_again=not stored or relearn,
+    )
 
 
 class _Walk:
     """One pass over the entries of a program."""
 
     def __init__(
-        self, reader: Reader, program: str, allowed: Allowed, checkpoint: Checkpoint | None
+        self, reader: Reader, program: str, proofs: list[Proof], checkpoint: Checkpoint | None
     ) -> None:
-        self._reader, self._program, self._allowed = reader, program, allowed
+        self._reader, self._program, self._proofs = reader, program, proofs
         self._checkpoint = checkpoint
-        self._state: State | None = None
-        self._first: State | None = None
         self._rows = {"people": 0, "groups": 0}
         self.head = Checkpoint(program, 0, NOTHING)
-        self.n_decisions = self.n_not_repeated = 0
 
     def step(self, entry: Entry) -> None:
         """Check the next entry."""
         number = self.head.number + 1
         if entry.number != number:
-            raise _DoesNotFitError(f"entry {number} is missing: {entry.number} comes next.")
+            raise DoesNotFitError(f"entry {number} is missing: {entry.number} comes next.")
         wrong = self._reader.check(entry, self.head.hash)
         if wrong is not None:
-            raise _DoesNotFitError(f"entry {number} ({_called(entry)}): {wrong}.")
+            raise DoesNotFitError(f"{called(entry)}: {wrong}.")
         self._count(entry)
         try:
-            self._repeat(entry)
-        except (InputError, ValueError, KeyError) as error:
-            raise _DoesNotFitError(
-                f"entry {number} ({_called(entry)}): it cannot be repeated, {error}"
-            ) from error
+            for proof in self._proofs:
+                proof.step(entry)
+        except (InputError, ValueError, KeyError, IndexError, TypeError) as error:
+            raise DoesNotFitError(f"{called(entry)}: it cannot be repeated, {error}") from error
         self.head = Checkpoint(self._program, entry.number, entry.hash)
         kept = self._checkpoint
         if kept is not None and kept.number == number and kept.hash != entry.hash:
-            raise _DoesNotFitError(
-                f"entry {number} ({_called(entry)}): its hash is not that of the checkpoint, so "
-                f"it, or something before it, was rewritten."
+            raise DoesNotFitError(
+                f"{called(entry)}: its hash is not that of the checkpoint, so it, or something "
+                f"before it, was rewritten."
             )
 
     def end(self) -> None:
         """Check that nothing is missing at the end, and nothing is there that no entry covers."""
         if self.head.number == 0:
-            raise _DoesNotFitError("the program has no entries.")
+            raise DoesNotFitError("the program has no entries.")
         kept = self._checkpoint
         if kept is not None and (kept.number > self.head.number or kept.program != self._program):
-            raise _DoesNotFitError(
+            raise DoesNotFitError(
                 f"the checkpoint is of entry {kept.number} of {kept.program!r}, and the chain of "
                 f"{self._program!r} ends at {self.head.number}."
             )
         for name, n in self._reader.count().items():
             if n != self._rows[name]:
-                raise _DoesNotFitError(
+                raise DoesNotFitError(
                     f"there are {n} rows of {name}, and the entries cover {self._rows[name]}."
                 )
+        for proof in self._proofs:
+            proof.end()
 
     def _count(self, entry: Entry) -> None:
         rows = entry.says["rows"]
         if rows["first"] != self._rows["people"]:
-            raise _DoesNotFitError(
-                f"entry {entry.number} ({_called(entry)}): its people begin at {rows['first']}, "
-                f"and those before end at {self._rows['people']}."
+            raise DoesNotFitError(
+                f"{called(entry)}: its people begin at {rows['first']}, and those before end at "
+                f"{self._rows['people']}."
             )
         self._rows["people"] += rows["n"]
         self._rows["groups"] += rows["n"] if rows["groups"] else 0
-
-    def _repeat(self, entry: Entry) -> None:
-        facts = self._reader.facts(entry)
-        if entry.kind == "program":
-            self._state = self._first = State.first(entry, facts, self._allowed)
-        elif entry.kind == "snapshot" and self._state is None and self._first is not None:
-            if facts.payload is not None:  # people before it were erased; from here on it goes
-                shape = self._first.shape
-                self._state = State.from_snapshot(entry, facts, shape, self._allowed)
-        elif self._state is not None and self._is_whole(facts):
-            self._repeat_with(self._state, entry, facts)
-        else:
-            self._state = None
-            if entry.kind == "batch" and facts.people is not None:
-                self.n_not_repeated += len(facts.people)
-
-    def _is_whole(self, facts: Facts) -> bool:
-        if facts.people is not None and erased_rows(facts.people).any():
-            return False
-        persons = [one.persons for one in (facts.outcomes, facts.overrides) if one is not None]
-        return all(None not in self._reader.names(one) for one in persons)
-
-    def _repeat_with(self, state: State, entry: Entry, facts: Facts) -> None:
-        self._check_groups(state, entry, facts)
-        decided = state.apply(self._reader, entry)
-        if decided is None or facts.decisions is None or facts.people is None:
-            return
-        other = first_difference(facts.decisions, decided)
-        if other is not None:
-            row, what = other
-            raise _DoesNotFitError(
-                f"entry {entry.number} ({_called(entry)}): the {what} of application "
-                f"{facts.people.applications[row]!r} comes out otherwise than recorded."
-            )
-        self.n_decisions += len(decided)
-
-    def _check_groups(self, state: State, entry: Entry, facts: Facts) -> None:
-        """Where groups may not decide, give everybody the next one's group and decide again."""
-        people = facts.people
-        if entry.kind != "batch" or people is None or people.groups is None:
-            return
-        if facts.decisions is None or entry.says["group_mode"] == "aware":
-            return
-        handed_on = [*people.groups[1:], people.groups[0]]
-        rows = PeopleRows(people.applications, people.numbers, people.texts, handed_on)
-        X, groups, ids = state.shape.people(rows)
-        twin: Any = copy.deepcopy(state.classifier)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LearningWarning)
-            decided = twin.decide(X, sensitive_features=groups, ids=ids)
-        other = first_difference(facts.decisions, decided)
-        if other is not None:
-            raise _DoesNotFitError(
-                f"entry {entry.number} ({_called(entry)}): the {other[1]} of application "
-                f"{people.applications[other[0]]!r} depends on groups, which may not decide."
-            )
-
-
-def _called(entry: Entry) -> str:
-    return f"{entry.kind} {entry.key!r}"

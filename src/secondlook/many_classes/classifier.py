@@ -216,6 +216,9 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         self._given.record(self._memory, history, history.accepted, None)
         self._by_class: list[tuple[float, tuple[int, ...]]] = []
 
+    def _forgotten(self, moved: list[NDArray[np.int64]]) -> None:
+        self._given.forget(moved)
+
     def _answer(
         self,
         batch: Batch,
@@ -257,7 +260,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
 
     @property
     def rounds_(self) -> tuple[ManyClassRound, ...]:
-        """What happened in each round, with the outcomes that have come by now."""
+        """What happened in each round, with the outcomes that are known by now."""
         check_is_fitted(self, "_rounds")
         table = self._table
         shape = (len(self._rounds), len(table.decisions), len(table.classes))

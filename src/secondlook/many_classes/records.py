@@ -108,6 +108,13 @@ class GivenDecisions:
                 mine = place % 2 == number
                 kept.view()[place[mine] // 2] = decision[accepted][mine]
 
+    def forget(self, moved: list[NDArray[np.int64]]) -> None:
+        """Drop whoever has no new position."""
+        self._folds = [
+            GrowingArray(kept.view()[positions >= 0])
+            for kept, positions in zip(self._folds, moved, strict=True)
+        ]
+
     def outcomes(self, memory: Memory, shape: tuple[int, int, int]) -> NDArray[np.intp]:
         """Count the outcomes that have come by round, decision and class."""
         total = np.zeros(shape, np.intp)

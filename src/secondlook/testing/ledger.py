@@ -19,6 +19,7 @@ from secondlook.ledger.base import (
     PeopleRows,
 )
 from secondlook.ledger.chain import NOTHING
+from secondlook.ledger.retention import held
 
 __all__ = ["LedgerContract", "a_batch"]
 
@@ -231,6 +232,34 @@ class LedgerContract:
             assert _same(found.decisions, told.decisions)
             assert reader.facts(state).payload is None
             assert reader.names(np.array([0, 5, 1])) == [None, None, "a1"]
+        assert self.check_chain(started) == 5
+
+    def test_a_state_stored_after_an_erasure_stays(self, started: Ledger) -> None:
+        with started.writing("p") as writer:
+            before = writer.append("snapshot", {}, Facts(payload=b"with them"), by="t")
+            policy = writer.append("policy", {}, Facts(payload=b"a model"), by="t")
+            writer.append("erasure", {}, Facts(erased=np.array([2])), by="t")
+            after = writer.append("snapshot", {}, Facts(payload=b"without"), by="t")
+            assert writer.facts(before).payload is None
+            assert writer.standing(["a2", "a3"]).persons.tolist() == [-1, 3]
+        with started.reading("p") as reader:
+            kept = [reader.facts(one).payload for one in (before, policy, after)]
+            assert kept == [None, b"a model", b"without"]
+        assert self.check_chain(started) == 7
+        with started.writing("p") as writer:  # the name is free again
+            people = PeopleRows(["a2"], [b""], [None], ['["A"]'])
+            decided = a_batch(8, n=1).decisions
+            writer.append("batch", {}, Facts(people, decided), by="t", key="b3")
+            assert writer.standing(["a2"]).persons.tolist() == [8]
+        self.check_chain(started)
+
+    def test_whom_a_hold_keeps_is_in_its_header(self, started: Ledger) -> None:
+        with started.writing("p") as writer:
+            for is_held, persons in ((True, [1, 4, 5]), (False, [4])):
+                header = {"held": is_held, "persons": persons, "reason": "a court"}
+                writer.append("hold", header, Facts(), by="t")
+        with started.reading("p") as reader:
+            assert held(reader).tolist() == [1, 5]
         assert self.check_chain(started) == 5
 
     def test_writers_of_a_program_come_one_after_the_other(self, started: Ledger) -> None:

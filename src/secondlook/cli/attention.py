@@ -1,0 +1,165 @@
+"""What needs somebody's attention in a program, most urgent first; and numbers in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # an extra, and slow to import
+    from secondlook.ledger.summary import Outcomes, Summary
+
+__all__ = ["CAUTION", "amount", "attention", "days", "interval", "share", "times"]
+
+CAUTION = (
+    "Outcomes that come late are not a random part of all, so an interval is about the outcomes "
+    "known so far."
+)
+
+
+def attention(found: Summary, late: float) -> list[str]:
+    """Return what somebody should look at, one sentence each, the most urgent first.
+
+    Parameters
+    ----------
+    found
+        How a program stands.
+    late
+        Days after which an outcome that is still to come is late.
+    """
+    return [
+        *_mistakes(found),
+        *_dropped(found),
+        *_late(found, late),
+        *_unpromised(found),
+        *_expired(found),
+    ]
+
+
+def _mistakes(found: Summary) -> Iterator[str]:
+    alpha, outcomes = found.promise.alpha, found.outcomes
+    if alpha is None or not outcomes.fdr > alpha:
+        return
+    sure = outcomes.interval[0] > alpha
+    weight = (
+        "all of the interval is above, so this is no chance of the draw"
+        if sure
+        else "the interval reaches below it"
+    )
+    yield (
+        f"More mistakes than the bound: {outcomes.bad:,} bad of {outcomes.known:,} outcomes known "
+        f"are {share(outcomes.fdr)}, and α is {alpha:g}; {weight}."
+    )
+
+
+def _dropped(found: Summary) -> Iterator[str]:
+    dropped = [one for one in found.changes if one.says.get("what") == "dropped"]
+    if dropped:
+        last = dropped[-1]
+        after = "a correction" if last.says["why"] == "correction" else str(last.says["why"])
+        yield (
+            f"Certificates were dropped {times(len(dropped))}, last after round "
+            f"{last.says['round']} by {after} (entry {last.entry}), and testing began again."
+        )
+
+
+def _late(found: Summary, late: float) -> Iterator[str]:
+    waiting = found.waiting(late)
+    if waiting.n:
+        who = "1 accepted person waits" if waiting.n == 1 else f"{waiting.n:,} accepted people wait"
+        yield (
+            f"{who} for an outcome since {late:g} days or longer, the oldest since "
+            f"{days(waiting.oldest)}: observe what is known, and withdraw whose outcome will "
+            f"never be."
+        )
+
+
+def _unpromised(found: Summary) -> Iterator[str]:
+    if not found.rounds:
+        yield "No batch has been decided yet."
+        return
+    last, n = found.rounds[-1], len(found.rounds)
+    pilots = sum("pilot" in one.noted("status") for one in found.rounds)
+    past = sum(False in one.noted("calibrated") for one in found.rounds)
+    if "pilot" in last.noted("status"):
+        said = next((text for text in last.noted("message") if text), "")
+        yield f"The last round was a pilot and carries no promise ({pilots} of {n} were). {said}"
+    if False in last.noted("calibrated"):
+        yield (
+            f"The last round rests on the history and not on outcomes of our own decisions "
+            f"({past} of {n} do), so its estimates are not to be trusted."
+        )
+    if found.promise.problem:
+        yield f"α and what decisions are worth are not shown: {found.promise.problem}"
+
+
+def _expired(found: Summary) -> Iterator[str]:
+    if found.n_expired:
+        yield (
+            f"The time for which data are kept is over for {found.n_expired:,} people: erase them, "
+            f"or hold those who must stay."
+        )
+
+
+def share(value: float) -> str:
+    """Write a share with three decimals.
+
+    Examples
+    --------
+    >>> share(0.15), share(math.nan)
+    ('0.150', '–')
+    """
+    return "–" if math.isnan(value) else f"{value:.3f}"
+
+
+def interval(outcomes: Outcomes) -> str:
+    """Write the exact 95 % interval of a share of bad.
+
+    Examples
+    --------
+    >>> from secondlook.ledger.summary import Outcomes
+    >>> interval(Outcomes(37, 3, 0, 0))
+    '0.016–0.204'
+    """
+    if not outcomes.known:
+        return "–"
+    low, high = outcomes.interval
+    return f"{share(low)}–{share(high)}"
+
+
+def days(value: float) -> str:
+    """Write an age in days.
+
+    Examples
+    --------
+    >>> days(0.4), days(1.2), days(181.9), days(math.nan)
+    ('0 days', '1 day', '181 days', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    whole = math.floor(value)
+    return "1 day" if whole == 1 else f"{whole:,} days"
+
+
+def amount(value: float) -> str:
+    """Write a sum.
+
+    Examples
+    --------
+    >>> amount(-1234.5), amount(0.25), amount(math.nan)
+    ('−1,234.5', '0.25', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    return f"{round(value, 2):,.10g}".replace("-", "−")
+
+
+def times(n: int) -> str:
+    """Write how often something happened.
+
+    Examples
+    --------
+    >>> times(1), times(3)
+    ('once', '3 times')
+    """
+    return "once" if n == 1 else f"{n:,} times"

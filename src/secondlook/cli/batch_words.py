@@ -1,0 +1,187 @@
+"""What ``decide`` and ``observe`` say when they are done."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from secondlook.budget import FdrBudget
+from secondlook.cli.tables import Refusals
+
+__all__ = [
+    "alpha_and_delta",
+    "decided_words",
+    "promise",
+    "reason_counts",
+    "refused_words",
+    "say",
+    "so_far_words",
+    "told_words",
+]
+
+_REASONS = 5  # named in the summary; the file has all of them
+
+
+def say(lines: Iterable[str], *, beside_table: bool = False) -> None:
+    """Print lines; on standard error if a table goes to standard output."""
+    console = Console(stderr=beside_table)
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+
+
+def alpha_and_delta(classifier: Any) -> tuple[float | None, float | None]:
+    """Return a classifier's bound on mistakes, and the chance of breaking it if it has one."""
+    if hasattr(classifier, "delta"):
+        return classifier.alpha, classifier.delta
+    budget = getattr(classifier, "budget", None) or FdrBudget()
+    return getattr(budget, "alpha", None), None
+
+
+def promise(rounds: Sequence[dict[str, Any]], alpha: float | None, delta: float | None) -> str:
+    """Return in words what a round promises, from its record.
+
+    Examples
+    --------
+    >>> pilot = {"status": "pilot", "group": None, "more_outcomes": 120.4, "message": ""}
+    >>> promise([pilot], 0.15, 0.1)
+    'Pilot: no promise yet; about 121 more outcomes are needed for one.'
+    >>> promise([{"status": "certified", "group": "B", "share": 0.4, "message": ""}], 0.15, 0.1)
+    'Certified for B: with confidence 90 %, at most 15 % bad under the rule of this round.'
+    """
+    words = [
+        _certificate(one, alpha, delta) if "status" in one else _estimate(one, alpha)
+        for one in rounds
+    ]
+    return " ".join(dict.fromkeys(words))
+
+
+def _certificate(one: dict[str, Any], alpha: float | None, delta: float | None) -> str:
+    whom = "" if one["group"] is None else f" for {one['group']}"
+    if one["status"] == "certified":
+        sure = f"with confidence {_percent(1 - (delta or 0))}, at most {_percent(alpha or 0)} bad"
+        words = f"Certified{whom}: {sure} under the rule of this round. {one['message']}"
+        return words.strip()
+    more = float(one["more_outcomes"])
+    needed = ""
+    if math.isfinite(more):
+        needed = f"; about {math.ceil(more):,} more outcomes are needed for one"
+    return f"Pilot{whom}: {one['message'] or f'no promise yet{needed}.'}"
+
+
+def _estimate(one: dict[str, Any], alpha: float | None) -> str:
+    bound = "" if alpha is None else f" of {_percent(alpha)}"
+    estimated = float(one["estimated_fdr"])
+    if not math.isfinite(estimated):
+        held = f"No certificate, and no estimate yet to compare with the bound{bound}."
+    else:
+        rests = "" if one["calibrated"] else ", and it rests on the history"
+        held = (
+            f"No certificate: about {_percent(estimated)} bad are expected among the accepted, "
+            f"against a bound{bound}; an estimate from {one['n_outcomes']:,} outcomes{rests}."
+        )
+    return f"{held} {one['note']}".strip()
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.3g} %"
+
+
+def reason_counts(refusals: Refusals, path: str) -> dict[str, Any]:
+    """Return how many rows were refused, for what, and where they are."""
+    counts = Counter(one.reason for one in refusals)
+    return {
+        "rows": len(refusals),
+        "file": path if len(refusals) else None,
+        "reasons": dict(counts.most_common()),
+    }
+
+
+def refused_words(refused: dict[str, Any]) -> list[str]:
+    """Return what was refused in words, the most frequent reasons first."""
+    if not refused["rows"]:
+        return []
+    reasons = list(refused["reasons"].items())
+    lines = [f"{_rows(refused['rows'])} refused, with the reasons in {refused['file']}:"]
+    lines += [f"  {n:,} × {reason}" for reason, n in reasons[:_REASONS]]
+    rest = sum(n for _, n in reasons[_REASONS:])
+    return [*lines, f"  {rest:,} for other reasons"] if rest else lines
+
+
+def decided_words(told: dict[str, Any]) -> list[str]:
+    """Return a batch's decisions in words."""
+    lines = [
+        f"Round {told['round']}: {told['accepted']:,} of {told['people']:,} people accepted, "
+        f"{told['exploited']:,} in the exploit region and {told['explored']:,} explored."
+    ]
+    before = told["recorded_before"]
+    if before is not None:
+        when = before["at"][:19].replace("T", " ")
+        lines.insert(
+            0,
+            f"Recorded before as batch {told['batch']} (by {before['by']} at {when} UTC), answered "
+            f"from the record.",
+        )
+    else:
+        lines.append(f"Recorded as batch {told['batch']}.")
+    lines.append(told["promise"])
+    if told["out"] != "-":
+        lines.append(f"Decisions: {told['out']}")
+    return lines
+
+
+def so_far_words(so_far: dict[str, Any]) -> str:
+    """Return in words how many mistakes are known of.
+
+    Examples
+    --------
+    >>> told = {"alpha": None, "bad": 3, "known": 40, "pending": 9, "interval": (0.016, 0.204)}
+    >>> so_far_words(told)
+    'So far 3 of 40 known outcomes are bad: 7.5 % (95 % interval 1.6 % to 20.4 %); 9 are pending.'
+    """
+    waiting = f"{so_far['pending']:,} {'is' if so_far['pending'] == 1 else 'are'} pending"
+    if not so_far["known"]:
+        return f"So far no outcome is known; {waiting}."
+    low, high = map(_percent, so_far["interval"])
+    bound = "" if so_far["alpha"] is None else f", against a bound of {_percent(so_far['alpha'])}"
+    return (
+        f"So far {so_far['bad']:,} of {so_far['known']:,} known outcomes are bad: "
+        f"{_percent(so_far['bad'] / so_far['known'])} (95 % interval {low} to {high}){bound}; "
+        f"{waiting}."
+    )
+
+
+def told_words(told: dict[str, Any]) -> list[str]:
+    """Return in words what was new in a file of outcomes."""
+    new = told["recorded"]
+    parts = [f"{_outcomes(new['good'] + new['bad'])} recorded"]
+    if new["good"] + new["bad"]:
+        parts[0] += f" ({new['good']:,} good, {new['bad']:,} bad)"
+    for n, words in (
+        (new["indeterminate"], "withdrawn"),
+        (told["corrections"], "corrected"),
+        (told["known_already"], "known already"),
+        (told["pending"], "still pending"),
+    ):
+        if n:
+            parts.append(f"{n:,} {words}")
+    lines = [", ".join(parts) + "."]
+    if told["corrections"]:
+        lines.append(
+            "Corrections are kept beside what was told before, with who told them and when; "
+            "decisions already made stay as they are."
+        )
+    if told["ignored_columns"]:
+        lines.append(f"Not read: the columns {', '.join(map(repr, told['ignored_columns']))}.")
+    return lines
+
+
+def _outcomes(n: int) -> str:
+    return f"{n:,} outcome" if n == 1 else f"{n:,} outcomes"
+
+
+def _rows(n: int) -> str:
+    return f"{n:,} row" if n == 1 else f"{n:,} rows"

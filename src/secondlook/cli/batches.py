@@ -1,0 +1,292 @@
+"""Real batches from the command line: ``secondlook decide`` and ``secondlook observe``."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
+
+import numpy as np
+import typer
+
+from secondlook.cli.applicants import Applicants, read_applicants, roles_and_labels
+from secondlook.cli.batch_words import (
+    alpha_and_delta,
+    decided_words,
+    promise,
+    reason_counts,
+    refused_words,
+    say,
+    so_far_words,
+    told_words,
+)
+from secondlook.cli.csv_files import arrow
+from secondlook.cli.ledger_options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
+from secondlook.cli.options import Json, errors, status
+from secondlook.cli.output import as_json
+from secondlook.cli.tables import check_output, refused_path, write_table
+from secondlook.cli.told_outcomes import read_outcomes
+from secondlook.errors import InputError, LearningWarning
+
+if TYPE_CHECKING:
+    from secondlook.decisions import Decisions
+    from secondlook.ledger.base import Entry
+    from secondlook.ledger.program import Program
+    from secondlook.ledger.sql import SqlLedger
+
+__all__ = ["decide", "observe"]
+
+_WRITE_AGAIN = (
+    "the same command, with another -o if need be, writes them from the record, and so does "
+    "secondlook export"
+)
+_NO_SUMMARY = "everything is recorded and only this summary is missing"
+_SHOW_AGAIN = "the same command again shows it"
+
+
+def decide(
+    applicants: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="Who applies: .csv or .parquet, or - for csv on standard input."
+        ),
+    ],
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="Where decisions go: .csv or .parquet, or - for csv on standard output.",
+        ),
+    ],
+    ledger: LedgerUrl,
+    program: ProgramName = "main",
+    batch: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A name for the batch; default a hash of its rows."),
+    ] = None,
+    refused: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where refused rows go, with the reason; default <input>.refused.csv beside the "
+            "decisions.",
+        ),
+    ] = None,
+    strict: Strict = False,
+    trusted: Trusted = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Decide on everybody in a file, record that, and write the decisions.
+
+    Rows that cannot be used go to a file with the reasons, and the rest goes on. The same command
+    given again, after a crash for example, answers from the record and decides nothing anew.
+    """
+    with errors(json):
+        no = _places(applicants, out, refused, json)
+        with status("opening the program", json):
+            mine = _opened(ledger, program, by, trusted)
+        with status("reading who applies", json):
+            sent = read_applicants(mine, applicants, batch, _shown(applicants))
+        if strict:
+            sent.refusals.stop(_shown(applicants))
+        sent.refusals.write(no)
+        if not sent.ids.size:
+            raise InputError(_nobody(sent, _shown(applicants), no))
+        with status(f"deciding on {sent.ids.size:,} people", json), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LearningWarning)  # the round's record says it too
+            decided = mine.decide(
+                sent.X, sensitive_features=sent.groups, ids=sent.ids, batch=sent.name
+            )
+        missing = (
+            f"the decisions are recorded as batch {sent.name!r} and only their file is missing"
+        )
+        with status("writing the decisions", json), _on_record(missing, _WRITE_AGAIN):
+            entry, reasons = _recorded(mine, sent.name)
+            write_table(_answer(decided, reasons), out)
+        with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
+            told = _what_was_decided(mine, decided, entry, sent.recorded) | {
+                "so_far": _so_far(mine, trusted),
+                "refused": reason_counts(sent.refusals, no),
+                "out": out,
+            }
+    if json:
+        as_json(told)
+    else:
+        lines = [*decided_words(told), so_far_words(told["so_far"])]
+        say([*lines, *refused_words(told["refused"])], beside_table=out == "-")
+
+
+def observe(
+    outcomes: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Ids and outcomes: .csv or .parquet, or - for csv on standard input.",
+        ),
+    ],
+    ledger: LedgerUrl,
+    program: ProgramName = "main",
+    refused: Refused = None,
+    strict: Strict = False,
+    trusted: Trusted = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Record outcomes of accepted people: any time later, in any order and in parts.
+
+    An empty outcome is still pending. What is told again changes nothing, and what contradicts
+    the record is kept as a correction. Rows that cannot be used go to a file with the reasons.
+    """
+    with errors(json):
+        no = refused_path(refused, outcomes)
+        check_output(no)
+        with status("opening the program", json):
+            mine = _opened(ledger, program, by, trusted)
+        with status("reading outcomes", json):
+            roles, labels = roles_and_labels(mine)
+            told = read_outcomes(mine, roles, labels, outcomes, _shown(outcomes))
+        if strict:
+            told.refusals.stop(_shown(outcomes))
+        told.refusals.write(no)
+        with status(f"recording {told.news.sum():,} outcomes", json):
+            ids, states, shape = told.ids[told.news], told.states[told.news], mine.shape
+            never = states == "indeterminate"
+            if not never.all():
+                mine.observe(shape.ids(ids[~never]), shape.labels(states[~never]))
+            if never.any():
+                mine.withdraw(shape.ids(ids[never]))
+        with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
+            summary = told.counts() | {
+                "so_far": _so_far(mine, trusted),
+                "refused": reason_counts(told.refusals, no),
+            }
+    if json:
+        as_json(summary)
+    else:
+        lines = [*told_words(summary), so_far_words(summary["so_far"])]
+        say([*lines, *refused_words(summary["refused"])])
+
+
+def _places(source: str, out: str, refused: str | None, json: bool) -> str:
+    """Check that all can be written before anything is decided; return where refused rows go."""
+    check_output(out)
+    if json and out == "-":
+        raise InputError("--json and -o - both write to standard output; name a file with -o.")
+    no = refused_path(refused, source)
+    if refused is None and out != "-":
+        no = str(Path(out).with_name(no))
+    for what, path, other, taken in (
+        ("the decisions", out, "the input", source),
+        ("refused rows", no, "the input", source),
+        ("refused rows", no, "the decisions", out),
+    ):
+        if "-" not in (path, taken) and Path(path).resolve() == Path(taken).resolve():
+            raise InputError(
+                f"{what} would take the place of {other} in {path!r}; choose another file."
+            )
+    return no
+
+
+def _nobody(sent: Applicants, source: str, no: str) -> str:
+    if sent.recorded is not None:
+        return (
+            f"the batch {sent.name!r} was recorded with other people than those of {source}; "
+            f"nothing was decided, send what was sent then or take another name."
+        )
+    return (
+        f"none of the {len(sent.refusals)} rows of {source} can be used, so nothing was decided; "
+        f"{no} has them with the reasons."
+    )
+
+
+def _shown(path: str) -> str:
+    return "standard input" if path == "-" else Path(path).name
+
+
+def _opened(ledger: str, program: str, by: str | None, trusted: list[str] | None) -> Program:
+    from secondlook.ledger.program import Program  # noqa: PLC0415 - an extra
+
+    return Program.open(ledger, program, by=by, trusted=trusted or ())
+
+
+@contextmanager
+def _on_record(missing: str, then: str) -> Iterator[None]:
+    """Say of what goes wrong from here on that nothing is lost."""
+    try:
+        yield
+    except (InputError, OSError) as error:
+        raise InputError(f"{missing} ({str(error).partition(';')[0]}); {then}.") from error
+
+
+def _recorded(program: Program, batch: str) -> tuple[Entry, list[str | None]]:
+    """Return a batch's entry, and what spoke against each person in words."""
+    from secondlook.reasons import decode, in_words  # noqa: PLC0415 - with the ledger
+
+    with program.ledger.reading(program.name) as reader:
+        entry = reader.entry("batch", batch)
+        assert entry is not None
+        found = reader.facts(entry).people
+    assert found is not None
+    reference = program.shape.reference
+    names = () if reference is None else reference.names
+    stored = [None] * len(found) if found.reasons is None else found.reasons
+    return entry, [None if one is None else in_words(decode(one, names)) for one in stored]
+
+
+def _answer(decided: Decisions, reasons: list[str | None]) -> Any:
+    """Return decisions as they are handed out."""
+    pa, n = arrow(), len(decided)
+    threshold = np.full(n, np.nan) if decided.threshold is None else decided.threshold
+    columns = {
+        "id": decided.ids,
+        "decision": np.where(decided.accepted, "accept", "reject"),
+        "region": decided.region,
+        "score": decided.score,
+        "threshold": threshold,
+        "propensity": decided.propensity,
+        "round": np.full(n, decided.round),
+        "certified": np.full(n, decided.certified),
+    }
+    arrays = {name: pa.array(one, from_pandas=True) for name, one in columns.items()}
+    return pa.table(arrays | {"reasons": pa.array(reasons, pa.string())})
+
+
+def _what_was_decided(
+    program: Program, decided: Decisions, entry: Entry, before: Entry | None
+) -> dict[str, Any]:
+    alpha, delta = alpha_and_delta(program.classifier)
+    accepted, explored = int(decided.accepted.sum()), int(decided.explored.sum())
+    return {
+        "batch": entry.key,
+        "round": decided.round,
+        "recorded_before": None if before is None else {"at": before.at, "by": before.by},
+        "people": len(decided),
+        "accepted": accepted,
+        "exploited": accepted - explored,
+        "explored": explored,
+        "rejected": len(decided) - accepted,
+        "certified": bool(decided.certified),
+        "promise": promise(entry.says["rounds"], alpha, delta),
+    }
+
+
+def _so_far(program: Program, trusted: list[str] | None) -> dict[str, Any]:
+    """Return how many mistakes are known of, among the accepted of all rounds."""
+    from secondlook.ledger.summing_up import summarise  # noqa: PLC0415 - an extra
+
+    ledger = cast("SqlLedger", program.ledger)
+    found = summarise(ledger, program.name, trusted=trusted or ())
+    told = found.outcomes
+    return {
+        "alpha": found.promise.alpha,
+        "bad": told.bad,
+        "known": told.known,
+        "pending": told.pending,
+        "fdr": told.fdr,
+        "interval": told.interval,
+    }

@@ -1,0 +1,211 @@
+"""Decisions as tables, batch by batch and in parts, so that any ledger fits into memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from secondlook.ledger.base import Entry, ListedRows, Reader
+from secondlook.ledger.replay import Shape
+from secondlook.reasons import decode, in_words
+
+__all__ = ["decision_tables"]
+
+_ROWS = 20_000  # people read at a time
+
+
+def decision_tables(
+    reader: Reader, *, features: bool = False, groups: bool = False
+) -> Iterator[pa.Table]:
+    """Yield tables of decisions, all of the same columns, in the order of rounds.
+
+    The first has the columns and no rows.
+
+    Parameters
+    ----------
+    reader
+        The program.
+    features, groups
+        Whether to add what was known of people, and their group values. The names of these columns
+        begin with ``feature.`` and ``group.``, so that they are like no other.
+    """
+    settings = next(reader.entries(kind="program"))
+    shape = Shape.read(settings.says)
+    view = _View(
+        shape,
+        _feature_names(reader, shape) if features else None,
+        _group_names(reader, shape) if groups and shape.has_groups else None,
+        {one.number: one.at for kind in _TELLING for one in reader.entries(kind=kind)},
+    )
+    yield view.empty()
+    for entry in reader.entries(kind="batch"):
+        rows = entry.says["rows"]
+        first, end = rows["first"], rows["first"] + rows["n"]
+        for start in range(first, end, _ROWS):
+            some = min(start + _ROWS, end)
+            with_groups = view.groups is not None and rows["groups"]
+            part = reader.listed(start, some, groups=with_groups)
+            yield view.table(entry, part)
+
+
+_TELLING = ("outcomes", "correction")
+
+
+@dataclass(frozen=True)
+class _View:
+    """What the tables show."""
+
+    shape: Shape
+    features: list[str] | None
+    groups: list[str] | None
+    told_at: dict[int, str]
+
+    @property
+    def schema(self) -> pa.Schema:
+        text, number, flag = pa.string(), pa.float64(), pa.bool_()
+        texts = self.shape.columns.texts
+        kinds = {
+            "id": pa.int64() if self.shape.id_kind == "i" else text,
+            "erased": flag,
+            "round": pa.int64(),
+            "batch": text,
+            "at": text,
+            "region": text,
+            "accepted": flag,
+            "score": number,
+            "threshold": number,
+            "propensity": number,
+            "policy": pa.int64(),
+            "mode": text,
+            "certified": flag,
+            "fold": pa.int64(),
+            "reasons": text,
+            "override": text,
+            "override_reason": text,
+            "outcome": text,
+            "outcome_at": text,
+        }
+        for name in self.features or ():
+            kinds[f"feature.{name}"] = text if name in texts else number
+        kinds |= {f"group.{name}": text for name in self.groups or ()}
+        return pa.schema(list(kinds.items()))
+
+    def empty(self) -> pa.Table:
+        """Return the columns, without rows."""
+        return self.schema.empty_table()
+
+    def table(self, entry: Entry, part: ListedRows) -> pa.Table:
+        """Return some of a batch's decisions."""
+        n, says = len(part.people), entry.says
+        gone = [one is None for one in part.people.applications]
+        decided = part.decisions
+        columns: list[Any] = [
+            _ids(part.people.applications, self.shape),
+            gone,
+            [decided.round] * n,
+            [entry.key] * n,
+            [entry.at] * n,
+            np.where(decided.exploit, "exploit", "explore"),
+            decided.accepted,
+            *(_known(one, n) for one in (decided.score, decided.threshold, decided.propensity)),
+            [says.get("policy")] * n,
+            [says["group_mode"]] * n,
+            [bool(says["certified"])] * n,
+            pa.nulls(n) if decided.fold is None else _where(decided.fold, decided.fold >= 0),
+            self._reasons(part),
+            [one and ("accepted" if one[0] else "rejected") for one in part.overrides],
+            [one and one[1] for one in part.overrides],
+            [one and one[0] for one in part.outcomes],
+            [one and self.told_at.get(one[1]) for one in part.outcomes],
+            *self._features(part),
+            *self._groups(part),
+        ]
+        return pa.table(
+            [
+                pa.array(one, field.type) if not isinstance(one, pa.ChunkedArray) else one
+                for one, field in zip(columns, self.schema, strict=True)
+            ],
+            schema=self.schema,
+        )
+
+    def _reasons(self, part: ListedRows) -> list[str | None]:
+        given, reference = part.people.reasons, self.shape.reference
+        if given is None or reference is None:
+            return [None] * len(part.people)
+        return [None if one is None else in_words(decode(one, reference.names)) for one in given]
+
+    def _features(self, part: ListedRows) -> list[Any]:
+        if self.features is None:
+            return []
+        there = [at for at, one in enumerate(part.people.numbers) if one is not None]
+        if not there:
+            return [pa.nulls(len(part.people)) for _ in self.features]
+        found = self.shape.columns.decode(
+            [part.people.numbers[at] or b"" for at in there],
+            [part.people.texts[at] for at in there],
+        )
+        if not isinstance(found, pa.Table):
+            found = pa.table(dict(zip(self.features, np.asarray(found).T, strict=True)))
+        place = np.full(len(part.people), -1)
+        place[there] = np.arange(len(there))
+        rows = found.take(_where(place, place >= 0))
+        kinds = [field.type for field in self.schema if field.name.startswith("feature.")]
+        return [column.cast(kind) for column, kind in zip(rows.columns, kinds, strict=True)]
+
+    def _groups(self, part: ListedRows) -> list[list[str | None]]:
+        values = part.people.groups
+        if self.groups is None:
+            return []
+        width, values = len(self.groups), values or [None] * len(part.people)
+        of_text = {text: json.loads(text) for text in set(values) if text is not None}
+        return [
+            [None if text is None else str(of_text[text][at]) for text in values]
+            for at in range(width)
+        ]
+
+
+def _ids(applications: Sequence[str | None], shape: Shape) -> Any:
+    if shape.id_kind != "i":
+        return applications
+    return [None if one is None else int(one) for one in applications]
+
+
+def _known(values: Any, n: int) -> Any:
+    """Return numbers with nothing in the place of NaN."""
+    return pa.nulls(n) if values is None else _where(values, ~np.isnan(values))
+
+
+def _where(values: Any, known: Any) -> pa.Array:
+    return pa.array(values, mask=~known)
+
+
+def _feature_names(reader: Reader, shape: Shape) -> list[str]:
+    """Return the columns' names; of an array x0, x1 and so on, as many as the first person has."""
+    columns = shape.columns
+    if columns.names is not None:
+        return list(columns.names)
+    n = reader.n_people()
+    for start in range(0, n, _ROWS):
+        numbers = reader.listed(start, min(start + _ROWS, n)).people.numbers
+        for one in numbers:
+            if one is not None:
+                width = len(one) // np.dtype(columns.dtype).itemsize
+                return [f"x{at}" for at in range(width)]
+    return []  # everybody has been erased
+
+
+def _group_names(reader: Reader, shape: Shape) -> list[str]:
+    if shape.group_names is not None:
+        return list(shape.group_names)
+    n = reader.n_people()
+    for start in range(0, n, _ROWS):
+        for one in reader.listed(start, min(start + _ROWS, n), groups=True).people.groups or ():
+            if one is not None:
+                width = len(json.loads(one))
+                return ["group"] if width == 1 else [f"group {at + 1}" for at in range(width)]
+    return ["group"]

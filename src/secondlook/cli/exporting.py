@@ -1,0 +1,207 @@
+"""Take a program's record elsewhere: ``secondlook export``."""
+
+from __future__ import annotations
+
+import json as jsons
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from secondlook.cli.ledger_options import LedgerUrl, ProgramName
+from secondlook.cli.options import Json, errors
+from secondlook.cli.output import as_json
+from secondlook.errors import InputError
+
+__all__ = ["export"]
+
+
+def export(
+    ledger: LedgerUrl,
+    program: ProgramName = "main",
+    out: Annotated[
+        str,
+        typer.Option(
+            "--out",
+            "-o",
+            help="A .csv or .parquet file, a folder for decisions, chain and checkpoint, or - for "
+            "standard output.",
+        ),
+    ] = "-",
+    features: Annotated[
+        bool, typer.Option("--features", help="Add what was known of people.")
+    ] = False,
+    groups: Annotated[
+        bool, typer.Option("--groups", help="Add group values, which are kept apart for a reason.")
+    ] = False,
+    entries: Annotated[
+        bool, typer.Option("--entries", help="Only the chain, as JSON lines.")
+    ] = False,
+    checkpoint: Annotated[
+        bool, typer.Option("--checkpoint", help="Only print the checkpoint.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Write decisions with what became of them; or the chain, or the checkpoint alone.
+
+    The erased appear without a name, marked as erased.
+    """
+    with errors(json):
+        wanted = _Wanted(out, features, groups, entries, checkpoint, json)
+        wanted.check()
+        from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
+
+        with SqlLedger(ledger).reading(program) as reader:
+            written = _write(reader, wanted)
+            head = reader.head()
+        if json:
+            as_json({"checkpoint": str(head), "written": written})
+        elif checkpoint:
+            print(head)
+        elif out != "-":
+            for path, n in written.items():
+                what = "entries" if path.endswith(".jsonl") else "decisions"
+                Console().print(f"{n:,} {what}: {path}", soft_wrap=True, highlight=False)
+            Console().print(f"Checkpoint: {head}", soft_wrap=True, highlight=False)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What was asked for."""
+
+    out: str
+    features: bool
+    groups: bool
+    entries: bool
+    checkpoint: bool
+    json: bool
+
+    @property
+    def folder(self) -> bool:
+        return self.out != "-" and (Path(self.out).is_dir() or not Path(self.out).suffix)
+
+    def check(self) -> None:
+        """Raise if the options exclude each other."""
+        if self.checkpoint and (self.entries or self.out != "-"):
+            raise InputError(
+                "--checkpoint prints the checkpoint and writes nothing; leave out --out and "
+                "--entries."
+            )
+        if self.json and self.out == "-" and not self.checkpoint:
+            raise InputError(
+                "--json and what is exported would both go to standard output; name a file with "
+                "--out."
+            )
+        suffix = Path(self.out).suffix
+        allowed = [".jsonl"] if self.entries else [".csv", ".parquet"]
+        if self.out != "-" and not self.folder and suffix not in allowed:
+            raise InputError(
+                f"--out must be a folder or a file that ends in {' or '.join(allowed)}, got "
+                f"{self.out!r}."
+            )
+
+
+def _write(reader: Any, wanted: _Wanted) -> dict[str, int]:
+    """Write what is wanted; return the number of lines or rows by path."""
+    if wanted.checkpoint:
+        return {}
+    if not wanted.folder:
+        write = _write_entries if wanted.entries else _write_decisions
+        return {wanted.out: write(reader, wanted, wanted.out)}
+    folder = Path(wanted.out)
+    with _told(wanted.out):
+        folder.mkdir(parents=True, exist_ok=True)
+    found = {}
+    if not wanted.entries:
+        path = str(folder / "decisions.parquet")
+        found[path] = _write_decisions(reader, wanted, path)
+    path = str(folder / "entries.jsonl")
+    found[path] = _write_entries(reader, wanted, path)
+    with _opened(str(folder / "checkpoint.txt")) as file:
+        file.write(f"{reader.head()}\n".encode())
+    return found
+
+
+def _write_entries(reader: Any, _wanted: _Wanted, path: str) -> int:
+    n = 0
+    with _opened(path) as file:
+        for n, one in enumerate(reader.entries(), 1):  # noqa: B007 - the last is the number
+            line = {
+                "number": one.number,
+                "kind": one.kind,
+                "key": one.key,
+                "at": one.at,
+                "by": one.by,
+                "header": one.says,
+                "content": one.content.hex(),
+                "previous": one.previous.hex(),
+                "hash": one.hash.hex(),
+            }
+            file.write(jsons.dumps(line, ensure_ascii=False).encode() + b"\n")
+    return n
+
+
+def _write_decisions(reader: Any, wanted: _Wanted, path: str) -> int:
+    from secondlook.cli.decision_rows import decision_tables  # noqa: PLC0415 - needs the ledger
+
+    tables = decision_tables(reader, features=wanted.features, groups=wanted.groups)
+    write = _write_parquet if path.endswith(".parquet") else _write_csv
+    with _opened(path) as file:
+        return write(tables, file)
+
+
+def _write_csv(tables: Iterator[Any], file: Any) -> int:
+    from secondlook.cli.csv_files import csv_bytes  # noqa: PLC0415
+
+    titles, n = csv_bytes(next(tables)), 0
+    file.write(titles)
+    for one in tables:
+        file.write(csv_bytes(one)[len(titles) :])
+        n += one.num_rows
+    return n
+
+
+def _write_parquet(tables: Iterator[Any], file: Any) -> int:
+    from secondlook.cli.csv_files import arrow  # noqa: PLC0415
+
+    empty, n = next(tables), 0
+    with arrow("parquet").ParquetWriter(file, empty.schema) as writer:
+        for one in tables:
+            writer.write_table(one)
+            n += one.num_rows
+    return n
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    """Open a file that appears whole or not at all, or standard output."""
+    if path == "-":
+        sys.stdout.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    place = Path(path)
+    part = place.with_name(f".{place.name}.{os.getpid()}")
+    try:
+        with _told(path):
+            with part.open("wb") as file:
+                yield file
+            part.replace(place)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror or error}); choose another place."
+        ) from error

@@ -1,0 +1,58 @@
+"""Options that every command on a ledger takes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "DECIDING",
+    "EXPERIMENTS",
+    "By",
+    "LedgerUrl",
+    "ProgramName",
+    "Refused",
+    "Strict",
+    "Trusted",
+]
+
+# The two halves of ``secondlook --help``.
+DECIDING = "Decide real batches, on the record"
+EXPERIMENTS = "Experiments"
+
+LedgerUrl = Annotated[
+    str,
+    typer.Option(
+        "--ledger",
+        envvar="SECONDLOOK_LEDGER",
+        metavar="URL",
+        help="Where the record lives: sqlite:///lender.db or postgresql://host/database.",
+    ),
+]
+ProgramName = Annotated[
+    str, typer.Option("--program", metavar="NAME", help="Which of the ledger's programs.")
+]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who writes; default your login name."),
+]
+Refused = Annotated[
+    str | None,
+    typer.Option(
+        "--refused",
+        metavar="FILE",
+        help="Where refused rows go, with the reason; default <input>.refused.csv.",
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop at the first row that is refused; record nothing.")
+]
+Trusted = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trusted",
+        metavar="TYPE",
+        help="A type that stored models may contain; may be given several times.",
+    ),
+]

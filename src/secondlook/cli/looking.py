@@ -1,0 +1,281 @@
+"""See how a program stands: ``secondlook status`` and, of a ledger, ``secondlook report``."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from secondlook.cli.attention import CAUTION, amount, attention, days, interval, share
+from secondlook.cli.ledger_options import LedgerUrl, ProgramName, Trusted
+from secondlook.cli.options import Json, errors, status
+from secondlook.cli.output import as_json
+from secondlook.errors import InputError
+
+__all__ = [
+    "Groups",
+    "Late",
+    "ReportedLedger",
+    "report_program",
+    "reported_ledger",
+    "status_of",
+]
+
+Late = Annotated[
+    float, typer.Option(min=0, help="Days after which an outcome that is to come is late.")
+]
+Groups = Annotated[
+    bool, typer.Option("--groups/--no-groups", help="Count groups too, if you may read them.")
+]
+ReportedLedger = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        help="The ledger to show; default SECONDLOOK_LEDGER, if no results are named.",
+    ),
+]
+
+
+def reported_ledger(
+    ledger: str | None, results: Sequence[Path] | None, figures: Path | None
+) -> str:
+    """Return which ledger a report is about, empty if it is about results."""
+    if results:
+        if ledger is not None:
+            raise InputError(
+                f"a report shows results or a ledger, got {str(results[0])!r} and {ledger!r}; "
+                f"leave out one."
+            )
+        return ""
+    url = ledger or os.environ.get("SECONDLOOK_LEDGER", "")
+    if not url:
+        raise InputError(
+            "there is nothing to report on: name the results of runs, or a ledger by --ledger or "
+            "SECONDLOOK_LEDGER."
+        )
+    if figures is not None:
+        raise InputError("--figures is for results of runs; leave it out for a ledger.")
+    return url
+
+
+def report_program(
+    ledger: str,
+    program: str,
+    out: Path,
+    late: float,
+    groups: bool,
+    trusted: list[str] | None,
+    json: bool,
+) -> None:
+    """Write a page about a program, and say where it is."""
+    from secondlook.cli.program_report import write_program_report  # noqa: PLC0415
+    from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
+    from secondlook.ledger.summing_up import summarise  # noqa: PLC0415
+
+    with status("writing the report", json):
+        found = summarise(SqlLedger(ledger), program, groups=groups, trusted=trusted or ())
+        write_program_report(found, out, late)
+    if json:
+        as_json({"written": [out], "checkpoint": str(found.head)})
+    else:
+        Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
+
+
+def status_of(
+    ledger: LedgerUrl,
+    program: ProgramName = "main",
+    late: Late = 180.0,
+    groups: Groups = True,
+    rounds: Annotated[
+        int, typer.Option(min=1, help="How many of the last rounds to print; JSON has all.")
+    ] = 12,
+    trusted: Trusted = None,
+    json: Json = False,
+) -> None:
+    """Say how a program stands: what needs attention, rounds, outcomes, mistakes, groups."""
+    with errors(json):
+        from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
+        from secondlook.ledger.summing_up import summarise  # noqa: PLC0415
+
+        with status("counting", json):
+            found = summarise(SqlLedger(ledger), program, groups=groups, trusted=trusted or ())
+        if json:
+            as_json(told(found, late))
+        else:
+            _print(Console(), found, late, rounds)
+
+
+def told(found: Any, late: float) -> dict[str, Any]:
+    """Return a summary as plain data."""
+    return {
+        "program": found.program,
+        "classifier": found.classifier,
+        "at": found.at,
+        "checkpoint": str(found.head),
+        "alpha": found.promise.alpha,
+        "delta": found.promise.delta,
+        "attention": attention(found, late),
+        "caution": CAUTION,
+        "people": {
+            "history": found.n_history,
+            "decided": found.total("n_people"),
+            "accepted": found.total("n_accepted"),
+            "exploited": found.total("n_exploited"),
+            "explored": found.total("n_explored"),
+            "explored_at_most": found.budget,
+            "overridden": found.total("n_overridden"),
+            "erased": found.n_erased,
+            "held": found.n_held,
+            "expired": found.n_expired,
+        },
+        "outcomes": {
+            "all": _outcomes(found.outcomes),
+            "exploited": _outcomes(found.exploited),
+            "explored": _outcomes(found.explored),
+            "by_override": _outcomes(found.overridden),
+        },
+        "worth": found.worth(found.outcomes),
+        "waiting": asdict(found.waiting()),
+        "late": {"after_days": late, **asdict(found.waiting(late))},
+        "certified_rounds": [one.round for one in found.rounds if one.certified],
+        "rounds": [_round(one) for one in found.rounds],
+        "groups": [
+            asdict(one) | {"outcomes": _outcomes(one.outcomes), "erased": one.group is None}
+            for one in found.groups
+        ],
+        "changes": [asdict(one) for one in found.changes],
+    }
+
+
+def _outcomes(one: Any) -> dict[str, Any]:
+    return asdict(one) | {"fdr": one.fdr, "interval": one.interval, "range": one.range}
+
+
+def _round(one: Any) -> dict[str, Any]:
+    return asdict(one) | {
+        "n_accepted": one.n_accepted,
+        "alpha_exploit": one.alpha_exploit,
+        "thresholds": one.thresholds,
+        "outcomes": _outcomes(one.outcomes),
+        "overridden": _outcomes(one.overridden),
+    }
+
+
+def _print(console: Console, found: Any, late: float, most: int) -> None:
+
+    alpha = "" if found.promise.alpha is None else f", α = {found.promise.alpha:g}"
+    _say(console, f"Program {found.program!r} ({found.classifier}{alpha}), {found.at}")
+    for sentence in attention(found, late) or ["Nothing needs attention."]:
+        _say(console, f"• {sentence}", style="bold")
+    if not found.rounds:
+        return
+    console.print(_mistakes(found))
+    low, high = found.outcomes.range
+    _say(
+        console,
+        f"never: the outcome will not be known; overrides: accepted by a person, and in no other "
+        f"line. {CAUTION} If everybody without an outcome were good the FDR would be "
+        f"{share(low)}, and {share(high)} if bad.",
+        style="dim",
+    )
+    console.print(_rounds(found.rounds[-most:]))
+    left_out = len(found.rounds) - most
+    if left_out > 0:
+        _say(console, f"Earlier rounds not shown: {left_out:,} (--rounds).", style="dim")
+    for attribute in dict.fromkeys(one.attribute for one in found.groups):
+        console.print(_groups(attribute, [g for g in found.groups if g.attribute == attribute]))
+    _say(console, _summed_up(found))
+    _say(console, f"Checkpoint: {found.head}")
+
+
+def _say(console: Console, words: str, style: str | None = None) -> None:
+    console.print(words, style=style, highlight=False, markup=False, soft_wrap=True)
+
+
+def _table(title: str, *columns: str) -> Table:
+    table = Table(title=escape(title), box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table.add_column(columns[0], overflow="fold")
+    for one in columns[1:]:
+        table.add_column(one, justify="right", no_wrap=True)
+    return table
+
+
+def _mistakes(found: Any) -> Table:
+
+    worth = found.promise.utility is not None
+    columns = ("accepted", "good", "bad", "never", "pending", "FDR", "95 %")
+    table = _table("Outcomes so far", "", *columns, *(["worth"] if worth else []))
+    for name, one in (
+        ("all", found.outcomes),
+        ("exploited", found.exploited),
+        ("explored", found.explored),
+        ("overrides", found.overridden),
+    ):
+        counts = (one.accepted, one.good, one.bad, one.indeterminate, one.pending)
+        cells = [f"{n:,}" for n in counts] + [share(one.fdr), interval(one)]
+        table.add_row(name, *cells, *([amount(found.worth(one))] if worth else []))
+    return table
+
+
+def _rounds(rounds: Sequence[Any]) -> Table:
+    titles = ("applied", "accepted", "explored", "cert.", "pending", "days", "FDR", "95 %")
+    table = _table("Rounds", "round", *titles)
+    for one in rounds:
+        table.add_row(
+            f"{one.round} {escape(one.batch)}",
+            f"{one.n_people:,}",
+            f"{one.n_accepted:,}",
+            f"{one.n_explored:,}",
+            "yes" if one.certified else "no",
+            f"{one.outcomes.pending:,}",
+            f"{one.age:,.0f}",
+            share(one.outcomes.fdr),
+            interval(one.outcomes),
+        )
+    return table
+
+
+def _groups(attribute: str, groups: Sequence[Any]) -> Table:
+
+    titles = ("applied", "accepted", "rate", "explored", "pending", "FDR", "95 %")
+    table = _table(f"Groups by {attribute}", "group", *titles)
+    for one in groups:
+        table.add_row(
+            "(erased)" if one.group is None else escape(one.group),
+            f"{one.n_people:,}",
+            f"{one.n_accepted:,}",
+            share(one.n_accepted / one.n_people),
+            f"{one.n_explored:,}",
+            f"{one.outcomes.pending:,}",
+            share(one.outcomes.fdr),
+            interval(one.outcomes),
+        )
+    return table
+
+
+def _summed_up(found: Any) -> str:
+    """Say in one line what is left: exploring, waiting, certificates, what people changed."""
+    waiting, kinds = found.waiting(), [one.kind for one in found.changes]
+    at_most = "" if math.isnan(found.budget) else f" (the budget allows {found.budget:,.0f})"
+    since = f", median {days(waiting.median)}, oldest {days(waiting.oldest)}" if waiting.n else ""
+    certified = [one.round for one in found.rounds if one.certified]
+    promised = f"{len(certified)} rounds certified, first {certified[0]}" if certified else ""
+    parts = [
+        f"{found.total('n_explored'):,} explored{at_most}",
+        f"{waiting.n:,} waiting for an outcome{since}",
+        promised or "no round certified",
+        f"{found.total('n_overridden'):,} overridden",
+        f"{kinds.count('correction'):,} entries with corrections",
+        f"{found.n_held:,} people held, {found.n_erased:,} erased",
+    ]
+    return "; ".join(parts) + "."

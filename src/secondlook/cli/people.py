@@ -1,0 +1,323 @@
+"""People on the record: ``secondlook override``, ``withdraw``, ``hold``, ``release``, ``erase``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.cli.applicants import roles_and_labels
+from secondlook.cli.batch_words import reason_counts, refused_words, say
+from secondlook.cli.ledger_options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
+from secondlook.cli.options import Json, errors, status
+from secondlook.cli.output import as_json
+from secondlook.cli.rows import check_there
+from secondlook.cli.tables import Refusals, check_output, read_table, refused_path
+from secondlook.errors import InputError
+
+if TYPE_CHECKING:
+    from secondlook.ledger.base import Reader, Standing
+    from secondlook.ledger.program import Program
+
+__all__ = ["erase", "hold", "override", "release", "withdraw"]
+
+# Who cannot, and why, in words that follow on "ids that".
+Wrongs = Sequence[tuple[NDArray[np.bool_], str]]
+
+File = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FILE", help="Ids: .csv or .parquet, or - for csv on standard input; or use --id."
+    ),
+]
+Ids = Annotated[
+    list[str] | None,
+    typer.Option("--id", metavar="ID", help="An application; may be given several times."),
+]
+Reason = Annotated[
+    str, typer.Option(help="Why, in words. It stays on the record, so name nobody in it.")
+]
+
+
+def override(
+    ledger: LedgerUrl,
+    accept: Annotated[bool, typer.Option("--accept/--reject", help="What was decided instead.")],
+    reason: Reason,
+    file: File = None,
+    ids: Ids = None,
+    program: ProgramName = "main",
+    refused: Refused = None,
+    strict: Strict = False,
+    trusted: Trusted = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Record that somebody decided otherwise than the program did.
+
+    Outcomes follow the override. Nothing is learned from overridden people, and a certificate
+    counts whoever was accepted and then turned away as bad.
+    """
+
+    def wrong(_reader: Reader, standing: Standing) -> Wrongs:
+        from secondlook.ledger.telling import not_overridable  # noqa: PLC0415 - an extra
+
+        return not_overridable(standing, accept)
+
+    with errors(json):
+        mine = _opened(ledger, program, by, trusted, json)
+        named = _named(mine, file, ids, refused, strict, wrong, "overridden")
+        if named.ids:
+            mine.override(mine.shape.ids(named.ids), accept, reason)
+        words = f"now stand {'accepted' if accept else 'rejected'}"
+        _tell(named, "overridden", f"{len(named.ids):,} people {words}.", json)
+
+
+def withdraw(
+    ledger: LedgerUrl,
+    file: File = None,
+    ids: Ids = None,
+    program: ProgramName = "main",
+    refused: Refused = None,
+    strict: Strict = False,
+    trusted: Trusted = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Record of accepted people that their outcome will never be known.
+
+    Nothing is learned from them; in the tests of a certificate they count as bad. Where there are
+    no certificates, an outcome that is on record can be withdrawn too.
+    """
+    with errors(json):
+        mine = _opened(ledger, program, by, trusted, json)
+        for_good = not isinstance(mine.classifier, PartialFeedbackClassifier)
+
+        def wrong(_reader: Reader, standing: Standing) -> Wrongs:
+            from secondlook.ledger.telling import without_outcome  # noqa: PLC0415 - an extra
+
+            known = np.array([one in ("good", "bad") for one in standing.states], np.bool_)
+            why = "have an outcome, on which certificates may rest,"
+            return [*without_outcome(standing), (known & for_good, why)]
+
+        named = _named(mine, file, ids, refused, strict, wrong, "withdrawn")
+        if named.ids:
+            mine.withdraw(mine.shape.ids(named.ids))
+        _tell(named, "withdrawn", f"{len(named.ids):,} outcomes will never be known.", json)
+
+
+def hold(
+    ledger: LedgerUrl,
+    reason: Reason,
+    file: File = None,
+    ids: Ids = None,
+    program: ProgramName = "main",
+    refused: Refused = None,
+    strict: Strict = False,
+    trusted: Trusted = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Keep people from being erased, whatever their age, until they are released."""
+    with errors(json):
+        mine = _opened(ledger, program, by, trusted, json)
+        named = _named(mine, file, ids, refused, strict, _held(is_held=True), "held")
+        mine.hold(mine.shape.ids(named.ids), reason)
+        _tell(named, "held", f"{len(named.ids):,} people are held.", json)
+
+
+def release(
+    ledger: LedgerUrl,
+    reason: Reason,
+    file: File = None,
+    ids: Ids = None,
+    program: ProgramName = "main",
+    refused: Refused = None,
+    strict: Strict = False,
+    trusted: Trusted = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """End every hold on people."""
+    with errors(json):
+        mine = _opened(ledger, program, by, trusted, json)
+        named = _named(mine, file, ids, refused, strict, _held(is_held=False), "released")
+        mine.release(mine.shape.ids(named.ids), reason)
+        _tell(named, "released", f"{len(named.ids):,} people are no longer held.", json)
+
+
+def erase(
+    ledger: LedgerUrl,
+    reason: Reason,
+    file: File = None,
+    ids: Ids = None,
+    expired: Annotated[
+        bool, typer.Option("--expired", help="Everybody whose retention period is over.")
+    ] = False,
+    early: Annotated[
+        bool, typer.Option("--early", help="Also before that, as when somebody asks for it.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    program: ProgramName = "main",
+    refused: Refused = None,
+    strict: Strict = False,
+    trusted: Trusted = None,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Erase people for good; decisions on them stay, and the program goes on without them.
+
+    Names, features, groups and reasons leave the record, and all stored states with them. People
+    under hold cannot be erased, and others not before their retention period is over.
+    """
+    with errors(json):
+        if not yes and (json or file == "-"):
+            raise InputError(
+                "with --json, or with ids on standard input, nobody can be asked; add --yes."
+            )
+        mine = _opened(ledger, program, by, trusted, json)
+        if expired:
+            if file is not None or ids:
+                raise InputError(
+                    "people are named by --expired, by a file or by --id, got two of these; give "
+                    "one."
+                )
+            named = _Named([str(one) for one in mine.expired().tolist()])
+        else:
+            named = _named(mine, file, ids, refused, strict, _not_erasable(mine, early), "erased")
+        if named.ids and not yes:
+            _ask(f"Erase {len(named.ids):,} people of the program {program!r} for good?")
+        if named.ids:
+            with status(f"erasing {len(named.ids):,} people", json):
+                mine.erase(mine.shape.ids(named.ids), reason, early=early)
+        lines = [f"{len(named.ids):,} people erased; decisions on them stay."]
+        if named.ids and ledger.startswith("postgresql"):
+            lines.append("PostgreSQL drops them from its files when it is vacuumed: run VACUUM.")
+        _tell(named, "erased", "\n".join(lines), json)
+
+
+@dataclass(frozen=True)
+class _Named:
+    """Whom a command is about, and which rows of its file are not."""
+
+    ids: list[str]
+    refusals: Refusals | None = None
+    no: str = ""
+
+
+def _opened(
+    ledger: str, program: str, by: str | None, trusted: list[str] | None, json: bool
+) -> Program:
+    from secondlook.ledger.program import Program  # noqa: PLC0415 - an extra
+
+    with status("opening the program", json):
+        return Program.open(ledger, program, by=by, trusted=trusted or ())
+
+
+def _named(
+    program: Program,
+    file: str | None,
+    ids: list[str] | None,
+    refused: str | None,
+    strict: bool,
+    wrong: Callable[[Reader, Standing], Wrongs],
+    done: str,
+) -> _Named:
+    """Return whom a command is about, without those whom it cannot be about."""
+    if (file is None) == (not ids):
+        raise InputError(
+            f"people are named by a file or by --id, got {'both' if ids else 'neither'}; give one "
+            f"of these."
+        )
+    if file is None:
+        return _Named(_all_of(program, list(dict.fromkeys(ids or ())), wrong, done))
+    no = refused_path(refused, file)
+    check_output(no)
+    source = "standard input" if file == "-" else Path(file).name
+    column = roles_and_labels(program)[0].id
+    table = read_table(file, text=(column,))
+    check_there(table, (column,), source)
+    listed = [one or "" for one in table[column].to_pylist()]
+    refusals = Refusals(table, listed)
+    empty = np.array([not one.strip() or "\0" in one for one in listed], np.bool_)
+    refusals.add(np.flatnonzero(empty), f"{column!r} is empty or holds NUL, so names nobody")
+    rows = np.flatnonzero(~empty)
+    names, place = np.unique(np.array(listed, np.object_)[rows], return_inverse=True)
+    usable = np.ones(names.size, np.bool_)
+    for who, why in _wrongs(program, names.tolist(), wrong):
+        refusals.add(rows[(who & usable)[place]], f"ids that {why} cannot be {done}")
+        usable &= ~who
+    if strict:
+        refusals.stop(source)
+    refusals.write(no)
+    return _Named(names[usable].tolist(), refusals, no)
+
+
+def _all_of(
+    program: Program,
+    names: list[str],
+    wrong: Callable[[Reader, Standing], Wrongs],
+    done: str,
+) -> list[str]:
+    """Return names as they are, or raise if something is wrong with one of them."""
+    for who, why in _wrongs(program, names, wrong):
+        if who.any():
+            raise InputError(
+                f"ids that {why} cannot be {done}, got {names[int(np.argmax(who))]!r}; nothing was "
+                f"recorded, leave it out."
+            )
+    return names
+
+
+def _wrongs(
+    program: Program, names: list[str], wrong: Callable[[Reader, Standing], Wrongs]
+) -> Wrongs:
+    with program.ledger.reading(program.name) as reader:
+        return wrong(reader, reader.standing(names))
+
+
+def _held(*, is_held: bool) -> Callable[[Reader, Standing], Wrongs]:
+    def wrong(reader: Reader, standing: Standing) -> Wrongs:
+        from secondlook.ledger.retention import not_held  # noqa: PLC0415 - an extra
+
+        return [(who, why) for who, why, _ in not_held(reader, standing.persons, is_held=is_held)]
+
+    return wrong
+
+
+def _not_erasable(program: Program, early: bool) -> Callable[[Reader, Standing], Wrongs]:
+    from secondlook.ledger.retention import not_erasable, retention_months  # noqa: PLC0415
+
+    months, now = retention_months(program.about), program.ledger.clock()
+
+    def wrong(reader: Reader, standing: Standing) -> Wrongs:
+        found = not_erasable(reader, standing.persons, months=months, now=now, early=early)
+        return [(who, why) for who, why, _ in found]
+
+    return wrong
+
+
+def _ask(question: str) -> None:
+    try:
+        agreed = typer.confirm(question)
+    except typer.Abort:
+        agreed = False
+    if not agreed:
+        raise InputError("nobody was erased, since nobody agreed; answer y, or add --yes.")
+
+
+def _tell(named: _Named, done: str, words: str, json: bool) -> None:
+    told: dict[str, Any] = {done: len(named.ids)}
+    lines = words.splitlines()
+    if named.refusals is not None:
+        told["refused"] = reason_counts(named.refusals, named.no)
+        lines += refused_words(told["refused"])
+    if json:
+        as_json(told)
+    else:
+        say(lines)

@@ -1,0 +1,325 @@
+"""Start a program from the command line: ``secondlook init``."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from secondlook.cli.ledger_options import By, Refused, Strict
+from secondlook.cli.options import Json, errors, status
+from secondlook.cli.output import as_json
+from secondlook.cli.rows import (
+    check_there,
+    cut,
+    history_columns,
+    outcome_states,
+    people,
+    split_rows,
+    text_columns,
+    truth_values,
+)
+from secondlook.cli.tables import Refusals, read_table, refused_path
+from secondlook.errors import InputError, LearningWarning, LedgerError
+
+if TYPE_CHECKING:
+    from secondlook.ledger.columns import Columns
+    from secondlook.ledger.config import Config
+
+__all__ = ["init"]
+
+_ENOUGH_TO_TELL = 30  # rows that do not agree by chance
+
+
+def init(
+    history: Annotated[
+        str | None,
+        typer.Argument(help="Past applications: a csv or parquet file, or - for csv on stdin."),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            envvar="SECONDLOOK_LEDGER",
+            metavar="URL",
+            help="Where the record will live: sqlite:///lender.db or postgresql://host/database.",
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The program's configuration, in TOML.")
+    ] = None,
+    example: Annotated[
+        bool, typer.Option("--example", help="Write a configuration to begin with, and no more.")
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="With --example: where; else stdout."),
+    ] = None,
+    program: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A name for it, instead of the configuration's."),
+    ] = None,
+    refused: Refused = None,
+    strict: Strict = False,
+    by: By = None,
+    json: Json = False,
+) -> None:
+    """Start a program: a classifier, its configuration and the history, on the record.
+
+    Outcomes are empty in the history where somebody was rejected.
+    """
+    with errors(json):
+        if example:
+            if history is not None or config is not None:
+                raise InputError("--example only writes a configuration; give it -o or nothing.")
+            _write_example(output, json)
+            return
+        if ledger is None or config is None or history is None or output is not None:
+            raise InputError(
+                "init needs --ledger (or SECONDLOOK_LEDGER), --config and a history, and -o only "
+                "with --example; secondlook init --example -o program.toml writes a configuration "
+                "to begin with."
+            )
+        _start(history, ledger, config, program, refused, strict, by, json)
+
+
+def _write_example(output: Path | None, json: bool) -> None:
+    from secondlook.ledger.config import example_config  # noqa: PLC0415 - an extra
+
+    if output is None:
+        print(example_config(), end="")
+        return
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(example_config())
+    except FileExistsError:
+        raise InputError(
+            f"{str(output)!r} is there already and is not overwritten; name another file."
+        ) from None
+    except OSError as error:
+        raise InputError(
+            f"{str(output)!r} cannot be written ({error.strerror}); name another file."
+        ) from error
+    if json:
+        as_json({"written": output})
+    else:
+        print(f"Written: {output}; change it to fit your files, then: secondlook init --config …")
+
+
+@dataclass(frozen=True)
+class _History:
+    """A history that can be used, and what it was made of."""
+
+    table: Any
+    columns: Columns
+    accepted: NDArray[np.bool_]
+    good: NDArray[np.bool_]
+    refused: Refusals
+
+
+def _start(
+    source: str,
+    url: str,
+    config: Path,
+    name: str | None,
+    refused: str | None,
+    strict: bool,
+    by: str | None,
+    json: bool,
+) -> None:
+    from secondlook.ledger import Program  # noqa: PLC0415 - an extra
+    from secondlook.ledger.config import read_config  # noqa: PLC0415
+
+    wanted = read_config(config)
+    name = wanted.name if name is None else name
+    _check_new(url, name)
+    place = refused_path(refused, source)
+    found = _read_history(source, wanted)
+    if strict:
+        found.refused.stop(source)
+    columns = found.columns
+    names = columns.names or ()
+    numbers = tuple(one for one in names if one not in columns.texts)
+    classifier = wanted.classifier(columns.texts, numbers)
+    found.refused.write(place)
+    X, groups, ids = people(found.table, wanted.roles, columns)
+    with status("learning from the history", json), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        made = Program.create(
+            url,
+            classifier,
+            X,
+            found.good.astype(np.int8),
+            accepted=found.accepted,
+            sensitive_features=groups,
+            ids=ids,
+            name=name,
+            by=by,
+            about=wanted.about(names),
+        )
+    notes = []
+    for one in said:
+        if issubclass(one.category, LearningWarning):
+            notes.append(str(one.message))
+            print(f"secondlook: {one.message}", file=sys.stderr)
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    _report(made, found, wanted, place, notes, json)
+
+
+def _check_new(url: str, name: str) -> None:
+    """Raise if there is such a program; a ledger that is not there yet has none."""
+    from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
+
+    try:
+        known = SqlLedger(url).programs()
+    except LedgerError:
+        return  # creating it will say what is wrong, if anything is
+    if name in known:
+        raise InputError(
+            f"the ledger has a program called {name!r} already, and nothing was changed; go on "
+            f"with it (secondlook decide), or name another with --program."
+        )
+
+
+def _read_history(source: str, config: Config) -> _History:
+    roles = config.roles
+    shown = "standard input" if source == "-" else Path(source).name
+    table = read_table(source, text=(*text_columns(roles), *config.texts))
+    needed = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
+    check_there(table, [*needed, *roles.groups, *config.texts], shown)
+    columns = history_columns(table, config.features(table.column_names), config.texts, shown)
+    ready, refused = split_rows(table, roles, columns, missing=config.missing, source=shown)
+    before = refused.usable
+    states, taken = _past(refused, config)
+    usable = refused.usable
+    if not usable.any():
+        raise InputError(
+            f"no row of {shown} can be used, the first because {next(iter(refused)).reason}; mend "
+            f"the file or the configuration."
+        )
+    found = _History(
+        ready.filter(usable[before]), columns, taken[usable], states[usable] == "good", refused
+    )
+    _check_both_outcomes(found, shown)
+    if not roles.features:
+        _check_features_are_not_answers(found, shown)
+    return found
+
+
+def _check_both_outcomes(found: _History, source: str) -> None:
+    good = found.good[found.accepted]
+    if good.size and (good.all() or not good.any()):
+        why = f"; {len(found.refused)} rows were refused" if len(found.refused) else ""
+        why += f", the first because {next(iter(found.refused)).reason}" if why else ""
+        raise InputError(
+            f"all {good.size:,} accepted people of {source} are {'good' if good[0] else 'bad'}, "
+            f"and both are needed to tell them apart{why}; add the others, or mend [outcomes]."
+        )
+
+
+def _check_features_are_not_answers(found: _History, source: str) -> None:
+    """Raise if a column that nobody named as a feature says what is to be found out."""
+    everybody = np.ones(found.accepted.size, np.bool_)
+    for what, rows, truth in (
+        ("who was accepted", everybody, found.accepted),
+        ("what came of everybody accepted", found.accepted, found.good[found.accepted]),
+    ):
+        if truth.size < _ENOUGH_TO_TELL or truth.all() or not truth.any():
+            continue
+        for name in found.columns.names or ():
+            values = found.table[name].filter(rows).combine_chunks().dictionary_encode()
+            codes = values.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+            alike = np.array_equal(codes == codes[0], truth == truth[0])
+            if len(values.dictionary) == 2 and alike:
+                raise InputError(
+                    f"the column {name!r} of {source} says in every row {what}, which nobody knows "
+                    f"when deciding; name its role in [columns], or list the features to use in "
+                    f"[columns] features."
+                )
+
+
+def _past(refused: Refusals, config: Config) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+    """Return everybody's outcome and who was accepted; refuse rows where these do not fit."""
+    roles, table = config.roles, refused.table
+    states = outcome_states(table[roles.outcome], config.labels)
+    strange = np.flatnonzero(states == "?")
+    values = table[roles.outcome].to_pylist()
+    refused.add(
+        strange,
+        [
+            f"the outcome {cut(values[row])} has no meaning; [outcomes] knows "
+            f"{config.labels.listed()}"
+            for row in strange
+        ],
+    )
+    told = np.isin(states, ("good", "bad"))
+    unknown = states == "indeterminate"
+    refused.add(
+        np.flatnonzero(unknown), "the outcome will never be known, so a history cannot use it"
+    )
+    if roles.accepted is None:
+        return states, told
+    said = truth_values(table[roles.accepted])
+    words = table[roles.accepted].to_pylist()
+    odd = np.flatnonzero(np.isin(said, ("?", "")))
+    refused.add(
+        odd,
+        [
+            f"{roles.accepted!r} must be 1 or 0, true or false, yes or no, got "
+            + ("nothing" if words[row] is None else cut(words[row]))
+            for row in odd
+        ],
+    )
+    pending = np.flatnonzero((said == "yes") & (states == ""))
+    refused.add(pending, "accepted, and the outcome is still to come")
+    against = np.flatnonzero((said == "no") & told)
+    refused.add(against, f"has an outcome, and {roles.accepted!r} says that nobody accepted them")
+    return states, said == "yes"
+
+
+def _report(
+    program: Any, found: _History, config: Config, place: str, notes: list[str], json: bool
+) -> None:
+    columns, n_accepted, n_good = found.columns, int(found.accepted.sum()), int(found.good.sum())
+    n, n_refused = len(found.accepted), len(found.refused)
+    checkpoint = str(program.checkpoint())
+    if json:
+        as_json(
+            {
+                "program": program.name,
+                "people": n,
+                "accepted": n_accepted,
+                "good": n_good,
+                "bad": n_accepted - n_good,
+                "refused": n_refused,
+                "refused_rows": place if n_refused else None,
+                "features": list(columns.names or ()),
+                "text_features": list(columns.texts),
+                "groups": list(config.roles.groups),
+                "notes": notes,
+                "checkpoint": checkpoint,
+            }
+        )
+        return
+    print(f"Program {program.name!r} is on the record.")
+    print(
+        f"{n:,} people: {n_accepted:,} accepted ({n_good:,} good, {n_accepted - n_good:,} bad), "
+        f"{n - n_accepted:,} rejected"
+    )
+    if n_refused:
+        print(f"{n_refused:,} rows refused, with the reasons in {place}")
+    print(f"Decides by: {', '.join(_shown(one, columns) for one in columns.names or ())}")
+    if config.roles.groups:
+        print(f"Groups: {', '.join(config.roles.groups)}")
+    print(f"Checkpoint, to be kept elsewhere: {checkpoint}")
+    print("Next: secondlook decide applicants.csv -o decisions.csv")
+
+
+def _shown(name: str, columns: Columns) -> str:
+    return f"{name} (text)" if name in columns.texts else name

@@ -1,0 +1,327 @@
+"""Rows of a table that a program can use, and those it cannot, each with its reason."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.attributes import Attributes
+from secondlook.cli.csv_files import arrow
+from secondlook.cli.tables import Refusals, as_text
+from secondlook.errors import InputError
+
+if TYPE_CHECKING:
+    from secondlook.ledger.columns import Columns
+    from secondlook.ledger.config import Labels, Roles
+
+__all__ = [
+    "check_there",
+    "cut",
+    "history_columns",
+    "outcome_states",
+    "people",
+    "split_rows",
+    "text_columns",
+    "truth_values",
+]
+
+_LONGEST_ID = 200
+_LONGEST_TEXT = 1000
+_SHOWN = 40  # characters of a value in a sentence
+_NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))\s*$"
+_FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
+_TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no")
+
+
+def text_columns(roles: Roles, columns: Columns | None = None) -> tuple[str, ...]:
+    """Return the columns that a file must be read with as text; see ``read_table``."""
+    texts = () if columns is None else columns.texts
+    named = (roles.id, roles.outcome, roles.accepted, *roles.groups, *texts)
+    return tuple(dict.fromkeys(one for one in named if one is not None))
+
+
+def check_there(table: Any, names: Iterable[str], source: str) -> None:
+    """Raise unless a table has these columns."""
+    for name in names:
+        if name not in table.column_names:
+            alike = {one.strip().lower(): one for one in table.column_names}
+            near = difflib.get_close_matches(name.strip().lower(), alike, n=1)
+            hint = f" (did you mean {alike[near[0]]!r}?)" if near else ""
+            raise InputError(
+                f"{source} has no column {name!r}{hint}; it has "
+                f"{', '.join(map(repr, table.column_names))}, so rename one or correct the name."
+            )
+
+
+def split_rows(
+    table: Any,
+    roles: Roles,
+    columns: Columns,
+    *,
+    groups: Attributes | None = None,
+    missing: bool = False,
+    source: str = "the table",
+) -> tuple[Any, Refusals]:
+    """Return the rows that can be used, in the kinds that a program keeps, and the others.
+
+    A row is refused for an id that is empty, too long or in the table twice (then all rows with
+    it are, since nobody knows which is meant), for a group that is empty or that nobody had in the
+    history, and for a feature that is missing, infinite, too long, or text in the place of a
+    number. All its reasons are told.
+
+    Parameters
+    ----------
+    table
+        As ``read_table`` returns it with the text columns of ``text_columns``.
+    roles
+        Which column is what.
+    columns
+        The features and which of them hold text: a program's own, or ``history_columns``.
+    groups
+        The groups that are known; None to take any.
+    missing
+        Whether the learner takes features that are missing.
+    source
+        What messages call the table.
+    """
+    names = columns.names or ()
+    check_there(table, (roles.id, *roles.groups, *names), source)
+    there = [one for one in text_columns(roles, columns) if one in table.column_names]
+    table = as_text(table, there, source)
+    refused = Refusals(table, table[roles.id].to_pylist())
+    _check_ids(table[roles.id], roles.id, refused)
+    _check_groups(table, roles.groups, groups, refused)
+    ready = table
+    for name in names:
+        if name in columns.texts:
+            _check_texts(table[name], name, refused, missing)
+        else:
+            numbers = _numbers(table[name], name, refused, missing)
+            ready = ready.set_column(ready.column_names.index(name), name, arrow().array(numbers))
+    return ready.filter(arrow().array(refused.usable)), refused
+
+
+def people(table: Any, roles: Roles, columns: Columns) -> tuple[Any, Any, NDArray[np.str_]]:
+    """Return features, group values (None without groups) and ids of usable rows."""
+    sensitive = table.select(list(roles.groups)) if roles.groups else None
+    ids = np.array(table[roles.id].to_pylist(), np.str_)
+    return table.select(list(columns.names or ())), sensitive, ids
+
+
+def history_columns(
+    table: Any, features: Iterable[str], texts: Iterable[str], source: str
+) -> Columns:
+    """Return which features of a history hold numbers and which text.
+
+    A column with some text in it holds numbers if at least half of its values are; the rows with
+    text are then refused. Numbers that are written with separators are refused as a whole, because
+    those without one would be left.
+
+    Parameters
+    ----------
+    table
+        The history as it was read.
+    features
+        The columns to decide by.
+    texts
+        Those of them that are text whatever they look like.
+    source
+        What messages call the table.
+    """
+    from secondlook.ledger.columns import Columns  # noqa: PLC0415 - an extra
+
+    names, stated = tuple(features), set(texts)
+    check_there(table, names, source)
+    words = [one for one in names if one in stated or _holds_text(table[one], one, source)]
+    return Columns(names, tuple(words), "<f8")
+
+
+def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
+    """Return everybody's outcome as a state; "" where it is empty, "?" where it is no label.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from secondlook.ledger.config import Labels
+    >>> told = pa.chunked_array([["1.0", "default", None, "paid"]])
+    >>> outcome_states(told, Labels(good=("1",), bad=("default",))).tolist()
+    ['good', 'bad', '', '?']
+    """
+    known = {label: state for state, all_of in labels.by_state().items() for label in all_of}
+    return _recoded(column, lambda value: known.get(labels.canonical(value), "?"))
+
+
+def truth_values(column: Any) -> NDArray[np.str_]:
+    """Return "yes" for 1, true and yes, "no" for their opposites, "" for nothing, "?" else."""
+
+    def read(value: str) -> str:
+        word = value.strip().lower().removesuffix(".0")
+        return "yes" if word in _TRUE else "no" if word in _FALSE else "?"
+
+    return _recoded(column, read)
+
+
+def _recoded(column: Any, read: Any) -> NDArray[np.str_]:
+    """Return a word for each value of a column of text, by its distinct values."""
+    coded = column.combine_chunks().dictionary_encode()
+    words = np.array([*(read(one) for one in coded.dictionary.to_pylist()), ""], np.str_)
+    places = arrow("compute").fill_null(coded.indices, len(words) - 1)
+    found: NDArray[np.str_] = words[places.to_numpy(zero_copy_only=False)]
+    return found
+
+
+def _check_ids(column: Any, name: str, refused: Refusals) -> None:
+    compute = arrow("compute")
+    blank = compute.fill_null(compute.equal(compute.utf8_trim_whitespace(column), ""), True)
+    refused.add(_rows(blank), f"{name!r} is empty, and an application needs an id")
+    _check_length(column, name, _LONGEST_ID, refused)
+    coded = column.combine_chunks().dictionary_encode()
+    codes = compute.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
+    _, place, times = np.unique(codes, return_inverse=True, return_counts=True)
+    twice = np.flatnonzero((times[place] > 1) & (codes >= 0))
+    refused.add(twice, [f"{name!r} is in the file {n} times" for n in times[place][twice]])
+
+
+def _check_groups(
+    table: Any, names: tuple[str, ...], known: Attributes | None, refused: Refusals
+) -> None:
+    pa, compute = arrow(), arrow("compute")
+    lacking = np.zeros(table.num_rows, np.bool_)
+    for name in names:
+        empty = compute.is_null(table[name]).to_numpy(zero_copy_only=False)
+        refused.add(np.flatnonzero(empty), f"{name!r} is empty, and everybody needs a group")
+        _check_length(table[name], name, _LONGEST_ID, refused)
+        lacking |= empty
+    if known is None or not names:
+        return
+    key, groups = np.zeros(table.num_rows, np.int64), np.zeros(known.n_groups, np.int64)
+    strange = lacking
+    for name, values, level_of in zip(names, known.values, known.level_of, strict=True):
+        words = pa.array([str(one) for one in values.tolist()])
+        level = compute.fill_null(compute.index_in(table[name], words), -1)
+        place = level.to_numpy(zero_copy_only=False)
+        strange, key = strange | (place < 0), key * values.size + place
+        groups = groups * values.size + level_of
+    strange |= ~np.isin(key, groups)
+    rows = np.flatnonzero(strange & ~lacking)
+    told = zip(*(table[name].take(pa.array(rows)).to_pylist() for name in names), strict=True)
+    refused.add(
+        rows,
+        [
+            f"the group {cut(', '.join(one))} was not in the history, which has {known.listed()}"
+            for one in told
+        ],
+    )
+
+
+def _check_texts(column: Any, name: str, refused: Refusals, missing: bool) -> None:
+    if not missing:
+        refused.add(_rows(arrow("compute").is_null(column)), f"{name!r} is missing")
+    _check_length(column, name, _LONGEST_TEXT, refused)
+
+
+def _check_length(column: Any, name: str, most: int, refused: Refusals) -> None:
+    compute = arrow("compute")
+    n = compute.fill_null(compute.utf8_length(column), 0).to_numpy(zero_copy_only=False)
+    rows = np.flatnonzero(n > most)
+    refused.add(rows, [f"{name!r} has {n[row]:,} characters, and at most {most:,}" for row in rows])
+    nul = compute.fill_null(compute.match_substring(column, "\0"), False)
+    refused.add(_rows(nul), f"{name!r} holds a NUL character")
+
+
+def _numbers(column: Any, name: str, refused: Refusals, missing: bool) -> NDArray[np.float64]:
+    """Return a column as numbers, NaN where there is none; refuse rows that have another thing."""
+    pa, compute = arrow(), arrow("compute")
+    kind = column.type
+    if pa.types.is_string(kind):
+        words = _without_words_for_missing(column)
+        plain = compute.fill_null(compute.match_substring_regex(words, _NUMBER), True)
+        _refuse_text(words, name, _rows(compute.invert(plain)), refused)
+        trimmed = compute.utf8_ltrim(compute.utf8_trim_whitespace(words), "+")
+        column = compute.if_else(plain, trimmed, pa.scalar(None, pa.string())).cast(pa.float64())
+        empty = compute.is_null(words)
+    elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        empty = compute.is_null(column, nan_is_null=True)
+        column = (column.cast(pa.int8()) if pa.types.is_boolean(kind) else column).cast(
+            pa.float64(), safe=False
+        )
+    else:
+        empty = compute.is_null(column)
+        there = _rows(compute.invert(empty))
+        refused.add(there, f"{name!r} must be a number, got a value of the kind {kind}")
+        column = pa.chunked_array([pa.nulls(len(column), pa.float64())])
+    if not missing:
+        refused.add(_rows(empty), f"{name!r} is missing")
+    values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False)
+    refused.add(np.flatnonzero(np.isinf(values)), f"{name!r} is infinite")
+    return values
+
+
+def _refuse_text(column: Any, name: str, rows: NDArray[np.int64], refused: Refusals) -> None:
+    values = column.take(arrow().array(rows)).to_pylist()
+    formatted = arrow("compute").match_substring_regex(arrow().array(values, "string"), _FORMATTED)
+    refused.add(
+        rows,
+        [
+            f"{name!r} must be a number, got {cut(value)}"
+            + (", so write it without separators or units" if looks else "")
+            for value, looks in zip(values, formatted.to_pylist(), strict=True)
+        ],
+    )
+
+
+def _holds_text(column: Any, name: str, source: str) -> bool:
+    pa, compute = arrow(), arrow("compute")
+    kind = column.type
+    if pa.types.is_null(kind) or column.null_count == len(column):
+        raise InputError(
+            f"the feature {name!r} of {source} is empty in every row; take it out of the file, or "
+            f"name the features to use in [columns] features."
+        )
+    if not pa.types.is_string(kind):
+        if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+            return False
+        raise InputError(
+            f"the feature {name!r} of {source} holds {kind}, and a feature is a number or text; "
+            f"turn it into a number, such as days, or name the features to use in [columns] "
+            f"features."
+        )
+    words = _without_words_for_missing(column).drop_null()
+    plain = compute.match_substring_regex(words, _NUMBER)
+    formatted = words.filter(
+        compute.and_not(compute.match_substring_regex(words, _FORMATTED), plain)
+    )
+    n_plain = compute.sum(plain).as_py() or 0
+    if 2 * (n_plain + len(formatted)) < len(words) or not len(words):
+        return True
+    if len(formatted):
+        raise InputError(
+            f"the feature {name!r} of {source} holds numbers with separators or units, such as "
+            f"{cut(formatted[0].as_py())}; write them as 1234.5, or name the column in "
+            f"[columns] text if it is text."
+        )
+    return False
+
+
+def _without_words_for_missing(column: Any) -> Any:
+    """Return text in which NA, null and so on, as csv files have them, are missing."""
+    pa, compute = arrow(), arrow("compute")
+    words = pa.array(arrow("csv").ConvertOptions().null_values)
+    return compute.if_else(
+        compute.is_in(compute.utf8_trim_whitespace(column), words),
+        pa.scalar(None, pa.string()),
+        column,
+    )
+
+
+def _rows(mask: Any) -> NDArray[np.int64]:
+    return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
+
+
+def cut(value: str) -> str:
+    """Return a value for a sentence, cut if it is long."""
+    return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")

@@ -1,0 +1,156 @@
+"""A file of outcomes: what in it is new, what was known, and what cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.cli.rows import check_there, outcome_states
+from secondlook.cli.tables import Refusals, read_table
+
+if TYPE_CHECKING:
+    from secondlook.ledger.base import Standing
+    from secondlook.ledger.config import Labels, Roles
+    from secondlook.ledger.program import Program
+
+__all__ = ["Told", "read_outcomes"]
+
+_STATES = ("good", "bad", "indeterminate")
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a file says that can be used, one place per application.
+
+    Attributes
+    ----------
+    ids, states
+        Who, and what became of it.
+    before
+        What the record says, "" for nothing.
+    pending
+        How many rows have no outcome yet.
+    ignored
+        Columns that were not read.
+    refusals
+        The rows that are left out.
+    """
+
+    ids: NDArray[Any]
+    states: NDArray[np.str_]
+    before: NDArray[np.str_]
+    pending: int
+    ignored: list[str]
+    refusals: Refusals
+
+    @property
+    def news(self) -> NDArray[np.bool_]:
+        """Whose outcome is not recorded like this already."""
+        return np.asarray(self.states != self.before, np.bool_)
+
+    def counts(self) -> dict[str, Any]:
+        """Return how much was new and how much was not."""
+        first = self.before == ""
+        return {
+            "recorded": {one: int((first & (self.states == one)).sum()) for one in _STATES},
+            "corrections": int((self.news & ~first).sum()),
+            "known_already": int((~self.news).sum()),
+            "pending": self.pending,
+            "ignored_columns": self.ignored,
+        }
+
+
+def read_outcomes(program: Program, roles: Roles, labels: Labels, path: str, source: str) -> Told:
+    """Read a file of outcomes, and compare it with the record.
+
+    Parameters
+    ----------
+    program
+        Whose people they are.
+    roles, labels
+        Which columns to read, and what the words in them mean.
+    path
+        The file, as for ``read_table``.
+    source
+        What messages call it.
+    """
+    table = read_table(path, text=(roles.id, roles.outcome))
+    check_there(table, (roles.id, roles.outcome), source)
+    ids = np.array([one or "" for one in table[roles.id].to_pylist()], np.object_)
+    states = outcome_states(table[roles.outcome], labels)
+    refusals = Refusals(table, ids.tolist())
+    nobody = np.array([not one.strip() or "\0" in one for one in ids], np.bool_)
+    refusals.add(np.flatnonzero(nobody), f"{roles.id!r} is empty or holds NUL, so names nobody")
+    _refuse_unknown_labels(table[roles.outcome], states, labels, refusals)
+    rows = np.flatnonzero(refusals.usable & (states != ""))
+    rows = rows[~_contradictory(ids, states, rows, refusals)]
+    names, first, place = np.unique(ids[rows], return_index=True, return_inverse=True)
+    told = states[rows][first]
+    standing = program.standing(names)
+    before = np.array([one or "" for one in standing.states], np.str_)
+    usable = np.ones(names.size, np.bool_)
+    for wrong, words in _cannot_be(told, before, standing, program.classifier):
+        refusals.add(rows[(wrong & usable)[place]], words)
+        usable &= ~wrong
+    return Told(
+        names[usable],
+        told[usable],
+        before[usable],
+        int((refusals.usable & (states == "")).sum()),
+        [one for one in table.column_names if one not in (roles.id, roles.outcome)],
+        refusals,
+    )
+
+
+def _refuse_unknown_labels(
+    column: Any, states: NDArray[np.str_], labels: Labels, refusals: Refusals
+) -> None:
+    rows = np.flatnonzero(states == "?")
+    values = column.take(rows).to_pylist()
+    refusals.add(
+        rows,
+        [f"the outcome {_short(one)!r} is none of {labels.listed()}" for one in values],
+    )
+
+
+def _contradictory(
+    ids: NDArray[Any], states: NDArray[np.str_], rows: NDArray[np.int64], refusals: Refusals
+) -> NDArray[np.bool_]:
+    """Refuse everybody of whom a file tells two things, since nobody knows which is meant."""
+    names, place = np.unique(ids[rows], return_inverse=True)
+    code = np.searchsorted(sorted(_STATES), states[rows])
+    low, high = np.full(names.size, len(_STATES)), np.full(names.size, -1)
+    np.minimum.at(low, place, code)
+    np.maximum.at(high, place, code)
+    twice = (low < high)[place]
+    refusals.add(rows[twice], "the file tells more than one outcome of this id")
+    return np.asarray(twice, np.bool_)
+
+
+def _cannot_be(
+    told: NDArray[np.str_], before: NDArray[np.str_], standing: Standing, classifier: Any
+) -> list[tuple[NDArray[np.bool_], str]]:
+    """Return whose outcome a program would refuse, with the reasons."""
+    for_good = not isinstance(classifier, PartialFeedbackClassifier)  # as telling it does
+    never, known = "indeterminate", np.isin(before, ("good", "bad"))
+    return [
+        (standing.persons < 0, "the id was never decided on"),
+        (~standing.accepted, "the person does not stand accepted, so there is no outcome to know"),
+        (
+            for_good & (before == never) & (told != never),
+            "it is on record that the outcome will never be known, for good where certificates "
+            "rest on it",
+        ),
+        (
+            for_good & known & (told == never),
+            "an outcome is on record, and it cannot be withdrawn where certificates rest on it",
+        ),
+    ]
+
+
+def _short(value: str) -> str:
+    return value if len(value) <= 40 else f"{value[:40]}…"

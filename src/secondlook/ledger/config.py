@@ -1,0 +1,366 @@
+"""A program's configuration, read from a TOML file whose values are data and nothing else.
+
+``program_example.toml`` beside this file shows every key with a line of explanation.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import secrets
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from secondlook.errors import InputError
+from secondlook.ledger.base import STATES
+from secondlook.ledger.config_classifiers import CLASSIFIERS, LIMITS, build_classifier
+from secondlook.ledger.config_kinds import LABELS, TEXT, TEXTS, WHOLE
+
+__all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
+
+_MONTHS = 25
+_TABLES: dict[str, dict[str, Any]] = {
+    "program": {"name": TEXT},
+    "columns": {
+        "id": TEXT,
+        "outcome": TEXT,
+        "accepted": TEXT,
+        "groups": TEXTS,
+        "features": TEXTS,
+        "text": TEXTS,
+    },
+    "outcomes": {"good": LABELS, "bad": LABELS, "indeterminate": LABELS},
+    "classifier": {},  # by its kind
+    "limits": LIMITS,
+    "retention": {"months": WHOLE},
+}
+_NEEDED = {
+    "columns": ("id", "outcome"),
+    "outcomes": ("good", "bad"),
+    "classifier": ("kind",),
+}
+
+
+@dataclass(frozen=True)
+class Roles:
+    """Which column of a file is what.
+
+    Attributes
+    ----------
+    id, outcome
+        Names of the columns with the application's name and with its outcome.
+    accepted
+        The column that says who was accepted; None: whoever has an outcome was.
+    groups, features
+        The protected attributes, and what decisions are made by.
+
+    Examples
+    --------
+    >>> roles = Roles("id", "outcome", groups=("sex",), features=("income", "age"))
+    >>> Roles.read({"roles": roles.to_dict()}) == roles
+    True
+    """
+
+    id: str
+    outcome: str
+    accepted: str | None = None
+    groups: tuple[str, ...] = ()
+    features: tuple[str, ...] = ()
+
+    @staticmethod
+    def read(about: Mapping[str, Any]) -> Roles | None:
+        """Return what a program's ``about`` says, None for one that was not made from a file."""
+        kept = about.get("roles")
+        if kept is None:
+            return None
+        return Roles(
+            kept["id"],
+            kept["outcome"],
+            kept["accepted"],
+            tuple(kept["groups"]),
+            tuple(kept["features"]),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return it as a program's ``about`` keeps it."""
+        return {**asdict(self), "groups": list(self.groups), "features": list(self.features)}
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What the words in an outcome column mean; programs made from a file know 1 and 0.
+
+    Attributes
+    ----------
+    good, bad, indeterminate
+        The words for each state, in the form of ``canonical``.
+
+    Examples
+    --------
+    >>> Labels(good=("repaid", "1"), bad=("default", "0")).by_state()["bad"]
+    ('default', '0')
+    """
+
+    good: tuple[str, ...]
+    bad: tuple[str, ...]
+    indeterminate: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        everything = (*self.good, *self.bad, *self.indeterminate)
+        twice = next((one for one in everything if everything.count(one) > 1), None)
+        if twice is not None:
+            raise InputError(
+                f"[outcomes] must give each label one meaning, got {twice!r} twice; take one out."
+            )
+
+    @staticmethod
+    def read(about: Mapping[str, Any]) -> Labels | None:
+        """Return what a program's ``about`` says, None for one that was not made from a file."""
+        kept = about.get("outcomes")
+        if kept is None:
+            return None
+        return Labels(**{state: tuple(kept.get(state, ())) for state in STATES})
+
+    @staticmethod
+    def canonical(label: object) -> str:
+        """Return the form in which labels are compared: 1, 1.0 and "1" are the same.
+
+        Examples
+        --------
+        >>> [Labels.canonical(one) for one in (1, 1.0, "1.00", True, "TRUE", " repaid ")]
+        ['1', '1', '1', 'true', 'true', 'repaid']
+        """
+        word = str(label).strip()
+        word = re.sub(r"^([+-]?\d+)\.0*$", r"\1", word)
+        return word.lower() if word.lower() in ("true", "false") else word
+
+    def by_state(self) -> dict[str, tuple[str, ...]]:
+        """Return the labels of each state."""
+        return {state: getattr(self, state) for state in STATES}
+
+    def listed(self) -> str:
+        """Return all labels as part of a sentence."""
+        return ", ".join(
+            f"{one!r} ({state})" for state, words in self.by_state().items() for one in words
+        )
+
+
+@dataclass(frozen=True)
+class Config:
+    """A program's configuration.
+
+    Attributes
+    ----------
+    source
+        The file, as messages call it.
+    name
+        The program's.
+    roles
+        Which column is what; ``features`` is empty where the file leaves it open.
+    texts
+        Features that are text whatever they look like.
+    labels
+        What the words in the outcome column mean.
+    settings, limits
+        The tables [classifier] and [limits].
+    months
+        How long people's data are kept.
+    """
+
+    source: str
+    name: str
+    roles: Roles
+    texts: tuple[str, ...]
+    labels: Labels
+    settings: dict[str, Any] = field(repr=False)
+    limits: dict[str, Any] = field(repr=False)
+    months: int = _MONTHS
+
+    @property
+    def missing(self) -> bool:
+        """Whether the learner takes features that are missing."""
+        return bool(self.settings.get("learner") == "gradient-boosting")
+
+    def features(self, names: list[str]) -> tuple[str, ...]:
+        """Return the features among a file's columns: those named, or all that are nothing else."""
+        if self.roles.features:
+            return self.roles.features
+        taken = {self.roles.id, self.roles.outcome, self.roles.accepted, *self.roles.groups}
+        found = tuple(one for one in names if one not in taken)
+        if not found:
+            raise InputError(
+                f"no column is left to decide by beside {', '.join(map(repr, names))}; a history "
+                f"needs at least one feature, so add columns."
+            )
+        return found
+
+    def classifier(self, texts: tuple[str, ...] = (), numbers: tuple[str, ...] = ()) -> Any:
+        """Return the classifier, for features that hold text and numbers.
+
+        Its ``random_state`` is the file's seed, or drawn where the file has none: then nobody can
+        know beforehand who will be drawn, and the ledger keeps it.
+        """
+        seed = self.settings.get("seed", secrets.randbelow(2**31))
+        return build_classifier({**self.settings, "seed": seed}, self.limits, texts, numbers)
+
+    def about(self, features: tuple[str, ...]) -> dict[str, Any]:
+        """Return what a ledger keeps of this beside the classifier."""
+        roles = {**self.roles.to_dict(), "features": list(features)}
+        outcomes = {state: list(words) for state, words in self.labels.by_state().items()}
+        return {
+            "roles": roles,
+            "outcomes": outcomes,
+            "missing": self.missing,
+            "retention_months": self.months,
+        }
+
+
+def example_config() -> str:
+    """Return a file to begin with, in which every key is explained."""
+    found = resources.files("secondlook.ledger").joinpath("program_example.toml")
+    return found.read_text(encoding="utf-8")
+
+
+def read_config(path: str | Path) -> Config:
+    """Read a configuration; nothing in it is imported or evaluated.
+
+    Raises
+    ------
+    InputError
+        If it is not TOML, or if a key is unknown, missing or has a value that it cannot have.
+    """
+    path = Path(path)
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise InputError(
+            f"there is no file {str(path)!r}; secondlook init --example -o {path.name} writes one "
+            f"to begin with."
+        ) from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(
+            f"{path.name} cannot be read as TOML: {str(error).rstrip('.')}; mend it, or begin with "
+            f"the file that secondlook init --example writes."
+        ) from error
+    try:
+        return _config(content, path.name)
+    except InputError as error:
+        raise InputError(f"in {path.name}: {error}") from error
+
+
+def _config(content: dict[str, Any], source: str) -> Config:
+    tables = _tables(content)
+    columns, outcomes = tables["columns"], tables["outcomes"]
+    roles = Roles(
+        columns["id"],
+        columns["outcome"],
+        columns.get("accepted"),
+        tuple(columns.get("groups", ())),
+        tuple(columns.get("features", ())),
+    )
+    labels = Labels(
+        **{
+            state: tuple(Labels.canonical(one) for one in _listed(outcomes.get(state, ())))
+            for state in STATES
+        }
+    )
+    config = Config(
+        source,
+        tables["program"].get("name", "main"),
+        roles,
+        tuple(columns.get("text", ())),
+        labels,
+        tables["classifier"],
+        tables["limits"],
+        tables["retention"].get("months", _MONTHS),
+    )
+    _check_roles(config)
+    if config.months < 0:
+        raise InputError(f"[retention] months must be 0 or more, got {config.months}.")
+    config.classifier()  # its own checks, before any history is read
+    return config
+
+
+def _tables(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    for name, table in content.items():
+        if name not in _TABLES:
+            loose = [one for one, keys in _TABLES.items() if name in keys]
+            _refuse_name(f"the table [{name}]", name, _TABLES, f"[{loose[0]}]" if loose else None)
+        if not isinstance(table, dict):
+            raise InputError(f"{name} must be a table of its own, [{name}], got {table!r}.")
+    tables = {name: content.get(name, {}) for name in _TABLES}
+    for name, needed in _NEEDED.items():
+        for key in needed:
+            if key not in tables[name]:
+                raise InputError(
+                    f"[{name}] needs the key {key}, which is missing; got "
+                    f"{', '.join(tables[name]) or 'nothing'}, so add it."
+                )
+    for name, table in tables.items():
+        tables[name] = _checked(name, table, _keys_of(name, table))
+    return tables
+
+
+def _keys_of(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    if name != "classifier":
+        return _TABLES[name]
+    kind = table["kind"].replace("_", "-") if isinstance(table["kind"], str) else table["kind"]
+    if kind not in CLASSIFIERS:
+        raise InputError(
+            f"[classifier] kind must be {' or '.join(map(repr, CLASSIFIERS))}, got "
+            f"{table['kind']!r}; choose one."
+        )
+    for key in table:
+        for other, keys in CLASSIFIERS.items():
+            if key in keys and key not in CLASSIFIERS[kind]:
+                raise InputError(
+                    f"[classifier] {key} is a key of kind = {other!r} and not of {kind!r}; take "
+                    f"it out, or change the kind."
+                )
+    return CLASSIFIERS[kind]
+
+
+def _checked(name: str, table: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
+    found = {}
+    for key, value in table.items():
+        if key not in keys:
+            _refuse_name(f"the key {key!r} of [{name}]", key, keys)
+        found[key] = keys[key].read(f"[{name}] {key}", value)
+    return found
+
+
+def _refuse_name(what: str, name: str, known: Mapping[str, Any], place: str | None = None) -> None:
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}? " if near else f"it belongs in {place}; " if place else ""
+    raise InputError(f"{what} is not known; {hint}allowed are {', '.join(known)}.")
+
+
+def _check_roles(config: Config) -> None:
+    roles, mode = config.roles, config.settings.get("group_mode", "aware")
+    single = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
+    named = [*single, *roles.groups]
+    twice = next((one for one in named if named.count(one) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"[columns] must give each column one role, got {twice!r} twice; name another column."
+        )
+    for one in roles.features:
+        if one in single or roles.features.count(one) > 1:
+            why = "is named twice" if one not in single else "cannot be known when deciding"
+            raise InputError(f"[columns] features holds {one!r}, which {why}; take it out.")
+        if one in roles.groups and mode != "aware":
+            raise InputError(
+                f"[columns] features holds the group {one!r} and group_mode = {mode!r} says that "
+                f"no group changes a decision; take one of them out."
+            )
+    for one in config.texts:
+        if one in single or (roles.features and one not in roles.features):
+            raise InputError(f"[columns] text holds {one!r}, which is no feature; take it out.")
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -1,0 +1,216 @@
+"""Deciding again by stored policies: nothing is learned, and nobody is remembered."""
+
+from __future__ import annotations
+
+import copy
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from secondlook.certificates import Choice
+from secondlook.certified import CertifiedClassifier
+from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.decisions import Decisions
+from secondlook.errors import InputError
+from secondlook.ladders import Ladder
+from secondlook.learning import Learned
+from secondlook.ledger.base import Entry, Facts, to_json
+from secondlook.ledger.comparing import first_other_value
+from secondlook.ledger.policies import START
+from secondlook.ledger.replay import Allowed
+from secondlook.memory import Memory
+from secondlook.policies import LoggedPolicy
+from secondlook.storage import loads
+
+__all__ = ["Algorithm1Again", "CertifiedAgain", "StoredPolicies"]
+
+_WORDS = ("note",)  # of a round, which nothing rests on
+
+
+class Algorithm1Again(PartialFeedbackClassifier):
+    """Algorithm 1 by policies handed in, one round after the other."""
+
+    draws_together = True  # one person's draw depends on who else is in the batch
+
+    def begin(self) -> None:
+        """Start before round 1."""
+        self._memory, self._rounds, self._carried = Memory(self._seed), [], 0.0
+
+    def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any) -> Decisions:
+        """Decide a batch as the round to come; nothing of it is kept until ``go_on``."""
+        self._given: Learned = policy
+        return self.decide(X, sensitive_features=groups, ids=ids)
+
+    def go_on(self, policy: Learned, says: dict[str, Any], *, whole: bool) -> str | None:
+        """Log the round as its batch says; return what of that does not fit the last ``decide_by``.
+
+        ``whole`` is False where people were missing, so that there is nothing to compare with.
+        """
+        stored, record = says["logged"], says["rounds"][0]
+        factor, left, others = (
+            np.array([float(one) for one in stored[name]])
+            for name in ("group_factor", "left", "others")
+        )
+        position = self._log.add_likelihood(policy.likelihood)
+        n_people = record["n_people"]
+        logged = LoggedPolicy(
+            position, policy.thresholds, self._strategy, factor, left, others, n_people
+        )
+        wrong = self._other(logged, record) if whole else None
+        self._log._n_final = stored["final"]
+        self._log.append(logged, merge=self._rule.needs == "acceptance")
+        self._rounds.append(record)
+        self._carried = float(record["carried"])
+        return wrong
+
+    def _other(self, logged: LoggedPolicy, record: dict[str, Any]) -> str | None:
+        drawn, made = self._drawn
+        used = logged.left > 0  # where nobody can be drawn, the others' sizes say nothing
+        same = (
+            np.allclose(drawn.left, logged.left, rtol=1e-9)
+            and np.allclose(drawn.group_factor, logged.group_factor, rtol=1e-9)
+            and np.allclose(drawn.others[used], logged.others[used], rtol=1e-9)
+        )
+        if not same:
+            return "what its draw left for others"
+        other = first_other_value(_plain(asdict(made)), _plain(record), leave_out=_WORDS)
+        return None if other is None else f"{other} of its round"
+
+    def twin(self) -> Algorithm1Again:
+        """Return another that stands at the same round and goes its own way."""
+        other = copy.copy(self)
+        other._log = copy.copy(self._log)
+        other._log.likelihoods = [*self._log.likelihoods]
+        other._log.policies = [*self._log.policies]
+        return other
+
+    def _classifier_of_round(self, t: int) -> Learned:  # noqa: ARG002
+        return self._given
+
+    def _record_round(self, batch: Any, accepted: Any, f: Any, policy: Any, record: Any) -> None:
+        del batch, accepted
+        self._deployed, self._drawn = f, (policy, record)
+
+    def _note(self, f: Any, batch: Any, exploit: Any) -> str:  # noqa: ARG002
+        return ""
+
+    def _counted(self, batch: Any, decided: Decisions) -> Decisions:  # noqa: ARG002
+        return decided
+
+
+class CertifiedAgain(CertifiedClassifier):
+    """The certified method by choices handed in."""
+
+    draws_together = False
+
+    def begin(self) -> None:
+        """Start before round 1."""
+        n_engines = self._intake.n_groups if self.certify == "per_group" else 1
+        self._engines: Any = [None] * n_engines
+        self._rounds: Any = []
+
+    def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any) -> Decisions:
+        """Decide a batch as the round to come; nothing of it is kept until ``go_on``."""
+        self._given: list[Choice] = policy
+        return self.decide(X, sensitive_features=groups, ids=ids)
+
+    def go_on(self, policy: Any, says: dict[str, Any], *, whole: bool) -> str | None:
+        """Turn to the next round; return what its batch says of the last one and does not fit."""
+        del policy
+        self._rounds += says["rounds"]
+        if not whole:
+            return None
+        pairs = zip(self._made, says["rounds"], strict=True)
+        others = (first_other_value(made, {key: one[key] for key in made}) for made, one in pairs)
+        return next((f"{name} of its round" for name in others if name is not None), None)
+
+    def twin(self) -> CertifiedAgain:
+        """Return another that stands at the same round and goes its own way."""
+        other = copy.copy(self)
+        other._rounds = [*self._rounds]
+        return other
+
+    def _policy_of_round(self, t: int, z: int, n_people: int) -> Choice:  # noqa: ARG002
+        return self._given[z]
+
+    def _check_new(self, batch: Any) -> None:
+        pass
+
+    def _record(self, batch: Any, t: int, choices: Any, p: Any, accepted: Any) -> None:
+        del p
+        rows = [self._rows_of(batch.group, z) for z in range(len(choices))]
+        self._made = [
+            {
+                "round": t,
+                "status": "certified" if choice.certified else "pilot",
+                "n_people": mine.size,
+                "n_accepted": int(accepted[mine].sum()),
+                "share": float(choice.ladder.grid[choice.rung]),
+            }
+            for choice, mine in zip(choices, rows, strict=True)
+        ]
+
+    def _counted(self, batch: Any, decided: Decisions) -> Decisions:  # noqa: ARG002
+        return decided
+
+
+class StoredPolicies:
+    """The policies of a program, as their entries come."""
+
+    def __init__(self, allowed: Allowed) -> None:
+        self._allowed = allowed
+        self._made: dict[int, Any] = {}
+        self._ladders: dict[str, Ladder] = {}
+        self.again: Any = None
+
+    def add(self, entry: Entry, facts: Facts) -> None:
+        """Take in an entry of kind policy."""
+        says = entry.says
+        match says["what"]:
+            case "start":
+                self._begin(self._loaded(entry, facts, object))
+            case "past":
+                past, n_groups = self.again._past.likelihood, self.again._intake.n_groups
+                self._made[entry.number] = Learned.following(past, n_groups)
+            case "learned":
+                self._made[entry.number] = self._loaded(entry, facts, Learned)
+            case "ladder":
+                self._ladders[says["ladder"]] = self._loaded(entry, facts, Ladder)
+            case "rungs":
+                self._made[entry.number] = [
+                    Choice(self._ladders[one["ladder"]], one["rung"], one["certified"], np.nan)
+                    for one in says["choices"]
+                ]
+            case other:
+                raise InputError(f"a policy of the kind {other!r} is not known to this version.")
+
+    def __getitem__(self, number: int) -> Any:
+        if number not in self._made:
+            raise InputError(f"entry {number} holds no policy that could decide.")
+        return self._made[number]
+
+    def _begin(self, bare: Any) -> None:
+        kinds: dict[type, type] = {
+            PartialFeedbackClassifier: Algorithm1Again,
+            CertifiedClassifier: CertifiedAgain,
+        }
+        if type(bare) not in kinds:
+            raise InputError(f"the entry {START!r} holds no classifier that stores policies.")
+        kind: Any = kinds[type(bare)]
+        self.again = kind.__new__(kind)
+        self.again.__dict__.update(vars(bare))
+        self.again.begin()
+
+    def _loaded(self, entry: Entry, facts: Facts, holds: type) -> Any:
+        if facts.payload is None:
+            raise InputError(f"the policy of entry {entry.number} is not there.")
+        name = f"the policy stored in entry {entry.number}"
+        types, trusted = self._allowed.types, self._allowed.trusted
+        return loads(facts.payload, types=types, trusted=trusted, name=name, holds=holds)
+
+
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(to_json(record))
+    return found

@@ -1,0 +1,75 @@
+"""A lender's files for tests of the commands on real batches."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+from typer.testing import CliRunner
+
+from secondlook.cli.app import app
+
+PROGRAM = """
+[columns]
+id = "id"
+outcome = "outcome"
+groups = ["sex"]
+[outcomes]
+good = ["repaid", 1]
+bad = ["default", 0]
+indeterminate = "fraud"
+[classifier]
+kind = "partial-feedback"
+alpha = 0.2
+utility = { good = 200, bad = -300 }
+seed = 3
+"""
+CERTIFIED = PROGRAM.replace('"partial-feedback"', '"certified"\nhorizon = 6')
+
+
+def people(n, start=0, seed=0):
+    """Return applicants with their outcomes."""
+    rng = np.random.default_rng([seed, start])
+    frame = pd.DataFrame(
+        {
+            "id": [f"a{start + at:05d}" for at in range(n)],
+            "income": rng.normal(size=n),
+            "debt": rng.normal(size=n),
+            "sex": rng.choice(["f", "m"], n),
+        }
+    )
+    odds = np.exp(1.5 + 1.5 * frame["income"] - frame["debt"])
+    frame["outcome"] = np.where(rng.random(n) < odds / (1 + odds), "repaid", "default")
+    return frame
+
+
+def call(*words, stdin=None):
+    return CliRunner().invoke(app, [str(one) for one in words], input=stdin)
+
+
+def done(*words, stdin=None):
+    """Return what a command says in JSON, after checking that it went well."""
+    found = call(*words, "--json", stdin=stdin)
+    assert found.exit_code == 0, (found.stdout, found.stderr, found.exception)
+    return json.loads(found.stdout)
+
+
+def refused(*words, code=2):
+    """Return the one sentence of a command that cannot do what was asked for."""
+    found = call(*words)
+    assert found.exit_code == code, (found.stdout, found.stderr, found.exception)
+    (line,) = found.stderr.strip().splitlines()
+    assert line.startswith("secondlook: ")
+    assert line.endswith(".")
+    return line.removeprefix("secondlook: ")
+
+
+def start(url, folder, config=PROGRAM, n=400):
+    """Start a program at a URL from files in a folder; return its history."""
+    past = people(n)
+    past.loc[past["income"] < -0.3, "outcome"] = ""
+    past.to_csv(folder / "history.csv", index=False)
+    (folder / "program.toml").write_text(config)
+    done("init", "--ledger", url, "--config", folder / "program.toml", folder / "history.csv")
+    return past

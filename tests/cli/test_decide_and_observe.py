@@ -1,0 +1,713 @@
+"""``secondlook decide`` and ``observe``: on the record first, the rest of a file goes on."""
+
+from __future__ import annotations
+
+import errno
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from scipy.stats import binomtest
+
+import secondlook as sl
+from cli.lender_files import CERTIFIED, PROGRAM, call, done, people, refused, start
+from secondlook.cli.batch_words import promise, refused_words, so_far_words
+from secondlook.errors import LedgerError
+from secondlook.ledger import Program, verify
+from secondlook.reasons import in_words
+
+COLUMNS = [
+    "id",
+    "decision",
+    "region",
+    "score",
+    "threshold",
+    "propensity",
+    "round",
+    "certified",
+    "reasons",
+]
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Return a folder with a program of 400 past people."""
+    folder = tmp_path_factory.mktemp("lender")
+    start(f"sqlite:///{folder}/lender.db", folder)
+    return folder
+
+
+@pytest.fixture
+def lender(made, tmp_path, monkeypatch):
+    """Return a program of our own, in the folder where we are."""
+    for file in made.glob("lender.db*"):
+        shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    url = f"sqlite:///{tmp_path}/lender.db"
+    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    return Program.open(url)
+
+
+def apply(n=100, start=1000, name="applicants.csv"):
+    """Write a file of applicants; return them with their outcomes."""
+    found = people(n, start)
+    found.drop(columns="outcome").to_csv(name, index=False)
+    return found
+
+
+def answer(path="decisions.csv"):
+    return pd.read_csv(path, dtype={"id": str}, keep_default_na=False, na_values={"threshold": ""})
+
+
+def tell(rows, name="outcomes.csv"):
+    pd.DataFrame(rows, columns=["id", "outcome"]).to_csv(name, index=False)
+
+
+def entries(program, kind):
+    with program.ledger.reading(program.name) as reader:
+        return list(reader.entries(kind=kind))
+
+
+def test_decisions_are_those_of_the_classifier(lender):
+    twin = sl.PartialFeedbackClassifier(
+        utility=sl.Revenue(gain=200, loss=300), budget=sl.FdrBudget(alpha=0.2), random_state=3
+    )
+    past = people(400)
+    features = ["income", "debt"]
+    twin.fit(
+        past[features],
+        (past["outcome"] == "repaid").astype(int),
+        accepted=past["income"] >= -0.3,
+        sensitive_features=past[["sex"]],
+        ids=past["id"],
+    )
+    outcomes = []
+    for start_at in (1000, 2000, 3000):
+        new = apply(start=start_at)
+        told = done("decide", "applicants.csv", "-o", "decisions.csv")
+        expected = twin.decide(new[features], sensitive_features=new[["sex"]], ids=new["id"])
+        got = answer()
+        assert list(got.columns) == COLUMNS
+        assert got["id"].tolist() == new["id"].tolist()
+        assert (got["decision"] == "accept").tolist() == expected.accepted.tolist()
+        assert got["region"].tolist() == expected.region.tolist()
+        np.testing.assert_allclose(got["propensity"], expected.propensity)
+        np.testing.assert_allclose(got["score"], expected.score, rtol=1e-6)
+        yes = expected.accepted
+        assert told["accepted"] == yes.sum() > 0
+        assert told["rejected"] == (~yes).sum() > 0
+        assert told["explored"] == expected.explored.sum()
+        assert told["exploited"] == yes.sum() - expected.explored.sum()
+        assert told["round"] == expected.round == got["round"].unique()
+        tell(list(zip(new["id"], new["outcome"], strict=True)))
+        told = done("observe", "outcomes.csv")
+        assert told["recorded"]["good"] == (new["outcome"][yes] == "repaid").sum()
+        assert told["recorded"]["bad"] == (new["outcome"][yes] == "default").sum()
+        assert told["refused"]["rows"] == (~yes).sum()
+        twin.observe(new["id"][yes], (new["outcome"][yes] == "repaid").astype(int))
+        outcomes += new["outcome"][yes].tolist()
+        n, bad = len(outcomes), outcomes.count("default")
+        share = binomtest(bad, n).proportion_ci(method="exact")
+        so_far = told["so_far"]
+        assert (so_far["bad"], so_far["known"], so_far["pending"]) == (bad, n, 0)
+        assert so_far["interval"] == pytest.approx([share.low, share.high])
+    said = call("observe", "outcomes.csv").stdout
+    assert f"So far {bad} of {n} known outcomes are bad: {100 * bad / n:.3g} % (95 % inter" in said
+    assert "against a bound of 20 %; 0 are pending." in said
+    assert verify(lender.ledger).ok
+
+
+def test_the_refused_have_reasons_and_nobody_is_told_of_a_draw(lender):
+    apply(300)
+    said = call("decide", "applicants.csv", "-o", "decisions.csv")
+    got = answer()
+    no = got["decision"] == "reject"
+    assert (got["reasons"][~no] == "").all()
+    recorded = lender.reasons(got["id"][no].tolist())
+    assert got["reasons"][no].tolist() == [in_words(recorded[one]) for one in got["id"][no]]
+    assert got["reasons"][no].str.contains("income|debt|no single feature").all()
+    handed_out = (said.stdout + said.stderr + Path("decisions.csv").read_text()).lower()
+    for word in ("drawn", "draw", "lottery", "luck", "random", "chance"):
+        assert word not in handed_out
+
+
+def test_the_same_again_is_answered_from_the_record(lender, tmp_path):
+    new = apply()
+    first = done("decide", "applicants.csv", "-o", "decisions.csv", "--by", "anna")
+    assert first["recorded_before"] is None
+    head, kept = lender.checkpoint(), (tmp_path / "decisions.csv").read_bytes()
+    # The same people in other files: columns in another order, one more, parquet, standard input.
+    other = new[["debt", "sex", "outcome", "id", "income"]].assign(remark="=1+1")
+    pq.write_table(pa.Table.from_pandas(other), "other.parquet")
+    text = (tmp_path / "applicants.csv").read_text()
+    for words, stdin in (
+        (["applicants.csv"], None),
+        (["other.parquet"], None),
+        (["-"], text),
+    ):
+        told = done("decide", *words, "-o", "again.csv", stdin=stdin)
+        assert told["batch"] == first["batch"]
+        assert told["recorded_before"]["by"] == "anna"
+        assert (tmp_path / "again.csv").read_bytes() == kept
+    said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+    assert f"Recorded before as batch {first['batch']} (by anna at 20" in said
+    assert "answered from the record." in said
+    assert lender.checkpoint() == head
+
+
+def test_another_batch_has_another_name(lender):
+    new = apply()
+    name = done("decide", "applicants.csv", "-o", "decisions.csv")["batch"]
+    new.loc[7, "income"] += 1e-9
+    new["id"] = [f"b{at}" for at in range(len(new))]
+    new.to_csv("applicants.csv", index=False)
+    names = {name, done("decide", "applicants.csv", "-o", "decisions.csv")["batch"]}
+    new["id"] = [f"c{at}" for at in range(len(new))]
+    new.to_csv("applicants.csv", index=False)
+    names.add(done("decide", "applicants.csv", "-o", "decisions.csv")["batch"])
+    assert len(names) == 3
+
+
+@pytest.mark.parametrize("change", ["feature", "group", "order", "less", "more", "others"])
+def test_the_same_name_with_other_content_is_refused(lender, tmp_path, change):
+    new = apply()
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    head, kept = lender.checkpoint(), (tmp_path / "decisions.csv").read_bytes()
+    if change == "feature":
+        new.loc[5, "debt"] += 1
+    elif change == "group":
+        new.loc[5, "sex"] = "m" if new.loc[5, "sex"] == "f" else "f"
+    elif change == "order":
+        new = new.iloc[::-1]
+    elif change == "less":
+        new = new.iloc[:-1]
+    elif change == "more":
+        new = pd.concat([new, people(1, 5000)])
+    else:
+        new = people(400).iloc[:50]  # the history's
+    new.to_csv("applicants.csv", index=False)
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    assert "'may'" in sentence
+    assert "was recorded" in sentence
+    assert "take another name" in sentence
+    assert lender.checkpoint() == head
+    assert (tmp_path / "decisions.csv").read_bytes() == kept
+
+
+def spoiled():
+    """Write a file in which seven rows cannot be used; return the others."""
+    new = people(60, 1000).drop(columns="outcome").astype({"income": object})
+    new.loc[3, "income"] = "1.234,50"
+    new.loc[4, "income"] = ""
+    new.loc[5, "sex"] = "x"
+    new.loc[6, "id"] = ""
+    new.loc[[7, 8], "id"] = "twice"
+    new.loc[9, "id"] = "a00000"  # of the history
+    new.to_csv("applicants.csv", index=False)
+    return new.drop(index=range(3, 10))
+
+
+def test_rows_that_cannot_be_used_are_refused_and_the_rest_goes_on(lender, tmp_path):
+    usable = spoiled()
+    (tmp_path / "out").mkdir()
+    told = done("decide", "applicants.csv", "-o", "out/decisions.csv")
+    assert answer("out/decisions.csv")["id"].tolist() == usable["id"].tolist()
+    assert told["people"] == len(usable)
+    assert told["refused"]["rows"] == 7
+    assert told["refused"]["file"] == "out/applicants.refused.csv"
+    assert sum(told["refused"]["reasons"].values()) == 7
+    no = pd.read_csv("out/applicants.refused.csv", dtype=str, keep_default_na=False)
+    assert no["income"][0] == "1.234,50"
+    for reason, words in zip(
+        no["reason"],
+        [
+            "'income' must be a number, got '1.234,50', so write it without separators",
+            "'income' is missing",
+            "the group 'x' was not in the history, which has",
+            "'id' is empty",
+            "'id' is in the file 2 times",
+            "'id' is in the file 2 times",
+            "the id was decided on before (in the history); somebody who applies again needs a new",
+        ],
+        strict=True,
+    ):
+        assert words in reason
+    kept, head = (tmp_path / "out/decisions.csv").read_bytes(), lender.checkpoint()
+    again = done("decide", "applicants.csv", "-o", "out/decisions.csv")
+    assert again["recorded_before"] is not None
+    assert again["refused"] == told["refused"]
+    assert (tmp_path / "out/decisions.csv").read_bytes() == kept
+    assert lender.checkpoint() == head
+    said = call("decide", "applicants.csv", "-o", "out/decisions.csv", "--refused", "no.csv").stdout
+    assert (
+        "7 rows refused, with the reasons in no.csv:\n  2 × 'id' is in the file 2 times\n" in said
+    )
+    assert said.count(" × ") == 5
+    assert said.endswith("  1 for other reasons\n")
+
+
+def test_who_was_decided_on_in_another_batch_is_refused(lender):
+    apply(50)
+    done("decide", "applicants.csv", "-o", "first.csv")
+    apply(80)  # the same 50 and 30 more, who would be drawn anew
+    told = done("decide", "applicants.csv", "-o", "second.csv")
+    assert (told["people"], told["refused"]["rows"], told["round"]) == (30, 50, 2)
+    ((reason, n),) = told["refused"]["reasons"].items()
+    assert (reason[:43], n) == ("the id was decided on before (round 1); som", 50)
+    assert done("decide", "applicants.csv", "-o", "third.csv")["recorded_before"] is not None
+    assert Path("second.csv").read_bytes() == Path("third.csv").read_bytes()
+
+
+def test_strict_stops_before_anything_is_decided(lender, tmp_path):
+    spoiled()
+    head = lender.checkpoint()
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--strict")
+    assert "applicants.csv, row 4 (id 'a01003'): 'income' must be a number" in sentence
+    assert "7 of 60 rows cannot be used" in sentence
+    assert lender.checkpoint() == head
+    assert not list(tmp_path.glob("*decisions*"))
+    assert not list(tmp_path.glob("*refused*"))
+
+
+def test_a_file_without_a_row_to_use(lender, tmp_path):
+    people(400).to_csv("applicants.csv", index=False)
+    head = lender.checkpoint()
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv")
+    assert "none of the 400 rows of applicants.csv can be used" in sentence
+    assert len(pd.read_csv("applicants.refused.csv")) == 400
+    assert lender.checkpoint() == head
+    assert not (tmp_path / "decisions.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-o", "nowhere/decisions.csv"], "in a folder that exists, got 'nowhere/decisions.csv'"),
+        (["-o", "."], "a table is a file that ends in .csv or .parquet"),
+        (["-o", "decisions.xlsx"], "ends in .csv or .parquet, or - for csv"),
+        (["-o", "./applicants.csv"], "the decisions would take the place of the input"),
+        (["-o", "d.csv", "--refused", "d.csv"], "refused rows would take the place of the decisio"),
+        (["-o", "d.csv", "--refused", "applicants.csv"], "would take the place of the input"),
+        (["-o", "d.csv", "--refused", "x/y.csv"], "in a folder that exists, got 'x/y.csv'"),
+        (["-o", "d.csv", "--batch", " "], "a batch's name must have letters"),
+        (["-o", "-", "--json"], "--json and -o - both write to standard output"),
+        (["-o", "d.csv", "--program", "loans"], "no program called 'loans'"),
+        (["-o", "d.csv", "--ledger", "sqlite:///no.db"], "there is no ledger at"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_decided(lender, tmp_path, options, words):
+    apply()
+    head, files = lender.checkpoint(), sorted(tmp_path.iterdir())
+    text = (tmp_path / "applicants.csv").read_text()
+    assert words in refused("decide", "applicants.csv", *options)
+    assert lender.checkpoint() == head
+    assert sorted(tmp_path.iterdir()) == files
+    assert (tmp_path / "applicants.csv").read_text() == text
+
+
+@pytest.mark.parametrize("column", ["id", "income", "sex"])
+def test_a_column_that_is_missing(lender, column):
+    apply()
+    people(20, 1000).drop(columns=column).to_csv("applicants.csv", index=False)
+    head = lender.checkpoint()
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv")
+    assert f"applicants.csv has no column {column!r}" in sentence
+    assert lender.checkpoint() == head
+
+
+def test_a_disk_that_is_full_after_the_decisions_are_recorded(lender, tmp_path, monkeypatch):
+    apply()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", full)
+        sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    assert "recorded as batch 'may' and only their file is missing" in sentence
+    assert "No space left on device" in sentence
+    assert "the same command, with another -o if need be, writes them from the record" in sentence
+    assert not (tmp_path / "decisions.csv").exists()
+    (entry,) = entries(lender, "batch")
+    told = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    assert told["recorded_before"]["at"] == entry.at
+    assert len(answer()) == 100
+
+
+def test_a_ledger_that_is_lost_after_the_decisions_are_recorded(lender, tmp_path, monkeypatch):
+    apply()
+    words = ["decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may"]
+
+    def lost(*_, **__):
+        raise LedgerError("the ledger could not be used (gone); nothing was recorded, call again.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("secondlook.cli.batches._recorded", lost)
+        sentence = refused(*words)
+    assert "as batch 'may' and only their file is missing (the ledger could not be used" in sentence
+    assert "nothing was recorded" not in sentence
+    assert len(entries(lender, "batch")) == 1
+    assert not (tmp_path / "decisions.csv").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr("secondlook.ledger.summing_up.summarise", lost)
+        sentence = refused(*words)
+    assert "everything is recorded and only this summary is missing (the ledger could" in sentence
+    assert len(answer()) == 100
+    assert done(*words)["recorded_before"] is not None
+
+
+FORK = multiprocessing.get_context("fork")
+
+
+def decide_and_die(moment, *words):
+    """Run the command in a process that is killed at a call of a function of ``os``."""
+
+    def die(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def run():
+        setattr(os, moment, die)
+        call("decide", *words)
+
+    child = FORK.Process(target=run)
+    child.start()
+    child.join()
+    return child.exitcode
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning")
+def test_killed_between_the_record_and_the_file_it_answers_the_same(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    start(url, tmp_path)
+    new = apply()
+    words = ["applicants.csv", "-o", "decisions.csv", "--ledger", url]
+    assert decide_and_die("replace", *words) == -signal.SIGKILL
+    assert not (tmp_path / "decisions.csv").exists()
+    program = Program.open(url)
+    (entry,) = entries(program, "batch")
+    with program.ledger.reading("main") as reader:
+        recorded = reader.facts(entry).decisions
+    head = program.checkpoint()
+    told = done("decide", *words)
+    assert told["recorded_before"] == {"at": entry.at, "by": entry.by}
+    assert program.checkpoint() == head
+    got = answer()
+    assert got["id"].tolist() == new["id"].tolist()
+    assert (got["decision"] == "accept").tolist() == recorded.accepted.tolist()
+    assert got["propensity"].tolist() == recorded.propensity.tolist()
+    assert verify(program.ledger).ok
+
+
+def test_a_pipe_gets_the_table_and_nothing_else(lender, tmp_path):
+    new = apply(30)
+    found = call("decide", "-", "-o", "-", stdin=(tmp_path / "applicants.csv").read_text())
+    assert found.exit_code == 0
+    (tmp_path / "piped.csv").write_text(found.stdout)
+    assert answer("piped.csv")["id"].tolist() == new["id"].tolist()
+    assert "Round 1: " in found.stderr
+    assert "Decisions:" not in found.stderr
+
+
+def test_parquet_out_keeps_the_kinds_of_columns(lender):
+    apply(30)
+    done("decide", "applicants.csv", "-o", "decisions.parquet")
+    table = pq.read_table("decisions.parquet")
+    assert table.column_names == COLUMNS
+    kinds = [str(one.type) for one in table.columns]
+    assert kinds == ["string"] * 3 + ["double"] * 3 + ["int64", "bool", "string"]
+
+
+def test_a_certified_program_says_what_a_round_promises(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/lender.db"
+    start(url, tmp_path, CERTIFIED, n=200)
+    apply()
+    told = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
+    (one,) = Program.open(url).classifier.rounds_
+    assert told["certified"] is False
+    assert told["promise"] == f"Pilot: {one.message}"
+    assert told["so_far"]["alpha"] == 0.2
+
+
+def test_promises_in_words():
+    sure = {"status": "certified", "group": None, "message": ""}
+    words = "Certified: with confidence 95 %, at most 12.5 % bad under the rule of this round."
+    assert promise([sure], 0.125, 0.05) == words
+    both = [sure | {"group": "f"}, {"status": "pilot", "group": "m", "message": "Not yet."}]
+    both[1]["more_outcomes"] = float("nan")
+    assert promise(both, 0.125, 0.05).endswith("of this round. Pilot for m: Not yet.")
+    held = {"estimated_fdr": 0.0734, "calibrated": False, "n_outcomes": 1200, "note": "Careful."}
+    words = promise([held], 0.15, None)
+    assert "about 7.34 % bad are expected" in words
+    assert "a bound of 15 %; an estimate from 1,200 outcomes, and it rests on the history" in words
+    assert words.endswith("Careful.")
+    assert so_far_words({"known": 0, "pending": 1}) == "So far no outcome is known; 1 is pending."
+    assert "no estimate yet" in promise([held | {"estimated_fdr": "nan"}], 0.15, None)
+
+
+def test_few_reasons_are_named_and_the_others_counted():
+    lines = refused_words(
+        {"rows": 21, "file": "no.csv", "reasons": {f"r{at}": 6 - at for at in range(6)}}
+    )
+    assert lines[0] == "21 rows refused, with the reasons in no.csv:"
+    assert lines[1:] == [f"  {6 - at} × r{at}" for at in range(5)] + ["  1 for other reasons"]
+    assert refused_words({"rows": 0, "file": None, "reasons": {}}) == []
+
+
+@pytest.fixture
+def decided(lender):
+    """Return a program with one batch, and the ids that it accepted and rejected."""
+    apply()
+    done("decide", "applicants.csv", "-o", "decisions.csv")
+    got = answer()
+    yes = got["id"][got["decision"] == "accept"].tolist()
+    return lender, yes, got["id"][got["decision"] == "reject"].tolist()
+
+
+def test_every_kind_of_row_in_a_file_of_outcomes(decided):
+    program, yes, no = decided
+    tell([(yes[0], "repaid"), (yes[1], "default"), (yes[2], "fraud")])
+    assert done("observe", "outcomes.csv", "--by", "anna")["recorded"] == {
+        "good": 1,
+        "bad": 1,
+        "indeterminate": 1,
+    }
+    rows = [
+        (yes[0], "1.0"),  # known already, in another word
+        (yes[1], "repaid"),  # a correction
+        (yes[2], "fraud"),  # known already
+        (yes[3], "repaid"),
+        (yes[3], "1"),  # the same in another word
+        (yes[4], "default"),
+        (yes[5], ""),  # pending
+        (yes[6], "fraud"),
+        (yes[7], "repaid"),
+        (yes[7], "default"),  # contradictory
+        (yes[8], "perhaps"),
+        (no[0], "repaid"),
+        ("nobody", "repaid"),
+        ("", "repaid"),
+        (yes[9], "repaid"),
+        (yes[9], ""),  # known now
+    ]
+    frame = pd.DataFrame(rows, columns=["id", "outcome"]).assign(remark="late")
+    frame.to_csv("outcomes.csv", index=False)
+    told = done("observe", "outcomes.csv", "--by", "bert")
+    assert told["recorded"] == {"good": 2, "bad": 1, "indeterminate": 1}
+    assert (told["corrections"], told["known_already"], told["pending"]) == (1, 2, 2)
+    assert told["ignored_columns"] == ["remark"]
+    assert told["refused"]["rows"] == 6
+    refusals = pd.read_csv("outcomes.refused.csv", keep_default_na=False)
+    assert refusals["id"].tolist() == [yes[7], yes[7], yes[8], no[0], "nobody", ""]
+    for reason, words in zip(
+        refusals["reason"],
+        [
+            "the file tells more than one outcome of this id",
+            "the file tells more than one outcome of this id",
+            "the outcome 'perhaps' is none of 'repaid' (good), '1' (good), 'default' (bad)",
+            "the person does not stand accepted",
+            "the id was never decided on",
+            "'id' is empty",
+        ],
+        strict=True,
+    ):
+        assert words in reason
+    standing = program.standing(yes[:11])
+    assert standing.states == [
+        "good",
+        "good",
+        "indeterminate",
+        "good",
+        "bad",
+        None,
+        "indeterminate",
+        None,
+        None,
+        "good",
+        None,
+    ]
+    (correction,) = entries(program, "correction")
+    assert correction.by == "bert"
+    head = program.checkpoint()
+    again = done("observe", "outcomes.csv")
+    assert again["recorded"] == {"good": 0, "bad": 0, "indeterminate": 0}
+    assert (again["corrections"], again["known_already"]) == (0, 7)
+    assert program.checkpoint() == head
+    said = call("observe", "outcomes.csv").stdout
+    assert "0 outcomes recorded, 7 known already, 2 still pending.\n" in said
+    assert "Not read: the columns 'remark'.\n" in said
+    assert verify(program.ledger).ok
+
+
+def test_a_withdrawal_can_be_taken_back_only_where_no_certificate_rests_on_it(decided, tmp_path):
+    program, yes, _ = decided
+    tell([(yes[0], "fraud"), (yes[1], "repaid")])
+    done("observe", "outcomes.csv")
+    tell([(yes[0], "repaid"), (yes[1], "fraud")])
+    assert done("observe", "outcomes.csv")["corrections"] == 2
+    assert program.standing(yes[:2]).states == ["good", "indeterminate"]
+
+    url = f"sqlite:///{tmp_path}/certified.db"
+    start(url, tmp_path, CERTIFIED, n=200)
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
+    yes = answer()["id"][answer()["decision"] == "accept"].tolist()
+    tell([(yes[0], "fraud"), (yes[1], "repaid")])
+    done("observe", "outcomes.csv", "--ledger", url)
+    tell([(yes[0], "repaid"), (yes[1], "fraud"), (yes[2], "repaid")])
+    told = done("observe", "outcomes.csv", "--ledger", url)
+    assert (told["corrections"], told["recorded"]["good"], told["refused"]["rows"]) == (0, 1, 2)
+    assert Program.open(url).standing(yes[:3]).states == ["indeterminate", "good", "good"]
+
+
+def test_outcomes_of_the_history_can_be_corrected(decided):
+    program, _, _ = decided
+    past = people(400)
+    known = past[past["income"] >= -0.3].iloc[:4]
+    other = np.where(known["outcome"] == "repaid", "default", "repaid")
+    tell(list(zip(known["id"], [*other[:2], *known["outcome"][2:]], strict=True)))
+    told = done("observe", "outcomes.csv")
+    assert (told["corrections"], told["known_already"], told["refused"]["rows"]) == (2, 2, 0)
+    assert verify(program.ledger).ok
+
+
+def test_a_crash_between_outcomes_and_withdrawals_loses_nothing(decided, monkeypatch):
+    program, yes, _ = decided
+    tell([(yes[0], "repaid"), (yes[1], "fraud"), (yes[2], "default")])
+
+    def die(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Program, "withdraw", die)
+        assert call("observe", "outcomes.csv").exit_code == 130
+    assert program.standing(yes[:3]).states == ["good", None, "bad"]
+    told = done("observe", "outcomes.csv")
+    assert told["recorded"] == {"good": 0, "bad": 0, "indeterminate": 1}
+    assert told["known_already"] == 2
+    assert program.standing(yes[:3]).states == ["good", "indeterminate", "bad"]
+
+
+def test_observing_strictly_records_nothing_if_a_row_is_refused(decided, tmp_path):
+    program, yes, no = decided
+    head = program.checkpoint()
+    tell([(yes[0], "repaid"), (no[0], "repaid")])
+    sentence = refused("observe", "outcomes.csv", "--strict")
+    assert f"outcomes.csv, row 2 (id '{no[0]}'): the person does not stand accepted" in sentence
+    assert program.checkpoint() == head
+    assert not (tmp_path / "outcomes.refused.csv").exists()
+
+
+def test_files_of_outcomes_that_cannot_be_read(decided):
+    program, yes, _ = decided
+    head = program.checkpoint()
+    pd.DataFrame({"id": yes[:1], "result": ["repaid"]}).to_csv("outcomes.csv", index=False)
+    assert "outcomes.csv has no column 'outcome'" in refused("observe", "outcomes.csv")
+    assert "there is no file 'none.csv'" in refused("observe", "none.csv")
+    tell([(yes[0], "repaid")])
+    words = refused("observe", "outcomes.csv", "--refused", "outcomes.csv")
+    assert "take the place of the input" in words
+    assert program.checkpoint() == head
+
+
+def test_numbers_with_gaps_as_pandas_keeps_them(decided):
+    program, yes, _ = decided
+    told = pd.DataFrame({"id": yes[:3], "outcome": [1.0, 0.0, np.nan]})
+    told.to_parquet("outcomes.parquet")
+    found = done("observe", "outcomes.parquet")
+    assert found["recorded"] == {"good": 1, "bad": 1, "indeterminate": 0}
+    assert (found["pending"], found["refused"]["rows"]) == (1, 0)
+    assert program.standing(yes[:3]).states == ["good", "bad", None]
+
+
+def test_overridden_people_have_outcomes_as_they_stand(decided):
+    program, yes, no = decided
+    program.override(yes[:1], False, "fraud was found")
+    program.override(no[:1], True, "has a guarantor")
+    tell([(yes[0], "repaid"), (no[0], "repaid")])
+    told = done("observe", "outcomes.csv")
+    assert (told["recorded"]["good"], told["refused"]["rows"]) == (1, 1)
+    assert program.standing([yes[0], no[0]]).states == [None, "good"]
+
+
+def test_a_program_made_in_python_reads_files_by_the_names_it_has(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/x.db"
+    past = people(300)
+    past["sex"] = (past["sex"] == "f").astype(int)
+    good = past["outcome"] == "repaid"
+    clf = sl.PartialFeedbackClassifier(budget=sl.FdrBudget(alpha=0.3), random_state=0)
+    features = ["income", "debt"]
+    Program.create(url, clf, past[features], good, sensitive_features=past["sex"].to_numpy())
+    new = people(50, 1000)
+    new["sex"] = (new["sex"] == "f").astype(int)
+    new = new.rename(columns={"sex": "group"}).assign(id=np.arange(50) + 1000).astype({"id": str})
+    new.loc[3, "id"] = "007"
+    new.loc[4, "id"] = "x"
+    new.to_csv("applicants.csv", index=False)
+    told = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
+    assert told["refused"]["reasons"] == {"'id' must be a whole number, as in the history": 2}
+    got = pd.read_csv("decisions.csv")
+    assert got["id"].tolist() == [1000, 1001, 1002, *range(1005, 1050)]
+    yes = got["id"][got["decision"] == "accept"].tolist()
+    tell([(yes[0], "True"), (yes[1], "false"), (yes[2], "repaid"), ("007", "true")])
+    told = done("observe", "outcomes.csv", "--ledger", url)
+    assert (told["recorded"]["good"], told["recorded"]["bad"]) == (1, 1)
+    assert told["refused"]["rows"] == 2
+    assert verify(Program.open(url).ledger).ok
+
+
+def test_a_program_whose_columns_have_no_names_cannot_read_a_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/x.db"
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    clf = sl.PartialFeedbackClassifier(random_state=0)
+    Program.create(url, clf, X, (X[:, 0] > 0).astype(int))
+    apply()
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
+    assert "had no names for its columns" in sentence
+
+
+def with_text(url, folder, learner):
+    """Decide on people one of whom lacks a number, and one has a text that nobody had before."""
+    (folder / "program.toml").write_text(PROGRAM + f'learner = "{learner}"\n')
+    past = people(200)
+    past["region"] = np.where(past.index % 3 == 0, "north", "south")
+    past.to_csv(folder / "history.csv", index=False)
+    done("init", "--ledger", url, "--config", folder / "program.toml", folder / "history.csv")
+    new = people(40, 1000).assign(region="north")
+    new.loc[2, "debt"] = np.nan
+    new.loc[3, "region"] = "a place nobody knew"
+    new.to_csv(folder / "applicants.csv", index=False)
+    file, out = folder / "applicants.csv", folder / "decisions.csv"
+    told = done("decide", file, "-o", out, "--ledger", url)
+    kept = out.read_bytes()
+    again = done("decide", file, "-o", out, "--ledger", url)
+    assert again["recorded_before"] is not None
+    assert out.read_bytes() == kept
+    return told
+
+
+def test_columns_of_text(tmp_path):
+    told = with_text(f"sqlite:///{tmp_path}/x.db", tmp_path, "logistic")
+    assert (told["people"], told["refused"]["reasons"]) == (39, {"'debt' is missing": 1})
+
+
+@pytest.mark.long
+def test_missing_numbers_where_the_learner_takes_them(tmp_path):
+    told = with_text(f"sqlite:///{tmp_path}/x.db", tmp_path, "gradient-boosting")
+    assert (told["people"], told["refused"]["rows"]) == (40, 0)
+
+
+def test_one_json_object_is_printed_for_errors_too(lender):
+    found = call("decide", "none.csv", "-o", "decisions.csv", "--json")
+    assert json.loads(found.stdout)["code"] == found.exit_code == 2

@@ -1,0 +1,361 @@
+"""Nothing in a file, a configuration or a stored model runs as code or as SQL."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import pickle
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import skops.io
+import sqlalchemy as sa
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+import secondlook as sl
+from cli.lender_files import PROGRAM, call, done, people, refused, start
+from secondlook.errors import InputError
+from secondlook.ledger import Program, SqlLedger, schema, verify
+from secondlook.storage import FORMAT, dumps
+
+COLUMNS = [
+    "x; DROP TABLE people;--",
+    '"; DELETE FROM entries; --',
+    "it's `quoted` %s %(x)s :x ? {x}",
+    "ünï\u202ecode \U0001f600",
+    "__class__",
+    "=1+1",
+    "l" * 3000,
+]
+VALUES = [
+    "'; DROP TABLE people; --",
+    "x'); DELETE FROM entries; --",
+    "=cmd|' /C calc'!A0",
+    "@SUM(A1)",
+    "'=1+1",
+    "%s %(x)s :x ? {x} \\",
+    "ünï\u202ecode \U0001f600",
+    "__import__('os').system('true')",
+    "null",
+    'a "quoted", id\nin two lines',
+]
+TABLES = set(schema.people.metadata.tables) | {"alembic_version"}
+
+
+def tables(url):
+    return set(sa.inspect(SqlLedger(url).engine).get_table_names())
+
+
+def written(path, frame):
+    """Write every cell in quotes, as a hostile file may have it."""
+    frame.to_csv(path, index=False, quoting=csv.QUOTE_ALL)
+    return path
+
+
+def with_hostile_columns(n, begin):
+    frame = people(n, begin)
+    rng = np.random.default_rng(begin)
+    for at, name in enumerate(COLUMNS[2:]):
+        frame[name] = rng.normal(size=n) + at
+    return frame.rename(columns={"id": COLUMNS[0], "sex": COLUMNS[1]})
+
+
+def test_hostile_column_names_are_names(url, tmp_path):
+    past = with_hostile_columns(300, 0)
+    past.loc[past["income"] < -0.3, "outcome"] = ""
+    written(tmp_path / "history.csv", past)
+    config = PROGRAM.replace('id = "id"', f"id = {json.dumps(COLUMNS[0])}")
+    config = config.replace('["sex"]', json.dumps([COLUMNS[1]]))
+    (tmp_path / "program.toml").write_text(config)
+    told = done(
+        "init", "--ledger", url, "--config", tmp_path / "program.toml", tmp_path / "history.csv"
+    )
+    assert set(told["features"]) == {"income", "debt", *COLUMNS[2:]}
+    new = with_hostile_columns(60, 1000)
+    out = tmp_path / "decisions.csv"
+    batch = COLUMNS[0]
+    file = written(tmp_path / "applicants.csv", new)
+    done("decide", file, "-o", out, "--ledger", url, "--batch", batch, "--by", COLUMNS[1])
+    yes = pd.read_csv(out)["decision"] == "accept"
+    file = written(tmp_path / "outcomes.csv", new.loc[yes, [COLUMNS[0], "outcome"]])
+    assert done("observe", file, "--ledger", url)["refused"]["rows"] == 0
+    assert tables(url) == TABLES
+    found = verify(SqlLedger(url))
+    assert (found.problem, found.n_decisions) == (None, 60)
+    with SqlLedger(url).reading("main") as reader:
+        assert reader.entry("batch", batch).by == COLUMNS[1]
+
+
+def test_hostile_values_are_data_in_and_out(url, tmp_path):
+    start(url, tmp_path)
+    new = people(len(VALUES), 1000)
+    new["id"] = VALUES
+    file, out = written(tmp_path / "applicants.csv", new), tmp_path / "decisions.parquet"
+    told = done("decide", file, "-o", out, "--ledger", url)
+    # "'=1+1" is what "=1+1" is written as, and so what it is read as
+    expected = ["=1+1" if one == "'=1+1" else one for one in VALUES]
+    assert told["people"] == len(VALUES)
+    assert pq.read_table(out)["id"].to_pylist() == expected
+    out = tmp_path / "decisions.csv"
+    done("decide", file, "-o", out, "--ledger", url)
+    with out.open(encoding="utf-8", newline="") as text:
+        rows = list(csv.reader(text))
+    assert len(rows) == 1 + len(VALUES)
+    assert not any(cell[:1] in ("=", "+", "-", "@", "\t", "\r") for row in rows for cell in row[:1])
+    decisions = pq.read_table(tmp_path / "decisions.parquet").to_pandas()
+    told = pd.DataFrame({"id": [row[0] for row in rows[1:]], "outcome": VALUES[0]})
+    told.loc[decisions["decision"] == "accept", "outcome"] = "repaid"
+    said = done("observe", written(tmp_path / "outcomes.csv", told), "--ledger", url)
+    assert said["recorded"]["good"] == (decisions["decision"] == "accept").sum() > 0
+    assert said["refused"]["rows"] == (decisions["decision"] == "reject").sum()
+    standing = Program.open(url).standing(np.array(expected, object))
+    assert (standing.persons >= 0).all()
+    assert tables(url) == TABLES
+    assert verify(SqlLedger(url)).problem is None
+
+
+def test_a_million_characters_and_nul_are_refused_row_by_row(url, tmp_path):
+    start(url, tmp_path)
+    new = people(40, 1000).drop(columns="outcome")
+    new.loc[3, "id"] = "x" * 1_000_000
+    new["sex"] = new["sex"].astype(object)
+    new.loc[4, "sex"] = "f" * 1_000_000
+    new["income"] = new["income"].astype(object)
+    new.loc[5, "income"] = "1" * 1_000_000
+    file, out = tmp_path / "applicants.csv", tmp_path / "decisions.csv"
+    new.to_csv(file, index=False)
+    told = done("decide", file, "-o", out, "--ledger", url)
+    assert (told["people"], told["refused"]["rows"]) == (37, 3)
+    assert all(len(reason) < 300 for reason in told["refused"]["reasons"])
+    told = pd.DataFrame({"id": ["a\0b", "y" * 1_000_000, "z"], "outcome": "repaid"})
+    pq.write_table(pa.Table.from_pandas(told), tmp_path / "outcomes.parquet")
+    refusals = ["--refused", tmp_path / "no.parquet"]
+    said = done("observe", tmp_path / "outcomes.parquet", "--ledger", url, *refusals)
+    assert said["refused"]["reasons"] == {
+        "'id' is empty or holds NUL, so names nobody": 1,
+        "the id was never decided on": 2,
+    }
+    new = people(3, 2000)
+    new.loc[1, "id"] = "a\0b"
+    pq.write_table(pa.Table.from_pandas(new), tmp_path / "applicants.parquet")
+    told = done("decide", tmp_path / "applicants.parquet", "-o", out, "--ledger", url, *refusals)
+    assert told["refused"]["reasons"] == {"'id' holds a NUL character": 1}
+    assert verify(SqlLedger(url)).problem is None
+
+
+def test_nul_in_a_csv_is_one_sentence_and_records_nothing(tmp_path):
+    url = f"sqlite:///{tmp_path}/x.db"
+    start(url, tmp_path)
+    head = Program.open(url).checkpoint()
+    (tmp_path / "a.csv").write_bytes(b"id,income,debt,sex\nx\0y,1,2,f\n")
+    sentence = refused("decide", tmp_path / "a.csv", "-o", tmp_path / "d.csv", "--ledger", url)
+    assert "a.csv has a NUL character in line 2" in sentence
+    assert Program.open(url).checkpoint() == head
+
+
+class Runs:
+    """Would make a file if somebody unpickled it."""
+
+    def __init__(self, mark):
+        self.mark = mark
+
+    def __reduce__(self):
+        return Path.touch, (Path(self.mark),)
+
+
+class Marks(ClassifierMixin, BaseEstimator):
+    """A learner of a type that nobody trusts; being made from a file, it makes a file."""
+
+    def __setstate__(self, state):
+        Path(os.environ["MARK"]).touch()
+        super().__setstate__(state)
+
+    def fit(self, X, y, sample_weight=None):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict_proba(self, X):
+        return np.full((len(X), 2), 0.5)
+
+
+def archive(files):
+    room = io.BytesIO()
+    with zipfile.ZipFile(room, "w") as content:
+        for name, one in files.items():
+            content.writestr(name, one)
+    return room.getvalue()
+
+
+def stored(root, objects, files):
+    """Return a payload in the form that a ledger's classifiers have."""
+    manifest = {"format": FORMAT, "secondlook": "1", "root": root, "objects": objects}
+    return archive({"manifest.json": json.dumps(manifest), **files})
+
+
+def skops_file(node):
+    """Return a skops file whose content is one node that we wrote ourselves."""
+    with zipfile.ZipFile(io.BytesIO(skops.io.dumps([1]))) as made:
+        schema_of = json.loads(made.read("schema.json"))
+    head = {name: schema_of[name] for name in ("protocol", "_skops_version")}
+    return archive({"schema.json": json.dumps(node | head)})
+
+
+def pickled_array(mark):
+    room = io.BytesIO()
+    np.save(room, np.array([Runs(mark)], object), allow_pickle=True)
+    return room.getvalue()
+
+
+SYSTEM = {
+    "__class__": "system",
+    "__module__": "os",
+    "__loader__": "FunctionNode",
+    "__id__": 1,
+    "content": {"module_path": "os", "function": "system"},
+}
+PAYLOADS = {
+    "pickle": lambda mark: pickle.dumps(Runs(mark)),
+    "pickled array": lambda mark: stored({"array": "0.npy"}, [], {"0.npy": pickled_array(mark)}),
+    "pickle for array": lambda mark: stored(
+        {"array": "0.npy"}, [], {"0.npy": pickle.dumps(Runs(mark))}
+    ),
+    "pickle for skops": lambda mark: stored(
+        {"ref": 0}, [{"skops": "0.skops"}], {"0.skops": pickle.dumps(Runs(mark))}
+    ),
+    "forbidden function": lambda mark: stored(
+        {"ref": 0}, [{"skops": "0.skops"}], {"0.skops": skops_file(SYSTEM)}
+    ),
+    "forbidden type": lambda mark: stored(
+        {"ref": 0}, [{"skops": "0.skops"}], {"0.skops": skops.io.dumps(Marks())}
+    ),
+    "type by name": lambda mark: stored({"ref": 0}, [{"type": "Runs", "fields": {}}], {}),
+}
+
+
+@pytest.fixture
+def mark(tmp_path, monkeypatch):
+    """Return the name of a file that must not be made."""
+    monkeypatch.setenv("MARK", str(tmp_path / "code has run"))
+    return str(tmp_path / "code has run")
+
+
+def test_the_payloads_would_run_where_they_are_trusted(mark):
+    pickle.loads(PAYLOADS["pickle"](mark))
+    assert Path(mark).exists()
+    Path(mark).unlink()
+    np.load(io.BytesIO(pickled_array(mark)), allow_pickle=True)
+    assert Path(mark).exists()
+    Path(mark).unlink()
+    content = skops.io.dumps(Marks())
+    skops.io.loads(content, trusted=skops.io.get_untrusted_types(data=content))
+    assert Path(mark).exists()
+
+
+def swap(url, payload):
+    """Put a payload in the place of all that a ledger has stored."""
+    engine = SqlLedger(url).engine
+    with engine.connect().execution_options(writes=True) as connection, connection.begin():
+        connection.execute(sa.update(schema.payloads).values(content=payload))
+
+
+def test_a_stored_model_that_was_swapped_runs_nothing(url, tmp_path, mark):
+    start(url, tmp_path, n=120)
+    people(10, 1000).to_csv(tmp_path / "a.csv", index=False)
+    people(10, 0).to_csv(tmp_path / "outcomes.csv", index=False)
+    for kind, payload in PAYLOADS.items():
+        swap(url, payload(mark))
+        for words in (
+            ["decide", tmp_path / "a.csv", "-o", tmp_path / "d.csv"],
+            ["observe", tmp_path / "outcomes.csv"],
+        ):
+            assert call(*words, "--ledger", url).exit_code != 0, kind
+        said = call("verify", "--ledger", url)
+        assert said.exit_code == 4, kind
+        assert "was changed" in said.stdout
+        assert not Path(mark).exists(), kind
+        assert not (tmp_path / "d.csv").exists()
+    with SqlLedger(url).reading("main") as reader:
+        assert not list(reader.entries(kind="batch"))
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return the URL of a program whose stored models are swapped one after the other."""
+    folder = tmp_path_factory.mktemp("lender")
+    start(f"sqlite:///{folder}/x.db", folder, n=120)
+    return f"sqlite:///{folder}/x.db"
+
+
+@pytest.mark.parametrize("kind", PAYLOADS)
+def test_a_stored_model_that_was_swapped_is_refused_in_one_sentence(made, tmp_path, mark, kind):
+    swap(made, PAYLOADS[kind](mark))
+    people(10, 1000).to_csv(tmp_path / "a.csv", index=False)
+    sentence = refused("decide", tmp_path / "a.csv", "-o", tmp_path / "d.csv", "--ledger", made)
+    assert "classifier stored in entry" in sentence or "the file" in sentence
+
+
+def test_a_model_of_a_type_that_nobody_trusts_is_refused_though_the_chain_fits(url, tmp_path, mark):
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["income", "debt"])
+    clf = sl.PartialFeedbackClassifier(learner=Marks(), random_state=0)
+    trusted = skops.io.get_untrusted_types(data=skops.io.dumps(Marks()))
+    Program.create(url, clf, X, (X["income"] > 0).astype(int), trusted=trusted)
+    assert Path(mark).exists()  # it was trusted here
+    Path(mark).unlink()
+    people(10, 1000).to_csv(tmp_path / "a.csv", index=False)
+    words = "types that are not trusted yet: "
+    assert words in refused("decide", tmp_path / "a.csv", "-o", tmp_path / "d.csv", "--ledger", url)
+    said = call("verify", "--ledger", url)
+    assert said.exit_code != 0
+    assert words in said.stdout + said.stderr
+    assert not Path(mark).exists()
+
+
+def test_what_cannot_be_stored_as_data_is_not_stored():
+    with pytest.raises(InputError, match="lives in memory only and cannot be saved"):
+        dumps(sl.PartialFeedbackClassifier(strategy=lambda *_: 1, random_state=0))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("alpha = 0.2", "alpha = \"__import__('pathlib').Path(MARK).touch()\""),
+        ('"partial-feedback"', '"!!python/object/apply:os.system [touch MARK]"'),
+        ("seed = 3", 'learner = "os.system"'),
+        ("seed = 3", 'strategy = "secondlook.testing:anything"'),
+        ("seed = 3", 'seed = !!python/object/apply:os.system ["touch MARK"]'),
+        ("seed = 3", '__class__ = "os.system"'),
+        ("[columns]", '["__builtins__"]\nx = 1\n[columns]'),
+    ],
+)
+def test_a_configuration_is_data(tmp_path, mark, change):
+    old, new = change
+    assert old in PROGRAM
+    (tmp_path / "program.toml").write_text(PROGRAM.replace(old, new.replace("MARK", repr(mark))))
+    people(50).to_csv(tmp_path / "history.csv", index=False)
+    sentence = refused(
+        "init",
+        "--ledger",
+        f"sqlite:///{tmp_path}/x.db",
+        "--config",
+        tmp_path / "program.toml",
+        tmp_path / "history.csv",
+    )
+    assert "program.toml" in sentence
+    assert not Path(mark).exists()
+    assert not (tmp_path / "x.db").exists()
+
+
+def test_python_tags_in_words_of_a_configuration_stay_words(tmp_path, mark):
+    tag = f'!!python/object/apply:os.system [\\"touch {mark}\\"]'
+    config = PROGRAM.replace('good = ["repaid", 1]', f'good = ["repaid", "{tag}"]')
+    url = f"sqlite:///{tmp_path}/x.db"
+    start(url, tmp_path, config, n=120)
+    assert Program.open(url).about["outcomes"]["good"][1].startswith("!!python/object")
+    assert not Path(mark).exists()

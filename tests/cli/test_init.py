@@ -1,0 +1,442 @@
+"""``secondlook init``: a program from a configuration and a history, or one sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+from threadpoolctl import threadpool_limits
+from typer.testing import CliRunner
+
+from experiments.test_spec import one_sentence
+from secondlook.cli.app import app
+from secondlook.cli.tables import read_table
+from secondlook.ledger import Program, SqlLedger, verify
+from secondlook.ledger.config import example_config, read_config
+from secondlook.ledger.config_classifiers import CLASSIFIERS, LIMITS
+
+URL = "sqlite:///lender.db"
+PARTIAL = (
+    example_config()
+    .replace('kind = "certified"', 'kind = "partial-feedback"')
+    .replace("delta = 0.1", "# delta = 0.1")
+    .replace("horizon = 24", "# horizon = 24")
+)
+
+
+@pytest.fixture(autouse=True)
+def bare_machine(tmp_path, monkeypatch):
+    """An own folder to work in, no ledger in the environment, and one thread."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SECONDLOOK_LEDGER", raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+    with threadpool_limits(1):
+        yield
+
+
+def applicants(n, seed=0, *, region=False, first=0):
+    """Return people as a lender has them, and what would come of them."""
+    rng = np.random.default_rng(seed)
+    income, debt = rng.lognormal(10, 0.5, n).round(2), rng.uniform(0, 20_000, n).round()
+    age = rng.integers(18, 80, n)
+    where = rng.choice(["north", "south", "east"], n)
+    logit = 2 * (np.log(income) - 10) - debt / 8000 + 1.2 + (where == "north")
+    good = rng.random(n) < 1 / (1 + np.exp(-logit))
+    columns = {
+        "id": [f"{i:05d}" for i in range(first, first + n)],
+        "income": income,
+        "debt": debt,
+        "age": age,
+        "sex": np.where(rng.random(n) < 0.4, "f", "m"),
+    }
+    if region:
+        columns["region"] = where
+    return pa.table(columns), good, logit
+
+
+def history(n=300, *, region=False, seed=0):
+    table, good, logit = applicants(n, seed, region=region)
+    taken = np.random.default_rng(seed + 1).random(n) < 1 / (1 + np.exp(-2 * logit))
+    outcome = np.where(good, "repaid", "default").astype(object)
+    outcome[~taken] = None
+    return table.append_column("outcome", pa.array(outcome)), taken
+
+
+def write(table, path="history.csv"):
+    pacsv.write_csv(table, path)
+    return path
+
+
+def call(*words, **options):
+    return CliRunner().invoke(app, ["init", *map(str, words)], **options)
+
+
+def init(config, path="history.csv", *words, code=0):
+    """Run the command with a configuration, and return what it prints as JSON."""
+    with open("program.toml", "w") as file:
+        file.write(config)
+    result = call("--ledger", URL, "--config", "program.toml", path, *words, "--json")
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    return json.loads(result.stdout)
+
+
+def refused(words, *arguments, **options):
+    result = call(*arguments, **options)
+    assert result.exit_code == 2, (result.stdout, result.exception)
+    assert result.stdout == ""
+    said = result.stderr.removeprefix("secondlook: ").strip()
+    assert words in said
+    assert one_sentence(said)
+
+
+# The example
+
+
+def test_the_example_is_printed_or_written_and_never_overwritten(tmp_path):
+    assert call("--example").stdout == example_config()
+    result = call("--example", "-o", "mine.toml")
+    assert (result.exit_code, "Written: mine.toml" in result.stdout) == (0, True)
+    path = tmp_path / "mine.toml"
+    assert path.read_text() == example_config()
+    path.write_text("mine")
+    refused("'mine.toml' is there already and is not overwritten", "--example", "-o", "mine.toml")
+    assert path.read_text() == "mine"
+    refused("cannot be written", "--example", "-o", "no/mine.toml")
+    refused("--example only writes a configuration", "--example", "history.csv")
+    assert json.loads(call("--example", "-o", "a.toml", "--json").stdout) == {"written": "a.toml"}
+
+
+def test_a_program_of_the_example():
+    table, taken = history()
+    told = init(example_config(), write(table))
+    assert told.pop("checkpoint") == str(Program.open(URL).checkpoint())
+    n_good = table["outcome"].to_pylist().count("repaid")
+    assert told == {
+        "program": "main",
+        "people": 300,
+        "accepted": int(taken.sum()),
+        "good": n_good,
+        "bad": int(taken.sum()) - n_good,
+        "refused": 0,
+        "refused_rows": None,
+        "features": ["income", "debt", "age"],
+        "text_features": [],
+        "groups": ["sex"],
+        "notes": [],
+    }
+    program = Program.open(URL)
+    assert program.about == read_config("program.toml").about(("income", "debt", "age"))
+    assert program.classifier.groups_.tolist() == ["f", "m"]
+    with program.ledger.reading("main") as reader:
+        standing = reader.standing(table["id"].to_pylist())
+    assert standing.accepted.tolist() == taken.tolist()
+    states = {"repaid": "good", "default": "bad", None: None}
+    assert standing.states == [states[one] for one in table["outcome"].to_pylist()]
+
+
+def alternatives():
+    """Return every choice of the example: the key and the line with it."""
+    found = re.findall(r"^# ((\w+) = .*)$", example_config(), flags=re.MULTILINE)
+    return [pytest.param(key, line, id=line.split("  #")[0]) for line, key in found]
+
+
+GOES_WITH = {
+    "coverage_threshold": ["coverage"],
+    "fairness_difference": ["fairness"],
+    "exposure": ["amount"],
+    "amount": ["exposure"],
+}
+ONLY_PARTIAL = {*CLASSIFIERS["partial-feedback"]} - {*CLASSIFIERS["certified"]}
+ONLY_PARTIAL |= {"text", "kind", "exposure", "amount"}
+
+
+def chosen(config, key, line):
+    """Take the mark off one line, and set what the example sets otherwise aside."""
+    config = re.sub(rf"^({key} = )", r"# \1", config, flags=re.MULTILINE)
+    if key in LIMITS:
+        config = config.replace("# [limits]", "[limits]")
+    assert config.count(f"# {line}") == 1
+    return config.replace(f"# {line}", line)
+
+
+@pytest.mark.parametrize(("key", "line"), alternatives())
+def test_a_program_of_every_choice_of_the_example(key, line):
+    config = PARTIAL if key in ONLY_PARTIAL else example_config()
+    if key != "kind":
+        config = chosen(config, key, line)
+        for other in GOES_WITH.get(key, ()):
+            first = re.search(rf"^# ({other} = .*)$", config, flags=re.MULTILINE)[1]
+            config = chosen(config, other, first)
+    tables = tomllib.loads(config)
+    assert any(key in table for table in tables.values())
+    table, taken = history(120, region=key == "text", seed=3)
+    if key == "accepted":
+        table = table.append_column("accepted", pa.array(np.where(taken, "yes", "no")))
+    told = init(config, write(table))
+    assert (told["people"], told["accepted"]) == (120, int(taken.sum()))
+    kind = tables["classifier"]["kind"]
+    assert (kind == "partial-feedback") == (key in ONLY_PARTIAL)
+
+
+# Text, gaps, and what is verified afterwards
+
+
+@pytest.mark.parametrize(
+    "learner", ["logistic", pytest.param("gradient-boosting", marks=pytest.mark.long)]
+)
+def test_text_is_decided_by_kept_and_verified(learner):
+    """The pipeline is stored without a type that anybody must trust, and decides a new word too."""
+    config = PARTIAL.replace('# learner = "gradient-boosting"', f'learner = "{learner}"')
+    told = init(config, write(history(400, region=True)[0]))
+    assert told["text_features"] == ["region"]
+    for t in range(3):
+        table, good, _ = applicants(150, 10 + t, region=True, first=1000 * (t + 1))
+        names = [*table["region"].to_pylist()[:-1], "west"]
+        X = table.select(["income", "debt", "age"]).append_column("region", pa.array(names))
+        program = Program.open(URL)
+        decided = program.decide(
+            X, sensitive_features=table.select(["sex"]), ids=np.array(table["id"].to_pylist())
+        )
+        assert t > 0 or 0 < decided.accepted.sum() < 150
+        program.observe(decided.ids[decided.accepted], good[decided.accepted].astype(int))
+    found = verify(SqlLedger(URL), "main")
+    assert (found.ok, found.n_decisions) == (True, 450)
+    learned = program.classifier.predict_proba(X)[:, 1]
+    moved = X.set_column(3, "region", pa.array(["north"] * 150))
+    assert np.ptp(learned - program.classifier.predict_proba(moved)[:, 1]) > 0.01
+
+
+def test_gaps_are_refused_unless_the_learner_takes_them():
+    table, _ = history(200, region=True)
+    age = [None if i % 10 == 0 else one for i, one in enumerate(table["age"].to_pylist())]
+    region = [None if i % 10 == 1 else one for i, one in enumerate(table["region"].to_pylist())]
+    table = table.set_column(3, "age", pa.array(age)).set_column(5, "region", pa.array(region))
+    told = init(PARTIAL, write(table))
+    assert (told["people"], told["refused"]) == (160, 40)
+    found = read_table("history.refused.csv", text=["id"])
+    assert set(found["reason"].to_pylist()) == {"'age' is missing", "'region' is missing"}
+    assert found["id"].to_pylist() == [f"{i:05d}" for i in range(200) if i % 10 < 2]
+    boosting = PARTIAL.replace('# learner = "gradient', 'learner = "gradient')
+    told = init(boosting, "history.csv", "--program", "boosted")
+    assert (told["program"], told["people"], told["refused"]) == ("boosted", 200, 0)
+    assert [Program.open(URL, one).about["missing"] for one in ("main", "boosted")] == [False, True]
+    assert verify(SqlLedger(URL), "boosted").ok
+
+
+# Other histories
+
+
+def test_a_column_that_was_named_may_say_who_was_accepted():
+    table, taken = history(100)
+    table = table.append_column("flag", pa.array(taken.astype(int)))
+    config = example_config().replace('# features = ["income", "debt"]', 'features = ["flag"]')
+    assert init(config, write(table))["features"] == ["flag"]
+
+
+def test_words_for_people():
+    table, _ = history()
+    write(table)
+    call("--example", "-o", "program.toml")
+    result = call("--ledger", URL, "--config", "program.toml", "history.csv", "--by", "Ada")
+    assert result.exit_code == 0, result.stderr
+    assert "Program 'main' is on the record.\n300 people: " in result.stdout
+    assert "Decides by: income, debt, age\nGroups: sex\nCheckpoint" in result.stdout
+    assert str(Program.open(URL).checkpoint()) in result.stdout
+    with SqlLedger(URL).reading("main") as reader:
+        assert {one.by for one in reader.entries()} == {"Ada"}
+
+
+def test_the_ledger_from_the_environment_and_the_history_from_standard_input(monkeypatch):
+    table, _ = history(120)
+    write(table)
+    call("--example", "-o", "program.toml")
+    monkeypatch.setenv("SECONDLOOK_LEDGER", "sqlite:///other.db")
+    with open("history.csv", "rb") as file:
+        result = call("--config", "program.toml", "-", input=file.read())
+    assert result.exit_code == 0, result.stderr
+    assert SqlLedger("sqlite:///other.db").programs() == ["main"]
+
+
+def test_parquet_as_pandas_writes_it():
+    """Outcomes of 1 and 0 with gaps are floating point there, and there is an index."""
+    table, taken = history(200)
+    states = {"repaid": 1.0, "default": 0.0, None: float("nan")}
+    outcome = [states[one] for one in table["outcome"].to_pylist()]
+    table = table.drop_columns(["outcome", "id"])
+    table = table.append_column("outcome", pa.array(outcome))
+    table = table.append_column("id", pa.array(range(200))).append_column(
+        "__index_level_0__", pa.array(range(200))
+    )
+    pq.write_table(table, "history.parquet")
+    told = init(example_config(), "history.parquet")
+    assert (told["accepted"], told["good"]) == (int(taken.sum()), outcome.count(1.0))
+    assert told["features"] == ["income", "debt", "age"]
+    with SqlLedger(URL).reading("main") as reader:
+        assert reader.standing(["0", "199"]).persons.tolist() == [0, 199]
+
+
+def test_nobody_accepted_yet():
+    table, _ = history(100)
+    table = table.set_column(5, "outcome", pa.array([None] * 100, pa.string()))
+    told = init(example_config(), write(table))
+    assert (told["people"], told["accepted"]) == (100, 0)
+    assert "Nobody in the history was accepted" in told["notes"][0]
+    assert told["features"] == ["income", "debt", "age"]
+
+
+def test_rows_whose_past_makes_no_sense_are_refused():
+    table, taken = history(200)
+    outcome = table["outcome"].to_pylist()
+    said = np.where(taken, "yes", "no").astype(object)
+    yes, no = np.flatnonzero(taken)[:4], np.flatnonzero(~taken)[:3]
+    outcome[yes[0]], outcome[yes[1]], outcome[yes[2]] = None, "withdrawn", "Repaid"
+    outcome[no[0]], said[no[1]], said[no[2]] = "repaid", "maybe", None
+    table = table.set_column(5, "outcome", pa.array(outcome))
+    table = table.append_column("taken", pa.array(said))
+    config = example_config().replace('# accepted = "accepted"', 'accepted = "taken"')
+    told = init(config, write(table), "--refused", "no.csv")
+    assert (told["people"], told["refused"], told["refused_rows"]) == (194, 6, "no.csv")
+    assert told["accepted"] == taken.sum() - 3
+    found = read_table("no.csv", text=["id"])
+    reasons = dict(zip(found["id"].to_pylist(), found["reason"].to_pylist(), strict=True))
+    expected = {
+        yes[0]: "accepted, and the outcome is still to come",
+        yes[1]: "the outcome will never be known, so a history cannot use it",
+        yes[2]: "the outcome 'Repaid' has no meaning; [outcomes] knows 'repaid' (good), '1' (good)",
+        no[0]: "has an outcome, and 'taken' says that nobody accepted them",
+        no[1]: "'taken' must be 1 or 0, true or false, yes or no, got 'maybe'",
+        no[2]: "'taken' must be 1 or 0, true or false, yes or no, got nothing",
+    }
+    assert set(reasons) == {f"{row:05d}" for row in expected}
+    for row, reason in expected.items():
+        assert reasons[f"{row:05d}"].startswith(reason)
+    with SqlLedger(URL).reading("main") as reader:
+        at = [row for row in range(200) if row not in expected]
+        standing = reader.standing([f"{row:05d}" for row in at])
+    assert standing.accepted.tolist() == taken[at].tolist()
+
+
+def test_strict_stops_at_the_first(tmp_path):
+    table, _ = history(100)
+    table = table.set_column(3, "age", pa.array([None, *table["age"].to_pylist()[1:]]))
+    told = init(example_config(), write(table), "--strict", code=2)
+    assert told["error"].startswith("history.csv, row 1 (id '00000'): 'age' is missing; 1 of 100")
+    assert {one.name for one in tmp_path.iterdir()} == {"history.csv", "program.toml"}
+
+
+# What goes wrong
+
+
+def test_a_second_time_changes_nothing():
+    table, _ = history(120)
+    told = init(example_config(), write(table))
+    words = "the ledger has a program called 'main' already, and nothing was changed"
+    refused(words, "--ledger", URL, "--config", "program.toml", "history.csv")
+    assert str(Program.open(URL).checkpoint()) == told["checkpoint"]
+    assert init(example_config(), "history.csv", "--program", "b")["program"] == "b"
+    assert SqlLedger(URL).programs() == ["b", "main"]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda t: t.rename_columns(["ID", *t.column_names[1:]]), "no column 'id' (did you mean"),
+        (lambda t: t.drop_columns(["outcome"]), "history.csv has no column 'outcome' (did you"),
+        (lambda t: t.drop_columns(["sex"]), "history.csv has no column 'sex'"),
+        (lambda t: t.select(["id", "sex", "outcome"]), "no column is left to decide by"),
+        (
+            lambda t: t.set_column(1, "income", pa.array(["1.234,5"] * 100)),
+            "the feature 'income' of history.csv holds numbers with separators or units",
+        ),
+        (
+            lambda t: t.append_column("town", pa.array(["Ulm"] * 100)),
+            "kind = 'certified' decides by numbers, and the features 'town' hold text",
+        ),
+        (
+            lambda t: t.append_column("taken", t["outcome"].is_valid()),
+            "the column 'taken' of history.csv says in every row who was accepted, which nobody",
+        ),
+        (
+            lambda t: t.append_column(
+                "late", pa.array([int(one == "default") for one in t["outcome"].to_pylist()])
+            ),
+            "the column 'late' of history.csv says in every row what came of everybody accepted",
+        ),
+        (
+            lambda t: t.set_column(0, "id", pa.array(["one"] * 100)),
+            "no row of history.csv can be used, the first because 'id' is in the file 100 times",
+        ),
+        (
+            lambda t: t.set_column(5, "outcome", pa.array(["repaid"] * 100)),
+            "all 100 accepted people of history.csv are good, and both are needed to tell",
+        ),
+        (
+            lambda t: t.set_column(
+                5, "outcome", pc.replace_substring(t["outcome"], "default", "Default")
+            ),
+            "rows were refused, the first because the outcome 'Default' has no meaning",
+        ),
+    ],
+)
+def test_histories_that_cannot_be_used(change, words):
+    told = init(example_config(), write(change(history(100)[0])), code=2)
+    assert words in told["error"]
+    assert one_sentence(told["error"])
+    try:
+        assert SqlLedger(URL).programs() == []
+    except ValueError as error:
+        assert "there is no ledger" in str(error)  # noqa: PT017
+
+
+def test_what_is_left_out_of_the_command():
+    words = "init needs --ledger (or SECONDLOOK_LEDGER), --config and a history"
+    for given in (["history.csv"], ["--ledger", URL], ["--config", "program.toml", "history.csv"]):
+        refused(words, *given)
+    refused("there is no file 'no.toml'", "--ledger", URL, "--config", "no.toml", "history.csv")
+    call("--example", "-o", "program.toml")
+    ready = ("--config", "program.toml")
+    refused("there is no file 'no.csv'; check the path", "--ledger", URL, *ready, "no.csv")
+    write(history(100)[0])
+    refused("a ledger lives at sqlite:///file", "--ledger", "lender.db", *ready, "history.csv")
+    same = ("--refused", "history.csv")
+    words = "refused rows would take the place of the input"
+    refused(words, "--ledger", URL, *ready, "history.csv", *same)
+
+
+@pytest.mark.parametrize(
+    "name", ["=cmd|' /C calc'!A0", "'; DROP TABLE people; --", "{0.__class__}", "%s", "\u202ex"]
+)
+def test_hostile_names_are_names(name):
+    table, _ = history(100)
+    table = table.rename_columns(["id", name, *table.column_names[2:]])
+    ids = [f"{name}{i}" for i in range(100)]
+    told = init(example_config(), write(table.set_column(0, "id", pa.array(ids))))
+    assert told["features"][0] == name
+    with SqlLedger(URL).reading("main") as reader:
+        assert reader.standing(ids).persons.tolist() == list(range(100))
+
+
+# Where verify finds the ledger
+
+
+def test_verify_takes_the_ledger_from_an_option_or_the_environment(monkeypatch):
+    init(example_config(), write(history(100)[0]))
+
+    def run(*words):
+        return CliRunner().invoke(app, ["verify", *words])
+
+    assert "Everything fits." in run("--ledger", URL).stdout
+    assert "verify needs a ledger, got none" in run().stderr
+    said = run("sqlite:///a.db", "--ledger", URL)
+    assert (said.exit_code, "verify takes one ledger, got" in said.stderr) == (2, True)
+    monkeypatch.setenv("SECONDLOOK_LEDGER", URL)
+    assert "Everything fits." in run().stdout
+    assert "there is no ledger at a.db" in run("sqlite:///a.db").stderr

@@ -1,0 +1,191 @@
+"""``secondlook override``, ``withdraw``, ``hold``, ``release`` and ``erase``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pandas as pd
+import pytest
+
+from cli.lender_files import CERTIFIED, PROGRAM, call, done, people, refused, start
+from secondlook.ledger.program import Program
+
+NOW = datetime(2031, 1, 15, tzinfo=UTC)
+
+
+@pytest.fixture
+def lender(tmp_path, monkeypatch):
+    """Return a function that starts a lender with one decided batch, and sets the time."""
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/lender.db"
+    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    time = [NOW]
+    monkeypatch.setattr("secondlook.ledger.sql._now", lambda: time[0])
+
+    def begin(config=PROGRAM):
+        start(url, tmp_path, config)
+        people(80, 400).drop(columns="outcome").to_csv("applicants.csv", index=False)
+        done("decide", "applicants.csv", "-o", "decisions.csv")
+        decided = pd.read_csv("decisions.csv")
+        yes, no = (decided["id"][decided["decision"] == what].tolist() for what in WORDS)
+        return url, yes, no, lambda days: time.__setitem__(0, NOW + timedelta(days=days))
+
+    return begin
+
+
+WORDS = ("accept", "reject")
+
+
+def listed(name, ids):
+    pd.DataFrame({"id": ids, "why": "x"}).to_csv(name, index=False)
+    return name
+
+
+def kinds(url):
+    with Program.open(url).ledger.reading("main") as reader:
+        return [entry.kind for entry in reader.entries()]
+
+
+def test_override_by_id_and_by_file(lender):
+    url, yes, no, _ = lender()
+    told = done("override", "--id", no[0], "--id", no[1], "--accept", "--reason", "a guarantor")
+    assert told == {"overridden": 2}
+    before = kinds(url)
+    words = refused("override", "--id", no[0], "--accept", "--reason", "again")
+    assert words == (
+        f"ids that were overridden before cannot be overridden, got {no[0]!r}; nothing was "
+        f"recorded, leave it out."
+    )
+    assert kinds(url) == before
+    file = listed("frauds.csv", [yes[0], yes[1], "nobody", "", no[2], yes[0], "a00001"])
+    strict = refused("override", file, "--reject", "--reason", "fraud", "--strict")
+    assert "frauds.csv, row 3 (id 'nobody'): ids that were never decided on cannot be" in strict
+    assert kinds(url) == before
+    found = call("override", file, "--reject", "--reason", "fraud", "--by", "a person")
+    assert found.exit_code == 0, found.stderr
+    assert "2 people now stand rejected." in found.stdout
+    assert "4 rows refused, with the reasons in frauds.refused.csv" in found.stdout
+    left = pd.read_csv("frauds.refused.csv", keep_default_na=False)
+    assert left["id"].tolist() == ["nobody", "", no[2], "a00001"]
+    assert left["reason"].tolist() == [
+        "ids that were never decided on cannot be overridden",
+        "'id' is empty or holds NUL, so names nobody",
+        "ids that are rejected as it is cannot be overridden",
+        "ids that are the history's cannot be overridden",
+    ]
+    with Program.open(url).ledger.reading("main") as reader:
+        *_, entry = reader.entries(kind="override")
+        rows = reader.facts(entry).overrides
+        assert sorted(reader.names(rows.persons)) == sorted(yes[:2])
+        assert set(rows.reasons) == {"fraud"}
+        assert not rows.accepted.any()
+        assert entry.by == "a person"
+
+
+@pytest.mark.parametrize("config", [PROGRAM, CERTIFIED], ids=["algorithm 1", "certified"])
+def test_withdraw(lender, config):
+    url, yes, no, _ = lender(config)
+    pd.DataFrame({"id": yes[2:], "outcome": "repaid"}).to_csv("outcomes.csv", index=False)
+    done("observe", "outcomes.csv")
+    assert done("withdraw", "--id", yes[0]) == {"withdrawn": 1}
+    assert done("withdraw", "--id", yes[0]) == {"withdrawn": 1}  # again, and nothing happens
+    assert kinds(url).count("outcomes") == 2
+    words = refused("withdraw", "--id", no[0])
+    assert words.startswith("ids that do not stand accepted cannot be withdrawn, got ")
+    told = done("withdraw", listed("never.csv", [yes[1], yes[2], no[0]]))
+    if config == PROGRAM:  # an outcome can be taken back
+        assert (told["withdrawn"], told["refused"]["rows"]) == (2, 1)
+        assert kinds(url).count("correction") == 1
+    else:
+        assert (told["withdrawn"], told["refused"]["rows"]) == (1, 2)
+        reasons = "ids that have an outcome, on which certificates may rest, cannot be withdrawn"
+        assert reasons in told["refused"]["reasons"]
+    assert done("verify")["ok"]
+
+
+def test_hold_release_and_erase(lender):
+    url, yes, no, after = lender()
+    words = refused("erase", "--id", yes[0], "--reason", "asked", "--yes")
+    assert words == (
+        f"ids that are kept for 25 months, until 2033-02-15 at the latest cannot be erased, got "
+        f"{yes[0]!r}; nothing was recorded, leave it out."
+    )
+    told = done("erase", "--id", yes[0], "--reason", "asked", "--early", "--yes")
+    assert told == {"erased": 1}
+    assert done("hold", listed("disputed.csv", [yes[0], no[0], no[1]]), "--reason", "a case") == {
+        "held": 2,
+        "refused": {
+            "rows": 1,
+            "file": "disputed.refused.csv",
+            "reasons": {
+                "ids that are not known, since they were never decided on or are erased already "
+                "cannot be held": 1
+            },
+        },
+    }
+    assert done("erase", "--expired", "--reason", "over", "--yes") == {"erased": 0}
+    assert "erasure" not in kinds(url)[-1:]
+    after(31 + 25 * 31)
+    words = refused("erase", "--id", no[0], "--reason", "over", "--yes")
+    assert words.startswith("ids that are under hold cannot be erased")
+    assert done("release", "--id", no[0], "--reason", "settled") == {"released": 1}
+    words = refused("release", "--id", no[0], "--reason", "settled")
+    assert words.startswith("ids that are not under hold cannot be released")
+    found = call("erase", "--expired", "--reason", "over", stdin="y\n")
+    assert found.exit_code == 0, found.stderr
+    assert "Erase 478 people of the program 'main' for good?" in found.stdout
+    assert "478 people erased; decisions on them stay." in found.stdout
+    assert Program.open(url).expired().size == 0
+    with Program.open(url).ledger.reading("main") as reader:
+        assert [one for one in reader.names(range_of(reader)) if one is not None] == [no[1]]
+    people(60, 900).drop(columns="outcome").to_csv("later.csv", index=False)
+    assert done("decide", "later.csv", "-o", "later-decisions.csv")["people"] == 60
+    proof = done("verify")
+    assert proof["ok"]
+    assert proof["not_repeated"] > 0
+
+
+def range_of(reader):
+    return pd.RangeIndex(reader.n_people()).to_numpy()
+
+
+def test_whoever_is_asked_may_say_no(lender):
+    url, yes, _, _ = lender()
+    before = kinds(url)
+    asked = ["erase", "--id", yes[0], "--reason", "asked", "--early"]
+    for answer in ("n\n", ""):
+        found = call(*asked, stdin=answer)
+        assert found.exit_code == 2
+        assert "Erase 1 people of the program 'main' for good?" in found.stdout
+        assert "nobody was erased, since nobody agreed; answer y, or add --yes." in found.stderr
+    words = "with --json, or with ids on standard input, nobody can be asked; add --yes."
+    assert words in call(*asked, "--json").stderr
+    assert words in call("erase", "-", "--reason", "asked", stdin=f"id\n{yes[0]}\n").stderr
+    assert kinds(url) == before
+    found = call("erase", "-", "--reason", "asked", "--early", "--yes", stdin=f"id\n{yes[0]}\n")
+    assert found.exit_code == 0, found.stderr
+    assert kinds(url) == [*before, "erasure", "snapshot"]
+
+
+def test_whom_it_is_about_must_be_said_once(lender):
+    _, yes, no, _ = lender()
+    ids = ["--id", no[0]]
+    file = listed("some.csv", yes[:2])
+    for command, options in (
+        ("override", ["--accept", "--reason", "why"]),
+        ("withdraw", []),
+        ("hold", ["--reason", "why"]),
+        ("release", ["--reason", "why"]),
+        ("erase", ["--reason", "why", "--yes"]),
+    ):
+        words = "people are named by a file or by --id, got {}; give one of these."
+        assert refused(command, *options) == words.format("neither")
+        assert refused(command, file, *ids, *options) == words.format("both")
+    words = refused("erase", "--expired", *ids, "--reason", "over", "--yes")
+    assert words.startswith("people are named by --expired, by a file or by --id, got two")
+    pd.DataFrame({"name": yes[:2], "x": 1}).to_csv("wrong.csv", index=False)
+    assert "'id'" in refused("hold", "wrong.csv", "--reason", "why")
+    assert refused("hold", *ids, "--reason", " ") == (
+        "a hold needs a reason in words, got none; say why."
+    )
+    assert call("override", *ids, "--reason", "why").exit_code == 2  # neither accept nor reject

@@ -1,0 +1,443 @@
+"""Tables in and out: what is read is what is there, and what is not a table is one sentence."""
+
+from __future__ import annotations
+
+import csv
+import io
+import resource
+import sys
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from experiments.test_spec import one_sentence
+from secondlook.attributes import Attributes
+from secondlook.cli.rows import (
+    history_columns,
+    outcome_states,
+    people,
+    split_rows,
+    text_columns,
+    truth_values,
+)
+from secondlook.cli.tables import Refusals, check_output, read_table, refused_path, write_table
+from secondlook.errors import InputError
+from secondlook.ledger.columns import Columns
+from secondlook.ledger.config import Labels, Roles
+
+LONG = "x" * 1_500_000  # longer than the blocks in which pyarrow reads
+
+
+@pytest.fixture
+def file(tmp_path):
+    """Write bytes to a csv file and return its name."""
+
+    def write(content, name="people.csv"):
+        (tmp_path / name).write_bytes(content)
+        return str(tmp_path / name)
+
+    return write
+
+
+def refused(words, function, *arguments, **options):
+    with pytest.raises(InputError) as caught:
+        function(*arguments, **options)
+    assert words in str(caught.value)
+    assert one_sentence(str(caught.value))
+
+
+# Reading
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"id,x\n007,1\n8,2\n", {"id": ["007", "8"], "x": [1, 2]}),
+        (b"\xef\xbb\xbfid,x\r\n007,1\r\n8,2\r\n", {"id": ["007", "8"], "x": [1, 2]}),
+        (b"id,x\r007,1\r8,2", {"id": ["007", "8"], "x": [1, 2]}),
+        (b'id,x\n"a\nb",1\n"c,""d""",2\n', {"id": ["a\nb", 'c,"d"'], "x": [1, 2]}),
+        (b"id,x\n\n007,1\n\n8,2\n\n", {"id": ["007", "8"], "x": [1, 2]}),
+        (f"id,x\n{LONG},1\n".encode(), {"id": [LONG], "x": [1]}),
+        (b"id,x\n1,\n2,NA\n3,-4.5\n", {"id": ["1", "2", "3"], "x": [None, None, -4.5]}),
+        (b'id,x\nNA,""\n,b\n', {"id": ["NA", None], "x": [None, "b"]}),
+        ("id,x\nJürgen,名\n".encode(), {"id": ["Jürgen"], "x": ["名"]}),
+        (b"id,x\n1e5,1e5\n", {"id": ["1e5"], "x": [100000.0]}),
+        (b"'=id,x\n'=1,'=1\n'x,''+1\n", {"=id": ["=1", "'x"], "x": ["=1", "'+1"]}),
+    ],
+)
+def test_what_is_in_a_csv_file(file, content, expected):
+    assert read_table(file(content), text=["id", "=id"]).to_pydict() == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "people.csv is empty; it needs a line of column names"),
+        (b"\xef\xbb\xbf\r\n", "people.csv is empty"),
+        (b"id,x", "people.csv has the columns 'id', 'x' and no rows"),
+        (b"id,x\n", "people.csv has the columns 'id', 'x' and no rows"),
+        (b"id,x\n1,2\n3\n", "has 2 column names and in line 3 values for 1"),
+        (b"id,x\n89,1\n8\n", "has 2 column names and in line 3 values for 1"),
+        (b'id,x\n"a\n8",1\n\n8,1,2\n', "has 2 column names and in line 5 values for 3"),
+        (f"id,x\n{LONG},1\n8\n".encode(), "has 2 column names and in line 3 values for 1"),
+        (b'id,x\n"1,2\n3,4\n', "a quote needs another to close it"),
+        ("id,x\na,1\nJürgen,2\n".encode("latin-1"), "line 3 holds the byte 0xfc ('ü' in latin-1)"),
+        ("id,x\n1,2\n".encode("utf-16"), "is utf-16, and a csv must be utf-8"),
+        (b"id,x\n1,2\n3,\x004\n", "has a NUL character in line 3"),
+        (b"id,x,id\n1,2,3\n", "has more than one column called 'id'; rename all but one"),
+        (b",id\n0,1\n", "has a column without a name, number 1"),
+        (b"id;x\n1;2,5\n", "has semicolons between its values and a csv must have commas"),
+        (b"id\tx\n1\t2\n", "has tabs between its values"),
+    ],
+)
+def test_what_is_no_csv_file(file, content, words):
+    refused(words, read_table, file(content), text=["id"])
+
+
+def test_a_column_is_what_its_last_row_says_too(file):
+    content = "id,x\n" + "1,2\n" * 500_000 + "1,many\n"
+    assert read_table(file(content.encode()))["x"].to_pylist()[-2:] == ["2", "many"]
+
+
+def test_files_that_are_not_there(tmp_path, file):
+    refused("there is no file", read_table, str(tmp_path / "no.csv"))
+    (tmp_path / "folder.csv").mkdir()
+    refused("is a folder; name a file in it", read_table, str(tmp_path / "folder.csv"))
+    refused("ends in .csv or .parquet", read_table, file(b"id\n1\n", "people.xlsx"))
+    refused("cannot be read as parquet", read_table, file(b"id\n1\n", "people.parquet"))
+    pq.write_table(pa.table({"id": ["a"] * 100}), tmp_path / "whole.parquet")
+    half = (tmp_path / "whole.parquet").read_bytes()[:-20]
+    refused("cannot be read as parquet", read_table, file(half, "half.parquet"))
+
+
+def test_parquet_keeps_its_types_and_loses_the_index_of_pandas(tmp_path):
+    table = pa.table(
+        {
+            "id": pa.array([7, 8]),
+            "x": pa.array([1.5, None]),
+            "word": pa.array(["b", None]).dictionary_encode(),
+            "money": pa.array([Decimal("1.25"), None]),
+            "__index_level_0__": [0, 1],
+        }
+    )
+    path = str(tmp_path / "people.parquet")
+    pq.write_table(table, path)
+    found = read_table(path, text=["id"])
+    assert found.to_pydict() == {
+        "id": ["7", "8"],
+        "x": [1.5, None],
+        "word": ["b", None],
+        "money": [1.25, None],
+    }
+    assert [str(one) for one in found.schema.types] == ["string", "double", "string", "double"]
+
+
+def test_what_is_read_as_text_is_exact(tmp_path):
+    """Whole numbers with gaps are floating point in pandas; others have no one text."""
+    path = str(tmp_path / "people.parquet")
+    pq.write_table(pa.table({"id": [7.0, None, float("nan")], "x": [1, 2, 3]}), path)
+    assert read_table(path, text=["id"])["id"].to_pylist() == ["7", None, None]
+    for value in (7.5, 2.0**53, float("inf")):
+        pq.write_table(pa.table({"id": [7.0, value]}), path)
+        words = "the column 'id' of people.parquet must hold text or whole numbers, got double"
+        refused(words, read_table, path, text=["id"])
+
+
+def test_standard_input(monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"id,x\n007,1\n")))
+    assert read_table("-", text=["id"]).to_pydict() == {"id": ["007"], "x": [1]}
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    refused("standard input is empty", read_table, "-")
+
+
+# Writing
+
+
+RISKY = ("=", "+", "-", "@", "\t", "\r")
+words = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=6)
+cells = st.one_of(
+    words,
+    st.builds("{}{}{}".format, st.sampled_from(["", "'", "''"]), st.sampled_from(RISKY), words),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(cells, st.integers(-9, 9)), min_size=1, max_size=8))
+def test_text_comes_back_and_no_spreadsheet_runs_it(tmp_path_factory, rows):
+    path = str(tmp_path_factory.mktemp("out") / "out.csv")
+    text, numbers = [one for one, _ in rows], [one for _, one in rows]
+    write_table(pa.table({"=SUM(1)": text, "n": numbers}), path)
+    back = read_table(path, text=["=SUM(1)"])
+    assert back["=SUM(1)"].to_pylist() == [one or None for one in text]
+    assert back["n"].to_pylist() == numbers
+    with open(path, encoding="utf-8", newline="") as file:
+        header, *cells = csv.reader(file)
+    assert header == ["'=SUM(1)", "n"]
+    assert not any(one.startswith(RISKY) for one, _ in cells)
+    assert [int(number) for _, number in cells] == numbers
+
+
+def test_only_text_gets_an_apostrophe(tmp_path):
+    path = tmp_path / "out.csv"
+    kinds = {"i": [-1], "f": [-0.5], "t": ["-1"], "c": pa.array(["=1"]).dictionary_encode()}
+    write_table(pa.table(kinds), str(path))
+    assert path.read_text() == '"i","f","t","c"\n-1,-0.5,"\'-1","\'=1"\n'
+
+
+def test_standard_output(capsysbinary):
+    write_table(pa.table({"id": ["a", None], "x": [1.0, 2.5]}), "-")
+    assert capsysbinary.readouterr().out == b'"id","x"\n"a",1\n,2.5\n'
+
+
+def test_parquet_is_written_as_it_is(tmp_path):
+    table = pa.table({"id": ["=1", "'=1"], "x": [1, 2]})
+    write_table(table, str(tmp_path / "out.parquet"))
+    assert read_table(str(tmp_path / "out.parquet")).equals(table)
+
+
+def test_where_nothing_can_be_written(tmp_path):
+    refused("ends in .csv or .parquet", check_output, str(tmp_path / "out.txt"))
+    refused("a folder that exists", check_output, str(tmp_path / "no" / "out.csv"))
+    (tmp_path / "out.csv").mkdir()
+    refused("a folder that exists", check_output, str(tmp_path / "out.csv"))
+
+
+def test_a_full_disk_leaves_what_was_there(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text("before")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limits[1]))
+    try:
+        with pytest.raises(InputError, match=r"cannot be written .*; choose another place"):
+            write_table(pa.table({"id": ["x" * 50] * 50}), str(path))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert path.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_csv_cannot_hold(tmp_path):
+    table = pa.table({"id": [["a", "b"]]})
+    refused("cannot be written", write_table, table, str(tmp_path / "out.csv"))
+    assert list(tmp_path.iterdir()) == []
+
+
+# Refused rows
+
+
+def test_refused_rows_keep_their_columns_and_all_reasons(tmp_path):
+    table = pa.table({"id": ["a", "b", "c"], "reason": ["to buy", "=1", ""]})
+    found = Refusals(table, table["id"].to_pylist())
+    path = tmp_path / "no.csv"
+    found.write(str(path))
+    found.stop("people.csv")
+    assert (len(found), path.exists()) == (0, False)
+    found.add([2, 1], "too late")
+    found.add([1], ["too early"])
+    assert [(one.row, one.id, one.reason) for one in found] == [
+        (2, "b", "too late; too early"),
+        (3, "c", "too late"),
+    ]
+    assert found.usable.tolist() == [True, False, False]
+    found.write(str(path))
+    with open(path, newline="") as file:
+        assert list(csv.reader(file)) == [
+            ["id", "reason", "reason_refused"],
+            ["b", "'=1", "too late; too early"],
+            ["c", "", "too late"],
+        ]
+    refused(
+        "people.csv, row 2 (id 'b'): too late; too early; 2 of 3 rows", found.stop, "people.csv"
+    )
+
+
+def test_where_refused_rows_go(tmp_path):
+    assert refused_path(None, "-") == "input.refused.csv"
+    assert refused_path(None, "in/people.parquet") == "people.refused.csv"
+    words = "refused rows would take the place of the input"
+    refused(words, refused_path, str(tmp_path / "a.csv"), str(tmp_path / "a.csv"))
+    refused("ends in .csv or .parquet", refused_path, "no.txt", "a.csv")
+
+
+ROLES = Roles("id", "outcome", groups=("sex",), features=("x", "word"))
+COLUMNS = Columns(("x", "word"), ("word",), "<f8")
+
+
+def reasons(content, file, *, columns=COLUMNS, roles=ROLES, **options):
+    table = read_table(file(content), text=text_columns(roles, columns))
+    usable, found = split_rows(table, roles, columns, **options)
+    assert usable.num_rows == table.num_rows - len(found)
+    return {one.row: one.reason for one in found}
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        ("b,m,1.5,w", None),
+        ("b,m, +1e3 ,w", None),
+        ("b,m,-.5,w", None),
+        ("b,m,,w", "'x' is missing"),
+        ("b,m,NA,w", "'x' is missing"),
+        ("b,m,inf,w", "'x' is infinite"),
+        ("b,m,many,w", "'x' must be a number, got 'many'"),
+        ('b,m,"1,5",w', "'x' must be a number, got '1,5', so write it without separators or units"),
+        ("b,m,1'200,w", "'x' must be a number, got \"1'200\", so write it without separators"),
+        ("b,m,12 %,w", "'x' must be a number, got '12 %', so write it without separators"),
+        ("b,m,0x10,w", "'x' must be a number, got '0x10'"),
+        (f"b,m,{'9' * 50}z,w", f"'x' must be a number, got '{'9' * 40}…'"),
+        ("b,m,1,", "'word' is missing"),
+        (f"b,m,1,{'w' * 1001}", "'word' has 1,001 characters, and at most 1,000"),
+        (",m,1,w", "'id' is empty, and an application needs an id"),
+        ("   ,m,1,w", "'id' is empty"),
+        (f"{'i' * 201},m,1,w", "'id' has 201 characters, and at most 200"),
+        ("a,m,1,w", "'id' is in the file 2 times"),
+        ("b,,1,w", "'sex' is empty, and everybody needs a group"),
+        ("b,x,1,w", "the group 'x' was not in the history, which has 'f', 'm'"),
+        (",,many,", "'id' is empty, and an application needs an id; 'sex' is empty, and everybody"),
+    ],
+)
+def test_why_a_row_is_refused(file, row, reason):
+    """Beside a row with text in the place of a number, so that the column is read as text too."""
+    known, _ = Attributes.of(["f", "m"], 2)
+    content = f"id,sex,x,word\na,f,2,w\n{row}\nz,f,none,w\n".encode()
+    found = reasons(content, file, groups=known)
+    assert found.pop(3) == "'x' must be a number, got 'none'"
+    if reason is None:
+        assert found == {}
+    else:
+        assert found[2].startswith(reason)
+        assert set(found) == ({1, 2} if row.startswith("a,") else {2})
+
+
+def test_rows_against_a_loop_over_them(file):
+    """Thousands of random rows: refused are those that plain Python refuses, values are its own."""
+    rng = np.random.default_rng(1)
+    pool = ["1", "-2.5", "", "NA", "x", "inf", "1e3", " 4 ", "1,000", "nan", "+7", "--3", "."]
+    n = 3000
+    ids = rng.integers(0, 4 * n, n).astype(str)
+    x = rng.choice(pool, n)
+    content = "id,x\n" + "".join(f'{i},"{v}"\n' for i, v in zip(ids, x, strict=True))
+    roles, columns = Roles("id", "outcome"), Columns(("x",), (), "<f8")
+    table = read_table(file(content.encode()), text=text_columns(roles, columns))
+    usable, found = split_rows(table, roles, columns)
+
+    def number(text):
+        if text in ("", "NA"):
+            return None
+        try:
+            value = float(text)
+        except ValueError:
+            return None
+        return value if np.isfinite(value) else None
+
+    counts = dict(zip(*np.unique(ids, return_counts=True), strict=True))
+    expected = [number(v) is not None and counts[i] == 1 for i, v in zip(ids, x, strict=True)]
+    assert 100 < sum(expected) < n - 100
+    assert found.usable.tolist() == expected
+    assert usable["x"].to_pylist() == [number(v) for v in x[expected]]
+    assert usable["id"].to_pylist() == ids[expected].tolist()
+
+
+def test_gaps_that_a_learner_takes(file):
+    content = b"id,sex,x,word\na,f,,\nb,f,NA,w\nc,f,one,w\n"
+    assert set(reasons(content, file, missing=True)) == {3}
+    assert set(reasons(content, file)) == {1, 2, 3}
+
+
+def test_combinations_of_groups_are_judged_as_the_classifier_judges_them(file):
+    roles, columns = Roles("id", "o", groups=("sex", "age")), Columns(("x",), (), "<f8")
+    past = pa.table({"sex": ["f", "m", "m"], "age": ["old", "old", "young"]})
+    known, _ = Attributes.of(past, 3)
+    rows = [(s, a) for s in ("f", "m", "d") for a in ("old", "young", "mid")]
+    lines = [f"{i},{s},{a},1" for i, (s, a) in enumerate(rows)]
+    found = reasons(
+        "\n".join(["id,sex,age,x", *lines]).encode(),
+        file,
+        roles=roles,
+        columns=columns,
+        groups=known,
+    )
+    for at, (s, a) in enumerate(rows, 1):
+        try:
+            known.read(pa.table({"sex": [s], "age": [a]}), 1)
+        except InputError:
+            assert found[at].startswith(f"the group '{s}, {a}' was not in the history")
+        else:
+            assert at not in found
+    assert 0 < len(found) < len(rows)
+
+
+def test_usable_rows_as_a_program_takes_them(file):
+    content = b"note,id,x,word,sex\n=1,007,1,w,f\n=2,8,2.5,w,m\n"
+    table, _ = split_rows(
+        read_table(file(content), text=text_columns(ROLES, COLUMNS)), ROLES, COLUMNS
+    )
+    X, groups, ids = people(table, ROLES, COLUMNS)
+    assert X.to_pydict() == {"x": [1.0, 2.5], "word": ["w", "w"]}
+    assert groups.to_pydict() == {"sex": ["f", "m"]}
+    assert ids.tolist() == ["007", "8"]
+    assert people(table, Roles("id", "o"), COLUMNS)[1] is None
+
+
+def test_a_column_that_is_missing(file):
+    words = "people.csv has no column 'x' (did you mean 'X'?); it has 'id', 'X', 'word', 'sex'"
+    table = read_table(file(b"id,X,word,sex\n1,2,w,f\n"))
+    refused(words, split_rows, table, ROLES, COLUMNS, source="people.csv")
+
+
+def test_dates_and_truth_values_in_the_place_of_numbers(file):
+    columns, roles = Columns(("x", "y"), (), "<f8"), Roles("id", "o")
+    found = reasons(b"id,x,y\n1,2031-01-01,true\n2,,false\n", file, columns=columns, roles=roles)
+    assert found == {
+        1: "'x' must be a number, got a value of the kind date32[day]",
+        2: "'x' is missing",
+    }
+
+
+# What a history's columns hold
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        (["1", "2.5", "3"], ()),
+        (["1", "2", "unknown"], ()),
+        (["1", "NA", "x"], ()),
+        (["true", "false", "true"], ()),
+        (["a", "b", "1"], ("x",)),
+        (["A1", "B2", "C3"], ("x",)),
+    ],
+)
+def test_numbers_and_text_are_told_apart(file, values, texts):
+    table = read_table(file(("id,x\n" + "".join(f"1,{v}\n" for v in values)).encode()))
+    assert history_columns(table, ["x"], [], "it") == Columns(("x",), texts, "<f8")
+    assert history_columns(table, ["x"], ["x"], "it").texts == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (['"1,5"', '"2,5"'], "holds numbers with separators or units, such as '1,5'"),
+        (["900", "800", '"1,200"'], "holds numbers with separators or units, such as '1,200'"),
+        (["€ 5", "6"], "holds numbers with separators or units, such as '€ 5'"),
+        (["2031-01-01", "2031-02-01"], "holds date32[day], and a feature is a number or text"),
+        (["", "NA"], "is empty in every row"),
+    ],
+)
+def test_features_that_are_neither(file, values, words):
+    table = read_table(file(("id,x\n" + "".join(f"1,{v}\n" for v in values)).encode()))
+    refused(f"the feature 'x' of it {words}", history_columns, table, ["x"], [], "it")
+
+
+def test_outcomes_and_truth_values_are_read_by_their_words():
+    labels = Labels(good=("repaid", "1"), bad=("0",), indeterminate=("true",))
+    told = pa.chunked_array([["repaid", "1.0", " 0 "], [None, "TRUE", "Repaid"]])
+    states = ["good", "good", "bad", "", "indeterminate", "?"]
+    assert outcome_states(told, labels).tolist() == states
+    told = pa.chunked_array([["1", "yes", "True", "1.0", "0", "No", "false", None, "2"]])
+    assert truth_values(told).tolist() == ["yes"] * 4 + ["no"] * 3 + ["", "?"]

@@ -1,0 +1,327 @@
+"""A program's configuration: every key does what it says, and whatever is wrong is one sentence."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+import numpy as np
+import pytest
+from sklearn.pipeline import Pipeline
+from typer.testing import CliRunner
+
+import secondlook as sl
+from experiments.test_spec import one_sentence
+from secondlook.cli.app import app
+from secondlook.errors import InputError
+from secondlook.learners.logistic import ConstrainedLogistic
+from secondlook.ledger import Program, verify
+from secondlook.ledger.config import Labels, Roles, example_config, read_config
+from secondlook.ledger.config_classifiers import CLASSIFIERS, LIMITS
+from secondlook.risk import Above, Below, Limited, OneOf
+
+NEEDED = """
+[columns]
+id = "id"
+outcome = "paid"
+{columns}
+[outcomes]
+good = "yes"
+bad = "no"
+{outcomes}
+[classifier]
+kind = "{kind}"
+{classifier}
+{rest}
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def write(content=None, *, kind="certified", **parts):
+        if content is None:
+            content = NEEDED.format(
+                **{"columns": "", "outcomes": "", "classifier": "", "rest": "", **parts}, kind=kind
+            )
+        path = tmp_path / "program.toml"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_config(path)
+
+    return write
+
+
+def refused(words, read, *arguments, **options):
+    with pytest.raises(InputError) as caught:
+        read(*arguments, **options)
+    assert words in str(caught.value)
+    assert one_sentence(str(caught.value))
+
+
+def test_the_least_that_is_needed(read):
+    config = read()
+    assert (config.name, config.months, config.texts) == ("main", 25, ())
+    assert config.roles == Roles("id", "paid")
+    assert config.labels == Labels(("yes",), ("no",))
+    assert config.features(["paid", "x", "id", "y"]) == ("x", "y")
+    clf = config.classifier()
+    assert repr(clf) == repr(sl.CertifiedClassifier(random_state=clf.random_state))
+
+
+def test_a_seed_is_the_files_or_drawn(read):
+    assert read(classifier="seed = 7").classifier().random_state == 7
+    config = read()
+    drawn = {config.classifier().random_state for _ in range(5)}
+    assert len(drawn) == 5
+    assert all(isinstance(one, int) and 0 <= one < 2**31 for one in drawn)
+
+
+def test_what_a_ledger_keeps(read):
+    config = read(
+        columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]',
+        outcomes='indeterminate = ["left", 9]',
+        rest="[retention]\nmonths = 12",
+    )
+    about = config.about(("x", "zip"))
+    assert about == {
+        "roles": {
+            "id": "id",
+            "outcome": "paid",
+            "accepted": "taken",
+            "groups": ["sex"],
+            "features": ["x", "zip"],
+        },
+        "outcomes": {"good": ["yes"], "bad": ["no"], "indeterminate": ["left", "9"]},
+        "missing": False,
+        "retention_months": 12,
+    }
+    assert Roles.read(about) == Roles("id", "paid", "taken", ("sex",), ("x", "zip"))
+    assert Labels.read(about) == config.labels
+    assert Roles.read({}) is None
+    assert Labels.read({}) is None
+
+
+COMMON = [
+    ("utility = { good = 200, bad = -500 }", {"utility": sl.Revenue(gain=200, loss=500)}),
+    ('utility = "accuracy"', {"utility": sl.Accuracy()}),
+    ('utility = "positive_rate"', {"utility": sl.PositiveRate()}),
+    ('strategy = "uniform"', {"strategy": sl.Uniform()}),
+    ('strategy = "score-weighted"', {"strategy": sl.ScoreWeighted()}),
+    ('strategy = "group-share"', {"strategy": sl.GroupShare()}),
+    ('strategy = "equal-groups"', {"strategy": sl.EqualGroups()}),
+    ("maturity = 3", {"maturity": 3}),
+    ("noise = { bad_as_good = 0.1 }", {"noise": sl.OutcomeNoise(bad_as_good=0.1)}),
+    ('group_mode = "blind"', {"group_mode": "blind"}),
+    ("group_as_feature = true", {"group_as_feature": True}),
+    ('attributes = "side-by-side"', {"attributes": "side_by_side"}),
+    ('learner = "logistic"', {}),
+]
+CERTIFIED = [
+    ("alpha = 0.2", {"alpha": 0.2}),
+    ("delta = 0.05\nhorizon = 12", {"delta": 0.05, "horizon": 12}),
+    ('ranks = "within-group"', {"ranks": "within_group"}),
+    ('certify = "per-group"', {"certify": "per_group"}),
+    ("floor = 0.05\npatience = 4\nmonitor = 0", {"floor": 0.05, "patience": 4, "monitor": 0}),
+]
+PARTIAL = [
+    ("alpha = 0.2", {"budget": sl.FdrBudget(alpha=0.2)}),
+    (
+        "alpha = 0.2\nalpha_exploit = 0.1\nmin_selection_rate = 0.3",
+        {"budget": sl.FdrBudget(alpha=0.2, exploit=0.1, min_selection_rate=0.3)},
+    ),
+    ('coverage = "mean-past-score"', {"coverage": sl.MeanPastScore()}),
+    ('coverage = "sum-of-g"', {"coverage": sl.SumOfG()}),
+    (
+        'coverage = "summed-acceptance"\ncoverage_threshold = 0.7',
+        {"coverage": sl.SummedAcceptance(0.7)},
+    ),
+    ('fairness = "selection-rate"', {"fairness": sl.SelectionRateParity()}),
+    (
+        'fairness = "true-positive-rate"\nfairness_difference = 0.1',
+        {"fairness": sl.TruePositiveRateParity(0.1)},
+    ),
+    ('thresholds = "per-group"', {"thresholds": "per_group"}),
+    ('split = "cross"\nweights = "none"', {"split": "cross", "weights": "none"}),
+    ("weight_cap = 5.0\nmin_outcomes = 30", {"weight_cap": 5.0, "min_outcomes": 30}),
+    (
+        'first_round = "learned"\nconstrain_fit = true',
+        {"first_round": "learned", "constrain_fit": True},
+    ),
+]
+MADE = {"certified": sl.CertifiedClassifier, "partial-feedback": sl.PartialFeedbackClassifier}
+
+
+@pytest.mark.parametrize(
+    ("kind", "lines", "options"),
+    [(kind, *one) for kind in MADE for one in COMMON]
+    + [("certified", *one) for one in CERTIFIED]
+    + [("partial_feedback", *one) for one in PARTIAL],
+)
+def test_every_key_is_an_option_of_the_classifier(read, kind, lines, options):
+    made = read(kind=kind, classifier=f"seed = 7\n{lines}").classifier()
+    options = dict(options)
+    if kind != "certified":
+        options.setdefault("budget", sl.FdrBudget())
+    expected = MADE[kind.replace("_", "-")](random_state=7, **options)
+    assert made.get_params(deep=False) == expected.get_params(deep=False)
+
+
+def test_limits_go_around_the_strategy(read):
+    rows = (
+        '{ column = "age", below = 18 }, { column = "age", above = 80 }, '
+        '{ column = "work", one_of = ["none", "other"] }'
+    )
+    rest = f'[limits]\nmax_risk = 0.8\nexposure = 5e4\namount = "debt"\nexclude = [{rows}]'
+    made = read(kind="partial-feedback", classifier='strategy = "uniform"', rest=rest).classifier()
+    rules = Below("age", 18) | Above("age", 80) | OneOf("work", ("none", "other"))
+    assert made.strategy == Limited(sl.Uniform(), 0.8, rules, 5e4, "debt")
+    assert read(rest="[limits]\nmax_risk = 0.6").classifier().strategy == Limited(None, 0.6)
+
+
+def test_learners_by_what_the_columns_hold(read):
+    boosting = 'learner = "gradient-boosting"'
+    for kind in MADE:
+        learner = read(kind=kind, classifier=boosting).classifier().learner
+        assert type(learner).__name__ == "HistGradientBoostingClassifier"
+        assert learner.random_state is not None
+        assert read(kind=kind).classifier((), ("x",)).learner is None
+    learner = read(kind="partial-feedback").classifier(("word",), ("x",)).learner
+    assert isinstance(learner, Pipeline)
+    assert isinstance(learner.steps[-1][1], ConstrainedLogistic)
+    learner = read(kind="partial-feedback", classifier=boosting).classifier(("word",), ()).learner
+    assert type(learner.steps[-1][1]).__name__ == "HistGradientBoostingClassifier"
+    words = "kind = 'certified' decides by numbers, and the features 'word' hold text; encode them"
+    refused(words, read().classifier, ("word",), ("x",))
+    assert [read(classifier=one).missing for one in ("", boosting)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"rest": "[retentoin]\nmonths = 3"}, "[retentoin] is not known; did you mean retention?"),
+        ({"rest": "[x]\ny = 3"}, "the table [x] is not known; allowed are program, columns,"),
+        ({"columns": 'group = ["sex"]'}, "'group' of [columns] is not known; did you mean groups?"),
+        ({"classifier": "alhpa = 0.1"}, "'alhpa' of [classifier] is not known; did you mean alpha"),
+        ({"classifier": "q = 0.1"}, "'q' of [classifier] is not known; allowed are kind, alpha,"),
+        ({"columns": 'groups = "sex"'}, '[columns] groups must be a list of names, such as ["inc'),
+        ({"columns": "features = [1]"}, "[columns] features must be a list of names"),
+        ({"columns": 'accepted = ""'}, "[columns] accepted must be a word or more in quotes, got"),
+        ({"outcomes": "indeterminate = [[1]]"}, "[outcomes] indeterminate must be a label, or a"),
+        ({"outcomes": 'indeterminate = "no"'}, "must give each label one meaning, got 'no' twice"),
+        ({"classifier": 'alpha = "15 %"'}, "[classifier] alpha must be a number, got '15 %'"),
+        ({"classifier": "alpha = 15"}, "alpha must be a number in (0, 1), got 15"),
+        ({"classifier": "alpha = nan"}, "[classifier] alpha must be a number, got nan"),
+        ({"classifier": "horizon = true"}, "[classifier] horizon must be a whole number, got True"),
+        ({"classifier": "horizon = 2.5"}, "[classifier] horizon must be a whole number, got 2.5"),
+        ({"classifier": "group_as_feature = 1"}, "group_as_feature must be true or false, got 1"),
+        ({"classifier": 'learner = "logit"'}, "'gradient-boosting', got 'logit'; did you mean"),
+        ({"classifier": "utility = { good = 200, bad = 500 }"}, "write a loss of 500 as -500"),
+        (
+            {"classifier": "utility = { good = 200 }"},
+            "utility needs the key bad, got {'good'",
+        ),
+        (
+            {"classifier": "utility = { gain = 2 }"},
+            "utility must be a table such as { good =",
+        ),
+        ({"classifier": 'utility = "money"'}, "or one of 'accuracy', 'positive-rate', got 'money'"),
+        ({"classifier": 'fairness = "selection-rate"'}, "is a key of kind = 'partial-feedback'"),
+        ({"classifier": "maturity = -1"}, "maturity counts rounds and must be 0 or more, got -1"),
+        ({"rest": "[retention]\nmonths = -1"}, "[retention] months must be 0 or more, got -1"),
+        ({"rest": "[program]\nname = 3"}, "[program] name must be a word or more in quotes, got 3"),
+        ({"columns": 'groups = ["paid"]'}, "must give each column one role, got 'paid' twice"),
+        ({"columns": 'features = ["x", "paid"]'}, "'paid', which cannot be known when deciding"),
+        ({"columns": 'features = ["x", "x"]'}, "features holds 'x', which is named twice"),
+        ({"columns": 'features = ["x"]\ntext = ["y"]'}, "text holds 'y', which is no feature"),
+        ({"rest": "[limits]\nexposure = 5"}, "exposure and amount go together"),
+        (
+            {"rest": '[limits]\nexclude = [{ column = "age" }]'},
+            "exclude must say for each column one of below, above, one_of",
+        ),
+        (
+            {"columns": 'groups = ["s"]\nfeatures = ["s"]', "classifier": 'group_mode = "blind"'},
+            "features holds the group 's' and group_mode = 'blind' says that no group changes",
+        ),
+        (
+            {"kind": "partial-feedback", "classifier": "fairness_difference = 0.1"},
+            "fairness_difference belongs to fairness, which is missing; add fairness = one of",
+        ),
+        ({"kind": "logistic"}, "kind must be 'certified' or 'partial-feedback', got 'logistic'"),
+    ],
+)
+def test_what_is_wrong_in_one_sentence(read, parts, words):
+    refused(words, read, **parts)
+    refused("in program.toml: ", read, **parts)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "[columns] needs the key id, which is missing; got nothing, so add it"),
+        ('[columns]\nid = "id"', "[columns] needs the key outcome, which is missing; got id"),
+        ('id = "id"', "the table [id] is not known; it belongs in [columns]"),
+        ("program = 3", "program must be a table of its own, [program], got 3"),
+        ("[columns", "program.toml cannot be read as TOML"),
+        ("name = 'Jürgen'".encode("latin-1"), "program.toml cannot be read as TOML"),
+        ("a = 1\na = 2", "program.toml cannot be read as TOML"),
+    ],
+)
+def test_files_that_are_no_configuration(read, content, words):
+    refused(words, read, content)
+
+
+def test_no_file(tmp_path):
+    words = "secondlook init --example -o no.toml writes one to begin with."
+    with pytest.raises(InputError, match=re.escape(words)):
+        read_config(tmp_path / "no.toml")
+
+
+@pytest.mark.parametrize("word", ["os.system", "__import__('os')", "sklearn.svm.SVC", "{alpha}"])
+def test_values_are_data(read, word):
+    """Nothing can be named but what is listed, and free text stays the text it is."""
+    for key in ("learner", "strategy", "utility", "group_mode"):
+        refused("must be", read, classifier=f'{key} = "{word}"')
+    config = read(columns=f'groups = ["{word}"]', rest=f'[program]\nname = "{word}"')
+    assert (config.name, config.roles.groups) == (word, (word,))
+
+
+def test_the_example_explains_every_key():
+    """Each key of each table is there, set or as a choice, with a remark behind it."""
+    text = example_config()
+    lines = re.findall(r"^(?:# )?(\w+) = .*?  # \w.*$", text, flags=re.MULTILINE)
+    keys = {"name", "id", "outcome", "accepted", "groups", "features", "text", "months"}
+    keys |= {"good", "bad", "indeterminate", *LIMITS}.union(*CLASSIFIERS.values())
+    assert keys <= set(lines)
+    tables = {"program", "columns", "outcomes", "classifier", "retention"}
+    assert set(tomllib.loads(text)) == tables
+
+
+def test_words_for_outcomes_are_compared_by_what_they_say():
+    same = [{1, "1", " 1.0 ", "1."}, {True, "TRUE", "true"}, {"repaid", " repaid"}]
+    found = [{Labels.canonical(one) for one in words} for words in same]
+    assert found == [{"1"}, {"true"}, {"repaid"}]
+    assert Labels.canonical("Repaid") != Labels.canonical("repaid")
+    assert Labels.canonical("10") != Labels.canonical("1")
+
+
+def test_the_longest_names_fit_both_databases(url, tmp_path, monkeypatch):
+    """Ids, groups and words of the largest size that rows may have, in letters of four bytes."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    x, wide = rng.normal(size=200), "\U0001d54f"
+    good = rng.random(200) < 1 / (1 + np.exp(-1 - x))
+    words = [f"{i:03d}" + wide * 197 for i in range(200)]
+    past = ["id,sex,x,word,outcome"] + [
+        f"{words[i]},{wide * 199}{i % 2},{x[i]},{wide * 999}{i % 3},{'repaid' if g else 'default'}"
+        for i, g in enumerate(good)
+    ]
+    (tmp_path / "past.csv").write_text("\n".join(past), encoding="utf-8")
+    config = example_config().replace('kind = "certified"', 'kind = "partial-feedback"')
+    config = re.sub("^(delta|horizon)", "# \\1", config, flags=re.MULTILINE)
+    (tmp_path / "program.toml").write_text(config)
+    given = ["init", "--ledger", url, "--config", "program.toml", "past.csv"]
+    result = CliRunner().invoke(app, given)
+    assert result.exit_code == 0, (result.stderr, result.exception)
+    program = Program.open(url)
+    with program.ledger.reading("main") as reader:
+        assert reader.standing(words).persons.tolist() == list(range(200))
+    assert verify(program.ledger, "main").ok
