@@ -217,3 +217,10 @@ def test_the_number_of_runs_stays_logarithmic(size):
         assert len(index._runs) <= 1 + math.log2(first)
     everybody = keyed_bits(np.arange(first, dtype=np.uint64), np.uint64(9))
     assert np.array_equal(index.find(everybody), np.arange(first))
+
+
+@pytest.mark.parametrize("name", ["a\0", "a\0b", "a\ud800"])
+@pytest.mark.parametrize("kind", [list, tuple, lambda one: np.array(one, object)])
+def test_names_that_would_turn_into_others_are_refused(name, kind):
+    with pytest.raises(InputError, match="without the character NUL"):
+        as_ids(kind(["b", name]), 2)

@@ -61,12 +61,27 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
             f"rounded or missing id names somebody else."
         )
     if array.size == 0 or not all(isinstance(name, int) for name in names):
+        _check_text(ids if isinstance(ids, list | tuple) else array.tolist())
         return array.astype(np.str_)
     if int(array.max()) >= 2**63 or int(array.min()) < -(2**63):
         raise InputError(
             f"ids must be below 2**63, got {array.max()}; pass larger numbers as strings."
         )
     return array.astype(np.int64, copy=False)
+
+
+def _check_text(names: Sequence[object]) -> None:
+    """Raise if a name is not text that every program reads the same; numpy cuts NUL off its end."""
+    together = "".join(map(str, names))
+    try:
+        together.encode()
+    except UnicodeEncodeError:
+        together = "\0"
+    if "\0" in together:
+        raise InputError(
+            "ids must be text without the character NUL and without halves of characters, got one "
+            "with; remove it."
+        )
 
 
 def id_bits(ids: NDArray[np.generic]) -> Bits:
