@@ -8,6 +8,7 @@ shows.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from pathlib import Path
 
 
@@ -35,7 +36,7 @@ def quick_commands(folder, place):
             time.sleep(0.05)
         yield
     finally:
-        server.terminate()
+        server.send_signal(signal.SIGINT)
         server.wait()
 
 
@@ -54,20 +55,32 @@ def serve(place):
     import pandas  # noqa: F401, PLC0415
     import pyarrow.parquet  # noqa: F401, PLC0415
 
-    import secondlook.cli.app  # noqa: PLC0415
     import secondlook.cli.program_report  # noqa: PLC0415
+    import secondlook.ledger.config  # noqa: PLC0415
     import secondlook.ledger.summing_up  # noqa: F401, PLC0415
+    from secondlook.cli.app import app  # noqa: PLC0415
 
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with suppress(SystemExit), redirect_stdout(io.StringIO()):
+        app(["version"])  # imports what only a command imports
+
+    signal.signal(signal.SIGCHLD, _bury)
     with socket.socket(socket.AF_UNIX) as door:
         door.bind(f"{place}.new")
         door.listen()
         os.rename(f"{place}.new", place)
-        while True:
-            connection, _ = door.accept()
-            if os.fork() == 0:
-                _answer(connection)
-            connection.close()
+        with suppress(KeyboardInterrupt):
+            while True:
+                connection, _ = door.accept()
+                if os.fork() == 0:
+                    _answer(connection)
+                connection.close()
+
+
+def _bury(*_):
+    """Take note of commands that have ended, so that their time is counted."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 def _answer(connection):

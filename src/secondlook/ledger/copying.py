@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import chain
 from struct import pack
 from typing import Any
@@ -41,9 +42,10 @@ class BinaryRows:
             kind = _KINDS.get(type(table.c[name].type))
             values: Any = np.array(given) if isinstance(given, range) else given
             if kind is None:
+                values = _encoded(values)
                 width = width_of(values)
                 if width is None:
-                    loose[name] = _encoded(values)
+                    loose[name] = values
                 elif isinstance(values, np.ndarray):
                     fixed[name] = f"V{width}", values
                 else:
@@ -76,7 +78,7 @@ class BinaryRows:
         room, width = head.tobytes(), head.itemsize
         pieces = [[room[at : at + width] for at in range(0, len(room), width)]]
         pieces += [
-            [_NULL if one is None else pack(">i", len(one)) + one for one in column[rows]]
+            [_NULL if one is None else _length(len(one)) + one for one in column[rows]]
             for column in self._loose
         ]
         return b"".join(chain.from_iterable(zip(*pieces, strict=True)))
@@ -92,8 +94,19 @@ def width_of(column: Any) -> int | None:
     return widths.pop() or None if len(widths) == 1 else None
 
 
-def _encoded(values: Sequence[Any]) -> list[bytes | None]:
-    return [one.encode() if isinstance(one, str) else one for one in values]
+@cache
+def _length(n: int) -> bytes:
+    return pack(">i", n)
+
+
+def _encoded(values: Any) -> Any:
+    """Return text as bytes, and what is no text as it is."""
+    kinds = set() if isinstance(values, np.ndarray) else set(map(type, values))
+    if kinds == {str}:
+        return list(map(str.encode, values))
+    if str in kinds:
+        return [one.encode() if isinstance(one, str) else one for one in values]
+    return values
 
 
 def _has_nan(values: NDArray[Any]) -> bool:

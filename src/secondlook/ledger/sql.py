@@ -359,8 +359,8 @@ def _check_text(what: str, values: Sequence[str | None], longest: int | None = N
             f"{what} must be text without the character NUL and without half a surrogate pair, "
             f"got {shown(strange)}; change it."
         )
-    longer = None if longest is None else next((v for v in values if len(v or "") > longest), None)
-    if longer is not None:
+    if longest is not None and max(map(len, values), default=0) > longest:  # type: ignore[arg-type]
+        longer = next(one for one in values if len(one or "") > longest) or ""
         raise InputError(
             f"{what} may have {longest} characters, got {len(longer):,} in {shown(longer)}; "
             f"shorten it."
