@@ -177,6 +177,25 @@ def test_another_batch_has_another_name(lender):
     assert len(names) == 3
 
 
+def test_without_a_name_a_batch_is_known_by_its_people(lender, tmp_path):
+    first = apply(60)
+    name = done("decide", "applicants.csv", "-o", "decisions.csv")["batch"]
+    both = pd.concat([first.iloc[:10], people(40, 5000).drop(columns="outcome")])
+    both.to_csv("applicants.csv", index=False)
+    told = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert (told["people"], told["refused"]["rows"], told["recorded_before"]) == (40, 10, None)
+    kept = (tmp_path / "decisions.csv").read_bytes()
+    again = done("decide", "applicants.csv", "-o", "again.csv")
+    assert again["batch"] == told["batch"] != name
+    assert (again["people"], again["refused"]["rows"]) == (40, 10)
+    assert (tmp_path / "again.csv").read_bytes() == kept
+    first.iloc[:10].to_csv("applicants.csv", index=False)  # a part of a batch is not that batch
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv")
+    assert "none of the 10 rows" in sentence
+    first.assign(income=first["income"] + 1).to_csv("applicants.csv", index=False)
+    assert "with other content" in refused("decide", "applicants.csv", "-o", "decisions.csv")
+
+
 @pytest.mark.parametrize("change", ["feature", "group", "order", "less", "more", "others"])
 def test_the_same_name_with_other_content_is_refused(lender, tmp_path, change):
     new = apply()
@@ -433,9 +452,8 @@ def test_a_certified_program_says_what_a_round_promises(tmp_path, monkeypatch):
     start(url, tmp_path, CERTIFIED, n=200)
     apply()
     told = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
-    (one,) = Program.open(url).classifier.rounds_
     assert told["certified"] is False
-    assert told["promise"] == f"Pilot: {one.message}"
+    assert told["promise"].startswith("Pilot: no promise yet")
     assert told["so_far"]["alpha"] == 0.2
 
 
@@ -445,7 +463,8 @@ def test_promises_in_words():
     assert promise([sure], 0.125, 0.05) == words
     both = [sure | {"group": "f"}, {"status": "pilot", "group": "m", "message": "Not yet."}]
     both[1]["more_outcomes"] = float("nan")
-    assert promise(both, 0.125, 0.05).endswith("of this round. Pilot for m: Not yet.")
+    words = "Pilot for m: no promise yet, and too few outcomes to say how many a promise needs."
+    assert promise(both, 0.125, 0.05).endswith(f"of this round. {words}")
     held = {"estimated_fdr": 0.0734, "calibrated": False, "n_outcomes": 1200, "note": "Careful."}
     words = promise([held], 0.15, None)
     assert "about 7.34 % bad are expected" in words
@@ -472,6 +491,19 @@ def decided(lender):
     got = answer()
     yes = got["id"][got["decision"] == "accept"].tolist()
     return lender, yes, got["id"][got["decision"] == "reject"].tolist()
+
+
+def test_corrections_can_be_ruled_out(decided):
+    program, yes, _ = decided
+    tell([(yes[0], "repaid"), (yes[1], "repaid")])
+    done("observe", "outcomes.csv")
+    tell([(yes[0], "default"), (yes[1], "repaid"), (yes[2], "default")])
+    told = done("observe", "outcomes.csv", "--no-corrections")
+    assert (told["corrections"], told["known_already"], told["recorded"]["bad"]) == (0, 1, 1)
+    words = "the record tells another outcome, and corrections were ruled out"
+    assert told["refused"]["reasons"] == {words: 1}
+    assert program.standing(yes[:3]).states == ["good", "good", "bad"]
+    assert done("observe", "outcomes.csv")["corrections"] == 1
 
 
 def test_every_kind_of_row_in_a_file_of_outcomes(decided):

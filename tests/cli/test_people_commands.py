@@ -63,7 +63,7 @@ def test_override_by_id_and_by_file(lender):
     assert kinds(url) == before
     found = call("override", file, "--reject", "--reason", "fraud", "--by", "a person")
     assert found.exit_code == 0, found.stderr
-    assert "2 people now stand rejected." in found.stdout
+    assert "2 people rejected by hand." in found.stdout
     assert "4 rows refused, with the reasons in frauds.refused.csv" in found.stdout
     left = pd.read_csv("frauds.refused.csv", keep_default_na=False)
     assert left["id"].tolist() == ["nobody", "", no[2], "a00001"]
@@ -107,7 +107,7 @@ def test_hold_release_and_erase(lender):
     url, yes, no, after = lender()
     words = refused("erase", "--id", yes[0], "--reason", "asked", "--yes")
     assert words == (
-        f"ids that are kept for 25 months, until 2033-02-15 at the latest cannot be erased, got "
+        f"ids that are kept for 25 months, until 2033-02-15 at the latest, cannot be erased, got "
         f"{yes[0]!r}; nothing was recorded, leave it out."
     )
     told = done("erase", "--id", yes[0], "--reason", "asked", "--early", "--yes")
@@ -134,7 +134,7 @@ def test_hold_release_and_erase(lender):
     found = call("erase", "--expired", "--reason", "over", stdin="y\n")
     assert found.exit_code == 0, found.stderr
     assert "Erase 478 people of the program 'main' for good?" in found.stdout
-    assert "478 people erased; decisions on them stay." in found.stdout
+    assert "478 people erased; the decisions stay." in found.stdout
     assert Program.open(url).expired().size == 0
     with Program.open(url).ledger.reading("main") as reader:
         assert [one for one in reader.names(range_of(reader)) if one is not None] == [no[1]]
@@ -156,7 +156,7 @@ def test_whoever_is_asked_may_say_no(lender):
     for answer in ("n\n", ""):
         found = call(*asked, stdin=answer)
         assert found.exit_code == 2
-        assert "Erase 1 people of the program 'main' for good?" in found.stdout
+        assert "Erase 1 person of the program 'main' for good?" in found.stdout
         assert "nobody was erased, since nobody agreed; answer y, or add --yes." in found.stderr
     words = "with --json, or with ids on standard input, nobody can be asked; add --yes."
     assert words in call(*asked, "--json").stderr

@@ -59,7 +59,7 @@ def test_a_ledger_that_does_not_fit(ledger):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["sqlite:///nowhere.db"], "there is no ledger at nowhere.db; create a program there"),
+        (["sqlite:///nowhere.db"], "there is no ledger at nowhere.db; start a program there"),
         (["lender.db"], "a ledger lives at sqlite:///file or postgresql://host/database, got"),
     ],
 )

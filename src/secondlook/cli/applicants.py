@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass
-from hashlib import sha256
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +18,7 @@ from secondlook.errors import InputError
 
 if TYPE_CHECKING:
     from secondlook.attributes import Attributes
-    from secondlook.ledger.base import Entry
+    from secondlook.ledger.base import Entry, Reader
     from secondlook.ledger.config import Labels, Roles
     from secondlook.ledger.program import Program
     from secondlook.ledger.replay import Shape
@@ -77,7 +76,7 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
     path
         The file, as for ``read_table``.
     batch
-        A name for the batch; None makes one from its content.
+        A name for the batch; None takes one at random, or that of the batch which people are of.
     source
         What messages call the file.
     """
@@ -105,10 +104,11 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
         whole = [_WHOLE.fullmatch(one) is not None for one in table[roles.id].to_pylist()]
         reason = f"{roles.id!r} must be a whole number, as in the history"
         table = _without(table, ~np.array(whole, np.bool_), reason, refusals)
-    name = _content_name(*_as_sent(table, roles, shape, known), shape) if batch is None else batch
+    ids = table[roles.id].to_pylist()
     with program.ledger.reading(program.name) as reader:
-        recorded = reader.entry("batch", name)
-    before, words = _decided_elsewhere(program, table[roles.id].to_pylist(), recorded)
+        recorded = _batch_of(reader, ids) if batch is None else reader.entry("batch", batch)
+    name = batch or (token_hex(6) if recorded is None else recorded.key)
+    before, words = _decided_elsewhere(program, ids, recorded)
     table = _without(table, before, words, refusals)
     return Applicants(*_as_sent(table, roles, shape, known), name, recorded, refusals)
 
@@ -137,15 +137,20 @@ def _as_sent(
     return X, groups, shape.ids(names.tolist())
 
 
-def _content_name(X: Any, groups: Any, ids: NDArray[Any], shape: Shape) -> str:
-    """Return a name that only the same people with the same features and groups have."""
-    from secondlook.ledger.columns import encode_groups  # noqa: PLC0415 - an extra
+def _batch_of(reader: Reader, ids: list[str]) -> Entry | None:
+    """Return the newest batch that ids are of, if all are known and all of that batch are there.
 
-    kept = shape.columns.encode(X)
-    values = None if groups is None or not ids.size else encode_groups(groups, ids.size)[1]
-    whole = sha256(json.dumps([ids.tolist(), kept.texts, values]).encode())
-    whole.update(b"".join(kept.numbers))
-    return whole.hexdigest()[:16]
+    No name made from the content would do as well: it would outlive the people when they are
+    erased, and whoever guesses their data could tell that they were right.
+    """
+    persons = reader.standing(ids).persons
+    if not persons.size or persons.min() < 0:
+        return None
+    for entry in reader.newest_first("batch"):
+        rows = entry.says["rows"]
+        if rows["first"] <= persons.max():
+            return entry if int((persons >= rows["first"]).sum()) == rows["n"] else None
+    return None
 
 
 def _decided_elsewhere(

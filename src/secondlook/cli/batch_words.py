@@ -49,6 +49,8 @@ def promise(rounds: Sequence[dict[str, Any]], alpha: float | None, delta: float 
     >>> pilot = {"status": "pilot", "group": None, "more_outcomes": 120.4, "message": ""}
     >>> promise([pilot], 0.15, 0.1)
     'Pilot: no promise yet; about 121 more outcomes are needed for one.'
+    >>> promise([pilot | {"more_outcomes": float("inf")}], 0.15, 0.1)
+    'Pilot: no promise yet, and too few outcomes to say how many a promise needs.'
     >>> promise([{"status": "certified", "group": "B", "share": 0.4, "message": ""}], 0.15, 0.1)
     'Certified for B: with confidence 90 %, at most 15 % bad under the rule of this round.'
     """
@@ -66,10 +68,13 @@ def _certificate(one: dict[str, Any], alpha: float | None, delta: float | None) 
         words = f"Certified{whom}: {sure} under the rule of this round. {one['message']}"
         return words.strip()
     more = float(one["more_outcomes"])
-    needed = ""
+    needed = ", and too few outcomes to say how many a promise needs"
     if math.isfinite(more):
         needed = f"; about {math.ceil(more):,} more outcomes are needed for one"
-    return f"Pilot{whom}: {one['message'] or f'no promise yet{needed}.'}"
+    barred = ""
+    if one.get("n_unreachable"):
+        barred = f" {one['n_unreachable']:,} people cannot be explored for the limits set."
+    return f"Pilot{whom}: no promise yet{needed}.{barred}"
 
 
 def _estimate(one: dict[str, Any], alpha: float | None) -> str:
@@ -173,6 +178,11 @@ def told_words(told: dict[str, Any]) -> list[str]:
         lines.append(
             "Corrections are kept beside what was told before, with who told them and when; "
             "decisions already made stay as they are."
+        )
+    if told["certificates_dropped"]:
+        lines.append(
+            "What had been certified rested on outcomes that were corrected, and holds no longer: "
+            "rounds are pilots until there is new evidence."
         )
     if told["ignored_columns"]:
         lines.append(f"Not read: the columns {', '.join(map(repr, told['ignored_columns']))}.")

@@ -66,7 +66,7 @@ def decide(
     program: ProgramName = "main",
     batch: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A name for the batch; default a hash of its rows."),
+        typer.Option(metavar="NAME", help="A name for the batch; default one at random."),
     ] = None,
     refused: Annotated[
         str | None,
@@ -133,6 +133,13 @@ def observe(
     program: ProgramName = "main",
     refused: Refused = None,
     strict: Strict = False,
+    corrections: Annotated[
+        bool,
+        typer.Option(
+            "--corrections/--no-corrections",
+            help="Whether outcomes that contradict the record are corrections, or refused.",
+        ),
+    ] = True,
     trusted: Trusted = None,
     by: By = None,
     json: Json = False,
@@ -140,7 +147,8 @@ def observe(
     """Record outcomes of accepted people: any time later, in any order and in parts.
 
     An empty outcome is still pending. What is told again changes nothing, and what contradicts
-    the record is kept as a correction. Rows that cannot be used go to a file with the reasons.
+    the record is kept as a correction; a correction drops certificates that rest on the outcome.
+    Rows that cannot be used go to a file with the reasons.
     """
     with errors(json):
         no = refused_path(refused, outcomes)
@@ -149,7 +157,10 @@ def observe(
             mine = _opened(ledger, program, by, trusted)
         with status("reading outcomes", json):
             roles, labels = roles_and_labels(mine)
-            told = read_outcomes(mine, roles, labels, outcomes, _shown(outcomes))
+            told = read_outcomes(
+                mine, roles, labels, outcomes, _shown(outcomes), corrections=corrections
+            )
+            before = mine.checkpoint().number
         if strict:
             told.refusals.stop(_shown(outcomes))
         told.refusals.write(no)
@@ -162,6 +173,7 @@ def observe(
                 mine.withdraw(shape.ids(ids[never]))
         with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
             summary = told.counts() | {
+                "certificates_dropped": _dropped_since(mine, before),
                 "so_far": _so_far(mine, trusted),
                 "refused": reason_counts(told.refusals, no),
             }
@@ -273,6 +285,13 @@ def _what_was_decided(
         "certified": bool(decided.certified),
         "promise": promise(entry.says["rounds"], alpha, delta),
     }
+
+
+def _dropped_since(program: Program, number: int) -> int:
+    """Return how many certificates were dropped after an entry."""
+    with program.ledger.reading(program.name) as reader:
+        later = [one.says for one in reader.entries(number, kind="certificate")]
+    return sum(one["what"] == "dropped" for one in later)
 
 
 def _so_far(program: Program, trusted: list[str] | None) -> dict[str, Any]:

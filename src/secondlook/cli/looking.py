@@ -269,13 +269,20 @@ def _summed_up(found: Any) -> str:
     at_most = "" if math.isnan(found.budget) else f" (the budget allows {found.budget:,.0f})"
     since = f", median {days(waiting.median)}, oldest {days(waiting.oldest)}" if waiting.n else ""
     certified = [one.round for one in found.rounds if one.certified]
-    promised = f"{len(certified)} rounds certified, first {certified[0]}" if certified else ""
+    promised = ""
+    if certified:
+        rounds = "1 round" if len(certified) == 1 else f"{len(certified)} rounds"
+        promised = f"{rounds} certified, first {certified[0]}"
     parts = [
         f"{found.total('n_explored'):,} explored{at_most}",
         f"{waiting.n:,} waiting for an outcome{since}",
         promised or "no round certified",
         f"{found.total('n_overridden'):,} overridden",
-        f"{kinds.count('correction'):,} entries with corrections",
+        f"outcomes corrected {_times(kinds.count('correction'))}",
         f"{found.n_held:,} people held, {found.n_erased:,} erased",
     ]
     return "; ".join(parts) + "."
+
+
+def _times(n: int) -> str:
+    return "once" if n == 1 else f"{n:,} times"

@@ -74,8 +74,8 @@ def override(
         named = _named(mine, file, ids, refused, strict, wrong, "overridden")
         if named.ids:
             mine.override(mine.shape.ids(named.ids), accept, reason)
-        words = f"now stand {'accepted' if accept else 'rejected'}"
-        _tell(named, "overridden", f"{len(named.ids):,} people {words}.", json)
+        words = f"{'accepted' if accept else 'rejected'} by hand"
+        _tell(named, "overridden", f"{_people(len(named.ids))} {words}.", json)
 
 
 def withdraw(
@@ -108,7 +108,12 @@ def withdraw(
         named = _named(mine, file, ids, refused, strict, wrong, "withdrawn")
         if named.ids:
             mine.withdraw(mine.shape.ids(named.ids))
-        _tell(named, "withdrawn", f"{len(named.ids):,} outcomes will never be known.", json)
+        _tell(
+            named,
+            "withdrawn",
+            f"{_people(len(named.ids))} withdrawn: no outcome will be known.",
+            json,
+        )
 
 
 def hold(
@@ -128,7 +133,7 @@ def hold(
         mine = _opened(ledger, program, by, trusted, json)
         named = _named(mine, file, ids, refused, strict, _held(is_held=True), "held")
         mine.hold(mine.shape.ids(named.ids), reason)
-        _tell(named, "held", f"{len(named.ids):,} people are held.", json)
+        _tell(named, "held", f"{_people(len(named.ids))} held.", json)
 
 
 def release(
@@ -148,7 +153,7 @@ def release(
         mine = _opened(ledger, program, by, trusted, json)
         named = _named(mine, file, ids, refused, strict, _held(is_held=False), "released")
         mine.release(mine.shape.ids(named.ids), reason)
-        _tell(named, "released", f"{len(named.ids):,} people are no longer held.", json)
+        _tell(named, "released", f"{_people(len(named.ids))} no longer held.", json)
 
 
 def erase(
@@ -191,11 +196,12 @@ def erase(
         else:
             named = _named(mine, file, ids, refused, strict, _not_erasable(mine, early), "erased")
         if named.ids and not yes:
-            _ask(f"Erase {len(named.ids):,} people of the program {program!r} for good?")
+            _ask(f"Erase {_people(len(named.ids))} of the program {program!r} for good?")
         if named.ids:
-            with status(f"erasing {len(named.ids):,} people", json):
+            with status(f"erasing {_people(len(named.ids))}", json):
                 mine.erase(mine.shape.ids(named.ids), reason, early=early)
-        lines = [f"{len(named.ids):,} people erased; decisions on them stay."]
+        stays = "; the decisions stay" if named.ids else ""
+        lines = [f"{_people(len(named.ids))} erased{stays}."]
         if named.ids and ledger.startswith("postgresql"):
             lines.append("PostgreSQL drops them from its files when it is vacuumed: run VACUUM.")
         _tell(named, "erased", "\n".join(lines), json)
@@ -321,3 +327,7 @@ def _tell(named: _Named, done: str, words: str, json: bool) -> None:
         as_json(told)
     else:
         say(lines)
+
+
+def _people(n: int) -> str:
+    return "1 person" if n == 1 else f"{n:,} people"

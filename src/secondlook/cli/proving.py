@@ -74,10 +74,12 @@ def verify(
         )
     else:
         print(found.problem or "Everything fits.")
-        erased = f", {found.n_not_repeated} not, for erased people" if found.n_not_repeated else ""
+        erased = (
+            f", {found.n_not_repeated:,} not, for erased people" if found.n_not_repeated else ""
+        )
         policies = ", policies learned again" if found.learned_again else ""
-        again = f"{found.n_decisions} decisions made again{erased}{policies}"
-        print(f"{found.n_entries} entries checked, {again}")
+        again = f"{found.n_decisions:,} decisions made again{erased}{policies}"
+        print(f"{found.n_entries:,} entries checked, {again}")
         print(f"Checkpoint: {found.head}")
     if not found.ok:
         raise typer.Exit(_DOES_NOT_FIT)

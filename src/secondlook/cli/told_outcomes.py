@@ -64,7 +64,15 @@ class Told:
         }
 
 
-def read_outcomes(program: Program, roles: Roles, labels: Labels, path: str, source: str) -> Told:
+def read_outcomes(
+    program: Program,
+    roles: Roles,
+    labels: Labels,
+    path: str,
+    source: str,
+    *,
+    corrections: bool = True,
+) -> Told:
     """Read a file of outcomes, and compare it with the record.
 
     Parameters
@@ -77,6 +85,8 @@ def read_outcomes(program: Program, roles: Roles, labels: Labels, path: str, sou
         The file, as for ``read_table``.
     source
         What messages call it.
+    corrections
+        Whether what contradicts the record is a correction; if not, it is refused.
     """
     table = read_table(path, text=(roles.id, roles.outcome))
     check_there(table, (roles.id, roles.outcome), source)
@@ -93,7 +103,9 @@ def read_outcomes(program: Program, roles: Roles, labels: Labels, path: str, sou
     standing = program.standing(names)
     before = np.array([one or "" for one in standing.states], np.str_)
     usable = np.ones(names.size, np.bool_)
-    for wrong, words in _cannot_be(told, before, standing, program.classifier):
+    ruled_out = (before != "") & (told != before) & (not corrections)
+    another = [(ruled_out, "the record tells another outcome, and corrections were ruled out")]
+    for wrong, words in [*_cannot_be(told, before, standing, program.classifier), *another]:
         refusals.add(rows[(wrong & usable)[place]], words)
         usable &= ~wrong
     return Told(

@@ -60,7 +60,10 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
             f"sqlite:///lender.db."
         )
     if not make and not Path(place.database).exists():
-        raise LedgerError(f"there is no ledger at {place.database}; create a program there first.")
+        raise LedgerError(
+            f"there is no ledger at {place.database}; start a program there first, with secondlook "
+            f"init or Program.create."
+        )
     engine = sa.create_engine(
         place.set(drivername="sqlite"), poolclass=NullPool, connect_args={"timeout": _WAIT}
     )
