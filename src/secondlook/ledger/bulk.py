@@ -166,11 +166,14 @@ def where_in(
     values: Sequence[Any],
 ) -> list[tuple[Any, ...]]:
     """Return the rows of a statement whose column has one of the values, however many there are."""
+    # As one text: a driver looks at each item of an array.
+    listed: Any = sa.literal(json.dumps(values), sa.Text)
     if connection.dialect.name == "sqlite":
-        one = sa.func.json_each(json.dumps(values)).table_valued("value").c.value
-        return _fetched(connection, statement.where(column.in_(sa.select(one))))
-    listed = sa.literal(list(values), postgresql.ARRAY(column.type))
-    return _fetched(connection, statement.where(column == sa.any_(listed)))
+        one: Any = sa.func.json_each(listed).table_valued("value").c.value
+    else:
+        each = sa.func.json_array_elements_text(sa.cast(listed, postgresql.JSON))
+        one = sa.cast(each.table_valued("value").c.value, column.type)
+    return _fetched(connection, statement.where(column.in_(sa.select(one))))
 
 
 def is_text(text: str) -> bool:
