@@ -219,8 +219,13 @@ def test_the_number_of_runs_stays_logarithmic(size):
     assert np.array_equal(index.find(everybody), np.arange(first))
 
 
+def with_more(names):
+    """Return an array of text in which nothing stands at the end."""
+    return np.array([f"{one}x" for one in names])
+
+
 @pytest.mark.parametrize("name", ["a\0", "a\0b", "a\ud800"])
-@pytest.mark.parametrize("kind", [list, tuple, lambda one: np.array(one, object)])
+@pytest.mark.parametrize("kind", [list, tuple, lambda one: np.array(one, object), with_more])
 def test_names_that_would_turn_into_others_are_refused(name, kind):
     with pytest.raises(InputError, match="without the character NUL"):
         as_ids(kind(["b", name]), 2)

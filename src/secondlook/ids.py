@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import md5
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,7 +62,13 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
             f"rounded or missing id names somebody else."
         )
     if array.size == 0 or not all(isinstance(name, int) for name in names):
-        _check_text(ids if isinstance(ids, list | tuple) else array.tolist())
+        given = ids if isinstance(ids, list | tuple) else array.tolist()
+        if not _are_text(given):
+            wrong = next(one for one in given if not _are_text([one]))
+            raise InputError(
+                f"ids must be text without the character NUL and without half a surrogate pair, "
+                f"got {str(wrong)!r}; change it."
+            )
         return array.astype(np.str_)
     if int(array.max()) >= 2**63 or int(array.min()) < -(2**63):
         raise InputError(
@@ -70,22 +77,14 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
     return array.astype(np.int64, copy=False)
 
 
-def _check_text(names: Sequence[object]) -> None:
-    """Raise if a name is not text that every program reads the same; numpy cuts NUL off its end."""
-    if not _is_text("".join(map(str, names))):
-        wrong = next(one for one in names if not _is_text(str(one)))
-        raise InputError(
-            f"ids must be text without the character NUL and without half a surrogate pair, got "
-            f"{wrong!r}; change it."
-        )
-
-
-def _is_text(value: str) -> bool:
+def _are_text(names: Sequence[Any]) -> bool:
+    """Say whether names are text that is read alike everywhere; numpy cuts NUL off their ends."""
+    together = "".join(map(str, names))
     try:
-        value.encode()
+        together.encode()
     except UnicodeEncodeError:
         return False
-    return "\0" not in value
+    return "\0" not in together
 
 
 def id_bits(ids: NDArray[np.generic]) -> Bits:
