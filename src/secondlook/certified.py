@@ -531,7 +531,7 @@ class CertifiedClassifier(CertifiedAnswers):
         self._reference_bits = bits[-_REFERENCE_ROWS:]
 
     def _group_name(self, z: int) -> Any:
-        return None if self.groups_ is None else self.groups_[z].item()
+        return None if self.groups_ is None else self.groups_[z : z + 1].tolist()[0]
 
     def _check_new(self, batch: Batch) -> None:
         if self._index.overlaps(batch.bits):

@@ -273,3 +273,66 @@ def test_programs_that_cannot_be(tmp_path):
     for wrong in ("mysql://x/y", "nonsense", "sqlite://"):
         with pytest.raises(LedgerError, match="a ledger"):
             Program.open(wrong)
+
+
+def test_groups_of_a_batch_are_the_history_s_by_name_and_in_kind(url):
+    rng = np.random.default_rng(0)
+
+    def some(n):
+        X = rng.normal(size=(n, 2))
+        race, sex = rng.integers(0, 2, n), (rng.random(n) < 0.2).astype(int)
+        return X, pd.DataFrame({"race": race, "sex": sex})
+
+    X, groups = some(300)
+    clf = sl.PartialFeedbackClassifier(random_state=0)
+    program = Program.create(url, clf, X, X[:, 1] > -1, accepted=X[:, 0] > 0, **of(groups))
+    X, groups = some(50)
+    for wrong in (groups[["sex", "race"]], groups.rename(columns={"race": "religion"})):
+        with pytest.raises(InputError, match="in the same order: 'race', 'sex', got"):
+            program.decide(X, **of(wrong))
+    decided = program.decide(X, batch="b", **of(groups.astype(float)))
+    again = program.decide(X, batch="b", **of(groups.astype(bool)))
+    assert np.array_equal(decided.accepted, again.accepted)
+    with program.ledger.reading("main") as reader:
+        stored = reader.facts(reader.entry("batch", "b")).people.groups
+    assert list(stored) == [f"[{a},{b}]" for a, b in groups.to_numpy()]
+    assert verify(program.ledger, relearn=True).ok
+
+
+def of(groups):
+    return {"sensitive_features": groups}
+
+
+@pytest.mark.parametrize("kind", [pd.Series, lambda one: pd.DataFrame({"g": one}), list])
+def test_certificates_of_each_group_whatever_groups_come_in(tmp_path, kind):
+    rng = np.random.default_rng(0)
+    X, groups = rng.normal(size=(400, 2)), rng.choice(["A", "B"], 400)
+    clf = sl.CertifiedClassifier(certify="per_group", random_state=0)
+    past, url = slice(0, 300), f"sqlite:///{tmp_path}/x.db"
+    kept = {"accepted": X[past, 0] > 0, **of(kind(groups[past]))}
+    program = Program.create(url, clf, X[past], X[past, 1] > -1, **kept)
+    program.decide(X[300:], **of(kind(groups[300:])))
+    assert [one.group for one in program.classifier.rounds_] == ["A", "B"]
+    assert verify(program.ledger).ok
+
+
+@pytest.mark.parametrize("accepted", [[False, False], "reject", np.array([True]), 1, None])
+def test_an_override_is_yes_or_no(tmp_path, accepted):
+    program, _, (one, *_) = started(f"sqlite:///{tmp_path}/x.db", algorithm_1(), n_batch=20)
+    decided = program.decide(one.people.X, **of(one.people.group))
+    with pytest.raises(InputError, match="accepted must be True or False"):
+        program.override(decided.ids[:1], accepted, "because")
+
+
+def test_names_that_batches_cannot_have(tmp_path):
+    program, _, (one, two, *_) = started(f"sqlite:///{tmp_path}/x.db", algorithm_1(), n_batch=20)
+    unnamed = program.decide(one.people.X, **of(one.people.group))
+    with program.ledger.reading("main") as reader:
+        (key,) = [entry.key for entry in reader.entries(kind="batch")]
+    again = program.decide(one.people.X, batch=key, **of(one.people.group))
+    assert np.array_equal(unnamed.accepted, again.accepted)
+    for name in (202501, " ", "", "#99"):
+        with pytest.raises(InputError, match="a batch's name must"):
+            program.decide(two.people.X, batch=name, **of(two.people.group))
+    with pytest.raises(InputError, match="the batch is empty"):
+        program.decide(two.people.X[:0], **of(pd.Series(two.people.group[:0], name="g")))

@@ -22,7 +22,7 @@ from secondlook.errors import InputError
 from secondlook.frames import check_columns, is_frame
 from secondlook.ledger.base import to_json
 
-__all__ = ["Columns", "Kept", "decode_groups", "encode_groups"]
+__all__ = ["Columns", "Kept", "decode_groups", "encode_groups", "encode_known_groups"]
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,18 @@ class Columns:
 def encode_groups(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | None, list[str]]:
     """Return the names of the protected attributes, and everybody's values as JSON."""
     attributes, codes = Attributes.of(sensitive_features, n)
+    texts = _group_texts(attributes)
+    return attributes.names, [texts[code] for code in codes.tolist()]
+
+
+def encode_known_groups(known: Attributes, sensitive_features: Any, n: int) -> list[str]:
+    """Return values that must be known as JSON, in the very form in which they became known."""
+    texts = _group_texts(known)
+    return [texts[code] for code in known.read(sensitive_features, n).tolist()]
+
+
+def _group_texts(attributes: Attributes) -> list[str]:
+    """Return the values of each group as JSON."""
     columns = [
         values[level] for values, level in zip(attributes.values, attributes.level_of, strict=True)
     ]
@@ -176,8 +188,7 @@ def encode_groups(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | No
             f"sensitive_features must hold text or numbers, got {strange[0]!r}; convert them."
         )
     _check_whole("sensitive_features", [one for c in listed for one in c if isinstance(one, str)])
-    texts = [to_json(row) for row in zip(*listed, strict=True)]
-    return attributes.names, [texts[code] for code in codes.tolist()]
+    return [to_json(row) for row in zip(*listed, strict=True)]
 
 
 def decode_groups(names: tuple[str, ...] | None, values: Sequence[str]) -> Any:

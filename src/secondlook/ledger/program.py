@@ -36,9 +36,12 @@ from secondlook.ledger.replay import Allowed, Shape, State, first_difference
 from secondlook.ledger.retention import check_reason
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.telling import (
+    check_batch,
     check_can_be_overridden,
+    check_new_name,
     fold_of,
     fresh_copy,
+    groups_of,
     news,
     past_outcomes,
     read_ids,
@@ -261,20 +264,21 @@ class Program(Keeping):
         Raises
         ------
         InputError
-            If there is something wrong with the batch, or another one was recorded under its name.
+            If there is something wrong with the batch or its name, or another one was recorded
+            under it.
         LedgerError
             If the ledger failed. The batch may be sent again.
         """
+        check_batch(X, batch)
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)  # and none in memory until all is durable
             kept = state.shape.columns.encode(X)
-            groups = None
-            if sensitive_features is not None:
-                groups = encode_groups(sensitive_features, len(kept))[1]
+            groups = groups_of(state.classifier, sensitive_features, len(kept))
             known = None if batch is None else writer.entry("batch", batch)
             if known is not None:
                 decided = recorded_decisions(writer, state.shape, known, kept, groups, ids)
             else:
+                check_new_name(batch)
                 decided = self._decide(writer, state, kept, groups, ids, batch)
         self._state = state
         return replace(decided, backend=kept.backend)
@@ -409,6 +413,11 @@ class Program(Keeping):
             Why, in words.
         """
         check_reason("an override", reason)
+        if not isinstance(accepted, bool | np.bool_):
+            raise InputError(
+                f"accepted must be True or False, for all ids alike, got {accepted!r}; give one of "
+                f"these, and call twice for two kinds of people."
+            )
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)
             names = list(dict.fromkeys(read_ids(ids, state.shape)))

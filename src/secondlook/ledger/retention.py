@@ -136,7 +136,7 @@ def expired(reader: Reader, deadlines: Deadlines, now: datetime) -> list[str]:
 
 def check_reason(what: str, reason: str) -> None:
     """Raise unless something that needs a reason has one."""
-    if not reason.strip():
+    if not isinstance(reason, str) or not reason.strip():
         raise InputError(f"{what} needs a reason in words, got none; say why.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,13 +15,16 @@ from secondlook.errors import InputError, UnknownIdError
 from secondlook.frames import as_array, column
 from secondlook.ids import as_ids
 from secondlook.ledger.base import Entry, OutcomeRows, Reader, Standing
-from secondlook.ledger.columns import Kept
+from secondlook.ledger.columns import Kept, encode_groups, encode_known_groups
 from secondlook.ledger.replay import Shape, erased_rows
 
 __all__ = [
+    "check_batch",
     "check_can_be_overridden",
+    "check_new_name",
     "fold_of",
     "fresh_copy",
+    "groups_of",
     "news",
     "not_overridable",
     "past_outcomes",
@@ -43,11 +47,38 @@ def fresh_copy(classifier: Any) -> Any:
     return clone(classifier)
 
 
+def check_batch(X: Any, name: Any) -> None:
+    """Raise if nobody is in a batch, or its name is none."""
+    if name is not None and (not isinstance(name, str) or not name.strip()):
+        raise InputError(f"a batch's name must be text with letters, got {name!r}; take another.")
+    if hasattr(X, "__len__") and len(X) == 0:
+        raise InputError("the batch is empty; pass at least one application.")
+
+
+def check_new_name(name: str | None) -> None:
+    """Raise if a new batch would have the name of one that has none."""
+    if name is not None and re.fullmatch(r"#\d+", name):
+        raise InputError(
+            f"a batch's name must not be # and a number, as unnamed ones have, got {name!r}; take "
+            f"another."
+        )
+
+
 def fold_of(classifier: Any, ids: NDArray[Any]) -> NDArray[np.int64] | None:
     """Return the fold of each application, where a classifier has folds."""
     if not hasattr(classifier, "fold_of"):
         return None
     return np.asarray(classifier.fold_of(ids), np.int64)
+
+
+def groups_of(classifier: Any, sensitive_features: Any, n: int) -> list[str] | None:
+    """Return the group values of a batch as the ledger keeps them, if they are the history's."""
+    if sensitive_features is None:
+        return None
+    known = getattr(getattr(classifier, "_intake", None), "sensitive", None)
+    if known is None:
+        return encode_groups(sensitive_features, n)[1]
+    return encode_known_groups(known, sensitive_features, n)
 
 
 def past_outcomes(
