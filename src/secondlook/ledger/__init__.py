@@ -1,6 +1,7 @@
 """A durable record of decisions and outcomes, which proves itself.
 
-``Program`` decides on the record, ``verify`` checks it. The contract is in ``ledger.base``.
+``Program`` decides on the record, ``summarise`` says how it stands, ``verify`` checks it. The
+contract is in ``ledger.base``.
 """
 
 from secondlook.errors import InputError
@@ -15,6 +16,16 @@ except ImportError as error:
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
+from secondlook.ledger.summing_up import summarise
+from secondlook.ledger.through_ledger import ThroughLedger
 from secondlook.ledger.verifying import Verification, verify
 
-__all__ = ["Checkpoint", "Program", "SqlLedger", "Verification", "verify"]
+__all__ = [
+    "Checkpoint",
+    "Program",
+    "SqlLedger",
+    "ThroughLedger",
+    "Verification",
+    "summarise",
+    "verify",
+]
