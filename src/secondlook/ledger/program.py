@@ -14,7 +14,6 @@ from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.decisions import Decisions
 from secondlook.errors import InputError, LedgerError
 from secondlook.frames import as_array
-from secondlook.ids import as_ids
 from secondlook.ledger.base import (
     DecisionRows,
     Entry,
@@ -28,13 +27,14 @@ from secondlook.ledger.base import (
 )
 from secondlook.ledger.certificates import record_certificates
 from secondlook.ledger.chain import Checkpoint
-from secondlook.ledger.columns import Columns, Kept, encode_groups
+from secondlook.ledger.columns import Kept
 from secondlook.ledger.explaining import recorded_reasons
 from secondlook.ledger.keeping import Keeping, store_state
-from secondlook.ledger.policies import kept_past, record_policy, record_start
+from secondlook.ledger.policies import record_policy, record_start
 from secondlook.ledger.replay import Allowed, Shape, State, first_difference
 from secondlook.ledger.retention import check_reason
 from secondlook.ledger.sql import SqlLedger
+from secondlook.ledger.starting import first_facts
 from secondlook.ledger.telling import (
     check_batch,
     check_can_be_overridden,
@@ -43,14 +43,12 @@ from secondlook.ledger.telling import (
     fresh_copy,
     groups_of,
     news,
-    past_outcomes,
     read_ids,
     read_outcomes,
     recorded_decisions,
     told_once,
 )
-from secondlook.reasons import Reference, reasons_for
-from secondlook.storage import dumps
+from secondlook.reasons import reasons_for
 
 __all__ = ["Program"]
 
@@ -147,48 +145,12 @@ class Program(Keeping):
             allowed=allowed,
             snapshot_every=snapshot_every,
         )
-        settings, columns = dumps(fresh), Columns.of(X)
-        kept = columns.encode(X)
-        applications = as_ids(np.arange(len(kept)) if ids is None else ids, len(kept))
-        names, groups = None, None
-        if sensitive_features is not None:
-            names, groups = encode_groups(sensitive_features, len(kept))
-        given = {} if past_policy is None else {"past_policy": past_policy}
-        past = kept_past(fresh, past_policy)
-        known = {"accepted": accepted, "sensitive_features": sensitive_features, "ids": ids}
-        fresh.fit(kept.X, y, **known, **given)
-        taken, outcomes, good, bad = past_outcomes(fresh, y, accepted, len(kept))
-        header = {
-            "classifier": type(classifier).__name__,
-            "settings": {key: repr(one) for key, one in classifier.get_params(deep=False).items()},
-            "group_mode": getattr(classifier, "group_mode", "aware"),
-            "columns": asdict(columns),
-            "group_names": names,
-            "has_groups": groups is not None,
-            "id_kind": applications.dtype.kind,
-            "good": good,
-            "bad": bad,
-            "about": about or {},
-            "reference": Reference.of(
-                kept.X,
-                taken,
-                names or (getattr(sensitive_features, "name", None),),
-                most_frequent=getattr(fresh, "reads_cells", False),
-            ).as_dict(),
-            "secondlook": version("secondlook"),
-        }
-        unknown = np.full(len(kept), np.nan)
-        history = Facts(
-            PeopleRows(
-                [str(one) for one in applications.tolist()], kept.numbers, kept.texts, groups
-            ),
-            DecisionRows(0, taken, taken, unknown, unknown),
-            outcomes,
-            payload=past,
-        )
+        history = {"accepted": accepted, "sensitive_features": sensitive_features, "ids": ids}
+        start = first_facts(classifier, fresh, X, y, history, past_policy)
         with program.ledger.creating(name) as writer:
-            first = writer.append("program", header, Facts(payload=settings), by=program.by)
-            second = writer.append("history", {}, history, by=program.by)
+            header = start.header | {"about": about or {}}
+            first = writer.append("program", header, start.settings, by=program.by)
+            second = writer.append("history", {}, start.history, by=program.by)
             state = State.first(first, writer.facts(first), allowed)
             state.apply(writer, second)
             state.applied = store_state(writer, state, program.by)
