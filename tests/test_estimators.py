@@ -138,6 +138,7 @@ def test_frames_in_frames_out(rng, kind):
         "accepted",
         "region",
         "score",
+        "threshold",
         "propensity",
         "round",
     }
