@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 import time
+from itertools import count
 
 import numpy as np
 import pytest
@@ -33,13 +34,13 @@ def live(url, batches, answered, *, die_at=None, hasty=False):
     if die_at is not None:
         left = [die_at]
 
-        def count(*_):
+        def countdown(*_):
             left[0] -= 1
             if left[0] == 0:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-        sa.event.listen(sa.Engine, "before_cursor_execute", count)
-        sa.event.listen(sa.Engine, "commit", count)
+        sa.event.listen(sa.Engine, "before_cursor_execute", countdown)
+        sa.event.listen(sa.Engine, "commit", countdown)
     program = Program.open(url, snapshot_every=4)
     for t, one in enumerate(batches):
         if hasty:  # what must never be done: to answer before the decisions are recorded
@@ -93,8 +94,10 @@ def crash(url, n_kills, n_rounds, seed, *, hasty=False):
     begun = time.perf_counter()
     run_and_kill(url, batches[:1])
     opening = time.perf_counter() - begun
-    for turn in range(n_kills):
-        some = batches[: 1 + turn * len(batches) // n_kills]
+    for turn in count():
+        if killed == n_kills:
+            break
+        some = batches[: 1 + killed * len(batches) // n_kills]
         if hasty:  # one of these moments is between the answer and the record
             some, how = batches[:3], {"die_at": _OPENING + turn}
         elif turn % 2:
@@ -117,11 +120,10 @@ def crash(url, n_kills, n_rounds, seed, *, hasty=False):
     assert found.ok, found.problem
     assert found.n_decisions == 40 * len(batches)
     assert repr(Program.open(url).classifier.rounds_) == repr(twin.rounds_)
-    return killed
 
 
 def test_killed_at_any_moment_it_goes_on_to_the_same_end(url):
-    assert crash(url, n_kills=20, n_rounds=6, seed=1) >= 10
+    crash(url, n_kills=20, n_rounds=6, seed=1)
 
 
 def test_answering_before_recording_would_be_noticed(tmp_path):
@@ -131,7 +133,7 @@ def test_answering_before_recording_would_be_noticed(tmp_path):
 
 @pytest.mark.long
 def test_killed_hundreds_of_times(url):
-    assert crash(url, n_kills=500, n_rounds=12, seed=2) >= 250
+    crash(url, n_kills=500, n_rounds=12, seed=2)
 
 
 def decide_mine(url, number, batches):
