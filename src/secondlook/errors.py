@@ -17,5 +17,9 @@ class LedgerError(InputError):
     """A ledger cannot be read or written, or does not hold what it should."""
 
 
+class LedgerWarning(UserWarning):
+    """A ledger did what was asked, and something beside it is left to be done."""
+
+
 class LearningWarning(UserWarning):
     """Learning went on in a weaker way than asked for; the round's record says how."""

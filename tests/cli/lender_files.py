@@ -48,10 +48,10 @@ def call(*words, stdin=None):
     return CliRunner().invoke(app, [str(one) for one in words], input=stdin)
 
 
-def done(*words, stdin=None):
-    """Return what a command says in JSON, after checking that it went well."""
+def done(*words, stdin=None, code=0):
+    """Return what a command says in JSON, after checking its exit code."""
     found = call(*words, "--json", stdin=stdin)
-    assert found.exit_code == 0, (found.stdout, found.stderr, found.exception)
+    assert found.exit_code == code, (found.stdout, found.stderr, found.exception)
     return json.loads(found.stdout)
 
 

@@ -137,7 +137,7 @@ def test_a_million_characters_and_nul_are_refused_row_by_row(url, tmp_path):
     told = pd.DataFrame({"id": ["a\0b", "y" * 1_000_000, "z"], "outcome": "repaid"})
     pq.write_table(pa.Table.from_pandas(told), tmp_path / "outcomes.parquet")
     refusals = ["--refused", tmp_path / "no.parquet"]
-    said = done("observe", tmp_path / "outcomes.parquet", "--ledger", url, *refusals)
+    said = done("observe", tmp_path / "outcomes.parquet", "--ledger", url, *refusals, code=2)
     assert said["refused"]["reasons"] == {
         "'id' is empty or holds NUL, so names nobody": 1,
         "the id was never decided on": 2,

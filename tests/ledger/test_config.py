@@ -68,7 +68,8 @@ def test_the_least_that_is_needed(read):
 
 
 def test_a_seed_is_the_files_or_drawn(read):
-    assert read(classifier="seed = 7").classifier().random_state == 7
+    for seed in (0, 7, 2**32 - 1):
+        assert read(classifier=f"seed = {seed}").classifier().random_state == seed
     config = read()
     drawn = {config.classifier().random_state for _ in range(5)}
     assert len(drawn) == 5
@@ -212,6 +213,9 @@ def test_learners_by_what_the_columns_hold(read):
         ({"classifier": "alpha = nan"}, "[classifier] alpha must be a number, got nan"),
         ({"classifier": "horizon = true"}, "[classifier] horizon must be a whole number, got True"),
         ({"classifier": "horizon = 2.5"}, "[classifier] horizon must be a whole number, got 2.5"),
+        ({"classifier": "seed = -1"}, "seed must be a whole number from 0 to 4294967295, got -1"),
+        ({"classifier": "seed = 4294967296"}, "from 0 to 4294967295, got 4294967296; change it"),
+        ({"classifier": "seed = true"}, "seed must be a whole number from 0 to 4294967295, got T"),
         ({"classifier": "group_as_feature = 1"}, "group_as_feature must be true or false, got 1"),
         ({"classifier": 'learner = "logit"'}, "'gradient-boosting', got 'logit'; did you mean"),
         ({"classifier": "utility = { good = 200, bad = 500 }"}, "write a loss of 500 as -500"),

@@ -42,6 +42,29 @@ def test_a_ledger_of_a_newer_version_is_refused(url):
         SqlLedger(url)
 
 
+@pytest.mark.parametrize(
+    ("statement", "version"),
+    [
+        ("UPDATE alembic_version SET version_num = '0001'", "0001"),
+        ("DELETE FROM alembic_version", "none"),
+        ("DROP TABLE alembic_version", "none"),
+    ],
+)
+def test_tables_that_are_not_of_their_version_are_left_alone(url, statement, version):
+    ledger = SqlLedger(url, make=True)
+
+    def tell(words):
+        with ledger.engine.connect().execution_options(writes=True) as one, one.begin():
+            one.execute(sa.text(words))
+
+    tell(statement)
+    with pytest.raises(LedgerError, match=rf"do not fit their version, .* as {version}, .*; rest"):
+        SqlLedger(url)
+    if version != "none":
+        tell(f"UPDATE alembic_version SET version_num = '{schema.NEWEST}'")
+        assert SqlLedger(url).programs() == []
+
+
 def test_a_ledger_of_the_first_version_goes_on(tmp_path):
     path = tmp_path / "first.db"
     shutil.copy(FIRST, path)

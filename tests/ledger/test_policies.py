@@ -455,6 +455,55 @@ def test_a_dropped_certificate_is_recorded(copied):
     proved(program, relearn=True)
 
 
+@pytest.mark.parametrize("told", ["nothing", "too few", "too late"])
+def test_a_certificate_that_had_to_be_dropped_is_found_by_learning(copied, monkeypatch, told):
+    program, append, late = copied, SqlWriter.append, []
+
+    def other(self, kind, header, facts, **options):
+        if kind == "certificate" and header["what"] == "dropped":
+            late.append((header, options))
+            if told != "too few":
+                return None
+            header = header | {"certificates": header["certificates"][1:]}
+        return append(self, kind, header, facts, **options)
+
+    batch, facts = entries(program, "batch")[-3]
+    row = int(np.flatnonzero(facts.decisions.accepted)[0])
+    name, person = int(facts.people.applications[row]), batch.says["rows"]["first"] + row
+    states = {
+        person: state
+        for _, one in entries(program, "outcomes")
+        for person, state in zip(one.outcomes.persons, one.outcomes.states, strict=True)
+    }
+    with monkeypatch.context() as patched:
+        patched.setattr(SqlWriter, "append", other)
+        program.observe([name], [0 if states[person] == "good" else 1])
+    assert len(late) == 1
+    if told == "too late":
+        X, group = np.zeros((1, program.classifier.n_features_in_)), ["A"]
+        with monkeypatch.context() as patched:
+            patched.setattr("secondlook.ledger.program.record_certificates", lambda *_a, **_o: None)
+            program.decide(X, sensitive_features=group, ids=[10_000_000])
+        (header, options), *_ = late
+        with program.ledger.writing("main") as writer:
+            writer.append("certificate", header, Facts(), **options)
+    assert verify(program.ledger).ok
+    problem = verify(program.ledger, relearn=True).problem
+    if told == "too few":
+        assert problem.endswith(f"what had to be dropped is {late[0][0]['certificates']}.")
+    else:
+        assert "had to be dropped, and that is not recorded" in problem
+
+
+def test_a_certificate_that_was_not_to_be_dropped_is_found_by_learning(copied):
+    granted = [one.key for one, _ in entries(copied, "certificate")]
+    header = {"what": "dropped", "certificates": granted, "group": None, "round": 8, "why": "none"}
+    with copied.ledger.writing("main") as writer:
+        writer.append("certificate", header, Facts(), by="t", key="dropped 0.1")
+    problem = verify(copied.ledger, relearn=True).problem
+    assert problem.endswith("(certificate 'dropped 0.1'): what had to be dropped is [].")
+
+
 def test_a_false_certificate_is_found(copied):
     """One whose evidence is not the last round's, and one that repeats it and is not there."""
     *_, (last, _) = entries(copied, "batch")

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 import secondlook as sl
 from ledger_worlds import algorithm_1, certified, same, started
-from secondlook.errors import InputError, LedgerError, UnknownIdError
+from secondlook.errors import InputError, LedgerError, LedgerWarning, UnknownIdError
 from secondlook.ledger import schema
 from secondlook.ledger.base import Facts
 from secondlook.ledger.program import Program
@@ -358,6 +358,25 @@ def test_a_reader_does_not_stop_an_erasure(tmp_path, clock):
         assert reader.names(np.array([0])) == ["0"]  # as it was then
     with program.ledger.reading("main") as reader:
         assert reader.names(np.array([0])) == [None]
+
+
+def test_a_log_that_cannot_be_emptied_is_told_and_they_are_erased(tmp_path, clock):
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    program, _, _ = started(url, algorithm_1())
+    clock.now = LATER
+
+    def refuse(connection, _record):
+        connection.set_authorizer(
+            lambda _action, what, *_: sqlite3.SQLITE_DENY if what == "wal_checkpoint" else 0
+        )
+
+    sa.event.listen(program.ledger.engine, "connect", refuse)
+    with pytest.warns(LedgerWarning, match=r"are erased .*could not be emptied \(not authorized\)"):
+        assert program.erase([0], "over") == 1
+    sa.event.remove(program.ledger.engine, "connect", refuse)
+    assert program.standing([0]).persons.tolist() == [-1]
+    assert verify(program.ledger).ok
+    assert not (tmp_path / "ledger.db-wal").exists()  # whoever came next emptied it
 
 
 def test_who_cannot_forget_cannot_erase(url, clock, monkeypatch):

@@ -146,6 +146,22 @@ def test_a_changed_value_is_found_and_located(tampered, whole, table, column):
             f"WHERE person = {PERSON}",
             "there are 721 rows of people, and the entries cover 720",
         ),
+        (
+            f"INSERT INTO overrides SELECT program, 999, {PERSON}, true, 'forged' FROM programs",
+            "there are 2 rows of overrides, and the entries cover 1",
+        ),
+        (
+            f"INSERT INTO outcomes SELECT program, 999, {PERSON}, 'good' FROM programs",
+            "rows of outcomes, and the entries cover",
+        ),
+        (
+            f"INSERT INTO erasures SELECT program, 999, {PERSON} FROM programs",
+            "there are 2 rows of erasures, and the entries cover 1",
+        ),
+        (
+            "INSERT INTO payloads SELECT program, 999, content, digest FROM payloads LIMIT 1",
+            "rows of payloads, and the entries cover",
+        ),
     ],
 )
 def test_what_is_missing_or_too_much_is_found(tampered, statement, words):

@@ -14,10 +14,11 @@ import sqlalchemy as sa
 from ledger_worlds import algorithm_1, certified, started
 from secondlook.errors import InputError, LedgerError
 from secondlook.ledger import schema
-from secondlook.ledger.base import DecisionRows, Facts
+from secondlook.ledger.base import DecisionRows, Entry, Facts
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger, SqlWriter
+from secondlook.ledger.summing_up import summarise
 from secondlook.ledger.verifying import verify
 
 COLUMNS = [(table, column) for table in schema.metadata.sorted_tables for column in table.c]
@@ -55,15 +56,21 @@ def tampered(whole, tmp_path):
     """Return a function that runs SQL on a copy of the ledger and verifies it."""
 
     def run(*statements, checkpoint=None):
-        path = tmp_path / "ledger.db"
-        shutil.copy(whole, path)
-        connection = sqlite3.connect(path, isolation_level=None)
-        for one in statements:
-            assert connection.execute(one).rowcount != 0
-        connection.close()
-        return verify(SqlLedger(f"sqlite:///{path}"), checkpoint=checkpoint)
+        url = damaged(whole, tmp_path, *statements)
+        return verify(SqlLedger(url), checkpoint=checkpoint)
 
     return run
+
+
+def damaged(whole, folder, *statements):
+    """Run SQL on a copy of a ledger, and return where the copy is."""
+    path = folder / "ledger.db"
+    shutil.copy(whole, path)
+    connection = sqlite3.connect(path, isolation_level=None)
+    for one in statements:
+        assert connection.execute(one).rowcount != 0
+    connection.close()
+    return f"sqlite:///{path}"
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
@@ -156,6 +163,31 @@ def test_a_changed_value_is_found(tampered, table, column):
             "WHERE person >= 600 AND accepted = 0 LIMIT 1",
             r"entry 6 .*rows of decisions were changed",
         ),
+        (
+            "INSERT INTO overrides SELECT program, 999, 600, 1, 'forged' FROM programs",
+            "there are 2 rows of overrides, and the entries cover 1",
+        ),
+        (
+            "INSERT INTO outcomes SELECT program, 999, 600, 'good' FROM programs",
+            r"there are \d+ rows of outcomes, and the entries cover \d+",
+        ),
+        (
+            "INSERT INTO erasures SELECT program, 999, 600 FROM programs",
+            "there are 2 rows of erasures, and the entries cover 1",
+        ),
+        (
+            "INSERT INTO payloads SELECT program, 999, content, digest FROM payloads LIMIT 1",
+            r"there are \d+ rows of payloads, and the entries cover \d+",
+        ),
+        (
+            "INSERT INTO entries SELECT program, -1, kind, 'b3', at, \"by\", header, content, "
+            "previous, hash FROM entries WHERE number = 6",
+            r"there are \d+ rows of entries, and the entries cover \d+",
+        ),
+        ("UPDATE people SET texts = x'00ff' WHERE person = 620", "hold what cannot be there"),
+        ("UPDATE group_values SET value = x'00' WHERE person = 620", "hold what cannot be there"),
+        ("UPDATE entries SET \"by\" = x'00' WHERE number = 3", "entry 3 .*what cannot be there"),
+        ("UPDATE outcomes SET state = x'00' WHERE entry = 7", "entry 7 .*what cannot be there"),
         ("UPDATE people SET score = 'high' WHERE person = 620", "hold what cannot be there"),
         ("UPDATE people SET numbers = 'x' WHERE person = 620", "hold what cannot be there"),
         ("UPDATE people SET digest = CAST(x'ff' AS TEXT) WHERE person = 620", "what cannot be"),
@@ -172,6 +204,84 @@ def test_what_is_missing_or_too_much_is_found(tampered, statement, words):
     assert found.problem is not None
     with pytest.raises(AssertionError, match=words):
         raise AssertionError(found.problem)
+
+
+@pytest.mark.parametrize("entry", [999, 6])
+def test_an_erasure_that_no_erasing_entry_tells_is_found(tampered, entry):
+    emptied = ("people", "application, numbers, texts, salt, reasons"), ("group_values", "value")
+    found = tampered(
+        f"INSERT INTO erasures SELECT program, {entry}, 5 FROM programs",
+        *(
+            f"UPDATE {table} SET {', '.join(f'{one} = NULL' for one in columns.split(', '))} "
+            f"WHERE person = 5"
+            for table, columns in emptied
+        ),
+        "UPDATE group_values SET salt = NULL WHERE person = 5",
+    )
+    assert found.problem == "entry 2 (history '#2'): person 5 lacks data, and no erasure says so."
+
+
+def test_a_program_whose_name_is_no_text(whole, tmp_path):
+    url = damaged(
+        whole,
+        tmp_path,
+        "INSERT INTO programs (name) VALUES ('other')",
+        "UPDATE programs SET name = x'00' WHERE name = 'main'",
+    )
+    ledger = SqlLedger(url)
+    assert ledger.programs() == [b"\x00", "other"]
+    with pytest.raises(LedgerError, match="no program called 'main' in this ledger, which has b'"):
+        verify(ledger)
+
+
+def replayed(url):
+    with SqlLedger(url).reading("main") as reader:
+        for one in reader.entries():
+            reader.facts(one)
+
+
+def listed(url):
+    with SqlLedger(url).reading("main") as reader:
+        reader.listed(600, 660, groups=True)
+
+
+def counted(url):
+    summarise(SqlLedger(url))
+
+
+@pytest.mark.parametrize(
+    ("statement", "readers"),
+    [
+        ("UPDATE entries SET header = '{' WHERE number = 6", (replayed, Program.open, counted)),
+        ("UPDATE entries SET header = '[]' WHERE number = 6", (replayed, Program.open, counted)),
+        ("UPDATE entries SET header = '{}' WHERE number = 6", (replayed, Program.open, counted)),
+        ("UPDATE entries SET header = x'ff' WHERE number = 6", (replayed, Program.open, counted)),
+        ("UPDATE entries SET header = '{\"rows\":7}' WHERE number = 6", (replayed, Program.open)),
+        ("UPDATE group_values SET value = '[' WHERE person = 620", (replayed, listed, counted)),
+        ("UPDATE group_values SET value = x'00' WHERE person = 620", (replayed, listed, counted)),
+        ("UPDATE group_values SET value = '[1,2]' WHERE person = 620", (replayed, listed)),
+        ("UPDATE people SET numbers = x'0011' WHERE person = 620", (replayed, listed)),
+        ("UPDATE people SET numbers = 'x' WHERE person = 620", (replayed, listed)),
+        ("UPDATE people SET texts = '[' WHERE person = 620", (replayed, listed)),
+        ("UPDATE people SET application = x'00' WHERE person = 620", (replayed, listed)),
+        ("UPDATE people SET score = 'high' WHERE person = 620", (replayed, listed)),
+        ("UPDATE outcomes SET state = 'fair' WHERE entry = 7", (replayed, counted)),
+    ],
+)
+def test_a_damaged_ledger_is_told_in_one_sentence(whole, tmp_path, statement, readers):
+    url = damaged(whole, tmp_path, statement)
+    for read in readers:
+        with pytest.raises(LedgerError, match=r"cannot be read \(.+\); verify the ledger\.$"):
+            read(url)
+    assert not verify(SqlLedger(url)).ok
+
+
+def test_a_header_says_which_name_it_lacks():
+    entry = Entry(7, "batch", "b", "", "t", '{"rows":{"n":1},"rounds":[{"a":2}]}', b"", b"", b"")
+    assert entry.says == {"rows": {"n": 1}, "rounds": [{"a": 2}]}
+    assert entry.says.get("other") is None
+    with pytest.raises(LedgerError, match=r"entry 7 cannot be read \(its header lacks 'first'\)"):
+        entry.says["rows"]["first"]
 
 
 def test_a_chain_cut_off_at_the_end_is_found_by_a_checkpoint(tampered, whole):
@@ -196,9 +306,19 @@ def test_a_chain_cut_off_at_the_end_is_found_by_a_checkpoint(tampered, whole):
 
 
 def test_checkpoints_that_are_none():
-    for text in ("", "3:abc:main", "x:" + "0" * 64 + ":main", "3:" + "0" * 64 + ":"):
-        with pytest.raises(InputError, match="a checkpoint is a number, a hash"):
+    digest = "0" * 64
+    strange = ("", "3:abc:main", f"x:{digest}:main", f"3:{digest}:")
+    for text in (*strange, f"0:{digest}:main", f"-3:{digest}:main"):
+        with pytest.raises(
+            InputError, match=r"a checkpoint is a number, a hash .* begin at 1, got"
+        ):
             Checkpoint.read(text)
+    assert Checkpoint.read(f"1:{digest}:main").number == 1
+
+
+def test_a_checkpoint_of_no_entry_is_refused(whole):
+    with pytest.raises(InputError, match=r"a checkpoint is of an entry, .* got 0; pass one"):
+        verify(SqlLedger(f"sqlite:///{whole}"), checkpoint=Checkpoint("main", 0, bytes(32)))
 
 
 def lying(monkeypatch, lie):
@@ -257,3 +377,23 @@ def test_groups_that_may_not_decide_did_not(tmp_path, monkeypatch, mode):
     lying(monkeypatch, lambda header, facts: (header | {"group_mode": mode}, facts))
     program, _, _ = a_life(f"sqlite:///{tmp_path}/lying.db", algorithm_1())
     assert "depends on groups, which may not decide" in verify(program.ledger).problem
+
+
+@pytest.mark.parametrize("relearn", [False, True])
+@pytest.mark.parametrize("n", [1, 25])
+def test_groups_that_decided_are_found_where_all_are_of_one(tmp_path, monkeypatch, n, relearn):
+    """Handing groups on from one to the next changes nothing there."""
+    lying(monkeypatch, lambda header, facts: (header | {"group_mode": "blind"}, facts))
+
+    def decided(classifier, name):
+        program, _, (one, *_) = started(f"sqlite:///{tmp_path}/{name}.db", classifier, n_batch=60)
+        people = one.people
+        rows = np.flatnonzero(people.group == people.group[0])[:n]
+        assert rows.size == n
+        program.decide(people.X[rows], sensitive_features=people.group[rows], batch="b2")
+        return verify(program.ledger, relearn=relearn)
+
+    blind = decided(algorithm_1(group_mode="blind", strategy=None), "honest")
+    assert (blind.problem, blind.n_decisions) == (None, n)
+    found = decided(algorithm_1(group_as_feature=True), "lying")
+    assert "depends on groups, which may not decide" in found.problem

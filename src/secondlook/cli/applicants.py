@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
 from secondlook.cli.csv_files import arrow
-from secondlook.cli.rows import people, split_rows, text_columns
+from secondlook.cli.rows import group_levels, people, split_rows, text_columns
 from secondlook.cli.tables import Refusals, read_table
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
     from secondlook.attributes import Attributes
-    from secondlook.ledger.base import Entry, Reader
+    from secondlook.ledger.base import Entry, Reader, Standing
     from secondlook.ledger.config import Labels, Roles
     from secondlook.ledger.program import Program
     from secondlook.ledger.replay import Shape
@@ -35,7 +35,10 @@ class Applicants:
     Attributes
     ----------
     X, groups, ids
-        Features, group values and names of the applications.
+        Features, group values and names of the applications, in the order of the record if the
+        batch is recorded.
+    places
+        Where among these the usable rows of the file are, in the file's order.
     name
         What the batch is called in the record.
     recorded
@@ -47,6 +50,7 @@ class Applicants:
     X: Any
     groups: Any
     ids: NDArray[Any]
+    places: NDArray[np.int64]
     name: str
     recorded: Entry | None
     refusals: Refusals
@@ -67,7 +71,9 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
     """Read a file of applicants.
 
     Somebody who was decided on before is left out, unless it was in this very batch: so a file
-    that is sent again gives the same batch as the first time.
+    that is sent again gives the same batch as the first time, whatever the order of its rows.
+    Whoever is not known is left out too if others in the file are of a batch that has erased
+    people: it may be one of these, who would be decided on twice.
 
     Parameters
     ----------
@@ -104,13 +110,21 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
         whole = [_WHOLE.fullmatch(one) is not None for one in table[roles.id].to_pylist()]
         reason = f"{roles.id!r} must be a whole number, as in the history"
         table = _without(table, ~np.array(whole, np.bool_), reason, refusals)
-    ids = table[roles.id].to_pylist()
     with program.ledger.reading(program.name) as reader:
-        recorded = _batch_of(reader, ids) if batch is None else reader.entry("batch", batch)
+        standing = reader.standing(table[roles.id].to_pylist())
+        named = None if batch is None else reader.entry("batch", batch)
+        unsure, reason = _maybe_erased(reader, standing.persons, named)
+        known_rows = standing.persons[~unsure]
+        recorded = named if batch is not None else _batch_of(reader, known_rows)
     name = batch or (token_hex(6) if recorded is None else recorded.key)
-    before, words = _decided_elsewhere(program, ids, recorded)
-    table = _without(table, before, words, refusals)
-    return Applicants(*_as_sent(table, roles, shape, known), name, recorded, refusals)
+    before, words = _decided_elsewhere(standing, recorded)
+    reasons = np.full(unsure.size, reason, np.object_)
+    reasons[before] = words
+    left_out = unsure | before
+    table = _without(table, left_out, reasons[left_out].tolist(), refusals)
+    places = _places(standing.persons[~left_out], recorded)
+    sent = table.take(np.argsort(places))
+    return Applicants(*_as_sent(sent, roles, shape, known), places, name, recorded, refusals)
 
 
 def _without(
@@ -128,7 +142,7 @@ def _as_sent(
     X, groups, names = people(table, roles, shape.columns)
     if groups is not None and known is not None:
         columns = [
-            np.array(groups[name].to_pylist(), np.str_).astype(values.dtype.kind)
+            values[group_levels(groups[name], values)]
             for name, values in zip(roles.groups, known.values, strict=True)
         ]
         groups = arrow().table(dict(zip(roles.groups, columns, strict=True)))
@@ -137,13 +151,40 @@ def _as_sent(
     return X, groups, shape.ids(names.tolist())
 
 
-def _batch_of(reader: Reader, ids: list[str]) -> Entry | None:
-    """Return the newest batch that ids are of, if all are known and all of that batch are there.
+def _maybe_erased(
+    reader: Reader, persons: NDArray[np.int64], named: Entry | None
+) -> tuple[NDArray[np.bool_], str]:
+    """Say who is not known and may be an erased person of a batch that others are of, and why.
+
+    The history counts as a batch here. The batch that was named is left to the program, which
+    compares what was sent with it.
+    """
+    nobody = np.zeros(persons.size, np.bool_)
+    unknown, known = persons < 0, np.sort(persons[persons >= 0])
+    if not unknown.any() or not known.size:
+        return nobody, ""
+    found = [reader.facts(entry).erased for entry in reader.entries(kind="erasure")]
+    gone = np.sort(np.concatenate([one for one in found if one is not None] or [known[:0]]))
+    batches = (entry for kind in ("history", "batch") for entry in reader.entries(kind=kind))
+    for entry in batches if gone.size else ():
+        rows = entry.says["rows"]
+        ends = rows["first"], rows["first"] + rows["n"]
+        here, lost = (np.diff(np.searchsorted(one, ends)).item() for one in (known, gone))
+        if here and lost and (named is None or named.number != entry.number):
+            what = "the history" if entry.kind == "history" else f"batch {entry.key!r}"
+            return unknown, (
+                f"{what} has erased people, and this may be one of them; send new applicants in a "
+                f"file of their own"
+            )
+    return nobody, ""
+
+
+def _batch_of(reader: Reader, persons: NDArray[np.int64]) -> Entry | None:
+    """Return the newest batch that people are of, if all are known and all of that batch are there.
 
     No name made from the content would do as well: it would outlive the people when they are
     erased, and whoever guesses their data could tell that they were right.
     """
-    persons = reader.standing(ids).persons
     if not persons.size or persons.min() < 0:
         return None
     for entry in reader.newest_first("batch"):
@@ -154,10 +195,9 @@ def _batch_of(reader: Reader, ids: list[str]) -> Entry | None:
 
 
 def _decided_elsewhere(
-    program: Program, ids: list[str], recorded: Entry | None
+    standing: Standing, recorded: Entry | None
 ) -> tuple[NDArray[np.bool_], list[str]]:
     """Say who was decided on before, and not in this batch, with words for each."""
-    standing = program.standing(ids)
     known = standing.persons >= 0
     if recorded is not None:
         rows = recorded.says["rows"]
@@ -168,3 +208,13 @@ def _decided_elsewhere(
         f"applies again needs a new one"
         for t in standing.round[known].tolist()
     ]
+
+
+def _places(persons: NDArray[np.int64], recorded: Entry | None) -> NDArray[np.int64]:
+    """Return where in a recorded batch people are; as they come if they are not all of it."""
+    if recorded is not None:
+        rows = recorded.says["rows"]
+        places: NDArray[np.int64] = persons - rows["first"]
+        if np.array_equal(np.sort(places), np.arange(rows["n"])):
+            return places
+    return np.arange(persons.size)

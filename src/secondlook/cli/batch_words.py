@@ -30,7 +30,7 @@ def say(lines: Iterable[str], *, beside_table: bool = False) -> None:
     """Print lines; on standard error if a table goes to standard output."""
     console = Console(stderr=beside_table)
     for line in lines:
-        console.print(line, soft_wrap=True, highlight=False, markup=False)
+        console.print(line, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
 
 def alpha_and_delta(classifier: Any) -> tuple[float | None, float | None]:
@@ -110,7 +110,8 @@ def refused_words(refused: dict[str, Any]) -> list[str]:
     if not refused["rows"]:
         return []
     reasons = list(refused["reasons"].items())
-    lines = [f"{_rows(refused['rows'])} refused, with the reasons in {refused['file']}:"]
+    place = "standard output" if refused["file"] == "-" else refused["file"]
+    lines = [f"{_rows(refused['rows'])} refused, with the reasons in {place}:"]
     lines += [f"  {n:,} × {reason}" for reason, n in reasons[:_REASONS]]
     rest = sum(n for _, n in reasons[_REASONS:])
     return [*lines, f"  {rest:,} for other reasons"] if rest else lines

@@ -28,7 +28,7 @@ from secondlook.cli.options import Json, errors, status
 from secondlook.cli.output import as_json
 from secondlook.cli.tables import check_output, refused_path, write_table
 from secondlook.cli.told_outcomes import read_outcomes
-from secondlook.errors import InputError, LearningWarning
+from secondlook.errors import InputError, LearningWarning, LedgerError
 
 if TYPE_CHECKING:
     from secondlook.decisions import Decisions
@@ -99,15 +99,13 @@ def decide(
             raise InputError(_nobody(sent, _shown(applicants), no))
         with status(f"deciding on {sent.ids.size:,} people", json), warnings.catch_warnings():
             warnings.simplefilter("ignore", LearningWarning)  # the round's record says it too
-            decided = mine.decide(
-                sent.X, sensitive_features=sent.groups, ids=sent.ids, batch=sent.name
-            )
+            decided = _decided(mine, sent, _shown(applicants))
         missing = (
             f"the decisions are recorded as batch {sent.name!r} and only their file is missing"
         )
         with status("writing the decisions", json), _on_record(missing, _WRITE_AGAIN):
             entry, reasons = _recorded(mine, sent.name)
-            write_table(_answer(decided, reasons), out)
+            write_table(_answer(decided, reasons).take(sent.places), out)
         with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
             told = _what_was_decided(mine, decided, entry, sent.recorded) | {
                 "so_far": _so_far(mine, trusted),
@@ -118,7 +116,7 @@ def decide(
         as_json(told)
     else:
         lines = [*decided_words(told), so_far_words(told["so_far"])]
-        say([*lines, *refused_words(told["refused"])], beside_table=out == "-")
+        say([*lines, *refused_words(told["refused"])], beside_table="-" in (out, no))
 
 
 def observe(
@@ -151,7 +149,7 @@ def observe(
     Rows that cannot be used go to a file with the reasons.
     """
     with errors(json):
-        no = refused_path(refused, outcomes)
+        no = refused_path(refused, outcomes, "--json" if json else None)
         check_output(no)
         with status("opening the program", json):
             mine = _opened(ledger, program, by, trusted)
@@ -181,7 +179,9 @@ def observe(
         as_json(summary)
     else:
         lines = [*told_words(summary), so_far_words(summary["so_far"])]
-        say([*lines, *refused_words(summary["refused"])])
+        say([*lines, *refused_words(summary["refused"])], beside_table=no == "-")
+    if len(told.refusals) and not told.ids.size and not told.pending:
+        raise typer.Exit(2)
 
 
 def _places(source: str, out: str, refused: str | None, json: bool) -> str:
@@ -189,7 +189,7 @@ def _places(source: str, out: str, refused: str | None, json: bool) -> str:
     check_output(out)
     if json and out == "-":
         raise InputError("--json and -o - both write to standard output; name a file with -o.")
-    no = refused_path(refused, source)
+    no = refused_path(refused, source, "--json" if json else "-o -" if out == "-" else None)
     if refused is None and out != "-":
         no = str(Path(out).with_name(no))
     for what, path, other, taken in (
@@ -202,6 +202,21 @@ def _places(source: str, out: str, refused: str | None, json: bool) -> str:
                 f"{what} would take the place of {other} in {path!r}; choose another file."
             )
     return no
+
+
+def _decided(program: Program, sent: Applicants, source: str) -> Decisions:
+    """Decide a batch; say so if others decided on its people since they were looked up."""
+    try:
+        return program.decide(sent.X, sensitive_features=sent.groups, ids=sent.ids, batch=sent.name)
+    except LedgerError:
+        raise
+    except InputError as error:
+        if sent.recorded is None and (program.standing(sent.ids).persons >= 0).any():
+            raise InputError(
+                f"people of {source} were decided on by another process just now, and nothing was "
+                f"decided here; give the same command again, which answers from the record."
+            ) from error
+        raise
 
 
 def _nobody(sent: Applicants, source: str, no: str) -> str:

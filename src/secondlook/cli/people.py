@@ -17,7 +17,7 @@ from secondlook.cli.batch_words import reason_counts, refused_words, say
 from secondlook.cli.ledger_options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
 from secondlook.cli.options import Json, errors, status
 from secondlook.cli.output import as_json
-from secondlook.cli.rows import check_there
+from secondlook.cli.rows import check_there, trimmed
 from secondlook.cli.tables import Refusals, check_output, read_table, refused_path
 from secondlook.errors import InputError
 
@@ -71,7 +71,7 @@ def override(
 
     with errors(json):
         mine = _opened(ledger, program, by, trusted, json)
-        named = _named(mine, file, ids, refused, strict, wrong, "overridden")
+        named = _named(mine, file, ids, refused, json, strict, wrong, "overridden")
         if named.ids:
             mine.override(mine.shape.ids(named.ids), accept, reason)
         words = f"{'accepted' if accept else 'rejected'} by hand"
@@ -105,7 +105,7 @@ def withdraw(
             why = "have an outcome, on which certificates may rest,"
             return [*without_outcome(standing), (known & for_good, why)]
 
-        named = _named(mine, file, ids, refused, strict, wrong, "withdrawn")
+        named = _named(mine, file, ids, refused, json, strict, wrong, "withdrawn")
         if named.ids:
             mine.withdraw(mine.shape.ids(named.ids))
         _tell(
@@ -131,7 +131,7 @@ def hold(
     """Keep people from being erased, whatever their age, until they are released."""
     with errors(json):
         mine = _opened(ledger, program, by, trusted, json)
-        named = _named(mine, file, ids, refused, strict, _held(is_held=True), "held")
+        named = _named(mine, file, ids, refused, json, strict, _held(is_held=True), "held")
         mine.hold(mine.shape.ids(named.ids), reason)
         _tell(named, "held", f"{_people(len(named.ids))} held.", json)
 
@@ -151,7 +151,7 @@ def release(
     """End every hold on people."""
     with errors(json):
         mine = _opened(ledger, program, by, trusted, json)
-        named = _named(mine, file, ids, refused, strict, _held(is_held=False), "released")
+        named = _named(mine, file, ids, refused, json, strict, _held(is_held=False), "released")
         mine.release(mine.shape.ids(named.ids), reason)
         _tell(named, "released", f"{_people(len(named.ids))} no longer held.", json)
 
@@ -194,9 +194,12 @@ def erase(
                 )
             named = _Named([str(one) for one in mine.expired().tolist()])
         else:
-            named = _named(mine, file, ids, refused, strict, _not_erasable(mine, early), "erased")
+            named = _named(
+                mine, file, ids, refused, json, strict, _not_erasable(mine, early), "erased"
+            )
         if named.ids and not yes:
-            _ask(f"Erase {_people(len(named.ids))} of the program {program!r} for good?")
+            question = f"Erase {_people(len(named.ids))} of the program {program!r} for good?"
+            _ask(question, beside_table=named.no == "-")
         if named.ids:
             with status(f"erasing {_people(len(named.ids))}", json):
                 mine.erase(mine.shape.ids(named.ids), reason, early=early)
@@ -230,6 +233,7 @@ def _named(
     file: str | None,
     ids: list[str] | None,
     refused: str | None,
+    json: bool,
     strict: bool,
     wrong: Callable[[Reader, Standing], Wrongs],
     done: str,
@@ -241,16 +245,18 @@ def _named(
             f"of these."
         )
     if file is None:
-        return _Named(_all_of(program, list(dict.fromkeys(ids or ())), wrong, done))
-    no = refused_path(refused, file)
+        return _Named(
+            _all_of(program, list(dict.fromkeys(one.strip() for one in ids or ())), wrong, done)
+        )
+    no = refused_path(refused, file, "--json" if json else None)
     check_output(no)
     source = "standard input" if file == "-" else Path(file).name
     column = roles_and_labels(program)[0].id
     table = read_table(file, text=(column,))
     check_there(table, (column,), source)
-    listed = [one or "" for one in table[column].to_pylist()]
+    listed = [one or "" for one in trimmed(table, column)[column].to_pylist()]
     refusals = Refusals(table, listed)
-    empty = np.array([not one.strip() or "\0" in one for one in listed], np.bool_)
+    empty = np.array([not one or "\0" in one for one in listed], np.bool_)
     refusals.add(np.flatnonzero(empty), f"{column!r} is empty or holds NUL, so names nobody")
     rows = np.flatnonzero(~empty)
     names, place = np.unique(np.array(listed, np.object_)[rows], return_inverse=True)
@@ -308,9 +314,9 @@ def _not_erasable(program: Program, early: bool) -> Callable[[Reader, Standing],
     return wrong
 
 
-def _ask(question: str) -> None:
+def _ask(question: str, *, beside_table: bool) -> None:
     try:
-        agreed = typer.confirm(question)
+        agreed = typer.confirm(question, err=beside_table)
     except typer.Abort:
         agreed = False
     if not agreed:
@@ -318,6 +324,7 @@ def _ask(question: str) -> None:
 
 
 def _tell(named: _Named, done: str, words: str, json: bool) -> None:
+    """Say what was done; exit with 2 if that is nothing because rows were refused."""
     told: dict[str, Any] = {done: len(named.ids)}
     lines = words.splitlines()
     if named.refusals is not None:
@@ -326,7 +333,9 @@ def _tell(named: _Named, done: str, words: str, json: bool) -> None:
     if json:
         as_json(told)
     else:
-        say(lines)
+        say(lines, beside_table=named.no == "-")
+    if named.refusals and not named.ids:
+        raise typer.Exit(2)
 
 
 def _people(n: int) -> str:

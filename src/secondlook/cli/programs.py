@@ -12,6 +12,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from secondlook.cli.batch_words import say
 from secondlook.cli.ledger_options import By, Refused, Strict
 from secondlook.cli.options import Json, errors, status
 from secondlook.cli.output import as_json
@@ -138,7 +139,7 @@ def _start(
     wanted = read_config(config)
     name = wanted.name if name is None else name
     _check_new(url, name)
-    place = refused_path(refused, source)
+    place = refused_path(refused, source, "--json" if json else None)
     found = _read_history(source, wanted)
     if strict:
         found.refused.stop(source)
@@ -307,18 +308,20 @@ def _report(
             }
         )
         return
-    print(f"Program {program.name!r} is on the record.")
-    print(
+    lines = [
+        f"Program {program.name!r} is on the record.",
         f"{n:,} people: {n_accepted:,} accepted ({n_good:,} good, {n_accepted - n_good:,} bad), "
-        f"{n - n_accepted:,} rejected"
-    )
+        f"{n - n_accepted:,} rejected",
+    ]
     if n_refused:
-        print(f"{n_refused:,} rows refused, with the reasons in {place}")
-    print(f"Decides by: {', '.join(_shown(one, columns) for one in columns.names or ())}")
+        where = "standard output" if place == "-" else place
+        lines.append(f"{n_refused:,} rows refused, with the reasons in {where}")
+    lines.append(f"Decides by: {', '.join(_shown(one, columns) for one in columns.names or ())}")
     if config.roles.groups:
-        print(f"Groups: {', '.join(config.roles.groups)}")
-    print(f"Checkpoint, to be kept elsewhere: {checkpoint}")
-    print("Next: secondlook decide applicants.csv -o decisions.csv")
+        lines.append(f"Groups: {', '.join(config.roles.groups)}")
+    lines.append(f"Checkpoint, to be kept elsewhere: {checkpoint}")
+    lines.append("Next: secondlook decide applicants.csv -o decisions.csv")
+    say(lines, beside_table=place == "-")
 
 
 def _shown(name: str, columns: Columns) -> str:

@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 __all__ = [
     "check_there",
     "cut",
+    "group_levels",
     "history_columns",
     "outcome_states",
     "people",
     "split_rows",
     "text_columns",
+    "trimmed",
     "truth_values",
 ]
 
@@ -92,10 +94,10 @@ def split_rows(
     check_there(table, (roles.id, *roles.groups, *names), source)
     there = [one for one in text_columns(roles, columns) if one in table.column_names]
     table = as_text(table, there, source)
-    refused = Refusals(table, table[roles.id].to_pylist())
-    _check_ids(table[roles.id], roles.id, refused)
+    ready = trimmed(table, roles.id)
+    refused = Refusals(table, ready[roles.id].to_pylist())
+    _check_ids(ready[roles.id], roles.id, refused)
     _check_groups(table, roles.groups, groups, refused)
-    ready = table
     for name in names:
         if name in columns.texts:
             _check_texts(table[name], name, refused, missing)
@@ -103,6 +105,42 @@ def split_rows(
             numbers = _numbers(table[name], name, refused, missing)
             ready = ready.set_column(ready.column_names.index(name), name, arrow().array(numbers))
     return ready.filter(arrow().array(refused.usable)), refused
+
+
+def trimmed(table: Any, name: str) -> Any:
+    r"""Return a table without white space around the text of a column, such as ids.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> trimmed(pa.table({"id": [" a1", "a2\t", None]}), "id")["id"].to_pylist()
+    ['a1', 'a2', None]
+    """
+    text = arrow("compute").utf8_trim_whitespace(table[name])
+    return table.set_column(table.column_names.index(name), name, text)
+
+
+def group_levels(column: Any, values: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the place of each text of a column among the values of a group, −1 for no place.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> group_levels(pa.chunked_array([["True", "false", "no"]]), np.array([False, True])).tolist()
+    [1, 0, -1]
+    """
+    place_of: dict[str, int] = {}
+    for place, one in enumerate(values.tolist()):
+        place_of[str(one)] = place
+        if isinstance(one, bool):  # as parquet files and other programs write it
+            place_of |= {str(one).lower(): place, str(one).upper(): place}
+        elif isinstance(one, float) and one.is_integer():
+            place_of[str(int(one))] = place
+    compute, words = arrow("compute"), arrow().array(list(place_of))
+    at = compute.fill_null(compute.index_in(column, words), len(place_of))
+    places = np.array([*place_of.values(), -1], np.int64)
+    found: NDArray[np.int64] = places[at.to_numpy(zero_copy_only=False)]
+    return found
 
 
 def people(table: Any, roles: Roles, columns: Columns) -> tuple[Any, Any, NDArray[np.str_]]:
@@ -176,7 +214,7 @@ def _recoded(column: Any, read: Any) -> NDArray[np.str_]:
 
 def _check_ids(column: Any, name: str, refused: Refusals) -> None:
     compute = arrow("compute")
-    blank = compute.fill_null(compute.equal(compute.utf8_trim_whitespace(column), ""), True)
+    blank = compute.fill_null(compute.equal(column, ""), True)
     refused.add(_rows(blank), f"{name!r} is empty, and an application needs an id")
     _check_length(column, name, _LONGEST_ID, refused)
     coded = column.combine_chunks().dictionary_encode()
@@ -201,9 +239,7 @@ def _check_groups(
     key, groups = np.zeros(table.num_rows, np.int64), np.zeros(known.n_groups, np.int64)
     strange = lacking
     for name, values, level_of in zip(names, known.values, known.level_of, strict=True):
-        words = pa.array([str(one) for one in values.tolist()])
-        level = compute.fill_null(compute.index_in(table[name], words), -1)
-        place = level.to_numpy(zero_copy_only=False)
+        place = group_levels(table[name], values)
         strange, key = strange | (place < 0), key * values.size + place
         groups = groups * values.size + level_of
     strange |= ~np.isin(key, groups)

@@ -247,8 +247,17 @@ class Refusals:
             write_table(self.to_table(), path)
 
 
-def refused_path(given: str | None, source: str) -> str:
+def refused_path(given: str | None, source: str, taken_by: str | None = None) -> str:
     """Return where refused rows go: the file given, or one named after the input.
+
+    Parameters
+    ----------
+    given
+        What was asked for.
+    source
+        The input.
+    taken_by
+        The option that writes to standard output already, if there is one.
 
     Examples
     --------
@@ -257,6 +266,10 @@ def refused_path(given: str | None, source: str) -> str:
     """
     if given is None:
         return f"{'input' if source == '-' else Path(source).stem}.refused.csv"
+    if given == "-" and taken_by is not None:
+        raise InputError(
+            f"{taken_by} and --refused - both write to standard output; name a file with --refused."
+        )
     if given != "-" and source != "-" and Path(given).absolute() == Path(source).absolute():
         raise InputError(
             f"refused rows would take the place of the input {source!r}; choose another."

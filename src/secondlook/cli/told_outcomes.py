@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.classifier import PartialFeedbackClassifier
-from secondlook.cli.rows import check_there, outcome_states
+from secondlook.cli.rows import check_there, outcome_states, trimmed
 from secondlook.cli.tables import Refusals, read_table
 
 if TYPE_CHECKING:
@@ -90,10 +90,11 @@ def read_outcomes(
     """
     table = read_table(path, text=(roles.id, roles.outcome))
     check_there(table, (roles.id, roles.outcome), source)
-    ids = np.array([one or "" for one in table[roles.id].to_pylist()], np.object_)
+    names = trimmed(table, roles.id)[roles.id].to_pylist()
+    ids = np.array([one or "" for one in names], np.object_)
     states = outcome_states(table[roles.outcome], labels)
     refusals = Refusals(table, ids.tolist())
-    nobody = np.array([not one.strip() or "\0" in one for one in ids], np.bool_)
+    nobody = np.array([not one or "\0" in one for one in ids], np.bool_)
     refusals.add(np.flatnonzero(nobody), f"{roles.id!r} is empty or holds NUL, so names nobody")
     _refuse_unknown_labels(table[roles.outcome], states, labels, refusals)
     rows = np.flatnonzero(refusals.usable & (states != ""))

@@ -46,6 +46,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.errors import LedgerError
 from secondlook.ledger.chain import Checkpoint
 
 __all__ = [
@@ -116,9 +117,29 @@ class Entry:
 
     @property
     def says(self) -> dict[str, Any]:
-        """The header."""
-        found: dict[str, Any] = json.loads(self.header)
+        """The header; ``LedgerError`` if it cannot be read, or lacks what is looked up in it."""
+        try:
+            found = json.loads(self.header, object_hook=lambda one: _Said(one, self.number))
+        except (ValueError, TypeError, RecursionError) as error:
+            raise _illegible(self.number, str(error)) from error
+        if not isinstance(found, _Said):
+            raise _illegible(self.number, "its header is no JSON object")
         return found
+
+
+class _Said(dict[str, Any]):
+    """What a header says; a name that it lacks tells of a damaged ledger, not of our mistake."""
+
+    def __init__(self, found: Any, entry: int = 0) -> None:  # dataclasses copy it by one argument
+        super().__init__(found)
+        self._entry = entry
+
+    def __missing__(self, name: str) -> Any:
+        raise _illegible(self._entry, f"its header lacks {name!r}")
+
+
+def _illegible(entry: int, why: str) -> LedgerError:
+    return LedgerError(f"entry {entry} cannot be read ({why}); verify the ledger.")
 
 
 @dataclass(frozen=True)
@@ -295,7 +316,11 @@ class Reader(ABC):
 
     @abstractmethod
     def count(self) -> dict[str, int]:
-        """Return how many rows there are of ``people`` and ``groups``."""
+        """Return how many rows there are by what they hold, whether an entry covers them or not.
+
+        That is ``entries``, ``people``, ``groups``, ``outcomes``, ``overrides``, ``erasures``, and
+        ``payloads`` that are not erased.
+        """
 
     @abstractmethod
     def head_counts(self, *, groups: bool = True) -> HeadCounts:

@@ -53,10 +53,11 @@ class Checkpoint:
             found = Checkpoint(program, int(number), bytes.fromhex(digest))
         except ValueError:
             found = Checkpoint("", 0, b"")
-        if len(found.hash) != len(NOTHING) or not program:
+        if len(found.hash) != len(NOTHING) or not program or found.number < 1:
             raise InputError(
                 f"a checkpoint is a number, a hash of 64 hexadecimal digits and the program's "
-                f"name with colons between them, got {text!r}; pass one as it was exported."
+                f"name with colons between them, and numbers begin at 1, got {text!r}; pass one as "
+                f"it was exported."
             )
         return found
 

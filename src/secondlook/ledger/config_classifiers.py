@@ -41,6 +41,7 @@ __all__ = ["CLASSIFIERS", "LIMITS", "build_classifier"]
 
 _CERTIFIED, _PARTIAL = "certified", "partial-feedback"
 _LOGISTIC, _BOOSTING = "logistic", "gradient-boosting"
+_LARGEST_SEED = 2**32 - 1  # what numpy and scikit-learn take
 _UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
 _STRATEGIES = {
     "uniform": Uniform,
@@ -71,7 +72,10 @@ _COMMON: dict[str, Any] = {
     "group_mode": Choice(("aware", "blind", "audit")),
     "group_as_feature": FLAG,
     "attributes": Choice(("crossed", "side-by-side")),
-    "seed": WHOLE,
+    "seed": Kind(
+        f"a whole number from 0 to {_LARGEST_SEED}",
+        lambda one: WHOLE.fits(one) and 0 <= one <= _LARGEST_SEED,
+    ),
 }
 CLASSIFIERS: dict[str, dict[str, Any]] = {
     _CERTIFIED: {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from secondlook.errors import InputError, LedgerError
+from secondlook.errors import InputError, LedgerError, LedgerWarning
 from secondlook.ledger import schema
 
 __all__ = ["connect", "said_plainly", "scrub", "upgrade", "wait_for_others"]
@@ -25,6 +26,7 @@ _WAIT = 120  # seconds for which a writer waits for another
 _PATIENCE = 2000  # milliseconds for which emptying the log waits for readers
 _MANY, _SOME = 1_000_000, 1000  # rows that share a program, and a program and an entry
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_WITHOUT_REASONS = "0001"  # the version before these columns came
 _UPGRADING = 5_030_114  # name of the lock under which PostgreSQL's tables are made
 
 
@@ -88,12 +90,23 @@ def scrub(engine: sa.Engine) -> None:
     """Empty SQLite's log, which may still hold pages as they were before an erasure.
 
     While somebody reads that cannot be done; then whoever is the last to close the file does it.
-    PostgreSQL drops what was erased when it is vacuumed.
+    PostgreSQL drops what was erased when it is vacuumed. The erasure is durable by now, so what
+    goes wrong here is told by a warning.
     """
-    if engine.dialect.name == "sqlite":
-        with said_plainly(engine), closing(engine.raw_connection()) as connection:
+    if engine.dialect.name != "sqlite":
+        return
+    try:
+        with closing(engine.raw_connection()) as connection:
             connection.execute(f"PRAGMA busy_timeout={_PATIENCE}")
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    except (sa.exc.DBAPIError, _driver_errors(engine)) as error:
+        warnings.warn(
+            f"the people named are erased and that is recorded, but the log beside the ledger at "
+            f"{_shown(engine)} could not be emptied ({_reason(error)}) and may hold them until the "
+            f"ledger is next used without this trouble; mend that and run secondlook verify.",
+            LedgerWarning,
+            stacklevel=2,
+        )
 
 
 def wait_for_others(connection: sa.Connection) -> None:
@@ -108,7 +121,7 @@ def upgrade(engine: sa.Engine) -> None:
     Raises
     ------
     LedgerError
-        If a newer version made them.
+        If a newer version made them, or they are not those of the version that they name.
     """
     with said_plainly(engine), engine.connect() as connection:
         found = _revision(connection)
@@ -133,7 +146,9 @@ def upgrade(engine: sa.Engine) -> None:
     ):
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADING)))
-        if _revision(connection) != schema.NEWEST:  # nobody was quicker
+        found = _revision(connection)
+        if found != schema.NEWEST:  # nobody was quicker
+            _check_upgradable(connection, found)
             config.attributes["connection"] = connection
             command.upgrade(config, schema.NEWEST)
             if engine.dialect.name == "sqlite":
@@ -158,6 +173,21 @@ def _expect_many_rows(connection: sa.Connection) -> None:
                 "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)",
                 (table.name, name, " ".join(map(str, counts))),
             )
+
+
+def _check_upgradable(connection: sa.Connection, found: str | None) -> None:
+    """Raise if the tables have already what migrations from a version on would make."""
+    inspector = sa.inspect(connection)
+    there = {*inspector.get_table_names()} & {*schema.metadata.tables}
+    fit = not there if found is None else len(there) == len(schema.metadata.tables)
+    if fit and found == _WITHOUT_REASONS:
+        fit = "reasons" not in {one["name"] for one in inspector.get_columns("people")}
+    if not fit:
+        raise LedgerError(
+            f"the tables of the ledger at {_shown(connection.engine)} do not fit their version, "
+            f"which the table alembic_version gives as {found or 'none'}, and were left as they "
+            f"are; restore that table, or the ledger from a backup."
+        )
 
 
 def _revision(connection: sa.Connection) -> str | None:
@@ -193,11 +223,15 @@ def _driver_errors(engine: sa.Engine) -> type[Exception]:
 
 
 def _sentence(engine: sa.Engine, error: Any) -> str:
-    lines = str(error).strip().splitlines() or [type(error).__name__]
     return (
-        f"the ledger at {_shown(engine)} could not be used ({lines[0]}); nothing of this call was "
-        f"recorded, so mend that and call again."
+        f"the ledger at {_shown(engine)} could not be used ({_reason(error)}); nothing of this "
+        f"call was recorded, so mend that and call again."
     )
+
+
+def _reason(error: Any) -> str:
+    lines = str(getattr(error, "orig", error)).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
 
 
 def _shown(engine: sa.Engine) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -61,10 +62,12 @@ class ByPolicies(Proof):
         self._reader, self._policies = reader, StoredPolicies(allowed)
         self._shape: Shape | None = None
         self._rounds: list[dict[str, Any]] = []
+        self._values = _GroupValues()
 
     def step(self, entry: Entry) -> None:
         """Make the next entry again."""
         facts = self._reader.facts(entry)
+        self._values.add(facts.people)
         if entry.kind == "program":
             self._shape = Shape.read(entry.says)
         elif entry.kind == "history":
@@ -125,13 +128,13 @@ class ByPolicies(Proof):
             raise DoesNotFitError(f"{called(entry)}: its {other} is not that of the round.")
 
     def _check_groups(self, entry: Entry, people: PeopleRows, policy: Any, other: Any) -> None:
-        """Where groups may not decide, give everybody the next one's group and decide again."""
-        if people.groups is None or entry.says["group_mode"] == "aware":
+        """Where groups may not decide, give everybody another one and decide again."""
+        if entry.says["group_mode"] == "aware":
             return
         assert self._shape is not None
-        rows = replace(people, groups=[*people.groups[1:], people.groups[0]])
-        decided = self._policies.again.twin().decide_by(policy, *self._shape.people(rows))
-        _refuse(entry, people, other(decided), "depends on groups, which may not decide")
+        for rows in self._values.exchanged(people):
+            decided = self._policies.again.twin().decide_by(policy, *self._shape.people(rows))
+            _refuse(entry, people, other(decided), "depends on groups, which may not decide")
 
     def _check_reference(self, entry: Entry, facts: Facts) -> None:
         people, decided, shape = facts.people, facts.decisions, self._shape
@@ -158,10 +161,14 @@ class ByLearning(Proof):
         self._stored: dict[int | str, tuple[Entry, bytes | None]] = {}  # by number and by key
         self._granted: dict[str, dict[str, Any]] = {}
         self._seen: set[str] = set()
+        self._standing: dict[str, dict[str, Any]] = {}  # certificates granted and not dropped
+        self._due: dict[str, list[str]] = {}  # what must be recorded as dropped, by key
+        self._values = _GroupValues()
 
     def step(self, entry: Entry) -> None:
         """Make the next entry again."""
         facts = self._reader.facts(entry)
+        self._values.add(facts.people)
         if entry.kind == "program":
             self._state = self._first = State.first(entry, facts, self._allowed)
         elif entry.kind == "snapshot":
@@ -178,10 +185,17 @@ class ByLearning(Proof):
                 self.n_not_repeated += len(facts.people)
 
     def end(self) -> None:
-        """Check that no certificate is missing."""
+        """Check that no certificate is missing, and none stands that had to be dropped."""
+        self._check_dropped()
         if self._granted:
             key = next(iter(self._granted))
             raise DoesNotFitError(f"the certificate {key!r} was reached and is not recorded.")
+
+    def _check_dropped(self) -> None:
+        for lost in self._due.values():
+            raise DoesNotFitError(
+                f"the certificate {lost[0]!r} had to be dropped, and that is not recorded."
+            )
 
     def _is_whole(self, facts: Facts) -> bool:
         if facts.people is not None and erased_rows(facts.people).any():
@@ -202,10 +216,12 @@ class ByLearning(Proof):
                 raise DoesNotFitError(f"{called(entry)}: {other} comes out otherwise than stored.")
 
     def _apply(self, state: State, entry: Entry, facts: Facts) -> None:
+        self._check_dropped()
         if entry.kind == "batch":
             self.end()
             self._check_groups(state, entry, facts)
         decided = state.apply(self._reader, entry)
+        self._due = dict(_to_be_dropped(state.classifier, self._standing))
         if decided is None or facts.decisions is None or facts.people is None:
             return
         recorded, people = facts.decisions, facts.people
@@ -236,8 +252,15 @@ class ByLearning(Proof):
 
     def _check_certificate(self, entry: Entry) -> None:
         self._seen.add(entry.key)
-        granted = self._granted.pop(entry.key, None)
-        if self._state is None or entry.says["what"] != "granted":
+        granted, lost = self._granted.pop(entry.key, None), self._due.pop(entry.key, [])
+        if entry.says["what"] != "granted":
+            if self._state is not None and entry.says["certificates"] != lost:
+                raise DoesNotFitError(f"{called(entry)}: what had to be dropped is {lost}.")
+            for key in entry.says["certificates"]:
+                self._standing.pop(key, None)
+            return
+        self._standing[entry.key] = entry.says
+        if self._state is None:
             return
         if granted is None:
             raise DoesNotFitError(f"{called(entry)}: the round does not rest on it.")
@@ -246,20 +269,59 @@ class ByLearning(Proof):
             raise DoesNotFitError(f"{called(entry)}: its {other} comes out otherwise.")
 
     def _check_groups(self, state: State, entry: Entry, facts: Facts) -> None:
-        """Where groups may not decide, give everybody the next one's group and decide again."""
+        """Where groups may not decide, give everybody another one and decide again."""
         people = facts.people
-        if people is None or people.groups is None:
+        if people is None or facts.decisions is None or entry.says["group_mode"] == "aware":
             return
-        if facts.decisions is None or entry.says["group_mode"] == "aware":
+        for rows in self._values.exchanged(people):
+            X, groups, ids = state.shape.people(rows)
+            twin: Any = copy.deepcopy(state.classifier)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LearningWarning)
+                decided = twin.decide(X, sensitive_features=groups, ids=ids)
+            other = first_difference(facts.decisions, decided)
+            _refuse(entry, people, other, "depends on groups, which may not decide")
+
+
+class _GroupValues:
+    """The group values of a program's people, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, None] = {}
+
+    def add(self, people: PeopleRows | None) -> None:
+        """Take in those of an entry's people, but for the erased."""
+        if people is not None and people.groups is not None:
+            new = {*people.groups} - {None} - self._known.keys()
+            self._known |= dict.fromkeys(sorted(map(str, new)))
+
+    def exchanged(self, people: PeopleRows) -> Iterator[PeopleRows]:
+        """Yield people with the next one's group, and with the group that follows their own.
+
+        The second changes everybody's, also where all have the same.
+        """
+        if people.groups is None:
             return
-        rows = replace(people, groups=[*people.groups[1:], people.groups[0]])
-        X, groups, ids = state.shape.people(rows)
-        twin: Any = copy.deepcopy(state.classifier)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LearningWarning)
-            decided = twin.decide(X, sensitive_features=groups, ids=ids)
-        other = first_difference(facts.decisions, decided)
-        _refuse(entry, people, other, "depends on groups, which may not decide")
+        yield replace(people, groups=[*people.groups[1:], people.groups[0]])
+        known = [*self._known]
+        following = dict(zip(known, [*known[1:], *known[:1]], strict=True))
+        if len(known) > 1:
+            yield replace(people, groups=[following[str(one)] for one in people.groups])
+
+
+def _to_be_dropped(
+    classifier: Any, standing: dict[str, dict[str, Any]]
+) -> Iterable[tuple[str, list[str]]]:
+    """Yield certificates from before an engine last began anew, by the key of their end."""
+    for z, engine in enumerate(getattr(classifier, "_engines", ())):
+        ladders = {key: one["ladder"].split(".") for key, one in standing.items()}
+        lost = [
+            key
+            for key, (own, frozen, *_) in ladders.items()
+            if int(own) == z and int(frozen) < engine.stage_began
+        ]
+        if engine.restarts and lost:
+            yield f"dropped {z}.{engine.restarts}", lost
 
 
 def _other_policy(learned: PolicyFact, entry: Entry, payload: bytes | None) -> str | None:

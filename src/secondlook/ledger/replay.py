@@ -64,8 +64,13 @@ class Shape:
     def people(self, rows: PeopleRows) -> tuple[Any, Any, NDArray[Any]]:
         """Return features, group values and ids."""
         numbers = [one or b"" for one in rows.numbers]
-        X = self.columns.decode(numbers, rows.texts)
-        return X, self.groups(rows), self.ids(rows.applications)
+        try:
+            X = self.columns.decode(numbers, rows.texts)
+            return X, self.groups(rows), self.ids(rows.applications)
+        except (ValueError, TypeError) as error:
+            raise LedgerError(
+                f"people of the ledger cannot be read ({str(error).splitlines()[0]}); verify it."
+            ) from error
 
     def groups(self, rows: PeopleRows) -> Any:
         """Return group values as the classifier reads them."""

@@ -72,7 +72,7 @@ class SqlLedger(Ledger):
     def programs(self) -> list[str]:
         """Return the names of all programs."""
         with engines.said_plainly(self.engine), self.engine.connect() as connection:
-            return sorted(connection.execute(sa.select(schema.programs.c.name)).scalars())
+            return _names(connection)
 
     @contextmanager
     def creating(self, name: str) -> Iterator[Writer]:
@@ -124,7 +124,7 @@ class SqlLedger(Ledger):
         named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
         found = connection.execute(named.with_for_update() if lock else named).scalar()
         if found is None:
-            known = sorted(connection.execute(sa.select(schema.programs.c.name)).scalars())
+            known = _names(connection)
             raise LedgerError(
                 f"there is no program called {name!r} in this ledger, which has "
                 f"{', '.join(map(repr, known)) or 'none'}; name one of these or create it."
@@ -315,6 +315,11 @@ class SqlWriter(CheckingReader, Writer):
             .where(schema.payloads.c.program == self._program, schema.payloads.c.entry.in_(states))
             .values(content=None)
         )
+
+
+def _names(connection: sa.Connection) -> list[str]:
+    """Return the names of all programs; SQLite may hold anything there."""
+    return sorted(connection.execute(sa.select(schema.programs.c.name)).scalars(), key=str)
 
 
 def _hashes_to_be(

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from secondlook.ledger import schema
 from secondlook.ledger.base import Entry
 from secondlook.ledger.chain import entry_hash, group_digests, people_digests
-from secondlook.ledger.sql_reader import SqlReader, content_digest, header_range
+from secondlook.ledger.sql_reader import ILLEGIBLE, SqlReader, content_digest, header_range
 
 __all__ = ["CheckingReader"]
 
@@ -27,7 +27,7 @@ class CheckingReader(SqlReader):
         driver = dialect.loaded_dbapi
         try:
             return self._check(entry, previous)
-        except (sa.exc.DBAPIError, driver.Error, ValueError, TypeError, KeyError) as error:
+        except (sa.exc.DBAPIError, driver.Error, *ILLEGIBLE) as error:
             # SQLite stores anything in any column.
             return f"its rows hold what cannot be there ({str(error).splitlines()[0]})"
 
@@ -47,25 +47,28 @@ class CheckingReader(SqlReader):
             payload, wrong = self._payload_digest(entry)
         if wrong is not None:
             return wrong
-        if entry.content != content_digest(self.facts(entry), people, groups, payload):
+        if entry.content != content_digest(self._facts(entry), people, groups, payload):
             return f"its rows of {_tables(entry.kind)} were changed"
         return None
 
     def count(self) -> dict[str, int]:
         """Return how many rows there are."""
-        tables = {
-            "people": schema.people,
-            "groups": schema.group_values,
+        counted: dict[str, sa.Column[Any]] = {
+            "entries": schema.entries.c.program,
+            "people": schema.people.c.program,
+            "groups": schema.group_values.c.program,
+            "outcomes": schema.outcomes.c.program,
+            "overrides": schema.overrides.c.program,
+            "erasures": schema.erasures.c.program,
+            "payloads": schema.payloads.c.content,
         }
         return {
             name: int(
                 self._connection.execute(
-                    sa.select(sa.func.count())
-                    .select_from(table)
-                    .where(table.c.program == self._program)
+                    sa.select(sa.func.count(column)).where(column.table.c.program == self._program)
                 ).scalar_one()
             )
-            for name, table in tables.items()
+            for name, column in counted.items()
         }
 
     def _people_digests(self, first: int, end: int) -> Digests:
@@ -100,11 +103,19 @@ class CheckingReader(SqlReader):
             return list(range(len(persons))), None
         there = zip(*(columns[at] for at in needed), strict=True)
         kept = [at for at, row in enumerate(there) if None not in row]
-        erased = set(self._range(persons[0], persons[-1] + 1, schema.erasures.c.person)[0])
+        erased = self._erased_between(persons[0], persons[-1] + 1)
         for at in sorted(set(range(len(persons))) - set(kept)):
             if persons[at] not in erased or any(column[at] is not None for column in columns):
                 return [], f"person {persons[at]} lacks data, and no erasure says so"
         return kept, None
+
+    def _erased_between(self, first: int, end: int) -> set[int]:
+        """Return who of people is named by an erasure; rows without such an entry do not count."""
+        link, one = schema.entries.c, schema.erasures.c
+        told = sa.and_(link.program == one.program, link.number == one.entry)
+        rows = self._select(one.person).join(schema.entries, told)
+        rows = rows.where(link.kind == "erasure", one.person >= first, one.person < end)
+        return set(self._connection.execute(rows).scalars())
 
     def _payload_digest(self, entry: Entry) -> tuple[bytes | None, str | None]:
         content, digest = self._payload(entry.number)

@@ -1,15 +1,19 @@
-"""Reading one program from a database, and checking its rows against their hashes."""
+"""Reading one program from a database."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
+from secondlook.errors import LedgerError
 from secondlook.ledger import schema
 from secondlook.ledger.base import (
+    STATES,
     DecisionRows,
     Entry,
     Facts,
@@ -39,7 +43,10 @@ from secondlook.ledger.chain import (
 )
 from secondlook.ledger.sql_counting import Counting, sizes
 
-__all__ = ["SqlReader", "content_digest", "header_range"]
+__all__ = ["ILLEGIBLE", "SqlReader", "content_digest", "header_range"]
+
+# What reading raises where a database holds what nobody wrote there.
+ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
 
 _LINK = tuple(schema.entries.c)[1:]  # all but the program
 
@@ -150,6 +157,22 @@ class SqlReader(Reader):
 
     def facts(self, entry: Entry) -> Facts:
         """Return the rows of an entry."""
+        with self._legible(f"entry {entry.number}"):
+            return self._facts(entry)
+
+    @contextmanager
+    def _legible(self, what: str) -> Iterator[None]:
+        """Say in one sentence that something stored cannot be read."""
+        try:
+            yield
+        except LedgerError:
+            raise
+        except ILLEGIBLE as error:
+            raise LedgerError(
+                f"{what} of program {self._name!r} cannot be read ({error}); verify the ledger."
+            ) from error
+
+    def _facts(self, entry: Entry) -> Facts:
         if self._newest is None or self._newest[0] != entry.number:
             self._newest = entry.number, self._read_facts(entry)
         return self._newest[1]
@@ -185,8 +208,14 @@ class SqlReader(Reader):
     def _people(self, first: int, end: int, with_groups: bool) -> PeopleRows:
         one = self._all_of(schema.people, first, end)
         groups = None
+        _check_kind("an application", str, one["application"])
+        _check_kind("a person's numbers", bytes, one["numbers"])
+        if len({len(own) for own in one["numbers"] if own is not None}) > 1:
+            raise ValueError("people have not equally many numbers")
+        _check_lists("a person's texts", one["texts"])
         if with_groups:
             groups = self._all_of(schema.group_values, first, end)["value"]
+            _check_lists("a group value", set(groups))
         given = any(why is not None for why in one["reasons"])
         return PeopleRows(
             one["application"],
@@ -218,6 +247,7 @@ class SqlReader(Reader):
     def _outcomes(self, number: int) -> OutcomeRows:
         one = schema.outcomes.c
         persons, states = self._of_entry(number, one.person, one.state)
+        _check_states(states)
         return OutcomeRows(np.array(persons, np.int64), states)
 
     def _overrides(self, number: int) -> OverrideRows:
@@ -257,26 +287,34 @@ class SqlReader(Reader):
         told = newest(schema.outcomes.c.state)
         listed = persons.tolist()
         nobody = (-1, False)
-        return Standing(
-            persons,
-            np.array([decided.get(one, nobody)[0] for one in listed], np.int64),
-            np.array(
-                [overridden.get(one, decided.get(one, nobody)[1:])[0] for one in listed], np.bool_
-            ),
-            np.array([one in overridden for one in listed], np.bool_),
-            [told.get(one, (None,))[0] for one in listed],
-        )
+        with self._legible("how people stand"):
+            _check_states(state for (state,) in told.values())
+            return Standing(
+                persons,
+                np.array([decided.get(one, nobody)[0] for one in listed], np.int64),
+                np.array(
+                    [overridden.get(one, decided.get(one, nobody)[1:])[0] for one in listed],
+                    np.bool_,
+                ),
+                np.array([one in overridden for one in listed], np.bool_),
+                [told.get(one, (None,))[0] for one in listed],
+            )
 
     def names(self, persons: Ints) -> list[str | None]:
         """Return the applications of people."""
         one = schema.people.c
         rows = self._select(one.person, one.application)
         found = dict(where_in(self._connection, rows, one.person, persons.tolist()))
+        with self._legible("who applied"):
+            _check_kind("an application", str, found.values())
         return [found.get(person) for person in persons.tolist()]
 
     def head_counts(self, *, groups: bool = True) -> HeadCounts:
         """Count everybody."""
-        return Counting(self._connection, self._program, groups).head_counts()
+        with self._legible("the head counts"):
+            found = Counting(self._connection, self._program, groups).head_counts()
+            _check_lists("a group value", set(found.groups))
+        return found
 
     def sizes(self, kind: str) -> dict[int, int]:
         """Return how many people each entry of a kind is about."""
@@ -292,9 +330,35 @@ class SqlReader(Reader):
             found = {row[0]: tuple(row[1:]) for row in self._connection.execute(rows)}
             return [found.get(person) for person in range(first, end)]
 
-        return ListedRows(
-            self._people(first, end, groups),
-            self._decisions(first, end),
-            newest(schema.overrides.c.accepted, schema.overrides.c.reason),
-            newest(schema.outcomes.c.state, schema.outcomes.c.entry),
-        )
+        with self._legible(f"what is kept of people {first} to {end - 1}"):
+            return ListedRows(
+                self._people(first, end, groups),
+                self._decisions(first, end),
+                newest(schema.overrides.c.accepted, schema.overrides.c.reason),
+                newest(schema.outcomes.c.state, schema.outcomes.c.entry),
+            )
+
+
+def _check_kind(what: str, kind: type, values: Iterable[Any]) -> None:
+    strange = set(map(type, values)) - {kind, type(None)}
+    if strange:
+        raise TypeError(f"{what} is of type {strange.pop().__name__}")
+
+
+def _check_states(states: Iterable[Any]) -> None:
+    strange = set(states) - {*STATES}
+    if strange:
+        raise ValueError(f"an outcome is {strange.pop()!r}")
+
+
+def _check_lists(what: str, texts: Iterable[Any]) -> None:
+    """Raise unless everything that is there is a JSON list, all of one length."""
+    found = [one for one in texts if one is not None]
+    _check_kind(what, str, found)
+    try:
+        lists = json.loads(f"[{','.join(found)}]")
+        fit = len(lists) == len(found) and {type(one) for one in lists} <= {list}
+    except ValueError:
+        fit = False
+    if not fit or len({len(one) for one in lists}) > 1:
+        raise ValueError(f"{what} is no JSON list of as many values as others have")

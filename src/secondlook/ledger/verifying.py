@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -63,7 +64,7 @@ def verify(
     the randomness keyed by seed, round and id: regions, scores, thresholds, draws, probabilities,
     folds and reasons come out as recorded, so that each decision is the one its policy makes. Where
     groups may not decide, each batch is also decided with the groups handed on from person to
-    person: the decisions must stay as they are.
+    person, and with each group in the place of another: the decisions must stay as they are.
 
     That a policy is the one which settings, history and outcomes lead to is proved by
     ``relearn``: everything is learned again in its order, and stored policies, certificates and
@@ -99,6 +100,11 @@ def verify(
     (True, 6, 100)
     >>> folder.cleanup()
     """
+    if checkpoint is not None and checkpoint.number < 1:
+        raise InputError(
+            f"a checkpoint is of an entry, and these are numbered from 1, got {checkpoint.number}; "
+            f"pass one as it was exported."
+        )
     with ledger.reading(program) as reader:
         allowed = Allowed(tuple(types), tuple(trusted))
         stored = reader.entry("policy", START) is not None
@@ -132,7 +138,7 @@ class _Walk:
     ) -> None:
         self._reader, self._program, self._proofs = reader, program, proofs
         self._checkpoint = checkpoint
-        self._rows = {"people": 0, "groups": 0}
+        self._rows: Counter[str] = Counter()
         self.head = Checkpoint(program, 0, NOTHING)
 
     def step(self, entry: Entry) -> None:
@@ -147,7 +153,7 @@ class _Walk:
         try:
             for proof in self._proofs:
                 proof.step(entry)
-        except (InputError, ValueError, KeyError, IndexError, TypeError) as error:
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise DoesNotFitError(f"{called(entry)}: it cannot be repeated, {error}") from error
         self.head = Checkpoint(self._program, entry.number, entry.hash)
         kept = self._checkpoint
@@ -183,4 +189,10 @@ class _Walk:
                 f"{self._rows['people']}."
             )
         self._rows["people"] += rows["n"]
+        facts = self._reader.facts(entry)
         self._rows["groups"] += rows["n"] if rows["groups"] else 0
+        self._rows["entries"] += 1
+        self._rows["outcomes"] += 0 if facts.outcomes is None else len(facts.outcomes.states)
+        self._rows["overrides"] += 0 if facts.overrides is None else len(facts.overrides.reasons)
+        self._rows["erasures"] += 0 if facts.erased is None else facts.erased.size
+        self._rows["payloads"] += facts.payload is not None

@@ -101,7 +101,15 @@ class LedgerContract:
             (settings,) = reader.entries(kind="program")
             assert reader.facts(settings).payload == b"settings"
             assert reader.n_people() == 8
-            assert reader.count() == {"people": 8, "groups": 8}
+            assert reader.count() == {
+                "entries": 3,
+                "people": 8,
+                "groups": 8,
+                "outcomes": 0,
+                "overrides": 0,
+                "erasures": 0,
+                "payloads": 1,
+            }
             assert reader.names(np.array([5, 0, 99])) == ["a5", "a0", None]
         assert self.check_chain(started) == 3
 

@@ -1,0 +1,344 @@
+"""Files as they are sent in practice: again, in another order, with spaces, by two at once."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import secondlook as sl
+from cli.lender_files import call, done, people, refused, start
+from secondlook.cli import batches
+from secondlook.ledger import Program, verify
+
+ERASED = (
+    "has erased people, and this may be one of them; send new applicants in a file of their own"
+)
+DECIDE = ("decide", "applicants.csv", "-o", "decisions.csv")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Return a folder with a program and one batch, called may."""
+    folder = tmp_path_factory.mktemp("lender")
+    url = f"sqlite:///{folder}/lender.db"
+    start(url, folder)
+    sent(people(60, 1000), folder / "applicants.csv")
+    out = ("-o", folder / "decisions.csv", "--ledger", url)
+    done("decide", folder / "applicants.csv", *out, "--batch", "may")
+    return folder
+
+
+@pytest.fixture
+def lender(made, tmp_path, monkeypatch):
+    """Return a copy of it, and whom it accepted and rejected."""
+    for file in (*made.glob("lender.db*"), made / "applicants.csv", made / "decisions.csv"):
+        shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    url = f"sqlite:///{tmp_path}/lender.db"
+    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    got = pd.read_csv("decisions.csv")
+    yes, no = (got["id"][got["decision"] == one].tolist() for one in ("accept", "reject"))
+    return Program.open(url), yes, no
+
+
+def sent(frame, path="applicants.csv"):
+    frame.drop(columns="outcome", errors="ignore").to_csv(path, index=False)
+    return frame
+
+
+def erase(*ids):
+    words = [word for one in ids for word in ("--id", one)]
+    done("erase", *words, "--early", "--reason", "asked for it", "--yes")
+
+
+def reasons(name="applicants.refused.csv"):
+    found = pd.read_csv(name, dtype=str, keep_default_na=False)
+    return dict(zip(found["id"], found["reason"], strict=True))
+
+
+# Sent again after somebody was erased.
+
+
+@pytest.mark.parametrize("name", [(), ("--batch", "june")], ids=["unnamed", "another name"])
+def test_the_erased_are_not_decided_on_again(lender, name):
+    program, yes, no = lender
+    erase(yes[0], no[0])
+    head = program.checkpoint()
+    assert "none of the 60 rows of applicants.csv can be used" in refused(*DECIDE, *name)
+    found = reasons()
+    assert {found[yes[0]], found[no[0]]} == {f"batch 'may' {ERASED}"}
+    others = {reason for one, reason in found.items() if one not in (yes[0], no[0])}
+    assert {reason[:39] for reason in others} == {"the id was decided on before (round 1);"}
+    assert program.checkpoint() == head
+
+
+def test_the_name_of_a_batch_with_erased_people_gives_no_answer(lender):
+    program, yes, _ = lender
+    erase(yes[0])
+    head = program.checkpoint()
+    words = "1 people of the batch 'may' have been erased, so it cannot be answered"
+    assert words in refused(*DECIDE, "--batch", "may")
+    assert program.checkpoint() == head
+
+
+def test_new_people_among_those_of_a_batch_with_erased_ones_wait(lender):
+    program, yes, _ = lender
+    first, new = people(60, 1000), people(20, 3000)
+    sent(pd.concat([first, new]))
+    assert done(*DECIDE)["people"] == 20  # nobody is erased yet, so they can be told apart
+    later = people(10, 4000)
+    erase(yes[0])
+    head = program.checkpoint()
+    sent(pd.concat([first, later]))
+    refused(*DECIDE)
+    waiting = [one for one, reason in reasons().items() if reason == f"batch 'may' {ERASED}"]
+    assert sorted(waiting) == sorted([yes[0], *later["id"]])
+    assert program.checkpoint() == head
+    sent(later)
+    assert done(*DECIDE)["people"] == 10
+    # What was decided in between is answered, though its file holds the erased person too.
+    sent(pd.concat([first, new]))
+    again = done(*DECIDE)
+    assert (again["people"], again["refused"]["rows"]) == (20, 60)
+    assert again["recorded_before"] is not None
+    assert verify(program.ledger).ok
+
+
+def test_people_of_other_batches_say_nothing_of_the_unknown(lender):
+    _, yes, _ = lender
+    sent(people(20, 3000))
+    done(*DECIDE)
+    erase(yes[0])
+    sent(pd.concat([people(5), people(20, 3000), people(7, 4000)]))
+    told = done(*DECIDE)
+    assert (told["people"], told["refused"]["rows"]) == (7, 25)
+    assert not [one for one in reasons().values() if ERASED in one]
+
+
+def test_the_erased_of_a_history_are_not_decided_on_as_new(lender):
+    program, _, _ = lender
+    erase("a00003")
+    head = program.checkpoint()
+    sent(people(400))
+    refused(*DECIDE)
+    assert [one for one, why in reasons().items() if why == f"the history {ERASED}"] == ["a00003"]
+    assert program.checkpoint() == head
+
+
+# Sent again in another order.
+
+
+@pytest.mark.parametrize("name", [(), ("--batch", "may")], ids=["unnamed", "named"])
+def test_another_order_of_rows_gives_the_same_decisions_per_id(lender, name):
+    program, _, _ = lender
+    head, before = program.checkpoint(), pd.read_csv("decisions.csv", index_col="id")
+    for order in (slice(None, None, -1), np.random.default_rng(0).permutation(60)):
+        mixed = sent(people(60, 1000).iloc[order])
+        told = done("decide", "applicants.csv", "-o", "again.csv", *name)
+        assert told["recorded_before"] is not None
+        again = pd.read_csv("again.csv", index_col="id")
+        assert again.index.tolist() == mixed["id"].tolist()
+        pd.testing.assert_frame_equal(again.loc[before.index], before)
+    assert before["decision"].nunique() == 2
+    assert program.checkpoint() == head
+
+
+def test_another_order_with_other_content_is_refused(lender):
+    program, _, _ = lender
+    head = program.checkpoint()
+    mixed = people(60, 1000).iloc[::-1].reset_index(drop=True)
+    mixed.loc[9, "income"] += 1
+    sent(mixed)
+    for name in ((), ("--batch", "may")):
+        assert "'may' with other content" in refused(*DECIDE, *name)
+    assert program.checkpoint() == head
+
+
+# Sent by two at once.
+
+
+@pytest.mark.parametrize("same", [True, False], ids=["the same people", "some of them"])
+def test_two_at_once_without_a_name(lender, monkeypatch, same):
+    program, _, _ = lender
+    new = sent(people(30, 3000))
+    sent(new if same else new.iloc[:10], "theirs.csv")
+    read, others = batches.read_applicants, []
+
+    def read_and_be_late(*words):
+        found = read(*words)
+        if not others:
+            others.append(None)
+            others.append(done("decide", "theirs.csv", "-o", "theirs-decided.csv"))
+        return found
+
+    monkeypatch.setattr(batches, "read_applicants", read_and_be_late)
+    assert refused(*DECIDE) == (
+        "people of applicants.csv were decided on by another process just now, and nothing was "
+        "decided here; give the same command again, which answers from the record."
+    )
+    assert program.classifier.rounds_[-1].round == others[1]["round"] == 2
+    again = done(*DECIDE)
+    if same:
+        assert again["batch"] == others[1]["batch"]
+    else:
+        assert (again["people"], again["refused"]["rows"], again["round"]) == (20, 10, 3)
+
+
+# Ids with white space around them.
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_white_space_around_an_id_makes_no_other_person(lender, kind):
+    program, yes, no = lender
+    head = program.checkpoint()
+    before = pd.read_csv("decisions.csv", index_col="id")
+    spaced = people(60, 1000).drop(columns="outcome")
+    spaced["id"] = [f" {one}" if at % 2 else f"{one}\t " for at, one in enumerate(spaced["id"])]
+    written(spaced, f"spaced.{kind}")
+    assert done("decide", f"spaced.{kind}", "-o", "again.csv")["recorded_before"] is not None
+    pd.testing.assert_frame_equal(pd.read_csv("again.csv", index_col="id"), before)
+    assert program.checkpoint() == head
+
+    told = pd.DataFrame({"id": [f" {yes[0]}", yes[0], f"{yes[1]} "], "outcome": "repaid"})
+    written(told, f"told.{kind}")
+    assert done("observe", f"told.{kind}")["recorded"]["good"] == 2
+    assert program.standing(yes[:2]).states == ["good", "good"]
+
+    written(pd.DataFrame({"id": [f"{no[0]} "], "why": "x"}), f"listed.{kind}")
+    done("override", f"listed.{kind}", "--accept", "--reason", "a guarantor")
+    done("override", "--id", f" {no[1]}", "--id", no[1], "--accept", "--reason", "a guarantor")
+    assert program.standing(no[:2]).overridden.all()
+
+
+def written(frame, path):
+    if path.endswith(".csv"):
+        frame.to_csv(path, index=False)
+    else:
+        frame.to_parquet(path, index=False)
+
+
+def test_an_id_twice_but_for_white_space_is_refused_and_shown_as_it_was(lender):
+    new = people(4, 3000)
+    new["id"] = ["b1", " b1", "b2", "  "]
+    sent(new)
+    told = done(*DECIDE)
+    assert (told["people"], told["refused"]["rows"]) == (1, 3)
+    with open("applicants.refused.csv", newline="") as file:
+        assert [row["id"] for row in csv.DictReader(file)] == ["b1", " b1", "  "]
+
+
+# Refused rows on standard output, and nothing but refused rows.
+
+OVERRIDE = ("override", "listed.csv", "--accept", "--reason", "x")
+COMMANDS = {
+    "decide": ("decide", "applicants.csv", "-o", "other.csv"),
+    "observe": ("observe", "told.csv"),
+    "override": OVERRIDE,
+    "withdraw": ("withdraw", "listed.csv"),
+    "hold": ("hold", "listed.csv", "--reason", "x"),
+    "release": ("release", "listed.csv", "--reason", "x"),
+    "erase": ("erase", "listed.csv", "--reason", "x", "--early", "--yes"),
+}
+
+
+def unusable(*good):
+    """Write files for all commands that name nobody but the good."""
+    sent(people(8, 1000 if not good else 996))
+    pd.DataFrame({"id": [*good, "nobody"], "why": "x"}).to_csv("listed.csv", index=False)
+    pd.DataFrame({"id": [*good, "nobody"], "outcome": "repaid"}).to_csv("told.csv", index=False)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_refused_rows_share_standard_output_with_nothing(lender, command):
+    program, yes, _ = lender
+    unusable(yes[0])
+    head = program.checkpoint()
+    found = call(*COMMANDS[command], "--refused", "-", "--json")
+    words = "--json and --refused - both write to standard output; name a file with --refused."
+    assert (found.exit_code, json.loads(found.stdout)["error"]) == (2, words)
+    if command == "decide":
+        both = refused("decide", "applicants.csv", "-o", "-", "--refused", "-")
+        assert both == words.replace("--json", "-o -")
+    assert program.checkpoint() == head
+    found = call(*COMMANDS[command], "--refused", "-")
+    rows = list(csv.DictReader(io.StringIO(found.stdout)))
+    assert rows
+    assert all(row["id"] and row["reason"] for row in rows)
+    assert "refused, with the reasons in standard output:" in found.stderr
+
+
+def test_a_history_with_refused_rows_on_standard_output(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/first.db"
+    start(url, tmp_path, n=200)
+    past = people(200)
+    past.loc[3, "outcome"] = "perhaps"
+    past.to_csv("history.csv", index=False)
+    words = ("init", "--ledger", url, "--program", "second", "--config", "program.toml")
+    found = call(*words, "history.csv", "--refused", "-", "--json")
+    assert "--json and --refused - both write" in json.loads(found.stdout)["error"]
+    found = call(*words, "history.csv", "--refused", "-")
+    assert found.exit_code == 0, found.stderr
+    (row,) = csv.DictReader(io.StringIO(found.stdout))
+    assert row["id"] == "a00003"
+    assert "1 rows refused, with the reasons in standard output" in found.stderr
+
+
+@pytest.mark.parametrize("command", [one for one in COMMANDS if one != "decide"])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_file_of_which_no_row_was_used_is_told_by_the_exit_code(lender, command, as_json):
+    program, _, _ = lender
+    unusable()
+    head = program.checkpoint()
+    found = call(*COMMANDS[command], *(["--json"] if as_json else []))
+    assert found.exit_code == 2
+    if as_json:
+        assert json.loads(found.stdout)["refused"]["rows"] == 1
+    else:
+        assert "1 row refused, with the reasons in " in found.stdout
+    assert "secondlook:" not in found.stderr
+    assert program.checkpoint() == head
+
+
+def test_rows_that_are_known_or_pending_are_no_failure(lender):
+    _, yes, _ = lender
+    rows = [(yes[0], "repaid"), ("nobody", "repaid")]
+    for told, n_refused in ((rows, 1), (rows, 1), ([(yes[1], ""), rows[1]], 1), (rows[:1], 0)):
+        pd.DataFrame(told, columns=["id", "outcome"]).to_csv("told.csv", index=False)
+        assert done("observe", "told.csv")["refused"]["rows"] == n_refused
+
+
+# Groups of other kinds than text.
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["a table", "an array"])
+@pytest.mark.parametrize("kind", [np.bool_, np.float64, np.int64])
+def test_groups_of_a_program_made_in_python(tmp_path, monkeypatch, kind, named):
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/x.db"
+    past, new = people(200), people(40, 1000)
+    for frame in (past, new):
+        frame["group"] = (frame["sex"] == "f").astype(kind)
+    features = ["income", "debt"]
+    groups = past[["group"]] if named else past["group"].to_numpy()
+    clf = sl.PartialFeedbackClassifier(random_state=0)
+    good = (past["outcome"] == "repaid").astype(int)
+    Program.create(url, clf, past[features], good, sensitive_features=groups, ids=past["id"])
+    for kept in ("csv", "parquet"):
+        written(new.drop(columns=["sex", "outcome"]), f"applicants.{kept}")
+        told = done("decide", f"applicants.{kept}", "-o", f"{kept}.csv", "--ledger", url)
+        assert (told["people"], told["refused"]["rows"], told["round"]) == (40, 0, 1)
+    program = Program.open(url)
+    mine = new[["group"]] if named else new["group"].to_numpy()
+    with program.ledger.reading("main") as reader:
+        (entry,) = reader.entries(kind="batch")
+    again = program.decide(new[features], sensitive_features=mine, ids=new["id"], batch=entry.key)
+    assert again.ids.tolist() == new["id"].tolist()
+    assert verify(program.ledger).ok
