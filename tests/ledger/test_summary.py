@@ -384,3 +384,14 @@ def test_settings_that_cannot_be_read_are_said_to_be_so(tmp_path):
     again = summarise(program.ledger, trusted=trusted)
     assert (again.promise.alpha, again.promise.problem) == (0.15, "")
     assert again.n_history == found.n_history == 60
+
+
+def test_a_time_that_cannot_be_read_is_one_sentence(tmp_path):
+    program, _, (one, *_) = started(f"sqlite:///{tmp_path}/x.db", algorithm_1(), n_batch=20)
+    program.decide(one.people.X, sensitive_features=one.people.group)
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
+        connection.execute("UPDATE entries SET at = 'yesterday' WHERE kind IN ('history', 'batch')")
+        connection.commit()
+    for ask in (lambda: summarise(program.ledger), program.expired):
+        with pytest.raises(LedgerError, match=r"entry \d+ cannot be read \(.*yesterday"):
+            ask()

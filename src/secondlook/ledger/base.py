@@ -126,6 +126,14 @@ class Entry:
             raise _illegible(self.number, "its header is no JSON object")
         return found
 
+    @property
+    def when(self) -> datetime:
+        """When it was written; ``LedgerError`` if that cannot be read."""
+        try:
+            return datetime.fromisoformat(self.at)
+        except (ValueError, TypeError) as error:
+            raise _illegible(self.number, str(error)) from error
+
 
 class _Said(dict[str, Any]):
     """What a header says; a name that it lacks tells of a damaged ledger, not of our mistake."""

@@ -95,7 +95,7 @@ class Deadlines:
         entries = [one for kind in ("history", "batch") for one in reader.entries(kind=kind)]
         rows = [entry.says["rows"] for entry in entries]
         first = np.array([one["first"] for one in rows], np.int64)
-        until = [months_later(datetime.fromisoformat(one.at), months) for one in entries]
+        until = [months_later(one.when, months) for one in entries]
         return Deadlines(
             first,
             first + np.array([one["n"] for one in rows], np.int64),

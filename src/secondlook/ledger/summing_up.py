@@ -153,7 +153,7 @@ def _promise(
 def _round(entry: Entry, counts: _Counts, promise: Promise, now: datetime) -> RoundSummary:
     says = entry.says
     mine = counts.of_round(says["round"])
-    age = (now - datetime.fromisoformat(entry.at)).total_seconds() / 86400
+    age = (now - entry.when).total_seconds() / 86400
     exploited = mine.sum(mine.accepted & mine.exploit)
     budget = math.nan
     if promise.budget is not None:
