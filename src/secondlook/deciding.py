@@ -99,8 +99,11 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Count heads by group, and return the decisions."""
         group = batch.group if batch.report_group is None else batch.report_group
         n_groups = self._head_counts.view().shape[2]
-        rows = (group, group[decided.accepted], group[decided.explored])
-        counts = np.array([np.bincount(one, minlength=n_groups) for one in rows])
+        if n_groups == 1:
+            counts = np.array([[len(batch)], [decided.accepted.sum()], [decided.explored.sum()]])
+        else:
+            rows = (group, group[decided.accepted], group[decided.explored])
+            counts = np.array([np.bincount(one, minlength=n_groups) for one in rows])
         self._head_counts.append(counts[None])
         return decided
 
