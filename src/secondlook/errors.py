@@ -13,6 +13,10 @@ class UnavailableError(InputError):
     """Data could not be fetched; the message says from where and how to get them by hand."""
 
 
+class UntrustedError(InputError):
+    """A stored estimator is made of types that nobody has said they trust."""
+
+
 class LedgerError(InputError):
     """A ledger cannot be read or written, or does not hold what it should."""
 

@@ -38,7 +38,7 @@ from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.deciding import DecidingClassifier
 from secondlook.decisions import CertifiedRound, Correction, Round
-from secondlook.errors import InputError
+from secondlook.errors import InputError, UntrustedError
 from secondlook.evidence import DriftMonitor, Wealth
 from secondlook.floors import Floor
 from secondlook.frames import is_frame
@@ -378,9 +378,9 @@ class _Reader:
         ours = {name for name in found if name.startswith("secondlook.")} | (found & _DATA_TYPES)
         untrusted = found - ours - set(self._trusted)
         if untrusted:
-            raise InputError(
-                f"the file holds an estimator made of types that are not trusted yet: "
-                f"{', '.join(sorted(untrusted))}; pass those you trust in trusted=."
+            raise UntrustedError(
+                f"a stored estimator is made of types that are not trusted yet: "
+                f"{', '.join(sorted(untrusted))}; pass those you trust as trusted (--trusted)."
             )
         return _skops().loads(content, trusted=[*self._trusted, *ours])
 

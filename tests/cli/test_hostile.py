@@ -140,7 +140,7 @@ def test_a_million_characters_and_nul_are_refused_row_by_row(url, tmp_path):
     said = done("observe", tmp_path / "outcomes.parquet", "--ledger", url, *refusals, code=2)
     assert said["refused"]["reasons"] == {
         "'id' is empty or holds NUL, so names nobody": 1,
-        "the id was never decided on": 2,
+        "the id was never decided on, or is erased": 2,
     }
     new = people(3, 2000)
     new.loc[1, "id"] = "a\0b"

@@ -107,7 +107,7 @@ def test_hold_release_and_erase(lender):
     url, yes, no, after = lender()
     words = refused("erase", "--id", yes[0], "--reason", "asked", "--yes")
     assert words == (
-        f"ids that are kept for 25 months, until 2033-02-15 at the latest, cannot be erased, got "
+        f"ids that are kept for 25 months (until 2033-02-15 at the latest) cannot be erased, got "
         f"{yes[0]!r}; nothing was recorded, leave it out."
     )
     told = done("erase", "--id", yes[0], "--reason", "asked", "--early", "--yes")

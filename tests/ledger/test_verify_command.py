@@ -40,10 +40,10 @@ def test_a_ledger_that_fits(ledger):
         "entries": 6,
         "decisions": 50,
         "not_repeated": 0,
-        "learned_again": False,
+        "learned_again": None,
     }
     said = run(url, "--relearn")
-    assert "50 decisions made again, policies learned again\n" in said.stdout
+    assert "50 decisions made again; 50 by policies learned again\n" in said.stdout
 
 
 def test_a_ledger_that_does_not_fit(ledger):

@@ -69,15 +69,16 @@ def verify(
                 "entries": found.n_entries,
                 "decisions": found.n_decisions,
                 "not_repeated": found.n_not_repeated,
-                "learned_again": found.learned_again,
+                "learned_again": found.n_learned_again,
             }
         )
     else:
         print(found.problem or "Everything fits.")
-        erased = (
-            f", {found.n_not_repeated:,} not, for erased people" if found.n_not_repeated else ""
-        )
-        policies = ", policies learned again" if found.learned_again else ""
+        erased = ""
+        if found.n_not_repeated:
+            erased = f", {found.n_not_repeated:,} not, for erased people and those drawn with them"
+        learned = found.n_learned_again
+        policies = "" if learned is None else f"; {learned:,} by policies learned again"
         again = f"{found.n_decisions:,} decisions made again{erased}{policies}"
         print(f"{found.n_entries:,} entries checked, {again}")
         print(f"Checkpoint: {found.head}")

@@ -151,7 +151,7 @@ def _cannot_be(
     for_good = not isinstance(classifier, PartialFeedbackClassifier)  # as telling it does
     never, known = "indeterminate", np.isin(before, ("good", "bad"))
     return [
-        (standing.persons < 0, "the id was never decided on"),
+        (standing.persons < 0, "the id was never decided on, or is erased"),
         (~standing.accepted, "the person does not stand accepted, so there is no outcome to know"),
         (
             for_good & (before == never) & (told != never),

@@ -166,7 +166,7 @@ def not_erasable(
         ),
         (
             soon & (not early),
-            f"are kept for {months} months, until {last} at the latest,",
+            f"are kept for {months} months (until {last} at the latest)",
             "remove them, or erase them early and say why in the reason",
         ),
     ]

@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from secondlook.errors import InputError
+from secondlook.errors import InputError, UntrustedError
 from secondlook.ledger.base import Entry, Ledger, Reader
 from secondlook.ledger.chain import NOTHING, Checkpoint
 from secondlook.ledger.policies import START
 from secondlook.ledger.proofs import ByLearning, ByPolicies, DoesNotFitError, Proof, called
 from secondlook.ledger.replay import Allowed
+from secondlook.ledger.sql import SqlLedger
 
 __all__ = ["Verification", "verify"]
 
@@ -30,8 +31,9 @@ class Verification:
         How many entries were checked, and how many decisions were made again.
     n_not_repeated
         Decisions that could not be made again in full, since people they rest on were erased.
-    learned_again
-        Whether policies were learned again too, and not only applied.
+    n_learned_again
+        Decisions that were also made again by policies learned anew; None if that was not asked
+        for. None of those between an erasure's people and the next stored state can be.
     """
 
     problem: str | None
@@ -39,7 +41,7 @@ class Verification:
     n_entries: int
     n_decisions: int
     n_not_repeated: int
-    learned_again: bool = False
+    n_learned_again: int | None = None
 
     @property
     def ok(self) -> bool:
@@ -48,10 +50,10 @@ class Verification:
 
 
 def verify(
-    ledger: Ledger,
+    ledger: Ledger | str,
     program: str = "main",
     *,
-    checkpoint: Checkpoint | None = None,
+    checkpoint: Checkpoint | str | None = None,
     types: Iterable[type] = (),
     trusted: Iterable[str] = (),
     relearn: bool = False,
@@ -73,10 +75,10 @@ def verify(
     Parameters
     ----------
     ledger, program
-        What to verify.
+        What to verify; a ledger, or the URL of one.
     checkpoint
-        Where the chain once stood, as kept elsewhere: whoever rewrote everything since cannot have
-        the same hash there.
+        Where the chain once stood, as kept elsewhere, or its text: whoever rewrote everything
+        since cannot have the same hash there.
     types, trusted
         What stored classifiers may be made of, as for ``load``.
     relearn
@@ -95,11 +97,15 @@ def verify(
     >>> clf = PartialFeedbackClassifier(random_state=0)
     >>> program = Program.create(url, clf, X[:200], X[:200, 0] > 0)
     >>> batch = program.decide(X[200:])
-    >>> found = verify(program.ledger)
+    >>> found = verify(url, checkpoint=program.checkpoint())
     >>> found.ok, found.n_entries, found.n_decisions
     (True, 6, 100)
     >>> folder.cleanup()
     """
+    if isinstance(ledger, str):
+        ledger = SqlLedger(ledger)
+    if isinstance(checkpoint, str):
+        checkpoint = Checkpoint.read(checkpoint)
     if checkpoint is not None and checkpoint.number < 1:
         raise InputError(
             f"a checkpoint is of an entry, and these are numbered from 1, got {checkpoint.number}; "
@@ -126,7 +132,7 @@ def verify(
         walk.head.number,
         first.n_decisions,
         first.n_not_repeated,
-        learned_again=not stored or relearn,
+        n_learned_again=proofs[-1].n_decisions if relearn or not stored else None,
     )
 
 
@@ -153,6 +159,8 @@ class _Walk:
         try:
             for proof in self._proofs:
                 proof.step(entry)
+        except UntrustedError:
+            raise  # nothing is wrong with the ledger
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             raise DoesNotFitError(f"{called(entry)}: it cannot be repeated, {error}") from error
         self.head = Checkpoint(self._program, entry.number, entry.hash)
