@@ -74,6 +74,7 @@ def test_coins_fall_as_often_as_is_logged():
         assert binomtest(int(count), 4000, chance**2).pvalue < 1e-4  # a control
 
 
+@pytest.mark.long
 def test_a_round_trains_on_its_own_people_however_late_outcomes_are():
     fitted = started(method())
     rounds = []

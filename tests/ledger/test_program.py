@@ -51,15 +51,15 @@ def test_the_same_batch_again_is_answered_from_the_record(url):
     other[7, 0] += 1e-9
     flipped = group.copy()
     flipped[3] = next(one for one in np.unique(group) if one != group[3])
-    for changed, row in (
-        ({"X": other}, 7),
-        ({"sensitive_features": flipped}, 3),
-        ({"X": X[:-1], "sensitive_features": group[:-1]}, len(X) - 1),
-        ({"ids": ids + 1}, 0),
-        ({"X": second.people.X, "sensitive_features": second.people.group}, 0),
+    for changed, words in (
+        ({"X": other}, "first in row 7"),
+        ({"sensitive_features": flipped}, "first in row 3"),
+        ({"X": X[:-1], "sensitive_features": group[:-1]}, f"{len(X)} people and not {len(X) - 1}"),
+        ({"ids": ids + 1}, "first in row 0"),
+        ({"X": second.people.X, "sensitive_features": second.people.group}, "first in row 0"),
     ):
         sent = {"X": X, "sensitive_features": group} | changed
-        with pytest.raises(InputError, match=f"'b' with other content, first in row {row};"):
+        with pytest.raises(InputError, match=f"'b' with other content, {words};"):
             program.decide(sent.pop("X"), batch="b", **sent)
     assert program.checkpoint() == before
 

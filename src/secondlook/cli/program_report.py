@@ -8,12 +8,13 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
 from secondlook.cli.attention import CAUTION, amount, attention, days, interval, share
 from secondlook.cli.program_figures import draw_all, ladder_records, quiet_svg
 from secondlook.cli.spans import spans
 from secondlook.errors import InputError
-from secondlook.experiments.certificates import freezes, restarts
+from secondlook.experiments.certificates import freezes
 from secondlook.experiments.page_parts import cell, figure, heads, sentence_list, table
 from secondlook.ledger.summary import Change, GroupSummary, Outcomes, Summary, exact_interval
 
@@ -240,12 +241,17 @@ def _certificate(found: Summary, svgs: dict[str, str]) -> str:
         first = f"first in round {certified[0]}" if certified else "so there is no promise yet"
         sentences.append(
             f"{len(certified)} of {len(rounds)} rounds are certified{whom}, {first}; "
-            f"{len(freezes(rounds))} rankings were frozen, and testing began again "
-            f"{len(restarts(rounds))} times."
+            f"{len(freezes(rounds))} rankings were frozen, and certificates were dropped "
+            f"{_n_dropped(found, group)} times, whereupon testing began again."
         )
         if rounds[-1]["message"]:
             sentences.append(f"The last round{whom} said: “{rounds[-1]['message']}”")
     return sentence_list("findings", sentences) + _figure("certificate", svgs, sentences[0])
+
+
+def _n_dropped(found: Summary, group: Any) -> int:
+    dropped = [one.says for one in found.changes if one.says.get("what") == "dropped"]
+    return sum(group is None or one.get("group") == group for one in dropped)
 
 
 def _changes(changes: Sequence[Change], found: Summary) -> str:

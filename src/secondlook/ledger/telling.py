@@ -222,10 +222,14 @@ def recorded_decisions(
         stored.append(people.applications)
     sent.append([None] * len(kept) if groups is None else groups)
     stored.append([None] * len(people) if people.groups is None else people.groups)
-    row = None if len(people) == len(kept) else min(len(people), len(kept))
-    if row is None:
-        pairs = zip(zip(*sent, strict=True), zip(*stored, strict=True), gone, strict=True)
-        row = next((at for at, (a, b, lost) in enumerate(pairs) if a != b and not lost), None)
+    if len(people) != len(kept):
+        raise InputError(
+            f"a batch was recorded under the name {entry.key!r} with other content, "
+            f"{len(people)} people and not {len(kept)}; nothing was decided, send what was sent "
+            f"then or take another name."
+        )
+    pairs = zip(zip(*sent, strict=True), zip(*stored, strict=True), gone, strict=True)
+    row = next((at for at, (a, b, lost) in enumerate(pairs) if a != b and not lost), None)
     if row is not None:
         raise InputError(
             f"a batch was recorded under the name {entry.key!r} with other content, first in row "
