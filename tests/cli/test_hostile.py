@@ -67,6 +67,12 @@ def with_hostile_columns(n, begin):
     return frame.rename(columns={"id": COLUMNS[0], "sex": COLUMNS[1]})
 
 
+@pytest.fixture(autouse=True)
+def own_folder(tmp_path, monkeypatch):
+    """Work in a folder of one's own: refused rows go to where one is."""
+    monkeypatch.chdir(tmp_path)
+
+
 def test_hostile_column_names_are_names(url, tmp_path):
     past = with_hostile_columns(300, 0)
     past.loc[past["income"] < -0.3, "outcome"] = ""
