@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import md5
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secondlook.errors import InputError
 
-__all__ = ["IdIndex", "as_ids", "id_bits", "keyed_bits", "round_key"]
+__all__ = ["IdIndex", "as_ids", "id_bits", "is_text", "keyed_bits", "round_key"]
 
 Bits = NDArray[np.uint64]
 
@@ -63,8 +62,8 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
         )
     if array.size == 0 or not all(isinstance(name, int) for name in names):
         given = ids if isinstance(ids, list | tuple) else array.tolist()
-        if not _are_text(given):
-            wrong = next(one for one in given if not _are_text([one]))
+        if not is_text("".join(map(str, given))):
+            wrong = next(one for one in given if not is_text(str(one)))
             raise InputError(
                 f"ids must be text without the character NUL and without half a surrogate pair, "
                 f"got {str(wrong)!r}; change it."
@@ -77,14 +76,19 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
     return array.astype(np.int64, copy=False)
 
 
-def _are_text(names: Sequence[Any]) -> bool:
-    """Say whether names are text that is read alike everywhere; numpy cuts NUL off their ends."""
-    together = "".join(map(str, names))
+def is_text(text: str) -> bool:
+    """Say whether numpy and every database keep a text: without NUL and half characters.
+
+    Examples
+    --------
+    >>> is_text("Zoë"), is_text("a" + chr(0)), is_text(chr(0xD800))
+    (True, False, False)
+    """
     try:
-        together.encode()
-    except UnicodeEncodeError:
+        text.encode()
+    except UnicodeEncodeError:  # half a surrogate pair
         return False
-    return "\0" not in together
+    return "\0" not in text
 
 
 def id_bits(ids: NDArray[np.generic]) -> Bits:

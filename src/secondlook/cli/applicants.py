@@ -97,7 +97,9 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
             f"the history of program {program.name!r} had no names for its columns, so those of a "
             f"file cannot be told apart; decide from Python, or start a program from a table."
         )
-    known = getattr(getattr(classifier, "_intake", None), "sensitive", None)
+    from secondlook.ledger.telling import known_groups  # noqa: PLC0415 - an extra
+
+    known = known_groups(classifier)
     table, refusals = split_rows(
         read_table(path, text=text_columns(roles, shape.columns)),
         roles,

@@ -11,7 +11,6 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.cli.applicants import roles_and_labels
 from secondlook.cli.batch_words import reason_counts, refused_words, say
 from secondlook.cli.ledger_options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
@@ -96,11 +95,11 @@ def withdraw(
     """
     with errors(json):
         mine = _opened(ledger, program, by, trusted, json)
-        for_good = not isinstance(mine.classifier, PartialFeedbackClassifier)
+        from secondlook.ledger.telling import are_final, without_outcome  # noqa: PLC0415
+
+        for_good = are_final(mine.classifier)
 
         def wrong(_reader: Reader, standing: Standing) -> Wrongs:
-            from secondlook.ledger.telling import without_outcome  # noqa: PLC0415 - an extra
-
             known = np.array([one in ("good", "bad") for one in standing.states], np.bool_)
             why = "have an outcome, on which certificates may rest,"
             return [*without_outcome(standing), (known & for_good, why)]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.cli.rows import check_there, outcome_states, trimmed
 from secondlook.cli.tables import Refusals, read_table
 
@@ -148,7 +147,9 @@ def _cannot_be(
     told: NDArray[np.str_], before: NDArray[np.str_], standing: Standing, classifier: Any
 ) -> list[tuple[NDArray[np.bool_], str]]:
     """Return whose outcome a program would refuse, with the reasons."""
-    for_good = not isinstance(classifier, PartialFeedbackClassifier)  # as telling it does
+    from secondlook.ledger.telling import are_final  # noqa: PLC0415 - an extra
+
+    for_good = are_final(classifier)
     never, known = "indeterminate", np.isin(before, ("good", "bad"))
     return [
         (standing.persons < 0, "the id was never decided on, or is erased"),

@@ -14,7 +14,7 @@ from sqlalchemy.dialects import postgresql
 
 from secondlook.ledger.copying import BinaryRows, width_of
 
-__all__ = ["as_flags", "columns_of", "insert_columns", "is_text", "nan_as_none", "none_as_nan"]
+__all__ = ["as_flags", "columns_of", "insert_columns", "nan_as_none", "none_as_nan"]
 __all__ += ["none_as_other", "where_in"]
 
 _BLOCK = 10_000  # rows that are put together at a time on SQLite
@@ -174,15 +174,6 @@ def where_in(
         each = sa.func.json_array_elements_text(sa.cast(listed, postgresql.JSON))
         one = sa.cast(each.table_valued("value").c.value, column.type)
     return _fetched(connection, statement.where(column.in_(sa.select(one))))
-
-
-def is_text(text: str) -> bool:
-    """Say whether every database keeps a text as it is."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:  # half a surrogate pair
-        return False
-    return "\0" not in text
 
 
 def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:

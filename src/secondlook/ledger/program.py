@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.decisions import Decisions
 from secondlook.errors import InputError, LedgerError
 from secondlook.frames import as_array
@@ -36,6 +35,7 @@ from secondlook.ledger.retention import check_reason
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.starting import first_facts
 from secondlook.ledger.telling import (
+    are_final,
     check_batch,
     check_can_be_overridden,
     check_new_name,
@@ -353,8 +353,7 @@ class Program(Keeping):
     ) -> None:
         told = told_once(names, states)
         standing = writer.standing(list(told))
-        for_good = not isinstance(state.classifier, PartialFeedbackClassifier)
-        for kind, rows in news(told, standing, for_good=for_good):
+        for kind, rows in news(told, standing, for_good=are_final(state.classifier)):
             entry = writer.append(kind, {}, Facts(outcomes=rows), by=self.by)
             state.apply(writer, entry)
             record_certificates(writer, state.classifier, self.by, why=kind)

@@ -22,7 +22,7 @@ from secondlook.ledger.policies import PolicyFact, policies_of
 from secondlook.ledger.repeating import StoredPolicies
 from secondlook.ledger.replay import CLOSE, Allowed, Shape, State, erased_rows, first_difference
 from secondlook.ledger.telling import fold_of
-from secondlook.reasons import Reference, first_misfit
+from secondlook.reasons import first_misfit
 from secondlook.storage import dumps
 
 __all__ = ["ByLearning", "ByPolicies", "DoesNotFitError", "Proof", "called"]
@@ -142,7 +142,7 @@ class ByPolicies(Proof):
             return
         if not erased_rows(people).any():
             X, _, _ = shape.people(people)
-            again = Reference.of(X, decided.accepted, shape.reference.protected)
+            again = shape.reference.of_same_kind(X, decided.accepted)
             if not shape.reference.is_like(again):
                 raise DoesNotFitError(f"{called(entry)}: the reference applicant is another.")
 

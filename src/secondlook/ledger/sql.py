@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError, LedgerError, UnknownIdError
+from secondlook.ids import is_text
 from secondlook.ledger import engines, schema
 from secondlook.ledger.base import (
     KINDS,
@@ -28,7 +29,7 @@ from secondlook.ledger.base import (
     Writer,
     to_json,
 )
-from secondlook.ledger.bulk import insert_columns, is_text
+from secondlook.ledger.bulk import insert_columns
 from secondlook.ledger.chain import NOTHING, entry_hash, group_digests, people_digests, salts
 from secondlook.ledger.sql_checks import CheckingReader
 from secondlook.ledger.sql_reader import content_digest

@@ -11,6 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from secondlook.errors import LedgerError
+from secondlook.ids import is_text
 from secondlook.ledger import schema
 from secondlook.ledger.base import (
     STATES,
@@ -29,7 +30,6 @@ from secondlook.ledger.base import (
 from secondlook.ledger.bulk import (
     as_flags,
     columns_of,
-    is_text,
     none_as_nan,
     none_as_other,
     where_in,

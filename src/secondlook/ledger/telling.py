@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from secondlook.attributes import Attributes
+from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.decisions import Decisions
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.frames import as_array, column
@@ -19,12 +21,14 @@ from secondlook.ledger.columns import Kept, encode_groups, encode_known_groups
 from secondlook.ledger.replay import Shape, erased_rows
 
 __all__ = [
+    "are_final",
     "check_batch",
     "check_can_be_overridden",
     "check_new_name",
     "fold_of",
     "fresh_copy",
     "groups_of",
+    "known_groups",
     "news",
     "not_overridable",
     "past_outcomes",
@@ -71,11 +75,22 @@ def fold_of(classifier: Any, ids: NDArray[Any]) -> NDArray[np.int64] | None:
     return np.asarray(classifier.fold_of(ids), np.int64)
 
 
+def are_final(classifier: Any) -> bool:
+    """Say whether an outcome and a withdrawal exclude each other for good: certificates need it."""
+    return not isinstance(classifier, PartialFeedbackClassifier)
+
+
+def known_groups(classifier: Any) -> Attributes | None:
+    """Return the groups of a program's history, if it had any."""
+    found: Attributes | None = getattr(getattr(classifier, "_intake", None), "sensitive", None)
+    return found
+
+
 def groups_of(classifier: Any, sensitive_features: Any, n: int) -> list[str] | None:
     """Return the group values of a batch as the ledger keeps them, if they are the history's."""
     if sensitive_features is None:
         return None
-    known = getattr(getattr(classifier, "_intake", None), "sensitive", None)
+    known = known_groups(classifier)
     if known is None:
         return encode_groups(sensitive_features, n)[1]
     return encode_known_groups(known, sensitive_features, n)
