@@ -27,8 +27,14 @@ FIRST = Path(__file__).parent / "first.db"
 
 def test_migrations_make_the_tables_of_the_schema(url):
     ledger = SqlLedger(url, make=True)
+    of_postgresql = {"group_values_by_person"} if url.startswith("sqlite") else set()
+
+    def is_compared(_one, name, *_):
+        return name not in of_postgresql
+
+    opts = {"compare_type": True, "include_object": is_compared}
     with ledger.engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        context = MigrationContext.configure(connection, opts=opts)
         assert compare_metadata(context, schema.metadata) == []
         assert context.get_current_revision() == schema.NEWEST
     assert SqlLedger(url).programs() == []
@@ -38,7 +44,7 @@ def test_a_ledger_of_a_newer_version_is_refused(url):
     ledger = SqlLedger(url, make=True)
     with ledger.engine.connect().execution_options(writes=True) as connection, connection.begin():
         connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
-    with pytest.raises(LedgerError, match=r"version 9999, made by a newer secondlook, .* 0003;"):
+    with pytest.raises(LedgerError, match=r"version 9999, made by a newer secondlook, .* 0004;"):
         SqlLedger(url)
 
 

@@ -14,8 +14,8 @@ from sqlalchemy.dialects import postgresql
 
 from secondlook.ledger.copying import BinaryRows, width_of
 
-__all__ = ["as_flags", "columns_of", "insert_columns", "nan_as_none", "none_as_nan"]
-__all__ += ["none_as_other", "where_in"]
+__all__ = ["as_flags", "columns_of", "insert_columns", "is_one_of", "nan_as_none"]
+__all__ += ["none_as_nan", "none_as_other", "where_in"]
 
 _BLOCK = 10_000  # rows that are put together at a time on SQLite
 _SENT = 1000  # and on PostgreSQL, where the server works on them meanwhile
@@ -166,6 +166,13 @@ def where_in(
     values: Sequence[Any],
 ) -> list[tuple[Any, ...]]:
     """Return the rows of a statement whose column has one of the values, however many there are."""
+    return _fetched(connection, statement.where(is_one_of(connection, column, values)))
+
+
+def is_one_of(
+    connection: sa.Connection, column: sa.ColumnElement[Any], values: Sequence[Any]
+) -> sa.ColumnElement[bool]:
+    """Return the condition that a column has one of the values, however many there are."""
     # As one text: a driver looks at each item of an array.
     listed: Any = sa.literal(json.dumps(values), sa.Text)
     if connection.dialect.name == "sqlite":
@@ -173,7 +180,7 @@ def where_in(
     else:
         each = sa.func.json_array_elements_text(sa.cast(listed, postgresql.JSON))
         one = sa.cast(each.table_valued("value").c.value, column.type)
-    return _fetched(connection, statement.where(column.in_(sa.select(one))))
+    return column.in_(sa.select(one))
 
 
 def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:

@@ -139,8 +139,9 @@ class Columns:
 
     def _kept(self, matrix: NDArray[Any], words: list[list[str | None]], backend: str) -> Kept:
         n, width = matrix.shape
-        room, size = matrix.tobytes(), width * self._size
-        numbers = [room[at : at + size] for at in range(0, n * size, size)] if size else [b""] * n
+        size = width * self._size
+        rows = np.ascontiguousarray(matrix)
+        numbers = rows.view(f"V{size}").ravel().tolist() if n and size else [b""] * n
         texts: list[str | None] = [None] * n
         if words:
             encode = json.JSONEncoder(separators=(",", ":")).encode

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import secrets
 import tomllib
@@ -17,32 +16,12 @@ from typing import Any
 
 from secondlook.errors import InputError
 from secondlook.ledger.base import STATES
-from secondlook.ledger.config_classifiers import CLASSIFIERS, LIMITS, build_classifier
-from secondlook.ledger.config_kinds import LABELS, TEXT, TEXTS, WHOLE
+from secondlook.ledger.config_classifiers import build_classifier
+from secondlook.ledger.config_tables import read_tables
 
 __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
 
 _MONTHS = 25
-_TABLES: dict[str, dict[str, Any]] = {
-    "program": {"name": TEXT},
-    "columns": {
-        "id": TEXT,
-        "outcome": TEXT,
-        "accepted": TEXT,
-        "groups": TEXTS,
-        "features": TEXTS,
-        "text": TEXTS,
-    },
-    "outcomes": {"good": LABELS, "bad": LABELS, "indeterminate": LABELS},
-    "classifier": {},  # by its kind
-    "limits": LIMITS,
-    "retention": {"months": WHOLE},
-}
-_NEEDED = {
-    "columns": ("id", "outcome"),
-    "outcomes": ("good", "bad"),
-    "classifier": ("kind",),
-}
 
 
 @dataclass(frozen=True)
@@ -253,7 +232,7 @@ def read_config(path: str | Path) -> Config:
 
 
 def _config(content: dict[str, Any], source: str) -> Config:
-    tables = _tables(content)
+    tables = read_tables(content)
     columns, outcomes = tables["columns"], tables["outcomes"]
     roles = Roles(
         columns["id"],
@@ -283,60 +262,6 @@ def _config(content: dict[str, Any], source: str) -> Config:
         raise InputError(f"[retention] months must be 0 or more, got {config.months}.")
     config.classifier()  # its own checks, before any history is read
     return config
-
-
-def _tables(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    for name, table in content.items():
-        if name not in _TABLES:
-            loose = [one for one, keys in _TABLES.items() if name in keys]
-            _refuse_name(f"the table [{name}]", name, _TABLES, f"[{loose[0]}]" if loose else None)
-        if not isinstance(table, dict):
-            raise InputError(f"{name} must be a table of its own, [{name}], got {table!r}.")
-    tables = {name: content.get(name, {}) for name in _TABLES}
-    for name, needed in _NEEDED.items():
-        for key in needed:
-            if key not in tables[name]:
-                raise InputError(
-                    f"[{name}] needs the key {key}, which is missing; got "
-                    f"{', '.join(tables[name]) or 'nothing'}, so add it."
-                )
-    for name, table in tables.items():
-        tables[name] = _checked(name, table, _keys_of(name, table))
-    return tables
-
-
-def _keys_of(name: str, table: dict[str, Any]) -> dict[str, Any]:
-    if name != "classifier":
-        return _TABLES[name]
-    kind = table["kind"].replace("_", "-") if isinstance(table["kind"], str) else table["kind"]
-    if kind not in CLASSIFIERS:
-        raise InputError(
-            f"[classifier] kind must be {' or '.join(map(repr, CLASSIFIERS))}, got "
-            f"{table['kind']!r}; choose one."
-        )
-    for key in table:
-        for other, keys in CLASSIFIERS.items():
-            if key in keys and key not in CLASSIFIERS[kind]:
-                raise InputError(
-                    f"[classifier] {key} is a key of kind = {other!r} and not of {kind!r}; take "
-                    f"it out, or change the kind."
-                )
-    return CLASSIFIERS[kind]
-
-
-def _checked(name: str, table: dict[str, Any], keys: dict[str, Any]) -> dict[str, Any]:
-    found = {}
-    for key, value in table.items():
-        if key not in keys:
-            _refuse_name(f"the key {key!r} of [{name}]", key, keys)
-        found[key] = keys[key].read(f"[{name}] {key}", value)
-    return found
-
-
-def _refuse_name(what: str, name: str, known: Mapping[str, Any], place: str | None = None) -> None:
-    near = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {near[0]}? " if near else f"it belongs in {place}; " if place else ""
-    raise InputError(f"{what} is not known; {hint}allowed are {', '.join(known)}.")
 
 
 def _check_roles(config: Config) -> None:

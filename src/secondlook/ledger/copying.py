@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from struct import pack
@@ -37,12 +37,11 @@ class BinaryRows:
 
     def __init__(self, table: sa.Table, columns: Mapping[str, Any]) -> None:
         fixed: dict[str, tuple[str, Any]] = {}
-        loose: dict[str, list[bytes | None]] = {}
+        loose: dict[str, Sequence[Any]] = {}
         for name, given in columns.items():
             kind = _KINDS.get(type(table.c[name].type))
             values: Any = np.array(given) if isinstance(given, range) else given
             if kind is None:
-                values = _encoded(values)
                 width = width_of(values)
                 if width is None:
                     loose[name] = values
@@ -75,12 +74,13 @@ class BinaryRows:
             head[f"value{at}"] = values[rows] if isinstance(values, np.ndarray) else values
         if not self._loose:
             return head.tobytes()
-        room, width = head.tobytes(), head.itemsize
-        pieces = [[room[at : at + width] for at in range(0, len(room), width)]]
-        pieces += [
-            [_NULL if one is None else _length(len(one)) + one for one in column[rows]]
-            for column in self._loose
-        ]
+        pieces: list[Iterable[bytes]] = [head.view(f"V{head.itemsize}").tolist()]
+        for column in self._loose:
+            values = _encoded(column[rows])
+            if None in values:
+                pieces.append([_NULL if one is None else _length(len(one)) + one for one in values])
+            else:
+                pieces += [map(_length, map(len, values)), values]
         return b"".join(chain.from_iterable(zip(*pieces, strict=True)))
 
 
@@ -101,7 +101,7 @@ def _length(n: int) -> bytes:
 
 def _encoded(values: Any) -> Any:
     """Return text as bytes, and what is no text as it is."""
-    kinds = set() if isinstance(values, np.ndarray) else set(map(type, values))
+    kinds = set(map(type, values))
     if kinds == {str}:
         return list(map(str.encode, values))
     if str in kinds:

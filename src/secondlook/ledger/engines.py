@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any
+from weakref import WeakKeyDictionary, finalize
 
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
@@ -15,7 +17,7 @@ from sqlalchemy.pool import NullPool
 from secondlook.errors import InputError, LedgerError, LedgerWarning
 from secondlook.ledger import schema
 
-__all__ = ["connect", "said_plainly", "scrub", "upgrade", "wait_for_others"]
+__all__ = ["connect", "said_plainly", "scrub", "upgrade"]
 
 _KEEPS_WHOLE = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
 # Room for a large batch, so that its pages are written once; about 16 MB of journal at most, as
@@ -28,12 +30,14 @@ _MANY, _SOME = 1_000_000, 1000  # rows that share a program, and a program and a
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WITHOUT_REASONS = "0001"  # the version before these columns came
 _UPGRADING = 5_030_114  # name of the lock under which PostgreSQL's tables are made
+_kept: WeakKeyDictionary[sa.Engine, list[Any]] = WeakKeyDictionary()  # connections to PostgreSQL
 
 
 def connect(url: str, *, make: bool = False) -> sa.Engine:
     """Return an engine for ``sqlite:///file`` or ``postgresql://…``.
 
-    No connection outlives a call, so that a process may fork between calls.
+    A process may fork between calls: SQLite's connections do not outlive a call, and the one that
+    is kept to PostgreSQL stays with the process that made it.
 
     Raises
     ------
@@ -51,11 +55,15 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
             f"pass one of these."
         )
     if backend == "postgresql":
-        return sa.create_engine(
+        server = sa.create_engine(
             place.set(drivername="postgresql+psycopg"),
-            poolclass=NullPool,
+            pool_size=1,
+            max_overflow=-1,
+            pool_pre_ping=True,
             connect_args={"client_encoding": "utf8"},  # in which rows are copied
         )
+        _keep_connections(server)
+        return server
     if not place.database or place.database == ":memory:":
         raise LedgerError(
             f"a ledger must outlive the process, got {url!r}; name a file, as in "
@@ -72,6 +80,36 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
     sa.event.listen(engine, "connect", _set_up_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _keep_connections(server: sa.Engine) -> None:
+    """Set up connections to PostgreSQL, and close them when nobody needs the engine any more."""
+    opened: list[Any] = []
+
+    def set_up(connection: Any, _record: Any) -> None:
+        opened[:] = [one for one in opened if not one.closed] + [connection]
+        connection.execute(f"SET lock_timeout = '{int(_WAIT * 1000)}ms'")  # as SQLite's
+        connection.commit()
+
+    sa.event.listen(server, "connect", set_up)
+    _kept[server] = opened
+    finalize(server, _close, opened)
+
+
+def _close(connections: list[Any]) -> None:
+    for one in connections:
+        one.close()
+
+
+def _leave_to_parent() -> None:
+    """Drop the connections that a fork has copied, without a word to the server."""
+    for server, opened in list(_kept.items()):
+        server.dispose(close=False)
+        opened.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 def _set_up_sqlite(connection: Any, _record: Any) -> None:
@@ -107,12 +145,6 @@ def scrub(engine: sa.Engine) -> None:
             LedgerWarning,
             stacklevel=2,
         )
-
-
-def wait_for_others(connection: sa.Connection) -> None:
-    """Let a transaction on PostgreSQL wait for others as long as one on SQLite does."""
-    if connection.dialect.name == "postgresql":
-        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{int(_WAIT * 1000)}ms'")
 
 
 def upgrade(engine: sa.Engine) -> None:

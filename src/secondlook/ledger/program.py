@@ -12,32 +12,27 @@ import numpy as np
 
 from secondlook.decisions import Decisions
 from secondlook.errors import InputError, LedgerError
-from secondlook.frames import as_array
+from secondlook.ledger.asking import Asking
 from secondlook.ledger.base import (
     DecisionRows,
     Entry,
     Facts,
     Ledger,
-    OverrideRows,
     PeopleRows,
     Reader,
-    Standing,
     Writer,
 )
 from secondlook.ledger.certificates import record_certificates
-from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.columns import Kept
-from secondlook.ledger.explaining import recorded_reasons
 from secondlook.ledger.keeping import Keeping, store_state
+from secondlook.ledger.overriding import Overriding
 from secondlook.ledger.policies import record_policy, record_start
 from secondlook.ledger.replay import Allowed, Shape, State, first_difference
-from secondlook.ledger.retention import check_reason
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.starting import first_facts
 from secondlook.ledger.telling import (
     are_final,
     check_batch,
-    check_can_be_overridden,
     check_new_name,
     fold_of,
     fresh_copy,
@@ -55,7 +50,7 @@ __all__ = ["Program"]
 _NAME = "main"
 
 
-class Program(Keeping):
+class Program(Asking, Overriding, Keeping):
     """Decide batches and take in outcomes on the record.
 
     ``Program.create`` starts one from a classifier and a history, ``Program.open`` goes on with it,
@@ -129,7 +124,8 @@ class Program(Keeping):
         by
             Who writes; None means the user's login name.
         types, trusted
-            What the stored classifier may be made of, as for ``load``.
+            What the stored classifier may be made of, as for ``load``; it holds for all that this
+            object does, ``summary`` and ``verify`` too.
         snapshot_every
             Rounds after which the state is stored, so that opening need not replay more.
         about
@@ -184,31 +180,6 @@ class Program(Keeping):
         with self.ledger.reading(self.name) as reader:
             state = self._state = self._current(reader)
         return state.classifier
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What was kept with the program's settings when it was created."""
-        with self.ledger.reading(self.name) as reader:
-            found: dict[str, Any] = self._settings(reader).says.get("about", {})
-        return found
-
-    @property
-    def shape(self) -> Shape:
-        """What the program's people, groups, ids and outcomes look like."""
-        with self.ledger.reading(self.name) as reader:
-            return Shape.read(self._settings(reader).says)
-
-    def standing(self, ids: Any) -> Standing:
-        """Return how things stand for applications, in the order asked for.
-
-        Parameters
-        ----------
-        ids
-            Names of applications; those that are not known have the number −1.
-        """
-        names = [str(one) for one in np.atleast_1d(as_array(ids)).tolist()]
-        with self.ledger.reading(self.name) as reader:
-            return reader.standing(names)
 
     def decide(
         self, X: Any, *, sensitive_features: Any = None, ids: Any = None, batch: str | None = None
@@ -293,23 +264,6 @@ class Program(Keeping):
             state.applied = store_state(writer, state, self.by)
         return decided
 
-    def reasons(self, ids: Any) -> dict[Any, list[tuple[str, float]]]:
-        """Return what spoke against people whom the program refused, as it was recorded.
-
-        For each at most four columns with what they took off the log-odds of the score, against a
-        reference applicant; ``secondlook.reasons`` says what that is, and puts it in words.
-
-        Parameters
-        ----------
-        ids
-            Names of applications that were refused.
-        """
-        with self.ledger.reading(self.name) as reader:
-            shape = Shape.read(self._settings(reader).says)
-            names = read_ids(ids, shape)
-            found = recorded_reasons(reader, shape, names)
-        return dict(zip(shape.ids(names).tolist(), found, strict=True))
-
     def observe(self, ids: Any, outcomes: Any) -> None:
         """Record outcomes of accepted people: in any order, in parts, any time later.
 
@@ -358,50 +312,12 @@ class Program(Keeping):
             state.apply(writer, entry)
             record_certificates(writer, state.classifier, self.by, why=kind)
 
-    def override(self, ids: Any, accepted: Any, reason: str) -> None:
-        """Record that somebody decided otherwise than the program did.
-
-        Outcomes follow the override. Nothing is learned from overridden people, and a certificate
-        counts whoever was accepted and then turned away as bad.
-
-        Parameters
-        ----------
-        ids
-            Names of applications that have no outcome yet.
-        accepted
-            What was decided for all of them, True or False.
-        reason
-            Why, in words.
-        """
-        check_reason("an override", reason)
-        if not isinstance(accepted, bool | np.bool_):
-            raise InputError(
-                f"accepted must be True or False, for all ids alike, got {accepted!r}; give one of "
-                f"these, and call twice for two kinds of people."
-            )
-        with self.ledger.writing(self.name) as writer:
-            state = self._current(writer)
-            names = list(dict.fromkeys(read_ids(ids, state.shape)))
-            standing = writer.standing(names)
-            check_can_be_overridden(names, standing, bool(accepted))
-            rows = OverrideRows(
-                standing.persons, np.full(len(names), bool(accepted)), [reason] * len(names)
-            )
-            state.apply(writer, writer.append("override", {}, Facts(overrides=rows), by=self.by))
-            record_certificates(writer, state.classifier, self.by, why="override")
-        self._state = state
-
     def snapshot(self) -> None:
         """Store the state, so that opening the program need not replay what came before."""
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)
             state.applied = store_state(writer, state, self.by)
         self._state = state
-
-    def checkpoint(self) -> Checkpoint:
-        """Return where the chain stands, to be kept elsewhere and handed to ``verify`` later."""
-        with self.ledger.reading(self.name) as reader:
-            return reader.head()
 
     def _current(self, reader: Reader) -> State:
         """Return the state after the last entry, and keep none: what follows may fail."""

@@ -127,8 +127,10 @@ class State:
             elif entry.kind in ("outcomes", "correction") and facts.outcomes is not None:
                 self._tell(reader, entry.kind, facts.outcomes)
             elif entry.kind == "override" and facts.overrides is not None:
-                taken_back = facts.overrides.persons[~facts.overrides.accepted]
-                self.withdraw(self.shape.ids(reader.names(taken_back)))
+                # Whom an undo turns away again was never accepted by the classifier.
+                undo = entry.says.get("undo", False)
+                turned_away = facts.overrides.persons[~facts.overrides.accepted & (not undo)]
+                self.withdraw(self.shape.ids(reader.names(turned_away)))
         self.applied = entry.number
         return decided
 

@@ -162,12 +162,12 @@ def not_erasable(
         (
             np.isin(persons, held(reader)),
             "are under hold",
-            "release them first or remove them",
+            "release them first, or remove them",
         ),
         (
             soon & (not early),
             f"are kept for {months} months (until {last} at the latest)",
-            "remove them, or erase them early and say why in the reason",
+            "erase them early (--early, early=True) and say why in the reason, or remove them",
         ),
     ]
 

@@ -29,7 +29,7 @@ from secondlook.ledger.base import (
     Writer,
     to_json,
 )
-from secondlook.ledger.bulk import insert_columns
+from secondlook.ledger.bulk import insert_columns, is_one_of
 from secondlook.ledger.chain import NOTHING, entry_hash, group_digests, people_digests, salts
 from secondlook.ledger.sql_checks import CheckingReader
 from secondlook.ledger.sql_reader import content_digest
@@ -118,7 +118,6 @@ class SqlLedger(Ledger):
             self.engine.connect().execution_options(writes=True) as connection,
             connection.begin(),
         ):
-            engines.wait_for_others(connection)
             yield connection
 
     def _find(self, connection: sa.Connection, name: str, *, lock: bool = False) -> int:
@@ -146,9 +145,9 @@ class SqlWriter(CheckingReader, Writer):
     def append(
         self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
     ) -> Entry:
-        head, first = self.head(), self.n_people()
         self._forget()
-        number = head.number + 1
+        last, previous, first = self._end()
+        number = last + 1
         key = f"#{number}" if key is None else key
         self._check_new(kind, key, by, facts)
         self._check_told(kind, facts)
@@ -163,8 +162,8 @@ class SqlWriter(CheckingReader, Writer):
         content = content_digest(facts, people, groups, payload)
         at = self._clock().isoformat(timespec="microseconds")
         words = (kind, key, at, by, to_json(header | {"rows": rows}))
-        own_hash = entry_hash(self._name, number, words, content, head.hash)
-        entry = Entry(number, *words, content, head.hash, own_hash)
+        own_hash = entry_hash(self._name, number, words, content, previous)
+        entry = Entry(number, *words, content, previous, own_hash)
         self._connection.execute(
             schema.entries.insert().values(program=self._program, **vars(entry))
         )
@@ -237,7 +236,13 @@ class SqlWriter(CheckingReader, Writer):
         numbers: Any = people.numbers
         reasons = [None] * n if people.reasons is None else people.reasons
         columns: Any = (persons, names, numbers, people.texts, reasons, salt)
-        digests, hashing = _hashes_to_be(n, people_digests, columns)
+        digests, hash_people = _hashes_to_be(n, people_digests, columns)
+        groups, hash_groups = _group_columns(persons, people.groups)
+
+        def hashing(rows: slice) -> None:
+            hash_people(rows)
+            hash_groups(rows)
+
         driver: Any = self._connection.dialect
         try:
             self._insert(
@@ -267,14 +272,10 @@ class SqlWriter(CheckingReader, Writer):
                 f"{who} is in the ledger already, or twice in this batch; nothing was recorded, "
                 f"give somebody who applies again a new id."
             ) from error
-        if people.groups is None:
+        if not groups:
             return [digests.tobytes()], []
-        salt, values = salts(n), [str(one) for one in people.groups]
-        _check_text("a group value", values)
-        of_groups, hashing = _hashes_to_be(n, group_digests, (persons, values, salt))
-        rows = {"person": persons, "value": values, "salt": salt, "digest": of_groups}
-        self._insert(schema.group_values, rows, hashing)
-        return [digests.tobytes()], [of_groups.tobytes()]
+        self._insert(schema.group_values, groups)
+        return [digests.tobytes()], [groups["digest"].tobytes()]
 
     def _insert_told(self, number: int, facts: Facts) -> None:
         told, changed = facts.outcomes, facts.overrides
@@ -294,7 +295,6 @@ class SqlWriter(CheckingReader, Writer):
             )
 
     def _erase(self, number: int, persons: Ints) -> None:
-        listed = persons.tolist()
         self.erased = True
         self._insert(schema.erasures, {"entry": number, "person": persons})
         erasing = (
@@ -303,11 +303,11 @@ class SqlWriter(CheckingReader, Writer):
         )
         for table, columns in erasing:
             change = sa.update(table).where(
-                table.c.program == self._program, table.c.person == sa.bindparam("one")
+                table.c.program == self._program,
+                table.c.person.between(int(persons[0]), int(persons[-1])),
+                is_one_of(self._connection, table.c.person, persons.tolist()),
             )
-            self._connection.execute(
-                change.values(dict.fromkeys(columns)), [{"one": one} for one in listed]
-            )
+            self._connection.execute(change.values(dict.fromkeys(columns)))
         states = sa.select(schema.entries.c.number).where(
             schema.entries.c.program == self._program, schema.entries.c.kind == "snapshot"
         )
@@ -334,6 +334,19 @@ def _hashes_to_be(
         room[rows] = np.frombuffer(b"".join(found), room.dtype)
 
     return room, fill
+
+
+def _group_columns(
+    persons: range, groups: Sequence[str | None] | None
+) -> tuple[dict[str, Any], Callable[[slice], None]]:
+    """Return the rows of group values, and what fills in the hashes of some of them."""
+    if groups is None:
+        return {}, lambda _rows: None
+    values = [str(one) for one in groups]
+    _check_text("a group value", [*set(values)])
+    salt = salts(len(values))
+    digests, hashing = _hashes_to_be(len(values), group_digests, (persons, values, salt))
+    return {"person": persons, "value": values, "salt": salt, "digest": digests}, hashing
 
 
 def _in_order(facts: Facts) -> Facts:

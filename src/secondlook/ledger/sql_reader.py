@@ -114,6 +114,15 @@ class SqlReader(Reader):
         found = self._connection.execute(newest).first()
         return Checkpoint(self._name, *(found or (0, NOTHING)))
 
+    def _end(self) -> tuple[int, bytes, int]:
+        """Return the last entry's number and hash, and the number of the person to come."""
+        newest = self._select(*_LINK).order_by(schema.entries.c.number.desc()).limit(1)
+        found = self._connection.execute(newest).first()
+        if found is None:
+            return 0, NOTHING, 0
+        entry = Entry(*found)
+        return entry.number, entry.hash, header_range(entry)[1]
+
     def entry(self, kind: str, key: str) -> Entry | None:
         """Return the entry of a kind and key."""
         if not is_text(key):

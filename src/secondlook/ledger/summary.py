@@ -118,7 +118,7 @@ class RoundSummary:
     outcomes
         Of those accepted, without the overridden.
     overridden
-        Of those who stand accepted by an override.
+        Of those who stand accepted and have an override, taken back or not.
     budget
         How many could be explored by the rule of Algorithm 1; NaN without such a rule.
     records
@@ -218,7 +218,7 @@ class Summary:
     outcomes, exploited, explored
         Over all rounds, without overridden people: of all accepted, and of each region.
     overridden
-        Of those who stand accepted by an override.
+        Of those who stand accepted and have an override, taken back or not.
     n_erased, n_held, n_expired
         How many people have been erased, must not be erased, and may be since their time is over.
     """

@@ -12,9 +12,8 @@ import numpy as np
 
 from secondlook.budget import FdrBudget
 from secondlook.errors import InputError
-from secondlook.ledger.base import STATES, Bools, Entry, HeadCounts, Ints, Reader
+from secondlook.ledger.base import STATES, Bools, Entry, HeadCounts, Ints, Ledger, Reader
 from secondlook.ledger.retention import Deadlines, held, retention_months
-from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.summary import (
     Change,
     GroupSummary,
@@ -32,7 +31,7 @@ _CHANGES = ("correction", "override", "hold", "erasure", "certificate")
 
 
 def summarise(
-    ledger: SqlLedger,
+    ledger: Ledger,
     program: str = "main",
     *,
     groups: bool = True,
@@ -227,11 +226,18 @@ def _erased(reader: Reader) -> Ints:
     return np.concatenate([np.empty(0, np.int64), *(one for one in found if one is not None)])
 
 
+def _called(kind: str, entry: Entry) -> str:
+    """Return what kind of change an entry is; holds and overrides also end."""
+    if kind == "hold" and not entry.says["held"]:
+        return "release"
+    return "undo" if kind == "override" and entry.says.get("undo", False) else kind
+
+
 def _changes(reader: Reader) -> Iterator[Change]:
     """Yield corrections, overrides, holds, erasures and certificates in their order."""
     found = [
         Change(
-            "release" if kind == "hold" and not one.says["held"] else kind,
+            _called(kind, one),
             one.number,
             one.at,
             one.by,

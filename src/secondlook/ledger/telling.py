@@ -23,14 +23,12 @@ from secondlook.ledger.replay import Shape, erased_rows
 __all__ = [
     "are_final",
     "check_batch",
-    "check_can_be_overridden",
     "check_new_name",
     "fold_of",
     "fresh_copy",
     "groups_of",
     "known_groups",
     "news",
-    "not_overridable",
     "past_outcomes",
     "read_ids",
     "read_outcomes",
@@ -194,30 +192,6 @@ def _check_standing(names: Sequence[str], standing: Standing) -> None:
             raise UnknownIdError(
                 f"{rows.size} of {len(names)} ids {words}, first {names[rows[0]]!r}, and outcomes "
                 f"are known for accepted people only; nothing was recorded, remove them."
-            )
-
-
-def not_overridable(standing: Standing, accepted: bool) -> list[tuple[NDArray[np.bool_], str]]:
-    """Return whose decision cannot be replaced, and why, in words that follow on "ids that"."""
-    told = np.array([one is not None for one in standing.states], np.bool_)
-    words = "accepted" if accepted else "rejected"
-    return [
-        (standing.persons < 0, "were never decided on"),
-        (standing.round == 0, "are the history's"),
-        (standing.overridden, "were overridden before"),
-        (told, "have an outcome already"),
-        (standing.accepted == accepted, f"are {words} as it is"),
-    ]
-
-
-def check_can_be_overridden(names: Sequence[str], standing: Standing, accepted: bool) -> None:
-    """Raise unless everybody's decision can be replaced by the one given."""
-    for wrong, why in not_overridable(standing, accepted):
-        rows = np.flatnonzero(wrong)
-        if rows.size:
-            raise InputError(
-                f"{rows.size} of {len(names)} ids {why}, first {names[rows[0]]!r}, so there is no "
-                f"decision to override; nothing was recorded, remove them."
             )
 
 
