@@ -122,12 +122,13 @@ def write_same(ledger: SqlLedger, facts: Facts) -> None:
     assert people is not None
     assert decided is not None
     first = (decided.round - 1) * BATCH
-    key = {"program": 99, "person": np.arange(first, first + BATCH)}  # of no program
+    key = {"program": 99, "person": range(first, first + BATCH)}  # of no program
     hashes = {"salt": [b"s" * 16] * BATCH, "digest": [b"d" * 32] * BATCH}
     own = {"application": people.applications, "numbers": people.numbers}
     with ledger._transaction() as connection:
         insert_columns(connection, schema.people, key | hashes | own | vars(decided))
-        insert_columns(connection, schema.group_values, key | hashes | {"value": people.groups})
+        of_groups = {"value": people.groups, "salt": hashes["salt"]}
+        insert_columns(connection, schema.group_values, key | of_groups)
 
 
 def record(ledger: SqlLedger, facts: Facts) -> None:

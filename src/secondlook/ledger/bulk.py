@@ -71,9 +71,10 @@ def slices(n: int, size: int, prepare: Callable[[slice], None] | None = None) ->
 def _insert_sqlite(driver: Any, table: str, columns: Mapping[str, Any], rows: slice) -> None:
     """Insert rows in statements of many, since to begin one takes as long as to store a row.
 
-    Bytes of one width are bound once a statement, side by side, and cut up by the database:
-    Python's driver looks for an adapter for each value that is not int, float or str. Numbered
-    texts need no other values, and are one statement.
+    Python's driver looks for an adapter for each value that is not int, float, str or bytearray.
+    So bytes of one width are bound once a statement, side by side, and cut up by the database;
+    other bytes are bound as bytearrays, and 0 in the place of None. Numbered texts need no other
+    values, and are one statement.
     """
     same = {name: str(one) for name, one in columns.items() if isinstance(one, int)}
     varied = {name: one[rows] for name, one in columns.items() if name not in same}
@@ -83,21 +84,23 @@ def _insert_sqlite(driver: Any, table: str, columns: Mapping[str, Any], rows: sl
     names = ", ".join([*same, *widths, *values])
     if _are_numbered_texts(values):
         numbers, texts = values.values()
-        places = enumerate(widths.values(), 1)
-        cut = [f"substr(?{at}, key * {one} + 1, {one})" for at, one in places]
+        parts = enumerate(widths.values(), 1)
+        cut = [f"substr(?{at}, key * {one} + 1, {one})" for at, one in parts]
         row = ", ".join([*same.values(), *cut, f"{numbers[0]} + key", "value"])
         listed = json.dumps(texts, ensure_ascii=False)
         into = f"INSERT INTO {table} ({names}) SELECT {row} FROM json_each(?{len(widths) + 1})"
         driver.execute(into, [*blocks.values(), listed])
         return
-    flat = list(chain.from_iterable(zip(*values.values(), strict=True)))
+    marks = ["nullif(?{}, 0)" if _is_sparse(one) else "?{}" for one in values.values()]
+    adapted = map(_without_adapters, values.values())
+    flat = list(chain.from_iterable(zip(*adapted, strict=True)))
     n = rows.stop - rows.start
     at_once = min(_ROWS, (_VARIABLES - len(widths)) // max(1, len(values)))
     for first, end, size in ((0, n - n % at_once, at_once), (n - n % at_once, n, n % at_once)):
         if first < end:
-            marks = _marks(size, list(same.values()), list(widths.values()), len(values))
+            places = _places(size, list(same.values()), list(widths.values()), marks)
             driver.executemany(
-                f"INSERT INTO {table} ({names}) VALUES {marks}",
+                f"INSERT INTO {table} ({names}) VALUES {places}",
                 (
                     [blocks[name][at * one : (at + size) * one] for name, one in widths.items()]
                     + flat[at * len(values) : (at + size) * len(values)]
@@ -111,13 +114,27 @@ def _are_numbered_texts(values: Mapping[str, Any]) -> bool:
     return kinds == [range, list] and set(map(type, [*values.values()][1])) == {str}
 
 
-def _marks(n: int, same: list[str], widths: list[int], n_values: int) -> str:
+def _is_sparse(values: Sequence[Any]) -> bool:
+    """Return if there are texts or bytes, and not for everybody."""
+    kinds = set() if isinstance(values, range) else set(map(type, values))
+    return type(None) in kinds and not kinds & {int, float}
+
+
+def _without_adapters(values: Sequence[Any]) -> Sequence[Any]:
+    if _is_sparse(values):
+        values = [0 if one is None else one for one in values]
+    if not isinstance(values, range) and bytes in set(map(type, values)):
+        values = [bytearray(one) if isinstance(one, bytes) else one for one in values]
+    return values
+
+
+def _places(n: int, same: list[str], widths: list[int], marks: list[str]) -> str:
     """Return the places of n rows: those of blocks come first, ?1, ?2 and so on."""
     rows = []
     for row in range(n):
         cut = [f"substr(?{at}, {row * one + 1}, {one})" for at, one in enumerate(widths, 1)]
-        first = 1 + len(widths) + row * n_values
-        own = [f"?{at}" for at in range(first, first + n_values)]
+        first = 1 + len(widths) + row * len(marks)
+        own = [mark.format(at) for at, mark in enumerate(marks, first)]
         rows.append(f"({', '.join([*same, *cut, *own])})")
     return ", ".join(rows)
 
@@ -173,6 +190,11 @@ def is_one_of(
     connection: sa.Connection, column: sa.ColumnElement[Any], values: Sequence[Any]
 ) -> sa.ColumnElement[bool]:
     """Return the condition that a column has one of the values, however many there are."""
+    if values and connection.dialect.name == "postgresql" and isinstance(values[0], int):
+        # People are found by pages: those of the whole range are looked through once. As a join, a
+        # server that knows nothing of the table yet would look through them for each person.
+        array = sa.literal(values, postgresql.ARRAY(sa.BigInteger))
+        return sa.and_(column.between(min(values), max(values)), column == sa.any_(array))
     # As one text: a driver looks at each item of an array.
     listed: Any = sa.literal(json.dumps(values), sa.Text)
     if connection.dialect.name == "sqlite":

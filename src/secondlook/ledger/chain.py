@@ -2,7 +2,9 @@
 
 What belongs to one person is hashed with a random salt of its own. When the person's data are
 erased the salt goes with them: the hash stays, the chain over it still closes, and nobody can try
-out what it was made of. Everything else is hashed as it is stored.
+out what it was made of. Group values add a second salt to that hash, which is kept with them, so
+that whoever may read the people only cannot try out the groups either. Everything else is hashed as
+it is stored.
 """
 
 from __future__ import annotations
@@ -75,6 +77,8 @@ def people_digests(
     texts: Sequence[str | None],
     reasons: Sequence[bytes | None],
     salt: Sequence[bytes],
+    groups: Sequence[str] | None = None,
+    group_salt: Sequence[bytes] = (),
 ) -> list[bytes]:
     """Return one salted hash per person, over everything that was known of them."""
     n = len(applications)
@@ -83,8 +87,14 @@ def people_digests(
     if has_reasons:
         pairs = zip(numbers, reasons, strict=True)
         tails = [b"" if why is None else b":%d:%b" % (len(own), why) for own, why in pairs]
+    told: Iterable[bytes] = repeat(b"", n)
+    if groups is not None:
+        words = {one: b"%d|%b" % (len(one), one.encode()) for one in set(groups)}
+        told = map(words.__getitem__, groups)
     rows = zip(
         salt,
+        told,
+        repeat(b"", n) if groups is None else group_salt,
         persons,
         map(len, applications),
         [-1 if one is None else len(one) for one in texts] if has_texts else repeat(-1, n),
@@ -94,13 +104,13 @@ def people_digests(
         tails,
         strict=True,
     )
-    return [sha256(b"%b%d:%d:%d:%b%b%b%b" % row).digest() for row in rows]
+    return [sha256(b"%b%b%b%d:%d:%d:%b%b%b%b" % row).digest() for row in rows]
 
 
 def group_digests(
     persons: Iterable[int], values: Sequence[str], salt: Sequence[bytes]
 ) -> list[bytes]:
-    """Return one salted hash per group value."""
+    """Return one salted hash per group value, as ledgers before version 0004 kept them."""
     encoded = {one: one.encode() for one in set(values)}
     rows = zip(salt, persons, map(encoded.__getitem__, values), strict=True)
     return [sha256(b"%b%d:%b" % row).digest() for row in rows]

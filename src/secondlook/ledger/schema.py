@@ -25,6 +25,29 @@ _HASH = sa.LargeBinary(32)
 _ID = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")  # bytewise, as on SQLite
 
 
+def _by_person(table: str) -> tuple[sa.PrimaryKeyConstraint, sa.Index]:
+    """Return what finds people by their numbers: a key on SQLite, an index of pages on PostgreSQL.
+
+    People come in the order of their numbers, so that PostgreSQL finds a batch by what its pages
+    begin and end with. A key there takes longer than the rows themselves, and guards nothing: the
+    entries say which people there are, and ``verify`` finds one too many.
+    """
+    key = sa.PrimaryKeyConstraint("program", "person").ddl_if(dialect="sqlite")
+    pages = sa.Index(
+        f"{table}_by_person",
+        "program",
+        "person",
+        postgresql_using="brin",
+        postgresql_with={"pages_per_range": 32, "autosummarize": True},
+    )
+    return key, pages.ddl_if(dialect="postgresql")
+
+
+def _known_person() -> sa.ForeignKeyConstraint:
+    whose = ["people.program", "people.person"]
+    return sa.ForeignKeyConstraint(["program", "person"], whose).ddl_if(dialect="sqlite")
+
+
 def _entry_rows(name: str, *columns: sa.Column[object]) -> sa.Table:
     """Return a table of rows that belong to an entry and a decided person."""
     return sa.Table(
@@ -35,7 +58,7 @@ def _entry_rows(name: str, *columns: sa.Column[object]) -> sa.Table:
         sa.Column("person", sa.BigInteger, primary_key=True),
         *columns,
         sa.ForeignKeyConstraint(["program", "entry"], ["entries.program", "entries.number"]),
-        sa.ForeignKeyConstraint(["program", "person"], ["people.program", "people.person"]),
+        _known_person(),
         sa.Index(f"{name}_by_person", "program", "person"),
         sqlite_with_rowid=False,
     )
@@ -72,8 +95,8 @@ entries = sa.Table(
 people = sa.Table(
     "people",
     metadata,
-    sa.Column("program", sa.Integer, primary_key=True, autoincrement=False),
-    sa.Column("person", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("program", sa.Integer, nullable=False),
+    sa.Column("person", sa.BigInteger, nullable=False),
     sa.Column("application", _ID),
     sa.Column("numbers", sa.LargeBinary),
     sa.Column("texts", sa.Text),
@@ -88,12 +111,12 @@ people = sa.Table(
     sa.Column("fold", sa.Integer),
     sa.Column("reasons", sa.LargeBinary),
     sa.UniqueConstraint("program", "application"),
+    *_by_person("people"),
     sqlite_with_rowid=False,
 )
 
 # Apart from the people, so that whoever decides need not be allowed to read it. No foreign key, for
-# the same reason. People come in the order of their numbers, so that PostgreSQL finds a batch by
-# what its pages begin and end with; a key would take longer than the rows themselves.
+# the same reason.
 group_values = sa.Table(
     "group_values",
     metadata,
@@ -101,15 +124,8 @@ group_values = sa.Table(
     sa.Column("person", sa.BigInteger, nullable=False),
     sa.Column("value", sa.Text),
     sa.Column("salt", sa.LargeBinary(16)),
-    sa.Column("digest", _HASH, nullable=False),
-    sa.PrimaryKeyConstraint("program", "person").ddl_if(dialect="sqlite"),
-    sa.Index(
-        "group_values_by_person",
-        "program",
-        "person",
-        postgresql_using="brin",
-        postgresql_with={"pages_per_range": 32, "autosummarize": True},
-    ).ddl_if(dialect="postgresql"),
+    sa.Column("digest", _HASH),  # of its own before version 0004, then in the person's
+    *_by_person("group_values"),
     sqlite_with_rowid=False,
 )
 

@@ -30,7 +30,7 @@ from secondlook.ledger.base import (
     to_json,
 )
 from secondlook.ledger.bulk import insert_columns, is_one_of
-from secondlook.ledger.chain import NOTHING, entry_hash, group_digests, people_digests, salts
+from secondlook.ledger.chain import NOTHING, entry_hash, people_digests, salts
 from secondlook.ledger.sql_checks import CheckingReader
 from secondlook.ledger.sql_reader import content_digest
 
@@ -69,6 +69,10 @@ class SqlLedger(Ledger):
         self.clock = _now if clock is None else clock
         self.engine = engines.connect(url, make=make)
         engines.upgrade(self.engine)
+
+    def close(self) -> None:
+        """Close what is kept open; the ledger may still be used, and then opens it again."""
+        self.engine.dispose()
 
     def programs(self) -> list[str]:
         """Return the names of all programs."""
@@ -155,11 +159,12 @@ class SqlWriter(CheckingReader, Writer):
             "first": first,
             "n": 0 if facts.people is None else len(facts.people),
             "groups": facts.people is not None and facts.people.groups is not None,
+            "one_digest": True,  # over a person and their group values
         }
         facts = _in_order(facts)
-        people, groups = self._insert_people(first, facts)
+        people = self._insert_people(first, facts)
         payload = None if facts.payload is None else sha256(facts.payload).digest()
-        content = content_digest(facts, people, groups, payload)
+        content = content_digest(facts, people, [], payload)
         at = self._clock().isoformat(timespec="microseconds")
         words = (kind, key, at, by, to_json(header | {"rows": rows}))
         own_hash = entry_hash(self._name, number, words, content, previous)
@@ -224,10 +229,10 @@ class SqlWriter(CheckingReader, Writer):
     ) -> None:
         insert_columns(self._connection, table, {"program": self._program, **columns}, prepare)
 
-    def _insert_people(self, first: int, facts: Facts) -> tuple[Sequence[bytes], Sequence[bytes]]:
+    def _insert_people(self, first: int, facts: Facts) -> Sequence[bytes]:
         people, decided = facts.people, facts.decisions
         if people is None or decided is None:
-            return [], []
+            return []
         names, n = people.applications, len(people)
         persons = range(first, first + n)
         _check_text("an application", names, longest=_LONGEST)
@@ -235,14 +240,10 @@ class SqlWriter(CheckingReader, Writer):
         salt = salts(n)
         numbers: Any = people.numbers
         reasons = [None] * n if people.reasons is None else people.reasons
-        columns: Any = (persons, names, numbers, people.texts, reasons, salt)
-        digests, hash_people = _hashes_to_be(n, people_digests, columns)
-        groups, hash_groups = _group_columns(persons, people.groups)
-
-        def hashing(rows: slice) -> None:
-            hash_people(rows)
-            hash_groups(rows)
-
+        groups = _group_columns(persons, people.groups)
+        columns: Any = [persons, names, numbers, people.texts, reasons, salt]
+        columns += [groups["value"], groups["salt"]] if groups else []
+        digests, hashing = _hashes_to_be(n, columns)
         driver: Any = self._connection.dialect
         try:
             self._insert(
@@ -272,10 +273,9 @@ class SqlWriter(CheckingReader, Writer):
                 f"{who} is in the ledger already, or twice in this batch; nothing was recorded, "
                 f"give somebody who applies again a new id."
             ) from error
-        if not groups:
-            return [digests.tobytes()], []
-        self._insert(schema.group_values, groups)
-        return [digests.tobytes()], [groups["digest"].tobytes()]
+        if groups:
+            self._insert(schema.group_values, groups)
+        return [digests.tobytes()]
 
     def _insert_told(self, number: int, facts: Facts) -> None:
         told, changed = facts.outcomes, facts.overrides
@@ -304,7 +304,6 @@ class SqlWriter(CheckingReader, Writer):
         for table, columns in erasing:
             change = sa.update(table).where(
                 table.c.program == self._program,
-                table.c.person.between(int(persons[0]), int(persons[-1])),
                 is_one_of(self._connection, table.c.person, persons.tolist()),
             )
             self._connection.execute(change.values(dict.fromkeys(columns)))
@@ -324,29 +323,25 @@ def _names(connection: sa.Connection) -> list[str]:
 
 
 def _hashes_to_be(
-    n: int, hashes: Callable[..., list[bytes]], columns: tuple[Sequence[Any], ...]
+    n: int, columns: Sequence[Sequence[Any]]
 ) -> tuple[NDArray[np.void], Callable[[slice], None]]:
-    """Return room for the hashes of n rows, and what fills in those of some rows."""
+    """Return room for the hashes of n people, and what fills in those of some."""
     room = np.empty(n, f"V{len(NOTHING)}")
 
     def fill(rows: slice) -> None:
-        found = hashes(*(column[rows] for column in columns))
+        found = people_digests(*(column[rows] for column in columns))
         room[rows] = np.frombuffer(b"".join(found), room.dtype)
 
     return room, fill
 
 
-def _group_columns(
-    persons: range, groups: Sequence[str | None] | None
-) -> tuple[dict[str, Any], Callable[[slice], None]]:
-    """Return the rows of group values, and what fills in the hashes of some of them."""
+def _group_columns(persons: range, groups: Sequence[str | None] | None) -> dict[str, Any]:
+    """Return the rows of group values; there are none without groups."""
     if groups is None:
-        return {}, lambda _rows: None
+        return {}
     values = [str(one) for one in groups]
     _check_text("a group value", [*set(values)])
-    salt = salts(len(values))
-    digests, hashing = _hashes_to_be(len(values), group_digests, (persons, values, salt))
-    return {"person": persons, "value": values, "salt": salt, "digest": digests}, hashing
+    return {"person": persons, "value": values, "salt": salts(len(values))}
 
 
 def _in_order(facts: Facts) -> Facts:

@@ -38,9 +38,10 @@ class CheckingReader(SqlReader):
         if entry.hash != entry_hash(self._name, entry.number, words, entry.content, entry.previous):
             return "its own line was changed"
         first, end = header_range(entry)
-        people, wrong = self._people_digests(first, end)
-        groups: list[bytes] = []
-        if wrong is None and entry.says["rows"]["groups"]:
+        rows, groups = entry.says["rows"], list[bytes]()
+        together = rows["groups"] and rows.get("one_digest", False)
+        people, wrong = self._people_digests(first, end, together)
+        if wrong is None and rows["groups"] and not together:
             groups, wrong = self._group_digests(first, end)
         payload = None
         if wrong is None:
@@ -71,24 +72,41 @@ class CheckingReader(SqlReader):
             for name, column in counted.items()
         }
 
-    def _people_digests(self, first: int, end: int) -> Digests:
+    def _people_digests(self, first: int, end: int, with_groups: bool) -> Digests:
         one = self._all_of(schema.people, first, end)
         persons, digests = one["person"], one["digest"]
         columns = [one[name] for name in ("application", "numbers", "texts", "reasons", "salt")]
         if list(persons) != list(range(first, end)):
-            return [], f"people are missing: {len(persons)} of {end - first} are there"
-        kept, wrong = self._kept(persons, columns, needed=(0, 1, 4))
+            return [], f"people are missing or too many: {len(persons)} of {end - first} are there"
+        needed, wrong = [0, 1, 4], None
+        if with_groups:
+            of_groups, wrong = self._groups(first, end)
+            columns += [of_groups["value"], of_groups["salt"]]
+            needed += [5, 6]
+            strange = [one is not None for one in of_groups["digest"]]
+            if wrong is None and True in strange:
+                wrong = f"the group value of person {first + strange.index(True)} was changed"
+        if wrong is None:
+            kept, wrong = self._kept(persons, columns, needed)
         if wrong is not None:
             return [], wrong
         again = people_digests(*_rows([persons, *columns], kept))
         return list(digests), _first_other(persons, digests, again, kept, "person {} was changed")
 
-    def _group_digests(self, first: int, end: int) -> Digests:
+    def _groups(self, first: int, end: int) -> tuple[dict[str, Sequence[Any]], str | None]:
         one = self._all_of(schema.group_values, first, end)
+        n, there = end - first, len(one["person"])
+        if list(one["person"]) == list(range(first, end)):
+            return one, None
+        return one, f"group values are missing or too many: {there} of {n} are there"
+
+    def _group_digests(self, first: int, end: int) -> Digests:
+        """Return the digests of group values, which they had of their own before version 0004."""
+        one, wrong = self._groups(first, end)
         persons, digests, columns = one["person"], one["digest"], [one["value"], one["salt"]]
-        if list(persons) != list(range(first, end)):
-            return [], f"group values are missing: {len(persons)} of {end - first} are there"
-        kept, wrong = self._kept(persons, columns, needed=(0, 1))
+        kept: list[int] = []
+        if wrong is None:
+            kept, wrong = self._kept(persons, columns, [0, 1])
         if wrong is not None:
             return [], wrong
         again = group_digests(*_rows([persons, *columns], kept))
@@ -96,7 +114,7 @@ class CheckingReader(SqlReader):
         return list(digests), _first_other(persons, digests, again, kept, words)
 
     def _kept(
-        self, persons: Sequence[int], columns: list[Sequence[Any]], needed: tuple[int, ...]
+        self, persons: Sequence[int], columns: list[Sequence[Any]], needed: list[int]
     ) -> tuple[list[int], str | None]:
         """Return the positions of rows that are whole; all others must have been erased."""
         if not any(None in columns[at] for at in needed):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,20 @@ class Counting:
         Each statement counts from one table. Everybody is taken first for a person without override
         and outcome; what the other tables say then moves people from one kind to another.
         """
+        with self._one_pass_each():
+            return _columns({key: n for key, n in self._count().items() if n})
+
+    @contextmanager
+    def _one_pass_each(self) -> Iterator[None]:
+        """Keep PostgreSQL from looking up each person, as it would in a table new to it."""
+        if self._connection.dialect.name == "sqlite":
+            yield
+            return
+        self._connection.exec_driver_sql("SET LOCAL enable_nestloop = off")
+        yield
+        self._connection.exec_driver_sql("SET LOCAL enable_nestloop = on")
+
+    def _count(self) -> Counter[_Key]:
         found: Counter[_Key] = Counter()
         for cell, groups, n in self._counted(schema.people):
             found[cell, groups, _NONE, _NONE] += n
@@ -51,7 +66,7 @@ class Counting:
             place = _NONE if state is None else STATES.index(state)
             found[cell, groups, int(to), place] += n
             found[cell, groups, _NONE, place] -= n
-        return _columns({key: n for key, n in found.items() if n})
+        return found
 
     def _counted(self, source: sa.FromClause, *more: sa.ColumnElement[Any]) -> Iterator[Any]:
         """Count the rows of a join that has people in it, by kind and what else is asked."""

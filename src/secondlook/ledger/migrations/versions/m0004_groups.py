@@ -1,4 +1,4 @@
-"""Group values are found by ranges of people on PostgreSQL, and written without a key there."""
+"""Group values share a person's digest; PostgreSQL finds people by pages instead of keys."""
 
 from __future__ import annotations
 
@@ -11,12 +11,20 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Replace the key by an index over pages."""
-    if op.get_bind().dialect.name == "postgresql":
-        op.drop_constraint("group_values_pkey", "group_values", type_="primary")
+    """Let digests of group values be missing, and replace PostgreSQL's keys of people."""
+    if op.get_bind().dialect.name == "sqlite":
+        made = {"sqlite_with_rowid": False}
+        with op.batch_alter_table("group_values", table_kwargs=made) as batch:
+            batch.alter_column("digest", nullable=True)
+        return
+    op.alter_column("group_values", "digest", nullable=True)
+    for table in ("outcomes", "overrides", "erasures"):
+        op.drop_constraint(f"{table}_program_person_fkey", table, type_="foreignkey")
+    for table in ("people", "group_values"):
+        op.drop_constraint(f"{table}_pkey", table, type_="primary")
         op.create_index(
-            "group_values_by_person",
-            "group_values",
+            f"{table}_by_person",
+            table,
             ["program", "person"],
             postgresql_using="brin",
             postgresql_with={"pages_per_range": 32, "autosummarize": True},
