@@ -15,7 +15,7 @@ import pytest
 
 from quick_commands import quick_commands
 from secondlook.cli.app import app
-from secondlook.cli.ledger_options import DECIDING
+from secondlook.cli.programs.options import DECIDING
 from secondlook.ledger import sql
 
 ROOT = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from secondlook.cli import app as commands
+from secondlook.cli import experiments as commands
 from secondlook.cli.app import app
 from secondlook.experiments import baseline_methods
 from secondlook.experiments.methods import METHODS, SETS, expanded
@@ -30,7 +30,7 @@ def bare_machine(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setattr("secondlook.cli.app.write_report", lambda *_: None)
+    monkeypatch.setattr("secondlook.cli.experiments.write_report", lambda *_: None)
 
 
 def call(*arguments):

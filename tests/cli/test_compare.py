@@ -73,7 +73,7 @@ def test_a_world_is_compared_in_three_forms(tmp_path):
 
 
 def test_certificates_are_in_the_json_of_a_simulation(tmp_path, monkeypatch):
-    monkeypatch.setattr("secondlook.cli.app.write_report", lambda *_: None)
+    monkeypatch.setattr("secondlook.cli.experiments.write_report", lambda *_: None)
     Path("mine.toml").write_text(WORLD.replace('"plain"', '"certified", "plain"'))
     found = as_json("simulate", "mine.toml", "--repetitions", 1, "--jobs", 1)
     assert [one["round"] for one in found["certificates"]] == list(range(1, 9))

@@ -19,7 +19,7 @@ from scipy.stats import binomtest
 
 import secondlook as sl
 from cli.lender_files import CERTIFIED, PROGRAM, call, done, people, refused, start
-from secondlook.cli.batch_words import promise, refused_words, so_far_words
+from secondlook.cli.programs.batch_words import promise, refused_words, so_far_words
 from secondlook.errors import LedgerError
 from secondlook.ledger import Program, verify
 from secondlook.reasons import in_words
@@ -368,14 +368,14 @@ def test_a_ledger_that_is_lost_after_the_decisions_are_recorded(lender, tmp_path
         raise LedgerError("the ledger could not be used (gone); nothing was recorded, call again.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.cli.batches._recorded", lost)
+        patch.setattr("secondlook.cli.programs.batches._recorded", lost)
         sentence = refused(*words)
     assert "as batch 'may' and only their file is missing (the ledger could not be used" in sentence
     assert "nothing was recorded" not in sentence
     assert len(entries(lender, "batch")) == 1
     assert not (tmp_path / "decisions.csv").exists()
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.summing_up.summarise", lost)
+        patch.setattr("secondlook.ledger.asking.summarise", lost)
         sentence = refused(*words)
     assert "everything is recorded and only this summary is missing (the ledger could" in sentence
     assert len(answer()) == 100
@@ -534,7 +534,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     frame.to_csv("outcomes.csv", index=False)
     told = done("observe", "outcomes.csv", "--by", "bert")
     assert told["recorded"] == {"good": 2, "bad": 1, "indeterminate": 1}
-    assert (told["corrections"], told["known_already"], told["pending"]) == (1, 2, 2)
+    assert (told["corrections"], told["known_already"], told["pending"]) == (1, 2, 1)
     assert told["ignored_columns"] == ["remark"]
     assert told["refused"]["rows"] == 6
     refusals = pd.read_csv("outcomes.refused.csv", keep_default_na=False)
@@ -574,7 +574,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     assert (again["corrections"], again["known_already"]) == (0, 7)
     assert program.checkpoint() == head
     said = call("observe", "outcomes.csv").stdout
-    assert "0 outcomes recorded, 7 known already, 2 still pending.\n" in said
+    assert "0 outcomes recorded, 7 known already.\nEmpty for 1 person, and nothing was" in said
     assert "Not read: the columns 'remark'.\n" in said
     assert verify(program.ledger).ok
 
@@ -659,6 +659,29 @@ def test_numbers_with_gaps_as_pandas_keeps_them(decided):
     assert program.standing(yes[:3]).states == ["good", "bad", None]
 
 
+def test_an_empty_outcome_records_nothing_and_is_told_of(decided):
+    program, yes, no = decided
+    tell([(yes[0], "repaid")])
+    done("observe", "outcomes.csv")
+    head = program.checkpoint()
+    rows = [(yes[0], ""), (yes[1], ""), (yes[1], ""), (yes[2], ""), (no[0], ""), ("nobody", "")]
+    tell(rows)
+    told = done("observe", "outcomes.csv")
+    assert told["empty"] == {"not_yet_known": 2, "known_already": 1, "not_accepted": 1}
+    assert told["pending"] == 2
+    assert told["refused"]["reasons"] == {"the id was never decided on, or is erased": 1}
+    assert (
+        "0 outcomes recorded.\nEmpty for 4 people, and nothing was recorded for them: 2 not yet "
+        "known, 1 known and left so, 1 not accepted.\n"
+    ) in call("observe", "outcomes.csv").stdout
+    assert program.checkpoint() == head
+    assert program.standing(yes[:3]).states == ["good", None, None]
+    tell([(yes[1], "repaid"), (yes[1], "")])  # what is told counts, in whatever row
+    assert sum(done("observe", "outcomes.csv")["empty"].values()) == 0
+    tell([("nobody", "")])
+    assert call("observe", "outcomes.csv").exit_code == 2
+
+
 def test_overridden_people_have_outcomes_as_they_stand(decided):
     program, yes, no = decided
     program.override(yes[:1], False, "fraud was found")
@@ -667,6 +690,10 @@ def test_overridden_people_have_outcomes_as_they_stand(decided):
     told = done("observe", "outcomes.csv")
     assert (told["recorded"]["good"], told["refused"]["rows"]) == (1, 1)
     assert program.standing([yes[0], no[0]]).states == [None, "good"]
+    assert told["so_far"]["by_override"] == {"accepted": 1, "known": 1}
+    assert told["so_far"]["known"] == 0
+    said = call("observe", "outcomes.csv").stdout
+    assert " are pending. Not counted: 1 accepted with an override (1 known).\n" in said
 
 
 def test_a_program_made_in_python_reads_files_by_the_names_it_has(tmp_path, monkeypatch):
@@ -729,7 +756,8 @@ def with_text(url, folder, learner):
 
 def test_columns_of_text(tmp_path):
     told = with_text(f"sqlite:///{tmp_path}/x.db", tmp_path, "logistic")
-    assert (told["people"], told["refused"]["reasons"]) == (39, {"'debt' is missing": 1})
+    words = "'debt' is missing, which only a program with learner = 'gradient-boosting' takes"
+    assert (told["people"], told["refused"]["reasons"]) == (39, {words: 1})
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ import pytest
 
 import secondlook as sl
 from cli.lender_files import call, done, people, refused, start
-from secondlook.cli import batches
+from secondlook.cli.programs import batches
 from secondlook.ledger import Program, verify
 
 ERASED = (
@@ -98,7 +98,8 @@ def test_new_people_among_those_of_a_batch_with_erased_ones_wait(lender):
     head = program.checkpoint()
     sent(pd.concat([first, later]))
     refused(*DECIDE)
-    waiting = [one for one, reason in reasons().items() if reason == f"batch 'may' {ERASED}"]
+    found = reasons("applicants.2.refused.csv")
+    waiting = [one for one, reason in found.items() if reason == f"batch 'may' {ERASED}"]
     assert sorted(waiting) == sorted([yes[0], *later["id"]])
     assert program.checkpoint() == head
     sent(later)

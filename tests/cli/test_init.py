@@ -17,18 +17,21 @@ from typer.testing import CliRunner
 
 from experiments.test_spec import one_sentence
 from secondlook.cli.app import app
-from secondlook.cli.tables import read_table
+from secondlook.cli.files.tables import read_table
 from secondlook.ledger import Program, SqlLedger, verify
-from secondlook.ledger.config import example_config, read_config
+from secondlook.ledger.config import example_config as shipped_example
+from secondlook.ledger.config import read_config
 from secondlook.ledger.config_classifiers import CLASSIFIERS, LIMITS
 
 URL = "sqlite:///lender.db"
-PARTIAL = (
-    example_config()
-    .replace('kind = "certified"', 'kind = "partial-feedback"')
-    .replace("delta = 0.1", "# delta = 0.1")
-    .replace("horizon = 24", "# horizon = 24")
-)
+
+
+def example_config():
+    """Return the example for a history in which whoever has an outcome was accepted."""
+    return shipped_example().replace('\naccepted = "', '\n# accepted = "')
+
+
+PARTIAL = example_config().replace('kind = "certified"', 'kind = "partial-feedback"')
 
 
 @pytest.fixture(autouse=True)
@@ -102,17 +105,36 @@ def refused(words, *arguments, **options):
 
 
 def test_the_example_is_printed_or_written_and_never_overwritten(tmp_path):
-    assert call("--example").stdout == example_config()
+    assert call("--example").stdout == shipped_example()
     result = call("--example", "-o", "mine.toml")
     assert (result.exit_code, "Written: mine.toml" in result.stdout) == (0, True)
     path = tmp_path / "mine.toml"
-    assert path.read_text() == example_config()
+    assert path.read_text() == shipped_example()
     path.write_text("mine")
     refused("'mine.toml' is there already and is not overwritten", "--example", "-o", "mine.toml")
     assert path.read_text() == "mine"
     refused("cannot be written", "--example", "-o", "no/mine.toml")
     refused("--example only writes a configuration", "--example", "history.csv")
     assert json.loads(call("--example", "-o", "a.toml", "--json").stdout) == {"written": "a.toml"}
+
+
+def test_the_example_needs_one_other_word_for_columns_of_text():
+    table, taken = history(region=True)
+    table = table.append_column("accepted", pa.array(np.where(taken, "yes", "no")))
+    told = init(shipped_example(), write(table), code=2)
+    assert "the features 'region' hold text" in told["error"]
+    config = shipped_example().replace('kind = "certified"', 'kind = "partial-feedback"')
+    told = init(config, "history.csv")
+    assert (told["accepted"], told["text_features"]) == (int(taken.sum()), ["region"])
+    assert told["features"] == ["income", "debt", "age", "region"]
+
+
+def test_a_history_without_the_column_of_who_was_accepted():
+    told = init(shipped_example(), write(history(100)[0]), code=2)
+    assert told["error"] == (
+        "history.csv has no column 'accepted', which [columns] accepted names; name the one that "
+        "says who was accepted, or take the key out if everybody with an outcome was."
+    )
 
 
 def test_a_program_of_the_example():
@@ -224,7 +246,8 @@ def test_gaps_are_refused_unless_the_learner_takes_them():
     told = init(PARTIAL, write(table))
     assert (told["people"], told["refused"]) == (160, 40)
     found = read_table("history.refused.csv", text=["id"])
-    assert set(found["reason"].to_pylist()) == {"'age' is missing", "'region' is missing"}
+    words = " is missing, which only a program with learner = 'gradient-boosting' takes"
+    assert set(found["reason"].to_pylist()) == {f"'age'{words}", f"'region'{words}"}
     assert found["id"].to_pylist() == [f"{i:05d}" for i in range(200) if i % 10 < 2]
     boosting = PARTIAL.replace('# learner = "gradient', 'learner = "gradient')
     told = init(boosting, "history.csv", "--program", "boosted")
@@ -244,8 +267,8 @@ def test_a_column_that_was_named_may_say_who_was_accepted():
 
 
 def test_words_for_people():
-    table, _ = history()
-    write(table)
+    table, taken = history()
+    write(table.append_column("accepted", pa.array(taken)))
     call("--example", "-o", "program.toml")
     result = call("--ledger", URL, "--config", "program.toml", "history.csv", "--by", "Ada")
     assert result.exit_code == 0, result.stderr
@@ -257,8 +280,8 @@ def test_words_for_people():
 
 
 def test_the_ledger_from_the_environment_and_the_history_from_standard_input(monkeypatch):
-    table, _ = history(120)
-    write(table)
+    table, taken = history(120)
+    write(table.append_column("accepted", pa.array(taken)))
     call("--example", "-o", "program.toml")
     monkeypatch.setenv("SECONDLOOK_LEDGER", "sqlite:///other.db")
     with open("history.csv", "rb") as file:
@@ -330,7 +353,8 @@ def test_strict_stops_at_the_first(tmp_path):
     table, _ = history(100)
     table = table.set_column(3, "age", pa.array([None, *table["age"].to_pylist()[1:]]))
     told = init(example_config(), write(table), "--strict", code=2)
-    assert told["error"].startswith("history.csv, row 1 (id '00000'): 'age' is missing; 1 of 100")
+    assert told["error"].startswith("history.csv, row 1 (id '00000'): 'age' is missing, which only")
+    assert "; 1 of 100 rows cannot be used" in told["error"]
     assert {one.name for one in tmp_path.iterdir()} == {"history.csv", "program.toml"}
 
 
@@ -406,7 +430,8 @@ def test_what_is_left_out_of_the_command():
     call("--example", "-o", "program.toml")
     ready = ("--config", "program.toml")
     refused("there is no file 'no.csv'; check the path", "--ledger", URL, *ready, "no.csv")
-    write(history(100)[0])
+    table, taken = history(100)
+    write(table.append_column("accepted", pa.array(taken)))
     refused("a ledger lives at sqlite:///file", "--ledger", "lender.db", *ready, "history.csv")
     same = ("--refused", "history.csv")
     words = "refused rows would take the place of the input"

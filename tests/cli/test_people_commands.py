@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 import pytest
 
 from cli.lender_files import CERTIFIED, PROGRAM, call, done, people, refused, start
+from secondlook.errors import LedgerWarning
 from secondlook.ledger.program import Program
 
 NOW = datetime(2031, 1, 15, tzinfo=UTC)
@@ -54,7 +56,7 @@ def test_override_by_id_and_by_file(lender):
     words = refused("override", "--id", no[0], "--accept", "--reason", "again")
     assert words == (
         f"ids that were overridden before cannot be overridden, got {no[0]!r}; nothing was "
-        f"recorded, leave it out."
+        f"recorded, take that back first (--undo), or remove them."
     )
     assert kinds(url) == before
     file = listed("frauds.csv", [yes[0], yes[1], "nobody", "", no[2], yes[0], "a00001"])
@@ -80,6 +82,33 @@ def test_override_by_id_and_by_file(lender):
         assert set(rows.reasons) == {"fraud"}
         assert not rows.accepted.any()
         assert entry.by == "a person"
+
+
+def test_an_override_is_taken_back(lender):
+    url, yes, no, _ = lender()
+    done("override", "--id", no[0], "--id", no[1], "--accept", "--reason", "a guarantor")
+    done("override", "--id", yes[0], "--reject", "--reason", "fraud")
+    file = listed("wrong.csv", [no[0], yes[0], yes[1]])
+    found = call("override", file, "--undo", "--reason", "the wrong person")
+    assert "2 people stand again as the program decided.\n1 row refused" in found.stdout
+    left = pd.read_csv("wrong.refused.csv")
+    assert left["reason"].tolist() == ["ids that stand as the program decided cannot be undone"]
+    assert done("override", "--id", no[1], "--undo", "--reason", "has none") == {"undone": 1}
+    standing = Program.open(url).standing([*no[:2], yes[0]])
+    assert standing.accepted.tolist() == [False, False, True]
+    pd.DataFrame({"id": [yes[0]], "outcome": ["repaid"]}).to_csv("told.csv", index=False)
+    said = call("observe", "told.csv").stdout
+    assert "So far no outcome is known; " in said
+    assert " are pending. Not counted: 1 accepted with an override (1 known).\n" in said
+    for given, words in ((["--accept", "--undo"], "two"), ([], "none")):
+        assert refused("override", "--id", no[0], *given, "--reason", "why") == (
+            f"override takes one of --accept, --reject and --undo, got {words}; give one."
+        )
+    assert done("verify", "--relearn")["ok"]
+    done("export", "-o", "all.csv")
+    shown = pd.read_csv("all.csv", index_col="id").loc[yes[0]]
+    assert (shown["override"], shown["override_reason"]) == ("accepted", "the wrong person")
+    assert shown["accepted"]
 
 
 @pytest.mark.parametrize("config", [PROGRAM, CERTIFIED], ids=["algorithm 1", "certified"])
@@ -108,7 +137,16 @@ def test_hold_release_and_erase(lender):
     words = refused("erase", "--id", yes[0], "--reason", "asked", "--yes")
     assert words == (
         f"ids that are kept for 25 months (until 2033-02-15 at the latest) cannot be erased, got "
-        f"{yes[0]!r}; nothing was recorded, leave it out."
+        f"{yes[0]!r}; nothing was recorded, erase them early (--early, early=True) and say why in "
+        f"the reason, or remove them."
+    )
+    file = listed("asked.csv", yes[:2])
+    found = call("erase", file, "--reason", "asked", "--yes")
+    assert (found.exit_code, "0 people erased.\n2 rows refused" in found.stdout) == (2, True)
+    (reason,) = set(pd.read_csv("asked.refused.csv")["reason"])
+    assert reason == (
+        "ids that are kept for 25 months (until 2033-02-15 at the latest) cannot be erased; erase "
+        "them early (--early, early=True) and say why in the reason, or remove them"
     )
     told = done("erase", "--id", yes[0], "--reason", "asked", "--early", "--yes")
     assert told == {"erased": 1}
@@ -143,6 +181,20 @@ def test_hold_release_and_erase(lender):
     proof = done("verify")
     assert proof["ok"]
     assert proof["not_repeated"] > 0
+
+
+def test_what_an_erasure_warns_of_is_one_sentence(lender, monkeypatch):
+    _, yes, _, _ = lender()
+    words = "the people named are erased, but the log could not be emptied."
+
+    def warn(_engine):
+        warnings.warn(words, LedgerWarning, stacklevel=1)
+
+    monkeypatch.setattr("secondlook.ledger.engines.scrub", warn)
+    asked = ["--reason", "asked", "--early", "--yes"]
+    found = call("erase", "--id", yes[0], *asked)
+    assert (found.exit_code, found.stderr) == (0, f"secondlook: {words}\n")
+    assert done("erase", "--id", yes[1], *asked) == {"erased": 1, "notes": [words]}
 
 
 def range_of(reader):

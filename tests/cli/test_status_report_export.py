@@ -7,20 +7,23 @@ import math
 import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from io import StringIO
 
 import numpy as np
 import pandas as pd
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import secondlook as sl
 from experiments.test_report import Page
 from secondlook.cli.app import app
-from secondlook.cli.attention import attention
-from secondlook.cli.program_report import page
-from secondlook.cli.spans import spans
+from secondlook.cli.pages.report import page
+from secondlook.cli.pages.spans import spans
+from secondlook.cli.programs import looking
+from secondlook.cli.programs.attention import attention
 from secondlook.ledger import Program, SqlLedger
 from secondlook.ledger.base import Facts
 from secondlook.ledger.chain import NOTHING
@@ -186,6 +189,17 @@ def test_attention_is_drawn_to_mistakes_pilots_and_dropped_certificates(lender):
     ]
     said = attention(replace(quiet, promise=Promise(problem="a type is not trusted.")), 1000.0)
     assert said == ["α and what decisions are worth are not shown: a type is not trusted."]
+
+
+def test_long_names_of_batches_stay_whole_in_eighty_columns(lender):
+    found = summarise(lender[1].ledger)
+    name = "2031-01 northern branches, part one"
+    rounds = tuple(replace(one, batch=name) for one in found.rounds)
+    console = Console(file=StringIO(), width=80)
+    looking._print(console, replace(found, rounds=rounds), 180, 12)
+    said = console.file.getvalue()
+    assert [f" {one.round} {name} " in said for one in rounds] == [True] * 3
+    assert "Not shown in 80 columns: days, explored, applied, 95 % (--json has all).\n" in said
 
 
 def test_a_program_without_rounds_has_little_to_say(tmp_path):
@@ -384,14 +398,14 @@ def test_parts_and_csv_give_the_same_rows(lender, tmp_path, monkeypatch):
     url, *_ = lender
     run("export", "--ledger", url, "-o", tmp_path / "d.parquet", "--features", "--groups")
     whole = pq.read_table(tmp_path / "d.parquet")
-    monkeypatch.setattr("secondlook.cli.decision_rows._ROWS", 7)
+    monkeypatch.setattr("secondlook.cli.programs.decision_rows._ROWS", 7)
     run("export", "--ledger", url, "-o", tmp_path / "parts.parquet", "--features", "--groups")
     assert pq.read_table(tmp_path / "parts.parquet").equals(whole)
     said = run("export", "--ledger", url, "--features", "--groups")
     run("export", "--ledger", url, "-o", tmp_path / "d.csv", "--features", "--groups")
     assert (tmp_path / "d.csv").read_bytes() == said.stdout_bytes
     assert said.stdout.count('"id","erased"') == 1
-    from secondlook.cli.tables import read_table  # noqa: PLC0415
+    from secondlook.cli.files.tables import read_table  # noqa: PLC0415
 
     texts = [one.name for one in whole.schema if one.type == "string"]
     again = read_table(str(tmp_path / "d.csv"), text=texts).to_pandas()
@@ -492,7 +506,7 @@ def test_an_export_that_fails_leaves_the_file_as_it_was(lender, tmp_path, monkey
             raise OSError(28, "No space left on device")
         return b"half"
 
-    monkeypatch.setattr("secondlook.cli.csv_files.csv_bytes", fail)
+    monkeypatch.setattr("secondlook.cli.files.csv_files.csv_bytes", fail)
     refused(
         "d.csv cannot be written .No space left on device", "export", "--ledger", url, "-o", kept
     )

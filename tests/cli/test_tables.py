@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 from experiments.test_spec import one_sentence
 from secondlook.attributes import Attributes
-from secondlook.cli.rows import (
+from secondlook.cli.files.refusals import Refusals, refused_path
+from secondlook.cli.files.rows import (
     history_columns,
     outcome_states,
     people,
@@ -25,7 +26,7 @@ from secondlook.cli.rows import (
     text_columns,
     truth_values,
 )
-from secondlook.cli.tables import Refusals, check_output, read_table, refused_path, write_table
+from secondlook.cli.files.tables import check_output, read_table, write_table
 from secondlook.errors import InputError
 from secondlook.ledger.columns import Columns
 from secondlook.ledger.config import Labels, Roles
@@ -394,8 +395,8 @@ def test_dates_and_truth_values_in_the_place_of_numbers(file):
     columns, roles = Columns(("x", "y"), (), "<f8"), Roles("id", "o")
     found = reasons(b"id,x,y\n1,2031-01-01,true\n2,,false\n", file, columns=columns, roles=roles)
     assert found == {
-        1: "'x' must be a number, got a value of the kind date32[day]",
-        2: "'x' is missing",
+        1: "'x' must be a number, got dates or times",
+        2: "'x' is missing, which only a program with learner = 'gradient-boosting' takes",
     }
 
 
@@ -425,7 +426,7 @@ def test_numbers_and_text_are_told_apart(file, values, texts):
         (['"1,5"', '"2,5"'], "holds numbers with separators or units, such as '1,5'"),
         (["900", "800", '"1,200"'], "holds numbers with separators or units, such as '1,200'"),
         (["€ 5", "6"], "holds numbers with separators or units, such as '€ 5'"),
-        (["2031-01-01", "2031-02-01"], "holds date32[day], and a feature is a number or text"),
+        (["2031-01-01", "2031-02-01"], "holds dates or times, and a feature is a number or text"),
         (["", "NA"], "is empty in every row"),
     ],
 )

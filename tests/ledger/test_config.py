@@ -229,6 +229,21 @@ def test_learners_by_what_the_columns_hold(read):
         ),
         ({"classifier": 'utility = "money"'}, "or one of 'accuracy', 'positive-rate', got 'money'"),
         ({"classifier": 'fairness = "selection-rate"'}, "is a key of kind = 'partial-feedback'"),
+        (
+            {"classifier": 'fairness = "selection-rate"\nsplit = "cross"\nalhpa = 1'},
+            "[classifier] fairness and split are keys of kind = 'partial-feedback' and not of "
+            "'certified'; take them out, or change the kind; also, the key 'alhpa' of [classifier] "
+            "is not known; did you mean alpha?",
+        ),
+        (
+            {"columns": 'group = ["sex"]\nz = 1', "rest": "[retention]\nyears = 2"},
+            "the keys 'group' (did you mean groups?), 'z' of [columns] are not known; allowed are "
+            "id, outcome, accepted, groups, features, text; also, the key 'years' of [retention]",
+        ),
+        (
+            {"rest": "[retentoin]\nmonths = 3\n[x]\ny = 3"},
+            "the tables [retentoin] (did you mean retention?), [x] are not known; allowed are prog",
+        ),
         ({"classifier": "maturity = -1"}, "maturity counts rounds and must be 0 or more, got -1"),
         ({"rest": "[retention]\nmonths = -1"}, "[retention] months must be 0 or more, got -1"),
         ({"rest": "[program]\nname = 3"}, "[program] name must be a word or more in quotes, got 3"),
@@ -260,7 +275,11 @@ def test_what_is_wrong_in_one_sentence(read, parts, words):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "[columns] needs the key id, which is missing; got nothing, so add it"),
+        (
+            "",
+            "[columns] needs the keys id and outcome, which are missing; got nothing, so add them",
+        ),
+        ("", "; also, [classifier] needs the key kind, which is missing; got nothing, so add it"),
         ('[columns]\nid = "id"', "[columns] needs the key outcome, which is missing; got id"),
         ('id = "id"', "the table [id] is not known; it belongs in [columns]"),
         ("program = 3", "program must be a table of its own, [program], got 3"),
@@ -320,7 +339,7 @@ def test_the_longest_names_fit_both_databases(url, tmp_path, monkeypatch):
     ]
     (tmp_path / "past.csv").write_text("\n".join(past), encoding="utf-8")
     config = example_config().replace('kind = "certified"', 'kind = "partial-feedback"')
-    config = re.sub("^(delta|horizon)", "# \\1", config, flags=re.MULTILINE)
+    config = config.replace("\naccepted", "\n# accepted")
     (tmp_path / "program.toml").write_text(config)
     given = ["init", "--ledger", url, "--config", "program.toml", "past.csv"]
     result = CliRunner().invoke(app, given)

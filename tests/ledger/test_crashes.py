@@ -98,8 +98,8 @@ def crash(url, n_kills, n_rounds, seed, *, hasty=False):
         if killed == n_kills:
             break
         some = batches[: 1 + killed * len(batches) // n_kills]
-        if hasty:  # one of these moments is between the answer and the record
-            some, how = batches[:3], {"die_at": _OPENING + turn}
+        if hasty:  # more than four statements lie between the answer and the record
+            some, how = batches[:3], {"die_at": _OPENING + 4 * turn}
         elif turn % 2:
             how = {"die_at": int(rng.integers(1, _OPENING + _PER_BATCH * len(some)))}
         else:

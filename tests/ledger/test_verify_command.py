@@ -46,6 +46,23 @@ def test_a_ledger_that_fits(ledger):
     assert "50 decisions made again; 50 by policies learned again\n" in said.stdout
 
 
+def test_a_checkpoint_from_a_file(ledger, monkeypatch):
+    url, path, program = ledger
+    monkeypatch.chdir(path.parent)
+    kept = str(program.checkpoint())
+    (path.parent / "kept.txt").write_text(f"{kept}\n")
+    (path.parent / "other.txt").write_text(kept.replace("6:", "7:", 1))
+    for name in ("kept.txt", "@kept.txt", path.parent / "kept.txt"):
+        assert run(url, "--checkpoint", name).exit_code == 0
+    said = run(url, "--checkpoint", "other.txt")
+    assert (said.exit_code, "checkpoint is of entry 7" in said.stdout) == (4, True)
+    assert run(url, "--checkpoint", "@none.txt").stderr == (
+        "secondlook: the checkpoint's file 'none.txt' cannot be read (No such file or directory); "
+        "name the file that secondlook export --checkpoint was written to, or give the "
+        "checkpoint.\n"
+    )
+
+
 def test_a_ledger_that_does_not_fit(ledger):
     url, path, _ = ledger
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:

@@ -7,72 +7,22 @@ given again.
 
 from __future__ import annotations
 
-import sys
-from dataclasses import asdict, replace
-from importlib.metadata import version as installed_version
-from pathlib import Path
-from typing import Annotated, Any
+from collections.abc import Callable
+from typing import Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from secondlook.cli.backends import prepared
-from secondlook.cli.batches import decide, observe
 from secondlook.cli.compare import compare
-from secondlook.cli.exporting import export
-from secondlook.cli.ledger_options import DECIDING, EXPERIMENTS, ProgramName, Trusted
-from secondlook.cli.looking import (
-    Groups,
-    Late,
-    ReportedLedger,
-    report_program,
-    reported_ledger,
-    status_of,
-)
-from secondlook.cli.on_record import OnRecord, check_on_record, in_one_line, proved
-from secondlook.cli.options import (
-    Backend,
-    Data,
-    Jobs,
-    Json,
-    Out,
-    Repetitions,
-    Scheduler,
-    Seed,
-    changed,
-    errors,
-    slug,
-    status,
-)
-from secondlook.cli.output import (
-    as_json,
-    download_bar,
-    print_plan,
-    print_results,
-    repetition_bar,
-    summary_rows,
-)
-from secondlook.cli.people import erase, hold, override, release, withdraw
-from secondlook.cli.programs import init
-from secondlook.cli.proving import verify
-from secondlook.datasets import CATALOGUE, read_table
-from secondlook.errors import InputError
-from secondlook.experiments.baseline_methods import left_out
-from secondlook.experiments.methods import METHODS, REFERENCES, SETS, expanded
-from secondlook.experiments.paper import alpha_sweep, paper_experiment
-from secondlook.experiments.plan import Plan
-from secondlook.experiments.plan import plan as make_plan
-from secondlook.experiments.released.switches import SWITCHES, check_switches
-from secondlook.experiments.report import write_report
-from secondlook.experiments.results import read_results
-from secondlook.experiments.runner import Run, run_experiment
-from secondlook.experiments.sources import POPULATIONS, load_source
-from secondlook.experiments.spec import Experiment
-from secondlook.experiments.world_file import read_world_file
-from secondlook.simulate.populations import Binormal
-from secondlook.simulate.streams import Drawn, Resampled, Stream
-from secondlook.theory import Setting
+from secondlook.cli.experiments import plan, reproduce, simulate
+from secondlook.cli.listing import datasets, methods, switches, version
+from secondlook.cli.programs.batches import decide, observe
+from secondlook.cli.programs.exporting import export
+from secondlook.cli.programs.looking import status_of
+from secondlook.cli.programs.options import DECIDING, EXPERIMENTS
+from secondlook.cli.programs.people import erase, hold, override, release, withdraw
+from secondlook.cli.programs.proving import verify
+from secondlook.cli.programs.starting import init
+from secondlook.cli.reporting import report
 
 __all__ = ["app", "main"]
 
@@ -84,365 +34,41 @@ app = typer.Typer(
     epilog="Example: secondlook reproduce german --repetitions 10",
 )
 
-# Registered first, so that what decides real batches stands first in the help.
-app.command(
-    epilog="Example: secondlook init --ledger sqlite:///lender.db --config program.toml past.csv",
-    rich_help_panel=DECIDING,
-)(init)
-
-
-@app.command(
-    epilog="Example: secondlook reproduce adult-race --data-set acs-ca-2018-sample --repetitions 5",
-    rich_help_panel=EXPERIMENTS,
-)
-def reproduce(
-    name: Annotated[str, typer.Argument(help="german, adult-race or adult-gender.")],
-    repetitions: Repetitions = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Names with commas between, all, or not-deep (see: secondlook methods); default "
-            "ours, the ablations, FAIR-CLF and the references."
-        ),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Train deep methods by their quick schedules.")
-    ] = False,
-    data_set: Annotated[
-        str | None, typer.Option(help="Another ACS data set for the adult experiments.")
-    ] = None,
-    sweep: Annotated[
-        bool, typer.Option("--alpha-sweep", help="At α = 0.05, 0.10, …, 0.30.")
-    ] = False,
-    as_released: Annotated[
-        bool, typer.Option("--as-released", help="Switch on all deviations of the released code.")
-    ] = False,
-    switch: Annotated[
-        str, typer.Option(help="Deviations to switch on, such as C1,C2 (see: secondlook switches).")
-    ] = "",
-    without: Annotated[
-        str, typer.Option(help="With --as-released: deviations to leave off, such as A9.")
-    ] = "",
-    seed: Seed = None,
-    data: Data = None,
-    jobs: Jobs = -1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
-    out: Out = None,
-    ledger: OnRecord = None,
-    json: Json = False,
-) -> None:
-    """Run one of the paper's experiments: table, figures, report."""
-    with errors(json):
-        experiment = paper_experiment(name, data_set)
-        if methods is not None:
-            chosen_methods = expanded(_names(methods), quick=quick)
-            experiment = replace(experiment, methods=chosen_methods)
-            if "all" in _names(methods) and left_out():
-                print(f"secondlook: {left_out()}", file=sys.stderr)
-        if sweep:
-            experiment = alpha_sweep(experiment)
-        if without and not as_released:
-            raise InputError(
-                "--without leaves deviations off that --as-released switches on; add it."
-            )
-        on = set(SWITCHES) if as_released else set()
-        if experiment.world.n_parts:
-            on.discard("A9")  # nothing is resampled there
-        chosen = (on | set(_names(switch))) - set(check_switches(_names(without)))
-        experiment = replace(experiment, switches=check_switches(chosen))
-        experiment = changed(experiment, repetitions, seed)
-        folder = out or Path("results") / slug(experiment)
-        _run(experiment, folder, data, jobs, backend, scheduler, ledger, json)
-
-
-@app.command(
-    epilog="Example: secondlook simulate examples/worlds/overlooked-group.toml",
-    rich_help_panel=EXPERIMENTS,
-)
-def simulate(
-    world: Annotated[Path, typer.Argument(help="A TOML file of a world (docs/worlds.md).")],
-    repetitions: Repetitions = None,
-    seed: Seed = None,
-    data: Data = None,
-    jobs: Jobs = -1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
-    out: Out = None,
-    ledger: OnRecord = None,
-    json: Json = False,
-) -> None:
-    """Run methods in a world of your own, described in a file."""
-    with errors(json):
-        experiment = changed(read_world_file(world), repetitions, seed)
-        folder = out or Path("results") / slug(experiment)
-        _run(experiment, folder, data, jobs, backend, scheduler, ledger, json)
-
-
-app.command(
-    epilog="Example: secondlook compare german --repetitions 10 --markdown",
-    rich_help_panel=EXPERIMENTS,
-)(compare)
-app.command(
-    epilog="Example: secondlook decide applicants.csv -o decisions.csv --ledger sqlite:///lender.db",
-    rich_help_panel=DECIDING,
-)(decide)
-app.command(
-    epilog="Example: secondlook observe outcomes.csv --ledger sqlite:///lender.db",
-    rich_help_panel=DECIDING,
-)(observe)
-app.command(
-    epilog="Example: secondlook verify sqlite:///lender.db --program main",
-    rich_help_panel=DECIDING,
-)(verify)
-app.command(
-    "status",
-    epilog="Example: secondlook status --ledger sqlite:///lender.db --late 180",
-    rich_help_panel=DECIDING,
-)(status_of)
-app.command(
-    epilog="Example: secondlook override --id a17 --accept --reason 'has a guarantor'",
-    rich_help_panel=DECIDING,
-)(override)
-app.command(
-    epilog="Example: secondlook withdraw not-taken-up.csv --ledger sqlite:///lender.db",
-    rich_help_panel=DECIDING,
-)(withdraw)
-app.command(
-    epilog="Example: secondlook hold disputed.csv --reason 'case 12/31'",
-    rich_help_panel=DECIDING,
-)(hold)
-app.command(
-    epilog="Example: secondlook release disputed.csv --reason 'case 12/31 is settled'",
-    rich_help_panel=DECIDING,
-)(release)
-app.command(
-    epilog="Example: secondlook erase --expired --reason 'retention period is over'",
-    rich_help_panel=DECIDING,
-)(erase)
-app.command(
-    epilog="Example: secondlook export --ledger sqlite:///lender.db --out decisions.parquet",
-    rich_help_panel=DECIDING,
-)(export)
-
-
-@app.command(epilog="Example: secondlook datasets --json", rich_help_panel=EXPERIMENTS)
-def datasets(data: Data = None, json: Json = False) -> None:
-    """List data sets and populations, and whether they are here."""
-    with errors(json):
-        rows: list[dict[str, Any]] = [
-            {
-                "name": one.name,
-                "kind": one.kind,
-                "description": one.description,
-                "groups": list(one.groups),
-                "licence": one.licence,
-                "state": (there := one.available(data)).state,
-                "where": there.where,
-            }
-            for one in CATALOGUE.values()
-        ]
-        synthetic = {
-            "name": ", ".join(POPULATIONS),
-            "kind": "population",
-            "description": "Synthetic applicants whose truth is known.",
-            "groups": ["A", "B"],
-            "licence": "Apache-2.0",
-            "state": "bundled",
-            "where": "",
-        }
-        rows.append(synthetic)
-        if json:
-            as_json(rows)
-            return
-        table = Table("name", "what it is", "groups by", "here?", "licence")
-        for row in rows:
-            here = f"{row['state']} {row['where']}".strip()
-            table.add_row(
-                row["name"], row["description"], ", ".join(row["groups"]), here, row["licence"]
-            )
-        Console().print(table)
-        Console().print("Any state and year of the survey: acs:CA:2018, acs:PA+MA+IN:2024.")
-
-
-@app.command(
-    epilog="Example: secondlook report --ledger sqlite:///lender.db --out lender.html",
-    rich_help_panel=DECIDING,
-)
-def report(
-    results: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Result files, or folders of runs; without them, a ledger is shown."),
-    ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path(
-        "report.html"
+# In the order of the help, each with the example that its own help ends with.
+_COMMANDS: tuple[tuple[str | None, Callable[..., Any], str], ...] = (
+    (DECIDING, init, "init --ledger sqlite:///lender.db --config program.toml past.csv"),
+    (
+        EXPERIMENTS,
+        reproduce,
+        "reproduce adult-race --data-set acs-ca-2018-sample --repetitions 5",
     ),
-    figures: Annotated[
-        Path | None, typer.Option(help="Of runs: folder for the figures as SVG and PNG too.")
-    ] = None,
-    ledger: ReportedLedger = None,
-    program: ProgramName = "main",
-    late: Late = 180.0,
-    groups: Groups = True,
-    trusted: Trusted = None,
-    json: Json = False,
-) -> None:
-    """Write one HTML file that shows a program on a ledger, or the results of runs."""
-    with errors(json):
-        if out.is_dir():
-            raise InputError(
-                f"--out must name a file, such as {out / 'report.html'}, got a folder."
-            )
-        url = reported_ledger(ledger, results, figures)
-        if not results:
-            report_program(url, program, out, late, groups, trusted, json)
-            return
-        with status("writing the report", json):
-            written = write_report([read_results(path) for path in results], out, figures)
-        if json:
-            as_json({"written": written})
-        else:
-            Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
-            if figures is not None:
-                Console().print(f"Figures: {figures.resolve()}", soft_wrap=True, highlight=False)
-
-
-@app.command(epilog="Example: secondlook switches --json", rich_help_panel=EXPERIMENTS)
-def switches(json: Json = False) -> None:
-    """List the deviations of the paper's released code that can be switched on."""
-    if json:
-        as_json(SWITCHES)
-        return
-    table = Table("name", "with it on")
-    for name, words in SWITCHES.items():
-        table.add_row(name, words)
-    Console().print(table)
-
-
-@app.command(
-    epilog="Example: secondlook plan --good 0.7 --auc 0.75 --people 500 --groups A=0.8,B=0.2",
-    rich_help_panel=EXPERIMENTS,
+    (EXPERIMENTS, simulate, "simulate examples/worlds/overlooked-group.toml"),
+    (EXPERIMENTS, compare, "compare german --repetitions 10 --markdown"),
+    (DECIDING, decide, "decide applicants.csv -o decisions.csv --ledger sqlite:///lender.db"),
+    (DECIDING, observe, "observe outcomes.csv --ledger sqlite:///lender.db"),
+    (DECIDING, verify, "verify sqlite:///lender.db --program main"),
+    (DECIDING, status_of, "status --ledger sqlite:///lender.db --late 180"),
+    (DECIDING, override, "override --id a17 --accept --reason 'has a guarantor'"),
+    (DECIDING, withdraw, "withdraw not-taken-up.csv --ledger sqlite:///lender.db"),
+    (DECIDING, hold, "hold disputed.csv --reason 'case 12/31'"),
+    (DECIDING, release, "release disputed.csv --reason 'case 12/31 is settled'"),
+    (DECIDING, erase, "erase --expired --reason 'retention period is over'"),
+    (DECIDING, export, "export --ledger sqlite:///lender.db --out decisions.parquet"),
+    (EXPERIMENTS, datasets, "datasets --json"),
+    (DECIDING, report, "report --ledger sqlite:///lender.db --out lender.html"),
+    (EXPERIMENTS, switches, "switches --json"),
+    (
+        EXPERIMENTS,
+        plan,
+        "plan --good 0.7 --auc 0.75 --people 500 --groups A=0.8,B=0.2",
+    ),
+    (EXPERIMENTS, methods, "methods --json"),
+    (None, version, "version"),
 )
-def plan(
-    alpha: Annotated[float, typer.Option(help="Bound on the share of bad.")] = 0.15,
-    delta: Annotated[float, typer.Option(help="Probability of breaking it.")] = 0.1,
-    good: Annotated[float, typer.Option(help="Share of good applicants.")] = 0.7,
-    auc: Annotated[float, typer.Option(help="How well a score tells good from bad.")] = 0.75,
-    people: Annotated[int, typer.Option(help="Applicants a round.")] = 500,
-    rounds: Annotated[int, typer.Option(help="Rounds to plan for.")] = 40,
-    groups: Annotated[str, typer.Option(help="Groups with their shares: A=0.8,B=0.2.")] = "",
-    gain: Annotated[float, typer.Option(help="What a good accepted person brings.")] = 200.0,
-    loss: Annotated[float, typer.Option(help="What a bad one costs.")] = 500.0,
-    history: Annotated[
-        Path | None, typer.Option(help="Simulate from your csv or parquet instead of rates.")
-    ] = None,
-    outcome: Annotated[str, typer.Option(help="With a file: its outcome column.")] = "",
-    group: Annotated[str, typer.Option(help="With a file: its group column.")] = "",
-    cells: Annotated[
-        int, typer.Option(help="Kinds of people: also say what the paper's theorems ask for.")
-    ] = 0,
-    repetitions: Annotated[int, typer.Option(help="Simulated runs.")] = 20,
-    jobs: Jobs = -1,
-    json: Json = False,
-) -> None:
-    """Say how long a certificate takes, and what it costs until then."""
-    with errors(json):
-        if history is not None:
-            if not outcome or not group:
-                raise InputError("a file needs --outcome and --group: the names of its columns.")
-            table = read_table(history, outcome=outcome, group=group)
-            stream: Stream = Resampled(table, people, rounds)
-        else:
-            stream = Drawn(Binormal(good, auc, _shares(groups)), people, rounds)
-        wanted = Plan(
-            stream, alpha, delta, gain, loss, group_as_feature=True, repetitions=repetitions
-        )
-        theorems = Setting(cells, delta=delta) if cells else None
-        with repetition_bar(json) as progress:
-            found = make_plan(wanted, jobs=jobs, progress=progress)
-        print_plan(Console(), found, json, theorems, people)
-
-
-@app.command(epilog="Example: secondlook methods --json", rich_help_panel=EXPERIMENTS)
-def methods(json: Json = False) -> None:
-    """List the methods that can be named."""
-    names = {name: words for name, (words, _) in {**METHODS, **REFERENCES}.items()}
-    if json:
-        as_json(names)
-        return
-    table = Table("name", "what it is")
-    for name, words in names.items():
-        table.add_row(name, words)
-    for name, members in SETS.items():
-        table.add_row(name, f"{len(members)} of these at once")
-    table.add_row("explore-fair@0.13", "any of the four variants, with α_exploit held constant")
-    table.add_row("module:function", "your own: a function of a Setup (see examples/own_method.py)")
-    Console().print(table)
-
-
-@app.command(epilog="Example: secondlook version")
-def version(json: Json = False) -> None:
-    """Print the version."""
-    number = installed_version("secondlook")
-    if json:
-        as_json({"version": number})
-    else:
-        print(number)
-
-
-def _run(
-    experiment: Experiment,
-    folder: Path,
-    data: Path | None,
-    jobs: int,
-    backend: str | None,
-    scheduler: str | None,
-    ledger: str | None,
-    json: bool,
-) -> None:
-    if ledger is not None:
-        check_on_record(experiment)
-    with download_bar(json) as bar:
-        source = load_source(experiment.world, data=data, progress=bar)
-    with prepared(backend, jobs, scheduler), repetition_bar(json) as progress:
-        results = run_experiment(experiment, source, Run(folder, jobs, backend, progress))
-    page = folder / "report.html"
-    with status("writing the report", json):
-        write_report([results], page, folder / "figures")
-    proof = None if ledger is None else proved(experiment, source, results, ledger, json)
-    if json:
-        as_json(
-            {
-                "folder": folder,
-                "report": page,
-                "results": folder / "results.parquet",
-                "about": results.about,
-                "summary": summary_rows(results),
-                "certificates": results.certificates,
-                "failures": [asdict(one) for one in results.failures],
-            }
-            | ({} if proof is None else {"ledger": proof})
-        )
-        return
-    console = Console()
-    print_results(console, results)
-    console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
-    if proof is not None:
-        console.print(in_one_line(proof), soft_wrap=True, highlight=False)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
-
-
-def _shares(text: str) -> tuple[tuple[str, float], ...]:
-    if not text:
-        return (("everybody", 1.0),)
-    try:
-        pairs = [part.split("=") for part in _names(text)]
-        return tuple((name.strip(), float(share)) for name, share in pairs)
-    except ValueError:
-        raise InputError(f"groups must look like A=0.8,B=0.2, got {text!r}.") from None
+for _panel, _command, _example in _COMMANDS:
+    app.command(
+        _example.split()[0], epilog=f"Example: secondlook {_example}", rich_help_panel=_panel
+    )(_command)
 
 
 def main() -> None:

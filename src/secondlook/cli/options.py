@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
@@ -29,6 +30,7 @@ __all__ = [
     "Seed",
     "changed",
     "errors",
+    "noted",
     "slug",
     "status",
 ]
@@ -93,3 +95,18 @@ def errors(json: bool) -> Iterator[None]:
     except KeyboardInterrupt:
         print("secondlook: interrupted; the same command goes on from here.", file=sys.stderr)
         raise typer.Exit(130) from None
+
+
+@contextmanager
+def noted(*kinds: type[Warning]) -> Iterator[list[str]]:
+    """Turn warnings of some kinds into sentences on standard error, and into a list of these."""
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        yield notes
+    for one in said:
+        if issubclass(one.category, kinds):
+            notes.append(str(one.message))
+            print(f"secondlook: {one.message}", file=sys.stderr)
+        else:
+            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)

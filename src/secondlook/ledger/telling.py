@@ -99,6 +99,11 @@ def past_outcomes(
 ) -> tuple[NDArray[np.bool_], OutcomeRows | None, Any, Any]:
     """Return who was accepted in a history that was fitted, the outcomes, and their labels."""
     labels = fitted.classes_.tolist()
+    if len(labels) != 2:
+        raise InputError(
+            f"a ledger keeps outcomes as good or bad, and these are {labels}; merge them into two, "
+            f"or decide without a ledger."
+        )
     good = labels[-1] if fitted.pos_label is None else fitted.pos_label
     bad = next(one for one in labels if one != good)
     taken = np.ones(n, np.bool_)

@@ -223,6 +223,22 @@ class LedgerContract:
         assert standing.overridden.tolist() == [True, True, False]
         self.check_chain(started)
 
+    def test_the_newest_override_counts(self, started: Ledger) -> None:
+        with started.writing("p") as writer:
+            for to, why in ((False, "fraud"), (True, "none after all")):
+                rows = OverrideRows(np.array([0]), np.array([to]), [why])
+                writer.append("override", {"undo": to}, Facts(overrides=rows), by="t")
+            writer.append("outcomes", {}, _told([0], ["good"]), by="t")
+        with started.reading("p") as reader:
+            standing = reader.standing(["a0"])
+            assert reader.listed(0, 1).overrides == [(True, "none after all")]
+            assert [one.says["undo"] for one in reader.newest_first("override")] == [True, False]
+            counts = reader.head_counts()
+        assert (standing.accepted.tolist(), standing.states) == ([True], ["good"])
+        assert counts.n[counts.override == 1].tolist() == [1]
+        assert not (counts.override == 0).any()
+        self.check_chain(started)
+
     def test_what_is_erased_is_gone_and_the_chain_holds(self, started: Ledger) -> None:
         with started.writing("p") as writer:
             state = writer.append("snapshot", {}, Facts(payload=b"state"), by="t")

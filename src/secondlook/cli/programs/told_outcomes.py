@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.cli.rows import check_there, outcome_states, trimmed
-from secondlook.cli.tables import Refusals, read_table
+from secondlook.cli.files.refusals import Refusals
+from secondlook.cli.files.rows import check_there, outcome_states, trimmed
+from secondlook.cli.files.tables import read_sent
 
 if TYPE_CHECKING:
     from secondlook.ledger.base import Standing
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Told", "read_outcomes"]
 
+_NOBODY = "the id was never decided on, or is erased"
 _STATES = ("good", "bad", "indeterminate")
 
 
@@ -31,8 +33,10 @@ class Told:
         Who, and what became of it.
     before
         What the record says, "" for nothing.
-    pending
-        How many rows have no outcome yet.
+    empty
+        Of how many people the file tells nothing but an empty outcome: who wait for one
+        (``not_yet_known``), have one on record (``known_already``), or do not stand accepted
+        (``not_accepted``). Nothing is recorded for them.
     ignored
         Columns that were not read.
     refusals
@@ -42,7 +46,7 @@ class Told:
     ids: NDArray[Any]
     states: NDArray[np.str_]
     before: NDArray[np.str_]
-    pending: int
+    empty: dict[str, int]
     ignored: list[str]
     refusals: Refusals
 
@@ -58,7 +62,8 @@ class Told:
             "recorded": {one: int((first & (self.states == one)).sum()) for one in _STATES},
             "corrections": int((self.news & ~first).sum()),
             "known_already": int((~self.news).sum()),
-            "pending": self.pending,
+            "pending": self.empty["not_yet_known"],
+            "empty": self.empty,
             "ignored_columns": self.ignored,
         }
 
@@ -87,15 +92,17 @@ def read_outcomes(
     corrections
         Whether what contradicts the record is a correction; if not, it is refused.
     """
-    table = read_table(path, text=(roles.id, roles.outcome))
+    sent = read_sent(path, text=(roles.id, roles.outcome))
+    table = sent.table
     check_there(table, (roles.id, roles.outcome), source)
     names = trimmed(table, roles.id)[roles.id].to_pylist()
     ids = np.array([one or "" for one in names], np.object_)
     states = outcome_states(table[roles.outcome], labels)
-    refusals = Refusals(table, ids.tolist())
+    refusals = Refusals(table, ids.tolist(), sent.as_written, (roles.id, roles.outcome))
     nobody = np.array([not one or "\0" in one for one in ids], np.bool_)
     refusals.add(np.flatnonzero(nobody), f"{roles.id!r} is empty or holds NUL, so names nobody")
     _refuse_unknown_labels(table[roles.outcome], states, labels, refusals)
+    empty = _empty(program, ids, states, refusals)
     rows = np.flatnonzero(refusals.usable & (states != ""))
     rows = rows[~_contradictory(ids, states, rows, refusals)]
     names, first, place = np.unique(ids[rows], return_index=True, return_inverse=True)
@@ -112,10 +119,28 @@ def read_outcomes(
         names[usable],
         told[usable],
         before[usable],
-        int((refusals.usable & (states == "")).sum()),
+        empty,
         [one for one in table.column_names if one not in (roles.id, roles.outcome)],
         refusals,
     )
+
+
+def _empty(
+    program: Program, ids: NDArray[Any], states: NDArray[np.str_], refusals: Refusals
+) -> dict[str, int]:
+    """Count people with an empty outcome and no other; refuse rows of those who are not known."""
+    rows = np.flatnonzero(refusals.usable & (states == ""))
+    rows = rows[~np.isin(ids[rows].astype(np.str_), ids[states != ""].astype(np.str_))]
+    names, place = np.unique(ids[rows], return_inverse=True)
+    standing = program.standing(names)
+    unknown = standing.persons < 0
+    refusals.add(rows[unknown[place]], _NOBODY)
+    told = np.array([one is not None for one in standing.states], np.bool_)
+    return {
+        "not_yet_known": int((standing.accepted & ~told & ~unknown).sum()),
+        "known_already": int((told & ~unknown).sum()),
+        "not_accepted": int((~standing.accepted & ~told & ~unknown).sum()),
+    }
 
 
 def _refuse_unknown_labels(
@@ -152,7 +177,7 @@ def _cannot_be(
     for_good = are_final(classifier)
     never, known = "indeterminate", np.isin(before, ("good", "bad"))
     return [
-        (standing.persons < 0, "the id was never decided on, or is erased"),
+        (standing.persons < 0, _NOBODY),
         (~standing.accepted, "the person does not stand accepted, so there is no outcome to know"),
         (
             for_good & (before == never) & (told != never),

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from secondlook.budget import FdrBudget
-from secondlook.cli.tables import Refusals
+from secondlook.cli.files.refusals import Refusals
 
 __all__ = [
     "alpha_and_delta",
@@ -147,7 +147,23 @@ def so_far_words(so_far: dict[str, Any]) -> str:
     >>> told = {"alpha": None, "bad": 3, "known": 40, "pending": 9, "interval": (0.016, 0.204)}
     >>> so_far_words(told)
     'So far 3 of 40 known outcomes are bad: 7.5 % (95 % interval 1.6 % to 20.4 %); 9 are pending.'
+    >>> apart = {"accepted": 2, "known": 1}
+    >>> so_far_words({"known": 0, "pending": 4, "by_override": apart})
+    'So far no outcome is known; 4 are pending. Not counted: 2 accepted with an override (1 known).'
     """
+    return _without_overrides(so_far) + _overridden(so_far)
+
+
+def _overridden(so_far: dict[str, Any]) -> str:
+    """Say who is left out of the figures, if anybody is."""
+    found = so_far.get("by_override", {"accepted": 0})
+    if not found["accepted"]:
+        return ""
+    n, known = found["accepted"], found["known"]
+    return f" Not counted: {n:,} accepted with an override ({known:,} known)."
+
+
+def _without_overrides(so_far: dict[str, Any]) -> str:
     waiting = f"{so_far['pending']:,} {'is' if so_far['pending'] == 1 else 'are'} pending"
     if not so_far["known"]:
         return f"So far no outcome is known; {waiting}."
@@ -170,11 +186,10 @@ def told_words(told: dict[str, Any]) -> list[str]:
         (new["indeterminate"], "withdrawn"),
         (told["corrections"], "corrected"),
         (told["known_already"], "known already"),
-        (told["pending"], "still pending"),
     ):
         if n:
             parts.append(f"{n:,} {words}")
-    lines = [", ".join(parts) + "."]
+    lines = [", ".join(parts) + ".", *_empty_words(told["empty"])]
     if told["corrections"]:
         lines.append(
             "Corrections are kept beside what was told before, with who told them and when; "
@@ -188,6 +203,27 @@ def told_words(told: dict[str, Any]) -> list[str]:
     if told["ignored_columns"]:
         lines.append(f"Not read: the columns {', '.join(map(repr, told['ignored_columns']))}.")
     return lines
+
+
+def _empty_words(empty: dict[str, int]) -> list[str]:
+    """Return what an empty outcome means for whom, if there are any.
+
+    Examples
+    --------
+    >>> _empty_words({"not_yet_known": 3, "known_already": 1, "not_accepted": 0})
+    ['Empty for 4 people, and nothing was recorded for them: 3 not yet known, 1 known and left so.']
+    """
+    n = sum(empty.values())
+    if not n:
+        return []
+    words = {
+        "not_yet_known": "not yet known",
+        "known_already": "known and left so",
+        "not_accepted": "not accepted",
+    }
+    whom = "1 person" if n == 1 else f"{n:,} people"
+    parts = ", ".join(f"{empty[key]:,} {text}" for key, text in words.items() if empty[key])
+    return [f"Empty for {whom}, and nothing was recorded for them: {parts}."]
 
 
 def _outcomes(n: int) -> str:

@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from secondlook.cli.spans import Span, spans
+from secondlook.cli.pages.spans import Span, spans
 from secondlook.experiments.drawing import FONT, LOOK, legend_below, new_axes, to_svg
 from secondlook.experiments.ladder_figure import ladder
 from secondlook.ledger.summary import GroupSummary, Summary, exact_interval

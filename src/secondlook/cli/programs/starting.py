@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,11 +10,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from secondlook.cli.batch_words import say
-from secondlook.cli.ledger_options import By, Refused, Strict
-from secondlook.cli.options import Json, errors, status
-from secondlook.cli.output import as_json
-from secondlook.cli.rows import (
+from secondlook.cli.files.refusals import Refusals, refused_path
+from secondlook.cli.files.rows import (
     check_there,
     cut,
     history_columns,
@@ -26,7 +21,11 @@ from secondlook.cli.rows import (
     text_columns,
     truth_values,
 )
-from secondlook.cli.tables import Refusals, read_table, refused_path
+from secondlook.cli.files.tables import read_sent
+from secondlook.cli.options import Json, errors, noted, status
+from secondlook.cli.output import as_json
+from secondlook.cli.programs.batch_words import say
+from secondlook.cli.programs.options import By, Refused, Strict
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
 if TYPE_CHECKING:
@@ -147,10 +146,9 @@ def _start(
     names = columns.names or ()
     numbers = tuple(one for one in names if one not in columns.texts)
     classifier = wanted.classifier(columns.texts, numbers)
-    found.refused.write(place)
+    place = found.refused.write(place)
     X, groups, ids = people(found.table, wanted.roles, columns)
-    with status("learning from the history", json), warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
+    with status("learning from the history", json), noted(LearningWarning) as notes:
         made = Program.create(
             url,
             classifier,
@@ -163,13 +161,6 @@ def _start(
             by=by,
             about=wanted.about(names),
         )
-    notes = []
-    for one in said:
-        if issubclass(one.category, LearningWarning):
-            notes.append(str(one.message))
-            print(f"secondlook: {one.message}", file=sys.stderr)
-        else:
-            warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
     _report(made, found, wanted, place, notes, json)
 
 
@@ -191,11 +182,24 @@ def _check_new(url: str, name: str) -> None:
 def _read_history(source: str, config: Config) -> _History:
     roles = config.roles
     shown = "standard input" if source == "-" else Path(source).name
-    table = read_table(source, text=(*text_columns(roles), *config.texts))
+    sent = read_sent(source, text=(*text_columns(roles), *config.texts))
+    table = sent.table
     needed = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
+    if roles.accepted is not None and roles.accepted not in table.column_names:
+        raise InputError(
+            f"{shown} has no column {roles.accepted!r}, which [columns] accepted names; name the "
+            f"one that says who was accepted, or take the key out if everybody with an outcome was."
+        )
     check_there(table, [*needed, *roles.groups, *config.texts], shown)
     columns = history_columns(table, config.features(table.column_names), config.texts, shown)
-    ready, refused = split_rows(table, roles, columns, missing=config.missing, source=shown)
+    ready, refused = split_rows(
+        table,
+        roles,
+        columns,
+        missing=config.missing,
+        source=shown,
+        as_written=sent.as_written,
+    )
     before = refused.usable
     states, taken = _past(refused, config)
     usable = refused.usable

@@ -42,7 +42,8 @@ Refused = Annotated[
     typer.Option(
         "--refused",
         metavar="FILE",
-        help="Where refused rows go, with the reason; default <input>.refused.csv.",
+        help="Where refused rows go, with the reason; default <input>.refused.csv, and never over "
+        "another file.",
     ),
 ]
 Strict = Annotated[

@@ -11,12 +11,14 @@ from __future__ import annotations
 import csv
 import io
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from secondlook.errors import InputError
 
-__all__ = ["arrow", "csv_bytes", "first_line", "read_csv"]
+__all__ = ["NUMBER", "arrow", "csv_bytes", "first_line", "read_csv"]
 
+NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))\s*$"
 _MARKED = r"^'*[=+\-@\t\r]"  # what gets an apostrophe
 _UNMARK = r"^'('*[=+\-@\t\r])"
 
@@ -133,14 +135,20 @@ def _unmarked(table: Any) -> Any:
     return table
 
 
-def csv_bytes(table: Any) -> bytes:
-    """Return a table as csv in which a spreadsheet finds nothing to run."""
-    pa, compute = arrow(), arrow("compute")
+def csv_bytes(table: Any, numbers: Iterable[str] = ()) -> bytes:
+    """Return a table as csv in which a spreadsheet finds nothing to run.
+
+    ``numbers`` names columns of text in which what is a number stays as it is, such as -5.
+    """
+    pa, compute, plain = arrow(), arrow("compute"), set(numbers)
     for at, column in enumerate(table.columns):
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)  # noqa: PLW2901
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
             risky = compute.match_substring_regex(column, _MARKED)
+            if table.column_names[at] in plain:
+                number = compute.match_substring_regex(column, NUMBER)
+                risky = compute.and_not(risky, number)
             marked = compute.binary_join_element_wise(pa.scalar("'"), column, "")
             column = compute.if_else(risky, marked, column)  # noqa: PLW2901
         table = table.set_column(at, table.column_names[at], column)

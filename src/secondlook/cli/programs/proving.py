@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from secondlook.cli.ledger_options import ProgramName, Trusted
+from secondlook.cli.files.csv_files import first_line
 from secondlook.cli.options import Json, errors, status
 from secondlook.cli.output import as_json
+from secondlook.cli.programs.options import ProgramName, Trusted
 from secondlook.errors import InputError
 
 __all__ = ["verify"]
@@ -32,7 +34,11 @@ def verify(
     ] = None,
     program: ProgramName = "main",
     checkpoint: Annotated[
-        str | None, typer.Option(help="A checkpoint that was printed earlier, to compare with.")
+        str | None,
+        typer.Option(
+            metavar="TEXT|FILE",
+            help="A checkpoint that was printed earlier, to compare with, or a file that holds it.",
+        ),
     ] = None,
     relearn: Annotated[
         bool,
@@ -55,7 +61,7 @@ def verify(
         from secondlook.ledger import Checkpoint, SqlLedger  # noqa: PLC0415 - an extra
         from secondlook.ledger import verify as prove  # noqa: PLC0415
 
-        kept = None if checkpoint is None else Checkpoint.read(checkpoint)
+        kept = None if checkpoint is None else Checkpoint.read(_text_of(checkpoint))
         with status("making every decision again", json):
             found = prove(
                 SqlLedger(url), program, checkpoint=kept, trusted=trusted or (), relearn=relearn
@@ -84,6 +90,21 @@ def verify(
         print(f"Checkpoint: {found.head}")
     if not found.ok:
         raise typer.Exit(_DOES_NOT_FIT)
+
+
+def _text_of(checkpoint: str) -> str:
+    """Return a checkpoint, out of a file if that is what was named: ``@file``, or one there is."""
+    file = Path(checkpoint.removeprefix("@"))
+    if not checkpoint.startswith("@") and not file.is_file():
+        return checkpoint
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or first_line(error)
+        raise InputError(
+            f"the checkpoint's file {str(file)!r} cannot be read ({why}); name the "
+            f"file that secondlook export --checkpoint was written to, or give the checkpoint."
+        ) from error
 
 
 def _one_of(context: typer.Context, place: str | None, ledger: str | None) -> str:

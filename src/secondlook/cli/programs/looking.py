@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from secondlook.cli.attention import CAUTION, amount, attention, days, interval, share
-from secondlook.cli.ledger_options import LedgerUrl, ProgramName, Trusted
 from secondlook.cli.options import Json, errors, status
 from secondlook.cli.output import as_json
+from secondlook.cli.programs.attention import CAUTION, amount, attention, days, interval, share
+from secondlook.cli.programs.fitted_tables import print_fitted
+from secondlook.cli.programs.options import LedgerUrl, ProgramName, Trusted
 from secondlook.errors import InputError
 
 __all__ = [
@@ -78,7 +76,7 @@ def report_program(
     json: bool,
 ) -> None:
     """Write a page about a program, and say where it is."""
-    from secondlook.cli.program_report import write_program_report  # noqa: PLC0415
+    from secondlook.cli.pages.report import write_program_report  # noqa: PLC0415
     from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
     from secondlook.ledger.summing_up import summarise  # noqa: PLC0415
 
@@ -172,28 +170,27 @@ def _round(one: Any) -> dict[str, Any]:
 
 
 def _print(console: Console, found: Any, late: float, most: int) -> None:
-
     alpha = "" if found.promise.alpha is None else f", α = {found.promise.alpha:g}"
     _say(console, f"Program {found.program!r} ({found.classifier}{alpha}), {found.at}")
     for sentence in attention(found, late) or ["Nothing needs attention."]:
         _say(console, f"• {sentence}", style="bold")
     if not found.rounds:
         return
-    console.print(_mistakes(found))
+    _mistakes(console, found)
     low, high = found.outcomes.range
     _say(
         console,
-        f"never: the outcome will not be known; overrides: accepted by a person, and in no other "
-        f"line. {CAUTION} If everybody without an outcome were good the FDR would be "
-        f"{share(low)}, and {share(high)} if bad.",
+        f"never: the outcome will not be known; overrides: accepted, and once overridden by a "
+        f"person, and in no other line. {CAUTION} If everybody without an outcome were good "
+        f"the FDR would be {share(low)}, and {share(high)} if bad.",
         style="dim",
     )
-    console.print(_rounds(found.rounds[-most:]))
+    _rounds(console, found.rounds[-most:])
     left_out = len(found.rounds) - most
     if left_out > 0:
         _say(console, f"Earlier rounds not shown: {left_out:,} (--rounds).", style="dim")
     for attribute in dict.fromkeys(one.attribute for one in found.groups):
-        console.print(_groups(attribute, [g for g in found.groups if g.attribute == attribute]))
+        _groups(console, attribute, [g for g in found.groups if g.attribute == attribute])
     _say(console, _summed_up(found))
     _say(console, f"Checkpoint: {found.head}")
 
@@ -202,19 +199,10 @@ def _say(console: Console, words: str, style: str | None = None) -> None:
     console.print(words, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
-def _table(title: str, *columns: str) -> Table:
-    table = Table(title=escape(title), box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column(columns[0], overflow="fold")
-    for one in columns[1:]:
-        table.add_column(one, justify="right", no_wrap=True)
-    return table
-
-
-def _mistakes(found: Any) -> Table:
-
+def _mistakes(console: Console, found: Any) -> None:
     worth = found.promise.utility is not None
-    columns = ("accepted", "good", "bad", "never", "pending", "FDR", "95 %")
-    table = _table("Outcomes so far", "", *columns, *(["worth"] if worth else []))
+    titles = ["", "accepted", "good", "bad", "never", "pending", "FDR", "95 %"]
+    rows = []
     for name, one in (
         ("all", found.outcomes),
         ("exploited", found.exploited),
@@ -223,16 +211,16 @@ def _mistakes(found: Any) -> Table:
     ):
         counts = (one.accepted, one.good, one.bad, one.indeterminate, one.pending)
         cells = [f"{n:,}" for n in counts] + [share(one.fdr), interval(one)]
-        table.add_row(name, *cells, *([amount(found.worth(one))] if worth else []))
-    return table
+        rows.append([name, *cells, *([amount(found.worth(one))] if worth else [])])
+    more = ["worth"] if worth else []
+    print_fitted(console, "Outcomes so far", titles + more, rows, more)
 
 
-def _rounds(rounds: Sequence[Any]) -> Table:
-    titles = ("applied", "accepted", "explored", "cert.", "pending", "days", "FDR", "95 %")
-    table = _table("Rounds", "round", *titles)
-    for one in rounds:
-        table.add_row(
-            f"{one.round} {escape(one.batch)}",
+def _rounds(console: Console, rounds: Sequence[Any]) -> None:
+    titles = ("round", "applied", "accepted", "explored", "cert.", "pending", "days", "FDR", "95 %")
+    rows = [
+        [
+            f"{one.round} {one.batch}",
             f"{one.n_people:,}",
             f"{one.n_accepted:,}",
             f"{one.n_explored:,}",
@@ -241,17 +229,17 @@ def _rounds(rounds: Sequence[Any]) -> Table:
             f"{one.age:,.0f}",
             share(one.outcomes.fdr),
             interval(one.outcomes),
-        )
-    return table
+        ]
+        for one in rounds
+    ]
+    print_fitted(console, "Rounds", titles, rows, ("days", "explored", "applied", "95 %"))
 
 
-def _groups(attribute: str, groups: Sequence[Any]) -> Table:
-
-    titles = ("applied", "accepted", "rate", "explored", "pending", "FDR", "95 %")
-    table = _table(f"Groups by {attribute}", "group", *titles)
-    for one in groups:
-        table.add_row(
-            "(erased)" if one.group is None else escape(one.group),
+def _groups(console: Console, attribute: str, groups: Sequence[Any]) -> None:
+    titles = ("group", "applied", "accepted", "rate", "explored", "pending", "FDR", "95 %")
+    rows = [
+        [
+            "(erased)" if one.group is None else one.group,
             f"{one.n_people:,}",
             f"{one.n_accepted:,}",
             share(one.n_accepted / one.n_people),
@@ -259,8 +247,11 @@ def _groups(attribute: str, groups: Sequence[Any]) -> Table:
             f"{one.outcomes.pending:,}",
             share(one.outcomes.fdr),
             interval(one.outcomes),
-        )
-    return table
+        ]
+        for one in groups
+    ]
+    spare = ("pending", "explored", "95 %", "applied")
+    print_fitted(console, f"Groups by {attribute}", titles, rows, spare)
 
 
 def _summed_up(found: Any) -> str:

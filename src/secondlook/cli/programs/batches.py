@@ -6,13 +6,18 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from secondlook.cli.applicants import Applicants, read_applicants, roles_and_labels
-from secondlook.cli.batch_words import (
+from secondlook.cli.files.csv_files import arrow
+from secondlook.cli.files.refusals import refused_path
+from secondlook.cli.files.tables import check_output, write_table
+from secondlook.cli.options import Json, errors, status
+from secondlook.cli.output import as_json
+from secondlook.cli.programs.applicants import Applicants, read_applicants, roles_and_labels
+from secondlook.cli.programs.batch_words import (
     alpha_and_delta,
     decided_words,
     promise,
@@ -22,19 +27,15 @@ from secondlook.cli.batch_words import (
     so_far_words,
     told_words,
 )
-from secondlook.cli.csv_files import arrow
-from secondlook.cli.ledger_options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
-from secondlook.cli.options import Json, errors, status
-from secondlook.cli.output import as_json
-from secondlook.cli.tables import check_output, refused_path, write_table
-from secondlook.cli.told_outcomes import read_outcomes
+from secondlook.cli.programs.options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
+from secondlook.cli.programs.told_outcomes import read_outcomes
+from secondlook.cli.programs.unseen import unseen_values, unseen_words
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
 if TYPE_CHECKING:
     from secondlook.decisions import Decisions
     from secondlook.ledger.base import Entry
     from secondlook.ledger.program import Program
-    from secondlook.ledger.sql import SqlLedger
 
 __all__ = ["decide", "observe"]
 
@@ -73,7 +74,7 @@ def decide(
         typer.Option(
             metavar="FILE",
             help="Where refused rows go, with the reason; default <input>.refused.csv beside the "
-            "decisions.",
+            "decisions, and never over another file.",
         ),
     ] = None,
     strict: Strict = False,
@@ -94,7 +95,7 @@ def decide(
             sent = read_applicants(mine, applicants, batch, _shown(applicants))
         if strict:
             sent.refusals.stop(_shown(applicants))
-        sent.refusals.write(no)
+        no = sent.refusals.write(no, out)
         if not sent.ids.size:
             raise InputError(_nobody(sent, _shown(applicants), no))
         with status(f"deciding on {sent.ids.size:,} people", json), warnings.catch_warnings():
@@ -108,14 +109,15 @@ def decide(
             write_table(_answer(decided, reasons).take(sent.places), out)
         with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
             told = _what_was_decided(mine, decided, entry, sent.recorded) | {
-                "so_far": _so_far(mine, trusted),
+                "unseen": unseen_values(mine, sent.X, sent.groups, decided.round),
+                "so_far": _so_far(mine),
                 "refused": reason_counts(sent.refusals, no),
                 "out": out,
             }
     if json:
         as_json(told)
     else:
-        lines = [*decided_words(told), so_far_words(told["so_far"])]
+        lines = [*decided_words(told), *unseen_words(told["unseen"]), so_far_words(told["so_far"])]
         say([*lines, *refused_words(told["refused"])], beside_table="-" in (out, no))
 
 
@@ -144,9 +146,9 @@ def observe(
 ) -> None:
     """Record outcomes of accepted people: any time later, in any order and in parts.
 
-    An empty outcome is still pending. What is told again changes nothing, and what contradicts
-    the record is kept as a correction; a correction drops certificates that rest on the outcome.
-    Rows that cannot be used go to a file with the reasons.
+    An empty outcome records nothing: who waits for one goes on waiting. What is told again changes
+    nothing, and what contradicts the record is kept as a correction; a correction drops
+    certificates that rest on the outcome. Rows that cannot be used go to a file with the reasons.
     """
     with errors(json):
         no = refused_path(refused, outcomes, "--json" if json else None)
@@ -161,7 +163,7 @@ def observe(
             before = mine.checkpoint().number
         if strict:
             told.refusals.stop(_shown(outcomes))
-        told.refusals.write(no)
+        no = told.refusals.write(no)
         with status(f"recording {told.news.sum():,} outcomes", json):
             ids, states, shape = told.ids[told.news], told.states[told.news], mine.shape
             never = states == "indeterminate"
@@ -172,7 +174,7 @@ def observe(
         with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
             summary = told.counts() | {
                 "certificates_dropped": _dropped_since(mine, before),
-                "so_far": _so_far(mine, trusted),
+                "so_far": _so_far(mine),
                 "refused": reason_counts(told.refusals, no),
             }
     if json:
@@ -180,7 +182,7 @@ def observe(
     else:
         lines = [*told_words(summary), so_far_words(summary["so_far"])]
         say([*lines, *refused_words(summary["refused"])], beside_table=no == "-")
-    if len(told.refusals) and not told.ids.size and not told.pending:
+    if len(told.refusals) and not told.ids.size and not any(told.empty.values()):
         raise typer.Exit(2)
 
 
@@ -309,12 +311,9 @@ def _dropped_since(program: Program, number: int) -> int:
     return sum(one["what"] == "dropped" for one in later)
 
 
-def _so_far(program: Program, trusted: list[str] | None) -> dict[str, Any]:
-    """Return how many mistakes are known of, among the accepted of all rounds."""
-    from secondlook.ledger.summing_up import summarise  # noqa: PLC0415 - an extra
-
-    ledger = cast("SqlLedger", program.ledger)
-    found = summarise(ledger, program.name, trusted=trusted or ())
+def _so_far(program: Program) -> dict[str, Any]:
+    """Return how many mistakes are known of among the accepted of all rounds, but for overrides."""
+    found = program.summary()
     told = found.outcomes
     return {
         "alpha": found.promise.alpha,
@@ -323,4 +322,5 @@ def _so_far(program: Program, trusted: list[str] | None) -> dict[str, Any]:
         "pending": told.pending,
         "fdr": told.fdr,
         "interval": told.interval,
+        "by_override": {"accepted": found.overridden.accepted, "known": found.overridden.known},
     }

@@ -10,9 +10,9 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from secondlook.cli.attention import CAUTION, amount, attention, days, interval, share
-from secondlook.cli.program_figures import draw_all, ladder_records, quiet_svg
-from secondlook.cli.spans import spans
+from secondlook.cli.pages.figures import draw_all, ladder_records, quiet_svg
+from secondlook.cli.pages.spans import spans
+from secondlook.cli.programs.attention import CAUTION, amount, attention, days, interval, share
 from secondlook.errors import InputError
 from secondlook.experiments.certificates import freezes
 from secondlook.experiments.page_parts import cell, figure, heads, sentence_list, table
@@ -29,7 +29,7 @@ _TERMS = {
     "Certified": "The round deployed a rule which has, with the confidence stated, an FDR of at "
     "most α in the population that applies. Other rounds promise nothing.",
     "Never known": "Accepted people who were withdrawn: their outcome will not come.",
-    "By override": "Accepted by a person against the decision. Nothing is learned from them, and "
+    "By override": "Accepted, and once overridden by a person. Nothing is learned from them, and "
     "they are in no other number here.",
     "Worth": "What accepting people brought against rejecting them, by the program's utility, of "
     "outcomes known.",
@@ -282,7 +282,7 @@ def _changes(changes: Sequence[Change], found: Summary) -> str:
 
 def _why(one: Change) -> str:
     """Return what an entry says of itself, without what it is for machines."""
-    silent = ("rows", "persons", "held")
+    silent = ("rows", "persons", "held", "undo")
     return "; ".join(f"{key}: {text}" for key, text in one.says.items() if key not in silent)
 
 

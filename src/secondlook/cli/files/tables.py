@@ -1,4 +1,4 @@
-"""Tables in and out: csv and parquet files, standard input and output, and rows that are refused.
+"""Tables in and out: csv and parquet files, standard input and output.
 
 A csv file is utf-8 with commas and one line of column names; whatever else it may be is told in
 one sentence with the line (``csv_files``). Columns that a caller calls text stay text, so that the
@@ -11,28 +11,42 @@ import io
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
-from secondlook.cli.csv_files import arrow, csv_bytes, first_line, read_csv
+from secondlook.cli.files.csv_files import arrow, csv_bytes, first_line, read_csv
 from secondlook.errors import InputError
 
 __all__ = [
-    "Refusal",
-    "Refusals",
     "as_text",
     "check_output",
+    "read_sent",
     "read_table",
-    "refused_path",
+    "write_new_table",
     "write_table",
 ]
 
 _SUFFIXES = (".csv", ".parquet")
 _LARGEST = 2**31 - 2  # bytes of a csv file that are read at once
+
+
+class Sent(NamedTuple):
+    """A table that was handed in.
+
+    Attributes
+    ----------
+    table
+        The table, as ``read_table`` returns it.
+    as_written
+        Gives the same rows with every cell of a csv as the text that it is, so that 1.50 does not
+        become 1.5; called for rows that are handed back.
+    """
+
+    table: Any
+    as_written: Callable[[], Any]
 
 
 def read_table(path: str, text: Iterable[str] = ()) -> Any:
@@ -60,11 +74,35 @@ def read_table(path: str, text: Iterable[str] = ()) -> Any:
     >>> table.to_pydict()
     {'id': ['007', '=2+3'], 'age': [31, None]}
     """
+    return read_sent(path, text).table
+
+
+def read_sent(path: str, text: Iterable[str] = ()) -> Sent:
+    r"""Read a table as ``read_table`` does, and keep how it was written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = str(Path(folder, "people.csv"))
+    ...     _ = Path(path).write_text("id,debt,since\n007,1.50,NA\n")
+    ...     sent = read_sent(path, text=["id"])
+    >>> sent.table.to_pydict()
+    {'id': ['007'], 'debt': [1.5], 'since': [None]}
+    >>> sent.as_written().to_pydict()
+    {'id': ['007'], 'debt': ['1.50'], 'since': ['NA']}
+    """
     name = _name(path)
     if path != "-" and _suffix(path) == ".parquet":
-        table = _read_parquet(path, name)
-    else:
-        table = read_csv(_content(path, name), name, tuple(text))
+        whole = _read_parquet(path, name)
+        return Sent(_checked(whole, name, text), lambda: whole)
+    content = _content(path, name)
+    table = _checked(read_csv(content, name, tuple(text)), name, text)
+    return Sent(table, lambda: read_csv(content, name, tuple(table.column_names)))
+
+
+def _checked(table: Any, name: str, text: Iterable[str]) -> Any:
+    """Return a table with its columns of text, or say what is wrong with its columns."""
     twice = [one for one in dict.fromkeys(table.column_names) if table.column_names.count(one) > 1]
     if twice:
         raise InputError(
@@ -130,7 +168,7 @@ def check_output(path: str) -> None:
         )
 
 
-def write_table(table: Any, path: str) -> None:
+def write_table(table: Any, path: str, numbers: Iterable[str] = ()) -> None:
     """Write a pyarrow table; a file appears whole or not at all.
 
     Parameters
@@ -139,143 +177,99 @@ def write_table(table: Any, path: str) -> None:
         The table. In csv, text that a spreadsheet would run gets an apostrophe in front.
     path
         A file that ends in ``.csv`` or ``.parquet``, or ``-`` for csv on standard output.
+    numbers
+        Columns of text whose numbers are meant as such, and get no apostrophe.
     """
     check_output(path)
-    try:
+    with _told_plainly(path):
         if path == "-":
             sys.stdout.flush()
-            sys.stdout.buffer.write(csv_bytes(table))
+            sys.stdout.buffer.write(csv_bytes(table, numbers))
             sys.stdout.buffer.flush()
         else:
-            _write_whole(table, Path(path))
+            _write_whole(_as_bytes(table, path, numbers), Path(path))
+
+
+def write_new_table(
+    table: Any, path: str, *, numbers: Iterable[str] = (), taken: Iterable[str] = ()
+) -> str:
+    """Write a table like ``write_table`` and never over another file; return where it is.
+
+    If the place is taken by something else, a number goes in front of what the name ends with:
+    ``may.refused.csv`` becomes ``may.2.refused.csv``. A file that holds the same already is left
+    as it is.
+
+    Parameters
+    ----------
+    table, path, numbers
+        As for ``write_table``.
+    taken
+        Files that are not there yet and that another table is going to be written to.
+    """
+    if path == "-":
+        write_table(table, path, numbers)
+        return path
+    check_output(path)
+    used = {Path(one).absolute() for one in taken}
+    content = _as_bytes(table, path, numbers)
+    with _told_plainly(path):
+        for place in _places(Path(path)):
+            if place.absolute() in used:
+                continue
+            try:
+                place.touch(exist_ok=False)  # ours from here on, whoever else looks for a name
+            except FileExistsError:
+                if place.is_file() and place.read_bytes() == content:
+                    return str(place)
+                continue
+            try:
+                _write_whole(content, place)
+            except BaseException:
+                place.unlink(missing_ok=True)
+                raise
+            return str(place)
+    raise AssertionError("there are as many names as numbers")
+
+
+def _places(path: Path) -> Iterator[Path]:
+    """Yield a file's name, and names like it with a number from 2 on."""
+    yield path
+    base, dot, ending = path.name.partition(".refused.")
+    if not dot:
+        base, dot, ending = path.stem, "", path.suffix
+    for number in count(2):
+        yield path.with_name(f"{base}.{number}{dot}{ending}")
+
+
+@contextmanager
+def _told_plainly(path: str) -> Iterator[None]:
+    try:
+        yield
     except (OSError, arrow().ArrowException) as error:
         why = getattr(error, "strerror", None) or first_line(error)
         place = "standard output" if path == "-" else repr(path)
         raise InputError(f"{place} cannot be written ({why}); choose another place.") from error
 
 
-def _write_whole(table: Any, place: Path) -> None:
+def _as_bytes(table: Any, path: str, numbers: Iterable[str]) -> bytes:
+    if _suffix(path) != ".parquet":
+        return csv_bytes(table, numbers)
+    sink = io.BytesIO()
+    arrow("parquet").write_table(table, sink)
+    return sink.getvalue()
+
+
+def _write_whole(content: bytes, place: Path) -> None:
     """Write beside the place and move there, so that whatever was there stays until then."""
     handle, kept = tempfile.mkstemp(dir=place.absolute().parent, prefix=f".{place.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            if _suffix(str(place)) == ".parquet":
-                arrow("parquet").write_table(table, file)
-            else:
-                file.write(csv_bytes(table))
+            file.write(content)
         os.chmod(kept, 0o666 & ~_umask())
         os.replace(kept, place)
     except BaseException:
         Path(kept).unlink(missing_ok=True)
         raise
-
-
-class Refusal(NamedTuple):
-    """A row that cannot be used: its number from 1, its id as far as there is one, and why."""
-
-    row: int
-    id: str | None
-    reason: str
-
-
-class Refusals:
-    """Rows of a table that cannot be used, with the reasons.
-
-    Parameters
-    ----------
-    table
-        The table as it was read.
-    ids
-        Everybody's id, None where there is none.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> refused = Refusals(pa.table({"id": ["a", "b"], "age": [31, None]}), ["a", "b"])
-    >>> refused.add([1], "age is missing")
-    >>> list(refused), refused.usable.tolist()
-    ([Refusal(row=2, id='b', reason='age is missing')], [True, False])
-    >>> refused.to_table().to_pydict()
-    {'id': ['b'], 'age': [None], 'reason': ['age is missing']}
-    """
-
-    def __init__(self, table: Any, ids: list[str | None]) -> None:
-        self.table = table
-        self._ids = ids
-        self._reasons: dict[int, list[str]] = {}
-
-    def __len__(self) -> int:
-        return len(self._reasons)
-
-    def __iter__(self) -> Iterator[Refusal]:
-        for row in sorted(self._reasons):
-            yield Refusal(row + 1, self._ids[row], "; ".join(self._reasons[row]))
-
-    def add(self, rows: Iterable[int], reason: str | Iterable[str]) -> None:
-        """Refuse rows, counted from 0, for one reason or each for its own."""
-        listed = [int(row) for row in rows]
-        reasons = [reason] * len(listed) if isinstance(reason, str) else list(reason)
-        for row, why in zip(listed, reasons, strict=True):
-            self._reasons.setdefault(row, []).append(why)
-
-    @property
-    def usable(self) -> NDArray[np.bool_]:
-        """Whether each row is still to be used."""
-        found = np.ones(self.table.num_rows, np.bool_)
-        found[list(self._reasons)] = False
-        return found
-
-    def stop(self, name: str) -> None:
-        """Raise an error for the first refused row, if there is one."""
-        for one in self:
-            raise InputError(
-                f"{name}, row {one.row} (id {one.id!r}): {one.reason}; {len(self)} of "
-                f"{self.table.num_rows} rows cannot be used, so mend or remove them, or leave out "
-                f"--strict to go on without them."
-            )
-
-    def to_table(self) -> Any:
-        """Return the refused rows as they were read, with a column for the reason."""
-        rows = self.table.take(arrow().array(sorted(self._reasons), arrow().int64()))
-        title = "reason" if "reason" not in self.table.column_names else "reason_refused"
-        reasons = arrow().array([one.reason for one in self], arrow().string())
-        return rows.append_column(title, reasons)
-
-    def write(self, path: str) -> None:
-        """Write the refused rows to a file; nothing if there are none."""
-        if len(self):
-            write_table(self.to_table(), path)
-
-
-def refused_path(given: str | None, source: str, taken_by: str | None = None) -> str:
-    """Return where refused rows go: the file given, or one named after the input.
-
-    Parameters
-    ----------
-    given
-        What was asked for.
-    source
-        The input.
-    taken_by
-        The option that writes to standard output already, if there is one.
-
-    Examples
-    --------
-    >>> refused_path(None, "2031/applicants.csv"), refused_path("no.csv", "-")
-    ('applicants.refused.csv', 'no.csv')
-    """
-    if given is None:
-        return f"{'input' if source == '-' else Path(source).stem}.refused.csv"
-    if given == "-" and taken_by is not None:
-        raise InputError(
-            f"{taken_by} and --refused - both write to standard output; name a file with --refused."
-        )
-    if given != "-" and source != "-" and Path(given).absolute() == Path(source).absolute():
-        raise InputError(
-            f"refused rows would take the place of the input {source!r}; choose another."
-        )
-    check_output(given)
-    return given
 
 
 def _name(path: str) -> str:

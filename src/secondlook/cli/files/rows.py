@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.attributes import Attributes
-from secondlook.cli.csv_files import arrow
-from secondlook.cli.tables import Refusals, as_text
+from secondlook.cli.files.csv_files import NUMBER, arrow
+from secondlook.cli.files.refusals import Refusals
+from secondlook.cli.files.tables import as_text
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ __all__ = [
 _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
 _SHOWN = 40  # characters of a value in a sentence
-_NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))\s*$"
 _FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
 _TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no")
 
@@ -67,6 +67,7 @@ def split_rows(
     groups: Attributes | None = None,
     missing: bool = False,
     source: str = "the table",
+    as_written: Callable[[], Any] | None = None,
 ) -> tuple[Any, Refusals]:
     """Return the rows that can be used, in the kinds that a program keeps, and the others.
 
@@ -89,13 +90,15 @@ def split_rows(
         Whether the learner takes features that are missing.
     source
         What messages call the table.
+    as_written
+        Gives refused rows as they were written, if the table is not that (``read_sent``).
     """
     names = columns.names or ()
     check_there(table, (roles.id, *roles.groups, *names), source)
     there = [one for one in text_columns(roles, columns) if one in table.column_names]
     table = as_text(table, there, source)
     ready = trimmed(table, roles.id)
-    refused = Refusals(table, ready[roles.id].to_pylist())
+    refused = Refusals(table, ready[roles.id].to_pylist(), as_written, there)
     _check_ids(ready[roles.id], roles.id, refused)
     _check_groups(table, roles.groups, groups, refused)
     for name in names:
@@ -256,8 +259,12 @@ def _check_groups(
 
 def _check_texts(column: Any, name: str, refused: Refusals, missing: bool) -> None:
     if not missing:
-        refused.add(_rows(arrow("compute").is_null(column)), f"{name!r} is missing")
+        refused.add(_rows(arrow("compute").is_null(column)), _missing(name))
     _check_length(column, name, _LONGEST_TEXT, refused)
+
+
+def _missing(name: str) -> str:
+    return f"{name!r} is missing, which only a program with learner = 'gradient-boosting' takes"
 
 
 def _check_length(column: Any, name: str, most: int, refused: Refusals) -> None:
@@ -275,7 +282,7 @@ def _numbers(column: Any, name: str, refused: Refusals, missing: bool) -> NDArra
     kind = column.type
     if pa.types.is_string(kind):
         words = _without_words_for_missing(column)
-        plain = compute.fill_null(compute.match_substring_regex(words, _NUMBER), True)
+        plain = compute.fill_null(compute.match_substring_regex(words, NUMBER), True)
         _refuse_text(words, name, _rows(compute.invert(plain)), refused)
         trimmed = compute.utf8_ltrim(compute.utf8_trim_whitespace(words), "+")
         column = compute.if_else(plain, trimmed, pa.scalar(None, pa.string())).cast(pa.float64())
@@ -288,10 +295,10 @@ def _numbers(column: Any, name: str, refused: Refusals, missing: bool) -> NDArra
     else:
         empty = compute.is_null(column)
         there = _rows(compute.invert(empty))
-        refused.add(there, f"{name!r} must be a number, got a value of the kind {kind}")
+        refused.add(there, f"{name!r} must be a number, got {_kind_words(kind)}")
         column = pa.chunked_array([pa.nulls(len(column), pa.float64())])
     if not missing:
-        refused.add(_rows(empty), f"{name!r} is missing")
+        refused.add(_rows(empty), _missing(name))
     values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False)
     refused.add(np.flatnonzero(np.isinf(values)), f"{name!r} is infinite")
     return values
@@ -322,12 +329,12 @@ def _holds_text(column: Any, name: str, source: str) -> bool:
         if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
             return False
         raise InputError(
-            f"the feature {name!r} of {source} holds {kind}, and a feature is a number or text; "
-            f"turn it into a number, such as days, or name the features to use in [columns] "
-            f"features."
+            f"the feature {name!r} of {source} holds {_kind_words(kind)}, and a feature is a "
+            f"number or text; turn it into a number, such as days, or name the features to use in "
+            f"[columns] features."
         )
     words = _without_words_for_missing(column).drop_null()
-    plain = compute.match_substring_regex(words, _NUMBER)
+    plain = compute.match_substring_regex(words, NUMBER)
     formatted = words.filter(
         compute.and_not(compute.match_substring_regex(words, _FORMATTED), plain)
     )
@@ -341,6 +348,10 @@ def _holds_text(column: Any, name: str, source: str) -> bool:
             f"[columns] text if it is text."
         )
     return False
+
+
+def _kind_words(kind: Any) -> str:
+    return "dates or times" if arrow().types.is_temporal(kind) else f"values of the kind {kind}"
 
 
 def _without_words_for_missing(column: Any) -> Any:

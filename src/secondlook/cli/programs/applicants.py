@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import get_tags
 
-from secondlook.cli.csv_files import arrow
-from secondlook.cli.rows import group_levels, people, split_rows, text_columns
-from secondlook.cli.tables import Refusals, read_table
+from secondlook.cli.files.csv_files import arrow
+from secondlook.cli.files.refusals import Refusals
+from secondlook.cli.files.rows import group_levels, people, split_rows, text_columns
+from secondlook.cli.files.tables import read_sent
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
@@ -100,13 +101,15 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
     from secondlook.ledger.telling import known_groups  # noqa: PLC0415 - an extra
 
     known = known_groups(classifier)
+    file = read_sent(path, text=text_columns(roles, shape.columns))
     table, refusals = split_rows(
-        read_table(path, text=text_columns(roles, shape.columns)),
+        file.table,
         roles,
         shape.columns,
         groups=known,
         missing=program.about.get("missing", get_tags(classifier).input_tags.allow_nan),
         source=source,
+        as_written=file.as_written,
     )
     if shape.id_kind == "i":
         whole = [_WHOLE.fullmatch(one) is not None for one in table[roles.id].to_pylist()]

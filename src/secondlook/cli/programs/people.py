@@ -11,14 +11,15 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from secondlook.cli.applicants import roles_and_labels
-from secondlook.cli.batch_words import reason_counts, refused_words, say
-from secondlook.cli.ledger_options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
-from secondlook.cli.options import Json, errors, status
+from secondlook.cli.files.refusals import Refusals, refused_path
+from secondlook.cli.files.rows import check_there, trimmed
+from secondlook.cli.files.tables import check_output, read_sent
+from secondlook.cli.options import Json, errors, noted, status
 from secondlook.cli.output import as_json
-from secondlook.cli.rows import check_there, trimmed
-from secondlook.cli.tables import Refusals, check_output, read_table, refused_path
-from secondlook.errors import InputError
+from secondlook.cli.programs.applicants import roles_and_labels
+from secondlook.cli.programs.batch_words import reason_counts, refused_words, say
+from secondlook.cli.programs.options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
+from secondlook.errors import InputError, LedgerWarning
 
 if TYPE_CHECKING:
     from secondlook.ledger.base import Reader, Standing
@@ -26,8 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = ["erase", "hold", "override", "release", "withdraw"]
 
-# Who cannot, and why, in words that follow on "ids that".
-Wrongs = Sequence[tuple[NDArray[np.bool_], str]]
+# Who cannot, why, in words that follow on "ids that", and what to do.
+Wrongs = Sequence[tuple[NDArray[np.bool_], str, str]]
+
+_REMOVE = "remove them"  # what is done with them in any case
 
 File = Annotated[
     str | None,
@@ -46,8 +49,13 @@ Reason = Annotated[
 
 def override(
     ledger: LedgerUrl,
-    accept: Annotated[bool, typer.Option("--accept/--reject", help="What was decided instead.")],
     reason: Reason,
+    accept: Annotated[
+        bool | None, typer.Option("--accept/--reject", help="What was decided instead.")
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Take an override back: as the program decided.")
+    ] = False,
     file: File = None,
     ids: Ids = None,
     program: ProgramName = "main",
@@ -57,23 +65,38 @@ def override(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Record that somebody decided otherwise than the program did.
+    """Record that somebody decided otherwise than the program did, or that this is taken back.
 
     Outcomes follow the override. Nothing is learned from overridden people, and a certificate
-    counts whoever was accepted and then turned away as bad.
+    counts whoever was accepted and then turned away as bad; taking it back does not change that.
     """
-
-    def wrong(_reader: Reader, standing: Standing) -> Wrongs:
-        from secondlook.ledger.telling import not_overridable  # noqa: PLC0415 - an extra
-
-        return not_overridable(standing, accept)
-
     with errors(json):
+        if undo == (accept is not None):
+            raise InputError(
+                f"override takes one of --accept, --reject and --undo, got "
+                f"{'two' if undo else 'none'}; give one."
+            )
         mine = _opened(ledger, program, by, trusted, json)
+        if accept is None:
+            named = _named(mine, file, ids, refused, json, strict, _not_overridden, "undone")
+            if named.ids:
+                mine.undo_override(mine.shape.ids(named.ids), reason)
+            stand = "stands" if len(named.ids) == 1 else "stand"
+            words = f"{_people(len(named.ids))} {stand} again as the program decided."
+            _tell(named, "undone", words, json)
+            return
+
+        to = accept
+
+        def wrong(reader: Reader, standing: Standing) -> Wrongs:
+            from secondlook.ledger.overriding import not_overridable  # noqa: PLC0415 - an extra
+
+            return not_overridable(reader, standing, to)
+
         named = _named(mine, file, ids, refused, json, strict, wrong, "overridden")
         if named.ids:
-            mine.override(mine.shape.ids(named.ids), accept, reason)
-        words = f"{'accepted' if accept else 'rejected'} by hand"
+            mine.override(mine.shape.ids(named.ids), to, reason)
+        words = f"{'accepted' if to else 'rejected'} by hand"
         _tell(named, "overridden", f"{_people(len(named.ids))} {words}.", json)
 
 
@@ -102,7 +125,8 @@ def withdraw(
         def wrong(_reader: Reader, standing: Standing) -> Wrongs:
             known = np.array([one in ("good", "bad") for one in standing.states], np.bool_)
             why = "have an outcome, on which certificates may rest,"
-            return [*without_outcome(standing), (known & for_good, why)]
+            wrongs = [*without_outcome(standing), (known & for_good, why)]
+            return [(who, words, _REMOVE) for who, words in wrongs]
 
         named = _named(mine, file, ids, refused, json, strict, wrong, "withdrawn")
         if named.ids:
@@ -196,17 +220,18 @@ def erase(
             named = _named(
                 mine, file, ids, refused, json, strict, _not_erasable(mine, early), "erased"
             )
+        notes: list[str] = []
         if named.ids and not yes:
             question = f"Erase {_people(len(named.ids))} of the program {program!r} for good?"
             _ask(question, beside_table=named.no == "-")
         if named.ids:
-            with status(f"erasing {_people(len(named.ids))}", json):
+            with status(f"erasing {_people(len(named.ids))}", json), noted(LedgerWarning) as notes:
                 mine.erase(mine.shape.ids(named.ids), reason, early=early)
         stays = "; the decisions stay" if named.ids else ""
         lines = [f"{_people(len(named.ids))} erased{stays}."]
         if named.ids and ledger.startswith("postgresql"):
             lines.append("PostgreSQL drops them from its files when it is vacuumed: run VACUUM.")
-        _tell(named, "erased", "\n".join(lines), json)
+        _tell(named, "erased", "\n".join(lines), json, notes)
 
 
 @dataclass(frozen=True)
@@ -251,22 +276,23 @@ def _named(
     check_output(no)
     source = "standard input" if file == "-" else Path(file).name
     column = roles_and_labels(program)[0].id
-    table = read_table(file, text=(column,))
+    sent = read_sent(file, text=(column,))
+    table = sent.table
     check_there(table, (column,), source)
     listed = [one or "" for one in trimmed(table, column)[column].to_pylist()]
-    refusals = Refusals(table, listed)
+    refusals = Refusals(table, list(listed), sent.as_written, (column,))
     empty = np.array([not one or "\0" in one for one in listed], np.bool_)
     refusals.add(np.flatnonzero(empty), f"{column!r} is empty or holds NUL, so names nobody")
     rows = np.flatnonzero(~empty)
     names, place = np.unique(np.array(listed, np.object_)[rows], return_inverse=True)
     usable = np.ones(names.size, np.bool_)
-    for who, why in _wrongs(program, names.tolist(), wrong):
-        refusals.add(rows[(who & usable)[place]], f"ids that {why} cannot be {done}")
+    for who, why, do in _wrongs(program, names.tolist(), wrong):
+        then = "" if do == _REMOVE else f"; {do}"  # the row is left out as it is
+        refusals.add(rows[(who & usable)[place]], f"ids that {why} cannot be {done}{then}")
         usable &= ~who
     if strict:
         refusals.stop(source)
-    refusals.write(no)
-    return _Named(names[usable].tolist(), refusals, no)
+    return _Named(names[usable].tolist(), refusals, refusals.write(no))
 
 
 def _all_of(
@@ -276,11 +302,11 @@ def _all_of(
     done: str,
 ) -> list[str]:
     """Return names as they are, or raise if something is wrong with one of them."""
-    for who, why in _wrongs(program, names, wrong):
+    for who, why, do in _wrongs(program, names, wrong):
         if who.any():
             raise InputError(
                 f"ids that {why} cannot be {done}, got {names[int(np.argmax(who))]!r}; nothing was "
-                f"recorded, leave it out."
+                f"recorded, {'leave it out' if do == _REMOVE else do}."
             )
     return names
 
@@ -292,11 +318,17 @@ def _wrongs(
         return wrong(reader, reader.standing(names))
 
 
+def _not_overridden(reader: Reader, standing: Standing) -> Wrongs:
+    from secondlook.ledger.overriding import not_overridden  # noqa: PLC0415 - an extra
+
+    return not_overridden(reader, standing)
+
+
 def _held(*, is_held: bool) -> Callable[[Reader, Standing], Wrongs]:
     def wrong(reader: Reader, standing: Standing) -> Wrongs:
         from secondlook.ledger.retention import not_held  # noqa: PLC0415 - an extra
 
-        return [(who, why) for who, why, _ in not_held(reader, standing.persons, is_held=is_held)]
+        return not_held(reader, standing.persons, is_held=is_held)
 
     return wrong
 
@@ -307,8 +339,7 @@ def _not_erasable(program: Program, early: bool) -> Callable[[Reader, Standing],
     months, now = retention_months(program.about), program.ledger.clock()
 
     def wrong(reader: Reader, standing: Standing) -> Wrongs:
-        found = not_erasable(reader, standing.persons, months=months, now=now, early=early)
-        return [(who, why) for who, why, _ in found]
+        return not_erasable(reader, standing.persons, months=months, now=now, early=early)
 
     return wrong
 
@@ -322,9 +353,9 @@ def _ask(question: str, *, beside_table: bool) -> None:
         raise InputError("nobody was erased, since nobody agreed; answer y, or add --yes.")
 
 
-def _tell(named: _Named, done: str, words: str, json: bool) -> None:
+def _tell(named: _Named, done: str, words: str, json: bool, notes: Sequence[str] = ()) -> None:
     """Say what was done; exit with 2 if that is nothing because rows were refused."""
-    told: dict[str, Any] = {done: len(named.ids)}
+    told: dict[str, Any] = {done: len(named.ids)} | ({"notes": list(notes)} if notes else {})
     lines = words.splitlines()
     if named.refusals is not None:
         told["refused"] = reason_counts(named.refusals, named.no)

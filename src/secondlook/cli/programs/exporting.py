@@ -14,9 +14,9 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from secondlook.cli.ledger_options import LedgerUrl, ProgramName
 from secondlook.cli.options import Json, errors
 from secondlook.cli.output import as_json
+from secondlook.cli.programs.options import LedgerUrl, ProgramName
 from secondlook.errors import InputError
 
 __all__ = ["export"]
@@ -148,7 +148,7 @@ def _write_entries(reader: Any, _wanted: _Wanted, path: str) -> int:
 
 
 def _write_decisions(reader: Any, wanted: _Wanted, path: str) -> int:
-    from secondlook.cli.decision_rows import decision_tables  # noqa: PLC0415 - needs the ledger
+    from secondlook.cli.programs.decision_rows import decision_tables  # noqa: PLC0415 - needs the ledger
 
     tables = decision_tables(reader, features=wanted.features, groups=wanted.groups)
     write = _write_parquet if path.endswith(".parquet") else _write_csv
@@ -157,7 +157,7 @@ def _write_decisions(reader: Any, wanted: _Wanted, path: str) -> int:
 
 
 def _write_csv(tables: Iterator[Any], file: Any) -> int:
-    from secondlook.cli.csv_files import csv_bytes  # noqa: PLC0415
+    from secondlook.cli.files.csv_files import csv_bytes  # noqa: PLC0415
 
     titles, n = csv_bytes(next(tables)), 0
     file.write(titles)
@@ -168,7 +168,7 @@ def _write_csv(tables: Iterator[Any], file: Any) -> int:
 
 
 def _write_parquet(tables: Iterator[Any], file: Any) -> int:
-    from secondlook.cli.csv_files import arrow  # noqa: PLC0415
+    from secondlook.cli.files.csv_files import arrow  # noqa: PLC0415
 
     empty, n = next(tables), 0
     with arrow("parquet").ParquetWriter(file, empty.schema) as writer:

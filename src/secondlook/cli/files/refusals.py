@@ -1,0 +1,142 @@
+"""Rows of a table that cannot be used, each with its reason, and the file that they go to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.cli.files.csv_files import arrow
+from secondlook.cli.files.tables import check_output, write_new_table
+from secondlook.errors import InputError
+
+__all__ = ["Refusal", "Refusals", "refused_path"]
+
+
+class Refusal(NamedTuple):
+    """A row that cannot be used: its number from 1, its id as far as there is one, and why."""
+
+    row: int
+    id: str | None
+    reason: str
+
+
+class Refusals:
+    """Rows of a table that cannot be used, with the reasons.
+
+    Parameters
+    ----------
+    table
+        The table as it was read.
+    ids
+        Everybody's id, None where there is none.
+    as_written
+        Gives the same rows as they were written, if the table was made from text (``read_sent``).
+    text
+        Columns that are text whatever they look like.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> refused = Refusals(pa.table({"id": ["a", "b"], "age": [31, None]}), ["a", "b"])
+    >>> refused.add([1], "age is missing")
+    >>> list(refused), refused.usable.tolist()
+    ([Refusal(row=2, id='b', reason='age is missing')], [True, False])
+    >>> refused.to_table().to_pydict()
+    {'id': ['b'], 'age': [None], 'reason': ['age is missing']}
+    """
+
+    def __init__(
+        self,
+        table: Any,
+        ids: list[str | None],
+        as_written: Callable[[], Any] | None = None,
+        text: Iterable[str] = (),
+    ) -> None:
+        self.table = table
+        self._as_written, self._text = as_written, set(text)
+        self._ids = ids
+        self._reasons: dict[int, list[str]] = {}
+
+    def __len__(self) -> int:
+        return len(self._reasons)
+
+    def __iter__(self) -> Iterator[Refusal]:
+        for row in sorted(self._reasons):
+            yield Refusal(row + 1, self._ids[row], "; ".join(self._reasons[row]))
+
+    def add(self, rows: Iterable[int], reason: str | Iterable[str]) -> None:
+        """Refuse rows, counted from 0, for one reason or each for its own."""
+        listed = [int(row) for row in rows]
+        reasons = [reason] * len(listed) if isinstance(reason, str) else list(reason)
+        for row, why in zip(listed, reasons, strict=True):
+            self._reasons.setdefault(row, []).append(why)
+
+    @property
+    def usable(self) -> NDArray[np.bool_]:
+        """Whether each row is still to be used."""
+        found = np.ones(self.table.num_rows, np.bool_)
+        found[list(self._reasons)] = False
+        return found
+
+    def stop(self, name: str) -> None:
+        """Raise an error for the first refused row, if there is one."""
+        for one in self:
+            raise InputError(
+                f"{name}, row {one.row} (id {one.id!r}): {one.reason}; {len(self)} of "
+                f"{self.table.num_rows} rows cannot be used, so mend or remove them, or leave out "
+                f"--strict to go on without them."
+            )
+
+    def to_table(self) -> Any:
+        """Return the refused rows as they were written, with a column for the reason."""
+        whole = self.table if self._as_written is None else self._as_written()
+        rows = whole.take(arrow().array(sorted(self._reasons), arrow().int64()))
+        title = "reason" if "reason" not in self.table.column_names else "reason_refused"
+        reasons = arrow().array([one.reason for one in self], arrow().string())
+        return rows.append_column(title, reasons)
+
+    def write(self, path: str, *taken: str) -> str:
+        """Write the refused rows to a file and return which; nothing if there are none.
+
+        A file of another run is never written over (``write_new_table``); ``taken`` names files
+        that others of this run will be written to.
+        """
+        if not len(self):
+            return path
+        numbers = [one for one in self.table.column_names if one not in self._text]
+        return write_new_table(self.to_table(), path, numbers=numbers, taken=taken)
+
+
+def refused_path(given: str | None, source: str, taken_by: str | None = None) -> str:
+    """Return where refused rows go: the file given, or one named after the input.
+
+    Parameters
+    ----------
+    given
+        What was asked for.
+    source
+        The input.
+    taken_by
+        The option that writes to standard output already, if there is one.
+
+    Examples
+    --------
+    >>> refused_path(None, "2031/applicants.csv"), refused_path("no.csv", "-")
+    ('applicants.refused.csv', 'no.csv')
+    """
+    if given is None:
+        return f"{'input' if source == '-' else Path(source).stem}.refused.csv"
+    if given == "-" and taken_by is not None:
+        raise InputError(
+            f"{taken_by} and --refused - both write to standard output; name a file with --refused."
+        )
+    if given != "-" and source != "-" and Path(given).absolute() == Path(source).absolute():
+        raise InputError(
+            f"refused rows would take the place of the input {source!r}; choose another."
+        )
+    check_output(given)
+    return given

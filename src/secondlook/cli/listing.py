@@ -1,0 +1,92 @@
+"""What there is: ``secondlook datasets``, ``methods``, ``switches`` and ``version``."""
+
+from __future__ import annotations
+
+from importlib.metadata import version as installed_version
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from secondlook.cli.options import Data, Json, errors
+from secondlook.cli.output import as_json
+from secondlook.datasets import CATALOGUE
+from secondlook.experiments.methods import METHODS, REFERENCES, SETS
+from secondlook.experiments.released.switches import SWITCHES
+from secondlook.experiments.sources import POPULATIONS
+
+__all__ = ["datasets", "methods", "switches", "version"]
+
+
+def datasets(data: Data = None, json: Json = False) -> None:
+    """List data sets and populations, and whether they are here."""
+    with errors(json):
+        rows: list[dict[str, Any]] = [
+            {
+                "name": one.name,
+                "kind": one.kind,
+                "description": one.description,
+                "groups": list(one.groups),
+                "licence": one.licence,
+                "state": (there := one.available(data)).state,
+                "where": there.where,
+            }
+            for one in CATALOGUE.values()
+        ]
+        synthetic = {
+            "name": ", ".join(POPULATIONS),
+            "kind": "population",
+            "description": "Synthetic applicants whose truth is known.",
+            "groups": ["A", "B"],
+            "licence": "Apache-2.0",
+            "state": "bundled",
+            "where": "",
+        }
+        rows.append(synthetic)
+        if json:
+            as_json(rows)
+            return
+        table = Table("name", "what it is", "groups by", "here?", "licence")
+        for row in rows:
+            here = f"{row['state']} {row['where']}".strip()
+            table.add_row(
+                row["name"], row["description"], ", ".join(row["groups"]), here, row["licence"]
+            )
+        Console().print(table)
+        Console().print("Any state and year of the survey: acs:CA:2018, acs:PA+MA+IN:2024.")
+
+
+def methods(json: Json = False) -> None:
+    """List the methods that can be named."""
+    names = {name: words for name, (words, _) in {**METHODS, **REFERENCES}.items()}
+    if json:
+        as_json(names)
+        return
+    table = Table("name", "what it is")
+    for name, words in names.items():
+        table.add_row(name, words)
+    for name, members in SETS.items():
+        table.add_row(name, f"{len(members)} of these at once")
+    table.add_row("explore-fair@0.13", "any of the four variants, with α_exploit held constant")
+    table.add_row("module:function", "your own: a function of a Setup (see examples/own_method.py)")
+    Console().print(table)
+
+
+def switches(json: Json = False) -> None:
+    """List the deviations of the paper's released code that can be switched on."""
+    if json:
+        as_json(SWITCHES)
+        return
+    table = Table("name", "with it on")
+    for name, words in SWITCHES.items():
+        table.add_row(name, words)
+    Console().print(table)
+
+
+def version(json: Json = False) -> None:
+    """Print the version."""
+    number = installed_version("secondlook")
+    if json:
+        as_json({"version": number})
+    else:
+        print(number)

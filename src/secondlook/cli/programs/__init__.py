@@ -1,0 +1,1 @@
+"""Commands on programs: deciding real batches, on the record."""
