@@ -127,6 +127,3 @@ def test_refused_in_a_sentence(rng):
         )
     with pytest.raises(InputError, match="limits on exploration are not kept on cells"):
         FiniteClassifier(strategy=Limited(Uniform(), exposure=5, amount=1)).fit(y, y)
-    cells = FiniteClassifier().fit(np.arange(60) % 4, y)
-    with pytest.raises(AttributeError, match="counts heads by cell"):
-        _ = cells.group_counts_

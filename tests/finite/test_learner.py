@@ -278,3 +278,59 @@ def test_what_cannot_be_is_refused(wrong, message):
     demand = {"good": [1.0, 2.0], "bad": [1.0, 1.0], "utility": Accuracy(), "max_fdr": 0.5}
     with pytest.raises(InputError, match=message):
         best_classifier(**demand | wrong)
+
+
+@st.composite
+def shared_domains(draw, most=6):
+    """Cells with people of several groups, in small whole masses."""
+    n, k = draw(st.integers(1, most)), draw(st.integers(1, 3))
+    masses = st.lists(st.integers(0, 4), min_size=n * k, max_size=n * k)
+    return tuple(np.array(draw(masses)).reshape(n, k) for _ in range(2))
+
+
+def allowed_shared(f, good, bad, demand):
+    """Judge a function of cells by taking every group of a cell for a cell of its own."""
+    n, k = good.shape
+    return allowed(np.repeat(f, k), good.ravel(), bad.ravel(), np.tile(np.arange(k), n), demand)
+
+
+@pytest.mark.parametrize("hypothesis", ["cells", "threshold"])
+@given(domain=shared_domains(), demand=demands())
+@settings(max_examples=50, deadline=None)
+def test_no_function_that_treats_groups_of_a_cell_alike_is_better(hypothesis, domain, demand):
+    good, bad = domain
+    fit = best_classifier(good, bad, hypothesis=hypothesis, gap=0, **demand)
+    sums = good.sum(axis=1), bad.sum(axis=1)
+    tried = list(CLASSES[hypothesis](*sums, np.zeros(len(good), int)))
+    fine = [f for f in tried if allowed_shared(f, good, bad, demand)]
+    assert fit.feasible == bool(fine)
+    f = fit.accepts.astype(float)
+    if fine:
+        assert any(np.array_equal(f, one) for one in fine)
+        best = max(worth(one, *sums, demand["utility"]) for one in fine)
+        assert fit.utility == pytest.approx(best, abs=1e-9)
+    else:
+        assert not f.any()
+
+
+def test_telling_groups_apart_would_be_worth_more():
+    """The control: with a cell for each group of a cell, the same bounds leave more to gain."""
+    good, bad = np.array([[9.0, 1.0], [1.0, 9.0]]), np.array([[1.0, 9.0], [9.0, 1.0]])
+    demand = {"utility": Revenue(1, 2), "max_fdr": 0.2, "fairness": SelectionRateParity(0.3)}
+    alike = best_classifier(good, bad, gap=0, **demand)
+    apart = best_classifier(good.ravel(), bad.ravel(), [0, 1, 0, 1], gap=0, **demand)
+    assert apart.utility > alike.utility + 0.01
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"group": [0, 1]}, "a column a group and no group beside"),
+        ({"bad": [1.0, 1.0]}, "one entry per cell"),
+        ({"hypothesis": "threshold_per_group"}, "needs cells of one group each"),
+    ],
+)
+def test_wrong_shared_cells_are_refused(wrong, message):
+    demand = {"good": np.ones((2, 2)), "bad": np.ones((2, 2)), "utility": Accuracy(), "max_fdr": 1}
+    with pytest.raises(InputError, match=message):
+        best_classifier(**demand | wrong)

@@ -6,7 +6,7 @@ from secondlook.finite.coverage import CellCoverage, CountedOutcomes, Normalised
 from secondlook.finite.encoding import CellColumn, CellTable
 from secondlook.finite.intake import CellIntake
 from secondlook.finite.learner import ExactFit, best_classifier
-from secondlook.finite.ledger import Ledger, Page
+from secondlook.finite.ledger import Ledger, PeopleOfRound
 from secondlook.finite.past import CellPast
 from secondlook.finite.records import CellPolicy, FiniteRound
 from secondlook.finite.state import CellState
@@ -36,7 +36,7 @@ SAVED_TYPES: tuple[type, ...] = (
     CellState,
     CellPast,
     Ledger,
-    Page,
+    PeopleOfRound,
     CellPolicy,
     FiniteRound,
     NormalisedG,

@@ -14,6 +14,7 @@ from secondlook.errors import InputError
 from secondlook.finite.counts import Counts
 from secondlook.finite.coverage import CellCoverage, as_cell_coverage
 from secondlook.finite.intake import CellIntake
+from secondlook.finite.ledger import Ledger
 from secondlook.finite.records import CellPolicy, FiniteRound
 from secondlook.finite.state import CellState
 from secondlook.frames import n_rows
@@ -42,7 +43,9 @@ class CellAnswers(DecidingClassifier):
     reads_cells: ClassVar[bool] = True  # every value is a kind of its own, numbers too
     learner = None
     coverage: Any
+    maturity: int | None
     _intake: CellIntake
+    _ledger: Ledger
     _state: CellState
     _rounds: list[FiniteRound]
     _policies: list[CellPolicy]
@@ -94,11 +97,6 @@ class CellAnswers(DecidingClassifier):
         return tuple(self._rounds)
 
     @property
-    def group_counts_(self) -> Any:
-        """Not here: heads are counted by cell, and a cell has its group."""
-        raise AttributeError("FiniteClassifier counts heads by cell, group included; see counts_.")
-
-    @property
     def policies_(self) -> tuple[CellPolicy, ...]:
         """The policy of each round, by cell."""
         check_is_fitted(self, "_policies")
@@ -114,7 +112,7 @@ class CellAnswers(DecidingClassifier):
     def coverage_(self) -> Floats:
         """Coverage w by cell."""
         check_is_fitted(self, "_state")
-        return self._state.coverage(self._rule)
+        return self._counting(self._state, len(self._rounds) + 1).coverage(self._rule)
 
     @property
     def n_outcomes_(self) -> int:
@@ -123,18 +121,26 @@ class CellAnswers(DecidingClassifier):
 
     @property
     def cells_(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Features and groups of the known cells, in the order of all arrays over cells."""
+        """Features and groups of the known cells, in the order of all arrays over cells.
+
+        Groups are all the same where cells have none.
+        """
         check_is_fitted(self, "_state")
         table = self._state.table
         return table.X, table.groups[table.group]
 
     def _of_people(self, values: Any, X: Any, sensitive_features: Any, fill: Any) -> Any:
         """Return a value of each person's cell; ``fill`` where the cell is not known."""
-        ids = None if self._intake.id_kind == "i" else np.arange(len(X)).astype(str)
-        placed = self._intake.place_batch(self._state.table, X, sensitive_features, ids).placed
+        placed = self._intake.place_people(self._state.table, X, sensitive_features)
         room = np.full(len(placed.table), fill, dtype=values.dtype)
         room[: values.size] = values
         return room.take(placed.cell)
+
+    def _counting(self, state: CellState, t: int) -> CellState:
+        """Return a state with the outcomes that count in round t, as ``maturity`` has it."""
+        if self.maturity is None:
+            return state
+        return state.with_outcomes(*self._ledger.unripe(t, self.maturity, len(state.table)))
 
     @property
     def _rule(self) -> CellCoverage:

@@ -19,8 +19,6 @@ from secondlook.coverage import CoverageRule
 from secondlook.decisions import Decisions
 from secondlook.errors import InputError, LearningWarning
 from secondlook.fairness import RateParity
-from secondlook.finite.answers import CellAnswers
-from secondlook.finite.counts import Counts
 from secondlook.finite.coverage import CellCoverage
 from secondlook.finite.exploration import draw_from_cells, sizes_of_cells
 from secondlook.finite.intake import CellIntake
@@ -31,6 +29,8 @@ from secondlook.finite.past import read_past
 from secondlook.finite.records import CellPolicy, FiniteRound
 from secondlook.finite.settings import FIXED, check_settings
 from secondlook.finite.state import CellState
+from secondlook.finite.telling import ToldCells
+from secondlook.noise import OutcomeNoise
 from secondlook.settings import check_unchanged
 from secondlook.strategies import Strategy, as_strategy
 from secondlook.utility import Accuracy, Utility
@@ -41,11 +41,12 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-class FiniteClassifier(CellAnswers):
+class FiniteClassifier(ToldCells):
     """Decide batches of people who fall into cells, with exact counts and an exact learner.
 
-    A cell is a distinct row of features in a group. Cost grows with the number of cells, but for
-    counting people and drawing among them. A cell that has not been seen before is unexplored.
+    A cell is a distinct row of features in a group, or whatever the group where groups may not
+    decide. Cost grows with the number of cells, but for counting people and drawing among them. A
+    cell that has not been seen before is unexplored.
 
     Parameters
     ----------
@@ -75,14 +76,26 @@ class FiniteClassifier(CellAnswers):
     gap
         Relative optimality gap to which f_t is proven; 0 for the best itself.
     cut_score
-        Function of (X, group) of the cells that gives the score for cuts; None means the cell's
-        share of good.
+        Function of (X, group) of the cells, or of X alone where groups may not decide, that gives
+        the score for cuts; None means the cell's share of good.
     min_outcomes
         Observed outcomes that a cell needs, besides w > τ, to move from EXPLORE to EXPLOIT. With 0
         coverage alone decides, and a cell may be given up without a single outcome.
     first_round
         ``"past"``: round 1 decides as f_0 does (Algorithm 1); ``"learned"``: by what the history
         teaches. With nobody rejected in the history and no past policy given, round 1 is learned.
+    maturity
+        Rounds after which outcomes that have not come count as bad; until then a round of which
+        some are still to come counts nowhere. None: outcomes count as soon as they come, the others
+        not at all, which is right only if bad ones come neither earlier nor later than good ones.
+    noise
+        How often outcomes are recorded wrongly: bounds, estimated FDR and utility are corrected for
+        it. None means never.
+    group_mode
+        What groups may change. ``"aware"``: everything; ``"blind"``: the group of the person
+        decided on changes nothing, those of people with outcomes only f_t, through ``fairness`` or
+        ``constraints="per_group"``; ``"audit"``: no group changes any decision, groups are read,
+        checked and counted.
     pos_label
         Label of the good outcome; None means the larger of the two.
     random_state
@@ -95,6 +108,7 @@ class FiniteClassifier(CellAnswers):
     rounds_ : what happened in each round, a tuple of ``FiniteRound``.
     policies_ : f_t, EXPLOIT_t, g and acceptance probabilities by cell, a tuple of ``CellPolicy``.
     counts_ : head counts by cell, ``Counts``.
+    group_counts_ : who applied, was accepted and explored by round and group, ``GroupCount``.
     coverage_ : w by cell.
 
     Examples
@@ -126,6 +140,9 @@ class FiniteClassifier(CellAnswers):
         cut_score: Callable[..., ArrayLike] | None = None,
         min_outcomes: int = 1,
         first_round: Literal["past", "learned"] = "past",
+        maturity: int | None = None,
+        noise: OutcomeNoise | None = None,
+        group_mode: Literal["aware", "blind", "audit"] = "aware",
         pos_label: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -141,6 +158,9 @@ class FiniteClassifier(CellAnswers):
         self.cut_score = cut_score
         self.min_outcomes = min_outcomes
         self.first_round = first_round
+        self.maturity = maturity
+        self.noise = noise
+        self.group_mode = group_mode
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -171,12 +191,13 @@ class FiniteClassifier(CellAnswers):
         ids
             Names of the applications, integers or strings; None means consecutive integers.
         past_policy
-            f_0 if it is known: a function of (X, group) of cells that returns probabilities of
-            acceptance, or an array over the cells of the domain. None means the share of each cell
-            of the history that was accepted.
+            f_0 if it is known: a function of (X, group) of cells, or of X alone where groups may
+            not decide, that returns probabilities of acceptance; or an array over the cells of the
+            domain. None means the share of each cell of the history that was accepted.
         domain
-            Cells known beforehand, a pair of their features and groups; they are numbered as they
-            stand there. Others are added when somebody of them applies.
+            Cells known beforehand, a pair of their features and groups, None for the latter where
+            cells have none; they are numbered as they stand there. Others are added when somebody
+            of them applies.
         """
         self._begin(X, y, accepted, sensitive_features, ids, past_policy, domain)
         return self
@@ -186,28 +207,34 @@ class FiniteClassifier(CellAnswers):
     ) -> None:
         """Forget everything and start from a history."""
         check_settings(self)
-        self._intake: CellIntake = CellIntake(self.pos_label)
+        self._intake: CellIntake = CellIntake(self.pos_label, self.group_mode)
         table = self._intake.read_domain(domain, grouped=groups is not None)
         history = self._intake.place_history(table, X, y, accepted, groups, ids)
         if self.fairness is not None and not self._intake.has_groups:
             raise InputError(
                 "fairness is a constraint between groups; pass sensitive_features to fit."
             )
-        cells = history.placed
+        cells, n_named = history.placed, 0 if table is None else len(table)
         self.classes_ = self._intake.classes
-        self.groups_ = cells.table.groups if self._intake.has_groups else None
+        self.groups_ = self._intake.groups
         self.n_features_in_ = len(cells.table.columns) - 1
         self._seed = _seed(self.random_state)
-        self._past = read_past(past_policy, history, 0 if table is None else len(table))
-        self._ledger = Ledger()
+        self._past = read_past(past_policy, history, n_named, self.group_mode)
+        self._ledger = Ledger(self._intake.n_fit_groups)
+        fit_group = history.group if self.group_mode == "blind" else None
         self._ledger.record(
-            history.ids, history.bits, history.accepted, cells.cell, history.outcome
+            history.ids, history.bits, history.accepted, cells.cell, history.outcome, fit_group
         )
-        taken = cells.cell[history.accepted]
-        good = np.bincount(taken[history.outcome == 1], minlength=len(cells.table))
-        bad = np.bincount(taken[history.outcome == 0], minlength=len(cells.table))
-        counts = Counts(cells.heads, good, bad)
-        self._state = CellState.begin(cells.table, counts, self._past, self._rule)
+        self._state = CellState.begin(
+            cells.table,
+            cells.heads,
+            self._ledger.outcomes(len(cells.table)),
+            self._past,
+            self._rule,
+            n_named=n_named,
+            by_group=fit_group is not None,
+        )
+        self._start_counts()
         self._rounds: list[FiniteRound] = []
         self._policies: list[CellPolicy] = []
         self._corrections = []
@@ -236,12 +263,14 @@ class FiniteClassifier(CellAnswers):
         placed, n, t = batch.placed, len(batch), len(self._rounds) + 1
         if n == 0:
             nobody, nothing = np.zeros(0, np.bool_), np.zeros(0)
-            return Decisions(batch.ids, nobody, nobody, nothing, nothing, t, batch.backend)
+            args = batch.ids, nobody, nobody, nothing, nothing, t, batch.backend
+            return Decisions(*args, group_mode=self.group_mode)
 
         # Step 1. Count who applies, split the cells into EXPLOIT_t and EXPLORE_t, learn f_t.
         state = self._state.with_batch(placed, self._past, self._rule)
-        exploit = state.exploit(self._rule, self.min_outcomes) if t > 1 else state.known
-        f, score = self._classifier_of_round(t, state, exploit)
+        known = self._counting(state, t)
+        exploit = known.exploit(self._rule, self.min_outcomes) if t > 1 else state.known
+        f, score = self._classifier_of_round(t, known, exploit)
 
         # Step 2. Exploit: accept whom f_t accepts.
         accepts = f.accepts & exploit
@@ -279,16 +308,21 @@ class FiniteClassifier(CellAnswers):
             n_explored=drawn.size,
             alpha_exploit=self._budget.alpha_exploit(t),
             carried=carried,
-            n_outcomes=int(state.counts.outcomes[exploit].sum()),
+            n_outcomes=int(known.counts.outcomes[exploit].sum()),
             estimated_utility=f.utility,
             estimated_fdr=f.fdr,
             selection_rate=f.selection_rate,
             disparity=f.disparity,
             gap=f.gap,
             feasible=f.feasible,
-            note=self._note(t, f, n, n - n_candidates, n_exploit),
+            note=self._note(t, f, exploit, n, n - n_candidates, n_exploit),
+            group_mode=self.group_mode,
         )
-        self._ledger.record(batch.ids, batch.bits, accepted, placed.cell)
+        fit_group = batch.group if self.group_mode == "blind" else None
+        self._ledger.record(batch.ids, batch.bits, accepted, placed.cell, group=fit_group)
+        n_groups = self._head_counts.view().shape[2]
+        heads = batch.heads_by_group(accepts, accepted, drawn, n_groups)
+        self._head_counts.append(heads[None])
         self._intake.has_seen(batch.ids)
         self._state = state.after_round(gained, exploit)
         self._policies.append(CellPolicy(exploit, accepts, score, sizes.g, acceptance))
@@ -302,48 +336,8 @@ class FiniteClassifier(CellAnswers):
             acceptance.take(placed.cell),
             t,
             batch.backend,
+            group_mode=self.group_mode,
         )
-
-    def observe(self, ids: Any, outcomes: Any) -> FiniteClassifier:
-        """Take in outcomes of accepted people: step 4 of Algorithm 1.
-
-        In any order, in parts, many rounds late; the same outcome may come again.
-
-        Parameters
-        ----------
-        ids
-            Names of the applications.
-        outcomes
-            Their outcomes, in the labels of the history.
-        """
-        return self._take_in(ids, outcomes, correcting=False)
-
-    def correct(self, ids: Any, outcomes: Any) -> FiniteClassifier:
-        """Replace recorded outcomes that turned out to be wrong.
-
-        Parameters
-        ----------
-        ids
-            Names of applications whose outcomes are recorded.
-        outcomes
-            What their outcomes really are.
-        """
-        return self._take_in(ids, outcomes, correcting=True)
-
-    def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> FiniteClassifier:
-        check_is_fitted(self, "_fitted")
-        names = self._intake.read_ids(ids)
-        if names.size == 0:
-            return self
-        outcome = self._intake.read_outcomes(outcomes, names.shape[0])
-        n_cells = len(self._state.table)
-        before = self._ledger.recorded(names) if correcting else outcome
-        good, bad = self._ledger.observe(names, outcome, n_cells, correcting=correcting)
-        changed = np.flatnonzero(before != outcome)
-        t = len(self._rounds)
-        self._remember_corrections(t, names[changed], before[changed], outcome[changed])
-        self._state = self._state.with_outcomes(good, bad)
-        return self
 
     def _classifier_of_round(
         self, t: int, state: CellState, exploit: Flags
@@ -360,10 +354,14 @@ class FiniteClassifier(CellAnswers):
             weights=self.weights,
             gap=self.gap,
             cut_score=self.cut_score,
+            group_mode=self.group_mode,
+            noise=OutcomeNoise() if self.noise is None else self.noise,
         )
         return learning.learn(t, state, exploit), state.counts.good_share()
 
-    def _note(self, t: int, f: ExactFit, n: int, n_known: int, n_exploit: int) -> str:
+    def _note(
+        self, t: int, f: ExactFit, exploit: Flags, n: int, n_known: int, n_exploit: int
+    ) -> str:
         so_far = n + sum(one.n_people for one in self._rounds)
         ever_known = n_known or any(one.n_exploit_region for one in self._rounds)
         note, aloud = note_of_round(
@@ -372,7 +370,7 @@ class FiniteClassifier(CellAnswers):
             gap=self.gap,
             n_known=n_known,
             n_exploit=n_exploit,
-            stuck=not ever_known and so_far >= ENOUGH_TO_TELL,
+            stuck=not (ever_known and exploit.any()) and so_far >= ENOUGH_TO_TELL,
             good=self._intake.good,
         )
         if aloud:
@@ -385,7 +383,7 @@ class FiniteClassifier(CellAnswers):
 
     @property
     def _strategy(self) -> Strategy:
-        return as_strategy(self.strategy)
+        return self._allowed(as_strategy(self.strategy))
 
 
 def _seed(random_state: Any) -> int:

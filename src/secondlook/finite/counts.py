@@ -59,6 +59,14 @@ class Counts:
         """Add outcomes, or take away those that were wrong."""
         return replace(self, good=self.good + good, bad=self.bad + bad)
 
+    def without(self, applicants: Heads, good: Heads, bad: Heads) -> Counts:
+        """Take away people who are forgotten, and their outcomes; numbers are below 0."""
+        return replace(self.with_outcomes(good, bad), applicants=self.applicants + applicants)
+
+    def of(self, cells: NDArray[np.bool_]) -> Counts:
+        """Return the counts of some cells."""
+        return Counts(self.applicants[cells], self.good[cells], self.bad[cells])
+
     def good_share(self) -> Floats:
         """Return the share of good outcomes of each cell; the pooled share where none was seen."""
         seen = self.outcomes
@@ -77,12 +85,17 @@ def eta(
     counts: Counts,
     exploit: NDArray[np.bool_],
     weights: Literal["applicants", "none"] = "applicants",
+    by_group: tuple[Heads, Heads] | None = None,
 ) -> tuple[Floats, Floats]:
     """Return η_w(x, 1, z) and η_w(x, 0, z) of every cell (the paper's section 3).
 
     η_w(x, y, z) is proportional to [(x, z) ∈ EXPLOIT_t] · share of the cell among everybody who
     applied · share of the outcome y among the cell's observed outcomes. A cell without outcomes has
     no mass. With ``weights="none"`` the observed outcomes are counted as they are.
+
+    Where cells hold people of several groups, ``by_group`` has the good and the bad outcomes with a
+    column a group, and so has the answer: the outcomes of a cell stand for its applicants whatever
+    the group.
 
     Examples
     --------
@@ -96,6 +109,9 @@ def eta(
         per_outcome = np.divide(counts.applicants, seen, out=np.zeros(seen.size), where=seen > 0)
     per_outcome = np.where(exploit, per_outcome, 0.0)
     total = float((per_outcome * seen).sum()) or 1.0
+    if by_group is not None:
+        each = (per_outcome / total)[:, None]
+        return each * by_group[0], each * by_group[1]
     return per_outcome * counts.good / total, per_outcome * counts.bad / total
 
 

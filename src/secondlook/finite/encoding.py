@@ -80,6 +80,18 @@ class CellColumn:
         spot = order[np.searchsorted(grown.values, distinct, sorter=order)]
         return spot.astype(np.int32).take(place), grown
 
+    def of(self, codes: Codes) -> tuple[CellColumn, Codes]:
+        """Return the column with the values that some codes have, and these codes in it.
+
+        Examples
+        --------
+        >>> column, codes = CellColumn(np.array([7, 5, 6])).of(np.array([2, 0, 2], np.int32))
+        >>> column.values.tolist(), codes.tolist()
+        ([7, 6], [1, 0, 1])
+        """
+        used, place = np.unique(codes, return_inverse=True)
+        return CellColumn(self.values[used]), place.reshape(codes.shape).astype(np.int32)
+
     def _with(self, distinct: NDArray[Any], name: str) -> CellColumn:
         if self.values.size == 0:
             return CellColumn(distinct)
@@ -251,6 +263,17 @@ class CellTable:
         if any(part.dtype.kind == "U" for part in parts):
             parts = [part.astype(object) for part in parts]
         return np.column_stack(parts)
+
+    def of(self, cells: NDArray[np.bool_]) -> CellTable:
+        """Return the table of some cells, without feature values that none of them has."""
+        if cells.all():
+            return self
+        codes = self.codes[cells]
+        *features, groups = self.columns
+        parts = [one.of(code) for one, code in zip(features, codes.T[:-1], strict=True)]
+        columns = (*(column for column, _ in parts), groups)
+        coded = [*(code for _, code in parts), codes[:, -1]]
+        return replace(self, columns=columns, codes=np.column_stack(coded).astype(np.int32))
 
     def _features(self) -> Any:
         return zip(self.columns[:-1], self.codes.T[:-1], strict=True)

@@ -84,9 +84,11 @@ def best_classifier(
     Parameters
     ----------
     good, bad
-        Mass of each cell's good and bad people, on any scale: η_w, or μ itself if it is known.
+        Mass of each cell's good and bad people, on any scale: η_w, or μ itself if it is known. With
+        a column a group where people of several groups are in a cell: f then treats them alike, and
+        the groups enter the constraints only.
     group
-        Group of each cell; None means one group.
+        Group of each cell; None means one group, or that the columns tell.
     utility, max_fdr, min_selection_rate, fairness
         What is maximised, and under which constraints.
     constraints
@@ -109,13 +111,24 @@ def best_classifier(
     ... )
     >>> fit.accepts.tolist(), round(fit.fdr, 4)
     ([True, False, True], 0.1492)
+
+    Two groups in each of two cells; f may not tell them apart, and must accept both alike.
+
+    >>> from secondlook.fairness import SelectionRateParity
+    >>> good, bad = np.array([[0.3, 0.1], [0.1, 0.3]]), np.array([[0.0, 0.0], [0.1, 0.1]])
+    >>> for fairness in (None, SelectionRateParity(0.1)):
+    ...     demand = {"utility": Revenue(1, 3), "max_fdr": 0.2, "fairness": fairness}
+    ...     print(best_classifier(good, bad, min_selection_rate=0.3, **demand).accepts.tolist())
+    [True, False]
+    [True, True]
     """
     cells = _Cells.of(good, bad, group, score)
     task = _Task.of(cells, utility, max_fdr, min_selection_rate, constraints, hypothesis, fairness)
     if not 0 <= gap < 1:
         raise InputError(f"gap is a share and must be in [0, 1), got {gap}.")
     parts = [cells.everybody]
-    if constraints == "per_group" and fairness is None and hypothesis != "threshold":
+    separate = cells.good_of is None and hypothesis != "threshold"
+    if constraints == "per_group" and fairness is None and separate:
         parts = cells.members or parts  # nothing ties the groups together
     accepts, feasible, gained, bound = np.zeros(cells.mass.size, np.bool_), True, 0.0, 0.0
     for mine in parts:
@@ -128,28 +141,34 @@ def best_classifier(
 
 @dataclass(frozen=True)
 class _Cells:
-    """Masses as shares of all; ``group`` as codes."""
+    """Masses as shares of all; ``group`` as codes, or ``good_of`` and ``bad_of`` by group."""
 
     good: Floats
     bad: Floats
     group: NDArray[np.intp]
     score: Floats
+    good_of: Floats | None
+    bad_of: Floats | None
 
     @staticmethod
     def of(good: Any, bad: Any, group: Any, score: Any) -> _Cells:
         both = [np.asarray(one, dtype=np.float64) for one in (good, bad)]
-        n = both[0].size
+        shared = both[0].ndim == 2 and group is None
+        n = both[0].shape[0] if shared else both[0].size
         groups = np.zeros(n, np.intp) if group is None else np.asarray(group)
-        if not all(one.shape == (n,) for one in (*both, groups)):
+        shape = both[0].shape if shared else (n,)
+        if both[0].shape != shape or both[1].shape != shape or groups.shape != (n,):
             raise InputError(
-                f"good, bad and group must have one entry per cell, got {both[0].shape}, "
-                f"{both[1].shape} and {groups.shape}."
+                f"good, bad and group must have one entry per cell, or good and bad a column a "
+                f"group and no group beside, got {both[0].shape}, {both[1].shape} and "
+                f"{groups.shape}."
             )
         if not all(np.all((one >= 0) & np.isfinite(one)) for one in both):
             raise InputError("good and bad are masses and must be finite and at least 0.")
         codes = np.unique(groups, return_inverse=True)[1].reshape(n)
         total = float(both[0].sum() + both[1].sum()) or 1.0
-        shares = both[0] / total, both[1] / total
+        parts = both[0] / total, both[1] / total
+        shares = (parts[0].sum(axis=1), parts[1].sum(axis=1)) if shared else parts
         mass = shares[0] + shares[1]
         if score is None:
             scores = np.divide(shares[0], mass, out=np.zeros(n), where=mass > 0)
@@ -157,7 +176,16 @@ class _Cells:
             scores = np.asarray(score, dtype=np.float64)
         if scores.shape != (n,) or not np.isfinite(scores[mass > 0]).all():
             raise InputError("score must be one finite number per cell.")
-        return _Cells(*shares, codes, scores)
+        good_of, bad_of = parts if shared else (None, None)
+        return _Cells(shares[0], shares[1], codes, scores, good_of, bad_of)
+
+    def by_group(self, mine: NDArray[np.intp]) -> list[tuple[Floats, Floats]]:
+        """Return the good and bad mass of some cells, group by group, of groups that have any."""
+        if self.good_of is None or self.bad_of is None:
+            good, bad, group = self.good[mine], self.bad[mine], self.group[mine]
+            return [(good * (group == z), bad * (group == z)) for z in np.unique(group)]
+        both = zip(self.good_of[mine].T, self.bad_of[mine].T, strict=True)
+        return [(good, bad) for good, bad in both if good.any() or bad.any()]
 
     @property
     def mass(self) -> Floats:
@@ -208,6 +236,11 @@ class _Task:
             raise InputError(f"constraints must be one of {CONSTRAINTS}, got {constraints!r}.")
         if hypothesis not in HYPOTHESES:
             raise InputError(f"hypothesis must be one of {HYPOTHESES}, got {hypothesis!r}.")
+        if cells.good_of is not None and hypothesis == "threshold_per_group":
+            raise InputError(
+                "hypothesis='threshold_per_group' needs cells of one group each, got masses with a "
+                "column a group; use 'cells' or 'threshold', or make a cell of each group."
+            )
         return _Task(cells, utility, max_fdr, least, constraints, hypothesis, fairness)
 
     def gain(self, mine: NDArray[np.intp]) -> Floats:
@@ -228,31 +261,29 @@ class _Task:
     def rows(self, mine: NDArray[np.intp]) -> tuple[Floats, Floats]:
         """Return the constraints as ``rows · f ≤ limits``, that on the FDR first."""
         cells = self.cells
-        good, bad, group = cells.good[mine], cells.bad[mine], cells.group[mine]
-        mass = good + bad
-        parts = [np.ones(mass.size, np.bool_)]
+        parts = [(cells.good[mine], cells.bad[mine])]
         if self.constraints == "per_group":
-            parts = [group == z for z in np.unique(group)]
-        over = bad - (self.max_fdr + _TOLERANCE) * mass
-        rows, limits = [part * over for part in parts], [0.0] * len(parts)
+            parts = cells.by_group(mine)
+        allowed = self.max_fdr + _TOLERANCE
+        rows = [bad - allowed * (good + bad) for good, bad in parts]
+        limits = [0.0] * len(parts)
         if self.least > 0:
-            for part in parts:
-                total = float((part * mass).sum())
-                rows.append(-(part * mass) / (total or 1.0))
+            for good, bad in parts:
+                mass = good + bad
+                rows.append(-mass / (float(mass.sum()) or 1.0))
                 limits.append(_TOLERANCE - self.least)
         if self.fairness is not None:
-            rates = self._rate_rows(good, bad, group)
+            rates = self._rate_rows(mine)
             for i, one in enumerate(rates):
                 for other in rates[:i]:
                     rows += [one - other, other - one]
                     limits += [self.fairness.difference + _TOLERANCE] * 2
         return np.array(rows), np.array(limits)
 
-    def _rate_rows(self, good: Floats, bad: Floats, group: NDArray[np.intp]) -> list[Floats]:
+    def _rate_rows(self, mine: NDArray[np.intp]) -> list[Floats]:
         """Return, for each group that has anybody who counts, the row whose product is its rate."""
-        counted = self.counted(good, bad)
-        totals = {z: float(counted[group == z].sum()) for z in np.unique(group).tolist()}
-        return [(group == z) * counted / total for z, total in totals.items() if total > 0]
+        counted = [self.counted(good, bad) for good, bad in self.cells.by_group(mine)]
+        return [one / one.sum() for one in counted if one.sum() > 0]
 
     def counted(self, good: Floats, bad: Floats) -> Floats:
         """Return the mass whose decisions enter the fairness constraint's rate."""
@@ -268,7 +299,7 @@ class _Task:
         left = g00 * (cells.bad.sum() - bad) + g01 * (cells.good.sum() - good)
         spread = 0.0
         if self.fairness is not None:
-            rates = self._rate_rows(cells.good, cells.bad, cells.group)
+            rates = self._rate_rows(np.arange(cells.mass.size))
             spread = disparity(np.array([rate @ accepts for rate in rates]))
         return ExactFit(
             accepts=accepts,

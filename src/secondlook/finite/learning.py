@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,9 @@ from secondlook.budget import FdrBudget
 from secondlook.fairness import RateParity
 from secondlook.finite.counts import eta
 from secondlook.finite.learner import Constraints, ExactFit, Hypothesis, best_classifier
+from secondlook.finite.past import call_on_cells
 from secondlook.finite.state import CellState
+from secondlook.noise import OutcomeNoise
 from secondlook.utility import Utility
 
 __all__ = ["ENOUGH_TO_TELL", "CellLearning", "following", "note_of_round"]
@@ -36,19 +38,27 @@ class CellLearning:
     weights: Any
     gap: float
     cut_score: Callable[..., Any] | None
+    group_mode: str
+    noise: OutcomeNoise
 
     def learn(self, round: int, state: CellState, exploit: Flags) -> ExactFit:
-        """Return the best classifier on η_w."""
-        good, bad = eta(state.counts, exploit, self.weights)
+        """Return the best classifier on η_w.
+
+        Bounds and utility are those of what is recorded, with its noise; what is said of the
+        classifier is corrected for that.
+        """
+        reads_groups = self.fairness is not None or self.constraints == "per_group"
+        by_group = state.by_group if reads_groups else None
+        good, bad = eta(state.counts, exploit, self.weights, by_group)
         table, score = state.table, None
         if self.cut_score is not None:
-            score = np.asarray(self.cut_score(table.X, table.groups[table.group]), np.float64)
-        return best_classifier(
+            score = call_on_cells(self.cut_score, table, slice(None), self.group_mode)
+        fit = best_classifier(
             good,
             bad,
-            table.group,
-            utility=self.utility,
-            max_fdr=self.budget.max_fdr(round),
+            table.group if by_group is None else None,
+            utility=self.noise.recorded_utility(self.utility),
+            max_fdr=self.noise.recorded_fdr(self.budget.max_fdr(round)),
             min_selection_rate=max(0.0, self.budget.min_selection_rate - self.budget.slack),
             constraints=self.constraints,
             hypothesis=self.hypothesis,
@@ -56,6 +66,7 @@ class CellLearning:
             fairness=self.fairness,
             gap=self.gap,
         )
+        return replace(fit, fdr=self.noise.true_fdr(fit.fdr)) if fit.accepts.any() else fit
 
 
 def following(acceptance: Floats) -> ExactFit:
@@ -92,14 +103,15 @@ def note_of_round(
     n_known, n_exploit
         People of the batch in EXPLOIT_t, and how many of them f_t accepts.
     stuck
-        Whether nobody who ever applied was in EXPLOIT_t.
+        Whether nobody who ever applied was in EXPLOIT_t, or nobody can be any more.
     good
         Label of the good outcome.
     """
     if stuck:
         return (
             "No cell of anybody who applied is known well enough to exploit, so nobody can be "
-            "explored either; lower the threshold of the coverage rule, or give a past policy."
+            "explored either; lower the threshold of the coverage rule, give a past policy, or "
+            "fit again where outcomes were forgotten."
         ), True
     if not f.feasible:
         return (

@@ -1,13 +1,14 @@
-"""Names of applications, and a slot for the outcome of everybody who was accepted.
+"""Names of applications, everybody's cell, and a slot for the outcome of whoever was accepted.
 
 Ids that follow one another are kept as their first and their number, and looked up by subtraction;
-others go into an index. A slot takes a few bytes: the row, the cell, the outcome. Nobody who was
-rejected has one.
+others go into an index. A person takes a few bytes: the cell, and if they were accepted the row and
+the outcome. Nobody who was rejected has a slot for one.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,15 +16,17 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.ids import IdIndex, id_bits
-from secondlook.memory import check_recorded
-from secondlook.observed import PENDING
+from secondlook.memory import check_known, check_recorded
+from secondlook.observed import NEVER, PENDING
 
-__all__ = ["Ledger", "Page", "first_of_consecutive"]
+__all__ = ["Ledger", "PeopleOfRound", "first_of_consecutive"]
 
 Heads = NDArray[np.int64]
+Rows = NDArray[np.int64]
 
 _REJECTED = -1
-_SLOTS = 2**40  # a place is the number of a round times this, plus the slot
+_FORGOTTEN = -1  # cell of somebody of whom nothing is known any more
+_ROWS = 2**40  # a place is the number of a round times this, plus the row
 
 
 def first_of_consecutive(ids: NDArray[Any]) -> int | None:
@@ -40,16 +43,31 @@ def first_of_consecutive(ids: NDArray[Any]) -> int | None:
 
 
 @dataclass(frozen=True)
-class Page:
-    """The people of one round; arrays have an entry per accepted person."""
+class PeopleOfRound:
+    """The people of one round.
+
+    Attributes
+    ----------
+    first
+        First id if they follow one another, else None.
+    cell
+        Cell of everybody, in a type that is as small as can be.
+    whole
+        Whether nobody was forgotten.
+    row, outcome
+        Of the accepted: their rows, in order, and outcomes.
+    group
+        Groups of the accepted where cells have none and a fit may see them, else None.
+    """
 
     first: int | None
-    n_people: int
+    cell: NDArray[np.signedinteger]
+    whole: bool
     row: NDArray[np.uint32]
-    cell: NDArray[np.int32]
     outcome: NDArray[np.int8]
+    group: NDArray[np.signedinteger] | None = None
 
-    def slots(self, row: NDArray[Any]) -> Heads:
+    def slots(self, row: NDArray[Any]) -> Rows:
         """Return the slots of rows, _REJECTED for those that have none."""
         if row.size == self.row.size and np.array_equal(row, self.row):
             return np.arange(row.size)
@@ -59,9 +77,46 @@ class Page:
         slot[slot == self.row.size] = 0
         return np.where(self.row[slot] == row, slot, _REJECTED)
 
+    def known(self, row: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say which rows are of somebody who was not forgotten."""
+        if self.whole:
+            return np.ones(row.shape, np.bool_)
+        return np.asarray(self.cell[row] != _FORGOTTEN)
+
+    def bins(self, slot: Any, n_groups: int) -> Rows:
+        """Return where people in slots are counted: by cell, and within it by group."""
+        bins: Rows = self.cell[self.row[slot]].astype(np.int64)
+        if self.group is not None:
+            bins *= n_groups
+            bins += self.group[slot]
+        return bins
+
+    def without(self, row: Rows) -> PeopleOfRound:
+        """Return the round without some people; rows of the others stay what they are."""
+        stays = ~np.isin(self.row, row)
+        cell = self.cell.copy()
+        cell[row] = _FORGOTTEN
+        group = None if self.group is None else self.group[stays]
+        return replace(
+            self,
+            cell=cell,
+            whole=False,
+            row=self.row[stays],
+            outcome=self.outcome[stays],
+            group=group,
+        )
+
 
 class Ledger:
     """Everybody ever decided on.
+
+    Outcomes are counted in bins: a bin is a cell, or where fits see groups and cells do not, a cell
+    and a group, with the group running fastest.
+
+    Parameters
+    ----------
+    n_groups
+        Groups in a cell.
 
     Examples
     --------
@@ -72,8 +127,9 @@ class Ledger:
     ([0, 1], [0, 0])
     """
 
-    def __init__(self) -> None:
-        self._pages: list[Page] = []
+    def __init__(self, n_groups: int = 1) -> None:
+        self._n_groups = n_groups
+        self._rounds: list[PeopleOfRound] = []
         self._index = IdIndex()
 
     def check_new(self, ids: NDArray[Any], bits: NDArray[np.uint64]) -> None:
@@ -81,12 +137,8 @@ class Ledger:
         if ids.size == 0:
             return
         known = np.zeros(ids.size, np.bool_)
-        if ids.dtype.kind == "i":
-            low, high = int(ids.min()), int(ids.max())
-            for page in self._consecutive():
-                first, last = page.first or 0, (page.first or 0) + page.n_people - 1
-                if low <= last and high >= first:
-                    known |= (ids >= first) & (ids <= last)
+        for _, people, mine in self._consecutive(ids):
+            known[mine] |= people.known(ids[mine] - (people.first or 0))
         if self._index.overlaps(bits):
             known |= self._index.find(bits) != IdIndex.UNKNOWN
         if known.any():
@@ -101,23 +153,30 @@ class Ledger:
         ids: NDArray[Any],
         bits: NDArray[np.uint64],
         accepted: NDArray[np.bool_],
-        cell: NDArray[np.int32],
+        cell: NDArray[np.signedinteger],
         outcome: NDArray[np.int8] | None = None,
+        group: NDArray[np.intp] | None = None,
     ) -> None:
         """Write down who was decided on.
 
-        ``cell`` has an entry per person, ``outcome`` one per accepted person; None means that all
-        are still to come.
+        ``cell`` and ``group`` have an entry per person, ``outcome`` one per accepted person; None
+        means that all are still to come.
         """
         row = np.flatnonzero(accepted)
         first = first_of_consecutive(ids)
         known = np.full(row.size, PENDING, np.int8) if outcome is None else outcome.copy()
         if first is None and ids.size:
-            place = np.full(ids.size, _REJECTED, np.int64)
-            place[row] = len(self._pages) * _SLOTS + np.arange(row.size)
-            self._index.add(bits, place)
-        page = Page(first, ids.size, row.astype(np.uint32), cell[row].astype(np.int32), known)
-        self._pages.append(page)
+            self._index.add(bits, len(self._rounds) * _ROWS + np.arange(ids.size))
+        largest = int(cell.max()) if cell.size else 0
+        people = PeopleOfRound(
+            first,
+            cell.astype(_smallest(largest)),
+            True,
+            row.astype(np.uint32),
+            known,
+            None if group is None else group[row].astype(_smallest(self._n_groups)),
+        )
+        self._rounds.append(people)
 
     def observe(
         self,
@@ -132,92 +191,192 @@ class Ledger:
         Returns
         -------
         good, bad
-            What that adds to the outcomes of each cell.
+            What that adds to the outcomes of each bin.
         """
         place = self._find(ids)
-        _check_places(ids, place)
+        _check_known(ids, place)
         ids, place, outcome = _once_each(ids, place, outcome)
-        good, bad = np.zeros(n_cells, np.int64), np.zeros(n_cells, np.int64)
-        parts = self._by_page(place)
-        for page, slot, mine in parts:
-            check_recorded(ids[mine], page.outcome[slot], outcome[mine], correcting)
-        for page, slot, mine in parts:
-            cell, before, now = page.cell[slot], page.outcome[slot], outcome[mine]
-            good += _per_cell(cell, now == 1, n_cells) - _per_cell(cell, before == 1, n_cells)
-            bad += _per_cell(cell, now == 0, n_cells) - _per_cell(cell, before == 0, n_cells)
-            page.outcome[slot] = now
-        return good, bad
+        parts = self._slots(ids, place)
+        for people, slot, mine in parts:
+            check_recorded(ids[mine], people.outcome[slot], outcome[mine], correcting)
+        return self._fill_in([(*part[:2], outcome[part[2]]) for part in parts], n_cells)
+
+    def withdraw(self, ids: NDArray[Any], n_cells: int) -> tuple[Heads, Heads]:
+        """Write down that outcomes will never be known; return what that adds to each bin."""
+        place = self._find(ids)
+        _check_known(ids, place)
+        place, first = np.unique(place, return_index=True)
+        never = ((*part[:2], NEVER) for part in self._slots(ids[first], place))
+        return self._fill_in(list(never), n_cells)
 
     def recorded(self, ids: NDArray[Any]) -> NDArray[np.int8]:
         """Return the outcomes of accepted people as they stand now."""
         place = self._find(ids)
-        _check_places(ids, place)
+        _check_known(ids, place)
         found = np.empty(ids.size, np.int8)
-        for page, slot, mine in self._by_page(place):
-            found[mine] = page.outcome[slot]
+        for people, slot, mine in self._slots(ids, place):
+            found[mine] = people.outcome[slot]
         return found
 
-    def _by_page(self, place: Heads) -> list[tuple[Page, Any, Any]]:
-        if place.size == 0:
-            return []
-        low, high = int(place.min()) // _SLOTS, int(place.max()) // _SLOTS
-        if low == high:
-            return [(self._pages[low], place - low * _SLOTS, slice(None))]
-        number = place // _SLOTS
-        return [
-            (self._pages[one], place[number == one] % _SLOTS, number == one)
-            for one in np.unique(number).tolist()
+    def forget(self, ids: NDArray[Any], n_cells: int) -> tuple[Heads, Heads, Heads]:
+        """Take people out for good.
+
+        Returns
+        -------
+        applicants, good, bad
+            What that adds, below 0, to the people of each cell and to the outcomes of each bin.
+        """
+        place = self._find(ids)
+        check_known(ids, place)
+        heads = np.zeros(n_cells, np.int64)
+        good, bad = self._nothing(n_cells)
+        for number, row, _ in _by_round(np.unique(place)):
+            people = self._rounds[number]
+            heads -= np.bincount(people.cell[row], minlength=n_cells)
+            gone = np.isin(people.row, row)
+            good -= self._counted(people, n_cells, gone & (people.outcome == 1))
+            bad -= self._counted(people, n_cells, gone & (people.outcome == 0))
+            self._rounds[number] = people.without(row)
+        self._index.remove(id_bits(ids), [])
+        return heads, good, bad
+
+    def renumber(self, new: NDArray[np.int64]) -> None:
+        """Give cells other numbers: ``new`` has that of each old one, −1 where nobody is in it."""
+        after = np.append(new, _FORGOTTEN)  # found by the cell −1
+        self._rounds = [
+            replace(one, cell=after[one.cell].astype(one.cell.dtype)) for one in self._rounds
         ]
 
-    def _consecutive(self) -> list[Page]:
-        return [page for page in self._pages if page.first is not None]
+    def outcomes(self, n_cells: int) -> tuple[Heads, Heads]:
+        """Count all recorded outcomes, good and bad, by bin."""
+        good, bad = self._nothing(n_cells)
+        for people in self._rounds:
+            good += self._counted(people, n_cells, people.outcome == 1)
+            bad += self._counted(people, n_cells, people.outcome == 0)
+        return good, bad
 
-    def _find(self, ids: NDArray[Any]) -> Heads:
-        """Return everybody's place; _REJECTED and IdIndex.UNKNOWN for who has none."""
+    def unripe(self, t: int, maturity: int, n_cells: int) -> tuple[Heads, Heads]:
+        """Return what maturity adds to the recorded outcomes of each bin, good and bad, in round t.
+
+        Of a round with outcomes still to come nothing counts until it is mature; then the missing
+        count as bad.
+        """
+        good, bad = self._nothing(n_cells)
+        for number, people in enumerate(self._rounds):
+            pending = people.outcome == PENDING
+            if not pending.any():
+                continue
+            if t - number > maturity:
+                bad += self._counted(people, n_cells, pending)
+            else:
+                good -= self._counted(people, n_cells, people.outcome == 1)
+                bad -= self._counted(people, n_cells, people.outcome == 0)
+        return good, bad
+
+    def _fill_in(
+        self, parts: list[tuple[PeopleOfRound, Any, Any]], n_cells: int
+    ) -> tuple[Heads, Heads]:
+        """Write outcomes into slots that are all right; return what that adds to each bin."""
+        good, bad = self._nothing(n_cells)
+        for people, slot, now in parts:
+            bins, before = people.bins(slot, self._n_groups), people.outcome[slot]
+            good += _count(bins, now == 1, good.size) - _count(bins, before == 1, good.size)
+            bad += _count(bins, now == 0, bad.size) - _count(bins, before == 0, bad.size)
+            people.outcome[slot] = now
+        return good, bad
+
+    def _nothing(self, n_cells: int) -> tuple[Heads, Heads]:
+        n_bins = n_cells * self._n_groups
+        return np.zeros(n_bins, np.int64), np.zeros(n_bins, np.int64)
+
+    def _counted(self, people: PeopleOfRound, n_cells: int, who: NDArray[np.bool_]) -> Heads:
+        bins = people.bins(np.flatnonzero(who), self._n_groups)
+        return np.bincount(bins, minlength=n_cells * self._n_groups)
+
+    def _slots(self, ids: NDArray[Any], place: Rows) -> list[tuple[PeopleOfRound, Any, Any]]:
+        """Return the slots of people who are known, by round; raise unless all were accepted."""
+        found, rejected = [], np.zeros(place.size, np.bool_)
+        for number, row, mine in _by_round(place):
+            people = self._rounds[number]
+            slot = people.slots(row)
+            rejected[mine] = slot == _REJECTED
+            found.append((people, slot, mine))
+        if rejected.any():
+            raise UnknownIdError(
+                f"{int(rejected.sum())} of {ids.size} ids were rejected, first "
+                f"{ids[np.argmax(rejected)].item()!r}, and outcomes are known for accepted people "
+                f"only; nothing was recorded, remove them."
+            )
+        return found
+
+    def _consecutive(self, ids: NDArray[Any]) -> Iterator[tuple[int, PeopleOfRound, Any]]:
+        """Yield rounds whose ids follow one another, with which of these may be among them."""
+        if ids.dtype.kind != "i":
+            return
+        low, high = int(ids.min()), int(ids.max())
+        for number, people in enumerate(self._rounds):
+            if people.first is None:
+                continue
+            end = people.first + people.cell.size
+            if low >= people.first and high < end:
+                yield number, people, slice(None)
+            elif low < end and high >= people.first:
+                yield number, people, np.flatnonzero((ids >= people.first) & (ids < end))
+
+    def _find(self, ids: NDArray[Any]) -> Rows:
+        """Return everybody's place; IdIndex.UNKNOWN for who has none."""
         place = np.full(ids.size, IdIndex.UNKNOWN, np.int64)
         if ids.size == 0:
             return place
-        if ids.dtype.kind == "i":
-            low, high = int(ids.min()), int(ids.max())
-            for number, page in enumerate(self._pages):
-                if page.first is None or low >= page.first + page.n_people or high < page.first:
-                    continue
-                all_here = low >= page.first and high < page.first + page.n_people
-                mine = (ids >= page.first) & (ids < page.first + page.n_people)
-                slot = page.slots(ids - page.first if all_here else ids[mine] - page.first)
-                slot[slot != _REJECTED] += number * _SLOTS
-                if all_here:
-                    return slot
-                place[mine] = slot
+        for number, people, mine in self._consecutive(ids):
+            row = ids[mine] - (people.first or 0)
+            if people.whole:
+                place[mine] = row + number * _ROWS
+            else:
+                place[mine] = np.where(people.known(row), row + number * _ROWS, place[mine])
         left = np.flatnonzero(place == IdIndex.UNKNOWN)
-        place[left] = self._index.find(id_bits(ids[left]))
+        if left.size:
+            place[left] = self._index.find(id_bits(ids[left]))
         return place
 
 
-def _per_cell(cell: NDArray[np.int32], chosen: NDArray[np.bool_], n_cells: int) -> Heads:
-    return np.bincount(cell[chosen], minlength=n_cells)
+def _smallest(largest: int) -> np.dtype[Any]:
+    """Return the smallest type with a sign that holds a number."""
+    return np.min_scalar_type(-largest - 1)
 
 
-def _check_places(ids: NDArray[Any], place: Heads) -> None:
-    if place.size == 0 or place.min() >= 0:
+def _count(bins: Rows, chosen: Any, n_bins: int) -> Heads:
+    chosen = np.broadcast_to(chosen, bins.shape)
+    return np.bincount(bins[chosen], minlength=n_bins)
+
+
+def _by_round(place: Rows) -> Iterator[tuple[int, Rows, Any]]:
+    """Split places by round: its number, rows, and which of the places these are."""
+    if place.size == 0:
         return
-    unknown, rejected = (np.flatnonzero(place == what) for what in (IdIndex.UNKNOWN, _REJECTED))
+    low, high = int(place.min()) // _ROWS, int(place.max()) // _ROWS
+    if low == high:
+        yield low, place - low * _ROWS, slice(None)
+        return
+    number = place // _ROWS
+    for one in np.unique(number).tolist():
+        mine = number == one
+        yield one, place[mine] % _ROWS, mine
+
+
+def _check_known(ids: NDArray[Any], place: Rows) -> None:
+    unknown = np.flatnonzero(place == IdIndex.UNKNOWN)
     if unknown.size:
         raise UnknownIdError(
             f"{unknown.size} of {ids.size} ids were never decided on, so they can have no "
             f"outcome, first {ids[unknown[0]].item()!r}; nothing was recorded, remove or "
             f"correct them."
         )
-    raise UnknownIdError(
-        f"{rejected.size} of {ids.size} ids were rejected, first "
-        f"{ids[rejected[0]].item()!r}, and outcomes are known for accepted people only; "
-        f"nothing was recorded, remove them."
-    )
 
 
 def _once_each(
-    ids: NDArray[Any], place: Heads, outcome: NDArray[np.int8]
-) -> tuple[NDArray[Any], Heads, NDArray[np.int8]]:
+    ids: NDArray[Any], place: Rows, outcome: NDArray[np.int8]
+) -> tuple[NDArray[Any], Rows, NDArray[np.int8]]:
     """Leave out ids that stand there more than once; they must not contradict each other."""
     if np.all(place[1:] > place[:-1]):
         return ids, place, outcome

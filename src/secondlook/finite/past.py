@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from secondlook.errors import InputError
 from secondlook.finite.encoding import CellTable
 from secondlook.finite.intake import CellHistory
 
-__all__ = ["CellPast", "read_past"]
+__all__ = ["CellPast", "call_on_cells", "check_reads_no_group", "read_past"]
 
 Floats = NDArray[np.float64]
 
@@ -33,22 +34,29 @@ class CellPast:
         Whether there is a rule to follow; without one, round 1 is learned.
     given
         Whether it was given, rather than read off the history.
+    group_mode
+        Unless it is ``"aware"``, the function is one of X alone.
     """
 
     function: Callable[..., Any] | None
     acceptance: Floats
     decides: bool
     given: bool
+    group_mode: str = "aware"
 
     def of_new(self, table: CellTable, n_known: int) -> Floats:
         """Return its probability of acceptance in the cells behind the known ones."""
         n_new = len(table) - n_known
         if self.function is None or n_new == 0:
             return np.zeros(n_new)
-        return _call(self.function, table, slice(n_known, None))
+        return _call(self.function, table, slice(n_known, None), self.group_mode)
+
+    def of(self, cells: NDArray[np.bool_]) -> CellPast:
+        """Return the past policy where some cells only are known, of those at first and since."""
+        return replace(self, acceptance=self.acceptance[cells[: self.acceptance.size]])
 
 
-def read_past(given: Any, history: CellHistory, n_domain: int) -> CellPast:
+def read_past(given: Any, history: CellHistory, n_domain: int, group_mode: str) -> CellPast:
     """Return f_0 by what is given; None means the share accepted of each cell of the history."""
     table = history.placed.table
     if given is None:
@@ -59,7 +67,9 @@ def read_past(given: Any, history: CellHistory, n_domain: int) -> CellPast:
         share = np.divide(taken, heads, out=np.zeros(len(table)), where=heads > 0)
         return CellPast(None, share, decides=not history.accepted.all(), given=False)
     if callable(given):
-        return CellPast(given, _call(given, table, slice(None)), decides=True, given=True)
+        check_reads_no_group("past_policy", given, group_mode)
+        acceptance = _call(given, table, slice(None), group_mode)
+        return CellPast(given, acceptance, decides=True, given=True, group_mode=group_mode)
     values = np.asarray(given, dtype=np.float64)
     if n_domain == 0 or values.shape != (n_domain,):
         raise InputError(
@@ -70,12 +80,37 @@ def read_past(given: Any, history: CellHistory, n_domain: int) -> CellPast:
     return CellPast(None, np.pad(values, (0, len(table) - n_domain)), decides=True, given=True)
 
 
-def _call(function: Callable[..., Any], table: CellTable, cells: slice) -> Floats:
-    group = table.groups[table.group[cells]]
-    values = np.asarray(function(table.X[cells], group), dtype=np.float64)
-    if values.shape != group.shape:
+def check_reads_no_group(name: str, function: Callable[..., Any], group_mode: str) -> None:
+    """Raise if a function of cells asks for their groups where these may not decide."""
+    if group_mode == "aware":
+        return
+    try:
+        inspect.signature(function).bind(None)
+    except ValueError:  # written in another language, and says nothing of its arguments
+        return
+    except TypeError:
         raise InputError(
-            f"past_policy must return one probability per cell, {group.size} in all, "
+            f"{name} must be a function of X alone with group_mode={group_mode!r}, where the group "
+            f"of a person may not decide, got {function!r}; leave the group out, or use "
+            f"group_mode='aware'."
+        ) from None
+
+
+def call_on_cells(
+    function: Callable[..., Any], table: CellTable, cells: slice, group_mode: str
+) -> Floats:
+    """Return a function of (X, group) of cells, or of X alone where groups may not decide."""
+    if group_mode != "aware":
+        return np.asarray(function(table.X[cells]), dtype=np.float64)
+    return np.asarray(function(table.X[cells], table.groups[table.group[cells]]), dtype=np.float64)
+
+
+def _call(function: Callable[..., Any], table: CellTable, cells: slice, group_mode: str) -> Floats:
+    values = call_on_cells(function, table, cells, group_mode)
+    n_cells = len(table.codes[cells])
+    if values.shape != (n_cells,):
+        raise InputError(
+            f"past_policy must return one probability per cell, {n_cells} in all, "
             f"got shape {values.shape}."
         )
     _check(values)

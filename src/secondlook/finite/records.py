@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,17 @@ class CellPolicy:
     g: Floats
     acceptance: Floats
 
+    def of(self, cells: NDArray[np.bool_]) -> CellPolicy:
+        """Return the policy on some of the cells, of those known then and since."""
+        mine = cells[: self.exploit.size]
+        return CellPolicy(
+            self.exploit[mine],
+            self.accepts[mine],
+            self.score[mine],
+            self.g[mine],
+            self.acceptance[mine],
+        )
+
 
 @dataclass(frozen=True)
 class FiniteRound:
@@ -67,6 +78,8 @@ class FiniteRound:
         Whether the constraints could be met on η_w.
     note
         What went differently from what was asked for, in one sentence; empty if nothing.
+    group_mode
+        What groups could change in it: ``"aware"``, ``"blind"`` or ``"audit"``.
     """
 
     round: int
@@ -86,3 +99,4 @@ class FiniteRound:
     gap: float
     feasible: bool
     note: str
+    group_mode: str = field(default="aware", kw_only=True)

@@ -9,6 +9,10 @@ from secondlook.errors import InputError
 from secondlook.fairness import RateParity
 from secondlook.finite.coverage import as_cell_coverage
 from secondlook.finite.learner import CONSTRAINTS, HYPOTHESES
+from secondlook.finite.past import check_reads_no_group
+from secondlook.group_modes import check_group_mode
+from secondlook.noise import OutcomeNoise
+from secondlook.settings import check_rounds
 from secondlook.strategies import as_strategy
 from secondlook.utility import Utility
 
@@ -20,9 +24,14 @@ _CHOICES = {
     "weights": ("applicants", "none"),
     "first_round": ("past", "learned"),
 }
-_KINDS: dict[str, type] = {"utility": Utility, "budget": FdrBudget, "fairness": RateParity}
+_KINDS: dict[str, type] = {
+    "utility": Utility,
+    "budget": FdrBudget,
+    "fairness": RateParity,
+    "noise": OutcomeNoise,
+}
 
-FIXED = ("coverage", "pos_label", "random_state")  # what is known rests on these
+FIXED = ("coverage", "group_mode", "pos_label", "random_state")  # what is known rests on these
 
 
 def check_settings(classifier: Any) -> None:
@@ -43,9 +52,28 @@ def check_settings(classifier: Any) -> None:
         raise InputError(
             f"cut_score must be a function of (X, group) or None, got {classifier.cut_score!r}."
         )
+    check_rounds("maturity", classifier.maturity, least=0)
     as_cell_coverage(classifier.coverage)
+    _check_group_mode(classifier)
     if as_strategy(classifier.strategy).is_limited:
         raise InputError(
             f"limits on exploration are not kept on cells, got {classifier.strategy!r}; use "
             f"PartialFeedbackClassifier, or a strategy without limits."
+        )
+
+
+def _check_group_mode(classifier: Any) -> None:
+    check_group_mode(classifier)
+    mode = classifier.group_mode
+    if classifier.cut_score is not None:
+        check_reads_no_group("cut_score", classifier.cut_score, mode)
+    if mode != "aware" and classifier.hypothesis == "threshold_per_group":
+        raise InputError(
+            f"group_mode={mode!r} cannot be combined with hypothesis='threshold_per_group', which "
+            f"decides by the group; use 'cells' or 'threshold', or group_mode='aware'."
+        )
+    if mode == "audit" and classifier.constraints == "per_group":
+        raise InputError(
+            "group_mode='audit' cannot be combined with constraints='per_group', since no group "
+            "may change a decision; use 'joint', or group_mode='blind'."
         )

@@ -33,7 +33,8 @@ from secondlook.many_classes.decision_table import (
 from secondlook.many_classes.intake import ManyClassIntake
 from secondlook.many_classes.learning import learn_classes
 from secondlook.many_classes.records import GivenDecisions, ManyClassDecisions, ManyClassRound
-from secondlook.many_classes.settings import accepted_by, check_options
+from secondlook.many_classes.settings import accepted_by, check_missing, check_options
+from secondlook.noise import OutcomeNoise
 from secondlook.past import allows_missing
 from secondlook.strategies import Strategy
 from secondlook.utility import Accuracy
@@ -74,6 +75,18 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         of scaled features.
     weights, weight_cap, min_outcomes, first_round, group_as_feature, random_state
         As in ``PartialFeedbackClassifier``.
+    maturity, missing
+        Rounds after which outcomes that have not come count as the class ``missing``; until then a
+        round of which some are still to come is left out of learning. None: outcomes count as soon
+        as they come, the others not at all.
+    noise
+        How likely each class is recorded as each class, a dict of dicts or a matrix with a row for
+        each true class, in the order of ``classes``: bounds, estimated FDR and utility are
+        corrected for it. ``predict_proba``, and the counts of ``rounds_``, are of what is recorded.
+        None means that classes are recorded as they are.
+    group_mode, attributes
+        As in ``PartialFeedbackClassifier``. There are no constraints between groups here, so that
+        ``"blind"`` and ``"audit"`` decide alike.
 
     Attributes
     ----------
@@ -110,15 +123,11 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     (500, ['pay', 'pay in part'])
     """
 
-    pos_label = None  # classes have names, and none is the good one
-
     # Options of two classes that there are none of here.
     fairness = None
     thresholds = "shared"
     split = "half"
     constrain_fit = False
-    maturity = None
-    noise = None
 
     def __init__(
         self,
@@ -136,7 +145,12 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         weight_cap: float = 3.0,
         min_outcomes: int = 100,
         first_round: Literal["past", "learned"] = "past",
+        maturity: int | None = None,
+        missing: Any = None,
+        noise: Any = None,
         group_as_feature: bool = False,
+        group_mode: Literal["aware", "blind", "audit"] = "aware",
+        attributes: Literal["crossed", "side_by_side"] = "crossed",
         random_state: Any = None,
     ) -> None:
         self.utility = utility
@@ -152,8 +166,26 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         self.weight_cap = weight_cap
         self.min_outcomes = min_outcomes
         self.first_round = first_round
+        self.maturity = maturity
+        self.missing = missing
+        self.noise = noise
         self.group_as_feature = group_as_feature
+        self.group_mode = group_mode
+        self.attributes = attributes
         self.random_state = random_state
+
+    @property
+    def pos_label(self) -> Any:
+        """The good class if there are two of which one is good for whoever is accepted, else None.
+
+        A ledger keeps outcomes as good and bad.
+        """
+        table: DecisionTable | None = getattr(self, "_table", None)
+        if table is None or len(table.classes) != 2:
+            return None
+        fine = np.array(table.good)[np.array(table.observed)]
+        is_it = fine.all(axis=0) & (fine.sum(axis=1) == 1).all()
+        return next((one for one, yes in zip(table.classes, is_it, strict=True) if yes), None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -194,23 +226,27 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         if decisions is not None:
             accepted = accepted_by(self, decisions, accepted)
         self._begin(X, y, accepted, sensitive_features, ids, past_policy)
+        self._fitted |= {"missing": self.missing}
         return self
 
     def _check_options(self) -> None:
         check_options(self)
         if hasattr(self, "_fitted"):
             self._check_table()
+            check_missing(self, self._table)
 
     def _new_intake(self) -> ManyClassIntake:
         return ManyClassIntake(
             raw=reads_raw_columns(self.learner),
             allow_missing=allows_missing(self.learner),
             group_as_feature=self.group_as_feature,
+            group_mode=self.group_mode,
             named=named_classes(self.classes, self.utility),
         )
 
     def _start_records(self, history: History) -> None:
         self._table = self._read_table()
+        check_missing(self, self._table)
         self.decisions_ = as_names(self._table.decisions)
         self._given = GivenDecisions()
         self._given.record(self._memory, history, history.accepted, None)
@@ -240,6 +276,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             propensity,
             t,
             batch.backend,
+            group_mode=self.group_mode,
             decision=self.decisions_[given],
         )
 
@@ -295,11 +332,14 @@ class ManyClassClassifier(PartialFeedbackClassifier):
 
     def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
         rules = self._rules(t, everywhere=everywhere)
-        return learn_classes(self.learner, self._memory.folds, self._log, rules, self._table)
+        missing = None if self.maturity is None else self._table.classes.index(self.missing)
+        folds = self._memory.folds
+        return learn_classes(self.learner, folds, self._log, rules, self._table, missing)
 
     def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
-        # Worth is in the table.
-        return replace(super()._rules(t, everywhere=everywhere), utility=Accuracy())
+        # Worth and noise are in the table.
+        rules = super()._rules(t, everywhere=everywhere)
+        return replace(rules, utility=Accuracy(), noise=OutcomeNoise())
 
     def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
         nobody = self._note_of_nobody(f, exploit, len(self._rounds) + 1)
@@ -320,13 +360,14 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         """Read what decisions are worth; a matrix may have its columns in the order of classes."""
         classes = tuple(self.classes_.tolist())
         named = named_classes(self.classes, self.utility) or classes
-        table = read_table(self.utility, self.good, self.observed, self.decisions, named)
+        worth = self.utility, self.good, self.observed, self.decisions
+        table = read_table(*worth, named, self.noise)
         return table.in_order(classes)
 
     def _check_table(self) -> None:
         if self._read_table() != self._table:
             raise InputError(
-                "utility, good, observed, decisions and classes must stay what they were when the "
-                "history was fitted, since what has been decided rests on them; set them back or "
-                "fit again."
+                "utility, good, observed, decisions, classes and noise must stay what they were "
+                "when the history was fitted, since what has been decided rests on them; set them "
+                "back or fit again."
             )

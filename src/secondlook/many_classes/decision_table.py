@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError
+from secondlook.many_classes.class_noise import ClassNoise, of_recorded, read_noise
 from secondlook.utility import Utility
 
 __all__ = [
@@ -44,6 +45,8 @@ class DecisionTable:
         Whether a class is good for a decision.
     observed
         Whether the outcome is seen after a decision.
+    noise
+        How likely each class is recorded as each class; None if always as itself.
 
     Examples
     --------
@@ -58,6 +61,18 @@ class DecisionTable:
     worth: tuple[tuple[float, ...], ...]
     good: tuple[tuple[bool, ...], ...]
     observed: tuple[bool, ...]
+    noise: ClassNoise | None = None
+
+    @property
+    def recorded_worth(self) -> Floats:
+        """U as it is to be counted for recorded classes."""
+        worth = np.array(self.worth)
+        return worth if self.noise is None else of_recorded(worth, self.noise)
+
+    @property
+    def recorded_bad(self) -> Floats:
+        """``bad`` as it is to be counted for recorded classes."""
+        return self.bad if self.noise is None else of_recorded(self.bad, self.noise)
 
     @property
     def bad(self) -> Floats:
@@ -72,15 +87,19 @@ class DecisionTable:
     def in_order(self, classes: tuple[Any, ...]) -> DecisionTable:
         """Return the same table with its classes in another order."""
         at = [self.classes.index(one) for one in classes]
+        noise = self.noise
+        if noise is not None:
+            noise = tuple(tuple(noise[i][j] for j in at) for i in at)
         return replace(
             self,
             classes=classes,
+            noise=noise,
             worth=tuple(tuple(row[i] for i in at) for row in self.worth),
             good=tuple(tuple(row[i] for i in at) for row in self.good),
         )
 
     def look(self, p: Floats, multiplier: float) -> Looked:
-        """Weigh up accepting against rejecting people with class probabilities ``p``.
+        """Weigh up accepting against rejecting people with probabilities ``p`` of recorded classes.
 
         The net worth of accepting is ``max_d (u_d − λ·b_d) − max_r u_r`` with d over the observed
         decisions, r over the others, u a decision's expected worth, b its chance of a mistake and λ
@@ -88,8 +107,8 @@ class DecisionTable:
         possible value, to 1, its largest; for two classes and two decisions that is P(good).
         """
         seen = np.array(self.observed)
-        worth = np.array(self.worth)
-        accepting = (worth - multiplier * self.bad)[seen]
+        worth = self.recorded_worth
+        accepting = (worth - multiplier * self.recorded_bad)[seen]
         rejecting = worth[~seen]
         by_accepting, by_rejecting = p @ accepting.T, p @ rejecting.T
         net = by_accepting.max(axis=1) - by_rejecting.max(axis=1)
@@ -147,6 +166,7 @@ def read_table(
     observed: Any,
     decisions: Any,
     classes: tuple[Any, ...],
+    noise: Any = None,
 ) -> DecisionTable:
     """Read and check what a user hands in; see ``ManyClassClassifier`` for what it may be."""
     if len(set(classes)) < len(classes):
@@ -166,6 +186,7 @@ def read_table(
         tuple(map(tuple, worth.tolist())),
         tuple(tuple(one in good_for.get(name, ()) for one in classes) for name in names),
         tuple(name in chosen for name in names),
+        read_noise(noise, classes),
     )
 
 

@@ -5,6 +5,7 @@ Rows, weights and halves are those of two-class learning; only the model and the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,16 +26,23 @@ def learn_classes(
     log: PolicyLog,
     rules: LearningRules,
     table: DecisionTable,
+    missing: int | None = None,
 ) -> Learned | None:
     """Learn f_t, or return None while fewer than two classes are known.
 
     The model learns from the first fold, the rule from the second; when one of them holds a single
-    class, both together serve both purposes, and the note says so.
+    class, both together serve both purposes, and the note says so. ``missing`` is the code that
+    outcomes count as which have not come when their round is mature.
     """
     parts = []
     for fold in folds:
-        fold.catch_up(log, rules.rule)
-        parts.append(LabelledRows.of(fold, log, rules))
+        fold.catch_up(log, rules.rule, rules.waiting)
+        rows = LabelledRows.of(fold, log, rules)
+        if missing is not None:
+            recorded = fold.column("outcome")
+            outcome = np.where(recorded >= 0, recorded, np.int8(missing))
+            rows = replace(rows, outcome=outcome)
+        parts.append(rows)
     note = ""
     if not all(map(_tells_apart, parts)):
         parts = [LabelledRows.joined(parts)]

@@ -76,9 +76,9 @@ def best_rule(
     table
         What decisions are worth.
     p
-        Class probabilities of the held-out rows.
+        Probabilities of the recorded classes of the held-out rows.
     outcome, weight
-        Code of each row's class, and its weight; rows of weight 0 do not matter.
+        Code of each row's recorded class, and its weight; rows of weight 0 do not matter.
     max_fdr, min_selection_rate
         The constraints.
 
@@ -107,7 +107,7 @@ def best_rule(
         best.multiplier,
         best.threshold,
         best.worth * table.unit + rows.rejecting_all(),
-        best.mistakes / best.accepted if best.accepted else 0.0,
+        float(np.clip(best.mistakes / best.accepted, 0.0, 1.0)) if best.accepted else 0.0,
         best.accepted,
         best.shortfall <= 0,
     )
@@ -147,16 +147,16 @@ class _Rows:
     def rejecting_all(self) -> float:
         """Return the mean worth if everybody gets the best decision that rejects them."""
         rejected = self.table.look(self.p, 0.0).rejecting
-        worth = np.array(self.table.worth)[rejected, self.outcome]
+        worth = self.table.recorded_worth[rejected, self.outcome]
         return float(self.weight @ worth) / self.total
 
     def best_cut(self, multiplier: float, max_fdr: float, least: float) -> _Cut:
         looked = self.table.look(self.p, multiplier)
-        worth = np.array(self.table.worth) / self.table.unit
+        worth = self.table.recorded_worth / self.table.unit
         gain = worth[looked.accepting, self.outcome] - worth[looked.rejecting, self.outcome]
         order, ends = distinct_ends(looked.score)
         accepted = running(self.weight, order, ends) / self.total
-        mistake = self.table.bad[looked.accepting, self.outcome]
+        mistake = self.table.recorded_bad[looked.accepting, self.outcome]
         mistakes = running(self.weight * mistake, order, ends) / self.total
         # Accepting costs a trifle above the rounding of these sums: of equals the fewest accepted.
         trifle = 1e-12 + 4 * self.weight.size * float(np.finfo(np.float64).eps)
@@ -193,8 +193,8 @@ def dual_multipliers(
     the bound does not bind.
     """
     seen = np.array(table.observed)
-    worth = p @ np.array(table.worth).T
-    excess = (p @ table.bad.T)[:, seen] - max_fdr
+    worth = p @ table.recorded_worth.T
+    excess = (p @ table.recorded_bad.T)[:, seen] - max_fdr
     rejected = worth[:, ~seen].max(axis=1)
 
     def too_many(multiplier: float) -> bool:

@@ -12,10 +12,15 @@ from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.errors import InputError
 from secondlook.frames import as_array
 from secondlook.learners.per_group import PerGroup
-from secondlook.many_classes.decision_table import as_names, check_known, labels_of
+from secondlook.many_classes.decision_table import (
+    DecisionTable,
+    as_names,
+    check_known,
+    labels_of,
+)
 from secondlook.settings import check_settings
 
-__all__ = ["accepted_by", "check_options"]
+__all__ = ["accepted_by", "check_missing", "check_options"]
 
 # Options that mean what they mean for two classes, and may be the same.
 _SHARED = (
@@ -27,6 +32,10 @@ _SHARED = (
     "weight_cap",
     "min_outcomes",
     "first_round",
+    "maturity",
+    "group_as_feature",
+    "group_mode",
+    "attributes",
 )
 
 
@@ -38,6 +47,22 @@ def check_options(classifier: Any) -> None:
         raise InputError(
             "learner must not be PerGroup, which tells two classes apart; give the group as a "
             "feature with group_as_feature=True instead."
+        )
+
+
+def check_missing(classifier: Any, table: DecisionTable) -> None:
+    """Raise unless it is said what a mature round counts those as whose outcome has not come."""
+    if classifier.maturity is None:
+        if classifier.missing is not None:
+            raise InputError(
+                f"missing={classifier.missing!r} says what outcomes count as that have not come "
+                f"when their round is mature; say with maturity= after how many rounds it is."
+            )
+    elif classifier.missing not in table.classes:
+        raise InputError(
+            f"maturity={classifier.maturity} needs missing=, the class that outcomes count as "
+            f"which have not come by then; the classes are {list(table.classes)}, got "
+            f"{classifier.missing!r}."
         )
 
 
