@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import pickle
@@ -442,3 +443,66 @@ def test_two_programs_in_one_ledger_know_nothing_of_each_other(url):
         connection.execute(changed.values(digest=bytes(32)))
     assert verify(one.ledger, "one").ok
     assert "person 3 was changed" in verify(one.ledger, "two").problem
+
+
+def session_of(program):
+    with program.ledger.engine.connect() as connection:
+        return connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_fork_leaves_the_kept_connection_to_its_parent(url):
+    program, twin, (one, two, *_) = started(url, algorithm_1())
+    kept = session_of(program)
+    child = os.fork()
+    if child == 0:
+        own = 1
+        try:
+            program.decide(one.people.X, sensitive_features=one.people.group, batch="of the child")
+            own = int(session_of(program) == kept)
+            program.ledger.close()
+        finally:
+            os._exit(own)
+    assert os.waitpid(child, 0)[1] == 0
+    assert session_of(program) == kept
+    for batch, people in (("of the child", one.people), ("of the parent", two.people)):
+        assert same(
+            program.decide(people.X, sensitive_features=people.group, batch=batch),
+            twin.decide(people.X, sensitive_features=people.group),
+        )
+    assert verify(program.ledger).ok
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_kept_connection_that_the_server_ended_is_made_anew(url):
+    program, twin, (one, *_) = started(url, algorithm_1())
+    ended = session_of(program)
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(%s, 5000)", [ended])
+    assert same(
+        program.decide(one.people.X, sensitive_features=one.people.group),
+        twin.decide(one.people.X, sensitive_features=one.people.group),
+    )
+    assert session_of(program) != ended
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_ledger_that_nobody_needs_keeps_no_connection(url):
+    program, *_ = started(url, algorithm_1())
+    other = Program.open(url)
+    sessions = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+
+    def listed():
+        with psycopg.connect(url) as connection:
+            connection.execute("SELECT pg_sleep(0.1)")
+            found = {pid for (pid,) in connection.execute(sessions)}
+            return found - {connection.info.backend_pid}
+
+    kept = session_of(other)
+    assert kept in listed()
+    del other
+    gc.collect()
+    assert kept not in listed()
+    kept = session_of(program)
+    program.ledger.close()
+    assert kept not in listed()

@@ -80,7 +80,7 @@ def _insert_sqlite(driver: Any, table: str, columns: Mapping[str, Any], rows: sl
     varied = {name: one[rows] for name, one in columns.items() if name not in same}
     widths = {name: width for name, one in varied.items() if (width := width_of(one))}
     blocks = {name: _side_by_side(varied[name]) for name in widths}
-    values = {name: _bindable(one) for name, one in varied.items() if name not in widths}
+    values = {name: one for name, one in varied.items() if name not in widths}
     names = ", ".join([*same, *widths, *values])
     if _are_numbered_texts(values):
         numbers, texts = values.values()
@@ -91,9 +91,9 @@ def _insert_sqlite(driver: Any, table: str, columns: Mapping[str, Any], rows: sl
         into = f"INSERT INTO {table} ({names}) SELECT {row} FROM json_each(?{len(widths) + 1})"
         driver.execute(into, [*blocks.values(), listed])
         return
-    marks = ["nullif(?{}, 0)" if _is_sparse(one) else "?{}" for one in values.values()]
-    adapted = map(_without_adapters, values.values())
-    flat = list(chain.from_iterable(zip(*adapted, strict=True)))
+    ready = [_bindable(one) for one in values.values()]
+    marks = [mark for _, mark in ready]
+    flat = list(chain.from_iterable(zip(*(bound for bound, _ in ready), strict=True)))
     n = rows.stop - rows.start
     at_once = min(_ROWS, (_VARIABLES - len(widths)) // max(1, len(values)))
     for first, end, size in ((0, n - n % at_once, at_once), (n - n % at_once, n, n % at_once)):
@@ -114,21 +114,7 @@ def _are_numbered_texts(values: Mapping[str, Any]) -> bool:
     return kinds == [range, list] and set(map(type, [*values.values()][1])) == {str}
 
 
-def _is_sparse(values: Sequence[Any]) -> bool:
-    """Return if there are texts or bytes, and not for everybody."""
-    kinds = set() if isinstance(values, range) else set(map(type, values))
-    return type(None) in kinds and not kinds & {int, float}
-
-
-def _without_adapters(values: Sequence[Any]) -> Sequence[Any]:
-    if _is_sparse(values):
-        values = [0 if one is None else one for one in values]
-    if not isinstance(values, range) and bytes in set(map(type, values)):
-        values = [bytearray(one) if isinstance(one, bytes) else one for one in values]
-    return values
-
-
-def _places(n: int, same: list[str], widths: list[int], marks: list[str]) -> str:
+def _places(n: int, same: list[str], widths: list[int], marks: Sequence[str]) -> str:
     """Return the places of n rows: those of blocks come first, ?1, ?2 and so on."""
     rows = []
     for row in range(n):
@@ -149,14 +135,18 @@ def _is_empty(column: Any) -> bool:
     return not isinstance(column, int | range) and column.count(None) == len(column)
 
 
-def _bindable(column: Any) -> Sequence[Any]:
+def _bindable(column: Any) -> tuple[Sequence[Any], str]:
+    """Return values that need no adapter, and the mark of their places in a statement."""
+    if isinstance(column, range):
+        return column, "?{}"
     if isinstance(column, np.ndarray):
-        if column.dtype.kind == "f":
-            return nan_as_none(column)
-        listed: list[Any] = column.astype(np.int64, copy=False).tolist()
-        return listed
-    whole: Sequence[Any] = column
-    return whole
+        is_float = column.dtype.kind == "f"
+        return (nan_as_none(column) if is_float else column.astype(np.int64).tolist()), "?{}"
+    sparse = None in column
+    listed = [0 if one is None else one for one in column] if sparse else column
+    if bytes in map(type, column):
+        listed = [bytearray(one) if one.__class__ is bytes else one for one in listed]
+    return listed, "nullif(?{}, 0)" if sparse else "?{}"
 
 
 def columns_of(

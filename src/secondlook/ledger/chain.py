@@ -13,7 +13,6 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -82,29 +81,26 @@ def people_digests(
 ) -> list[bytes]:
     """Return one salted hash per person, over everything that was known of them."""
     n = len(applications)
-    has_texts, has_reasons = texts.count(None) < n, reasons.count(None) < n
-    tails: Iterable[bytes] = repeat(b"", n)
-    if has_reasons:
-        pairs = zip(numbers, reasons, strict=True)
-        tails = [b"" if why is None else b":%d:%b" % (len(own), why) for own, why in pairs]
-    told: Iterable[bytes] = repeat(b"", n)
+    form, columns = [b"%b"], [salt]  # type: tuple[list[bytes], list[Iterable[Any]]]
     if groups is not None:
         words = {one: b"%d|%b" % (len(one), one.encode()) for one in set(groups)}
-        told = map(words.__getitem__, groups)
-    rows = zip(
-        salt,
-        told,
-        repeat(b"", n) if groups is None else group_salt,
-        persons,
-        map(len, applications),
-        [-1 if one is None else len(one) for one in texts] if has_texts else repeat(-1, n),
-        map(str.encode, applications),
-        [(one or "").encode() for one in texts] if has_texts else repeat(b"", n),
-        numbers,
-        tails,
-        strict=True,
-    )
-    return [sha256(b"%b%b%b%d:%d:%d:%b%b%b%b" % row).digest() for row in rows]
+        form.append(b"%b%b")
+        columns += [map(words.__getitem__, groups), group_salt]
+    form.append(b"%d:%d:")
+    columns += [persons, map(len, applications)]
+    if texts.count(None) == n:
+        form.append(b"-1:%b%b")
+        columns += [map(str.encode, applications), numbers]
+    else:
+        form.append(b"%d:%b%b%b")
+        columns.append([-1 if one is None else len(one) for one in texts])
+        columns += [map(str.encode, applications), [(one or "").encode() for one in texts], numbers]
+    if reasons.count(None) < n:
+        form.append(b"%b")
+        pairs = zip(numbers, reasons, strict=True)
+        columns.append([b"" if why is None else b":%d:%b" % (len(own), why) for own, why in pairs])
+    whole = b"".join(form)
+    return [sha256(whole % row).digest() for row in zip(*columns, strict=True)]
 
 
 def group_digests(

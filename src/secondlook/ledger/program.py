@@ -246,7 +246,7 @@ class Program(Asking, Overriding, Keeping):
             **record_policy(writer, state.classifier, self.by),
         }
         facts = Facts(
-            replace(rows, applications=[str(one) for one in decided.ids.tolist()], reasons=reasons),
+            replace(rows, applications=list(map(str, decided.ids.tolist())), reasons=reasons),
             DecisionRows(
                 t,
                 decided.accepted,
