@@ -203,7 +203,7 @@ def _below_ties(
     It equals the lowest score, and the same person may score a last bit lower in another block.
     Nobody is below, so nobody else is let in; other thresholds lie between scores already.
     """
-    score, used = np.concatenate(scores), weight > 0
+    score, used = _together(scores), weight > 0
     lowered = thresholds.copy()
     if (thresholds == thresholds[0]).all():
         who: list[tuple[Any, Any]] = [(slice(None), used)]
@@ -238,15 +238,15 @@ def _operating_point(
     scores: list[NDArray[Any]], parts: list[LabelledRows], rules: LearningRules
 ) -> tuple[OperatingPoint, Floats, bool]:
     """Choose thresholds on held-out rows: our own logged ones once there are enough."""
-    own = np.concatenate([part.own_weight for part in parts])
+    own = _together([part.own_weight for part in parts])
     calibrated = effective_sample_size(own) >= rules.min_outcomes
-    weight = own if calibrated else np.concatenate([part.weight for part in parts])
+    weight = own if calibrated else _together([part.weight for part in parts])
     search = shared_threshold if rules.thresholds == "shared" else group_thresholds
     point = search(
-        np.concatenate(scores).astype(np.float64),
-        np.concatenate([part.outcome for part in parts]),
+        _together(scores).astype(np.float64, copy=False),
+        _together([part.outcome for part in parts]),
         weight,
-        np.concatenate([part.group for part in parts]),
+        _together([part.group for part in parts]),
         rules.n_groups,
         utility=rules.noise.recorded_utility(rules.utility),
         max_fdr=rules.noise.recorded_fdr(rules.max_fdr),
@@ -254,3 +254,8 @@ def _operating_point(
         fairness=rules.fairness,
     )
     return point, weight, calibrated
+
+
+def _together(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays one after the other; one alone as it is."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -19,8 +19,8 @@ from secondlook.fairness import RateParity, SelectionRateParity, TruePositiveRat
 from secondlook.learners.box_qp import PricedStep, box_qp
 from secondlook.learners.group_shares import group_codes
 from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
+from secondlook.learners.quadratic_model import QuadraticModel
 from secondlook.learners.smooth_problem import _weighted_square
-from secondlook.learners.sqp import _Model
 
 
 @dataclass(frozen=True)
@@ -620,10 +620,10 @@ def test_directions_that_curve_down_are_turned_round():
     # Two directions of the metric, one of which curves down by 2 and the other up by 5.
     root = np.array([[2.0, 0.0], [1.0, 1.0]])
     metric, curves = root @ root.T, root @ np.diag([-2.0, 5.0]) @ root.T
-    model = _Model(curves)
+    model = QuadraticModel(curves)
     assert not model.definite
     turned = model.reflected(metric)
     assert turned.definite
     np.testing.assert_allclose(turned.matrix, root @ np.diag([2.0, 5.0]) @ root.T, rtol=1e-12)
-    endless = _Model(curves * np.nan)
+    endless = QuadraticModel(curves * np.nan)
     assert endless.reflected(metric) is endless

@@ -106,16 +106,21 @@ class PricedStep:
 
     def solve(self, price: float, guess: NDArray[np.bool_]) -> tuple[Array, Array]:
         """Return the step at a price, and the multipliers λ."""
-        multipliers, step = np.zeros_like(self.offset), self.free
-        ahead = self.offset + self.jacobian @ step
+        multipliers = np.zeros(self.offset.size)
+        ahead = self.offset + self.jacobian @ self.free
+        missed = ahead > 0
+        if not missed.any():
+            return self.free, multipliers
         # Of very many pairs of groups few matter: the others join once a step violates them.
-        matter, missed = guess, ahead > 0
-        while missed.any():
-            matter = matter | missed
+        matter = guess | missed
+        while True:
             rows = matter.nonzero()[0]
-            jacobian, across = self.jacobian[rows], self.across[:, rows]
-            found = box_qp(jacobian @ across, ahead[rows], price, guess[rows])
-            multipliers[rows] = found
+            across = self.across[:, rows]
+            found = box_qp(self.jacobian[rows] @ across, ahead[rows], price, guess[rows])
             step = self.free - across @ found
-            missed = (self.offset + self.jacobian @ step > 1e-14) & ~matter
-        return step, multipliers
+            missed = self.offset + self.jacobian @ step > 1e-14
+            missed[rows] = False
+            if not missed.any():
+                multipliers[rows] = found
+                return step, multipliers
+            matter |= missed

@@ -27,6 +27,8 @@ def group_codes(sensitive_features: ArrayLike | None, n_rows: int) -> tuple[Code
     if group.dtype.kind in "iu" and 0 <= group.min() <= group.max() < n_rows:
         # Whole numbers that can be counted need no sorting.
         there = np.bincount(group) > 0
+        if there.all():
+            return group.astype(np.intp), int(there.size)
         return (np.cumsum(there) - 1)[group], int(there.sum())
     try:
         names, codes = np.unique(group, return_inverse=True)

@@ -256,24 +256,37 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
         """Features as they are, and who had the good outcome."""
-        rows: Floats
-        target: NDArray[Any]
-        rows, target = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        # What scikit-learn asks of other targets takes as long as a step of the solver.
-        if target.dtype.kind not in "biu" or np.unique(target).size > 2:
-            kind = type_of_target(target, input_name="y")
-            if kind != "binary":
-                check_classification_targets(target)
-                raise InputError(
-                    f"Only binary classification is supported. The type of the target is {kind}."
-                )
-        self.classes_ = np.unique(target)
+        rows, target = self._validated(X, y)
+        self.classes_ = _classes(target)
         if self.classes_.size < 2:
             raise InputError(
                 f"y must hold two classes, got one class, {self.classes_.tolist()[0]!r}; "
                 "fit on rows with both outcomes."
             )
         return rows, np.asarray(target == self.classes_[1])
+
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
+        """Check features and outcomes as scikit-learn does, at once where all is as it should be.
+
+        That is the usual case, and scikit-learn's many questions take as long as a step or two.
+        """
+        if (
+            type(X) is np.ndarray
+            and type(y) is np.ndarray
+            and X.dtype in (np.float64, np.float32)
+            and X.ndim == 2
+            and y.ndim == 1
+            and y.dtype.kind in "biu"
+            and len(X) == len(y) > 1
+            and X.shape[1] > 0
+            and _finite_sum(X)
+        ):
+            self.n_features_in_ = X.shape[1]
+            if hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
+            return X, y
+        rows, target = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        return rows, target
 
     def _solve(self, problem: SmoothProblem) -> None:
         """Solve from the last solution or from scratch, and keep the answer."""
@@ -290,6 +303,27 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ):
             return None
         return np.append(self.coef_[0], self.intercept_ if self.fit_intercept else [])
+
+
+def _classes(target: NDArray[Any]) -> NDArray[Any]:
+    """Return the distinct outcomes, and refuse more than two."""
+    if target.dtype.kind in "biu":
+        # What scikit-learn asks of other targets takes as long as a step of the solver.
+        low, high = target.min(), target.max()
+        if np.count_nonzero(target == low) + np.count_nonzero(target == high) >= target.size:
+            return np.array([low] if low == high else [low, high])
+    kind = type_of_target(target, input_name="y")
+    if kind != "binary":
+        check_classification_targets(target)
+        raise InputError(
+            f"Only binary classification is supported. The type of the target is {kind}."
+        )
+    return np.unique(target)
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _finite_sum(X: Floats) -> bool:
+    return bool(np.isfinite(X.sum()))
 
 
 def _number(value: object) -> bool:

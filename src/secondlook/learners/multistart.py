@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
@@ -17,6 +18,10 @@ __all__ = ["FitStatus", "solve"]
 LEAST_ROWS, ROWS_PER_COEFFICIENT, MOST_THINNING, LEAST_THINNING = 5000, 100, 10, 4
 # How exactly to solve for a start; one in float32 pays from so many numbers.
 THINNED_TOL, ROUNDED_TOL, ROUNDED_FROM = 1e-3, 1e-5, 100_000
+# Where second derivatives cost more than an evaluation, the first steps are taken on so few rows
+# that only a benign problem may go on from there: one whose Lagrangian curves up everywhere by at
+# least this part of the metric.
+FEWEST_PER_COEFFICIENT, ROUGH_TOL, BENIGN = 20, 0.3, 0.15
 # A model may be far from the best if its loss is this many times that of giving everybody the mean
 # outcome.
 UNLIKELY = 2.0
@@ -78,19 +83,39 @@ def solve(
     return solution.point.x, _status(solution.trouble, _excess(problem, solution), tol, n_iter)
 
 
+class _Easier(NamedTuple):
+    """A problem with nearly the same solution, how exactly to solve it, and when to believe it."""
+
+    problem: SmoothProblem
+    tol: float
+    least_curvature: float = -np.inf
+
+    def may_start(self, end: Solution) -> bool:
+        """Whether a solution of the harder problem may begin where this one ended."""
+        return (
+            not end.trouble
+            and bool(np.isfinite(end.hessian).all())
+            and end.point.worst <= max(self.tol, THINNED_TOL)
+            and (
+                self.least_curvature < 0 or _convex(end.hessian - self.least_curvature * end.metric)
+            )
+        )
+
+
 def _descend(problem: SmoothProblem, start: Array | None, tol: float, max_iter: int) -> Solution:
     """Solve from a start if given, else from the solution of an easier problem.
 
     Easier is the same problem in float32, and for that the one on fewer rows.
     """
     like, used = None, 0
-    easier, rough_tol = (None, tol) if start is not None else _easier(problem)
+    easier = _easier(problem) if start is None else None
     if easier is not None:
-        rough = _descend(easier, None, max(tol, rough_tol), max_iter)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is not believed
+            rough = _descend(easier.problem, None, max(tol, easier.tol), max_iter)
         # Steps in float32 on all rows count, those on fewer rows do not.
-        used = rough.n_iter if len(easier.X) == len(problem.X) else 0
-        if not rough.trouble and rough.point.violations.max(initial=0.0) <= THINNED_TOL:
-            start, like = rough.point.x, rough
+        used = rough.n_iter if len(easier.problem.X) == len(problem.X) else 0
+        if easier.may_start(rough):
+            start, like = rough.ahead, rough
     first = problem.start() if start is None else start
     end = minimise(problem, first, like, tol=tol, max_iter=max(max_iter - used, 1))
     return replace(end, n_iter=min(end.n_iter + used, max_iter))
@@ -106,13 +131,20 @@ def _doubtful(problem: SmoothProblem, solution: Solution, tol: float) -> bool:
     )
 
 
-def _easier(problem: SmoothProblem) -> tuple[SmoothProblem | None, float]:
-    """Return a problem with nearly the same solution that takes less time, and how exactly."""
+def _easier(problem: SmoothProblem) -> _Easier | None:
+    """Return a problem with nearly the same solution that takes less time, if there is one."""
     rounded = problem.rounded() if problem.X.size >= ROUNDED_FROM else None
     if rounded is not None:
-        return rounded, ROUNDED_TOL
-    least = max(LEAST_ROWS, ROWS_PER_COEFFICIENT * problem.l2.size)
-    return problem.thinned(least, MOST_THINNING, LEAST_THINNING), THINNED_TOL
+        return _Easier(rounded, ROUNDED_TOL)
+    size = problem.l2.size
+    least = max(LEAST_ROWS, ROWS_PER_COEFFICIENT * size)
+    thinned = problem.thinned(least, MOST_THINNING, LEAST_THINNING)
+    if thinned is not None:
+        return _Easier(thinned, THINNED_TOL)
+    if problem.hessian_cost < 1:
+        return None
+    few = problem.thinned(FEWEST_PER_COEFFICIENT * size, MOST_THINNING, LEAST_THINNING)
+    return None if few is None else _Easier(few, ROUGH_TOL, BENIGN)
 
 
 def _convex(hessian: Array) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -52,28 +52,37 @@ class Bounds:
     @property
     def size(self) -> int:
         """How many constraints there are."""
-        given = (self.max_fdr is not None) + (self.min_selection_rate is not None)
-        return given + sum(n * (n - 1) for n in self.levels)
+        return self._n_given + sum(n * (n - 1) for n in self.levels)
 
     def values(self, sums: Array) -> Array:
         """FDR, selection rate and every ordered pair of rates to compare, minus their bounds."""
         c = self._linear_slopes @ sums
         c -= self._limits
-        if self._is_ratio:
+        if self.is_ratio:
             c[0] /= self._accepted(sums)
         return c
 
+    @cached_property
+    def parts(self) -> Array:
+        """Independent linear functions of the sums that all constraints are functions of.
+
+        They are fewer than the sums: the rates of an attribute enter by their differences to its
+        first. A ratio needs the sums themselves.
+        """
+        unit = np.eye(self.shared + sum(self.levels))
+        return unit if self.is_ratio else np.concatenate(self._linear_parts(unit))
+
     def slopes(self, sums: Array) -> Array:
-        """Differentiate each constraint by each sum."""
-        if not self._is_ratio:
-            return self._linear_slopes
+        """Differentiate each constraint by each part."""
+        if not self.is_ratio:
+            return self._mix
         slopes, accepted = self._linear_slopes.copy(), self._accepted(sums)
         slopes[0, :2] = -sums[1] / accepted / accepted, 1 / accepted
         return slopes
 
     def curvature(self, sums: Array, slopes: Array, multipliers: Array) -> Array | None:
         """Second derivative of ``multipliers · c`` by the sums; only a ratio has one."""
-        if not self._is_ratio:
+        if not self.is_ratio:
             return None
         second = np.zeros((sums.size, sums.size))
         cross = -multipliers[0] * slopes[0] / self._accepted(sums)
@@ -81,47 +90,47 @@ class Bounds:
         second[:, 0] += cross
         return second
 
-    @cached_property
-    def _linear_slopes(self) -> Array:
-        """Slopes of the constraints, that of a ratio's before it is divided."""
-        unit = np.eye(self.shared + sum(self.levels))
-        rows = [unit[:0]]
+    def _linear_parts(self, unit: Array) -> list[Array]:
+        """Return the parts where no constraint is a ratio, as blocks of rows."""
+        rows, first = [unit[:0]], self.shared
         if self.max_fdr is not None:
             rows.append((unit[1:2] - self.max_fdr * unit[:1]) / (self.usual or 1.0))
         if self.min_selection_rate is not None:
             rows.append(-unit[:1])
-        if self._compares:
-            one, other = self._pairs
-            rows.append(unit[one] - unit[other])
-        return np.concatenate(rows)
+        for n in self.levels:
+            rows.append(unit[first + 1 : first + n] - unit[first : first + 1])
+            first += n
+        return rows
+
+    @property
+    def _mix(self) -> Array:
+        """Slopes of the linear functions of :attr:`_linear_slopes` by the linear parts."""
+        return _mix(self._n_given, self.levels)
+
+    @cached_property
+    def _linear_slopes(self) -> Array:
+        """Slopes of the constraints by the sums, that of a ratio before it is divided."""
+        unit = np.eye(self.shared + sum(self.levels))
+        return np.asarray(self._mix @ np.concatenate(self._linear_parts(unit)))
 
     @cached_property
     def _limits(self) -> Array:
         """What the linear functions of the sums may not exceed."""
         limits = np.full(self.size, self.difference)
-        n_given = self.size - sum(n * (n - 1) for n in self.levels)
-        limits[:n_given] = 0.0
+        limits[: self._n_given] = 0.0
         if self.min_selection_rate is not None:
-            limits[n_given - 1] = -self.min_selection_rate
+            limits[self._n_given - 1] = -self.min_selection_rate
         return limits
 
-    @cached_property
-    def _pairs(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return where the rates of each ordered pair of an attribute's levels are in the sums."""
-        attribute = np.repeat(np.arange(len(self.levels)), self.levels)
-        same = attribute[:, None] == attribute
-        one, other = np.nonzero(same & ~np.eye(attribute.size, dtype=np.bool_))
-        return self.shared + one, self.shared + other
+    @property
+    def _n_given(self) -> int:
+        """How many constraints do not compare rates."""
+        return (self.max_fdr is not None) + (self.min_selection_rate is not None)
 
     @property
-    def _is_ratio(self) -> bool:
+    def is_ratio(self) -> bool:
         """Whether there is a bound on the FDR itself."""
         return self.max_fdr is not None and not self.usual
-
-    @property
-    def _compares(self) -> bool:
-        """Whether some attribute has two rates to compare."""
-        return max(self.levels, default=0) > 1
 
     @staticmethod
     def _accepted(sums: Array) -> float:
@@ -129,9 +138,28 @@ class Bounds:
         return max(float(sums[0]), 1e-300)
 
 
+@lru_cache(maxsize=64)
+def _mix(n_given: int, levels: tuple[int, ...]) -> Array:
+    """Return what ``n_given`` parts and differences to first levels contribute to constraints.
+
+    The rows are those parts themselves, then one level minus another for every ordered pair of an
+    attribute's levels.
+    """
+    follows = np.array([i > 0 for n in levels for i in range(n)], np.bool_)
+    n_parts = n_given + int(follows.sum())
+    own = np.zeros((follows.size, n_parts))  # what each level's rate is, beside its first's
+    own[follows, n_given:] = np.eye(n_parts - n_given)
+    attribute = np.repeat(np.arange(len(levels)), levels)
+    same = attribute[:, None] == attribute
+    one, other = np.nonzero(same & ~np.eye(attribute.size, dtype=np.bool_))
+    mix = np.concatenate((np.eye(n_given, n_parts), own[one] - own[other]))
+    mix.setflags(write=False)
+    return mix
+
+
 @dataclass(frozen=True)
 class _Pass:
-    """What the Hessian reuses of an evaluation: σ, the sums ``F`` and their gradients."""
+    """What the Hessian reuses of an evaluation: σ, the sums ``F``, the gradients of their parts."""
 
     likelihood: Floats
     sums: Array
@@ -143,8 +171,9 @@ class SmoothProblem:
 
     With weights summing to one, every constraint is a function of few sums ``F_k = Σ b_ki σ_i``:
     the accepted weight, the accepted bad weight, each group's rate; ``basis`` holds the ``b_k`` as
-    rows. All is computed in blocks of rows, and blocks without weight are skipped. ``l2`` has one
-    entry per variable; one more than there are features means a last one, the intercept.
+    rows, and ``parts`` the combinations of them that derivatives are needed of. All is computed in
+    blocks of rows, and blocks without weight are skipped. ``l2`` has one entry per variable; one
+    more than there are features means a last one, the intercept.
     """
 
     def __init__(
@@ -160,21 +189,22 @@ class SmoothProblem:
         self.bounds, self.l2, self.intercept = bounds, l2, l2.size > X.shape[1]
         self.noise = 10.0 * float(np.finfo(X.dtype).eps)
         self.hessian_cost = X.shape[1] / 30
-        rows = int(np.clip(BLOCK_BYTES // (X.itemsize * X.shape[1]), 256, 10_240))
+        rows = min(max(BLOCK_BYTES // (X.itemsize * X.shape[1]), 256), 10_240)
         self.ones = np.ones(min(rows, X.shape[0]), X.dtype)
         cuts = range(0, X.shape[0], rows)
         self.blocks = [slice(i, i + rows) for i in cuts if weight[i : i + rows].any()]
+        self.parts = self._parts()
 
     def evaluate(self, x: Array) -> Point:
         """Objective, constraints and their gradients."""
         d, dtype = self.X.shape[1], self.X.dtype
         coef, shift = x[:d].astype(dtype), dtype.type(x[d] if self.intercept else 0)
         likelihood = np.empty_like(self.weight)  # nothing is read where there is no weight
-        gradients = np.zeros((len(self.basis) + 1, x.size))
+        gradients = np.zeros((len(self.parts) + 1, x.size))
         sums, loss = np.zeros(len(self.basis)), 0.0
         for block in self.blocks:
             X, w, good = self.X[block], self.weight[block], self.good_weight[block]
-            p, b = likelihood[block], self.basis[:, block]
+            p, parts = likelihood[block], self.parts[:, block]
             margin = X @ coef
             margin += shift
             loss -= float(margin @ good)
@@ -188,12 +218,12 @@ class SmoothProblem:
             loss += float(np.log(against, out=margin) @ w)
             np.divide(1, against, out=against)
             p *= against
-            columns = np.empty((len(b) + 1, p.size), dtype)
+            columns = np.empty((len(parts) + 1, p.size), dtype)
             np.multiply(p, w, out=columns[0])
             columns[0] -= good
             against *= p
-            np.multiply(b, against, out=columns[1:])
-            sums += b @ p
+            np.multiply(parts, against, out=columns[1:])
+            sums += self.basis[:, block] @ p
             gradients[:, :d] += columns @ X
             if self.intercept:
                 gradients[:, d] += columns @ self.ones[: p.size]  # quicker than a sum
@@ -215,7 +245,7 @@ class SmoothProblem:
         for block in self.blocks:
             X, p, curve = self.X[block], done.likelihood[block], self.weight[block]
             if tilt.any():
-                curve = curve + (1 - 2 * p) * (tilt @ self.basis[:, block])
+                curve = curve + (1 - 2 * p) * (tilt @ self.parts[:, block])
             curve = curve * (p - p * p)
             second[:d, :d] += _weighted_square(X, curve)
             if self.intercept:
@@ -245,10 +275,11 @@ class SmoothProblem:
         """
         if self.X.dtype == np.float32:
             return None
-        with np.errstate(over="ignore", invalid="ignore"):
-            X = self._copy(np.float32)
-            if not np.isfinite(X.sum()):
-                return None
+        try:
+            with np.errstate(over="raise", under="ignore"):
+                X = self._copy(np.float32)
+        except FloatingPointError:
+            return None
         good, weight = self.good_weight.astype(np.float32), self.weight.astype(np.float32)
         basis = self.basis.astype(np.float32)
         return SmoothProblem(X, good, weight, basis, self.bounds, self.l2)
@@ -308,6 +339,13 @@ class SmoothProblem:
         """Bound the FDR itself from now on, rather than its easier form."""
         if self.bounds.max_fdr is not None:
             self.bounds = replace(self.bounds, usual=None)
+            self.parts = self._parts()
+
+    def _parts(self) -> Floats:
+        """Combine the basis into what the constraints are made of."""
+        if self.bounds.is_ratio or not len(self.basis):
+            return self.basis
+        return np.asarray(self.bounds.parts.astype(self.X.dtype) @ self.basis)
 
 
 def _weighted_square(X: Floats, curve: Floats) -> Floats:

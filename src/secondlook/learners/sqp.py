@@ -11,10 +11,9 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.linalg.lapack import dpotrf, dpotrs
 
 from secondlook.learners.box_qp import Array, PricedStep
+from secondlook.learners.quadratic_model import QuadraticModel
 
 __all__ = ["Point", "Problem", "Solution", "minimise"]
 
@@ -24,11 +23,9 @@ FIRST_PRICE, LAST_PRICE = 1.0, 1e4
 # Steps damped by more than this no longer change anything.
 MOST_DAMPING = 1e8
 # Old second derivatives are given up where a step is not this much shorter than the last.
-SLOWEST = 0.2
+SLOWEST = 0.4
 # Steps shorter than this (in the Hessian's metric) are taken near a solution.
 CLOSE = 0.2
-# Directions that hardly curve are taken to curve by this part of the metric once one curves down.
-FLATTEST = 0.3
 
 
 @dataclass(frozen=True)
@@ -51,6 +48,11 @@ class Point:
     def violation(self) -> float:
         """Sum of what the constraints are exceeded by."""
         return float(self.violations.sum())
+
+    @cached_property
+    def worst(self) -> float:
+        """Largest amount by which a constraint is exceeded, 0 if none is."""
+        return float(self.violations.max(initial=0.0))
 
     def merit(self, price: float) -> float:
         """Exact penalty function ``f + price · Σ max(0, c)``."""
@@ -84,6 +86,8 @@ class Solution:
     ----------
     point
         The solution, or the visited point of least total violation.
+    ahead
+        Where the next step would have led: closer still, but nothing is known there.
     multipliers
         The price of each constraint there.
     metric
@@ -97,52 +101,12 @@ class Solution:
     """
 
     point: Point
+    ahead: Array
     multipliers: Array
     metric: Array
     hessian: Array
     n_iter: int
     trouble: str
-
-
-class _Model:
-    """Factorised positive definite second-order model, reusable while it predicts well."""
-
-    def __init__(self, matrix: Array, bend: Array | None = None) -> None:
-        self.matrix, self.bend = matrix, bend
-        self.factor, failed = dpotrf(self.matrix, lower=1)
-        self.definite = failed == 0
-
-    def bent(self, bend: Array, jacobian: Array) -> _Model:
-        """Return the same with curvature added across some constraints."""
-        return _Model(self.matrix + (jacobian.T * bend) @ jacobian, bend)
-
-    def reflected(self, metric: Array) -> _Model:
-        """Return the same with directions that curve down, in a metric, curving up as much.
-
-        So a step goes down along them too, and along all others it is as long as before, which it
-        is not with damping (Dauphin et al., *Identifying and attacking the saddle point problem in
-        high-dimensional non-convex optimization*, 2014). Itself where there is no such thing.
-        """
-        if not np.isfinite(self.matrix).all():
-            return self
-        try:
-            values, vectors = eigh(self.matrix, metric, check_finite=False)
-        except np.linalg.LinAlgError:
-            return self
-        across = metric @ vectors
-        return _Model((across * np.maximum(np.abs(values), FLATTEST)) @ across.T, self.bend)
-
-    def program(self, point: Point, offset: Array) -> PricedStep:
-        """Return the quadratic program of a step under linearised constraints ``offset + J p``."""
-        jacobian, gradient = point.jacobian, point.gradient
-        if offset.size == 0:
-            return PricedStep(
-                jacobian, offset, -dpotrs(self.factor, gradient, lower=1)[0], jacobian
-            )
-        if self.bend is not None:
-            gradient = gradient + (self.bend * offset) @ jacobian
-        both, _ = dpotrs(self.factor, np.concatenate((gradient[None], jacobian)).T, lower=1)
-        return PricedStep(jacobian, offset, -both[:, 0], both[:, 1:])
 
 
 @dataclass(frozen=True)
@@ -160,6 +124,7 @@ class _Solver:
     def __init__(self, problem: Problem, start: Array, like: Solution | None, tol: float) -> None:
         self.problem, self.tol, self.price, self.damping = problem, tol, FIRST_PRICE, 0.0
         self.point = self.closest = problem.evaluate(start)
+        self.ahead = start
         self.length, self.n_iter, self.fresh = np.inf, 0, like is None
         if like is None:
             self.multipliers = np.zeros_like(self.point.constraints)
@@ -170,6 +135,9 @@ class _Solver:
                 like.hessian,
                 like.metric,
             )
+            # A price below a multiplier would only be raised again.
+            while self.price < min(like.multipliers.max(initial=0.0), LAST_PRICE):
+                self.price *= 3.0
         size = self.metric.diagonal()
         self.size = np.where(size > 0, size, 1.0)
 
@@ -186,7 +154,8 @@ class _Solver:
         """
         step = self.point.x - before.x
         change = self.point.gradient - before.gradient
-        change += self.multipliers @ (self.point.jacobian - before.jacobian)
+        if self.multipliers.size:
+            change += self.multipliers @ (self.point.jacobian - before.jacobian)
         expected = self.hessian @ step
         found, foretold = float(change @ step), float(expected @ step)
         if foretold > 0 and found > 0.1 * foretold:
@@ -212,7 +181,7 @@ class _Solver:
                 self.hessian + self.damping * self.metric if self.damping else self.hessian.copy()
             )
             matrix.flat[:: len(matrix) + 1] += diagonal * self.size
-            self.model = _Model(matrix)
+            self.model = QuadraticModel(matrix)
             if self.model.definite:
                 return
             length = (jacobian**2 / self.size).sum(axis=1)
@@ -239,20 +208,28 @@ class _Solver:
         end where that cannot be done.
         """
         point, guess = self.point, self.multipliers > 0
-        now, program = point.violation, self.model.program(point, point.constraints)
+        if not guess.size:
+            move = self.model.free_step(point.gradient)
+            slope = float(point.gradient @ move)
+            self.ahead = point.x + move
+            return _Step(move, -slope, slope)
+        now, program = point.violation, self._program(point, point.constraints)
         while True:
             move, multipliers = program.solve(self.price, guess)
             then = float(np.maximum(point.constraints + point.jacobian @ move, 0.0).sum())
             if then <= 0.1 * now + 1e-3 * self.tol or self.price >= LAST_PRICE:
                 break
             self.price *= 3.0
-        self.multipliers = multipliers
+        self.multipliers, self.ahead = multipliers, point.x + move
         slope = float(point.gradient @ move) + self.price * (then - now)
         return _Step(move, float(move @ self.model.matrix @ move), slope)
 
+    def _program(self, point: Point, offset: Array) -> PricedStep:
+        return self.model.program(point.gradient, point.jacobian, offset)
+
     def done(self, step: _Step) -> bool:
         """Whether the step is negligible and nothing (that can be repaired) is violated."""
-        if float(self.point.violations.max(initial=0.0)) <= self.tol:
+        if self.point.worst <= self.tol:
             # Steps that no longer shrink and promise less than rounding errors are the end too.
             stalled = np.sqrt(step.square) > 0.5 * self.length
             limit = max(self.tol**2, self.problem.noise) if stalled else self.tol**2
@@ -313,14 +290,14 @@ class _Solver:
         """
         if self.damping or step.square > CLOSE**2 or not np.isfinite(trial.value):
             return False
-        program = self.model.program(trial, trial.constraints)
+        program = self._program(trial, trial.constraints)
         ahead, _ = program.solve(self.price, self.multipliers > 0)
         return float(ahead @ self.model.matrix @ ahead) <= 0.25 * step.square
 
     def _bent(self, move: Array, trial: Point) -> Point:
         """Second-order correction: the same step, bent along the constraints' curvature."""
         offset = trial.constraints - self.point.jacobian @ move
-        bent, _ = self.model.program(self.point, offset).solve(self.price, self.multipliers > 0)
+        bent, _ = self._program(self.point, offset).solve(self.price, self.multipliers > 0)
         return self.problem.evaluate(self.point.x + bent)
 
     def run(self, max_iter: int) -> str:
@@ -332,15 +309,18 @@ class _Solver:
             self.refresh()
         for self.n_iter in range(1, max_iter + 1):
             step = self.propose()
-            if not self.done(step) and not self.fresh and self.slow(step):
+            done = self.done(step)
+            if not done and not self.fresh and self.slow(step):
                 self.refresh()
                 step = self.propose()
-            if self.done(step) and self.damping:
+                done = self.done(step)
+            if done and self.damping:
                 # A damped step is short even far from the end.
                 self.damping = 0.0
                 self.build()
                 step = self.propose()
-            if self.done(step):
+                done = self.done(step)
+            if done:
                 return ""
             before, self.length = self.point, np.sqrt(step.square)
             if not self.advance(step):
@@ -384,8 +364,14 @@ def minimise(
     except FloatingPointError as error:
         trouble = str(error)
     point = solver.point
-    if float(point.violations.max(initial=0.0)) > tol:
+    if point.worst > tol:
         point = solver.closest
     return Solution(
-        point, solver.multipliers, solver.metric, solver.hessian, solver.n_iter, trouble
+        point,
+        solver.ahead,
+        solver.multipliers,
+        solver.metric,
+        solver.hessian,
+        solver.n_iter,
+        trouble,
     )
