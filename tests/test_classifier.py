@@ -26,7 +26,7 @@ from secondlook import (
     TruePositiveRateParity,
     Uniform,
 )
-from secondlook.errors import LearningWarning
+from secondlook.errors import InputError, LearningWarning
 from secondlook.simulate.populations import Lender
 from secondlook.simulate.run import run
 from small_worlds import lender_world
@@ -394,3 +394,36 @@ def test_changing_the_group_of_a_person_changes_nothing_when_thresholds_are_blin
     swapped = np.where(people.group == "A", "B", "A")
     one = copy.deepcopy(classifier).decide(people.X, sensitive_features=people.group)
     assert equal(one, classifier.decide(people.X, sensitive_features=swapped))
+
+
+def test_names_that_the_caller_changes_afterwards_stay_as_they_were(make_classifier):
+    classifier, world = make_classifier()
+    people = next(iter(world.batches())).applicants.people
+    X, group = people.X[:20], people.group[:20]
+    names = np.arange(10_000, 10_020)
+    decided = classifier.decide(X, sensitive_features=group, ids=names)
+    accepted = decided.ids[decided.accepted].copy()
+    assert accepted.size > 0
+    names += 50_000
+    assert decided.ids[0] == 10_000
+    classifier.observe(accepted, np.ones(accepted.size))  # knows them
+    with pytest.raises(ValueError, match="read-only"):
+        decided.ids[0] = 5
+    following = classifier.decide(X, sensitive_features=group).ids
+    with pytest.raises(ValueError, match="read-only"):
+        following[0] = 5
+
+
+def test_default_names_end_where_integers_do(make_classifier):
+    classifier, world = make_classifier()
+    people = next(iter(world.batches())).applicants.people
+    X, group = people.X[:4], people.group[:4]
+    classifier.decide(X, sensitive_features=group, ids=np.arange(2**63 - 6, 2**63 - 2))
+    with pytest.raises(InputError) as error:
+        classifier.decide(X, sensitive_features=group)
+    assert str(error.value) == (
+        "the next 4 integers after 9223372036854775805 are not all below 2**63; pass ids of your "
+        "own that are."
+    )
+    last = classifier.decide(X[:2], sensitive_features=group[:2])
+    assert last.ids.tolist() == [2**63 - 2, 2**63 - 1]

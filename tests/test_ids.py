@@ -46,6 +46,17 @@ def test_keyed_bits_can_be_undone(bits, key):
     assert undo_keyed_bits(int(mixed[0]), key) == bits
 
 
+@pytest.mark.parametrize("n", [0, 1, 8191, 8192, 20_000])
+def test_keyed_bits_of_some_rows_are_those_of_everybody(n):
+    rng, key = np.random.default_rng(n), round_key(3, 2, 1)
+    bits, rows = rng.integers(0, 2**64, 20_000, dtype=np.uint64), rng.permutation(20_000)[:n]
+    everybody = keyed_bits(bits, key)
+    np.testing.assert_array_equal(keyed_bits(bits, key, rows), everybody[rows])
+    one_by_one = [keyed_bits(bits[i : i + 1], key)[0] for i in rows[:100]]
+    np.testing.assert_array_equal(everybody[rows[:100]], np.array(one_by_one, np.uint64))
+    np.testing.assert_array_equal(keyed_bits(bits, np.array([key]))[rows], everybody[rows])
+
+
 def test_integers_never_collide():
     ids = np.unique(np.r_[np.arange(-50_000, 50_000), np.arange(50) << 57])
     assert np.unique(keyed_bits(bits_of(ids), round_key(0, 1))).size == ids.size

@@ -13,6 +13,7 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
+from secondlook import past_rounds
 from secondlook.block_scores import Bar, LinearScores, Stack
 from secondlook.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
 from secondlook.errors import InputError
@@ -270,6 +271,43 @@ def test_nobody_becomes_unknown(rule):
         before = known
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_the_most_telling_rounds_speak_for_the_others_only_where_they_can(dtype, monkeypatch):
+    X, group = people(300, dtype)
+    X *= 4  # so that some have hardly any chance
+    rule, rounds = SummedAcceptance(0.5), random_rounds("linear", BLIND[:1])
+    for t, (policy, factor) in enumerate(rounds):
+        few = {"left": np.ones(N_GROUPS), "others": np.full(N_GROUPS, 0.05)} if t in (4, 7) else {}
+        rounds[t] = replace(policy, n_people=100, **few), factor
+    log = log_of("linear", [policy for policy, _ in rounds])
+    past = log._rounds_of(rule, np.dtype(dtype))
+    assert sorted(past.most_telling().tolist()) == [4, 7]
+
+    ((_, scores),) = log._scorer_of(X).blocks(X, group)
+    start = scores.score(0)
+    known, unsure = past.known_for_sure(scores, start, past.most_telling())
+    assert 0 < unsure.size < np.sum(start <= 0.5)  # they tell of some, and not of all
+    assert known[np.setdiff1d(np.arange(300), unsure)].all()
+
+    slow = slow_walk("linear", rounds, rule, X, group)
+    clear = slow.margin > 1e-4
+    expected = slow.coverage > 0.5
+    assert not expected[unsure].all()
+    assert expected[unsure].any()
+    assert np.array_equal(log.look(X, group, rule, score_of=1).known[clear], expected[clear])
+    # A control: rounds that spoke before the level is reached would be wrong.
+    monkeypatch.setattr(past_rounds, "_FOR_SURE", 0.3)
+    assert not np.array_equal(log.look(X, group, rule, score_of=1).known[clear], expected[clear])
+
+
+def test_no_round_speaks_for_others_where_coverage_is_no_sum_of_chances():
+    X, _ = people(10)
+    policies = [replace(policy, others=np.zeros(3)) for policy, _ in random_rounds("linear", BLIND)]
+    for rule in (MeanPastScore(), SumOfG()):
+        log = log_of("linear", policies)
+        assert log._rounds_of(rule, X.dtype).most_telling().size == 0
+
+
 def mean_of_models(seed: int, n_models: int = 6) -> tuple[np.ndarray, np.ndarray, Stack]:
     """Return halved coefficients with intercepts, weights, and the stack of these models."""
     rng = np.random.default_rng([6, seed])
@@ -281,12 +319,14 @@ def mean_of_models(seed: int, n_models: int = 6) -> tuple[np.ndarray, np.ndarray
 def test_the_mean_of_models_is_off_by_no_more_than_their_spread(seed):
     half, weights, stack = mean_of_models(seed)
     X = np.random.default_rng(seed).normal(size=(500, N_FEATURES))
-    with_one = np.column_stack((X, np.ones(500)))
-    middle, *spread = Bar.of(weights, 1.0, stack).mean_and_spread @ with_one.T
-    h = with_one @ half
+    bar = Bar.of(weights, 1.0, stack)
+    rows = bar.mean_and_spread @ X.T
+    rows[:2] += bar.intercepts
+    middle, *spread = rows
+    h = X @ half[:-1] + half[-1]
     np.testing.assert_allclose(middle, h @ weights / weights.sum())
     q = ((h - middle[:, None]) ** 2) @ weights
-    np.testing.assert_allclose(np.square(spread).sum(axis=0), q)
+    np.testing.assert_allclose(np.square(spread).sum(axis=0), q / np.sqrt(27) / weights.sum() * 2)
     exact = (1 / (1 + np.exp(-2 * h))) @ weights
     assert np.all(np.abs(exact - weights.sum() * (1 + np.tanh(middle)) / 2) <= q / np.sqrt(27))
 
@@ -312,11 +352,18 @@ def test_who_exceeds_a_level_does_not_depend_on_short_cuts(dtype):
     by_mean = 0.5 * weights.sum() * (1 + np.tanh(h @ weights / weights.sum()))
     tolerance = 1e-9 if dtype is np.float64 else 1e-4
     for level in np.quantile(total, [0.1, 0.5, 0.9]):
-        exceeds = LinearScores(X, group, stack).exceeds(Bar.of(weights, float(level), stack))
+        scores, bar = LinearScores(X, group, stack), Bar.of(weights, float(level), stack)
+        exceeds = scores.exceeds(bar)
         clear = np.abs(total - level) > tolerance
         assert clear.mean() > 0.99
         np.testing.assert_array_equal(exceeds[clear], total[clear] > level)
-        assert np.any((by_mean > level) != (total > level))  # the mean alone would not do
+        quickly, doubtful = scores.exceeds_for_sure(bar)
+        sure = np.setdiff1d(np.arange(20_000), doubtful)
+        assert sure.size > 1000
+        np.testing.assert_array_equal(quickly[sure], exceeds[sure])
+        wrong = (by_mean > level) != (total > level)
+        assert wrong.any()  # the mean alone would not do
+        assert not wrong[np.intersect1d(sure, np.flatnonzero(clear))].any()
 
 
 def test_people_leave_the_exploit_region_under_the_mean():

@@ -85,23 +85,30 @@ class Bar:
     Linear likelihoods that differ little are answered for by their mean. With half log-odds ``h_k``
     of mean ``h``, their sum ``Σ w_k σ_k`` is ``½ Σ w·(1 + tanh h)`` up to ``q/(3√3)`` where
     ``q = Σ w_k (h_k − h)²``: terms of first order cancel, and the second derivative of tanh is at
-    most ``4/(3√3)``. ``mean_and_spread`` maps features, and a last one of value 1, to h and, in
-    further rows, to numbers whose squares sum to q.
+    most ``4/(3√3)``. So with ``cut = level/(½ Σ w) − 1`` the sum is above the level where tanh h is
+    above the cut by more than ``error = q/(3√3·½ Σ w)``, and below it where it is as far below.
+
+    ``mean_and_spread`` maps features to h and, in further rows, to numbers whose squares sum to the
+    error, if ``intercepts`` are added to its first two rows; the others have none.
     """
 
     weights: NDArray[np.float64]
     level: float
+    cut: float = np.nan
     mean_and_spread: Floats | None = None
+    intercepts: Floats | None = None
 
     @staticmethod
     def of(weights: NDArray[np.float64], level: float, stack: Stack | None) -> Bar:
         """Return the bar for likelihoods in a stack, or for others."""
         if stack is None:
             return Bar(weights, level)
-        half = np.vstack((stack.half_coef, stack.half_intercept)).astype(np.float64)
-        mean = half @ (weights / weights.sum())
+        half = np.vstack((stack.half_intercept, stack.half_coef)).astype(np.float64)
+        mean, most = half @ (weights / weights.sum()), weights.sum() / 2
+        # A triangle has one entry in its first column, which is that of the intercepts.
         spread = np.linalg.qr(((half - mean[:, None]) * np.sqrt(weights)).T, mode="r")
-        return Bar(weights, level, np.vstack((mean, spread)).astype(stack.half_coef.dtype))
+        rows = np.vstack((mean, spread / np.sqrt(np.sqrt(27) * most))).astype(stack.half_coef.dtype)
+        return Bar(weights, level, level / most - 1, rows[:, 1:].copy(), rows[:2, :1])
 
 
 class BlockScores:
@@ -128,12 +135,20 @@ class BlockScores:
         """Return the scores under several likelihoods, a column each."""
         return np.stack([self.score(int(position)) for position in positions], axis=1)
 
+    def columns(self, positions: NDArray[np.intp]) -> Floats:
+        """Return the same table column by column, which is faster to work on if it has few."""
+        return np.asfortranarray(self.table(positions))
+
     def exceeds(self, bar: Bar) -> NDArray[np.bool_]:
         """Say whose weighted sum of scores exceeds a level."""
         total = np.zeros(n_rows(self.X))
         for position in np.flatnonzero(bar.weights):
             total += bar.weights[position] * self.score(int(position))
         return total > bar.level
+
+    def exceeds_for_sure(self, bar: Bar) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+        """Say whose sum exceeds a level, and for which rows only ``exceeds`` can tell."""
+        return self.exceeds(bar), np.empty(0, np.intp)
 
 
 @dataclass(frozen=True)
@@ -170,32 +185,34 @@ class LinearScores(BlockScores):
         return LinearScores(take(self.X, rows), self.group[rows], self._stack)
 
     def table(self, positions: Any) -> Floats:
-        table = self.X @ self._stack.half_coef[:, positions]
-        table += self._stack.half_intercept[positions]
-        np.tanh(table, out=table)
-        table *= 0.5
-        table += 0.5
-        return np.asarray(table)
+        return self._sigmoid(self.X @ self._stack.half_coef[:, positions], positions)
+
+    def columns(self, positions: NDArray[np.intp]) -> Floats:
+        half = np.asfortranarray(self.X @ self._stack.half_coef[:, positions])
+        return self._sigmoid(half, positions)
+
+    def _sigmoid(self, half: Floats, positions: Any) -> Floats:
+        """Turn halves of log-odds that lack their intercepts into scores, in place."""
+        half += self._stack.half_intercept[positions]
+        np.tanh(half, out=half)
+        half *= 0.5
+        half += 0.5
+        return np.asarray(half)
 
     def exceeds(self, bar: Bar) -> NDArray[np.bool_]:
+        used = np.flatnonzero(bar.weights)
+        return np.asarray(self.table(used) @ bar.weights[used].astype(self.X.dtype) > bar.level)
+
+    def exceeds_for_sure(self, bar: Bar) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
         assert bar.mean_and_spread is not None
-        n, n_features = self.X.shape
-        # A last feature of value 1 takes half as long as adding intercepts.
-        features = np.empty((n_features + 1, n), self.X.dtype)
-        features[:-1], features[-1] = self.X.T, 1.0
         with np.errstate(over="ignore", invalid="ignore"):
-            half = bar.mean_and_spread @ features
-            middle, spread = np.tanh(half[0]), half[1:]
+            half = bar.mean_and_spread @ self.X.T
+            half[:2] += bar.intercepts
+            above, spread = half[0], half[1:]
             np.square(spread, out=spread)
-            error = np.full(len(spread), 1 / np.sqrt(27), spread.dtype) @ spread
-        total = float(bar.weights.sum()) / 2
-        error += total * float(np.finfo(error.dtype).eps) ** 0.5  # what rounding may do
-        middle *= total
-        middle += total - bar.level
-        exceeds = np.asarray(middle > 0)
-        doubtful = np.flatnonzero(~(np.abs(middle) > error))
-        if doubtful.size:
-            used = np.flatnonzero(bar.weights)
-            weights = bar.weights[used].astype(self.X.dtype)
-            exceeds[doubtful] = self.part(doubtful).table(used) @ weights > bar.level
-        return exceeds
+            error = spread.sum(axis=0)
+        error += float(np.finfo(error.dtype).eps) ** 0.5  # what rounding may do
+        np.tanh(above, out=above)
+        above -= bar.cut
+        exceeds = np.asarray(above > 0)
+        return exceeds, np.flatnonzero(~(np.abs(above, out=above) > error))

@@ -259,7 +259,8 @@ class PartialFeedbackClassifier(Answers):
         self._check_options()
         check_unchanged(self, self._fitted)
         batch = self._intake.read_batch(self, X, sensitive_features, ids)
-        self._memory.check_new(batch)
+        if ids is not None:  # the next integers are new
+            self._memory.check_new(batch)
         t = len(self._rounds) + 1
 
         # Step 1. Learn f_t (round 1: f_0) and split the batch into EXPLOIT_t and EXPLORE_t.
@@ -271,15 +272,17 @@ class PartialFeedbackClassifier(Answers):
         # Step 2. Exploit: accept whom f_t accepts.
         threshold = per_person(f.thresholds.astype(look.score.dtype), batch.group)
         accepted = exploit & (look.score >= threshold)
-        n_exploit = int(accepted.sum())
+        n_exploit = int(np.count_nonzero(accepted))
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
         found = find_candidates(batch, explore, look.score, self._strategy, self._intake.n_groups)
-        n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, int(found.may.sum()))
+        n_may = int(np.count_nonzero(found.may))
+        n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, n_may)
         n_explore, carried = self._budget.allot(t, n_exploit, self._carried, found.at_most)
         draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
         propensity = accepted.astype(np.float64)
-        accepted[explore], propensity[explore] = draw.drawn, draw.probability
+        accepted[explore[draw.drawn]] = True
+        propensity[explore] = draw.probability
 
         policy = LoggedPolicy(
             position, f.thresholds, self._strategy, group_factor, draw.left, draw.others, len(batch)
@@ -294,7 +297,7 @@ class PartialFeedbackClassifier(Answers):
                 n_people=len(batch),
                 n_exploit_region=len(batch) - explore.size,
                 n_exploited=n_exploit,
-                n_explored=int(draw.drawn.sum()),
+                n_explored=int(np.count_nonzero(draw.drawn)),
                 alpha_exploit=self._budget.alpha_exploit(t),
                 carried=carried,
                 thresholds=tuple(f.thresholds.tolist()),
@@ -528,7 +531,8 @@ class PartialFeedbackClassifier(Answers):
         """Say what went differently from what was asked for; aloud if the run cannot go on so."""
         so_far = self._log.n_people + len(batch)
         nobody_known = not (exploit.any() or any(one.n_exploit_region for one in self._rounds))
-        nobody_accepted = exploit.sum() >= ENOUGH_TO_TELL and np.isinf(f.thresholds).all()
+        enough = np.count_nonzero(exploit) >= ENOUGH_TO_TELL
+        nobody_accepted = enough and np.isinf(f.thresholds).all()
         note = f.note
         if nobody_known and so_far >= ENOUGH_TO_TELL:
             w = self._log.coverage(batch.X, batch.group, self._rule)

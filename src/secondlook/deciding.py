@@ -100,7 +100,8 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         group = batch.group if batch.report_group is None else batch.report_group
         n_groups = self._head_counts.view().shape[2]
         if n_groups == 1:
-            counts = np.array([[len(batch)], [decided.accepted.sum()], [decided.explored.sum()]])
+            who = (decided.accepted, decided.explored)
+            counts = np.array([[len(batch)], *([np.count_nonzero(one)] for one in who)])
         else:
             rows = (group, group[decided.accepted], group[decided.explored])
             counts = np.array([np.bincount(one, minlength=n_groups) for one in rows])

@@ -164,17 +164,17 @@ def _draw_from(
     round: int,
     n_instead: int,
 ) -> tuple[Draw, NDArray[np.float64]]:
-    group = batch.group.take(rows)
-    in_explore = np.bincount(group, minlength=n_groups).astype(float)
-    in_batch = np.bincount(batch.group, minlength=n_groups).astype(float)
+    group = _groups_of(batch, rows, n_groups)
+    in_explore, in_batch = _heads(group, n_groups), _heads(batch.group, n_groups)
     group_factor = strategy.group_factor(in_batch, in_explore)
     if rows.size == 0:
         return Draw.of_nobody(n_instead, n_groups), group_factor
     features = take(batch.X, rows) if strategy.reads_features else None
     size = strategy.person_factor(features, score.take(rows), group)
-    size = size * per_person(group_factor, group)
+    if np.any(group_factor != 1):
+        size = size * per_person(group_factor, group)
     check_sizes(size, strategy)
-    bits = keyed_bits(batch.bits.take(rows), round_key(seed, round, _DRAW))
+    bits = keyed_bits(batch.bits, round_key(seed, round, _DRAW), rows)
     start = round_key(seed, round, _START)
     shares = strategy.group_shares(in_explore)
     draw = fixed_size_draw(
@@ -183,3 +183,15 @@ def _draw_from(
     if 0 <= n_instead < n_explore:
         draw = replace(draw, left=draw.left * (n_instead / n_explore))
     return draw, group_factor
+
+
+def _groups_of(batch: Batch, rows: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
+    """Return the groups of some rows."""
+    return batch.group.take(rows) if n_groups > 1 else np.zeros(rows.size, np.intp)
+
+
+def _heads(group: NDArray[np.intp], n_groups: int) -> NDArray[np.float64]:
+    """Count people by group."""
+    if n_groups == 1:
+        return np.array([float(group.size)])
+    return np.bincount(group, minlength=n_groups).astype(float)

@@ -9,14 +9,16 @@ bits are mixed with splitmix64's finaliser, a bijection: two integer ids never c
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import md5
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secondlook.digests import md5_bits
 from secondlook.errors import InputError
+from secondlook.ordering import order_of
 
-__all__ = ["IdIndex", "as_ids", "id_bits", "is_text", "keyed_bits", "round_key"]
+__all__ = ["IdIndex", "as_ids", "id_bits", "is_text", "keyed_bits", "round_key", "unique_bits"]
 
 Bits = NDArray[np.uint64]
 
@@ -24,10 +26,13 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_2 = np.uint64(0x94D049BB133111EB)
 
+_BLOCK = 8192  # numbers that stay in the cache while they are mixed
+_FIRST_SURROGATE = 0xD800
 
-def _mix(bits: Bits) -> Bits:
-    """Scramble 64-bit numbers in place and return them (splitmix64's finaliser)."""
-    spare = bits >> np.uint64(30)
+
+def _mix(bits: Bits, spare: Bits) -> None:
+    """Scramble 64-bit numbers in place (splitmix64's finaliser)."""
+    np.right_shift(bits, np.uint64(30), out=spare)
     bits ^= spare
     bits *= _MIX_1
     np.right_shift(bits, np.uint64(27), out=spare)
@@ -35,7 +40,6 @@ def _mix(bits: Bits) -> Bits:
     bits *= _MIX_2
     np.right_shift(bits, np.uint64(31), out=spare)
     bits ^= spare
-    return bits
 
 
 def _mix_one(bits: int) -> int:
@@ -61,19 +65,36 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
             f"rounded or missing id names somebody else."
         )
     if array.size == 0 or not all(isinstance(name, int) for name in names):
-        given = ids if isinstance(ids, list | tuple) else array.tolist()
-        if not is_text("".join(map(str, given))):
-            wrong = next(one for one in given if not is_text(str(one)))
-            raise InputError(
-                f"ids must be text without the character NUL and without half a surrogate pair, "
-                f"got {str(wrong)!r}; change it."
-            )
+        if not (array.dtype.kind == "U" and array is ids and _all_text(array)):
+            _check_text(ids if isinstance(ids, list | tuple) else array.tolist())
         return array.astype(np.str_)
     if int(array.max()) >= 2**63 or int(array.min()) < -(2**63):
         raise InputError(
             f"ids must be below 2**63, got {array.max()}; pass larger numbers as strings."
         )
     return array.astype(np.int64, copy=False)
+
+
+def _check_text(names: Sequence[Any]) -> None:
+    """Raise unless each name is a text, whatever kind of thing it is."""
+    if not is_text("".join(map(str, names))):
+        wrong = next(one for one in names if not is_text(str(one)))
+        raise InputError(
+            f"ids must be text without the character NUL and without half a surrogate pair, "
+            f"got {str(wrong)!r}; change it."
+        )
+
+
+def _all_text(names: NDArray[np.str_]) -> bool:
+    """Say quickly whether ``is_text`` of all names: True is certain."""
+    width = names.dtype.itemsize // 4
+    for at in range(0, names.size if width else 0, _BLOCK):
+        some = np.ascontiguousarray(names[at : at + _BLOCK])
+        codes = some.view(np.uint32).reshape(some.size, width)
+        goes_on_behind_nul = (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
+        if codes.max() >= _FIRST_SURROGATE or goes_on_behind_nul.any():
+            return False
+    return True
 
 
 def is_text(text: str) -> bool:
@@ -101,10 +122,22 @@ def id_bits(ids: NDArray[np.generic]) -> Bits:
     """
     if ids.dtype.kind == "i":
         return ids.astype(np.int64, copy=False).view(np.uint64)
-    digests = b"".join(
-        md5(text.encode(), usedforsecurity=False).digest()[:8] for text in ids.tolist()
-    )
-    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+    return md5_bits(ids.astype(np.str_, copy=False))
+
+
+def unique_bits(ids: NDArray[np.generic]) -> Bits:
+    """Return the bits of ids, none of which may be there twice."""
+    bits = id_bits(ids)
+    if not np.all(bits[1:] > bits[:-1]):
+        in_order = np.sort(bits)
+        twice = in_order[1:][in_order[1:] == in_order[:-1]]
+        if twice.size:
+            name = ids[np.flatnonzero(bits == twice[0])[0]].item()
+            raise InputError(
+                f"ids must be unique, got {name!r} more than once; a person who applies again "
+                f"needs a new id."
+            )
+    return bits
 
 
 def round_key(seed: int, round: int, purpose: int = 0) -> np.uint64:
@@ -115,9 +148,24 @@ def round_key(seed: int, round: int, purpose: int = 0) -> np.uint64:
     return np.uint64(_mix_one(key))
 
 
-def keyed_bits(bits: Bits, key: np.uint64) -> Bits:
-    """Return each person's random 64 bits under a key: a bijection of the id's own bits."""
-    return _mix((bits ^ key) * _ODD)
+def keyed_bits(bits: Bits, key: np.uint64, rows: NDArray[np.intp] | None = None) -> Bits:
+    """Return each person's random 64 bits under a key: a bijection of the id's own bits.
+
+    Of everybody, or of some rows. Several keys broadcast against the bits.
+    """
+    if np.ndim(key) > 0:
+        several = (bits ^ key) * _ODD
+        _mix(several, np.empty_like(several))
+        return several
+    n = bits.size if rows is None else rows.size
+    keyed, spare = np.empty(n, np.uint64), np.empty(min(n, _BLOCK), np.uint64)
+    for at in range(0, n, _BLOCK):
+        some = slice(at, at + _BLOCK)
+        own = bits[some] if rows is None else bits.take(rows[some])
+        block = np.bitwise_xor(own, key, out=keyed[some])
+        block *= _ODD
+        _mix(block, spare[: block.size])
+    return keyed
 
 
 class IdIndex:
@@ -169,8 +217,8 @@ class IdIndex:
         if bits.size == 0:
             return
         if not np.all(bits[1:] > bits[:-1]):
-            order = np.argsort(bits)
-            bits, values = bits[order], values[order]
+            order = order_of(bits)
+            bits, values = bits.take(order), values.take(order)
         # No two runs are within a factor of two in size: so there are few, and a small one is
         # never copied for the sake of a large one.
         while near := [

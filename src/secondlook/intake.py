@@ -24,7 +24,7 @@ from secondlook.frames import (
     read_features,
     take,
 )
-from secondlook.ids import as_ids, id_bits
+from secondlook.ids import as_ids, id_bits, unique_bits
 
 __all__ = ["Batch", "History", "Intake"]
 
@@ -105,14 +105,28 @@ class Intake:
         features, backend = self.read_people(estimator, X)
         n = n_rows(features)
         group = self.read_groups(sensitive_features, n)
-        if ids is None and self.id_kind != "i":
-            raise InputError("ids must be given, since those of the history were strings.")
-        names = self._own_kind(
-            as_ids(np.arange(self.next_id, self.next_id + n) if ids is None else ids, n)
-        )
-        features, bits = self._with_group(features, group), self._bits(names)
-        groups = seen_by(group, self.group_mode)
+        if ids is None:
+            names = self._next_ids(n)
+            bits = id_bits(names)
+        else:
+            names = self._own_kind(as_ids(ids, n))
+            names = names.copy() if self.id_kind == "i" else names  # new already if text
+            bits = self._bits(names)
+        # Decisions and the index of all ids share them: nobody else may change them.
+        names.setflags(write=False)
+        features, groups = self._with_group(features, group), seen_by(group, self.group_mode)
         return Batch(features, ids=names, bits=bits, backend=backend, **groups)
+
+    def _next_ids(self, n: int) -> NDArray[np.int64]:
+        """Return the integers after the largest id so far, which need no further look."""
+        if self.id_kind != "i":
+            raise InputError("ids must be given, since those of the history were strings.")
+        if self.next_id + n > 2**63:
+            raise InputError(
+                f"the next {n} integers after {self.next_id - 1} are not all below 2**63; pass ids "
+                f"of your own that are."
+            )
+        return np.arange(self.next_id, self.next_id + n, dtype=np.int64)
 
     def read_people(self, estimator: Any, X: Any) -> tuple[Any, str]:
         """Read features that must have the history's columns, and at least one row."""
@@ -369,6 +383,8 @@ class Intake:
         if self.id_kind == "i":
             self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
 
+    _bits = staticmethod(unique_bits)
+
     def _own_kind(self, names: NDArray[Any]) -> NDArray[Any]:
         if names.dtype.kind != self.id_kind:
             kinds = {"i": "integers", "U": "strings"}
@@ -377,19 +393,6 @@ class Intake:
                 f"got {kinds[names.dtype.kind]}; convert them."
             )
         return names
-
-    def _bits(self, ids: NDArray[Any]) -> NDArray[np.uint64]:
-        """Return the bits of ids after a look for duplicates."""
-        bits = id_bits(ids)
-        if not np.all(bits[1:] > bits[:-1]):
-            order = np.argsort(bits)
-            twice = np.flatnonzero(bits[order][1:] == bits[order][:-1])
-            if twice.size:
-                raise InputError(
-                    f"ids must be unique, got {_plain(ids[order[twice[0]]])!r} more than once; a "
-                    f"person who applies again needs a new id."
-                )
-        return bits
 
 
 def _plain(value: Any) -> Any:

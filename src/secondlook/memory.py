@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError, UnknownIdError
-from secondlook.frames import take
 from secondlook.ids import IdIndex, keyed_bits, round_key
 from secondlook.intake import Batch
 from secondlook.observed import NEVER, PENDING, ObservedRows
+from secondlook.ordering import order_of
 
 __all__ = ["Memory", "check_known", "check_recorded"]
 
@@ -57,20 +57,24 @@ class Memory:
         ``outcome`` has one entry per accepted person; None means that all are still to come.
         """
         rows = np.flatnonzero(accepted)
-        known = np.full(rows.size, PENDING, np.int8) if outcome is None else outcome
-        bits = keyed_bits(batch.bits[rows], self._fold_key)
-        order = np.argsort(bits)  # by id, not by row
-        fold_of = _first_bit(bits[order])
-        place = np.full(len(batch), _REJECTED, dtype=np.int64)
-        for number, fold in enumerate(self.folds):
-            chosen = order[fold_of == number]
-            positions = fold.append(
-                take(batch.X, rows[chosen]),
-                batch.group[rows[chosen]],
-                known[chosen],
+        group = batch.group.take(rows)
+        one_group = not group.any()
+        bits = keyed_bits(batch.bits, self._fold_key, rows)
+        order = order_of(bits)  # by id, not by row
+        # The first bit tells the fold, so those of the first come first.
+        first = int(np.count_nonzero(bits.view(np.int64) >= 0))
+        places = np.empty(rows.size, np.int64)
+        for number, chosen in enumerate((order[:first], order[first:])):
+            positions = self.folds[number].append(
+                batch.X,
+                group[: chosen.size] if one_group else group.take(chosen),
+                PENDING if outcome is None else outcome.take(chosen),
                 round,
+                rows=rows.take(chosen),
             )
-            place[rows[chosen]] = 2 * positions + number
+            places[chosen] = 2 * positions + number
+        place = np.full(len(batch), _REJECTED, dtype=np.int64)
+        place[rows] = places
         self.index.add(batch.bits, place)
 
     def fold_of(self, bits: NDArray[np.uint64]) -> NDArray[np.intp]:
@@ -96,10 +100,9 @@ class Memory:
         """
         place = self.index.find(bits)
         self._check_places(ids, place)
-        order = np.argsort(place, kind="stable")
-        again = (place[order][1:] == place[order][:-1]) & (
-            outcome[order][1:] != outcome[order][:-1]
-        )
+        order = order_of(place.view(np.uint64))
+        places, outcomes = place.take(order), outcome.take(order)
+        again = (places[1:] == places[:-1]) & (outcomes[1:] != outcomes[:-1])
         if again.any():
             name = ids[order[np.flatnonzero(again)[0]]].item()
             raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")

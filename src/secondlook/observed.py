@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.coverage import CoverageRule
-from secondlook.frames import concat, n_rows, take
+from secondlook.frames import concat, take
 from secondlook.policies import PolicyLog
 
 __all__ = ["NEVER", "PENDING", "GrowingArray", "ObservedRows", "without"]
@@ -25,6 +25,16 @@ NEVER = -2  # code of an outcome that will not come
 
 _NOT_WALKED = -1  # not even f_0 has been asked yet
 
+_COLUMNS: dict[str, type] = {
+    "group": np.intp,
+    "outcome": np.int8,
+    "round": np.int32,
+    "walked": np.int32,
+    "past": np.float64,
+    "own": np.float64,
+    "coverage": np.float64,
+}
+
 
 class GrowingArray:
     """An array that is appended to in amortised constant time."""
@@ -35,14 +45,18 @@ class GrowingArray:
 
     def append(self, values: NDArray[Any]) -> None:
         """Write values behind the last."""
-        end = self._size + values.shape[0]
+        self.grow(values.shape[0])[:] = values
+
+    def grow(self, n: int) -> NDArray[Any]:
+        """Make room for some more values, and return it to be filled in."""
+        first, end = self._size, self._size + n
         if end > self._room.shape[0]:
             size = max(end, 2 * self._room.shape[0])
-            room = np.empty((size, *values.shape[1:]), self._room.dtype)
-            room[: self._size] = self._room[: self._size]
+            room = np.empty((size, *self._room.shape[1:]), self._room.dtype)
+            room[:first] = self._room[:first]
             self._room = room
-        self._room[self._size : end] = values
         self._size = end
+        return self._room[first:end]
 
     def view(self) -> NDArray[Any]:
         """Return what was written, without a copy."""
@@ -94,29 +108,30 @@ class ObservedRows:
         return self._frames[0]
 
     def append(
-        self, X: Any, group: NDArray[np.intp], outcome: NDArray[np.int8], round: int
+        self,
+        X: Any,
+        group: NDArray[np.intp],
+        outcome: NDArray[np.int8] | int,
+        round: int,
+        *,
+        rows: NDArray[np.intp] | None = None,
     ) -> NDArray[np.int64]:
-        """Write people down and return their positions."""
-        first, n = len(self), n_rows(X)
-        self._append_column("group", group)
-        self._append_column("outcome", outcome)
-        self._append_column("round", np.full(n, round, np.int32))
-        self._append_column("walked", np.full(n, _NOT_WALKED, np.int32))
-        for name in ("past", "own", "coverage"):
-            self._append_column(name, np.zeros(n))
+        """Write people down, who are some rows of X if these are given; return their positions."""
+        first, n = len(self), group.shape[0]
+        values = {"group": group, "outcome": outcome, "round": round, "walked": _NOT_WALKED}
+        for name, dtype in _COLUMNS.items():
+            column = self._columns.setdefault(name, GrowingArray(np.empty(0, dtype)))
+            column.grow(n)[:] = values.get(name, 0.0)
         if not isinstance(X, np.ndarray):
-            self._frames.append(X)
-        elif self._array is None:
-            self._array = GrowingArray(X)
-        else:
+            self._frames.append(X if rows is None else take(X, rows))
+            return np.arange(first, first + n)
+        if self._array is None:
+            self._array = GrowingArray(X[:0])
+        if rows is None:
             self._array.append(X)
+        else:  # all of them exist, so nothing is clipped, and in that mode nothing is copied twice
+            X.take(rows, axis=0, out=self._array.grow(n), mode="clip")
         return np.arange(first, first + n)
-
-    def _append_column(self, name: str, values: NDArray[Any]) -> None:
-        if name in self._columns:
-            self._columns[name].append(values)
-        else:
-            self._columns[name] = GrowingArray(values)
 
     def remove(self, positions: NDArray[Any]) -> NDArray[np.int64]:
         """Take people out for good, and return everybody's new position, −1 for those."""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError
+from secondlook.ordering import order_of
 
 __all__ = ["Draw", "chance", "coin_flips", "fixed_size_draw"]
 
@@ -76,7 +77,7 @@ class Draw:
 
 
 def fixed_size_draw(
-    size: Floats,
+    size: NDArray[np.floating],
     n_draw: int,
     bits: Bits,
     start: np.uint64,
@@ -132,18 +133,21 @@ def fixed_size_draw(
         line = group
         quotas = _quotas(shares, np.bincount(group, minlength=n_groups).astype(float), n_draw)
     lengths = _lengths(size, line, quotas)
-    probability = lengths.whole * per_line(lengths.factor, line)
     certain = lengths.certain
     if certain is None:
-        drawn = _comb(lengths.whole, line, bits, start, quotas)
+        drawn = _comb(lengths.whole, lengths.total, line, bits, start, quotas)
     else:
-        probability[certain] = 1.0
         loose = np.flatnonzero(~certain)
         rest = None if line is None else line[loose]
         left: Floats = quotas - _sums(certain.astype(np.float64), line, quotas.size)
         drawn = certain.copy()
-        drawn[loose] = _comb(lengths.whole[loose], rest, bits[loose], start, left)
+        whole = lengths.whole[loose]
+        drawn[loose] = _comb(whole, lengths.total, rest, bits[loose], start, left)
     left_over, others = _for_somebody_else(lengths, line, quotas, n_draw / n, n_batch or n)
+    probability = lengths.whole  # in its place, since it is not needed any more
+    probability *= per_line(lengths.factor, line)
+    if certain is not None:
+        probability[certain] = 1.0
     return Draw(
         drawn,
         probability,
@@ -160,13 +164,13 @@ def _for_somebody_else(
     ``share`` is that of an average candidate. An average person of the batch makes way, who holds
     one ``n_batch``-th of all sizes.
     """
-    ones = np.ones(lengths.whole.shape)
-    members = _sums(ones, line, quotas.size)
-    certain = np.zeros_like(members)
+    everybody = lengths.whole.size
+    members = np.array([everybody]) if line is None else np.bincount(line, None, quotas.size)
+    certain = np.zeros(quotas.size)
     if lengths.certain is not None:
         certain = _sums(lengths.certain.astype(np.float64), line, quotas.size)
     loose = members - certain
-    total = _sums(lengths.whole, line, quotas.size) / lengths.unit
+    total = lengths.total / lengths.unit
     others = np.where(loose > 0, total * (1 - 1 / n_batch), 0.0)
     # A line whose people are all certain takes anybody; an empty one gets an average share.
     left = np.where(loose > 0, quotas - certain, np.where(members > 0, quotas > 0, share))
@@ -191,12 +195,13 @@ class _Lengths:
     """Sizes as whole numbers, and how long each is on its line."""
 
     whole: Floats
+    total: Floats  # of the whole numbers, by line
     unit: Floats  # whole numbers per size, by line
     factor: Floats  # length per whole number, by line
     certain: NDArray[np.bool_] | None  # whose length would reach 1; None for nobody
 
 
-def _lengths(size: Floats, line: Line, quotas: Floats) -> _Lengths:
+def _lengths(size: NDArray[np.floating], line: Line, quotas: Floats) -> _Lengths:
     """Find per line the factor with Σ min(1, factor · size) = quota, and who is certain (π = 1).
 
     Everybody whose share of what is left reaches 1 becomes certain, and the rest is shared again;
@@ -209,23 +214,24 @@ def _lengths(size: Floats, line: Line, quotas: Floats) -> _Lengths:
     while True:
         largest = _largest(loose, line, n_lines)
         unit = finest / np.where(largest > 0, largest, 1.0)
-        whole = np.ceil(loose * per_line(unit, line))
+        whole = loose * per_line(unit, line)
+        np.ceil(whole, out=whole)
         total = _sums(whole, line, n_lines)
         factor = np.divide(left, total, out=np.zeros(n_lines), where=(total > 0) & (left > 0))
+        if not np.any(np.ceil(largest * unit) * factor >= 1):  # nobody, if not the largest
+            return _Lengths(whole, total, unit, factor, certain)
         new = whole * per_line(factor, line) >= 1
-        if not new.any():
-            return _Lengths(whole, unit, factor, certain)
         certain = new if certain is None else certain | new
         loose = np.where(certain, 0.0, size)
         left = quotas - _sums(certain.astype(np.float64), line, n_lines)
 
 
-def _largest(size: Floats, line: Line, n_lines: int) -> Floats:
+def _largest(size: NDArray[np.floating], line: Line, n_lines: int) -> Floats:
     """Return the largest size of each line, 0 for an empty one."""
     if line is None:
-        return np.array([size.max()])
+        return np.array([size.max()], np.float64)
     members = (size[line == z] for z in range(n_lines))
-    return np.array([one.max() if one.size else 0.0 for one in members])
+    return np.array([one.max() if one.size else 0.0 for one in members], np.float64)
 
 
 def _quotas(shares: Floats, members: Floats, n_draw: int) -> Floats:
@@ -247,18 +253,19 @@ def _quotas(shares: Floats, members: Floats, n_draw: int) -> Floats:
 
 
 def _comb(
-    whole: Floats, line: Line, bits: Bits, start: np.uint64, quotas: Floats
+    whole: Floats, total: Floats, line: Line, bits: Bits, start: np.uint64, quotas: Floats
 ) -> NDArray[np.bool_]:
     """Lay people end to end, each line as long as its quota, and see who holds a tooth.
 
     People stand in the order of their bits. Those with the same leading bits make a bucket; only
-    buckets that hold a tooth have to be put in order inside.
+    buckets that hold a tooth have to be put in order inside. ``total`` is the sum of whole sizes by
+    line.
     """
     drawn = np.zeros(whole.shape, dtype=np.bool_)
     if whole.size == 0:
         return drawn
     width = min(_BUCKET_BITS, whole.size.bit_length())
-    bucket = (bits >> np.uint64(64 - width)).astype(np.intp)
+    bucket = (bits >> np.uint64(64 - width)).view(np.intp)
     if line is not None:
         bucket += line << width
     ends = np.cumsum(quotas)
@@ -266,29 +273,31 @@ def _comb(
     # So many bits that the last end minus the offset is exact: never a tooth too many.
     offset_bits = 52 - int(ends[-1]).bit_length()
     offset = float(start >> np.uint64(64 - offset_bits)) * 2.0**-offset_bits
-    total = _sums(whole, line, quotas.size)
 
-    def teeth_before(held: Floats, at: NDArray[np.intp]) -> Floats:
-        """Count the teeth below a point of a line: whole sizes before it are ``held``."""
-        first = np.where(at == 0, 0.0, ends[at - 1])
-        share = np.divide(held, total[at], out=np.zeros_like(held), where=total[at] > 0)
-        return np.floor(first + (ends[at] - first) * share - offset)
+    firsts = np.append(0.0, ends[:-1])
+    per_whole = np.where(total > 0, total, 1.0)
+
+    def teeth_before(held: Floats, at: Any) -> Floats:
+        """Count the teeth below points of some lines: whole sizes before each are ``held``."""
+        first = firsts[at]
+        return np.asarray(np.floor(first + (ends[at] - first) * (held / per_whole[at]) - offset))
 
     held = _sums(whole, bucket, quotas.size << width).reshape(quotas.size, -1)
     after: Floats = np.cumsum(held, axis=1)
-    lines = np.broadcast_to(np.arange(quotas.size)[:, None], after.shape)
+    lines = np.arange(quotas.size)[:, None]
     counts = teeth_before(after, lines)
-    holds = counts > np.hstack(
-        [teeth_before(np.zeros((quotas.size, 1)), lines[:, :1]), counts[:, :-1]]
-    )
-    near = np.flatnonzero(holds.ravel()[bucket])
-    near = near[np.lexsort((bits[near], bucket[near]))]
+    holds = counts > np.hstack([teeth_before(np.zeros(lines.shape), lines), counts[:, :-1]])
+    near = np.flatnonzero(holds.ravel().take(bucket))
+    near = near[order_of(bits[near])]
+    at: Any = 0
+    if line is not None:
+        near = near[np.argsort(line[near], kind="stable")]
+        at = line[near]
     cut = np.flatnonzero(np.diff(bucket[near], prepend=-1))  # where a bucket begins
     running = np.cumsum(whole[near])
     size_of_run = np.diff(np.append(cut, near.size))
     base = np.repeat(running[cut] - whole[near][cut], size_of_run)
     upper = (after - held).ravel()[bucket[near]] + (running - base)
-    at = bucket[near] >> width
     drawn[near] = teeth_before(upper, at) > teeth_before(upper - whole[near], at)
     return drawn
 
