@@ -18,13 +18,11 @@ class PlugIn(Engine):
         if self.rows.known().size < 30:
             return super().choose()
         reach = self._reach[-1]
-        rungs = range(reach.ladder.grid.size)
-        shares = [self._estimates.mistakes(reach, rung)[0] for rung in rungs]
-        allowed = np.flatnonzero(np.array(shares) <= self.rules.alpha)
-        if not allowed.size:
-            return super().choose()
-        rung = int(allowed[-1])
-        return Choice(reach.ladder, rung, True, shares[rung])
+        for rung in reversed(range(reach.ladder.grid.size)):
+            share = self._estimates.mistakes(reach, rung)[0]
+            if share <= self.rules.alpha:
+                return Choice(reach.ladder, rung, True, share)
+        return super().choose()
 
 
 class WeightsDropped(Engine):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from scipy.special import expit
@@ -27,7 +28,14 @@ class OneFeature:
 
     def everybody(self, n=4000):
         """Return the population as n people of equal mass."""
-        return People(norm.ppf((np.arange(n) + 0.5) / n)[:, None], np.full(n, "all"))
+        return _equal_masses(n)
+
+
+@cache
+def _equal_masses(n):
+    X = norm.ppf((np.arange(n) + 0.5) / n)[:, None]
+    X.flags.writeable = False  # all tests look at the same people
+    return People(X, np.full(n, "all"))
 
 
 @dataclass(frozen=True)
@@ -93,16 +101,19 @@ def deployed_fdr(classifier, population):
     return float(pi @ (1 - population.probability_good(everybody)) / pi.sum())
 
 
-def play(classifier, population, rng, *, n=600, rounds=39, truth=True):
-    """Run a classifier and return the policies it deployed."""
-    policies = []
+def playing(classifier, population, rng, *, n=600, rounds=39, truth=True):
+    """Run a classifier and yield the policies it deploys."""
     for _ in range(rounds):
         people = draw_applicants(population, n, rng)
         decided = classifier.decide(people.people.X)
         classifier.observe(decided.ids[decided.accepted], people.outcome[decided.accepted])
         fdr = deployed_fdr(classifier, population) if truth else float("nan")
-        policies.append(Policy(decided.certified, fdr, classifier.rounds_[-1].share))
-    return policies
+        yield Policy(decided.certified, fdr, classifier.rounds_[-1].share)
+
+
+def play(classifier, population, rng, **options):
+    """Run a classifier to its end and return the policies it deployed."""
+    return list(playing(classifier, population, rng, **options))
 
 
 def rngs(seed, n):

@@ -12,7 +12,7 @@ from certified.known_truth import (
     UTILITY,
     Flat,
     Slope,
-    play,
+    playing,
     rngs,
     start,
     too_many,
@@ -28,13 +28,14 @@ def null_run(rng, rounds):
     population = Flat()
     return any(
         one.certified
-        for one in play(start(population, rng), population, rng, rounds=rounds, truth=False)
+        for one in playing(start(population, rng), population, rng, rounds=rounds, truth=False)
     )
 
 
 def test_null_runs_are_seldom_certified():
-    certified = sum(null_run(rng, 20) for rng in rngs(20, 50))
-    assert not too_many(certified, 50, DELTA)
+    """Ten runs of 30 fail it, by the exact binomial: a rate of one half does so 98 times of 100."""
+    certified = sum(null_run(rng, 20) for rng in rngs(20, 30))
+    assert not too_many(certified, 30, DELTA)
 
 
 @pytest.mark.long
@@ -49,9 +50,14 @@ def violating_runs(method):
     population, count = Slope(), 0
     for rng in rngs(11, CONTROL_RUNS):
         classifier = start(population, rng, n_history=1500, method=method)
-        policies = play(classifier, population, rng, n=300, rounds=30)
-        assert any(one.certified for one in policies)
-        count += any(one.certified and one.fdr > ALPHA for one in policies)
+        certified = (
+            one.fdr
+            for one in playing(classifier, population, rng, n=300, rounds=30)
+            if one.certified
+        )
+        first = next(certified, None)
+        assert first is not None
+        count += first > ALPHA or any(fdr > ALPHA for fdr in certified)  # to the first that does
     return count
 
 
@@ -70,7 +76,7 @@ def test_late_utility_comes_close_to_the_constrained_optimum():
     best = constrained_optimum(population, UTILITY, ALPHA, rng=np.random.default_rng(0))
     assert best.fdr == pytest.approx(ALPHA, abs=0.001)  # the bound binds
     shares = []
-    for rng in rngs(12, 8):
+    for rng in rngs(12, 5):
         classifier = start(population, rng, n_history=1000, horizon=rounds)
         late = []
         for t in range(rounds):

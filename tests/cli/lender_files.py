@@ -73,3 +73,23 @@ def start(url, folder, config=PROGRAM, n=400):
     (folder / "program.toml").write_text(config)
     done("init", "--ledger", url, "--config", folder / "program.toml", folder / "history.csv")
     return past
+
+
+def apply(n=100, start=1000, name="applicants.csv"):
+    """Write a file of applicants; return them with their outcomes."""
+    found = people(n, start)
+    found.drop(columns="outcome").to_csv(name, index=False)
+    return found
+
+
+def answer(path="decisions.csv"):
+    return pd.read_csv(path, dtype={"id": str}, keep_default_na=False, na_values={"threshold": ""})
+
+
+def tell(rows, name="outcomes.csv"):
+    pd.DataFrame(rows, columns=["id", "outcome"]).to_csv(name, index=False)
+
+
+def entries(program, kind):
+    with program.ledger.reading(program.name) as reader:
+        return list(reader.entries(kind=kind))

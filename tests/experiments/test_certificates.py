@@ -119,13 +119,7 @@ def test_freezes_and_restarts_are_where_the_engine_made_them(rng):
 # The report
 
 
-@pytest.fixture(autouse=True)
-def no_other_pictures(monkeypatch):
-    """For the sake of time."""
-    monkeypatch.setattr("secondlook.experiments.figures.draw_all", lambda _: {})
-
-
-def test_a_report_tells_and_draws_certificates(results, tmp_path):
+def test_a_report_tells_and_draws_certificates(results, tmp_path, words_only):
     written = write_report([results], tmp_path / "r.html", tmp_path / "figures")
     text = (tmp_path / "r.html").read_text()
     page = Page(text)
@@ -142,7 +136,7 @@ def test_a_report_tells_and_draws_certificates(results, tmp_path):
     assert found.never_share < 1
 
 
-def test_without_a_certified_method_there_is_no_such_part(rng, tmp_path):
+def test_without_a_certified_method_there_is_no_such_part(rng, tmp_path, words_only):
     write_report([make_results(rng)], tmp_path / "r.html")
     assert "The certificate" not in (tmp_path / "r.html").read_text()
 
@@ -155,7 +149,7 @@ def never():
     return run_experiment(experiment, Lender(), Run(jobs=1))
 
 
-def test_where_nothing_is_certified_the_last_pilot_speaks(never, tmp_path):
+def test_where_nothing_is_certified_the_last_pilot_speaks(never, tmp_path, words_only):
     last = never.certificates[-1]["message"]
     assert "No acceptance rule has been shown" in last
     first, second = certificate_section.said(never, "certified")

@@ -87,7 +87,7 @@ def test_acceptance_is_the_share_of_all_people():
     assert tables.per_repetition(results, "pooled_acceptance_rate").ravel().tolist() == [0.4]
 
 
-def test_failures_are_told_with_seeds_and_left_out_of_means(rng, tmp_path):
+def test_failures_are_told_with_seeds_and_left_out_of_means(rng, tmp_path, words_only):
     names = ("plain", "fairall-aligned", "no-exploration", "opt-hindsight")
     whole = make_results(rng, names, size=(8, 5), n=300)
     results = with_failures(whole, "fairall-aligned", (2, 5))

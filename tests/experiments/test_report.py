@@ -10,7 +10,7 @@ import pytest
 
 from experiments.test_tables import from_counts, make_results
 from secondlook.errors import InputError
-from secondlook.experiments import words
+from secondlook.experiments import figures, words
 from secondlook.experiments.report import write_report
 
 VOID = {"meta", "br", "link"}
@@ -74,12 +74,12 @@ def report(tmp_path_factory):
     one = make_results(rng, methods, size=(4, 6), n=300, published="german_gender")
     two = make_results(rng, methods[:2], "abc", (0.1, 0.15), size=(4, 6), n=300)
     two.about["data"]["source"] = "Said & <b>done</b>."
-    written = write_report([one, two], folder / "out" / "report.html", folder / "figures")
-    return written, written[0].read_text(encoding="utf-8"), one
+    (written,) = write_report([one, two], folder / "out" / "report.html")
+    return written.read_text(encoding="utf-8"), one
 
 
 def test_the_report_is_one_well_formed_file(report):
-    _, text, _ = report
+    text, _ = report
     page = Page(text)
     assert page.open == []
     assert len(page.ids) == len(set(page.ids))
@@ -94,7 +94,7 @@ def test_the_report_is_one_well_formed_file(report):
 
 
 def test_figures_have_words_and_tables_have_captions(report):
-    _, text, _ = report
+    text, _ = report
     page = Page(text)
     assert len(page.svgs) == 8 + 9
     assert all(svg["role"] == "img" and len(svg["aria-label"]) > 40 for svg in page.svgs)
@@ -102,23 +102,38 @@ def test_figures_have_words_and_tables_have_captions(report):
     assert page.tags.count("caption") == page.tags.count("table") >= 10
 
 
-def test_figures_are_written_beside_if_asked(report, rng, tmp_path):
-    written, _, one = report
+def test_figures_are_written_beside_if_asked(rng, tmp_path, monkeypatch):
+    def some(results):
+        return {"revenue": figures.revenue(results), "exploration": figures.exploration(results)}
+
+    monkeypatch.setattr("secondlook.experiments.figures.draw_all", some)
+    one, two = make_results(rng, ("plain",)), make_results(rng, ("both-fair",))
+    written = write_report([one, two], tmp_path / "report.html", tmp_path / "figures")
     assert all(path.is_file() for path in written)
     assert {path.suffix for path in written[1:]} == {".svg", ".png"}
-    assert len(written) == 1 + 2 * (8 + 9)
+    assert len(written) == 1 + 2 * (2 + 2)
     assert len({path.name for path in written}) == len(written)  # both are called "a test"
-    assert write_report([one], tmp_path / "alone.html", None) == [tmp_path / "alone.html"]
+    for path in written[1:]:
+        if path.suffix == ".svg":
+            assert path.read_text(encoding="utf-8").count("<svg") == 1
+        else:
+            assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_without_a_folder_for_figures_there_is_one_file(rng, tmp_path, words_only):
+    alone = tmp_path / "out" / "alone.html"
+    assert write_report([make_results(rng)], alone, None) == [alone]
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [alone]
 
 
 def test_sources_are_shown_word_for_word_and_safely(report):
-    _, text, _ = report
+    text, _ = report
     assert "Said &amp; &lt;b&gt;done&lt;/b&gt;." in text
     assert "A source." in text
 
 
 def test_the_papers_numbers_stand_beside_ours(report):
-    _, text, one = report
+    text, one = report
     table = re.search(r"<table>(?:(?!</table>).)*Beside the paper.*?</table>", text, re.DOTALL)[0]
     row = re.search(r"<tr><th[^>]*>Both-fair</th>.*?</tr>", table)[0]
     mean = words.tables.summary(one, "revenue")
@@ -130,12 +145,12 @@ def test_the_papers_numbers_stand_beside_ours(report):
     assert "standard deviation over rounds and repetitions" in table
 
 
-def test_without_a_published_table_there_is_none(rng, tmp_path):
+def test_without_a_published_table_there_is_none(rng, tmp_path, words_only):
     write_report([make_results(rng)], tmp_path / "r.html")
     assert "Beside the paper" not in (tmp_path / "r.html").read_text()
 
 
-def test_the_sign_of_revenue_is_named_where_it_is_lost(rng, tmp_path):
+def test_the_sign_of_revenue_is_named_where_it_is_lost(rng, tmp_path, words_only):
     results = make_results(rng, published="german_gender", switches=["C1", "E2"])
     write_report([results], tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text()

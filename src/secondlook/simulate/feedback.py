@@ -86,10 +86,15 @@ class PerPerson:
     def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:
         """Call the function and check what it returns."""
         delay = np.asarray(self.function(applicants, rng))
-        if delay.shape != (len(applicants),) or not np.all(delay >= 0):
+        if delay.shape != (len(applicants),):
             raise InputError(
-                f"a delay must be one number ≥ 0 per person, shape ({len(applicants)},), "
-                f"got shape {delay.shape}."
+                f"a function of delays must return one for each of {len(applicants)} people, got "
+                f"shape {delay.shape}; return one a person."
+            )
+        whole = np.isfinite(delay) & (delay >= 0) & (delay == np.floor(delay))
+        if not whole.all():
+            raise InputError(
+                f"a delay counts rounds, so 0, 1, 2 and so on, got {delay[~whole][0]!r}; round it."
             )
         return delay.astype(np.int64)
 

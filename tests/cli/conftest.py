@@ -1,0 +1,30 @@
+"""A lender's program, made once and copied for each test."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from cli.lender_files import start
+from secondlook.ledger import Program
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory):
+    """Return a folder with a program of 400 past people."""
+    folder = tmp_path_factory.mktemp("lender")
+    start(f"sqlite:///{folder}/lender.db", folder)
+    return folder
+
+
+@pytest.fixture
+def lender(made, tmp_path, monkeypatch):
+    """Return a program of our own, in the folder where we are."""
+    for file in made.glob("lender.db*"):
+        shutil.copy(file, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    url = f"sqlite:///{tmp_path}/lender.db"
+    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    return Program.open(url)
