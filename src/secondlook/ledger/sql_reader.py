@@ -276,37 +276,41 @@ class SqlReader(Reader):
     def standing(self, applications: Sequence[str]) -> Standing:
         """Return how things stand for applications."""
         one = schema.people.c
-        named = self._select(one.application, one.person)
+        named = self._select(one.application, one.person, one.round, one.accepted)
         possible = [name for name in applications if is_text(name)]
-        person_of = dict(where_in(self._connection, named, one.application, possible))
-        return self._standing_of(np.array([person_of.get(name, -1) for name in applications]))
+        rows = where_in(self._connection, named, one.application, possible)
+        person_of = {row[0]: row[1] for row in rows}
+        persons = np.array([person_of.get(name, -1) for name in applications], np.int64)
+        return self._stand(persons, {row[1]: row[2:] for row in rows})
 
     def _standing_of(self, persons: Ints) -> Standing:
-        known = persons[persons >= 0].tolist()
+        one = schema.people.c
+        rows = self._select(one.person, one.round, one.accepted)
+        found = where_in(self._connection, rows, one.person, persons.tolist())
+        return self._stand(persons, {row[0]: row[1:] for row in found})
 
-        def newest(*columns: Any) -> dict[int, Any]:
-            person = columns[0].table.c.person
-            rows = self._select(person, *columns)
-            if "entry" in columns[0].table.c:
-                rows = rows.order_by(columns[0].table.c.entry)
-            return {row[0]: row[1:] for row in where_in(self._connection, rows, person, known)}
+    def _stand(self, persons: Ints, decided: dict[int, tuple[Any, ...]]) -> Standing:
+        """Return how things stand, given the round and decision of people who are known."""
+        known = list(decided)
 
-        decided = newest(schema.people.c.round, schema.people.c.accepted)
-        overridden = newest(schema.overrides.c.accepted)
-        told = newest(schema.outcomes.c.state)
+        def newest(column: Any) -> dict[int, Any]:
+            table = column.table.c
+            rows = self._select(table.person, column).order_by(table.entry)
+            return dict(where_in(self._connection, rows, table.person, known))
+
+        overridden, told = newest(schema.overrides.c.accepted), newest(schema.outcomes.c.state)
         listed = persons.tolist()
         nobody = (-1, False)
         with self._legible("how people stand"):
-            _check_states(state for (state,) in told.values())
+            _check_states(told.values())
             return Standing(
                 persons,
                 np.array([decided.get(one, nobody)[0] for one in listed], np.int64),
                 np.array(
-                    [overridden.get(one, decided.get(one, nobody)[1:])[0] for one in listed],
-                    np.bool_,
+                    [overridden.get(one, decided.get(one, nobody)[1]) for one in listed], np.bool_
                 ),
                 np.array([one in overridden for one in listed], np.bool_),
-                [told.get(one, (None,))[0] for one in listed],
+                [told.get(one) for one in listed],
             )
 
     def names(self, persons: Ints) -> list[str | None]:
