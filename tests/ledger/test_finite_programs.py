@@ -178,3 +178,15 @@ def test_two_classes_of_many_are_erased_and_proved(place, rng):
     assert seen == {name: int((left & (y == name)).sum()) for name in ("fair", "fraud")}
     program.decide(claims(100)[0])
     assert proved(program).n_decisions == 100
+
+
+def test_more_decisions_or_classes_than_a_ledger_keeps_are_refused(place, rng):
+    X, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
+    three = {"no": {0: 0, 1: 0}, "small": {0: -1, 1: 1}, "large": {0: -6, 1: 2.5}}
+    good = {"small": [1], "large": [1]}
+    seen = ["small", "large"]
+    classifier = sl.ManyClassClassifier(three, observed=seen, good=good, random_state=0)
+    with pytest.raises(InputError, match=r"decides between \w+, \w+, \w+; leave two decisions"):
+        Program.create(place, classifier, X, y)
+    with pytest.raises(InputError, match=r"outcomes as good or bad, and these are \[0, 1, 2\]"):
+        Program.create(place, sl.ManyClassClassifier(random_state=0), X, np.arange(60) % 3)

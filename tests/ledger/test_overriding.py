@@ -45,7 +45,10 @@ def test_people_stand_again_as_decided_and_stay_out_of_what_is_learned(decided):
         ("undo", 2),
     ]
     assert (found.overridden.accepted, found.overridden.known) == (2, 2)
-    assert found.total("n_overridden") == 4
+    assert found.total("n_overridden") == 2  # the other two were taken back
+    assert sum(one.n_overridden for one in found.groups) == 2
+    told = [one.says["reason"] for one in found.changes if one.kind in ("override", "undo")]
+    assert told == ["fraud was found", "has a guarantor", "the wrong person"]
     assert found.rounds[0].outcomes.known == yes.size - 2
 
 

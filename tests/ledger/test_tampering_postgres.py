@@ -169,3 +169,22 @@ def test_what_is_missing_or_too_much_is_found(tampered, statement, words):
     found = tampered(statement)
     assert found.problem is not None
     assert words in found.problem
+
+
+@pytest.mark.parametrize("column", ["score", "propensity", "threshold"])
+def test_nan_in_the_place_of_nothing_is_found(tampered, column):
+    changed = f"UPDATE people SET {column} = 'NaN' WHERE person = 0 AND {column} IS NULL"
+    assert "hold what cannot be there (a number is NaN)" in tampered(changed).problem
+
+
+def test_who_may_not_read_is_told_so_and_not_of_tampering(postgres, whole):
+    name, _ = whole
+    with closing(psycopg.connect(place(postgres, name), autocommit=True)) as connection:
+        connection.execute("CREATE ROLE reader LOGIN")
+        connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader")
+        connection.execute("REVOKE SELECT ON group_values FROM reader")
+    url = place(postgres, name).replace("//postgres:@", "//reader@")
+    ledger = SqlLedger(url)
+    with pytest.raises(LedgerError, match=r"could not be used \(permission denied for table gr"):
+        verify(ledger)
+    ledger.close()

@@ -506,3 +506,25 @@ def test_a_ledger_that_nobody_needs_keeps_no_connection(url):
     kept = session_of(program)
     program.ledger.close()
     assert kept not in listed()
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_an_answer_that_was_lost_on_its_way_is_not_called_nothing(url, monkeypatch):
+    program, twin, (one, *_) = started(url, algorithm_1())
+    dialect = program.ledger.engine.dialect
+    commit = dialect.do_commit
+
+    def committed_and_lost(connection):
+        commit(connection)
+        raise psycopg.OperationalError("the connection was lost")
+
+    group = one.people.group
+    with monkeypatch.context() as patch:
+        patch.setattr(dialect, "do_commit", committed_and_lost)
+        with pytest.raises(LedgerError, match=r"not known whether .* again under the same batch n"):
+            program.decide(one.people.X, sensitive_features=group, batch="b")
+    assert same(
+        program.decide(one.people.X, sensitive_features=group, batch="b"),
+        twin.decide(one.people.X, sensitive_features=group),
+    )
+    assert verify(program.ledger).n_decisions == len(group)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
+import secondlook as sl
 from ledger_worlds import algorithm_1, certified, started
 from secondlook.errors import InputError, LedgerError
 from secondlook.ledger import schema
@@ -400,3 +401,35 @@ def test_groups_that_decided_are_found_where_all_are_of_one(tmp_path, monkeypatc
     assert (blind.problem, blind.n_decisions) == (None, n)
     found = decided(algorithm_1(group_as_feature=True), "lying")
     assert "depends on groups, which may not decide" in found.problem
+
+
+def test_bytes_cannot_move_from_a_name_into_a_salt(tmp_path, rng):
+    """A name that was chosen beforehand holds what another person's record would be hashed with."""
+    url = f"sqlite:///{tmp_path}/x.db"
+    X, group = rng.normal(size=(200, 2)), rng.integers(1, 3, 200)
+    names = [f"h{at}" for at in range(200)]
+    classifier = sl.PartialFeedbackClassifier(random_state=0, group_mode="audit")
+    program = Program.create(url, classifier, X, X[:, 0] > 0, sensitive_features=group, ids=names)
+    chosen = "3|[2]0123456789abcdef200:1:-1:Z"
+    program.decide(X[:2], sensitive_features=[1, 2], ids=[chosen, "b"])
+    assert program.verify(checkpoint=program.checkpoint()).ok
+    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
+        salts = "SELECT people.salt, g.salt FROM people JOIN group_values g USING (program, person)"
+        own, second = connection.execute(f"{salts} WHERE person = 200").fetchone()
+        longer = own + b"3|[1]" + second + b"200:%d:-1:" % len(chosen)
+        change = "UPDATE people SET salt = ?, application = 'Z' WHERE person = 200"
+        connection.execute(change, [longer])
+        change = "UPDATE group_values SET value = '[2]', salt = ? WHERE person = 200"
+        connection.execute(change, [b"0123456789abcdef"])
+    assert "person 200 was changed" in verify(SqlLedger(url)).problem
+
+
+@pytest.mark.parametrize(
+    ("statement", "why"),
+    [
+        ("UPDATE people SET fold = fold + 0.5 WHERE person = 620", "a whole number is of type"),
+        ("UPDATE people SET score = 9e999 - 9e999 WHERE person = 620", "rows of decisions were"),
+    ],
+)
+def test_numbers_that_mean_nearly_the_same_are_found(tampered, statement, why):
+    assert why in tampered(statement).problem

@@ -41,6 +41,7 @@ def test_a_ledger_that_fits(ledger):
         "decisions": 50,
         "not_repeated": 0,
         "learned_again": None,
+        "not_learned_from": None,
     }
     said = run(url, "--relearn")
     assert "50 decisions made again; 50 by policies learned again\n" in said.stdout

@@ -204,12 +204,18 @@ def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:
 
 
 def none_as_nan(values: Sequence[float | None]) -> NDArray[np.float64]:
-    """Return what ``nan_as_none`` was given."""
-    return np.array(values, dtype=np.float64)
+    """Return what ``nan_as_none`` was given; a NaN that a database holds raises ValueError."""
+    found = np.array(values, dtype=np.float64)
+    if np.isnan(found).sum() > values.count(None):
+        raise ValueError("a number is NaN")
+    return found
 
 
 def none_as_other(values: Sequence[int | None]) -> NDArray[np.int64]:
-    """Return whole numbers, with −1 where there is none."""
+    """Return whole numbers, with −1 where there is none; other numbers raise ValueError."""
+    strange = {*map(type, values)} - {int, type(None)}
+    if strange:
+        raise ValueError(f"a whole number is of type {strange.pop().__name__}")
     return np.array([-1 if one is None else one for one in values], np.int64)
 
 

@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 
-__all__ = ["NOTHING", "Checkpoint", "digest_of_rows", "entry_hash", "group_digests", "salts"]
-__all__ += ["joined", "packed", "people_digests"]
+__all__ = ["NOTHING", "SALT", "Checkpoint", "digest_of_rows", "entry_hash", "group_digests"]
+__all__ += ["joined", "packed", "people_digests", "salts"]
 
 NOTHING = bytes(32)  # before the first entry, and in the place of a part that an entry lacks
-_SALT = 16
+SALT = 16  # bytes
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Checkpoint:
 
 def salts(n: int) -> list[bytes]:
     """Return fresh salts for n rows."""
-    made: list[bytes] = np.frombuffer(os.urandom(_SALT * n), f"V{_SALT}").tolist()
+    made: list[bytes] = np.frombuffer(os.urandom(SALT * n), f"V{SALT}").tolist()
     return made
 
 

@@ -17,7 +17,7 @@ from sqlalchemy.pool import NullPool
 from secondlook.errors import InputError, LedgerError, LedgerWarning
 from secondlook.ledger import schema
 
-__all__ = ["connect", "said_plainly", "scrub", "upgrade"]
+__all__ = ["connect", "said_plainly", "scrub", "told_if_unsure", "upgrade"]
 
 _KEEPS_WHOLE = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
 # Room for a large batch, so that its pages are written once; about 16 MB of journal at most, as
@@ -239,12 +239,29 @@ def said_plainly(engine: sa.Engine) -> Iterator[None]:
         yield
     except sa.exc.DBAPIError as error:
         raise LedgerError(_sentence(engine, error.orig)) from error
+    except sa.exc.PendingRollbackError as error:
+        raise LedgerError(_sentence(engine, "the connection was lost")) from error
     except _driver_errors(engine) as error:
         raise LedgerError(_sentence(engine, error)) from error
     except UnicodeEncodeError as error:
         raise InputError(
             f"text must not have half a surrogate pair, got {shown(error.object)}; nothing of this "
             f"call was recorded, change it."
+        ) from error
+
+
+@contextmanager
+def told_if_unsure(engine: sa.Engine) -> Iterator[None]:
+    """Say that nobody knows whether a server recorded what it was committing when it was lost."""
+    try:
+        yield
+    except (sa.exc.DBAPIError, _driver_errors(engine)) as error:
+        if engine.dialect.name == "sqlite":
+            raise
+        raise LedgerError(
+            f"the ledger at {_shown(engine)} was lost while it recorded ({_reason(error)}), and it "
+            f"is not known whether this call is recorded; look at the newest entries, or send it "
+            f"again under the same batch name."
         ) from error
 
 

@@ -120,9 +120,11 @@ class SqlLedger(Ledger):
         with (
             engines.said_plainly(self.engine),
             self.engine.connect().execution_options(writes=True) as connection,
-            connection.begin(),
+            connection.begin() as transaction,
         ):
             yield connection
+            with engines.told_if_unsure(self.engine):
+                transaction.commit()
 
     def _find(self, connection: sa.Connection, name: str, *, lock: bool = False) -> int:
         named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from secondlook.ledger import schema
 from secondlook.ledger.base import Entry
-from secondlook.ledger.chain import entry_hash, group_digests, people_digests
+from secondlook.ledger.chain import SALT, entry_hash, group_digests, people_digests
 from secondlook.ledger.sql_reader import ILLEGIBLE, SqlReader, content_digest, header_range
 
 __all__ = ["CheckingReader"]
@@ -27,9 +27,14 @@ class CheckingReader(SqlReader):
         driver = dialect.loaded_dbapi
         try:
             return self._check(entry, previous)
-        except (sa.exc.DBAPIError, driver.Error, *ILLEGIBLE) as error:
-            # SQLite stores anything in any column.
-            return f"its rows hold what cannot be there ({str(error).splitlines()[0]})"
+        except (sa.exc.DBAPIError, driver.Error) as error:
+            if not _is_about_data(error, driver):
+                raise
+            why: Exception = error
+        except ILLEGIBLE as error:
+            why = error
+        # SQLite stores anything in any column.
+        return f"its rows hold what cannot be there ({str(why).splitlines()[0]})"
 
     def _check(self, entry: Entry, previous: bytes) -> str | None:
         if entry.previous != previous:
@@ -88,6 +93,8 @@ class CheckingReader(SqlReader):
                 wrong = f"the group value of person {first + strange.index(True)} was changed"
         if wrong is None:
             kept, wrong = self._kept(persons, columns, needed)
+        salts = [columns[at] for at in (4, 6) if at < len(columns)]
+        wrong = wrong or _first_other_salt(persons, salts, "person {} was changed")
         if wrong is not None:
             return [], wrong
         again = people_digests(*_rows([persons, *columns], kept))
@@ -107,10 +114,11 @@ class CheckingReader(SqlReader):
         kept: list[int] = []
         if wrong is None:
             kept, wrong = self._kept(persons, columns, [0, 1])
+        words = "the group value of person {} was changed"
+        wrong = wrong or _first_other_salt(persons, columns[1:], words)
         if wrong is not None:
             return [], wrong
         again = group_digests(*_rows([persons, *columns], kept))
-        words = "the group value of person {} was changed"
         return list(digests), _first_other(persons, digests, again, kept, words)
 
     def _kept(
@@ -144,6 +152,22 @@ class CheckingReader(SqlReader):
         elif content is not None and sha256(content).digest() != digest:
             return digest, "its stored state was changed"
         return digest, None
+
+
+def _is_about_data(error: Any, driver: Any) -> bool:
+    """Return if a database complains of what it holds, and not that it cannot be read."""
+    reason = getattr(error, "orig", error)
+    return isinstance(reason, driver.DataError) or "decode" in str(reason)
+
+
+def _first_other_salt(
+    persons: Sequence[int], salts: Sequence[Sequence[bytes | None]], words: str
+) -> str | None:
+    """Say who has a salt of another length, with which other data could have the same digest."""
+    wrong = (
+        at for salt in salts for at, one in enumerate(salt) if one is not None and len(one) != SALT
+    )
+    return next((words.format(persons[at]) for at in wrong), None)
 
 
 def _rows(columns: list[Sequence[Any]], kept: list[int]) -> list[Sequence[Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from secondlook.attributes import Attributes
-from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.certified import CertifiedClassifier
 from secondlook.decisions import Decisions
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.frames import as_array, column
@@ -36,6 +36,8 @@ __all__ = [
     "told_once",
     "without_outcome",
 ]
+
+_MAP_IT = "map it to one of them, or leave out whoever has no outcome yet"
 
 
 def fresh_copy(classifier: Any) -> Any:
@@ -75,7 +77,7 @@ def fold_of(classifier: Any, ids: NDArray[Any]) -> NDArray[np.int64] | None:
 
 def are_final(classifier: Any) -> bool:
     """Say whether an outcome and a withdrawal exclude each other for good: certificates need it."""
-    return not isinstance(classifier, PartialFeedbackClassifier)
+    return isinstance(classifier, CertifiedClassifier)
 
 
 def known_groups(classifier: Any) -> Attributes | None:
@@ -104,6 +106,12 @@ def past_outcomes(
             f"a ledger keeps outcomes as good or bad, and these are {labels}; merge them into two, "
             f"or decide without a ledger."
         )
+    decisions = list(getattr(fitted, "decisions_", ()))
+    if len(decisions) > 2:
+        raise InputError(
+            f"a ledger keeps whether somebody was accepted, and this classifier decides between "
+            f"{', '.join(map(str, decisions))}; leave two decisions, or decide without a ledger."
+        )
     good = labels[-1] if fitted.pos_label is None else fitted.pos_label
     bad = next(one for one in labels if one != good)
     taken = np.ones(n, np.bool_)
@@ -129,17 +137,29 @@ def read_ids(ids: Any, shape: Shape) -> list[str]:
     return [str(one) for one in names.tolist()]
 
 
-def read_outcomes(outcomes: Any, n: int, shape: Shape) -> list[str]:
-    """Return outcomes as states."""
+def read_outcomes(
+    outcomes: Any, n: int, shape: Shape, about: Mapping[str, Any] | None = None
+) -> list[str]:
+    """Return outcomes as states; ``about`` may have the words of a configuration for them."""
     values = column(np.atleast_1d(as_array(outcomes)), n, "outcomes", per="id")
     good, bad = values == shape.good, values == shape.bad
+    known, then = f"{shape.bad!r} or {shape.good!r}, as in the history", _MAP_IT
+    if about and not np.all(good | bad):
+        from secondlook.ledger.config import Labels  # noqa: PLC0415 - it knows how to build learners
+
+        distinct, place = np.unique(values.astype(np.str_), return_inverse=True)
+        words = [Labels.canonical(one) for one in distinct.tolist()]
+        labels = Labels.read(about) or Labels((), ())
+        good = good | np.isin(words, labels.good)[place]
+        bad = bad | np.isin(words, labels.bad)[place]
+        told = ", ".join(map(repr, (*labels.bad, *labels.good)))
+        known = f"{known}, or a word of its configuration ({told})" if told else known
+        if np.isin(words, labels.indeterminate).any():
+            then = "withdraw whose outcome will never be known, and map others to one of these"
     if not np.all(good | bad):
         strange = values[np.flatnonzero(~(good | bad))[0]]
-        raise InputError(
-            f"outcomes must be {shape.bad!r} or {shape.good!r}, as in the history, got "
-            f"{strange.item() if isinstance(strange, np.generic) else strange!r}; map it to one "
-            f"of them, or leave out whoever has no outcome yet."
-        )
+        got = strange.item() if isinstance(strange, np.generic) else strange
+        raise InputError(f"outcomes must be {known}, got {got!r}; {then}.")
     states: list[str] = np.where(good, "good", "bad").tolist()
     return states
 
@@ -230,9 +250,12 @@ def recorded_decisions(
             f"{row}; nothing was decided, send what was sent then or take another name."
         )
     if gone.any():
+        n = int(gone.sum())
+        who = "1 person" if n == 1 else f"{n} people"
         raise InputError(
-            f"{int(gone.sum())} people of the batch {entry.key!r} have been erased, so it cannot "
-            f"be answered from the record again."
+            f"{who} of the batch {entry.key!r} {'has' if n == 1 else 'have'} been erased, so it "
+            f"cannot be answered from the record again; secondlook export has its decisions, "
+            f"without the names of the erased, and new people go into a batch with another name."
         )
     return Decisions(
         shape.ids(people.applications),
