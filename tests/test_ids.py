@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from secondlook.errors import InputError
-from secondlook.ids import IdIndex, as_ids, id_bits, keyed_bits, round_key
+from secondlook.ids import IdIndex, as_ids, id_bits, increasing, keyed_bits, round_key
 
 FALSE_ALARM = 1e-6  # of each chi-square test, for a random key; the keys here are fixed
 MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -240,3 +240,24 @@ def with_more(names):
 def test_names_that_would_turn_into_others_are_refused(name, kind):
     with pytest.raises(InputError, match="without the character NUL"):
         as_ids(kind(["b", name]), 2)
+
+
+@pytest.mark.parametrize("first", [0, 5, 2**63 - 3, 2**64 - 40])
+def test_numbers_one_after_the_other_are_found_without_a_search(first):
+    bits = np.uint64(first) + np.arange(40, dtype=np.uint64)
+    asked = np.concatenate([bits[::-1], bits - np.uint64(40), bits + np.uint64(40)])  # may wrap
+    names = dict(zip(bits.tolist(), range(100, 140), strict=True))
+    gap = np.delete(bits, 17)
+    for known in (bits, gap):
+        index = IdIndex()
+        index.add(known, np.array([names[one] for one in known.tolist()]))
+        expected = [
+            names[one] if one in known.tolist() else IdIndex.UNKNOWN for one in asked.tolist()
+        ]
+        assert index.find(asked).tolist() == expected
+        assert index.find(known).tolist() == [names[one] for one in known.tolist()]
+
+
+def test_increasing_means_that_nothing_comes_twice():
+    cases = [[], [3], [1, 2, 9], [1, 1], [2, 1]]
+    assert [increasing(np.array(one, np.uint64)) for one in cases] == [True] * 3 + [False] * 2

@@ -16,7 +16,7 @@ from secondlook.ids import as_ids, id_bits
 from secondlook.intake import Batch
 from secondlook.likelihoods import ConstantLikelihood
 from secondlook.memory import Memory
-from secondlook.observed import PENDING, ObservedRows
+from secondlook.observed import PENDING, GrowingArray, ObservedRows
 from secondlook.policies import LoggedPolicy, PolicyLog
 from secondlook.strategies import Uniform
 
@@ -273,3 +273,26 @@ def test_rounds_logged_after_somebody_was_brought_up_to_date_count_too():
         rows.catch_up(log, rule)
     assert rows.column("own").tolist() == [60]
     assert rows.acceptance(log, own_rounds_only=True).tolist() == [1]
+
+
+def test_an_array_that_grows_by_zeros_holds_them_until_it_is_written_to():
+    array, written = GrowingArray(np.full(3, 7.0)), [7.0] * 3
+    for n in (1, 2, 40, 3, 200):
+        room = array.grow(n, zeros=True)
+        assert not room.any()
+        if n % 2:
+            room[:] = n
+        written += [n if n % 2 else 0] * n
+    assert array.view().tolist() == written
+
+
+def test_sums_of_new_people_start_at_zero_after_others_went():
+    rows, X, group = ObservedRows(), np.ones((50, 2)), np.ones(50, np.intp)
+    rows.append(X, group, 1, 1)
+    for name in ("past", "own", "coverage"):
+        rows.column(name)[:] = 9.0
+    rows.remove(np.arange(40))
+    rows.append(X, None, PENDING, 2)
+    for name in ("past", "own", "coverage", "group"):
+        assert not rows.column(name)[10:].any()
+        assert rows.column(name)[:10].all()

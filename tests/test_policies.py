@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
@@ -308,10 +309,13 @@ def test_no_round_speaks_for_others_where_coverage_is_no_sum_of_chances():
         assert log._rounds_of(rule, X.dtype).most_telling().size == 0
 
 
-def mean_of_models(seed: int, n_models: int = 6) -> tuple[np.ndarray, np.ndarray, Stack]:
+def mean_of_models(
+    seed: int, n_models: int = 6, apart: float = 1.0
+) -> tuple[np.ndarray, np.ndarray, Stack]:
     """Return halved coefficients with intercepts, weights, and the stack of these models."""
     rng = np.random.default_rng([6, seed])
-    half = rng.normal(size=(N_FEATURES + 1, 1)) + rng.normal(size=(N_FEATURES + 1, n_models))
+    one = rng.normal(size=(N_FEATURES + 1, 1))
+    half = one + apart * rng.normal(size=(N_FEATURES + 1, n_models))
     return half, rng.integers(1, 5, n_models).astype(float), Stack(half[:-1], half[-1])
 
 
@@ -320,15 +324,34 @@ def test_the_mean_of_models_is_off_by_no_more_than_their_spread(seed):
     half, weights, stack = mean_of_models(seed)
     X = np.random.default_rng(seed).normal(size=(500, N_FEATURES))
     bar = Bar.of(weights, 1.0, stack)
-    rows = bar.mean_and_spread @ X.T
-    rows[:2] += bar.intercepts
-    middle, *spread = rows
+    middle = X @ bar.mean + bar.intercept
     h = X @ half[:-1] + half[-1]
     np.testing.assert_allclose(middle, h @ weights / weights.sum())
     q = ((h - middle[:, None]) ** 2) @ weights
-    np.testing.assert_allclose(np.square(spread).sum(axis=0), q / np.sqrt(27) / weights.sum() * 2)
+    error = q / np.sqrt(27) / weights.sum() * 2
+    np.testing.assert_allclose(LinearScores(X, np.zeros(500, np.intp), stack)._error(bar), error)
+    assert np.all(error <= X**2 @ bar.bound + bar.least_error)
     exact = (1 / (1 + np.exp(-2 * h))) @ weights
     assert np.all(np.abs(exact - weights.sum() * (1 + np.tanh(middle)) / 2) <= q / np.sqrt(27))
+
+
+def test_the_spread_of_models_does_not_depend_on_the_units_of_features():
+    _, weights, stack = mean_of_models(0)
+    units = 10.0 ** np.linspace(-5, 3, N_FEATURES)
+    X = np.random.default_rng(0).normal(size=(500, N_FEATURES))
+    bar = Bar.of(weights, 1.0, stack)
+    other = Bar.of(weights, 1.0, Stack(stack.half_coef / units[:, None], stack.half_intercept))
+    np.testing.assert_allclose(X**2 @ bar.bound, (X * units) ** 2 @ other.bound)
+    assert other.least_error == pytest.approx(bar.least_error)
+
+
+def test_models_that_share_a_coefficient_are_no_further_apart_for_it():
+    half, weights, _ = mean_of_models(1)
+    half[0] = 0.25  # the mean of which is exact
+    bar = Bar.of(weights, 1.0, Stack(half[:-1], half[-1]))
+    assert bar.bound[0] == pytest.approx(0, abs=1e-30)
+    assert np.isfinite(bar.bound).all()
+    assert bar.bound[1] > 0
 
 
 def test_no_smaller_bound_on_the_error_of_the_mean_holds():
@@ -339,8 +362,9 @@ def test_no_smaller_bound_on_the_error_of_the_mean_holds():
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_who_exceeds_a_level_does_not_depend_on_short_cuts(dtype):
-    half, weights, stack = mean_of_models(30)
+@pytest.mark.parametrize("apart", [0.3, 1.0])
+def test_who_exceeds_a_level_does_not_depend_on_short_cuts(dtype, apart):
+    half, weights, stack = mean_of_models(30, apart=apart)
     stack = Stack(half[:-1].astype(dtype), half[-1].astype(dtype))
     X, group = (
         np.random.default_rng(31).normal(size=(20_000, N_FEATURES)),
@@ -357,13 +381,15 @@ def test_who_exceeds_a_level_does_not_depend_on_short_cuts(dtype):
         clear = np.abs(total - level) > tolerance
         assert clear.mean() > 0.99
         np.testing.assert_array_equal(exceeds[clear], total[clear] > level)
-        quickly, doubtful = scores.exceeds_for_sure(bar)
-        sure = np.setdiff1d(np.arange(20_000), doubtful)
-        assert sure.size > 1000
-        np.testing.assert_array_equal(quickly[sure], exceeds[sure])
         wrong = (by_mean > level) != (total > level)
         assert wrong.any()  # the mean alone would not do
-        assert not wrong[np.intersect1d(sure, np.flatnonzero(clear))].any()
+        with_spread = scores._exceeds_by_mean(bar, scores._error(bar))
+        assert with_spread[1].size < 19_000
+        for quickly, doubtful in (with_spread, scores.exceeds_for_sure(bar)):
+            sure = np.setdiff1d(np.arange(20_000), doubtful)
+            assert sure.size > 1000 or apart == 1
+            np.testing.assert_array_equal(quickly[sure], exceeds[sure])
+            assert not wrong[np.intersect1d(sure, np.flatnonzero(clear))].any()
 
 
 def test_people_leave_the_exploit_region_under_the_mean():
@@ -509,3 +535,24 @@ def test_tau_is_a_number(rule, wrong):
 def test_reference_size_is_positive():
     with pytest.raises(InputError, match="reference_size must be 1 or more, got 0"):
         SummedAcceptance(reference_size=0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "reference", "precision"),
+    [
+        ([200, 400, 1000], 200, np.float32),
+        ([200, 401, 1000], 200, np.float64),  # 401/200 is no whole number
+        ([2**24, 1, 1], 1, np.float64),  # and this sum is none that single precision has
+    ],
+)
+def test_sums_of_whom_every_round_accepts_or_rejects_are_exact(sizes, reference, precision):
+    policies = [quiet(0, n_people=n) for n in sizes]
+    rule = SummedAcceptance(reference_size=reference)
+    rounds = past_rounds.PastRounds.of(policies, sizes[0], rule, np.dtype(np.float64))
+    reached = np.array(list(itertools.product([False, True], repeat=3))).T
+    own, more = rounds.accumulate_known(reached)
+    assert rounds._people_and_weights.dtype == precision
+    assert own.dtype == more.dtype == np.float64
+    for i, told in enumerate(reached.T):
+        assert own[i] == sum(n for n, one in zip(sizes, told, strict=True) if one)
+        assert more[i] == pytest.approx(own[i] / reference, rel=1e-15)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
+
 import numpy as np
 import pytest
 
+from secondlook.certified import CertifiedClassifier
+from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.errors import InputError
 from secondlook.ids import keyed_bits, round_key
+from secondlook.ledger import Program
 from secondlook.sampling import fixed_size_draw
 from secondlook.strategies import (
     EqualGroups,
@@ -115,6 +121,61 @@ def test_a_users_function():
     assert strategy.reads_features
     assert person(strategy, X) == [1, 12.25, 14]
     assert person(GroupShare(strategy) * ScoreWeighted(floor=0.5), X) == [0.5, 6.125, 14]
+
+
+def three(X, score, group, *, base=1.0):
+    return base + score
+
+
+@pytest.mark.parametrize("right", [three, lambda *args: args[1], lambda X, s, z, more=2: s, np.add])
+def test_functions_that_can_be_called_with_three_arguments_are_strategies(right):
+    assert as_strategy(right) == FromFunction(right)
+
+
+def by_name(*, X, score, group):
+    return score
+
+
+def no_group(X, score):
+    return score
+
+
+@pytest.mark.parametrize("wrong", [no_group, by_name, lambda X, score, group, more: score])
+@pytest.mark.parametrize("kind", [PartialFeedbackClassifier, CertifiedClassifier])
+def test_a_function_of_other_arguments_is_refused_by_name(wrong, kind):
+    X = np.linspace(-1, 1, 40)[:, None]
+    with pytest.raises(
+        InputError, match=r"is called with three arguments \(X, score, group\)"
+    ) as no:
+        kind(strategy=wrong).fit(X, np.arange(40) % 2, accepted=X[:, 0] > 0)
+    assert str(no.value).startswith(f"{wrong.__name__}(")
+    assert str(no.value).endswith("change its arguments.")
+
+
+@dataclass(frozen=True)
+class NearTheMiddle(Strategy):
+    least: float = 0.01
+
+    def person_factor(self, X, score, group):
+        return self.least + score * (1 - score)
+
+
+def test_a_class_of_ones_own_can_go_on_a_ledger_and_a_function_cannot(tmp_path):
+    url = f"sqlite:///{tmp_path}/own.db"
+    X = np.random.default_rng(0).normal(size=(400, 1))
+    start = partial(Program.create, url, X=X[:200], y=X[:200, 0] > 1, accepted=X[:200, 0] > 0)
+    in_memory = PartialFeedbackClassifier(strategy=three, random_state=0)
+    with pytest.raises(InputError, match=r"lives in memory only.* a named class"):
+        start(classifier=in_memory)
+    kept = PartialFeedbackClassifier(strategy=NearTheMiddle(0.05), random_state=0)
+    decided = start(classifier=kept, types=[NearTheMiddle]).decide(X[200:])
+    program = Program.open(url, types=[NearTheMiddle])
+    assert program.classifier.strategy == NearTheMiddle(0.05)
+    again = program.verify()
+    assert (again.problem, again.n_decisions) == (None, 200)
+    assert decided.accepted.any()
+    with pytest.raises(InputError, match="pass it in types= if it is yours"):
+        Program.open(url).decide(X[:10])
 
 
 def test_as_strategy():

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.frames import n_rows, take
+from secondlook.hurdles import Hurdles, LogOddsHurdles
 from secondlook.likelihoods import Likelihood, LinearLikelihood
 
 __all__ = ["Bar", "BlockScores", "Scorer"]
@@ -47,6 +48,14 @@ class Scorer:
     def bar(self, weights: NDArray[np.float64], level: float) -> Bar:
         """Make a level ready that weighted sums of scores will be compared with."""
         return Bar.of(weights, level, self._stack)
+
+    def hurdles(self, likelihoods: NDArray[np.intp], cuts: Floats) -> Hurdles:
+        """Make the scores ready from which some likelihoods accept, in a table (group, round)."""
+        stack = self._stack
+        if stack is None:
+            return Hurdles(likelihoods, cuts)
+        linear = stack.half_coef[:, likelihoods], stack.half_intercept[likelihoods]
+        return Hurdles(likelihoods, cuts, LogOddsHurdles.of(*linear, cuts))
 
     def blocks(
         self,
@@ -88,15 +97,22 @@ class Bar:
     most ``4/(3√3)``. So with ``cut = level/(½ Σ w) − 1`` the sum is above the level where tanh h is
     above the cut by more than ``error = q/(3√3·½ Σ w)``, and below it where it is as far below.
 
-    ``mean_and_spread`` maps features to h and, in further rows, to numbers whose squares sum to the
-    error, if ``intercepts`` are added to its first two rows; the others have none.
+    The error is a quadratic form of the features. Quickly told, it is at most
+    ``Σ_j bound_j·x_j² + least_error``: a product of two of them is no more than half the sum of
+    their squares, in units in which the likelihoods differ by as much in the one as in the other.
+    ``spread`` maps features to numbers whose squares sum to it, with ``spread_intercept`` added to
+    the first.
     """
 
     weights: NDArray[np.float64]
     level: float
     cut: float = np.nan
-    mean_and_spread: Floats | None = None
-    intercepts: Floats | None = None
+    mean: Floats | None = None
+    intercept: float = np.nan
+    bound: Floats | None = None
+    least_error: float = np.nan
+    spread: Floats | None = None
+    spread_intercept: float = np.nan
 
     @staticmethod
     def of(weights: NDArray[np.float64], level: float, stack: Stack | None) -> Bar:
@@ -105,10 +121,24 @@ class Bar:
             return Bar(weights, level)
         half = np.vstack((stack.half_intercept, stack.half_coef)).astype(np.float64)
         mean, most = half @ (weights / weights.sum()), weights.sum() / 2
+        with np.errstate(invalid="ignore"):  # with an infinite intercept nothing is sure
+            apart = (half - mean[:, None]) * np.sqrt(weights / (np.sqrt(27) * most))
+        dtype, form = stack.half_coef.dtype, apart @ apart.T
+        unit = np.sqrt(np.maximum(np.diag(form), np.finfo(np.float64).tiny))
+        bound = unit * (np.abs(form) @ (1 / unit))
         # A triangle has one entry in its first column, which is that of the intercepts.
-        spread = np.linalg.qr(((half - mean[:, None]) * np.sqrt(weights)).T, mode="r")
-        rows = np.vstack((mean, spread / np.sqrt(np.sqrt(27) * most))).astype(stack.half_coef.dtype)
-        return Bar(weights, level, level / most - 1, rows[:, 1:].copy(), rows[:2, :1])
+        spread: Any = np.linalg.qr(apart.T, mode="r")
+        return Bar(
+            weights,
+            level,
+            cut=level / most - 1,
+            mean=mean[1:].astype(dtype),
+            intercept=float(mean[0]),
+            bound=bound[1:].astype(dtype),
+            least_error=float(bound[0]),
+            spread=spread[:, 1:].astype(dtype),
+            spread_intercept=float(spread[0, 0]),
+        )
 
 
 class BlockScores:
@@ -138,6 +168,10 @@ class BlockScores:
     def columns(self, positions: NDArray[np.intp]) -> Floats:
         """Return the same table column by column, which is faster to work on if it has few."""
         return np.asfortranarray(self.table(positions))
+
+    def reached(self, hurdles: Hurdles) -> NDArray[np.bool_]:
+        """Say who reaches which of the hurdles, with a row a hurdle."""
+        return hurdles.reached_by(self.table(hurdles.likelihoods), self.group)
 
     def exceeds(self, bar: Bar) -> NDArray[np.bool_]:
         """Say whose weighted sum of scores exceeds a level."""
@@ -199,19 +233,46 @@ class LinearScores(BlockScores):
         half += 0.5
         return np.asarray(half)
 
+    def reached(self, hurdles: Hurdles) -> NDArray[np.bool_]:
+        assert hurdles.log_odds is not None
+        reached, unsure = hurdles.log_odds.reached(self.X, self.group)
+        if unsure.size:
+            part = self.part(unsure)
+            score = part.table(hurdles.likelihoods)
+            reached[:, unsure] = hurdles.reached_by(score, part.group)
+        return reached
+
     def exceeds(self, bar: Bar) -> NDArray[np.bool_]:
-        used = np.flatnonzero(bar.weights)
-        return np.asarray(self.table(used) @ bar.weights[used].astype(self.X.dtype) > bar.level)
+        exceeds, unsure = self._exceeds_by_mean(bar, self._error(bar))
+        if unsure.size:
+            used = np.flatnonzero(bar.weights)
+            weights = bar.weights[used].astype(self.X.dtype)
+            exceeds[unsure] = self.part(unsure).table(used) @ weights > bar.level
+        return exceeds
 
     def exceeds_for_sure(self, bar: Bar) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
-        assert bar.mean_and_spread is not None
         with np.errstate(over="ignore", invalid="ignore"):
-            half = bar.mean_and_spread @ self.X.T
-            half[:2] += bar.intercepts
-            above, spread = half[0], half[1:]
+            error = np.square(self.X) @ bar.bound
+            error += bar.least_error
+        return self._exceeds_by_mean(bar, error)
+
+    def _error(self, bar: Bar) -> Floats:
+        """Return how far the mean may be off."""
+        assert bar.spread is not None
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = bar.spread @ self.X.T
+            spread[0] += bar.spread_intercept
             np.square(spread, out=spread)
-            error = spread.sum(axis=0)
+            return np.asarray(spread.sum(axis=0))
+
+    def _exceeds_by_mean(
+        self, bar: Bar, error: Floats
+    ) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+        """Say whose sum exceeds a level by the mean, and for whom its error is too large."""
         error += float(np.finfo(error.dtype).eps) ** 0.5  # what rounding may do
+        with np.errstate(over="ignore", invalid="ignore"):
+            above = self.X @ bar.mean
+        above += bar.intercept
         np.tanh(above, out=above)
         above -= bar.cut
         exceeds = np.asarray(above > 0)

@@ -18,7 +18,7 @@ from secondlook.certificate_rules import Rules
 from secondlook.errors import InputError
 from secondlook.evidence import DriftMonitor
 from secondlook.floors import Floor
-from secondlook.ladders import Ladder, Reach, Seen, Standing
+from secondlook.ladders import Ladder, Reach, Seen, Standing, nearest_certificate
 from secondlook.likelihoods import ConstantLikelihood, Likelihood
 from secondlook.memory import check_recorded
 from secondlook.observed import NEVER, PENDING
@@ -372,11 +372,17 @@ class Engine:
             self.restart(forget=True)
 
     def report(self, choice: Choice, n_people: int, n_accepted: int) -> dict[str, Any]:
-        """Return what there is to say about a round, by the names of ``CertifiedRound``."""
+        """Return what there is to say about a round, by the names of ``CertifiedRound``.
+
+        What comes next is the ladder's next rung if the round is certified, and of a pilot whatever
+        is nearest to a certificate on any ladder, deployed or not.
+        """
         ladder, rung = choice.ladder, choice.rung
         certified = ladder.certified()
         beyond = np.flatnonzero(~certified[ladder.starts[0][0] :]) + ladder.starts[0][0]
-        following = int(beyond[0]) if beyond.size else rung
+        coming, following = ladder, int(beyond[0]) if beyond.size else rung
+        if not choice.certified:
+            coming, following = nearest_certificate(self.ladders) or (coming, following)
         nan = float("nan")
         return {
             "status": "certified" if choice.certified else "pilot",
@@ -388,16 +394,18 @@ class Engine:
             "threshold": ladder.threshold(rung),
             "certified_from": float(ladder.grid[certified][0]) if certified.any() else nan,
             "certified_to": float(ladder.grid[certified][-1]) if certified.any() else nan,
-            "next_share": float(ladder.grid[following]),
-            "next_log_wealth": float(ladder.wealth.best[following]),
-            "next_threshold": ladder.threshold(following),
-            "more_outcomes": ladder.more_outcomes(following),
+            "next_share": float(coming.grid[following]),
+            "next_log_wealth": float(coming.wealth.best[following]),
+            "next_threshold": coming.threshold(following),
+            "more_outcomes": coming.more_outcomes(following),
             "delta_spent": self.delta_spent,
             "n_outcomes": self.rows.known().size,
             "estimated_fdr": choice.estimated_fdr,
             "message": ""
             if choice.certified
-            else pilot_words(ladder, rung, following, self.rules.alpha, self.rules.delta),
+            else pilot_words(
+                ladder.grid[rung], coming, following, self.rules.alpha, self.rules.delta
+            ),
         }
 
     def test_complete_rounds(self) -> int:

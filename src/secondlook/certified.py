@@ -3,8 +3,8 @@
 Algorithm 1 keeps an estimate of mistakes under α; this keeps the mistakes there. With probability
 at least 1 − δ over the whole run, every round marked certified deploys a policy whose false
 discovery rate in the population that applies is at most α, whatever the history was like and
-however good the model. Rounds before the first certificate are pilots: small, braked, and without a
-promise.
+however good the model. Rounds before the first certificate are pilots, without a promise: small at
+first, wider while outcomes look good, braked where they do not.
 """
 
 from __future__ import annotations

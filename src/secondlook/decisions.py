@@ -226,10 +226,11 @@ class CertifiedRound:
         The narrowest and the widest share that the deployed ladder has a certificate for; NaN if it
         has none.
     next_share, next_log_wealth, next_threshold
-        The same for the next rung that is not certified.
+        The same for the ladder's next rung that is not certified, or in a pilot for whatever is
+        nearest to a certificate on any ladder.
     more_outcomes
-        About how many more outcomes that one needs if its FDR is what it looks like; NaN if that
-        is not known.
+        About how many more outcomes that one needs if they are like those so far; NaN if that is
+        not known.
     delta_spent
         Part of δ given to ladders so far.
     n_outcomes

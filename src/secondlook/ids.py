@@ -18,7 +18,16 @@ from secondlook.digests import md5_bits
 from secondlook.errors import InputError
 from secondlook.ordering import order_of
 
-__all__ = ["IdIndex", "as_ids", "id_bits", "is_text", "keyed_bits", "round_key", "unique_bits"]
+__all__ = [
+    "IdIndex",
+    "as_ids",
+    "id_bits",
+    "increasing",
+    "is_text",
+    "keyed_bits",
+    "round_key",
+    "unique_bits",
+]
 
 Bits = NDArray[np.uint64]
 
@@ -125,10 +134,15 @@ def id_bits(ids: NDArray[np.generic]) -> Bits:
     return md5_bits(ids.astype(np.str_, copy=False))
 
 
+def increasing(bits: Bits) -> bool:
+    """Say whether each number is larger than the one before."""
+    return bool(np.all(bits[1:] > bits[:-1]))
+
+
 def unique_bits(ids: NDArray[np.generic]) -> Bits:
     """Return the bits of ids, none of which may be there twice."""
     bits = id_bits(ids)
-    if not np.all(bits[1:] > bits[:-1]):
+    if not increasing(bits):
         in_order = np.sort(bits)
         twice = in_order[1:][in_order[1:] == in_order[:-1]]
         if twice.size:
@@ -199,9 +213,10 @@ class IdIndex:
         for keys, values in self._runs:
             if keys[0] > high or keys[-1] < low:
                 continue
-            spot = np.searchsorted(keys, bits)
-            spot[spot == keys.size] = 0
-            hit = keys[spot] == bits
+            spot = _spots(keys, bits)
+            hit = keys.take(spot) == bits
+            if hit.all():
+                return values.take(spot)
             found[hit] = values[spot[hit]]
         return found
 
@@ -216,7 +231,7 @@ class IdIndex:
         """Add ids that are distinct and not known yet."""
         if bits.size == 0:
             return
-        if not np.all(bits[1:] > bits[:-1]):
+        if not increasing(bits):
             order = order_of(bits)
             bits, values = bits.take(order), values.take(order)
         # No two runs are within a factor of two in size: so there are few, and a small one is
@@ -258,6 +273,14 @@ class IdIndex:
             for keys, values, kept in runs
             if kept.any()
         ]
+
+
+def _spots(keys: Bits, bits: Bits) -> NDArray[np.intp]:
+    """Return where each number is among sorted ones, if it is there at all."""
+    last = keys.size - 1
+    if int(keys[-1]) - int(keys[0]) == last:  # one after the other: no search
+        return np.asarray(np.minimum(bits - keys[0], np.uint64(last)).view(np.intp))
+    return np.asarray(np.minimum(np.searchsorted(keys, bits), last))
 
 
 def _renumbered(

@@ -8,17 +8,19 @@ the bound stops the walk, and only one test in a walk can go wrong.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 from secondlook.evidence import RATIO_CAP, Wealth, ladder_grid, soft_edge, values
 from secondlook.floors import Floor
 from secondlook.rankings import Groups, Ranking
 
-__all__ = ["Ladder", "Reach", "Seen", "Standing"]
+__all__ = ["Ladder", "Reach", "Seen", "Standing", "nearest_certificate"]
 
 Floats = NDArray[np.float64]
 _LARGEST_UNCOVERED = 0.02  # of a policy's mass: beyond, betting on it only loses
@@ -107,6 +109,7 @@ class Ladder:
 
     def __post_init__(self) -> None:
         self.wealth = Wealth.start(self.alpha, self.grid.size, self.most_bad)
+        # Nothing reads these sums; ladders on record hold them, and are compared with new ones.
         self._z = np.zeros(self.grid.size)
         self._z_squared = np.zeros(self.grid.size)
 
@@ -183,11 +186,22 @@ class Ladder:
         return int(np.argmin(np.abs(self.grid - q)))
 
     def more_outcomes(self, rung: int) -> float:
-        """Return about how many more outcomes a rung needs if its FDR is what it looks like."""
-        if self._z[rung] <= 0:
+        """Return about how many more outcomes a rung needs if they are like those so far.
+
+        Each gambler's log-wealth is taken to go on growing as it did per outcome. NaN where none
+        has gained anything, so that nobody can say.
+        """
+        log, needed = self.wealth.log[:, rung], self.threshold(rung)
+        if self.wealth.best[rung] >= needed:
+            return 0.0
+        if log.max() <= 0 or not np.isfinite(needed):
             return float("nan")
-        missing = max(0.0, self.threshold(rung) - self.wealth.best[rung])
-        return float(2 * missing * self.n_used * self._z_squared[rung] / self._z[rung] ** 2)
+        bets = np.log(log.size)
+        alone = (needed + bets) / log.max()  # times the outcomes so far, if one gambler wins it all
+        times = brentq(
+            lambda times: np.logaddexp.reduce(times * log) - bets - needed, 1.0, 1.001 * alone
+        )
+        return float(self.n_used * (times - 1))
 
     def certified(self) -> NDArray[np.bool_]:
         """Say which rungs are certified; what once was stays so."""
@@ -201,6 +215,17 @@ class Ladder:
         """Return the log-wealth that a rung needs in the walk that reaches it with most level."""
         shares = [share for start, share in self.starts if start <= rung]
         return float(-np.log(self.level * max(shares))) if shares else float("inf")
+
+
+def nearest_certificate(ladders: Iterable[Ladder]) -> tuple[Ladder, int] | None:
+    """Return the ladder, and which of its starts, that needs the fewest outcomes to be certified.
+
+    A first certificate is always one of a start. None where nobody can say of any of them.
+    """
+    starts = [(ladder, start) for ladder in ladders for start, _ in ladder.starts]
+    missing = [ladder.more_outcomes(start) for ladder, start in starts]
+    known = [i for i, more in enumerate(missing) if np.isfinite(more)]
+    return starts[min(known, key=missing.__getitem__)] if known else None
 
 
 class Reach:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError, UnknownIdError
-from secondlook.ids import IdIndex, keyed_bits, round_key
+from secondlook.ids import IdIndex, increasing, keyed_bits, round_key
 from secondlook.intake import Batch
 from secondlook.observed import NEVER, PENDING, ObservedRows
 from secondlook.ordering import order_of
@@ -67,7 +67,7 @@ class Memory:
         for number, chosen in enumerate((order[:first], order[first:])):
             positions = self.folds[number].append(
                 batch.X,
-                group[: chosen.size] if one_group else group.take(chosen),
+                None if one_group else group.take(chosen),
                 PENDING if outcome is None else outcome.take(chosen),
                 round,
                 rows=rows.take(chosen),
@@ -100,22 +100,19 @@ class Memory:
         """
         place = self.index.find(bits)
         self._check_places(ids, place)
-        order = order_of(place.view(np.uint64))
-        places, outcomes = place.take(order), outcome.take(order)
-        again = (places[1:] == places[:-1]) & (outcomes[1:] != outcomes[:-1])
-        if again.any():
-            name = ids[order[np.flatnonzero(again)[0]]].item()
-            raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
-        slots = [
-            (fold, place[place % 2 == number] // 2, place % 2 == number)
-            for number, fold in enumerate(self.folds)
-        ]
+        if not increasing(bits):
+            _check_agree(ids, place, outcome)
+        slots = []
         before = np.empty(outcome.size, np.int8)
-        for fold, positions, mine in slots:
-            before[mine] = fold.column("outcome")[positions]
-            check_recorded(ids[mine], before[mine], outcome[mine], correcting)
-        for fold, positions, mine in slots:
-            fold.column("outcome")[positions] = outcome[mine]
+        for number, fold in enumerate(self.folds):
+            mine = np.flatnonzero((place & 1) == number)
+            positions, told = place.take(mine) >> 1, outcome.take(mine)
+            recorded = fold.column("outcome").take(positions)
+            check_recorded(ids.take(mine), recorded, told, correcting)
+            before[mine] = recorded
+            slots.append((fold, positions, told))
+        for fold, positions, told in slots:
+            fold.column("outcome")[positions] = told
         changed = np.flatnonzero(before != outcome)
         return changed, before[changed]
 
@@ -184,6 +181,16 @@ def check_known(ids: NDArray[Any], place: NDArray[np.int64]) -> None:
             f"they were never decided on, or are forgotten already; nobody was forgotten, remove "
             f"them."
         )
+
+
+def _check_agree(ids: NDArray[Any], place: NDArray[np.int64], outcome: NDArray[np.int8]) -> None:
+    """Raise if somebody is told of twice, with different outcomes."""
+    order = order_of(place.view(np.uint64))
+    places, outcomes = place.take(order), outcome.take(order)
+    again = (places[1:] == places[:-1]) & (outcomes[1:] != outcomes[:-1])
+    if again.any():
+        name = ids[order[np.flatnonzero(again)[0]]].item()
+        raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
 
 
 def _first_bit(bits: NDArray[np.uint64]) -> NDArray[np.intp]:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.coverage import CoverageRule
-from secondlook.frames import concat, take
+from secondlook.frames import concat, n_rows, take
 from secondlook.policies import PolicyLog
 
 __all__ = ["NEVER", "PENDING", "GrowingArray", "ObservedRows", "without"]
@@ -47,12 +47,16 @@ class GrowingArray:
         """Write values behind the last."""
         self.grow(values.shape[0])[:] = values
 
-    def grow(self, n: int) -> NDArray[Any]:
-        """Make room for some more values, and return it to be filled in."""
+    def grow(self, n: int, *, zeros: bool = False) -> NDArray[Any]:
+        """Make room for some more values, and return it to be filled in.
+
+        An array that always grows by zeros need not be: its room takes no memory until it is used.
+        """
         first, end = self._size, self._size + n
         if end > self._room.shape[0]:
             size = max(end, 2 * self._room.shape[0])
-            room = np.empty((size, *self._room.shape[1:]), self._room.dtype)
+            shape = (size, *self._room.shape[1:])
+            room = (np.zeros if zeros else np.empty)(shape, self._room.dtype)
             room[:first] = self._room[:first]
             self._room = room
         self._size = end
@@ -110,18 +114,23 @@ class ObservedRows:
     def append(
         self,
         X: Any,
-        group: NDArray[np.intp],
+        group: NDArray[np.intp] | None,
         outcome: NDArray[np.int8] | int,
         round: int,
         *,
         rows: NDArray[np.intp] | None = None,
     ) -> NDArray[np.int64]:
-        """Write people down, who are some rows of X if these are given; return their positions."""
-        first, n = len(self), group.shape[0]
+        """Write people down, who are some rows of X if these are given; return their positions.
+
+        Without groups all are of the first.
+        """
+        first, n = len(self), n_rows(X) if rows is None else rows.size
         values = {"group": group, "outcome": outcome, "round": round, "walked": _NOT_WALKED}
         for name, dtype in _COLUMNS.items():
             column = self._columns.setdefault(name, GrowingArray(np.empty(0, dtype)))
-            column.grow(n)[:] = values.get(name, 0.0)
+            room, value = column.grow(n, zeros=True), values.get(name)
+            if value is not None:
+                room[:] = value
         if not isinstance(X, np.ndarray):
             self._frames.append(X if rows is None else take(X, rows))
             return np.arange(first, first + n)

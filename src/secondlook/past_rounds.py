@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from secondlook.block_scores import BlockScores
 from secondlook.coverage import CoverageRule
+from secondlook.hurdles import per_person_table
 from secondlook.sampling import chance
 from secondlook.strategies import Strategy
 
@@ -178,6 +180,28 @@ class PastRounds:
         g = self._g(rounds, scores, score)
         return start + self._explored(rounds, g, scores.group) @ self.weights[rounds]
 
+    def known_at_start(self, start: Floats) -> NDArray[np.bool_]:
+        """Say who comes in known and stays so: where w is a sum of π_i, it only grows."""
+        if self.needs != "acceptance":
+            return np.zeros(start.shape, np.bool_)
+        return np.asarray(start.astype(self.levels.dtype, copy=False) > self.levels[:-1].max())
+
+    def accumulate_known(self, reached: NDArray[np.bool_]) -> Any:
+        """Return Σ n_i·π_i and what the rounds add to w, of people who are never explored.
+
+        ``reached`` says, with a row a round, whom f_i accepts.
+        """
+        return (self._people_and_weights @ reached.astype(self._people_and_weights.dtype)).astype(
+            np.float64, copy=False
+        )
+
+    @cached_property
+    def _people_and_weights(self) -> Floats:
+        """Both in double precision, or in single where every sum of them is exact in that too."""
+        both = np.stack((self.people, self.weights)).astype(np.float64)
+        exact = np.all(both == np.rint(both)) and both.sum(axis=1).max() < 2**24
+        return both.astype(np.float32) if exact else both
+
     def accumulate(self, scores: BlockScores, start: Floats) -> tuple[Any, Any]:
         """Return Σ n_i·π_i and w after these rounds, for a block that comes in with ``start``.
 
@@ -185,21 +209,9 @@ class PastRounds:
         running sum over all rounds tells who was known when.
         """
         score = scores.table(self.likelihoods)
-        accepted = score >= _per_person_table(self.cuts, scores.group)
-        if self.needs != "acceptance":
-            pi, w = self._walk(scores, score, accepted, start)
-            return pi @ self.people, w
-        # Whoever is known at the start stays known, and is never explored.
-        known = start.astype(score.dtype, copy=False) > self.levels[:-1].max()
-        known[:1] = False  # one walks in any case, and tells the precision of g
-        rest = np.flatnonzero(~known)
-        if rest.size == start.size:
-            pi, _ = self._walk(scores, score, accepted, start)
-        else:
-            walked, _ = self._walk(scores.part(rest), score[rest], accepted[rest], start[rest])
-            pi = accepted.astype(walked.dtype)
-            pi[rest] = walked
-        return pi @ self.people, start + pi @ self.weights
+        accepted = score >= per_person_table(self.cuts, scores.group)
+        pi, w = self._walk(scores, score, accepted, start)
+        return pi @ self.people, start + pi @ self.weights if w is None else w
 
     def _walk(
         self, scores: BlockScores, score: Floats, accepted: NDArray[np.bool_], start: Floats
@@ -222,16 +234,14 @@ class PastRounds:
     def _explored(self, rounds: _Some, g: Floats, group: Groups) -> Floats:
         """Return the chance of being drawn in the explore region."""
         left, others = self.left[:, rounds], self.others[:, rounds]
-        return np.asarray(
-            chance(g, _per_person_table(left, group), _per_person_table(others, group))
-        )
+        return np.asarray(chance(g, per_person_table(left, group), per_person_table(others, group)))
 
     def _g(self, rounds: _Some, scores: BlockScores, score: Floats) -> Floats:
         """Return g(x, z; f_i) in some rounds."""
         factors = self._person_factors(rounds, scores, score)
         if np.all(self.group_factors == 1):
             return factors
-        return np.asarray(factors * _per_person_table(self.group_factors[:, rounds], scores.group))
+        return np.asarray(factors * per_person_table(self.group_factors[:, rounds], scores.group))
 
     def _person_factors(self, rounds: _Some, scores: BlockScores, score: Floats) -> Floats:
         """Return the person's factor of g in some rounds; one call if all share a strategy.
@@ -261,8 +271,3 @@ def _shared_strategy(policies: list[LoggedPolicy]) -> Strategy | None:
     first = policies[0].strategy
     shared = all(one.strategy is first or one.strategy == first for one in policies)
     return first if shared else None
-
-
-def _per_person_table(per_group: Floats, group: Groups) -> Floats:
-    """Spread a table (group, round) over people; one row for all is left as it is."""
-    return per_group if per_group.shape[0] == 1 else per_group[group]

@@ -1,4 +1,4 @@
-"""What to deploy while nothing is certified: small, braked, and without a promise."""
+"""What to deploy while nothing is certified: small at first, braked, and without a promise."""
 
 from __future__ import annotations
 
@@ -77,25 +77,29 @@ class Pilot:
         return weight * fresh + (1 - weight) * share, error
 
 
-def pilot_words(ladder: Ladder, rung: int, following: int, alpha: float, delta: float) -> str:
+def pilot_words(deployed: float, nearest: Ladder, start: int, alpha: float, delta: float) -> str:
     """Say what is in use, that nothing is promised, and what may be done about it.
 
     Parameters
     ----------
-    ladder, rung
-        What is deployed.
-    following
-        The next rung that is not certified.
+    deployed
+        The best share that is accepted for sure.
+    nearest, start
+        The ladder that is nearest to a certificate, deployed or not, and the rung it comes with.
     alpha, delta
         What was to be promised.
     """
-    more = ladder.more_outcomes(following)
-    needed = f"about {more:.0f}" if np.isfinite(more) else "nobody can say yet how many"
+    more, evidence = nearest.more_outcomes(start), nearest.wealth.best[start]
+    needed = f"about {np.ceil(more):,.0f} more outcomes are needed if they are like those so far"
+    if not np.isfinite(more):
+        why = "outcomes so far do not speak for it" if nearest.n_used else "no outcome is in yet"
+        needed = f"{why}, so nobody can say how many more are needed"
     return (
         f"No acceptance rule has been shown to keep bad acceptances at or below {alpha:g} with "
         f"confidence {1 - delta:g}. The rule in use is a pilot: it takes the best "
-        f"{ladder.grid[rung]:.1%} and a soft edge, and carries no promise. Log wealth "
-        f"{ladder.wealth.best[following]:.2f} of {ladder.threshold(following):.2f} needed; "
-        f"{needed} more outcomes are needed if the share of bad is what it looks like. You can go "
-        f"on, accept nobody, raise alpha or raise delta."
+        f"{deployed:.1%} and a soft edge, and carries no promise. Nearest to a certificate is the "
+        f"best {nearest.grid[start]:.1%}: the evidence that it keeps the bound, the log wealth of "
+        f"somebody who bets on that, stands at {evidence:.2f} and must reach "
+        f"{nearest.threshold(start):.2f}; {needed}. You can go on, accept nobody, raise alpha or "
+        f"raise delta."
     )

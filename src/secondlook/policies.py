@@ -25,7 +25,8 @@ __all__ = ["LoggedPolicy", "Look", "PolicyLog", "per_person"]
 Floats = NDArray[np.floating]
 Groups = NDArray[np.intp]
 
-_AT_FIRST = 5  # likelihoods take as much room as telling who is known for sure
+# So many likelihoods take as much room as telling who is known for sure.
+_AT_FIRST, _BY_MEAN = 5, 10
 
 
 def per_person(per_group: NDArray[Any], group: Groups) -> Any:
@@ -142,7 +143,7 @@ class PolicyLog:
         np.add.at(weights, rounds.likelihoods, rounds.weights)
         bar = scorer.bar(weights, float(rounds.levels[-1]))
         doubtful = [np.empty(0, np.intp)]
-        for rows, scores in scorer.blocks(X, group, n_asked=_AT_FIRST):
+        for rows, scores in scorer.blocks(X, group, n_asked=_BY_MEAN):
             look.score[rows] = scores.score(score_of)
             look.known[rows], unsure = scores.exceeds_for_sure(bar)
             doubtful.append(unsure + rows.start)
@@ -199,7 +200,13 @@ class PolicyLog:
             return
         scorer = self._scorer_of(X)
         rounds = self._rounds_of(rule, scorer.dtype).since(begin)
-        for block, scores in scorer.blocks(X, group, rows, n_asked=len(rounds.policies)):
+        known, n_asked = rounds.known_at_start(coverage.take(rows)), len(rounds.policies)
+        hurdles = scorer.hurdles(rounds.likelihoods, rounds.cuts)
+        for block, scores in scorer.blocks(X, group, rows[known], n_asked=n_asked):
+            added, more = rounds.accumulate_known(scores.reached(hurdles))
+            own[block] += added
+            coverage[block] += more
+        for block, scores in scorer.blocks(X, group, rows[~known], n_asked=n_asked):
             added, coverage[block] = rounds.accumulate(scores, coverage[block])
             own[block] += added
 

@@ -27,6 +27,7 @@ Line = NDArray[np.intp] | None  # None: one line for everybody
 
 _UNIT = float(2**-53)
 _BUCKET_BITS = 16  # at most; fewer for few people
+_BLOCK = 65536  # people whose buckets stay in the cache
 
 
 def chance(size: Any, left: Any, others: Any) -> Any:
@@ -265,9 +266,7 @@ def _comb(
     if whole.size == 0:
         return drawn
     width = min(_BUCKET_BITS, whole.size.bit_length())
-    bucket = (bits >> np.uint64(64 - width)).view(np.intp)
-    if line is not None:
-        bucket += line << width
+    blocks = [slice(at, at + _BLOCK) for at in range(0, whole.size, _BLOCK)]
     ends = np.cumsum(quotas)
     ends[-1] = np.rint(ends[-1])  # the quotas of all lines make a whole number of people
     # So many bits that the last end minus the offset is exact: never a tooth too many.
@@ -282,24 +281,41 @@ def _comb(
         first = firsts[at]
         return np.asarray(np.floor(first + (ends[at] - first) * (held / per_whole[at]) - offset))
 
-    held = _sums(whole, bucket, quotas.size << width).reshape(quotas.size, -1)
+    held = np.zeros((quotas.size, 1 << width))
+    for some in blocks:  # sums of whole numbers are exact in any order
+        bucket = _buckets(bits, line, some, width)
+        held += _sums(whole[some], bucket, held.size).reshape(held.shape)
     after: Floats = np.cumsum(held, axis=1)
     lines = np.arange(quotas.size)[:, None]
     counts = teeth_before(after, lines)
     holds = counts > np.hstack([teeth_before(np.zeros(lines.shape), lines), counts[:, :-1]])
-    near = np.flatnonzero(holds.ravel().take(bucket))
+    near = np.concatenate(
+        [
+            np.flatnonzero(holds.ravel().take(_buckets(bits, line, some, width))) + some.start
+            for some in blocks
+        ]
+    )
     near = near[order_of(bits[near])]
     at: Any = 0
     if line is not None:
         near = near[np.argsort(line[near], kind="stable")]
         at = line[near]
-    cut = np.flatnonzero(np.diff(bucket[near], prepend=-1))  # where a bucket begins
+    bucket = _buckets(bits, line, near, width)
+    cut = np.flatnonzero(np.diff(bucket, prepend=-1))  # where a bucket begins
     running = np.cumsum(whole[near])
     size_of_run = np.diff(np.append(cut, near.size))
     base = np.repeat(running[cut] - whole[near][cut], size_of_run)
-    upper = (after - held).ravel()[bucket[near]] + (running - base)
+    upper = (after - held).ravel()[bucket] + (running - base)
     drawn[near] = teeth_before(upper, at) > teeth_before(upper - whole[near], at)
     return drawn
+
+
+def _buckets(bits: Bits, line: Line, some: Any, width: int) -> NDArray[np.intp]:
+    """Return the bucket of some people: their line, and so many leading bits."""
+    bucket: NDArray[np.intp] = (bits[some] >> np.uint64(64 - width)).view(np.intp)
+    if line is not None:
+        bucket += line[some] << width
+    return bucket
 
 
 def coin_flips(probability: Floats, bits: Bits) -> NDArray[np.bool_]:

@@ -7,6 +7,7 @@ share of the draw. That split lets g of any past round be computed for somebody 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -287,12 +288,38 @@ class Product(Strategy):
 class FromFunction(Strategy):
     """A user's own g: any function of (X, score, group) that is positive everywhere.
 
-    It lives in memory only: a classifier with it cannot be saved. Subclass ``Strategy`` for one
-    that is recorded by name.
+    It gets features, the likelihood of a good outcome, and the number of the group in ``groups_``,
+    a row a person, and returns a number a person.
+
+    It lives in memory only: a classifier with it can be neither saved nor put on a ledger. Subclass
+    ``Strategy`` for one that is recorded by name.
+
+    Examples
+    --------
+    >>> def near_the_middle(X, score, group):
+    ...     return 0.01 + score * (1 - score)
+    >>> own = as_strategy(near_the_middle)
+    >>> own.person_factor(None, np.array([0.5, 0.9]), np.array([0, 1])).round(2).tolist()
+    [0.26, 0.1]
     """
 
     function: Callable[[Any, Floats, Groups], ArrayLike]
     reads_features = True
+
+    def __post_init__(self) -> None:
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # some functions written in C have none
+            return
+        try:
+            signature.bind(None, None, None)
+        except TypeError:
+            name = getattr(self.function, "__name__", type(self.function).__name__)
+            raise InputError(
+                f"{name}{signature} cannot be a strategy, which is called with three arguments "
+                f"(X, score, group): features, likelihood of a good outcome and number of the "
+                f"group, a row a person; change its arguments."
+            ) from None
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
         """Call the function and check the shape of its answer."""

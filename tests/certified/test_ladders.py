@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from certified.known_truth import ALPHA
 from secondlook.evidence import RATIO_CAP, values
 from secondlook.floors import Floor
-from secondlook.ladders import Ladder, Reach, Seen, Standing
+from secondlook.ladders import Ladder, Reach, Seen, Standing, nearest_certificate
 from secondlook.likelihoods import LinearLikelihood
 from secondlook.rankings import Ranking
 from secondlook.strategies import Uniform
@@ -142,23 +142,45 @@ def test_worth_betting_says_what_is_covered(rng):
     assert not one.worth_betting(at(one, rank), p)[-1]
 
 
-def test_more_outcomes_is_the_formula(rng):
+def test_more_outcomes_is_how_many_the_same_rounds_again_would_bring(rng):
     one = ladder()
     use = np.ones(one.grid.size, np.bool_)
-    z = []
-    for fdr in (0.1, 0.12):
-        batch = seen(rng, one, 25, fdr)
+    rounds = [seen(rng, one, 25, fdr) for fdr in (0.1, 0.12)]
+    assert np.isnan(one.more_outcomes(26))  # nothing is known yet
+    for batch in rounds:
         one.test(batch, 25, use)
-        pi = one.policy(one.standing(batch.X, batch.group), 26)
-        ratio = np.minimum(pi / batch.p, RATIO_CAP)
-        rem = np.maximum(pi - RATIO_CAP * batch.p, 0)
-        z.append(batch.accepted * ratio * (ALPHA - batch.bad) - rem * (1 - ALPHA))
-    z = np.concatenate(z)
-    missing = one.threshold(26) - one.wealth.best[26]
-    expected = 2 * missing * one.n_used * (z**2).sum() / z.sum() ** 2
-    assert one.more_outcomes(26) == pytest.approx(expected)
-    one.test(seen(rng, one, 25, 1.0), 25, use)
+    more, known, times = one.more_outcomes(26), one.n_used, 1
+    assert more > known
+    while one.wealth.best[26] < one.threshold(26):
+        assert more > (times - 1) * known
+        for batch in rounds:
+            one.test(batch, 25, use)
+        times += 1
+    assert more <= (times - 1) * known
+    assert one.more_outcomes(26) == 0
+
+
+def test_where_evidence_is_against_a_rung_nobody_can_say_how_much_is_missing(rng):
+    one = ladder()
+    one.test(seen(rng, one, 25, 1.0), 25, np.ones(one.grid.size, np.bool_))
     assert np.isnan(one.more_outcomes(26))
+    assert np.isnan(one.more_outcomes(3))  # inside both starts: none can come
+    assert nearest_certificate([one, ladder()]) is None
+
+
+def test_the_nearest_certificate_is_the_nearest_start_of_any_ladder(rng):
+    better, worse, untested = ladder(), ladder(starts=((30, 1.0),)), ladder()
+    for one, fdr in ((better, 0.02), (worse, 0.09)):
+        one.test(seen(rng, one, 30, fdr), 30, np.ones(one.grid.size, np.bool_))
+    outer, inner = (better.more_outcomes(rung) for rung in (20, 8))
+    assert 0 < outer < inner
+    assert outer < worse.more_outcomes(30) < np.inf
+    for ladders in ([better, worse, untested], [untested, worse, better]):
+        assert nearest_certificate(ladders) == (better, 20)
+    assert nearest_certificate([worse, untested]) == (worse, 30)
+    better.starts = ((45, 0.8), (8, 0.2))  # the outer one is not covered
+    assert np.isnan(better.more_outcomes(45))
+    assert nearest_certificate([better]) == (better, 8)
 
 
 def test_ranks_and_knee_by_counting(rng):

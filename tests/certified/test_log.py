@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from certified.controls import with_engine
-from certified.known_truth import ALPHA, DELTA, Cliff, Flat, Slope, play, start
+from certified.known_truth import ALPHA, DELTA, Cliff, Flat, Slope, play, playing, start
 from secondlook.certificates import Engine
 from secondlook.evidence import BETS, RATIO_CAP
 
@@ -96,6 +96,45 @@ def test_reports_say_what_the_log_says(logged):
     assert spent == sorted(spent)
     assert spent[-1] == pytest.approx(sum(ladder.level for ladder in engine.ladders))
     assert spent[-1] <= DELTA
+
+
+def test_a_pilot_says_how_far_the_nearest_ladder_is_and_not_the_newest():
+    rng = np.random.default_rng(2)
+    classifier = start(Slope(), rng, horizon=30)
+    (engine,) = classifier._engines
+    on_an_older_one = 0
+    for _ in playing(classifier, Slope(), rng, n=150, rounds=12, truth=False):
+        report = classifier.rounds_[-1]
+        if report.status == "certified":
+            break
+        if report.round > 2:
+            assert math.isfinite(report.more_outcomes), report.round
+            on_an_older_one += (
+                report.next_share
+                not in engine.ladders[report.ladder].grid[
+                    [first for first, _ in engine.ladders[report.ladder].starts]
+                ]
+            )
+            assert f"stands at {report.next_log_wealth:.2f}" in report.message
+            assert f"must reach {report.next_threshold:.2f}; about" in report.message
+            assert f"about {math.ceil(report.more_outcomes):,} more outcomes" in report.message
+    assert report.status == "certified"
+    assert on_an_older_one
+    assert "no outcome is in yet, so nobody can say" in classifier.rounds_[0].message
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_pilots_begin_with_a_tenth_widen_and_may_accept_more_than_what_is_certified(seed):
+    rng = np.random.default_rng(seed)
+    classifier = start(Slope(), rng, horizon=30)
+    for policy in playing(classifier, Slope(), rng, n=150, rounds=15, truth=False):
+        if policy.certified:
+            break
+    *pilots, certified = classifier.rounds_
+    assert certified.status == "certified"
+    assert pilots[0].share <= 0.101
+    assert max(one.share for one in pilots) > 2 * pilots[0].share
+    assert pilots[-1].n_accepted > certified.n_accepted
 
 
 def check_words(classifier, policies):

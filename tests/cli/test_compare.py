@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -34,8 +35,9 @@ def own_folder(tmp_path, monkeypatch):
     (tmp_path / "mine.toml").write_text(WORLD)
 
 
-def test_a_world_is_compared_in_three_forms(tmp_path):
+def test_a_world_is_compared_in_three_forms(tmp_path, monkeypatch):
     command = ("compare", "mine.toml", "--repetitions", 2, "--jobs", 1, "--out", "out")
+    command += ("--methods", "usual")
     found = as_json(*command)
     results = read_results(Path("out"))
     assert results.methods == COMPARED
@@ -70,6 +72,107 @@ def test_a_world_is_compared_in_three_forms(tmp_path):
     assert all(name in words for name in COMPARED)
     assert str(tmp_path / "out") in words
     assert {path: path.stat().st_mtime_ns for path in before} == before
+
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = call(*command).stdout.splitlines()
+    table = [line for line in lines if line.startswith(tuple(f" {name} " for name in COMPARED))]
+    assert len(table) == len(COMPARED)  # no name is cut
+    assert max(map(len, table)) <= 80
+    (heads,) = [line.strip() for line in lines if line.startswith(" method")]
+    assert re.split(" {2,}", heads) == [
+        *("method", "early", "late", "whole", "cert > α", "pilot > α", "TPR A", "TPR B"),
+    ]
+    assert "Not shown in 80 columns: explored, middle (--json has all)." in lines
+    assert "…" not in "".join(table)
+
+
+OWN = """
+import numpy as np
+from secondlook import Decisions
+def everybody(setup):
+    return Everybody(setup)
+class Everybody:
+    round = 0
+    def __init__(self, setup):
+        self.seed = setup.seed
+    def decide(self, X, *, sensitive_features=None, ids=None):
+        self.round += 1
+        yes = np.ones(len(X), bool)
+        names = np.arange(len(X)) + 1000 * self.round
+        return Decisions(names, yes, yes, np.ones(len(X)), np.ones(len(X)), self.round)
+    def observe(self, ids, outcomes):
+        if self.seed < 0:
+            len(3)
+"""
+
+
+def own_module(monkeypatch, name, text=OWN):
+    """Write a module of a method of one's own, which no other test has imported."""
+    Path(f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    monkeypatch.delitem(sys.modules, name, raising=False)
+
+
+def test_methods_of_the_file_are_compared_and_ones_own(tmp_path, monkeypatch):
+    own_module(monkeypatch, "mine_compared")
+    Path("mine.toml").write_text(
+        WORLD.replace('"plain"', '"mine_compared:everybody", "greedy-aligned"')
+    )
+    command = ("compare", "mine.toml", "--repetitions", 1, "--jobs", 1)
+    result = call(*command, "--out", "a")
+    assert result.exit_code == 0, result.exception
+    assert read_results(Path("a")).methods == (
+        *("mine_compared:everybody", "greedy-aligned", "opt-hindsight"),
+    )
+    words = " ".join(result.stdout.split())
+    assert "mine_compared:everybody has no acceptance_probability(X, sensitive_features=" in words
+    text = OWN + "    def acceptance_probability(self, X, sensitive_features=None):\n"
+    own_module(monkeypatch, "mine_judged", text + "        return np.ones(len(X))\n")
+    asked = (*command, "--methods", "mine_judged:everybody", "--out", "b")
+    found = {row["method"]: row for row in as_json(*asked)["comparison"]}
+    assert list(found) == ["mine_judged:everybody", "opt-hindsight"]
+    rates = found["mine_judged:everybody"]["true_positive_rates"]
+    assert rates == pytest.approx({"A": 1.0, "B": 1.0})
+    assert "acceptance_probability" not in call(*asked).stdout
+    refused("there is no method 'plane'; known are plain", *command, "--methods", "plane")
+
+
+def test_a_method_that_always_fails_has_no_numbers_and_that_is_no_success(monkeypatch):
+    broken = OWN.replace("self.seed < 0", "self.round == 2").replace("len(3)", "np.dot(3)")
+    own_module(monkeypatch, "mine_broken", broken)
+    at = 1 + next(i for i, line in enumerate(broken.splitlines()) if "dot" in line)
+    Path("mine.toml").write_text(WORLD.replace('"plain"', '"mine_broken:everybody"'))
+    command = ("--repetitions", 2, "--jobs", 1, "--out", "out")
+    result = call("compare", "mine.toml", *command)
+    assert result.exit_code == 2
+    words = " ".join(result.stdout.split())
+    assert "failed in 2 of 2" in words
+    assert "it has no numbers" in words
+    assert "other repetitions" not in words
+    assert re.search(rf"\(at \S*mine_broken\.py, line {at}\)", words), words
+    said = "secondlook: no method has any numbers, since each failed in every repetition; mend "
+    assert said in result.stderr
+    told = as_json("compare", "mine.toml", *command, code=2)
+    assert len(told["failures"]) == 2
+
+    own_module(monkeypatch, "mine_broken", OWN)
+    refused(r"\(different code\); add --fresh", "compare", "mine.toml", *command)
+    assert as_json("compare", "mine.toml", *command, "--fresh")["failures"] == []
+    assert len(read_results(Path("out/before-1")).failures) == 2
+
+
+def test_a_simulation_says_where_in_ones_own_file_it_failed(monkeypatch):
+    monkeypatch.setattr("secondlook.cli.experiments.write_report", lambda *_: None)
+    deep = OWN.replace("yes = np.ones(len(X), bool)", "yes = np.linalg.inv(X)")
+    own_module(monkeypatch, "mine_deep", deep)
+    at = 1 + next(i for i, line in enumerate(deep.splitlines()) if "inv" in line)
+    asked = ("simulate", "mine.toml", "--jobs", 1, "--repetitions", 1, "--out", "out", "--methods")
+    result = call(*asked, "greedy-aligned,mine_deep:everybody")
+    assert result.exit_code == 0, result.stderr
+    words = " ".join(result.stdout.split())
+    assert f"mine_deep.py, line {at})" in words
+    assert "LinAlgError" in words
+    assert call(*asked, "opt-offline,mine_deep:everybody", "--fresh").exit_code == 2
 
 
 def test_certificates_are_in_the_json_of_a_simulation(tmp_path, monkeypatch):

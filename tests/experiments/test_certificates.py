@@ -182,7 +182,7 @@ def test_the_picture_shows_what_the_records_say(results):
     lows = [one["certified_from"] for one in rounds if one["certified_from"] is not None]
     heights = np.concatenate([path.vertices[:, 1] for path in shade.get_paths()])
     assert (heights.min(), heights.max()) == (min(lows), max(tops))
-    needed = lines_of(wealth)["what a certificate needs"].get_ydata()
+    needed = lines_of(wealth)["what it must reach"].get_ydata()
     assert needed.tolist() == [one["next_threshold"] for one in rounds]
 
 

@@ -11,7 +11,7 @@ import pytest
 from experiments.test_spec import one_sentence
 from experiments.test_tables import make_results
 from secondlook.errors import InputError
-from secondlook.experiments.comparison import COMPARED, compared, comparison
+from secondlook.experiments.comparison import COMPARED, compared, comparison, unjudged
 from secondlook.experiments.methods import METHODS, REFERENCES
 from secondlook.experiments.paper import EXPERIMENTS
 from secondlook.experiments.results import SHARES
@@ -142,3 +142,28 @@ def test_an_experiment_is_compared_on_its_own_seeds_and_goal():
     assert changed.judged
     assert changed.alphas == ()
     assert (changed.seed, changed.goal, changed.world) == (4, german.goal, german.world)
+
+
+def test_methods_of_ones_own_choice_are_compared_with_the_optimum():
+    german = EXPERIMENTS["german"]
+    assert comparison(german, ("greedy-aligned", "plain")).methods == (
+        *("greedy-aligned", "plain", "opt-hindsight"),
+    )
+    assert comparison(german, ("opt-hindsight", "plain")).methods == ("opt-hindsight", "plain")
+    assert comparison(german, ("plain", "usual", "own:method", "plain")).methods == (
+        *("plain", "plain-unweighted"),
+        *COMPARED[2:-1],
+        *("opt-hindsight", "own:method"),
+    )
+    assert set(comparison(german, ("not-deep",)).methods) >= set(COMPARED)
+
+
+def test_methods_that_cannot_say_whom_they_accept_are_named(rng):
+    results = judged_results(rng)
+    assert unjudged(results) == []
+    columns = dict(results.columns)
+    mine = columns["method"] == "plain"
+    columns["p_accepted"] = np.where(mine, np.nan, columns["p_accepted"])
+    assert unjudged(replace(results, columns=columns)) == ["plain"]
+    columns["n_people"] = np.where(mine, 0, columns["n_people"])  # it failed throughout
+    assert unjudged(replace(results, columns=columns)) == []

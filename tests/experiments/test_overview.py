@@ -96,7 +96,7 @@ def test_failures_are_told_with_seeds_and_left_out_of_means(rng, tmp_path, words
     )
     assert cautions.failed_in(results, "plain", 0) == ""
     (said,) = cautions.failures(results)
-    assert "“Fairall-aligned” failed in 2 of 8 (seeds 1002, 1005)" in said
+    assert "failed in 2 of 8 (seeds 1002, 1005); its numbers are of the other repetitions" in said
     assert "It said: FloatingPointError: seed 1002 diverged. (1 more reasons)" in said
     kept = [0, 1, 3, 4, 6, 7]
     for metric in ("revenue", "pooled_fdr", "above_alpha", "acceptance_rate"):
@@ -116,9 +116,20 @@ def test_a_method_that_failed_throughout_can_be_shown(rng, tmp_path):
     results = make_results(rng, ("plain", "fairall-aligned"), size=(3, 4), n=300)
     results = with_failures(results, "fairall-aligned", range(3))
     page = write_report([results], tmp_path / "report.html")[0].read_text(encoding="utf-8")
-    assert "failed in 3 of 3 (seeds 1000, 1001, 1002)" in page
+    assert "failed in 3 of 3 (seeds 1000, 1001, 1002); it has no numbers." in page
+    assert "other repetitions" not in page
     assert "nan" not in page.lower().replace("finan", "")
     assert words.best_variant(with_failures(results, "plain", range(3)), 0) is None
+
+
+def test_nothing_is_found_where_all_but_references_failed(rng):
+    names = ("plain", "fairall-aligned", "opt-hindsight")
+    results = with_failures(make_results(rng, names, size=(3, 4), n=50), "plain", range(3))
+    assert cautions.nothing_found(results) == ""
+    assert "each failed" in cautions.nothing_found(with_failures(results, names[1], range(3)))
+    assert cautions.nothing_found(with_failures(results, names[1], range(2))) == ""
+    references = make_results(rng, names[2:], size=(3, 4), n=50)
+    assert cautions.nothing_found(references) == ""
 
 
 def test_long_lists_of_seeds_are_cut(rng):

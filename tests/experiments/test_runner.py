@@ -236,12 +236,52 @@ def test_a_folder_of_another_experiment_is_refused(tmp_path, change):
     run_experiment(quick, Lender(), Run(tmp_path, 1))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(
-        InputError, match=r"another run \(different experiment.*another folder"
+        InputError, match=r"another run \(different experiment.*add --fresh .*another folder"
     ) as no:
         run_experiment(replace(quick, **change), Lender(), Run(tmp_path, 1))
     assert str(tmp_path) in one_sentence(no)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     run_experiment(replace(quick, name="another name"), Lender(), Run(tmp_path, 1))
+
+
+def test_a_fresh_run_moves_what_is_there_aside_and_nothing_is_lost(tmp_path):
+    quick = replace(SMALL, methods=("opt-offline",), repetitions=2)
+    run_experiment(quick, Lender(), Run(tmp_path, 1, fresh=True))  # nothing there yet
+    (tmp_path / "notes.txt").write_text("not a part of a run")
+    (tmp_path / "report.html").write_text("a page")
+    for number, seed in ((1, 1), (2, 0)):
+        before = {
+            path.relative_to(tmp_path): path.read_bytes()
+            for path in sorted(tmp_path.rglob("*"))
+            if path.is_file() and path.name not in ("lock", "notes.txt")
+        }
+        other = replace(quick, seed=seed, repetitions=1)
+        results = run_experiment(other, Lender(), Run(tmp_path, 1, fresh=True))
+        assert results.shape[2] == 1
+        aside = tmp_path / f"before-{number}"
+        moved = {name: content for name, content in before.items() if "before" not in str(name)}
+        assert {name: (aside / name).read_bytes() for name in moved} == moved
+        kept = {name: content for name, content in before.items() if "before" in str(name)}
+        assert {name: (tmp_path / name).read_bytes() for name in kept} == kept
+    assert (tmp_path / "notes.txt").read_text() == "not a part of a run"
+    assert read_results(tmp_path / "before-1").shape[2] == 2
+    assert read_results(tmp_path).about["experiment"]["seed"] == 0
+
+
+def test_a_fresh_run_waits_for_nobody_elses_results(tmp_path, monkeypatch):
+    quick = replace(SMALL, methods=("nested",), alphas=(), repetitions=1)
+    refused = []
+
+    def make(setup):
+        with pytest.raises(InputError, match="another run is writing to the folder") as no:
+            run_experiment(quick, Lender(), Run(tmp_path, 1, fresh=True))
+        refused.append(no)
+        return METHODS["alpha-at-once"][1](setup)
+
+    monkeypatch.setitem(METHODS, "nested", ("Nested", make))
+    run_experiment(quick, Lender(), Run(tmp_path, 1))
+    assert len(refused) == 1
+    assert not list(tmp_path.glob("before-*"))
 
 
 def test_a_folder_of_other_data_is_refused(tmp_path):
@@ -335,7 +375,7 @@ def test_a_method_that_fails_in_some_repetitions_is_kept_with_its_seeds(tmp_path
 def test_a_run_in_which_everything_fails_is_an_error(monkeypatch):
     monkeypatch.setitem(METHODS, "diverges", ("Diverges", diverging(set(range(9)))[0]))
     quick = replace(SMALL, methods=("diverges",), alphas=(), repetitions=2)
-    with pytest.raises(InputError, match="failed in every repetition; diverges said: Floating"):
+    with pytest.raises(InputError, match=r"failed in every.*add --fresh; diverges said: Floating"):
         run_experiment(quick, Lender(), Run(jobs=1))
 
 

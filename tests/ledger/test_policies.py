@@ -618,6 +618,18 @@ def test_contents_are_compared_part_by_part():
     assert first_other_content(dumps(one), dumps(sl.Uniform()), 1.0) is not None
 
 
+def test_what_a_round_only_says_may_come_out_otherwise(rng):
+    X = rng.normal(size=(300, 2))
+    classifier = sl.CertifiedClassifier(random_state=0)
+    classifier.fit(X, X[:, 0] > 0, accepted=X[:, 1] > -1)
+    classifier.decide(X)
+    (before,) = classifier.rounds_
+    said = dumps(replace(before, message="in other words", more_outcomes=7.0))
+    assert first_other_content(dumps(before), said, 0.0) is None
+    done = dumps(replace(before, share=before.share + 0.1))
+    assert first_other_content(dumps(before), done, 1e-6) == "CertifiedRound.share"
+
+
 def test_records_are_compared_value_by_value():
     assert first_other_value({"a": "nan", "b": [1, 2.0]}, {"a": "nan", "b": [1, 2.0]}) is None
     assert first_other_value({"a": 1}, {}) == "a"

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.table import Table
 
 from secondlook.cli.backends import prepared
+from secondlook.cli.json_output import as_json
 from secondlook.cli.options import (
     Backend,
     Data,
+    Fresh,
     Jobs,
     Json,
     Out,
@@ -24,12 +24,24 @@ from secondlook.cli.options import (
     Seed,
     changed,
     errors,
+    exit_if_nothing,
+    names,
     slug,
 )
-from secondlook.cli.output import as_json, download_bar, repetition_bar
+from secondlook.cli.output import download_bar, repetition_bar
+from secondlook.cli.programs.fitted_tables import print_fitted
 from secondlook.errors import InputError
 from secondlook.experiments.cautions import failures
-from secondlook.experiments.comparison import Breaks, Compared, Earned, compared, comparison
+from secondlook.experiments.comparison import (
+    USUAL,
+    Breaks,
+    Compared,
+    Earned,
+    compared,
+    comparison,
+    unjudged,
+)
+from secondlook.experiments.methods import check_methods
 from secondlook.experiments.paper import EXPERIMENTS, paper_experiment
 from secondlook.experiments.results import Results
 from secondlook.experiments.runner import Run, run_experiment
@@ -56,6 +68,13 @@ def compare(
         str, typer.Argument(help="german, adult-race, adult-gender, or a TOML file of a world.")
     ] = "german",
     repetitions: Repetitions = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Names with commas between (see: secondlook methods), module:function for your "
+            "own, usual for seven that are well compared; default what the file says, or usual."
+        ),
+    ] = None,
     data_set: Annotated[
         str | None, typer.Option(help="Another ACS data set for the adult experiments.")
     ] = None,
@@ -68,29 +87,37 @@ def compare(
     backend: Backend = None,
     scheduler: Scheduler = None,
     out: Out = None,
+    fresh: Fresh = False,
     json: Json = False,
 ) -> None:
-    """Compare the certified method with others: what they earn, and whether they keep α."""
+    """Compare methods: what they earn of what can be earned, and whether they keep α."""
     with errors(json):
-        experiment = changed(comparison(_experiment(name, data_set)), repetitions, seed)
+        experiment, wanted = _experiment(name, data_set)
+        wanted = wanted if methods is None else names(methods)
+        experiment = changed(comparison(experiment, wanted), repetitions, seed)
+        check_methods(experiment.methods)
         folder = out or Path("results") / slug(experiment)
         quiet = json or markdown_wanted
         with download_bar(quiet) as bar:
             source = load_source(experiment.world, data=data, progress=bar)
         with prepared(backend, jobs, scheduler), repetition_bar(json) as progress:
-            results = run_experiment(experiment, source, Run(folder, jobs, backend, progress))
+            run = Run(folder, jobs, backend, progress, fresh)
+            results = run_experiment(experiment, source, run)
         _print(results, folder, json=json, as_markdown=markdown_wanted)
+        exit_if_nothing(results)
 
 
-def _experiment(name: str, data_set: str | None) -> Experiment:
+def _experiment(name: str, data_set: str | None) -> tuple[Experiment, tuple[str, ...]]:
+    """Return what to run, and which methods are compared there unless others are asked for."""
     if name in EXPERIMENTS or Path(name).suffix != ".toml":
-        return paper_experiment(name, data_set)
+        return paper_experiment(name, data_set), (USUAL,)
     if data_set is not None:
         raise InputError(
             f"--data-set is for the paper's experiments, and {name} names its own data; leave it "
             f"out."
         )
-    return read_world_file(Path(name))
+    experiment = read_world_file(Path(name))
+    return experiment, experiment.methods
 
 
 def _print(results: Results, folder: Path, *, json: bool, as_markdown: bool) -> None:
@@ -108,22 +135,29 @@ def _print(results: Results, folder: Path, *, json: bool, as_markdown: bool) -> 
         )
     elif as_markdown:
         print(markdown(found))
-        for sentence in failures(results):
+        for sentence in _notes(results):
             print(f"\n{sentence}")
     else:
         console = Console()
         console.print(what_was_run(results), highlight=False)
         title = f"α = {results.alphas[main_alpha(results)]:g}"
-        table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-        for i, head in enumerate(_heads(found)):
-            table.add_column(head, justify="right" if i else "left", no_wrap=not i)
-        for one in found:
-            table.add_row(one.method, *_cells(one, with_errors=False))
-        console.print(table)
+        heads = _heads(found)
+        rates = [head for head in heads if head.startswith("TPR ")]
+        rows = [[one.method, *_cells(one, with_errors=False)] for one in found]
+        print_fitted(console, title, heads, rows, ["explored", "middle", *rates[::-1], "early"])
         console.print(_KEY, style="dim", highlight=False)
-        for sentence in failures(results):
+        for sentence in _notes(results):
             console.print(f"• {sentence}", style="bold", highlight=False)
         console.print(f"Results: {folder.resolve()}", soft_wrap=True, highlight=False)
+
+
+def _notes(results: Results) -> list[str]:
+    """Return what to know of single methods: which failed, and which cannot be judged."""
+    return failures(results) + [
+        f"{method} has no acceptance_probability(X, sensitive_features=…), so what it earns in the "
+        f"population and how often it breaks α are not known; give it one (docs/worlds.md)."
+        for method in unjudged(results)
+    ]
 
 
 def markdown(found: list[Compared]) -> str:

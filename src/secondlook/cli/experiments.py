@@ -11,23 +11,27 @@ import typer
 from rich.console import Console
 
 from secondlook.cli.backends import prepared
+from secondlook.cli.json_output import as_json
 from secondlook.cli.on_record import OnRecord, check_on_record, in_one_line, proved
 from secondlook.cli.options import (
     Backend,
     Data,
+    Fresh,
     Jobs,
     Json,
+    Methods,
     Out,
     Repetitions,
     Scheduler,
     Seed,
     changed,
     errors,
+    exit_if_nothing,
+    names,
     slug,
     status,
 )
 from secondlook.cli.output import (
-    as_json,
     download_bar,
     print_plan,
     print_results,
@@ -57,13 +61,7 @@ __all__ = ["plan", "reproduce", "simulate"]
 def reproduce(
     name: Annotated[str, typer.Argument(help="german, adult-race or adult-gender.")],
     repetitions: Repetitions = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Names with commas between, all, or not-deep (see: secondlook methods); default "
-            "ours, the ablations, FAIR-CLF and the references."
-        ),
-    ] = None,
+    methods: Methods = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Train deep methods by their quick schedules.")
     ] = False,
@@ -88,6 +86,7 @@ def reproduce(
     backend: Backend = None,
     scheduler: Scheduler = None,
     out: Out = None,
+    fresh: Fresh = False,
     ledger: OnRecord = None,
     json: Json = False,
 ) -> None:
@@ -95,9 +94,9 @@ def reproduce(
     with errors(json):
         experiment = paper_experiment(name, data_set)
         if methods is not None:
-            chosen_methods = expanded(_names(methods), quick=quick)
+            chosen_methods = expanded(names(methods), quick=quick)
             experiment = replace(experiment, methods=chosen_methods)
-            if "all" in _names(methods) and left_out():
+            if "all" in names(methods) and left_out():
                 print(f"secondlook: {left_out()}", file=sys.stderr)
         if sweep:
             experiment = alpha_sweep(experiment)
@@ -108,30 +107,34 @@ def reproduce(
         on = set(SWITCHES) if as_released else set()
         if experiment.world.n_parts:
             on.discard("A9")  # nothing is resampled there
-        chosen = (on | set(_names(switch))) - set(check_switches(_names(without)))
+        chosen = (on | set(names(switch))) - set(check_switches(names(without)))
         experiment = replace(experiment, switches=check_switches(chosen))
         experiment = changed(experiment, repetitions, seed)
-        folder = out or Path("results") / slug(experiment)
-        _run(experiment, folder, data, jobs, backend, scheduler, ledger, json)
+        run = Run(out or Path("results") / slug(experiment), jobs, backend, fresh=fresh)
+        _run(experiment, run, data, scheduler, ledger, json)
 
 
 def simulate(
     world: Annotated[Path, typer.Argument(help="A TOML file of a world (docs/worlds.md).")],
     repetitions: Repetitions = None,
+    methods: Methods = None,
     seed: Seed = None,
     data: Data = None,
     jobs: Jobs = -1,
     backend: Backend = None,
     scheduler: Scheduler = None,
     out: Out = None,
+    fresh: Fresh = False,
     ledger: OnRecord = None,
     json: Json = False,
 ) -> None:
     """Run methods in a world of your own, described in a file."""
     with errors(json):
         experiment = changed(read_world_file(world), repetitions, seed)
-        folder = out or Path("results") / slug(experiment)
-        _run(experiment, folder, data, jobs, backend, scheduler, ledger, json)
+        if methods is not None:
+            experiment = replace(experiment, methods=expanded(names(methods)))
+        run = Run(out or Path("results") / slug(experiment), jobs, backend, fresh=fresh)
+        _run(experiment, run, data, scheduler, ledger, json)
 
 
 def plan(
@@ -176,10 +179,8 @@ def plan(
 
 def _run(
     experiment: Experiment,
-    folder: Path,
+    run: Run,
     data: Path | None,
-    jobs: int,
-    backend: str | None,
     scheduler: str | None,
     ledger: str | None,
     json: bool,
@@ -188,8 +189,9 @@ def _run(
         check_on_record(experiment)
     with download_bar(json) as bar:
         source = load_source(experiment.world, data=data, progress=bar)
-    with prepared(backend, jobs, scheduler), repetition_bar(json) as progress:
-        results = run_experiment(experiment, source, Run(folder, jobs, backend, progress))
+    with prepared(run.backend, run.jobs, scheduler), repetition_bar(json) as progress:
+        results = run_experiment(experiment, source, replace(run, progress=progress))
+    folder = Path() if run.folder is None else run.folder
     page = folder / "report.html"
     with status("writing the report", json):
         write_report([results], page, folder / "figures")
@@ -207,23 +209,21 @@ def _run(
             }
             | ({} if proof is None else {"ledger": proof})
         )
+        exit_if_nothing(results)
         return
     console = Console()
     print_results(console, results)
     console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
     if proof is not None:
         console.print(in_one_line(proof), soft_wrap=True, highlight=False)
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+    exit_if_nothing(results)
 
 
 def _shares(text: str) -> tuple[tuple[str, float], ...]:
     if not text:
         return (("everybody", 1.0),)
     try:
-        pairs = [part.split("=") for part in _names(text)]
+        pairs = [part.split("=") for part in names(text)]
         return tuple((name.strip(), float(share)) for name, share in pairs)
     except ValueError:
         raise InputError(f"groups must look like A=0.8,B=0.2, got {text!r}.") from None

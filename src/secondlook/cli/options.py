@@ -9,27 +9,34 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from secondlook.cli.output import as_json
+from secondlook.cli.json_output import as_json
 from secondlook.errors import InputError, UnavailableError
 from secondlook.experiments.released.switches import SWITCHES
-from secondlook.experiments.spec import Experiment
+
+if TYPE_CHECKING:  # slow to import, and every command imports this module
+    from secondlook.experiments.results import Results
+    from secondlook.experiments.spec import Experiment
 
 __all__ = [
     "Backend",
     "Data",
+    "Fresh",
     "Jobs",
     "Json",
+    "Methods",
     "Out",
     "Repetitions",
     "Scheduler",
     "Seed",
     "changed",
     "errors",
+    "exit_if_nothing",
+    "names",
     "noted",
     "slug",
     "status",
@@ -55,6 +62,17 @@ Repetitions = Annotated[
     int | None,
     typer.Option(help="How often, each with another seed; default what the experiment says (50)."),
 ]
+Methods = Annotated[
+    str | None,
+    typer.Option(
+        help="Names with commas between, all, or not-deep (see: secondlook methods), or "
+        "module:function for your own; default what the experiment or the file says."
+    ),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option("--fresh", help="Begin again, and move results that are there aside."),
+]
 Seed = Annotated[int | None, typer.Option(help="Seed of the whole experiment.")]
 
 
@@ -79,6 +97,27 @@ def slug(experiment: Experiment) -> str:
         words += ["without " + " ".join(off)] if off and not few else []
     words.append(experiment.fingerprint[:6])
     return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(words)).strip("-").lower()
+
+
+def names(text: str) -> tuple[str, ...]:
+    """Return the names in a list with commas.
+
+    Examples
+    --------
+    >>> names("plain, fair-clf,")
+    ('plain', 'fair-clf')
+    """
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def exit_if_nothing(results: Results) -> None:
+    """End with an exit code and a sentence if no method has any numbers, once all is printed."""
+    from secondlook.experiments.cautions import nothing_found  # noqa: PLC0415 - slow to import
+
+    words = nothing_found(results)
+    if words:
+        print(f"secondlook: {words}", file=sys.stderr)
+        raise typer.Exit(2)
 
 
 @contextmanager

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from secondlook.experiments.baseline_methods import ASSUMPTIONS
+from secondlook.experiments.methods import REFERENCES
 from secondlook.experiments.results import Results
 from secondlook.experiments.words import listed, quoted
 
-__all__ = ["assumptions", "failed_in", "failures"]
+__all__ = ["assumptions", "failed_in", "failures", "nothing_found"]
 
 _FEW = 5  # seeds that are named
 
@@ -30,11 +31,25 @@ def failures(results: Results) -> list[str]:
             reasons = list(dict.fromkeys(one.sentence for one in results.failed(method, at)))
             if reasons:
                 more = f" ({len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
+                rest = "its numbers are of the other repetitions"
+                if len(results.failed(method, at)) == results.shape[2]:
+                    rest = "it has no numbers"
                 said.append(
-                    f"{quoted(results, method)}{bound} {failed_in(results, method, at)}; its "
-                    f"numbers are of the other repetitions. It said: {reasons[0]}{more}"
+                    f"{quoted(results, method)}{bound} {failed_in(results, method, at)}; {rest}. "
+                    f"It said: {reasons[0]}{more}"
                 )
     return said
+
+
+def nothing_found(results: Results) -> str:
+    """Say that no method has any numbers, what others are measured against aside; else nothing."""
+    tried = [i for i, method in enumerate(results.methods) if method not in REFERENCES]
+    if not tried or results.count("n_people")[:, tried].any():
+        return ""
+    return (
+        "no method has any numbers, since each failed in every repetition; mend what is said of "
+        "them, and give the same command with --fresh."
+    )
 
 
 def assumptions(results: Results) -> list[str]:

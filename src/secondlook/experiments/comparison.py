@@ -6,6 +6,7 @@ utility and true positive rates there, without the noise of the batch it met.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 from secondlook.experiments import tables
+from secondlook.experiments.methods import expanded
 from secondlook.experiments.results import Results
 from secondlook.experiments.spec import Experiment
 from secondlook.experiments.tables import Values, share
@@ -20,6 +22,7 @@ from secondlook.experiments.tables import Values, share
 __all__ = [
     "COMPARED",
     "OPTIMUM",
+    "USUAL",
     "Breaks",
     "Compared",
     "Earned",
@@ -28,6 +31,7 @@ __all__ = [
     "population_fdr",
     "population_true_positive_rate",
     "population_utility",
+    "unjudged",
 ]
 
 OPTIMUM = "opt-hindsight"
@@ -40,14 +44,26 @@ COMPARED = (
     "fair-clf",
     OPTIMUM,
 )
+USUAL = "usual"  # stands for these
 _EARLY = 5  # rounds
 _ROUNDING = 1e-9
 
 
-def comparison(experiment: Experiment) -> Experiment:
-    """Return an experiment with the methods of the comparison, judged on the whole population."""
+def comparison(experiment: Experiment, methods: Iterable[str] = (USUAL,)) -> Experiment:
+    """Return an experiment that compares methods, judged on the whole population.
+
+    Parameters
+    ----------
+    experiment
+        World, goal, seed and repetitions.
+    methods
+        Names, or names of several at once, ``"usual"`` for those of ``COMPARED``. The offline
+        optimum joins them if it is not there, since shares are of what it earns.
+    """
+    given = [one for name in methods for one in (COMPARED if name == USUAL else [name])]
+    names = tuple(dict.fromkeys([*expanded(given), OPTIMUM]))
     return replace(
-        experiment, name=f"{experiment.name}, compared", methods=COMPARED, alphas=(), judged=True
+        experiment, name=f"{experiment.name}, compared", methods=names, alphas=(), judged=True
     )
 
 
@@ -171,6 +187,26 @@ def compared(results: Results, at: int | None = None) -> list[Compared]:
             )
         )
     return found
+
+
+def unjudged(results: Results, at: int | None = None) -> list[str]:
+    """Return the methods that ran and could not say whom they accept in the population.
+
+    Parameters
+    ----------
+    results
+        Results of an experiment with ``judged``.
+    at
+        Place of the α among those tried; None means the experiment's own.
+    """
+    at = tables.main_alpha(results) if at is None else at
+    unknown = ~np.isfinite(results.share("p_accepted")[at])
+    ran = results.count("n_people")[at] > 0
+    return [
+        method
+        for i, method in enumerate(results.methods)
+        if ran[i].any() and unknown[i][ran[i]].all()
+    ]
 
 
 def _optimum(results: Results, utility: Values) -> Values:

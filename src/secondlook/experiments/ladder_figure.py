@@ -33,7 +33,7 @@ def ladder(records: dict[Any, list[Record]]) -> Figure:
         _draw_reach(panels[2 * i], rounds)
         panels[2 * i].set(title=f"Share of applicants{of_whom} accepted for sure", xlabel="round")
         _draw_wealth(panels[2 * i + 1], rounds)
-        panels[2 * i + 1].set(title="Log wealth of the next rung", xlabel="round")
+        panels[2 * i + 1].set(title="Evidence for the next certificate", xlabel="round")
     legend_below(figure, panels[0], panels[1])
     return figure
 
@@ -72,8 +72,8 @@ def _draw_reach(axes: Axes, records: list[Record]) -> None:
 def _draw_wealth(axes: Axes, records: list[Record]) -> None:
     t = _column(records, "round")
     wealth, needed = (_column(records, f"next_{name}") for name in ("log_wealth", "threshold"))
-    axes.plot(t, wealth, color="black", label="log wealth of the next rung")
-    axes.plot(t, needed, color=_RESTART, linestyle="-.", label="what a certificate needs")
+    axes.plot(t, wealth, color="black", label="log wealth of bets on it")
+    axes.plot(t, needed, color=_RESTART, linestyle="-.", label="what it must reach")
     axes.set_xlim(t[0] - 1, t[-1] + 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 import warnings
 from dataclasses import dataclass
@@ -76,13 +77,23 @@ def seeds_of(experiment: Experiment, number: int) -> tuple[int, int]:
 
 
 def _sentence(error: Exception, name: str) -> str:
-    """Say what went wrong; of what is not an answer to wrong input, also where."""
+    """Say what went wrong; of what is not an answer to wrong input, also where.
+
+    Of a user's own method that is the innermost line of their file, if it came through there.
+    """
     if isinstance(error, InputError):
         return str(error)
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    where = frame.filename if ":" in name else Path(frame.filename).name
+    frames = traceback.extract_tb(error.__traceback__)
+    module, _, function = name.partition(":")
+    own = getattr(sys.modules.get(module), "__file__", None) if function else None
+    frame = next((one for one in reversed(frames) if own and _same_file(one, own)), frames[-1])
+    where = frame.filename if function else Path(frame.filename).name
     what = " ".join(f"{type(error).__name__}: {error}".split())
     return f"{what} (at {where}, line {frame.lineno})."
+
+
+def _same_file(frame: traceback.FrameSummary, file: str) -> bool:
+    return Path(frame.filename).resolve() == Path(file).resolve()
 
 
 def _nothing(n: int, judged: bool) -> Columns:

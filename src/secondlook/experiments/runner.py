@@ -34,6 +34,10 @@ from secondlook.simulate.populations import Population
 __all__ = ["Run", "run_experiment"]
 
 Progress = Callable[[int, int], None]
+_LEFT = ("settings.json", "parts", "results.parquet", "report.html", "figures")
+_AFRESH = (
+    "add --fresh (from Python Run(fresh=True)), which moves them aside, or choose another folder"
+)
 
 
 @dataclass(frozen=True)
@@ -50,12 +54,16 @@ class Run:
         Name of a joblib backend (``"loky"``, ``"dask"``, ``"ray"``); None means joblib's own.
     progress
         Called with (repetitions done, repetitions in all).
+    fresh
+        Begin again: results that are in the folder are moved aside, into a folder ``before-1``,
+        ``before-2``, … in it.
     """
 
     folder: Path | None = None
     jobs: int = -1
     backend: str | None = None
     progress: Progress | None = None
+    fresh: bool = False
 
 
 def run_experiment(
@@ -78,7 +86,7 @@ def run_experiment(
     check_methods(experiment.methods)
     check_world(experiment, source)
     about = _about(experiment, source)
-    with _opened(run.folder, experiment, about) as kept:
+    with _opened(run, experiment, about) as kept:
         done = kept.repetitions(experiment.repetitions)
         todo = [number for number in range(experiment.repetitions) if number not in done]
         _tell(run, len(done), experiment)
@@ -97,7 +105,8 @@ def _check_any(results: Results) -> None:
     if not results.count("n_people").any():
         first = results.failures[0]
         raise InputError(
-            f"every method failed in every repetition; {first.method} said: {first.sentence}"
+            f"every method failed in every repetition, so mend them and add --fresh; "
+            f"{first.method} said: {first.sentence}"
         )
 
 
@@ -192,7 +201,7 @@ class _InFolder:
         if len(there) > n:
             raise InputError(
                 f"the folder {self._folder} holds {len(there)} repetitions and {n} are asked for; "
-                f"ask for at least as many, or choose another folder."
+                f"ask for at least as many, {_AFRESH}."
             )
         return {number for number in range(n) if self._whole(self._path(number))}
 
@@ -223,9 +232,10 @@ class _InFolder:
 
 @contextmanager
 def _opened(
-    folder: Path | None, experiment: Experiment, about: dict[str, Any]
+    run: Run, experiment: Experiment, about: dict[str, Any]
 ) -> Iterator[_InMemory | _InFolder]:
     """Open the folder of a run for this process alone, if it is one of the same experiment."""
+    folder = run.folder
     if folder is None:
         yield _InMemory()
         return
@@ -237,6 +247,8 @@ def _opened(
         ) from error
     with (folder / "lock").open("w") as lock:
         _lock(lock, folder)
+        if run.fresh:
+            _move_aside(folder)
         settings = folder / "settings.json"
         mine = {"key": _key(experiment, about), **about}
         if settings.is_file() and any((folder / "parts").glob("*.parquet")):
@@ -247,6 +259,25 @@ def _opened(
         yield _InFolder(folder)
 
 
+def _move_aside(folder: Path) -> None:
+    """Move what a run has left in a folder into one of its own there; other files stay."""
+    there = [folder / name for name in _LEFT if (folder / name).exists()]
+    if not there:
+        return
+    number = 1
+    while (folder / f"before-{number}").exists():
+        number += 1
+    aside = folder / f"before-{number}"
+    try:
+        aside.mkdir()
+        for one in there:
+            one.rename(aside / one.name)
+    except OSError as error:
+        raise InputError(
+            f"earlier results cannot be moved to {aside} ({error.strerror}); choose another folder."
+        ) from error
+
+
 def _settings(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -254,7 +285,7 @@ def _settings(path: Path) -> dict[str, Any]:
         content = None
     if not isinstance(content, dict):
         raise InputError(
-            f"{path} is not a settings file of a run; choose another folder, or delete this one."
+            f"{path} is not a settings file of a run, so nobody knows what is beside it; {_AFRESH}."
         )
     return content
 
@@ -289,7 +320,7 @@ def _check_same(there: dict[str, Any], mine: dict[str, Any], folder: Path) -> No
     ] or ["code"]
     raise InputError(
         f"the folder {folder} holds results of another run (different {' and '.join(differ)}); "
-        f"choose another folder, or delete this one."
+        f"{_AFRESH}."
     )
 
 

@@ -13,6 +13,18 @@ import numpy as np
 
 __all__ = ["first_other_content", "first_other_value"]
 
+# What rounds say for people, which a later version may say in other words.
+_SAID = {
+    "CertifiedRound": {
+        "message",
+        "more_outcomes",
+        "next_share",
+        "next_log_wealth",
+        "next_threshold",
+    },
+    "Round": {"note"},
+}
+
 
 def first_other_content(one: bytes, other: bytes, close: float) -> str | None:
     """Return where two results of ``storage.dumps`` differ first; None if nowhere.
@@ -33,7 +45,7 @@ def first_other_content(one: bytes, other: bytes, close: float) -> str | None:
     (before, files), (after, others) = _opened(one), _opened(other)
     if len(before) != len(after):
         return "the number of its parts"
-    for left, right in zip(before, after, strict=True):
+    for left, right in zip(map(_without_words, before), map(_without_words, after), strict=True):
         where = str(left.get("type", "an object")) if isinstance(left, dict) else "an object"
         found = _other(left, right, (files, others), close)
         if found is not None:
@@ -59,6 +71,15 @@ def first_other_value(
         if not both or _other(one[name], other[name], ({}, {}), close) is not None:
             return name
     return None
+
+
+def _without_words(one: Any) -> Any:
+    """Return an object without what it only says, and nothing rests on."""
+    said = _SAID.get(one.get("type"), ()) if isinstance(one, dict) else ()
+    if not said:
+        return one
+    fields = {name: value for name, value in one["fields"].items() if name not in said}
+    return one | {"fields": fields}
 
 
 def _opened(content: bytes) -> tuple[list[Any], dict[str, bytes]]:

@@ -1,0 +1,42 @@
+"""The names of the package, which are imported when they are asked for."""
+
+import ast
+import inspect
+
+import pytest
+
+import secondlook
+
+
+def test_type_checkers_are_told_of_the_same_names_in_the_same_modules():
+    tree = ast.parse(inspect.getsource(secondlook))
+    blocks = [one for one in tree.body if isinstance(one, ast.If)]
+    (shown,) = [one for one in blocks if ast.unparse(one.test) == "TYPE_CHECKING"]
+    told = {
+        name.name: line.module.removeprefix("secondlook.")
+        for line in shown.body
+        for name in line.names
+    }
+    assert told == secondlook._HOME
+    assert sorted(told) == sorted(secondlook.__all__)
+
+
+@pytest.mark.parametrize("name", secondlook.__all__)
+def test_a_public_name_is_there_and_documented(name):
+    found = getattr(secondlook, name)
+    assert found.__name__ == name
+    assert inspect.getdoc(found)
+    assert vars(secondlook)[name] is found  # the next time it is no longer looked for
+
+
+def test_all_names_are_listed_and_can_be_imported_at_once():
+    assert set(secondlook.__all__) <= set(dir(secondlook))
+    mine = {}
+    exec("from secondlook import *", mine)
+    assert set(secondlook.__all__) <= set(mine)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'secondlook' has no attribute 'Nonsense'"):
+        _ = secondlook.Nonsense
+    assert not hasattr(secondlook, "__wrapped__")
