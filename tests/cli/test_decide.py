@@ -512,7 +512,10 @@ def with_text(url, folder, learner):
 
 def test_columns_of_text(tmp_path):
     told = with_text(f"sqlite:///{tmp_path}/x.db", tmp_path, "logistic")
-    words = "'debt' is missing, which only a program with learner = 'gradient-boosting' takes"
+    words = (
+        "'debt' is missing, which only a program with missing = 'impute' or learner = "
+        "'gradient-boosting' takes"
+    )
     assert (told["people"], told["refused"]["reasons"]) == (39, {words: 1})
 
 

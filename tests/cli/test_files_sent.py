@@ -83,7 +83,7 @@ def test_the_name_of_a_batch_with_erased_people_gives_no_answer(lender):
     program, yes, _ = lender
     erase(yes[0])
     head = program.checkpoint()
-    words = "1 people of the batch 'may' have been erased, so it cannot be answered"
+    words = "1 person of the batch 'may' has been erased, so it cannot be answered"
     assert words in refused(*DECIDE, "--batch", "may")
     assert program.checkpoint() == head
 
@@ -229,7 +229,7 @@ def test_an_id_twice_but_for_white_space_is_refused_and_shown_as_it_was(lender):
     new = people(4, 3000)
     new["id"] = ["b1", " b1", "b2", "  "]
     sent(new)
-    told = done(*DECIDE)
+    told = done(*DECIDE, "--most-refused", 1)
     assert (told["people"], told["refused"]["rows"]) == (1, 3)
     with open("applicants.refused.csv", newline="") as file:
         assert [row["id"] for row in csv.DictReader(file)] == ["b1", " b1", "  "]
@@ -289,7 +289,7 @@ def test_a_history_with_refused_rows_on_standard_output(tmp_path, monkeypatch):
     assert found.exit_code == 0, found.stderr
     (row,) = csv.DictReader(io.StringIO(found.stdout))
     assert row["id"] == "a00003"
-    assert "1 rows refused, with the reasons in standard output" in found.stderr
+    assert "1 row refused, with the reasons in standard output" in found.stderr
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one != "decide"])

@@ -396,7 +396,8 @@ def test_dates_and_truth_values_in_the_place_of_numbers(file):
     found = reasons(b"id,x,y\n1,2031-01-01,true\n2,,false\n", file, columns=columns, roles=roles)
     assert found == {
         1: "'x' must be a number, got dates or times",
-        2: "'x' is missing, which only a program with learner = 'gradient-boosting' takes",
+        2: "'x' is missing, which only a program with missing = 'impute' or learner = "
+        "'gradient-boosting' takes",
     }
 
 

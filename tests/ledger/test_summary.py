@@ -64,6 +64,11 @@ class Person:
     def undisputed(self):
         return self.accepted and self.override is None
 
+    @property
+    def replaced(self):
+        """An override that repeats the decision has taken another one back."""
+        return self.override is not None and self.override != self.accepted
+
 
 class Book:
     """A program, and everything that was done to it kept in a list besides."""
@@ -188,7 +193,7 @@ def test_a_summary_is_what_counting_by_hand_gives(url):
         assert one.n_people == len(mine)
         assert one.n_exploited == len(exploited)
         assert one.n_accepted == sum(person.accepted for person in mine)
-        assert one.n_overridden == sum(person.override is not None for person in mine)
+        assert one.n_overridden == sum(person.replaced for person in mine)
         assert one.outcomes == tallied([person for person in mine if person.undisputed])
         assert one.overridden == tallied([person for person in mine if person.override])
     assert [one.round for one in found.rounds] == [1, 2, 3, 4]
@@ -216,7 +221,7 @@ def test_groups_are_those_of_each_attribute_and_of_both(url):
                     len(mine),
                     sum(one.accepted for one in mine),
                     len(explored),
-                    sum(one.override is not None for one in mine),
+                    sum(one.replaced for one in mine),
                     tallied([one for one in mine if one.undisputed]),
                 )
             )

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
@@ -25,6 +23,7 @@ from rich.progress import (
 )
 from rich.table import Table
 
+from secondlook.cli.json_output import as_json
 from secondlook.experiments import tables
 from secondlook.experiments.cautions import assumptions, failed_in, failures
 from secondlook.experiments.plan import Until
@@ -34,7 +33,6 @@ from secondlook.experiments.words import findings, remarks, what_was_run
 from secondlook.theory import Setting, convergence, feasibility, improvement, theory_lines
 
 __all__ = [
-    "as_json",
     "download_bar",
     "print_plan",
     "print_results",
@@ -59,23 +57,6 @@ _KEY = (
     "of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true positive rates "
     "in a round; acc: share of people accepted; ±: standard error over repetitions."
 )
-
-
-def as_json(value: Any) -> None:
-    """Print a value as JSON; what is not known is null."""
-    print(json.dumps(_plain(value), ensure_ascii=False, indent=1))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def summary_rows(results: Results) -> list[dict[str, Any]]:

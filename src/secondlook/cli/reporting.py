@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, status
-from secondlook.cli.output import as_json
 from secondlook.cli.programs.looking import (
     Groups,
     Late,

@@ -75,9 +75,9 @@ def first_other_value(
 
 def _without_words(one: Any) -> Any:
     """Return an object without what it only says, and nothing rests on."""
-    said = _SAID.get(one.get("type"), ()) if isinstance(one, dict) else ()
-    if not said:
+    if not isinstance(one, dict) or one.get("type") not in _SAID:
         return one
+    said = _SAID[one["type"]]
     fields = {name: value for name, value in one["fields"].items() if name not in said}
     return one | {"fields": fields}
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from secondlook.errors import InputError
 from secondlook.ledger.base import STATES
-from secondlook.ledger.config_classifiers import build_classifier
+from secondlook.ledger.config_classifiers import build_classifier, takes_missing
 from secondlook.ledger.config_tables import read_tables
 
 __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
@@ -161,8 +161,8 @@ class Config:
 
     @property
     def missing(self) -> bool:
-        """Whether the learner takes features that are missing."""
-        return bool(self.settings.get("learner") == "gradient-boosting")
+        """Whether rows with features that are missing can be used."""
+        return takes_missing(self.settings)
 
     def features(self, names: list[str]) -> tuple[str, ...]:
         """Return the features among a file's columns: those named, or all that are nothing else."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
@@ -37,10 +38,11 @@ from secondlook.settings import check_settings
 from secondlook.strategies import EqualGroups, GroupShare, ScoreWeighted, Uniform
 from secondlook.utility import Accuracy, PositiveRate, Revenue
 
-__all__ = ["CLASSIFIERS", "LIMITS", "build_classifier"]
+__all__ = ["CLASSIFIERS", "LIMITS", "build_classifier", "takes_missing"]
 
 _CERTIFIED, _PARTIAL = "certified", "partial-feedback"
 _LOGISTIC, _BOOSTING = "logistic", "gradient-boosting"
+_REFUSE, _IMPUTE = "refuse", "impute"
 _LARGEST_SEED = 2**32 - 1  # what numpy and scikit-learn take
 _UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
 _STRATEGIES = {
@@ -67,6 +69,7 @@ _COMMON: dict[str, Any] = {
     ),
     "strategy": Choice(tuple(_STRATEGIES)),
     "learner": Choice((_LOGISTIC, _BOOSTING)),
+    "missing": Choice((_REFUSE, _IMPUTE)),
     "maturity": WHOLE,
     "noise": Table({"bad_as_good": NUMBER, "good_as_bad": NUMBER}),
     "group_mode": Choice(("aware", "blind", "audit")),
@@ -173,7 +176,12 @@ def build_classifier(
     options["strategy"] = _strategy(settings.get("strategy"), limits)
     options["noise"] = OutcomeNoise(**settings["noise"]) if "noise" in settings else None
     options["random_state"] = settings["seed"]
-    learner = settings.get("learner", _LOGISTIC)
+    learner, impute = settings.get("learner", _LOGISTIC), settings.get("missing") == _IMPUTE
+    if impute and learner != _LOGISTIC:
+        raise InputError(
+            f"[classifier] missing = 'impute' goes with learner = 'logistic', got {learner!r}, "
+            f"which takes missing values as they are; take one of the two keys out."
+        )
     if settings["kind"] == _CERTIFIED:
         if texts:
             raise InputError(
@@ -183,14 +191,19 @@ def build_classifier(
             )
         if "alpha" in settings:
             options["alpha"] = settings["alpha"]
-        options["learner"] = None if learner == _LOGISTIC else _boosting()
+        options["learner"] = _learner(learner, (), numbers, impute)
         certified = CertifiedClassifier(**options)
         check_certified_settings(certified)
         return certified
     options["budget"] = _budget(settings)
     options["coverage"] = _made(_COVERAGE, settings, "coverage", "coverage_threshold")
     options["fairness"] = _made(_FAIRNESS, settings, "fairness", "fairness_difference")
-    options["learner"] = _learner(learner, texts, numbers)
+    options["learner"] = _learner(learner, texts, numbers, impute)
+    if settings.get("constrain_fit") and options["learner"] is not None:
+        raise InputError(
+            "[classifier] constrain_fit = true needs the logistic learner on numbers alone, got "
+            "features that hold text, missing = 'impute' or another learner; take it out, or these."
+        )
     plain = PartialFeedbackClassifier(**options)
     check_settings(plain)
     return plain
@@ -250,9 +263,22 @@ def _made(known: dict[str, Any], settings: dict[str, Any], key: str, number: str
     return known[settings[key]](*([settings[number]] if number in settings else []))
 
 
-def _learner(word: str, texts: tuple[str, ...], numbers: tuple[str, ...]) -> Any:
+def takes_missing(settings: dict[str, Any]) -> bool:
+    """Say whether rows with missing features can be used under [classifier].
+
+    Examples
+    --------
+    >>> takes_missing({}), takes_missing({"missing": "impute"})
+    (False, True)
+    """
+    boosting = settings.get("learner") == _BOOSTING
+    return bool(settings.get("missing", _IMPUTE if boosting else _REFUSE) == _IMPUTE)
+
+
+def _learner(word: str, texts: tuple[str, ...], numbers: tuple[str, ...], impute: bool) -> Any:
     if not texts:
-        return None if word == _LOGISTIC else _boosting()
+        model = None if word == _LOGISTIC else _boosting()
+        return Pipeline([*_filled(), ("model", ConstrainedLogistic())]) if impute else model
     for package in ("pandas", "skops"):
         if find_spec(package) is None:
             raise InputError(
@@ -262,10 +288,16 @@ def _learner(word: str, texts: tuple[str, ...], numbers: tuple[str, ...]) -> Any
     scale = StandardScaler() if word == _LOGISTIC else "passthrough"
     parts = [
         ("text", OneHotEncoder(handle_unknown="ignore", sparse_output=False), list(texts)),
-        ("numbers", scale, list(numbers)),
+        ("numbers", Pipeline(_filled()) if impute else scale, list(numbers)),
     ]
     model = ConstrainedLogistic() if word == _LOGISTIC else _boosting()
     return Pipeline([("columns", ColumnTransformer(parts)), ("model", model)])
+
+
+def _filled() -> list[tuple[str, Any]]:
+    """Return steps that put the median where a number is missing, and say so in a column."""
+    fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
+    return [("fill", fill), ("scale", StandardScaler())]
 
 
 def _boosting() -> HistGradientBoostingClassifier:

@@ -37,24 +37,22 @@ class BinaryRows:
 
     def __init__(self, table: sa.Table, columns: Mapping[str, Any]) -> None:
         fixed: dict[str, tuple[str, Any]] = {}
-        loose: dict[str, Sequence[Any]] = {}
+        listed: dict[str, Sequence[Any]] = {}
         for name, given in columns.items():
             kind = _KINDS.get(type(table.c[name].type))
             values: Any = np.array(given) if isinstance(given, range) else given
-            if kind is None:
-                width = width_of(values)
-                if width is None:
-                    loose[name] = values
-                elif isinstance(values, np.ndarray):
-                    fixed[name] = f"V{width}", values
-                else:
-                    fixed[name] = f"V{width}", np.frombuffer(b"".join(values), f"V{width}")
+            if kind is None and not isinstance(values, np.ndarray):
+                listed[name] = values
+            elif kind is None:
+                fixed[name] = f"V{values.dtype.itemsize}", values
             elif isinstance(values, np.ndarray) and _has_nan(values):
-                loose[name] = [None if one != one else pack(">d", one) for one in values.tolist()]
+                listed[name] = [None if one != one else pack(">d", one) for one in values.tolist()]
             else:
                 fixed[name] = kind, values
-        self.names = [*fixed, *loose]
-        self._fixed, self._loose = list(fixed.values()), list(loose.values())
+        # Bytes come first, as they are likely to have one width.
+        order = sorted(listed, key=lambda name: type(listed[name][0]) is not bytes)
+        self.names = [*fixed, *order]
+        self._fixed, self._listed = list(fixed.values()), [listed[name] for name in order]
 
     def blocks(self, parts: Iterable[slice]) -> Iterator[bytes]:
         """Yield parts of the rows, and what a COPY begins and ends with."""
@@ -64,24 +62,32 @@ class BinaryRows:
         yield _END
 
     def _block(self, rows: slice) -> bytes:
-        layout = [("n", ">i2")]
-        for at, (kind, _) in enumerate(self._fixed):
-            layout += [(f"width{at}", ">i4"), (f"value{at}", kind)]
-        head = np.empty(rows.stop - rows.start, layout)
+        n = rows.stop - rows.start
+        fixed = [(k, v[rows] if isinstance(v, np.ndarray) else v) for k, v in self._fixed]
+        loose = [column[rows] for column in self._listed]
+        while loose and (width := width_of(loose[0])):
+            fixed.append((f"V{width}", np.frombuffer(b"".join(loose.pop(0)), f"V{width}")))
+        head = np.empty(n, _layout(tuple(kind for kind, _ in fixed)))
         head["n"] = len(self.names)
-        for at, (kind, values) in enumerate(self._fixed):
+        for at, (kind, values) in enumerate(fixed):
             head[f"width{at}"] = np.dtype(kind).itemsize
-            head[f"value{at}"] = values[rows] if isinstance(values, np.ndarray) else values
-        if not self._loose:
+            head[f"value{at}"] = values
+        if not loose:
             return head.tobytes()
         pieces: list[Iterable[bytes]] = [head.view(f"V{head.itemsize}").tolist()]
-        for column in self._loose:
-            values = _encoded(column[rows])
-            if None in values:
-                pieces.append([_NULL if one is None else _length(len(one)) + one for one in values])
+        for column in map(_encoded, loose):
+            if None in column:
+                pieces.append([_NULL if one is None else _length(len(one)) + one for one in column])
             else:
-                pieces += [map(_length, map(len, values)), values]
+                pieces += [map(_length, map(len, column)), column]
         return b"".join(chain.from_iterable(zip(*pieces, strict=True)))
+
+
+@cache
+def _layout(kinds: tuple[str, ...]) -> np.dtype[Any]:
+    """Return a row's beginning: how many values, then the width and the value of each."""
+    pairs = [[(f"width{at}", ">i4"), (f"value{at}", kind)] for at, kind in enumerate(kinds)]
+    return np.dtype([("n", ">i2"), *chain.from_iterable(pairs)])
 
 
 def width_of(column: Any) -> int | None:

@@ -275,7 +275,7 @@ class Program(Asking, Overriding, Keeping):
         ids
             Names of the applications.
         outcomes
-            Their outcomes, in the labels of the history.
+            Their outcomes, in the labels of the history or the words of the configuration.
 
         Raises
         ------
@@ -285,7 +285,8 @@ class Program(Asking, Overriding, Keeping):
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)
             names = read_ids(ids, state.shape)
-            states = read_outcomes(outcomes, len(names), state.shape)
+            about = self._settings(writer).says.get("about", {})
+            states = read_outcomes(outcomes, len(names), state.shape, about)
             self._record_outcomes(writer, state, names, states)
         self._state = state
 

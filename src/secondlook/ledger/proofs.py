@@ -40,6 +40,7 @@ class Proof(ABC):
 
     n_decisions = 0
     n_not_repeated = 0
+    stopped: str | None = None  # the first entry at which learning again met erased people
 
     @abstractmethod
     def step(self, entry: Entry) -> None:
@@ -180,7 +181,7 @@ class ByLearning(Proof):
         elif self._state is not None and self._is_whole(facts):
             self._apply(self._state, entry, facts)
         else:
-            self._state = None
+            self._state, self.stopped = None, self.stopped or called(entry)
             if entry.kind == "batch" and facts.people is not None:
                 self.n_not_repeated += len(facts.people)
 

@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError, UnknownIdError
-from secondlook.ledger.base import Facts, Ints, Reader, Writer
+from secondlook.ledger.base import Facts, Ints, Ledger, Reader, Writer
 
 __all__ = [
     "MONTHS",
     "Deadlines",
     "Wrong",
+    "also_in",
     "check",
     "check_forgets",
     "check_reason",
@@ -41,6 +42,25 @@ MONTHS = 25  # for which data are kept if a program says nothing else
 _Times = NDArray[np.datetime64]
 Wrong = tuple[NDArray[np.bool_], str, str]
 _UNKNOWN = "are not known, since they were never decided on or are erased already"
+
+
+def also_in(ledger: Ledger, program: str, names: Sequence[str]) -> dict[str, int]:
+    """Return how many of some ids each other program of a ledger holds, if any.
+
+    Parameters
+    ----------
+    ledger, program
+        Where to look, and which program is not another.
+    names
+        Ids as the ledger keeps them.
+    """
+    found: dict[str, int] = {}
+    for other in ledger.programs():
+        if other != program and names:
+            with ledger.reading(other) as reader:
+                n = int((reader.standing(list(names)).persons >= 0).sum())
+            found |= {other: n} if n else {}
+    return found
 
 
 def retention_months(about: dict[str, Any]) -> int:

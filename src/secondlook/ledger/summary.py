@@ -114,7 +114,7 @@ class RoundSummary:
     n_people, n_exploited, n_explored
         How many applied, and how many were accepted in each region, by the decision.
     n_overridden
-        Decisions that somebody replaced.
+        Decisions that somebody replaced, and that nobody took back.
     outcomes
         Of those accepted, without the overridden.
     overridden

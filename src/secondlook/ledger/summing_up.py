@@ -112,6 +112,8 @@ class _Counts:
         self.override, self.groups = found.override, found.groups
         self._state, self._n = found.state, found.n
         self.undisputed = found.accepted & (found.override < 0)
+        # Whoever takes an override back tells once more what the program had decided.
+        self.replaced = (found.override >= 0) & (found.override != found.accepted)
 
     def of_round(self, number: int) -> _Counts:
         """Return the counts of one round."""
@@ -168,7 +170,7 @@ def _round(entry: Entry, counts: _Counts, promise: Promise, now: datetime) -> Ro
         n_people=mine.sum(mine.round > 0),
         n_exploited=exploited,
         n_explored=mine.sum(mine.accepted & ~mine.exploit),
-        n_overridden=mine.sum(mine.override >= 0),
+        n_overridden=mine.sum(mine.replaced),
         outcomes=mine.outcomes(mine.undisputed),
         overridden=mine.outcomes(mine.override == 1),
         budget=budget,
@@ -216,7 +218,7 @@ def _group(counts: _Counts, attribute: str, group: str | None, mine: Bools) -> G
         n_people=counts.sum(mine),
         n_accepted=counts.sum(mine & counts.accepted),
         n_explored=counts.sum(mine & counts.accepted & ~counts.exploit),
-        n_overridden=counts.sum(mine & (counts.override >= 0)),
+        n_overridden=counts.sum(mine & counts.replaced),
         outcomes=counts.outcomes(mine & counts.undisputed),
     )
 
@@ -233,6 +235,13 @@ def _called(kind: str, entry: Entry) -> str:
     return "undo" if kind == "override" and entry.says.get("undo", False) else kind
 
 
+def _reason(reader: Reader, entry: Entry) -> dict[str, str]:
+    """Return why people were overridden, which is kept with them and not in the entry."""
+    rows = reader.facts(entry).overrides
+    told = [] if rows is None else [one for one in rows.reasons if one]
+    return {"reason": "; ".join(dict.fromkeys(told))} if told else {}
+
+
 def _changes(reader: Reader) -> Iterator[Change]:
     """Yield corrections, overrides, holds, erasures and certificates in their order."""
     found = [
@@ -242,7 +251,7 @@ def _changes(reader: Reader) -> Iterator[Change]:
             one.at,
             one.by,
             sizes.get(one.number, len(one.says.get("persons", ()))),
-            one.says,
+            one.says | (_reason(reader, one) if kind == "override" else {}),
         )
         for kind in _CHANGES
         for sizes in [reader.sizes(kind)]

@@ -34,6 +34,9 @@ class Verification:
     n_learned_again
         Decisions that were also made again by policies learned anew; None if that was not asked
         for. None of those between an erasure's people and the next stored state can be.
+    not_learned_from
+        The first entry, in words, at which learning again had to stop for erased people; None if
+        it did not.
     """
 
     problem: str | None
@@ -42,6 +45,7 @@ class Verification:
     n_decisions: int
     n_not_repeated: int
     n_learned_again: int | None = None
+    not_learned_from: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -111,6 +115,11 @@ def verify(
             f"a checkpoint is of an entry, and these are numbered from 1, got {checkpoint.number}; "
             f"pass one as it was exported."
         )
+    if checkpoint is not None and checkpoint.program != program:
+        raise InputError(
+            f"the checkpoint is of the program {checkpoint.program!r}, and {program!r} was to be "
+            f"verified; name its own program (--program), or pass a checkpoint of {program!r}."
+        )
     with ledger.reading(program) as reader:
         allowed = Allowed(tuple(types), tuple(trusted))
         stored = reader.entry("policy", START) is not None
@@ -133,6 +142,7 @@ def verify(
         first.n_decisions,
         first.n_not_repeated,
         n_learned_again=proofs[-1].n_decisions if relearn or not stored else None,
+        not_learned_from=proofs[-1].stopped,
     )
 
 
@@ -176,7 +186,7 @@ class _Walk:
         if self.head.number == 0:
             raise DoesNotFitError("the program has no entries.")
         kept = self._checkpoint
-        if kept is not None and (kept.number > self.head.number or kept.program != self._program):
+        if kept is not None and kept.number > self.head.number:
             raise DoesNotFitError(
                 f"the checkpoint is of entry {kept.number} of {kept.program!r}, and the chain of "
                 f"{self._program!r} ends at {self.head.number}."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from secondlook.cli.files.csv_files import arrow
 from secondlook.cli.files.tables import check_output, write_new_table
 from secondlook.errors import InputError
 
-__all__ = ["Refusal", "Refusals", "refused_path"]
+__all__ = ["Cause", "Refusal", "Refusals", "check_share", "refused_path", "too_many"]
 
 
 class Refusal(NamedTuple):
@@ -22,6 +23,24 @@ class Refusal(NamedTuple):
     row: int
     id: str | None
     reason: str
+
+
+class Cause(NamedTuple):
+    """Why rows are refused, whatever values they have, and how many are."""
+
+    reason: str
+    n: int
+
+
+class _Reason(NamedTuple):
+    """A reason in three parts, of which the value in the middle differs from row to row."""
+
+    before: str
+    value: str = ""
+    after: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.before}{self.value}{self.after}"
 
 
 class Refusals:
@@ -59,21 +78,54 @@ class Refusals:
         self.table = table
         self._as_written, self._text = as_written, set(text)
         self._ids = ids
-        self._reasons: dict[int, list[str]] = {}
+        self._reasons: dict[int, list[_Reason]] = {}
 
     def __len__(self) -> int:
         return len(self._reasons)
 
     def __iter__(self) -> Iterator[Refusal]:
         for row in sorted(self._reasons):
-            yield Refusal(row + 1, self._ids[row], "; ".join(self._reasons[row]))
+            yield Refusal(row + 1, self._ids[row], "; ".join(map(str, self._reasons[row])))
 
     def add(self, rows: Iterable[int], reason: str | Iterable[str]) -> None:
         """Refuse rows, counted from 0, for one reason or each for its own."""
         listed = [int(row) for row in rows]
         reasons = [reason] * len(listed) if isinstance(reason, str) else list(reason)
         for row, why in zip(listed, reasons, strict=True):
-            self._reasons.setdefault(row, []).append(why)
+            self._reasons.setdefault(row, []).append(_Reason(why))
+
+    def add_each(
+        self, rows: Iterable[int], before: str, values: Iterable[str], after: str = ""
+    ) -> None:
+        """Refuse rows for one cause: a sentence in which each has a value of its own."""
+        for row, value in zip(rows, values, strict=True):
+            self._reasons.setdefault(int(row), []).append(_Reason(before, value, after))
+
+    def causes(self) -> list[Cause]:
+        """Return why rows are refused, the commonest first; of values, the first is named.
+
+        Examples
+        --------
+        >>> import pyarrow as pa
+        >>> refused = Refusals(pa.table({"age": ["9,5", "31", "8,1"]}), ["a", "b", "c"])
+        >>> refused.add_each([0, 2], "'age' must be a number, got ", ["'9,5'", "'8,1'"])
+        >>> refused.causes()
+        [Cause(reason="'age' must be a number, got '9,5' (row 1, and others)", n=2)]
+        """
+        rows_of: dict[tuple[tuple[str, str], ...], list[int]] = defaultdict(list)
+        for row in sorted(self._reasons):
+            rows_of[tuple((one.before, one.after) for one in self._reasons[row])].append(row)
+        found = [Cause(self._in_words(rows), len(rows)) for rows in rows_of.values()]
+        return sorted(found, key=lambda one: -one.n)
+
+    def _in_words(self, rows: list[int]) -> str:
+        """Return the reason of rows that have the same but for its values."""
+        words = []
+        for at, first in enumerate(self._reasons[rows[0]]):
+            alike = all(self._reasons[row][at].value == first.value for row in rows)
+            more = "" if alike else f" (row {rows[0] + 1}, and others)"
+            words.append(f"{first.before}{first.value}{more}{first.after}")
+        return "; ".join(words)
 
     @property
     def usable(self) -> NDArray[np.bool_]:
@@ -109,6 +161,38 @@ class Refusals:
             return path
         numbers = [one for one in self.table.column_names if one not in self._text]
         return write_new_table(self.to_table(), path, numbers=numbers, taken=taken)
+
+
+def check_share(most: float) -> None:
+    """Raise unless the share of rows that may be refused is one."""
+    if not 0 <= most <= 1:
+        raise InputError(
+            f"--most-refused is a share of the rows, from 0 to 1, got {most:g}; 0.5 is half of "
+            f"them, and 1 lets everything through."
+        )
+
+
+def too_many(refusals: Refusals, most: float, source: str, *, apart: int = 0) -> str | None:
+    """Say how many rows are refused if more than a share of them is; None if not.
+
+    Parameters
+    ----------
+    refusals
+        The rows that are left out.
+    most
+        The largest share that may be.
+    source
+        What messages call the file.
+    apart
+        How many of them do not count, for nothing is wrong with them.
+    """
+    n, of = len(refusals) - apart, refusals.table.num_rows - apart
+    if n <= most * of:
+        return None
+    return (
+        f"{n:,} of {of:,} rows of {source} are refused, and --most-refused allows a share of "
+        f"{most:g}"
+    )
 
 
 def refused_path(given: str | None, source: str, taken_by: str | None = None) -> str:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.attributes import Attributes
 from secondlook.cli.files.csv_files import NUMBER, arrow
 from secondlook.cli.files.refusals import Refusals
 from secondlook.cli.files.tables import as_text
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
+    from secondlook.attributes import Attributes
     from secondlook.ledger.columns import Columns
     from secondlook.ledger.config import Labels, Roles
 
@@ -224,7 +224,9 @@ def _check_ids(column: Any, name: str, refused: Refusals) -> None:
     codes = compute.fill_null(coded.indices, -1).to_numpy(zero_copy_only=False)
     _, place, times = np.unique(codes, return_inverse=True, return_counts=True)
     twice = np.flatnonzero((times[place] > 1) & (codes >= 0))
-    refused.add(twice, [f"{name!r} is in the file {n} times" for n in times[place][twice]])
+    refused.add_each(
+        twice, f"{name!r} is in the file ", map(str, times[place][twice].tolist()), " times"
+    )
 
 
 def _check_groups(
@@ -248,12 +250,12 @@ def _check_groups(
     strange |= ~np.isin(key, groups)
     rows = np.flatnonzero(strange & ~lacking)
     told = zip(*(table[name].take(pa.array(rows)).to_pylist() for name in names), strict=True)
-    refused.add(
+    refused.add_each(
         rows,
-        [
-            f"the group {cut(', '.join(one))} was not in the history, which has {known.listed()}"
-            for one in told
-        ],
+        "the group ",
+        [cut(", ".join(one)) for one in told],
+        f" was not in the history, which has {known.listed()}; map it to one of these, or begin a "
+        f"program with a history that has it",
     )
 
 
@@ -264,14 +266,18 @@ def _check_texts(column: Any, name: str, refused: Refusals, missing: bool) -> No
 
 
 def _missing(name: str) -> str:
-    return f"{name!r} is missing, which only a program with learner = 'gradient-boosting' takes"
+    return (
+        f"{name!r} is missing, which only a program with missing = 'impute' or learner = "
+        f"'gradient-boosting' takes"
+    )
 
 
 def _check_length(column: Any, name: str, most: int, refused: Refusals) -> None:
     compute = arrow("compute")
     n = compute.fill_null(compute.utf8_length(column), 0).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(n > most)
-    refused.add(rows, [f"{name!r} has {n[row]:,} characters, and at most {most:,}" for row in rows])
+    counts = [f"{n[row]:,}" for row in rows]
+    refused.add_each(rows, f"{name!r} has ", counts, f" characters, and at most {most:,}")
     nul = compute.fill_null(compute.match_substring(column, "\0"), False)
     refused.add(_rows(nul), f"{name!r} holds a NUL character")
 
@@ -305,16 +311,14 @@ def _numbers(column: Any, name: str, refused: Refusals, missing: bool) -> NDArra
 
 
 def _refuse_text(column: Any, name: str, rows: NDArray[np.int64], refused: Refusals) -> None:
-    values = column.take(arrow().array(rows)).to_pylist()
-    formatted = arrow("compute").match_substring_regex(arrow().array(values, "string"), _FORMATTED)
-    refused.add(
-        rows,
-        [
-            f"{name!r} must be a number, got {cut(value)}"
-            + (", so write it without separators or units" if looks else "")
-            for value, looks in zip(values, formatted.to_pylist(), strict=True)
-        ],
-    )
+    values = column.take(arrow().array(rows))
+    looks = arrow("compute").match_substring_regex(values, _FORMATTED)
+    formatted = looks.to_numpy(zero_copy_only=False).astype(np.bool_)
+    shown = np.array([cut(one) for one in values.to_pylist()], np.object_)
+    why = f"{name!r} must be a number, got "
+    refused.add_each(rows[~formatted], why, shown[~formatted])
+    hint = ", so write it without separators or units"
+    refused.add_each(rows[formatted], why, shown[formatted], hint)
 
 
 def _holds_text(column: Any, name: str, source: str) -> bool:

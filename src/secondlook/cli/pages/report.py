@@ -258,9 +258,10 @@ def _changes(changes: Sequence[Change], found: Summary) -> str:
     if not changes:
         return "<p>Nobody corrected, overrode, held or erased anything.</p>\n"
     sentences = [
-        f"{found.total('n_overridden'):,} decisions are overridden, {found.overridden.accepted:,} "
-        f"of these people stand accepted. {found.n_erased:,} people are erased, {found.n_held:,} "
-        f"are held."
+        f"{_are(found.total('n_overridden'), 'decision', 'decisions')} overridden; "
+        f"{found.overridden.accepted:,} of the accepted have an override, or had one. "
+        f"{_are(found.n_erased, 'person', 'people')} erased, "
+        f"{_are(found.n_held, 'person', 'people')} held."
     ]
     rows = [
         (
@@ -278,6 +279,10 @@ def _changes(changes: Sequence[Change], found: Summary) -> str:
     return sentence_list("findings", sentences) + table(
         "Changes", note, heads(titles), rows, "Entry"
     )
+
+
+def _are(n: int, one: str, many: str) -> str:
+    return f"1 {one} is" if n == 1 else f"{n:,} {many} are"
 
 
 def _why(one: Change) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import get_tags
 
 from secondlook.cli.files.csv_files import arrow
 from secondlook.cli.files.refusals import Refusals
@@ -24,7 +23,9 @@ if TYPE_CHECKING:
     from secondlook.ledger.program import Program
     from secondlook.ledger.replay import Shape
 
-__all__ = ["Applicants", "read_applicants", "roles_and_labels"]
+__all__ = ["BEFORE", "Applicants", "read_applicants", "roles_and_labels"]
+
+BEFORE = "the id was decided on before "  # nothing else is wrong with such a row
 
 _WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
 
@@ -46,6 +47,8 @@ class Applicants:
         Its entry, if it was recorded before.
     refusals
         The rows of the file that are left out.
+    n_before
+        How many of these are of people who were decided on before, and in nothing else wrong.
     """
 
     X: Any
@@ -55,6 +58,7 @@ class Applicants:
     name: str
     recorded: Entry | None
     refusals: Refusals
+    n_before: int
 
 
 def roles_and_labels(program: Program) -> tuple[Roles, Labels]:
@@ -98,6 +102,8 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
             f"the history of program {program.name!r} had no names for its columns, so those of a "
             f"file cannot be told apart; decide from Python, or start a program from a table."
         )
+    from sklearn.utils import get_tags  # noqa: PLC0415 - slow to import
+
     from secondlook.ledger.telling import known_groups  # noqa: PLC0415 - an extra
 
     known = known_groups(classifier)
@@ -112,9 +118,11 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
         as_written=file.as_written,
     )
     if shape.id_kind == "i":
-        whole = [_WHOLE.fullmatch(one) is not None for one in table[roles.id].to_pylist()]
+        listed = table[roles.id].to_pylist()
+        whole = np.array([_WHOLE.fullmatch(one) is not None for one in listed], np.bool_)
         reason = f"{roles.id!r} must be a whole number, as in the history"
-        table = _without(table, ~np.array(whole, np.bool_), reason, refusals)
+        refusals.add(np.flatnonzero(refusals.usable)[~whole], reason)
+        table = table.filter(arrow().array(whole))
     with program.ledger.reading(program.name) as reader:
         standing = reader.standing(table[roles.id].to_pylist())
         named = None if batch is None else reader.entry("batch", batch)
@@ -123,21 +131,21 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
         recorded = named if batch is not None else _batch_of(reader, known_rows)
     name = batch or (token_hex(6) if recorded is None else recorded.key)
     before, words = _decided_elsewhere(standing, recorded)
-    reasons = np.full(unsure.size, reason, np.object_)
-    reasons[before] = words
+    rows, unsure = np.flatnonzero(refusals.usable), unsure & ~before
+    refusals.add(rows[unsure], reason)
+    refusals.add_each(
+        rows[before],
+        BEFORE,
+        words,
+        "; somebody who applies again needs a new one",
+    )
     left_out = unsure | before
-    table = _without(table, left_out, reasons[left_out].tolist(), refusals)
+    table = table.filter(arrow().array(~left_out))
     places = _places(standing.persons[~left_out], recorded)
     sent = table.take(np.argsort(places))
-    return Applicants(*_as_sent(sent, roles, shape, known), places, name, recorded, refusals)
-
-
-def _without(
-    table: Any, wrong: NDArray[np.bool_], reason: str | list[str], refusals: Refusals
-) -> Any:
-    """Return the usable rows without some of them, which are refused."""
-    refusals.add(np.flatnonzero(refusals.usable)[wrong], reason)
-    return table.filter(arrow().array(~wrong))
+    n_before = int(before.sum())
+    X, groups, ids = _as_sent(sent, roles, shape, known)
+    return Applicants(X, groups, ids, places, name, recorded, refusals, n_before)
 
 
 def _as_sent(
@@ -202,16 +210,14 @@ def _batch_of(reader: Reader, persons: NDArray[np.int64]) -> Entry | None:
 def _decided_elsewhere(
     standing: Standing, recorded: Entry | None
 ) -> tuple[NDArray[np.bool_], list[str]]:
-    """Say who was decided on before, and not in this batch, with words for each."""
+    """Say who was decided on before, and not in this batch, and when in words."""
     known = standing.persons >= 0
     if recorded is not None:
         rows = recorded.says["rows"]
         end = rows["first"] + rows["n"]
         known &= (standing.persons < rows["first"]) | (standing.persons >= end)
     return known, [
-        f"the id was decided on before ({f'round {t}' if t else 'in the history'}); somebody who "
-        f"applies again needs a new one"
-        for t in standing.round[known].tolist()
+        f"(round {t})" if t else "(in the history)" for t in standing.round[known].tolist()
     ]
 
 

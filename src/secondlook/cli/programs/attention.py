@@ -17,6 +17,11 @@ CAUTION = (
 )
 
 
+_HARDLY = 0.1  # of the share accepted before: nearly nobody
+_EXPECTED = 5  # accepted people that make their absence no chance: it has a probability under 1 %
+_COUNTED = ("n_accepted", "n_people")
+
+
 def attention(found: Summary, late: float) -> list[str]:
     """Return what somebody should look at, one sentence each, the most urgent first.
 
@@ -29,6 +34,8 @@ def attention(found: Summary, late: float) -> list[str]:
     """
     return [
         *_mistakes(found),
+        *_hardly_accepted(found),
+        *_unexplored(found),
         *_dropped(found),
         *_late(found, late),
         *_unpromised(found),
@@ -50,6 +57,44 @@ def _mistakes(found: Summary) -> Iterator[str]:
         f"More mistakes than the bound: {outcomes.bad:,} bad of {outcomes.known:,} outcomes known "
         f"are {share(outcomes.fdr)}, and α is {alpha:g}; {weight}."
     )
+
+
+def _hardly_accepted(found: Summary) -> Iterator[str]:
+    """Say so if the last round accepted under a tenth of the share of the rounds before.
+
+    Only where as many people would have let expect five at that share: fewer may be chance.
+    """
+    if not found.rounds:
+        return
+    *before, last = found.rounds
+    accepted, people = (sum(getattr(one, key) for one in before) for key in _COUNTED)
+    if not last.n_accepted and not accepted:
+        n = people + last.n_people
+        yield f"Nobody was accepted of {n:,} people so far, so no outcome will be known."
+        return
+    if not people or not last.n_people:
+        return
+    usual = accepted / people
+    if last.n_accepted < _HARDLY * usual * last.n_people and usual * last.n_people >= _EXPECTED:
+        yield (
+            f"The last round accepted {last.n_accepted:,} of {last.n_people:,} people, and those "
+            f"before {share(usual)} of theirs: look at its file first, at columns whose unit or "
+            f"meaning changed, before anybody is told."
+        )
+
+
+def _unexplored(found: Summary) -> Iterator[str]:
+    """Say so if the last round explored nobody though its budget had room for somebody."""
+    if not found.rounds:
+        return
+    last = found.rounds[-1]
+    known = sum(last.noted("n_exploit_region") or [last.n_people])
+    if not last.n_explored and last.budget >= 1 and last.n_people > known:
+        said = " ".join(text for text in last.noted("note") if text)
+        yield (
+            f"The last round explored nobody, though its budget allowed {last.budget:,.0f} of "
+            f"{last.n_people - known:,} people of whom too little is known. {said}"
+        ).strip()
 
 
 def _dropped(found: Summary) -> Iterator[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from secondlook.cli.files.refusals import Refusals
 
 __all__ = [
     "alpha_and_delta",
+    "commonest",
     "decided_words",
     "promise",
     "reason_counts",
@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 _REASONS = 5  # named in the summary; the file has all of them
+_NAMED = 3  # in a sentence
 
 
 def say(lines: Iterable[str], *, beside_table: bool = False) -> None:
@@ -96,13 +97,30 @@ def _percent(share: float) -> str:
 
 
 def reason_counts(refusals: Refusals, path: str) -> dict[str, Any]:
-    """Return how many rows were refused, for what, and where they are."""
-    counts = Counter(one.reason for one in refusals)
+    """Return how many rows were refused, for what cause, and where they are."""
     return {
         "rows": len(refusals),
         "file": path if len(refusals) else None,
-        "reasons": dict(counts.most_common()),
+        "reasons": {one.reason: one.n for one in refusals.causes()},
     }
+
+
+def commonest(refusals: Refusals, most: int = _NAMED, *, apart: str | None = None) -> str:
+    """Return the commonest reasons of refused rows, as part of a sentence.
+
+    ``apart`` is how reasons begin that are left out.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> refused = Refusals(pa.table({"age": [None, 31, None]}), ["a", "b", "c"])
+    >>> refused.add([0, 2], "'age' is missing")
+    >>> commonest(refused)
+    "most often because 'age' is missing (2 rows)"
+    """
+    causes = refusals.causes()
+    found = [one for one in causes if apart is None or not one.reason.startswith(apart)][:most]
+    return "most often because " + ", then ".join(f"{why} ({_rows(n)})" for why, n in found)
 
 
 def refused_words(refused: dict[str, Any]) -> list[str]:
@@ -191,6 +209,7 @@ def told_words(told: dict[str, Any]) -> list[str]:
             parts.append(f"{n:,} {words}")
     lines = [", ".join(parts) + ".", *_empty_words(told["empty"])]
     if told["corrections"]:
+        lines.append(_corrected_words(told["corrected"]))
         lines.append(
             "Corrections are kept beside what was told before, with who told them and when; "
             "decisions already made stay as they are."
@@ -203,6 +222,26 @@ def told_words(told: dict[str, Any]) -> list[str]:
     if told["ignored_columns"]:
         lines.append(f"Not read: the columns {', '.join(map(repr, told['ignored_columns']))}.")
     return lines
+
+
+def _corrected_words(found: Sequence[dict[str, Any]]) -> str:
+    """Return whose outcome was corrected, the first few by name.
+
+    Examples
+    --------
+    >>> one = {"id": "a1", "before": "good", "now": "bad", "history": True}
+    >>> _corrected_words([one])
+    "Corrected: 'a1' was good and is bad (history)."
+    """
+    shown = [
+        f"{one['id']!r} was {one['before']} and is {one['now']}"
+        + (" (history)" if one["history"] else "")
+        for one in found[:_NAMED]
+    ]
+    more = len(found) - len(shown)
+    past = sum(one["history"] for one in found[_NAMED:])
+    rest = f"; and {more:,} more" if more else ""
+    return f"Corrected: {'; '.join(shown)}{rest}{f', {past:,} of the history' if past else ''}."
 
 
 def _empty_words(empty: dict[str, int]) -> list[str]:

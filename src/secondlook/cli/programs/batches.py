@@ -12,13 +12,14 @@ import numpy as np
 import typer
 
 from secondlook.cli.files.csv_files import arrow
-from secondlook.cli.files.refusals import refused_path
+from secondlook.cli.files.refusals import check_share, refused_path, too_many
 from secondlook.cli.files.tables import check_output, write_table
+from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, status
-from secondlook.cli.output import as_json
-from secondlook.cli.programs.applicants import Applicants, read_applicants, roles_and_labels
+from secondlook.cli.programs.applicants import BEFORE, Applicants, read_applicants, roles_and_labels
 from secondlook.cli.programs.batch_words import (
     alpha_and_delta,
+    commonest,
     decided_words,
     promise,
     reason_counts,
@@ -27,7 +28,15 @@ from secondlook.cli.programs.batch_words import (
     so_far_words,
     told_words,
 )
-from secondlook.cli.programs.options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
+from secondlook.cli.programs.options import (
+    By,
+    LedgerUrl,
+    MostRefused,
+    ProgramName,
+    Refused,
+    Strict,
+    Trusted,
+)
 from secondlook.cli.programs.told_outcomes import read_outcomes
 from secondlook.cli.programs.unseen import unseen_values, unseen_words
 from secondlook.errors import InputError, LearningWarning, LedgerError
@@ -77,6 +86,7 @@ def decide(
             "decisions, and never over another file.",
         ),
     ] = None,
+    most_refused: MostRefused = 0.5,
     strict: Strict = False,
     trusted: Trusted = None,
     by: By = None,
@@ -84,10 +94,13 @@ def decide(
 ) -> None:
     """Decide on everybody in a file, record that, and write the decisions.
 
-    Rows that cannot be used go to a file with the reasons, and the rest goes on. The same command
-    given again, after a crash for example, answers from the record and decides nothing anew.
+    Rows that cannot be used go to a file with the reasons, and the rest goes on, unless more than
+    half are such rows: then nothing is recorded. People decided on before do not count there. The
+    same command given again, after a crash for example, answers from the record and decides
+    nothing anew.
     """
     with errors(json):
+        check_share(most_refused)
         no = _places(applicants, out, refused, json)
         with status("opening the program", json):
             mine = _opened(ledger, program, by, trusted)
@@ -95,9 +108,7 @@ def decide(
             sent = read_applicants(mine, applicants, batch, _shown(applicants))
         if strict:
             sent.refusals.stop(_shown(applicants))
-        no = sent.refusals.write(no, out)
-        if not sent.ids.size:
-            raise InputError(_nobody(sent, _shown(applicants), no))
+        _check_usable(sent, most_refused, _shown(applicants), no, out)
         with status(f"deciding on {sent.ids.size:,} people", json), warnings.catch_warnings():
             warnings.simplefilter("ignore", LearningWarning)  # the round's record says it too
             decided = _decided(mine, sent, _shown(applicants))
@@ -105,6 +116,7 @@ def decide(
             f"the decisions are recorded as batch {sent.name!r} and only their file is missing"
         )
         with status("writing the decisions", json), _on_record(missing, _WRITE_AGAIN):
+            no = sent.refusals.write(no, out)
             entry, reasons = _recorded(mine, sent.name)
             write_table(_answer(decided, reasons).take(sent.places), out)
         with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
@@ -221,15 +233,27 @@ def _decided(program: Program, sent: Applicants, source: str) -> Decisions:
         raise
 
 
-def _nobody(sent: Applicants, source: str, no: str) -> str:
+def _check_usable(sent: Applicants, most: float, source: str, no: str, out: str) -> None:
+    """Raise if nobody can be decided on, or too many rows are refused; these are written then."""
     if sent.recorded is not None:
-        return (
-            f"the batch {sent.name!r} was recorded with other people than those of {source}; "
-            f"nothing was decided, send what was sent then or take another name."
+        if not sent.ids.size:
+            raise InputError(
+                f"the batch {sent.name!r} was recorded with other people than those of {source}; "
+                f"nothing was decided, send what was sent then or take another name."
+            )
+        return
+    many = too_many(sent.refusals, most, source, apart=sent.n_before)
+    if sent.ids.size and many is None:
+        return
+    no = sent.refusals.write(no, out)
+    if not sent.ids.size:
+        raise InputError(
+            f"none of the {len(sent.refusals)} rows of {source} can be used, "
+            f"{commonest(sent.refusals)}, so nothing was decided; {no} has them with the reasons."
         )
-    return (
-        f"none of the {len(sent.refusals)} rows of {source} can be used, so nothing was decided; "
-        f"{no} has them with the reasons."
+    raise InputError(
+        f"{many}, {commonest(sent.refusals, apart=BEFORE)}; nothing was decided or recorded, mend "
+        f"the file and send it again, {no} has the rows with the reasons."
     )
 
 

@@ -14,8 +14,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors
-from secondlook.cli.output import as_json
 from secondlook.cli.programs.options import LedgerUrl, ProgramName
 from secondlook.errors import InputError
 

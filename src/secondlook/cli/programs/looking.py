@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, status
-from secondlook.cli.output import as_json
 from secondlook.cli.programs.attention import CAUTION, amount, attention, days, interval, share
 from secondlook.cli.programs.fitted_tables import print_fitted
 from secondlook.cli.programs.options import LedgerUrl, ProgramName, Trusted

@@ -11,6 +11,7 @@ __all__ = [
     "EXPERIMENTS",
     "By",
     "LedgerUrl",
+    "MostRefused",
     "ProgramName",
     "Refused",
     "Strict",
@@ -48,6 +49,14 @@ Refused = Annotated[
 ]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Stop at the first row that is refused; record nothing.")
+]
+MostRefused = Annotated[
+    float,
+    typer.Option(
+        "--most-refused",
+        metavar="SHARE",
+        help="Record nothing if more than this share of the rows is refused; 1: whatever it is.",
+    ),
 ]
 Trusted = Annotated[
     list[str] | None,

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from secondlook.cli.files.refusals import Refusals, refused_path
 from secondlook.cli.files.rows import check_there, trimmed
 from secondlook.cli.files.tables import check_output, read_sent
+from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, noted, status
-from secondlook.cli.output import as_json
 from secondlook.cli.programs.applicants import roles_and_labels
 from secondlook.cli.programs.batch_words import reason_counts, refused_words, say
 from secondlook.cli.programs.options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
@@ -201,7 +201,8 @@ def erase(
     """Erase people for good; decisions on them stay, and the program goes on without them.
 
     Names, features, groups and reasons leave the record, and all stored states with them. People
-    under hold cannot be erased, and others not before their retention period is over.
+    under hold cannot be erased, and others not before their retention period is over. Other
+    programs of the ledger that hold the same ids are named, and erased by themselves.
     """
     with errors(json):
         if not yes and (json or file == "-"):
@@ -220,7 +221,10 @@ def erase(
             named = _named(
                 mine, file, ids, refused, json, strict, _not_erasable(mine, early), "erased"
             )
+        from secondlook.ledger.retention import also_in  # noqa: PLC0415 - an extra
+
         notes: list[str] = []
+        others = also_in(mine.ledger, program, named.ids)
         if named.ids and not yes:
             question = f"Erase {_people(len(named.ids))} of the program {program!r} for good?"
             _ask(question, beside_table=named.no == "-")
@@ -228,10 +232,10 @@ def erase(
             with status(f"erasing {_people(len(named.ids))}", json), noted(LedgerWarning) as notes:
                 mine.erase(mine.shape.ids(named.ids), reason, early=early)
         stays = "; the decisions stay" if named.ids else ""
-        lines = [f"{_people(len(named.ids))} erased{stays}."]
+        lines = [f"{_people(len(named.ids))} erased{stays}.", *_elsewhere(others)]
         if named.ids and ledger.startswith("postgresql"):
             lines.append("PostgreSQL drops them from its files when it is vacuumed: run VACUUM.")
-        _tell(named, "erased", "\n".join(lines), json, notes)
+        _tell(named, "erased", "\n".join(lines), json, notes, {"other_programs": others})
 
 
 @dataclass(frozen=True)
@@ -353,9 +357,30 @@ def _ask(question: str, *, beside_table: bool) -> None:
         raise InputError("nobody was erased, since nobody agreed; answer y, or add --yes.")
 
 
-def _tell(named: _Named, done: str, words: str, json: bool, notes: Sequence[str] = ()) -> None:
+def _elsewhere(others: dict[str, int]) -> list[str]:
+    """Say which other programs hold the same ids, if any does."""
+    if not others:
+        return []
+    n = len(others)
+    who = "1 other program holds" if n == 1 else f"{n:,} other programs hold"
+    names = ", ".join(f"{name!r} ({count:,})" for name, count in others.items())
+    return [
+        f"{who} the same ids in this ledger, and kept them: {names}; each program is erased by "
+        f"itself (--program)."
+    ]
+
+
+def _tell(
+    named: _Named,
+    done: str,
+    words: str,
+    json: bool,
+    notes: Sequence[str] = (),
+    more: dict[str, Any] | None = None,
+) -> None:
     """Say what was done; exit with 2 if that is nothing because rows were refused."""
-    told: dict[str, Any] = {done: len(named.ids)} | ({"notes": list(notes)} if notes else {})
+    told: dict[str, Any] = {done: len(named.ids)} | (more or {})
+    told |= {"notes": list(notes)} if notes else {}
     lines = words.splitlines()
     if named.refusals is not None:
         told["refused"] = reason_counts(named.refusals, named.no)

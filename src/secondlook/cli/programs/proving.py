@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from secondlook.cli.files.csv_files import first_line
+from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, status
-from secondlook.cli.output import as_json
 from secondlook.cli.programs.options import ProgramName, Trusted
 from secondlook.errors import InputError
 
 __all__ = ["verify"]
 
 _DOES_NOT_FIT = 4
+_CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # all that begins like one; a file has another name
 
 
 def verify(
@@ -76,6 +78,7 @@ def verify(
                 "decisions": found.n_decisions,
                 "not_repeated": found.n_not_repeated,
                 "learned_again": found.n_learned_again,
+                "not_learned_from": found.not_learned_from,
             }
         )
     else:
@@ -85,6 +88,8 @@ def verify(
             erased = f", {found.n_not_repeated:,} not, for erased people and those drawn with them"
         learned = found.n_learned_again
         policies = "" if learned is None else f"; {learned:,} by policies learned again"
+        if found.not_learned_from is not None:
+            policies += f", the others not, since people of {found.not_learned_from} were erased"
         again = f"{found.n_decisions:,} decisions made again{erased}{policies}"
         print(f"{found.n_entries:,} entries checked, {again}")
         print(f"Checkpoint: {found.head}")
@@ -93,9 +98,9 @@ def verify(
 
 
 def _text_of(checkpoint: str) -> str:
-    """Return a checkpoint, out of a file if that is what was named: ``@file``, or one there is."""
+    """Return a checkpoint, out of a file if that is what was named: ``@file``, or a file's name."""
     file = Path(checkpoint.removeprefix("@"))
-    if not checkpoint.startswith("@") and not file.is_file():
+    if not checkpoint.startswith("@") and _CHECKPOINT.match(checkpoint) and not file.is_file():
         return checkpoint
     try:
         return file.read_text(encoding="utf-8").strip()

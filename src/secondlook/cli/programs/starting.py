@@ -10,7 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from secondlook.cli.files.refusals import Refusals, refused_path
+from secondlook.cli.files.refusals import Refusals, check_share, refused_path, too_many
 from secondlook.cli.files.rows import (
     check_there,
     cut,
@@ -22,10 +22,10 @@ from secondlook.cli.files.rows import (
     truth_values,
 )
 from secondlook.cli.files.tables import read_sent
+from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, noted, status
-from secondlook.cli.output import as_json
-from secondlook.cli.programs.batch_words import say
-from secondlook.cli.programs.options import By, Refused, Strict
+from secondlook.cli.programs.batch_words import commonest, reason_counts, refused_words, say
+from secondlook.cli.programs.options import By, MostRefused, Refused, Strict
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
 if TYPE_CHECKING:
@@ -65,15 +65,18 @@ def init(
         typer.Option(metavar="NAME", help="A name for it, instead of the configuration's."),
     ] = None,
     refused: Refused = None,
+    most_refused: MostRefused = 0.5,
     strict: Strict = False,
     by: By = None,
     json: Json = False,
 ) -> None:
     """Start a program: a classifier, its configuration and the history, on the record.
 
-    Outcomes are empty in the history where somebody was rejected.
+    Outcomes are empty in the history where somebody was rejected. Rows that cannot be used go to a
+    file with the reasons; if more than half are such rows, no program is started.
     """
     with errors(json):
+        check_share(most_refused)
         if example:
             if history is not None or config is not None:
                 raise InputError("--example only writes a configuration; give it -o or nothing.")
@@ -85,7 +88,7 @@ def init(
                 "with --example; secondlook init --example -o program.toml writes a configuration "
                 "to begin with."
             )
-        _start(history, ledger, config, program, refused, strict, by, json)
+        _start(history, ledger, config, program, refused, most_refused, strict, by, json)
 
 
 def _write_example(output: Path | None, json: bool) -> None:
@@ -128,6 +131,7 @@ def _start(
     config: Path,
     name: str | None,
     refused: str | None,
+    most_refused: float,
     strict: bool,
     by: str | None,
     json: bool,
@@ -147,6 +151,12 @@ def _start(
     numbers = tuple(one for one in names if one not in columns.texts)
     classifier = wanted.classifier(columns.texts, numbers)
     place = found.refused.write(place)
+    many = too_many(found.refused, most_refused, _called(source))
+    if many is not None:
+        raise InputError(
+            f"{many}, {commonest(found.refused)}; no program was started, mend the history or the "
+            f"configuration, {place} has the rows with the reasons."
+        )
     X, groups, ids = people(found.table, wanted.roles, columns)
     with status("learning from the history", json), noted(LearningWarning) as notes:
         made = Program.create(
@@ -181,7 +191,7 @@ def _check_new(url: str, name: str) -> None:
 
 def _read_history(source: str, config: Config) -> _History:
     roles = config.roles
-    shown = "standard input" if source == "-" else Path(source).name
+    shown = _called(source)
     sent = read_sent(source, text=(*text_columns(roles), *config.texts))
     table = sent.table
     needed = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
@@ -205,8 +215,8 @@ def _read_history(source: str, config: Config) -> _History:
     usable = refused.usable
     if not usable.any():
         raise InputError(
-            f"no row of {shown} can be used, the first because {next(iter(refused)).reason}; mend "
-            f"the file or the configuration."
+            f"no row of {shown} can be used, {commonest(refused)}; mend the file or the "
+            f"configuration."
         )
     found = _History(
         ready.filter(usable[before]), columns, taken[usable], states[usable] == "good", refused
@@ -221,7 +231,7 @@ def _check_both_outcomes(found: _History, source: str) -> None:
     good = found.good[found.accepted]
     if good.size and (good.all() or not good.any()):
         why = f"; {len(found.refused)} rows were refused" if len(found.refused) else ""
-        why += f", the first because {next(iter(found.refused)).reason}" if why else ""
+        why += f", {commonest(found.refused, 1)}" if why else ""
         raise InputError(
             f"all {good.size:,} accepted people of {source} are {'good' if good[0] else 'bad'}, "
             f"and both are needed to tell them apart{why}; add the others, or mend [outcomes]."
@@ -255,13 +265,11 @@ def _past(refused: Refusals, config: Config) -> tuple[NDArray[np.str_], NDArray[
     states = outcome_states(table[roles.outcome], config.labels)
     strange = np.flatnonzero(states == "?")
     values = table[roles.outcome].to_pylist()
-    refused.add(
+    refused.add_each(
         strange,
-        [
-            f"the outcome {cut(values[row])} has no meaning; [outcomes] knows "
-            f"{config.labels.listed()}"
-            for row in strange
-        ],
+        "the outcome ",
+        [cut(values[row]) for row in strange],
+        f" has no meaning; [outcomes] knows {config.labels.listed()}",
     )
     told = np.isin(states, ("good", "bad"))
     unknown = states == "indeterminate"
@@ -273,13 +281,10 @@ def _past(refused: Refusals, config: Config) -> tuple[NDArray[np.str_], NDArray[
     said = truth_values(table[roles.accepted])
     words = table[roles.accepted].to_pylist()
     odd = np.flatnonzero(np.isin(said, ("?", "")))
-    refused.add(
+    refused.add_each(
         odd,
-        [
-            f"{roles.accepted!r} must be 1 or 0, true or false, yes or no, got "
-            + ("nothing" if words[row] is None else cut(words[row]))
-            for row in odd
-        ],
+        f"{roles.accepted!r} must be 1 or 0, true or false, yes or no, got ",
+        ["nothing" if words[row] is None else cut(words[row]) for row in odd],
     )
     pending = np.flatnonzero((said == "yes") & (states == ""))
     refused.add(pending, "accepted, and the outcome is still to come")
@@ -293,6 +298,7 @@ def _report(
 ) -> None:
     columns, n_accepted, n_good = found.columns, int(found.accepted.sum()), int(found.good.sum())
     n, n_refused = len(found.accepted), len(found.refused)
+    refused = reason_counts(found.refused, place)
     checkpoint = str(program.checkpoint())
     if json:
         as_json(
@@ -303,7 +309,8 @@ def _report(
                 "good": n_good,
                 "bad": n_accepted - n_good,
                 "refused": n_refused,
-                "refused_rows": place if n_refused else None,
+                "refused_rows": refused["file"],
+                "reasons": refused["reasons"],
                 "features": list(columns.names or ()),
                 "text_features": list(columns.texts),
                 "groups": list(config.roles.groups),
@@ -317,15 +324,17 @@ def _report(
         f"{n:,} people: {n_accepted:,} accepted ({n_good:,} good, {n_accepted - n_good:,} bad), "
         f"{n - n_accepted:,} rejected",
     ]
-    if n_refused:
-        where = "standard output" if place == "-" else place
-        lines.append(f"{n_refused:,} rows refused, with the reasons in {where}")
+    lines += refused_words(refused)
     lines.append(f"Decides by: {', '.join(_shown(one, columns) for one in columns.names or ())}")
     if config.roles.groups:
         lines.append(f"Groups: {', '.join(config.roles.groups)}")
     lines.append(f"Checkpoint, to be kept elsewhere: {checkpoint}")
     lines.append("Next: secondlook decide applicants.csv -o decisions.csv")
     say(lines, beside_table=place == "-")
+
+
+def _called(source: str) -> str:
+    return "standard input" if source == "-" else Path(source).name
 
 
 def _shown(name: str, columns: Columns) -> str:

@@ -33,6 +33,8 @@ class Told:
         Who, and what became of it.
     before
         What the record says, "" for nothing.
+    past
+        Who is of the history.
     empty
         Of how many people the file tells nothing but an empty outcome: who wait for one
         (``not_yet_known``), have one on record (``known_already``), or do not stand accepted
@@ -46,6 +48,7 @@ class Told:
     ids: NDArray[Any]
     states: NDArray[np.str_]
     before: NDArray[np.str_]
+    past: NDArray[np.bool_]
     empty: dict[str, int]
     ignored: list[str]
     refusals: Refusals
@@ -61,11 +64,21 @@ class Told:
         return {
             "recorded": {one: int((first & (self.states == one)).sum()) for one in _STATES},
             "corrections": int((self.news & ~first).sum()),
+            "corrected": self._corrected(),
             "known_already": int((~self.news).sum()),
             "pending": self.empty["not_yet_known"],
             "empty": self.empty,
             "ignored_columns": self.ignored,
         }
+
+    def _corrected(self) -> list[dict[str, Any]]:
+        """Return what contradicts the record, one by one."""
+        rows = np.flatnonzero(self.news & (self.before != ""))
+        columns = (self.ids, self.before, self.states, self.past)
+        return [
+            dict(zip(("id", "before", "now", "history"), row, strict=True))
+            for row in zip(*(one[rows].tolist() for one in columns), strict=True)
+        ]
 
 
 def read_outcomes(
@@ -119,6 +132,7 @@ def read_outcomes(
         names[usable],
         told[usable],
         before[usable],
+        standing.round[usable] == 0,
         empty,
         [one for one in table.column_names if one not in (roles.id, roles.outcome)],
         refusals,
@@ -148,10 +162,8 @@ def _refuse_unknown_labels(
 ) -> None:
     rows = np.flatnonzero(states == "?")
     values = column.take(rows).to_pylist()
-    refusals.add(
-        rows,
-        [f"the outcome {_short(one)!r} is none of {labels.listed()}" for one in values],
-    )
+    shown = [repr(_short(one)) for one in values]
+    refusals.add_each(rows, "the outcome ", shown, f" is none of {labels.listed()}")
 
 
 def _contradictory(

@@ -1,0 +1,196 @@
+"""What commands say so that somebody can act: other programs, corrections, stops, checkpoints."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cli.lender_files import answer, apply, call, done, people, refused, tell
+from secondlook.cli.pages import report
+from secondlook.cli.programs.attention import attention
+from secondlook.errors import InputError
+from secondlook.ledger import Program
+from secondlook.ledger.summary import Outcomes
+from secondlook.ledger.summing_up import summarise
+
+DECIDE = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+ERASE = ("erase", "--early", "--reason", "asked for it", "--yes")
+
+
+@pytest.fixture(scope="module")
+def once(made, tmp_path_factory):
+    """Return a folder with a program that has decided, and another with its own people."""
+    folder = tmp_path_factory.mktemp("two")
+    shutil.copytree(made, folder, dirs_exist_ok=True)
+    url = f"sqlite:///{folder}/lender.db"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        patch.setenv("SECONDLOOK_LEDGER", url)
+        done("init", "--config", "program.toml", "history.csv", "--program", "cards")
+        apply(60)
+        done(*DECIDE)
+    return folder
+
+
+@pytest.fixture
+def lender(once, tmp_path, monkeypatch):
+    shutil.copytree(once, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SECONDLOOK_LEDGER", f"sqlite:///{tmp_path}/lender.db")
+    found = answer()
+    yes, no = (found["id"][found["decision"] == one].tolist() for one in ("accept", "reject"))
+    return Program.open(f"sqlite:///{tmp_path}/lender.db"), yes, no
+
+
+def test_erasing_names_the_other_programs_that_hold_the_same_ids(lender):
+    _, yes, _ = lender
+    assert done(*ERASE, "--id", yes[0])["other_programs"] == {}
+    told = done(*ERASE, "--id", "a00001", "--id", "a00002", "--id", yes[1])
+    assert (told["erased"], told["other_programs"]) == (3, {"cards": 2})
+    said = call(*ERASE, "--id", "a00003").stdout
+    assert said == (
+        "1 person erased; the decisions stay.\n1 other program holds the same ids in this ledger, "
+        "and kept them: 'cards' (1); each program is erased by itself (--program).\n"
+    )
+    assert "other program" not in call(*ERASE, "--id", "a00003", "--program", "cards").stdout
+
+
+def test_a_report_has_the_reasons_of_overrides_and_counts_those_that_hold(lender):
+    program, yes, no = lender
+    for one in no[:2]:
+        done("override", "--id", one, "--accept", "--reason", "has a guarantor")
+    done("override", "--id", no[1], "--undo", "--reason", "the first was <meant>")
+    done("hold", "--id", yes[0], "--reason", "a case")
+    found = program.summary()
+    text = report._changes(found.changes, found)
+    assert text.count("reason: has a guarantor") == 2
+    assert "reason: the first was &lt;meant&gt;" in text
+    assert "1 decision is overridden; 1 of the accepted have an override, or had one." in text
+    assert "0 people are erased, 1 person is held." in text
+    assert done("status")["people"]["overridden"] == 1
+    assert (found.rounds[0].n_overridden, sum(one.n_overridden for one in found.groups)) == (1, 1)
+
+
+def test_a_checkpoint_of_another_program_or_a_file_that_is_not_there(lender):
+    program, _, _ = lender
+    Path("kept.txt").write_text(str(program.checkpoint()))
+    assert refused("verify", "--program", "cards", "--checkpoint", "kept.txt") == (
+        "the checkpoint is of the program 'main', and 'cards' was to be verified; name its own "
+        "program (--program), or pass a checkpoint of 'cards'."
+    )
+    assert call("verify", "--checkpoint", "kept.txt").exit_code == 0
+    for name in ("lost.txt", "2031/lost.txt"):
+        assert refused("verify", "--checkpoint", name) == (
+            f"the checkpoint's file {name!r} cannot be read (No such file or directory); name the "
+            f"file that secondlook export --checkpoint was written to, or give the checkpoint."
+        )
+
+
+def test_a_batch_with_erased_people_says_what_to_do(lender):
+    _, yes, _ = lender
+    done(*ERASE, "--id", yes[0], "--id", yes[1])
+    assert refused(*DECIDE) == (
+        "2 people of the batch 'may' have been erased, so it cannot be answered from the record "
+        "again; secondlook export has its decisions, without the names of the erased, and new "
+        "people go into a batch with another name."
+    )
+
+
+def test_learning_again_says_where_it_stopped(lender):
+    program, _, _ = lender
+    assert done("verify", "--relearn")["not_learned_from"] is None
+    done(*ERASE, "--id", "a00001")
+    told = done("verify", "--relearn")
+    assert (told["learned_again"], told["not_learned_from"]) == (0, "entry 2 (history '#2')")
+    said = call("verify", "--relearn").stdout
+    words = "; 0 by policies learned again, the others not, since people of entry 2 (history '#2') "
+    assert f"{words}were erased\n" in said
+    assert program.verify().not_learned_from is None
+
+
+def test_corrections_are_named(lender):
+    _, yes, _ = lender
+    tell([(one, "repaid") for one in yes[:5]])
+    assert done("observe", "outcomes.csv")["corrected"] == []
+    past = people(400)
+    known = past[past["income"] >= -0.3].iloc[0]
+    other = {"repaid": ("default", "good", "bad"), "default": ("repaid", "bad", "good")}
+    word, before, now = other[known["outcome"]]
+    tell([(known["id"], word), *((one, "default") for one in yes[:4])])
+    said = call("observe", "outcomes.csv").stdout
+    assert (
+        f"Corrected: {known['id']!r} was {before} and is {now} (history); {yes[0]!r} was good and "
+        f"is bad; {yes[1]!r} was good and is bad; and 2 more.\n"
+    ) in said
+    tell([(known["id"], known["outcome"]), (yes[0], "default")])
+    assert done("observe", "outcomes.csv")["corrected"] == [
+        {"id": known["id"], "before": now, "now": before, "history": True}
+    ]
+
+
+def test_python_takes_the_words_of_the_configuration(lender):
+    program, yes, _ = lender
+    program.observe(yes[:3], ["repaid", "default", "1"])
+    program.observe(yes[3:5], np.array([1, 0]))
+    assert program.standing(yes[:5]).states == ["good", "bad", "good", "good", "bad"]
+    known = r"0 or 1, as in the history, or a word of its configuration \('default', '0', 'repaid'"
+    with pytest.raises(InputError, match=rf"outcomes must be {known}, '1'\), got 'paid'; map it"):
+        program.observe(yes[5:7], ["repaid", "paid"])
+    with pytest.raises(InputError, match="got 'fraud'; withdraw whose outcome will never be known"):
+        program.observe(yes[5:6], ["fraud"])
+    assert program.standing(yes[5:7]).states == [None, None]
+
+
+# What status draws attention to.
+
+
+def rounds_of(found, *counts):
+    """Return rounds with so many people, exploited and explored."""
+    noted = {"calibrated": True, "n_exploit_region": 40}
+    return tuple(
+        replace(
+            found.rounds[0],
+            round=t + 1,
+            n_people=n,
+            n_exploited=exploited,
+            n_explored=explored,
+            budget=0.1 * exploited,
+            records=(noted,),
+            outcomes=Outcomes(9, 0, 0, 0),
+        )
+        for t, (n, exploited, explored) in enumerate(counts)
+    )
+
+
+@pytest.mark.parametrize(
+    ("counts", "words"),
+    [
+        ([(100, 40, 5), (100, 30, 5)], None),
+        ([(100, 40, 0)], "explored nobody, though its budget allowed 4 of 60 people of whom"),
+        ([(40, 20, 0)], None),  # everybody is known
+        ([(100, 9, 0)], None),  # the budget is under one person
+        ([(100, 40, 10), (100, 5, 0)], None),
+        ([(100, 40, 10), (100, 4, 0)], "accepted 4 of 100 people, and those before 0.500 of"),
+        ([(100, 40, 10), (9, 0, 0)], None),  # fewer than five were to be expected
+        ([(100, 40, 10), (10, 0, 0)], "accepted 0 of 10 people, and those before 0.500 of"),
+        ([(50, 0, 0), (30, 0, 0)], "Nobody was accepted of 80 people so far"),
+    ],
+)
+def test_attention_is_drawn_to_rounds_that_accept_or_explore_nobody(lender, counts, words):
+    found = summarise(lender[0].ledger)
+    quiet = replace(found, outcomes=Outcomes(90, 1, 0, 0), rounds=rounds_of(found, *counts))
+    said = attention(quiet, 1000.0)
+    assert [words in one for one in said] == ([] if words is None else [True])
+
+
+def test_a_batch_in_another_unit_is_flagged(lender):
+    new = apply(60, start=3000)
+    new["income"] -= 1000
+    new.drop(columns="outcome").to_csv("applicants.csv", index=False)
+    done(*DECIDE[:-1], "june")
+    assert (answer()["decision"] == "reject").all()
+    assert any("accepted 0 of 60 people" in one for one in done("status")["attention"])
