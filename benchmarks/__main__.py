@@ -1,7 +1,7 @@
 """Run benchmarks of speed: ``make bench``, or some: ``python -m benchmarks fit decide small``.
 
 ``python -m benchmarks certified`` shows what a certificate costs and whether it is kept,
-``… groups`` whom it reaches, ``… drift`` what its monitor does.
+``… groups`` whom it reaches, ``… drift`` what its monitor does, ``… pilots`` what comes before.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from benchmarks import (  # noqa: E402
     fit,
     groups,
     ledger,
+    pilots,
     proving,
     small,
     thresholds,
@@ -36,6 +37,7 @@ PARTS = {
     "proving": proving.main,
 }
 OTHERS = {"certified": certified.main, "groups": groups.main, "drift": drift.main}
+OTHERS["pilots"] = pilots.main
 
 
 def main() -> None:
