@@ -94,12 +94,20 @@ def test_an_override_is_taken_back(lender):
     left = pd.read_csv("wrong.refused.csv")
     assert left["reason"].tolist() == ["ids that stand as the program decided cannot be undone"]
     assert done("override", "--id", no[1], "--undo", "--reason", "has none") == {"undone": 1}
+    done("override", "--id", no[2], "--accept", "--reason", "a guarantor")
+    call("export", "-o", "all.csv")
+    rows = pd.read_csv("all.csv", dtype=str).set_index("id")
+    assert rows.loc[[no[0], no[2], yes[0]], "override"].tolist() == [
+        "taken back",
+        "accepted",
+        "taken back",
+    ]
     standing = Program.open(url).standing([*no[:2], yes[0]])
     assert standing.accepted.tolist() == [False, False, True]
     pd.DataFrame({"id": [yes[0]], "outcome": ["repaid"]}).to_csv("told.csv", index=False)
     said = call("observe", "told.csv").stdout
     assert "So far no outcome is known; " in said
-    assert " are pending. Not counted: 1 accepted with an override (1 known).\n" in said
+    assert " are pending. Not counted: 2 accepted with an override (1 known).\n" in said
     for given, words in ((["--accept", "--undo"], "two"), ([], "none")):
         assert refused("override", "--id", no[0], *given, "--reason", "why") == (
             f"override takes one of --accept, --reject and --undo, got {words}; give one."

@@ -274,12 +274,12 @@ class ListedRows:
     """People of one entry that follow each other, with all that is known of them by now.
 
     ``overrides`` and ``outcomes`` have None for people without, otherwise the newest: what was
-    decided and why, and the state with the number of the entry that told it.
+    decided and why, and the state, each with the number of the entry that told it.
     """
 
     people: PeopleRows
     decisions: DecisionRows
-    overrides: Sequence[tuple[bool, str] | None]
+    overrides: Sequence[tuple[bool, str, int] | None]
     outcomes: Sequence[tuple[str, int] | None]
 
 

@@ -347,7 +347,7 @@ class SqlReader(Reader):
             return ListedRows(
                 self._people(first, end, groups),
                 self._decisions(first, end),
-                newest(schema.overrides.c.accepted, schema.overrides.c.reason),
+                newest(*(schema.overrides.c[one] for one in ("accepted", "reason", "entry"))),
                 newest(schema.outcomes.c.state, schema.outcomes.c.entry),
             )
 

@@ -227,11 +227,11 @@ class LedgerContract:
         with started.writing("p") as writer:
             for to, why in ((False, "fraud"), (True, "none after all")):
                 rows = OverrideRows(np.array([0]), np.array([to]), [why])
-                writer.append("override", {"undo": to}, Facts(overrides=rows), by="t")
+                last = writer.append("override", {"undo": to}, Facts(overrides=rows), by="t")
             writer.append("outcomes", {}, _told([0], ["good"]), by="t")
         with started.reading("p") as reader:
             standing = reader.standing(["a0"])
-            assert reader.listed(0, 1).overrides == [(True, "none after all")]
+            assert reader.listed(0, 1).overrides == [(True, "none after all", last.number)]
             assert [one.says["undo"] for one in reader.newest_first("override")] == [True, False]
             counts = reader.head_counts()
         assert (standing.accepted.tolist(), standing.states) == ([True], ["good"])

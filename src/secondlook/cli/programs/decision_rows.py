@@ -41,6 +41,7 @@ def decision_tables(
         _feature_names(reader, shape) if features else None,
         _group_names(reader, shape) if groups and shape.has_groups else None,
         {one.number: one.at for kind in _TELLING for one in reader.entries(kind=kind)},
+        {one.number for one in reader.entries(kind="override") if one.says.get("undo")},
     )
     yield view.empty()
     for entry in reader.entries(kind="batch"):
@@ -64,6 +65,7 @@ class _View:
     features: list[str] | None
     groups: list[str] | None
     told_at: dict[int, str]
+    undone: set[int]
 
     @property
     def schema(self) -> pa.Schema:
@@ -118,7 +120,7 @@ class _View:
             [bool(says["certified"])] * n,
             pa.nulls(n) if decided.fold is None else _where(decided.fold, decided.fold >= 0),
             self._reasons(part),
-            [one and ("accepted" if one[0] else "rejected") for one in part.overrides],
+            [one and self._override(one) for one in part.overrides],
             [one and one[1] for one in part.overrides],
             [one and one[0] for one in part.outcomes],
             [one and self.told_at.get(one[1]) for one in part.outcomes],
@@ -132,6 +134,12 @@ class _View:
             ],
             schema=self.schema,
         )
+
+    def _override(self, newest: tuple[bool, str, int]) -> str:
+        accepted, _, entry = newest
+        if entry in self.undone:
+            return "taken back"
+        return "accepted" if accepted else "rejected"
 
     def _reasons(self, part: ListedRows) -> list[str | None]:
         given, reference = part.people.reasons, self.shape.reference
