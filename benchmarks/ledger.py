@@ -126,9 +126,12 @@ def write_same(ledger: SqlLedger, facts: Facts) -> None:
     hashes = {"salt": [b"s" * 16] * BATCH, "digest": [b"d" * 32] * BATCH}
     own = {"application": people.applications, "numbers": people.numbers}
     with ledger._transaction() as connection:
-        insert_columns(connection, schema.people, key | hashes | own | vars(decided))
         of_groups = {"value": people.groups, "salt": hashes["salt"]}
-        insert_columns(connection, schema.group_values, key | of_groups)
+        insert_columns(
+            connection,
+            (schema.people, key | hashes | own | vars(decided)),
+            (schema.group_values, key | of_groups),
+        )
 
 
 def record(ledger: SqlLedger, facts: Facts) -> None:

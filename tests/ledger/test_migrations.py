@@ -171,8 +171,10 @@ def test_rows_come_back_as_they_were_whatever_their_kinds_and_number(url, n, mon
         "reasons": sparse([rng.bytes(5) for _ in range(n)]),
     }
     with ledger._transaction() as connection:
-        insert_columns(connection, table, {"program": 3, "round": 2**31 - 1, **columns})
-        insert_columns(connection, schema.erasures, {"program": 3, "entry": 1, "person": range(0)})
+        insert_columns(connection, (table, {"program": 3, "round": 2**31 - 1, **columns}))
+        insert_columns(
+            connection, (schema.erasures, {"program": 3, "entry": 1, "person": range(0)})
+        )
     with ledger.engine.connect() as connection:
         rows = connection.execute(sa.select(table).order_by(table.c.person)).mappings().all()
     assert len(rows) == n
@@ -209,7 +211,7 @@ def test_group_values_come_back_as_they_were(url, monkeypatch):
     ledger = SqlLedger(url, make=True)
     rows = {"program": 1, "person": range(50, 50 + n), "value": values, "salt": salt}
     with ledger._transaction() as connection:
-        insert_columns(connection, table, rows | {"digest": digest})
+        insert_columns(connection, (table, rows | {"digest": digest}))
     with ledger.engine.connect() as connection:
         found = connection.execute(sa.select(table).order_by(table.c.person)).all()
     assert found == list(zip([1] * n, range(50, 50 + n), values, salt, digest, strict=True))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, zip_longest
 from typing import Any
 
 import numpy as np
@@ -24,39 +24,57 @@ _ROWS, _VARIABLES = 60, 900  # at most, in one statement; older builds of SQLite
 
 def insert_columns(
     connection: sa.Connection,
-    table: sa.Table,
-    columns: Mapping[str, Any],
+    *tables: tuple[sa.Table, Mapping[str, Any]],
     prepare: Callable[[slice], None] | None = None,
 ) -> None:
-    """Insert rows that are given column by column.
+    """Insert rows that are given column by column, into one table or several.
 
     Parameters
     ----------
     connection
         Inside a transaction.
-    table
-        Where the rows go.
-    columns
-        By name: a whole number for all rows, a range, an array, or a list of text, bytes or None.
-        NaN is kept as NULL: SQLite has no NaN.
+    tables
+        Where rows go, and their columns by name: a whole number for all rows, a range, an array, or
+        a list of text, bytes or None. NaN is kept as NULL: SQLite has no NaN.
     prepare
-        Called with rows before they are sent, to fill arrays in; a server works meanwhile on
-        those before.
+        Called with rows of the first table before they are sent, to fill arrays in; a server works
+        meanwhile on those before.
     """
-    n = next(len(one) for one in columns.values() if not isinstance(one, int))
-    given = {name: one for name, one in columns.items() if n and not _is_empty(one)}
-    if not given:
-        return
+    given = [_Given(table, columns) for table, columns in tables]
     driver: Any = connection.connection.driver_connection
     if connection.dialect.name == "sqlite":
-        for rows in slices(n, _BLOCK, prepare):
-            _insert_sqlite(driver, table.name, given, rows)
-        return
-    binary = BinaryRows(table, given)
-    into = f"COPY {table.name} ({', '.join(binary.names)}) FROM STDIN (FORMAT BINARY)"
-    with driver.cursor() as cursor, cursor.copy(into) as copy:
-        for block in binary.blocks(slices(n, _SENT, prepare)):
-            copy.write(block)
+        for at, one in enumerate(given):
+            for rows in slices(one.n, _BLOCK, None if at else prepare):
+                _insert_sqlite(driver, one.table.name, one.columns, rows)
+    else:
+        _copy(driver, [one for one in given if one.n], prepare)
+
+
+class _Given:
+    """Rows for a table, without columns in which there is nothing."""
+
+    def __init__(self, table: sa.Table, columns: Mapping[str, Any]) -> None:
+        n = next(len(one) for one in columns.values() if not isinstance(one, int))
+        self.table = table
+        self.columns = {name: one for name, one in columns.items() if n and not _is_empty(one)}
+        self.n = n if self.columns else 0
+
+
+def _copy(driver: Any, given: list[_Given], prepare: Callable[[slice], None] | None) -> None:
+    """Send rows to PostgreSQL; while it works on the last of a table, the next ones are made."""
+    names: list[str] = []
+    blocks: Iterable[bytes] = ()
+    for one, following in zip_longest(given, given[1:]):
+        if one is given[0]:
+            binary = BinaryRows(one.table, one.columns)
+            names, blocks = binary.names, binary.blocks(slices(one.n, _SENT, prepare))
+        into = f"COPY {one.table.name} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
+        with driver.cursor() as cursor, cursor.copy(into) as copy:
+            for block in blocks:
+                copy.write(block)
+            if following is not None:
+                binary = BinaryRows(following.table, following.columns)
+                names, blocks = binary.names, list(binary.blocks(slices(following.n, _SENT)))
 
 
 def slices(n: int, size: int, prepare: Callable[[slice], None] | None = None) -> Iterator[slice]:

@@ -223,13 +223,8 @@ class SqlWriter(CheckingReader, Writer):
                 f"person {standing.persons[wrong[0]]} has {has}; nothing was recorded, {do}."
             )
 
-    def _insert(
-        self,
-        table: sa.Table,
-        columns: Mapping[str, Any],
-        prepare: Callable[[slice], None] | None = None,
-    ) -> None:
-        insert_columns(self._connection, table, {"program": self._program, **columns}, prepare)
+    def _insert(self, table: sa.Table, columns: Mapping[str, Any]) -> None:
+        insert_columns(self._connection, (table, {"program": self._program, **columns}))
 
     def _insert_people(self, first: int, facts: Facts) -> Sequence[bytes]:
         people, decided = facts.people, facts.decisions
@@ -247,27 +242,28 @@ class SqlWriter(CheckingReader, Writer):
         columns += [groups["value"], groups["salt"]] if groups else []
         digests, hashing = _hashes_to_be(n, columns)
         driver: Any = self._connection.dialect
+        rows = {
+            "program": self._program,
+            "person": persons,
+            "application": names,
+            "numbers": numbers,
+            "texts": people.texts,
+            "salt": salt,
+            "digest": digests,
+            "round": decided.round,
+            "accepted": decided.accepted,
+            "exploit": decided.exploit,
+            "score": decided.score,
+            "propensity": decided.propensity,
+            "threshold": [None] * n if decided.threshold is None else decided.threshold,
+            "fold": [None] * n if decided.fold is None else decided.fold,
+            "reasons": reasons,
+        }
+        tables: list[tuple[sa.Table, Mapping[str, Any]]] = [(schema.people, rows)]
+        if groups:
+            tables.append((schema.group_values, {"program": self._program, **groups}))
         try:
-            self._insert(
-                schema.people,
-                {
-                    "person": persons,
-                    "application": names,
-                    "numbers": numbers,
-                    "texts": people.texts,
-                    "salt": salt,
-                    "digest": digests,
-                    "round": decided.round,
-                    "accepted": decided.accepted,
-                    "exploit": decided.exploit,
-                    "score": decided.score,
-                    "propensity": decided.propensity,
-                    "threshold": [None] * n if decided.threshold is None else decided.threshold,
-                    "fold": [None] * n if decided.fold is None else decided.fold,
-                    "reasons": reasons,
-                },
-                hashing,
-            )
+            insert_columns(self._connection, *tables, prepare=hashing)
         except driver.loaded_dbapi.IntegrityError as error:
             twice = _first_twice(names)
             who = "an application of this batch" if twice is None else f"the application {twice!r}"
@@ -275,8 +271,6 @@ class SqlWriter(CheckingReader, Writer):
                 f"{who} is in the ledger already, or twice in this batch; nothing was recorded, "
                 f"give somebody who applies again a new id."
             ) from error
-        if groups:
-            self._insert(schema.group_values, groups)
         return [digests.tobytes()]
 
     def _insert_told(self, number: int, facts: Facts) -> None:
