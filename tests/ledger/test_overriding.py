@@ -62,8 +62,10 @@ def test_an_override_may_follow_on_an_end_and_the_newest_is_shown(decided):
     with program.ledger.reading("main") as reader:
         first = int(reader.standing([str(yes[0])]).persons[0])
         other = int(reader.standing([str(no[0])]).persons[0])
-        assert reader.listed(first, first + 1).overrides == [(True, "not once more")]
-        assert reader.listed(other, other + 1).overrides == [(True, "has a guarantor")]
+        ((accepted, why, entry),) = reader.listed(first, first + 1).overrides
+        assert (accepted, why) == (True, "not once more")
+        assert entry == [one.number for one in reader.entries(kind="override")][-2]
+        assert reader.listed(other, other + 1).overrides[0][:2] == (True, "has a guarantor")
     assert program.verify(relearn=True).ok
 
 
