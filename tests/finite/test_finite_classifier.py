@@ -569,3 +569,14 @@ def test_it_is_saved_goes_on_and_remembers_corrections(tmp_path):
     one, other = classifier.decide(job[2000:]), again.decide(job[2000:])
     assert np.array_equal(one.accepted, other.accepted)
     assert np.array_equal(one.propensity, other.propensity)
+
+
+def test_decisions_keep_their_names_whatever_becomes_of_the_ids_handed_in(rng):
+    X, y = rng.integers(3, size=(60, 1)), np.arange(60) % 50 > 0
+    accepted = rng.random(60) < 0.7
+    classifier = FiniteClassifier(random_state=0)
+    classifier.fit(X, y, accepted=accepted, ids=np.arange(60))
+    ids = np.arange(100, 160)
+    decided = classifier.decide(X, ids=ids)
+    ids += 1000
+    assert decided.ids.tolist() == list(range(100, 160))

@@ -169,7 +169,7 @@ class CellIntake(Intake):
             following = np.arange(self.next_id, self.next_id + n)
             return CellBatch(placed, following, id_bits(following), backend, group)
         given = as_ids(as_array(ids), n)
-        given = self._own_kind(given) if n else given
+        given = (self._own_kind(given) if n else given).copy()  # callers may change theirs
         return CellBatch(placed, given, self._bits(given), backend, group)
 
     def place_people(self, table: CellTable, X: Any, sensitive_features: Any) -> Placed:
