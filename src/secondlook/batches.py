@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Batch", "History", "seen_by"]
+from secondlook.ids import increasing
+
+__all__ = ["Batch", "History", "one_group", "seen_by"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,16 @@ class Batch:
     def __len__(self) -> int:
         return int(self.group.shape[0])
 
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether people come in the order of their ids."""
+        return increasing(self.bits)
+
+    @property
+    def tells_groups(self) -> bool:
+        """Whether ``group`` may hold more than one group."""
+        return self.group.strides != (0,)
+
     def for_fit(self) -> Self:
         """Return the same people with the groups that a fit may see."""
         return self if self.fit_group is None else replace(self, group=self.fit_group)
@@ -41,6 +54,11 @@ class History(Batch):
 
     accepted: NDArray[np.bool_]
     outcome: NDArray[np.int8]
+
+
+def one_group(n: int) -> NDArray[np.intp]:
+    """Return n people's groups where there is one: an array that takes no memory."""
+    return np.broadcast_to(np.intp(0), (n,))
 
 
 def seen_by(codes: NDArray[np.intp], group_mode: str) -> dict[str, NDArray[np.intp]]:
@@ -55,6 +73,6 @@ def seen_by(codes: NDArray[np.intp], group_mode: str) -> dict[str, NDArray[np.in
     """
     if group_mode == "aware":
         return {"group": codes}
-    nothing = np.zeros_like(codes)
+    nothing = one_group(codes.size)
     fit = codes if group_mode == "blind" else nothing
     return {"group": nothing, "fit_group": fit, "report_group": codes}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.batches import one_group
 from secondlook.frames import take
 from secondlook.ids import keyed_bits, round_key
 from secondlook.intake import Batch
@@ -187,7 +188,7 @@ def _draw_from(
 
 def _groups_of(batch: Batch, rows: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
     """Return the groups of some rows."""
-    return batch.group.take(rows) if n_groups > 1 else np.zeros(rows.size, np.intp)
+    return batch.group.take(rows) if n_groups > 1 else one_group(rows.size)
 
 
 def _heads(group: NDArray[np.intp], n_groups: int) -> NDArray[np.float64]:

@@ -30,24 +30,27 @@ __all__ = [
 ]
 
 Bits = NDArray[np.uint64]
+Numbers = NDArray[np.int32] | NDArray[np.int64]
 
-_ODD = np.uint64(0x9E3779B97F4A7C15)
-_MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
-_MIX_2 = np.uint64(0x94D049BB133111EB)
+# Constants as arrays: numpy would look up the type of a number in every call.
+_ODD, _MIX_1, _MIX_2, _30, _27, _31 = (
+    np.array(number, np.uint64)
+    for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 30, 27, 31)
+)
 
-_BLOCK = 8192  # numbers that stay in the cache while they are mixed
+_BLOCK = 16384  # numbers that stay in the cache while they are mixed
 _FIRST_SURROGATE = 0xD800
 
 
 def _mix(bits: Bits, spare: Bits) -> None:
     """Scramble 64-bit numbers in place (splitmix64's finaliser)."""
-    np.right_shift(bits, np.uint64(30), out=spare)
+    np.right_shift(bits, _30, out=spare)
     bits ^= spare
     bits *= _MIX_1
-    np.right_shift(bits, np.uint64(27), out=spare)
+    np.right_shift(bits, _27, out=spare)
     bits ^= spare
     bits *= _MIX_2
-    np.right_shift(bits, np.uint64(31), out=spare)
+    np.right_shift(bits, _31, out=spare)
     bits ^= spare
 
 
@@ -173,10 +176,14 @@ def keyed_bits(bits: Bits, key: np.uint64, rows: NDArray[np.intp] | None = None)
         return several
     n = bits.size if rows is None else rows.size
     keyed, spare = np.empty(n, np.uint64), np.empty(min(n, _BLOCK), np.uint64)
+    same = np.asarray(key)
     for at in range(0, n, _BLOCK):
-        some = slice(at, at + _BLOCK)
-        own = bits[some] if rows is None else bits.take(rows[some])
-        block = np.bitwise_xor(own, key, out=keyed[some])
+        block = own = keyed[at : at + _BLOCK]
+        if rows is None:
+            own = bits[at : at + _BLOCK]
+        else:  # all of them exist, so nothing is clipped, and in that mode nothing is copied twice
+            bits.take(rows[at : at + _BLOCK], out=block, mode="clip")
+        np.bitwise_xor(own, same, out=block)
         block *= _ODD
         _mix(block, spare[: block.size])
     return keyed
@@ -199,7 +206,7 @@ class IdIndex:
     UNKNOWN = -9
 
     def __init__(self) -> None:
-        self._runs: list[tuple[Bits, NDArray[np.int64]]] = []
+        self._runs: list[tuple[Bits, Numbers]] = []
 
     def __len__(self) -> int:
         return sum(keys.size for keys, _ in self._runs)
@@ -216,7 +223,7 @@ class IdIndex:
             spot = _spots(keys, bits)
             hit = keys.take(spot) == bits
             if hit.all():
-                return values.take(spot)
+                return values.take(spot).astype(np.int64, copy=False)
             found[hit] = values[spot[hit]]
         return found
 
@@ -227,11 +234,11 @@ class IdIndex:
         low, high = bits.min(), bits.max()
         return any(keys[0] <= high and keys[-1] >= low for keys, _ in self._runs)
 
-    def add(self, bits: Bits, values: NDArray[np.int64]) -> None:
-        """Add ids that are distinct and not known yet."""
+    def add(self, bits: Bits, values: Numbers, *, in_order: bool = False) -> None:
+        """Add ids that are distinct and not known yet, and maybe known to increase."""
         if bits.size == 0:
             return
-        if not increasing(bits):
+        if not in_order and not increasing(bits):
             order = order_of(bits)
             bits, values = bits.take(order), values.take(order)
         # No two runs are within a factor of two in size: so there are few, and a small one is
@@ -283,9 +290,7 @@ def _spots(keys: Bits, bits: Bits) -> NDArray[np.intp]:
     return np.asarray(np.minimum(np.searchsorted(keys, bits), last))
 
 
-def _renumbered(
-    numbers: NDArray[np.int64], moved: Sequence[NDArray[np.int64]]
-) -> NDArray[np.int64]:
+def _renumbered(numbers: Numbers, moved: Sequence[NDArray[np.int64]]) -> Numbers:
     new, n = numbers.copy(), len(moved)
     for part, places in enumerate(moved):
         mine = (numbers >= 0) & (numbers % n == part)

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from secondlook.attributes import Attributes
-from secondlook.batches import Batch, History, seen_by
+from secondlook.batches import Batch, History, one_group, seen_by
 from secondlook.errors import InputError
 from secondlook.frames import (
     Features,
@@ -141,7 +141,7 @@ class Intake:
         n = n_rows(features)
         needed = (needed or self.group_as_feature) and self.group_mode == "aware"
         if sensitive_features is None and not needed:
-            return features, np.zeros(n, dtype=np.intp)
+            return features, one_group(n)
         group = self.read_groups(sensitive_features, n)
         return self._with_group(features, group), seen_by(group, self.group_mode)["group"]
 
@@ -160,7 +160,7 @@ class Intake:
                     "sensitive_features was not given to fit, so no group is known; "
                     "give it to fit too, or leave it out."
                 )
-            return np.zeros(n, dtype=np.intp)
+            return one_group(n)
         if sensitive_features is None:
             raise InputError(
                 f"sensitive_features is missing: fit got the groups {self.sensitive.listed()}; "
@@ -359,7 +359,7 @@ class Intake:
     def _first_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
         self.groups = self.sensitive = None
         if sensitive_features is None:
-            return np.zeros(n, dtype=np.intp)
+            return one_group(n)
         self.sensitive, codes = Attributes.of(sensitive_features, n)
         self.groups = self.sensitive.labels
         members = np.bincount(codes)
@@ -381,7 +381,9 @@ class Intake:
     def passed(self, batch: Batch) -> None:
         """Take note that a batch has been recorded: default ids go on after its largest."""
         if self.id_kind == "i":
-            self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
+            # Below 0 are the largest of all bits.
+            last = batch.ids[-1] if batch.in_order and batch.ids[-1] >= 0 else batch.ids.max()
+            self.next_id = max(self.next_id, int(last) + 1)
 
     _bits = staticmethod(unique_bits)
 

@@ -17,6 +17,7 @@ __all__ = ["Memory", "check_known", "check_recorded"]
 
 _REJECTED = -1
 _FOLD = 3  # purpose of the randomness that assigns halves
+_SECOND = np.uint64(1 << 63)  # from which on it is the second
 
 
 class Memory:
@@ -57,29 +58,28 @@ class Memory:
         ``outcome`` has one entry per accepted person; None means that all are still to come.
         """
         rows = np.flatnonzero(accepted)
-        group = batch.group.take(rows)
-        one_group = not group.any()
-        bits = keyed_bits(batch.bits, self._fold_key, rows)
-        order = order_of(bits)  # by id, not by row
-        # The first bit tells the fold, so those of the first come first.
-        first = int(np.count_nonzero(bits.view(np.int64) >= 0))
-        places = np.empty(rows.size, np.int64)
-        for number, chosen in enumerate((order[:first], order[first:])):
+        if not batch.in_order:  # by id, not by row
+            order = order_of(batch.bits.take(rows))
+            rows = rows.take(order)
+            outcome = None if outcome is None else outcome.take(order)
+        second = keyed_bits(batch.bits, self._fold_key, rows) >= _SECOND
+        most = 2 * (max(map(len, self.folds)) + rows.size)
+        place: NDArray[Any] = np.full(len(batch), _REJECTED, np.int32 if most < 2**31 else np.int64)
+        for number, chosen in enumerate((np.flatnonzero(~second), np.flatnonzero(second))):
+            mine = rows.take(chosen)
             positions = self.folds[number].append(
                 batch.X,
-                None if one_group else group.take(chosen),
+                batch.group.take(mine) if batch.tells_groups else None,
                 PENDING if outcome is None else outcome.take(chosen),
                 round,
-                rows=rows.take(chosen),
+                rows=mine,
             )
-            places[chosen] = 2 * positions + number
-        place = np.full(len(batch), _REJECTED, dtype=np.int64)
-        place[rows] = places
-        self.index.add(batch.bits, place)
+            place[mine] = 2 * positions + number
+        self.index.add(batch.bits, place, in_order=batch.in_order)
 
     def fold_of(self, bits: NDArray[np.uint64]) -> NDArray[np.intp]:
         """Return the fold that people fall into if they are accepted."""
-        return _first_bit(keyed_bits(bits, self._fold_key))
+        return (keyed_bits(bits, self._fold_key) >= _SECOND).astype(np.intp)
 
     def observe(
         self,
@@ -191,10 +191,6 @@ def _check_agree(ids: NDArray[Any], place: NDArray[np.int64], outcome: NDArray[n
     if again.any():
         name = ids[order[np.flatnonzero(again)[0]]].item()
         raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
-
-
-def _first_bit(bits: NDArray[np.uint64]) -> NDArray[np.intp]:
-    return (bits >> np.uint64(63)).astype(np.intp)
 
 
 def check_recorded(

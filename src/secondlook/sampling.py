@@ -26,7 +26,8 @@ Bits = NDArray[np.uint64]
 Line = NDArray[np.intp] | None  # None: one line for everybody
 
 _UNIT = float(2**-53)
-_BUCKET_BITS = 16  # at most; fewer for few people
+# Buckets, so that few people are in one that holds a tooth, and bits that tell them apart, at most.
+_PER_TOOTH, _BUCKET_BITS = 16, 18
 _BLOCK = 65536  # people whose buckets stay in the cache
 
 
@@ -265,12 +266,16 @@ def _comb(
     drawn = np.zeros(whole.shape, dtype=np.bool_)
     if whole.size == 0:
         return drawn
-    width = min(_BUCKET_BITS, whole.size.bit_length())
-    blocks = [slice(at, at + _BLOCK) for at in range(0, whole.size, _BLOCK)]
     ends = np.cumsum(quotas)
     ends[-1] = np.rint(ends[-1])  # the quotas of all lines make a whole number of people
+    n_teeth = int(ends[-1])
+    at_most = min(_BUCKET_BITS, whole.size.bit_length()) - (quotas.size - 1).bit_length()
+    width = min((_PER_TOOTH * n_teeth).bit_length(), max(1, at_most))
+    held = np.zeros((quotas.size, 1 << width))
+    step = max(_BLOCK, held.size)
+    blocks = [slice(at, at + step) for at in range(0, whole.size, step)]
     # So many bits that the last end minus the offset is exact: never a tooth too many.
-    offset_bits = 52 - int(ends[-1]).bit_length()
+    offset_bits = 52 - n_teeth.bit_length()
     offset = float(start >> np.uint64(64 - offset_bits)) * 2.0**-offset_bits
 
     firsts = np.append(0.0, ends[:-1])
@@ -281,7 +286,6 @@ def _comb(
         first = firsts[at]
         return np.asarray(np.floor(first + (ends[at] - first) * (held / per_whole[at]) - offset))
 
-    held = np.zeros((quotas.size, 1 << width))
     for some in blocks:  # sums of whole numbers are exact in any order
         bucket = _buckets(bits, line, some, width)
         held += _sums(whole[some], bucket, held.size).reshape(held.shape)

@@ -112,7 +112,7 @@ class Ledger:
             store["round"].append(np.full(rows.size, round, np.int32))
         self._accepted["outcome"].append(known[kept])
         self._accepted["propensity"].append(propensity[kept])
-        self._index.add(batch.bits, place)
+        self._index.add(batch.bits, place, in_order=batch.in_order)
 
     def observe(
         self,
