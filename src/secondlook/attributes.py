@@ -133,7 +133,7 @@ class Attributes:
         label = _plain(values[0]) if len(values) == 1 else ", ".join(map(str, values))
         raise InputError(
             f"{_NAME} holds the group {label!r}, which the history does not have; known are "
-            f"{self.listed()}; map it to one of them or fit again with it."
+            f"{self.listed()}; map it to one of these, or fit again with a history that has it."
         )
 
     def listed(self) -> str:

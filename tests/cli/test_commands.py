@@ -174,7 +174,7 @@ def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
     assert "again.html" in str(written)
     assert (tmp_path / "again.html").read_text() == page
 
-    monkeypatch.setattr("secondlook.cli.experiments.write_report", lambda *_: None)
+    monkeypatch.setattr("secondlook.cli.running.write_report", lambda *_: None)
     found = as_json(*command)
     assert {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()} == before
     assert Path(found["results"]) == Path("german/results.parquet")
@@ -194,8 +194,8 @@ def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
 def undrawn(monkeypatch):
     """Return the calls of a report that is not drawn, for the sake of time."""
     calls = []
-    for place in ("experiments", "reporting"):
-        name = f"secondlook.cli.{place}.write_report"
+    for place in ("cli.running", "experiments.report"):
+        name = f"secondlook.{place}.write_report"
         monkeypatch.setattr(name, lambda *given: calls.append(given))
     return calls
 
@@ -309,7 +309,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     (tmp_path / "mine.toml").write_text(WORLD)
-    monkeypatch.setattr("secondlook.cli.experiments.run_experiment", interrupt)
+    monkeypatch.setattr("secondlook.cli.running.run_experiment", interrupt)
     result = call("simulate", "mine.toml")
     assert result.exit_code == 130
     assert "the same command goes on from here" in result.stderr

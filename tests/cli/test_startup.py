@@ -2,12 +2,17 @@
 
 import inspect
 import json
+import re
 import subprocess
 import sys
 
 import pytest
+from typer.testing import CliRunner
 
-from secondlook.cli.app import _COMMANDS
+from secondlook.cli.app import _COMMANDS, app
+from secondlook.errors import InputError
+from secondlook.experiments.paper import ALPHAS, EXPERIMENTS, paper_experiment
+from secondlook.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
 
 SLOW = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "joblib"}
 
@@ -65,6 +70,58 @@ def test_wrong_options_of_commands_on_a_ledger_import_numpy_at_most():
         assert "No such option" in words
 
 
+def test_help_and_wrong_arguments_of_experiments_and_reports_import_nothing_slow():
+    names = [one.name for one in _COMMANDS if not one.place.startswith("programs.")]
+    assert {"reproduce", "simulate", "plan", "compare", "report"} <= set(names)
+    asked = [[name, word] for name in names for word in ("--help", "--nope")]
+    wrong = {
+        "reproduce": "Missing argument",
+        "simulate": "Missing argument",
+        "reproduce germany": "there is no experiment 'germany'",
+        "reproduce german --switch Z9": "there is no switch Z9",
+        "reproduce german --without A9": "that --as-released switches on",
+        "reproduce german --repetitions many": "Invalid value for '--repetitions'",
+        "compare germany": "there is no experiment 'germany'",
+        "compare mine.toml --data-set fico": "names its own data",
+        "plan --groups A,B": "groups must look like A=0.8,B=0.2, got 'A,B'",
+        "plan --history past.csv": "a file needs --outcome and --group",
+        "report --late soon": "Invalid value for '--late'",
+        "report a.parquet --ledger sqlite:///b.db": "shows results or a ledger",
+    }
+    answered = in_a_fresh_interpreter(*asked, *(text.split() for text in wrong))
+    for words, (code, there, said) in zip(asked, answered[: len(asked)], strict=True):
+        assert (code, there) == (0 if words[1] == "--help" else 2, []), words
+        assert "Usage: " in said
+    for (words, why), (code, there, said) in zip(
+        wrong.items(), answered[len(asked) :], strict=True
+    ):
+        assert (code, there) == (2, []), words
+        assert why in said, words
+
+
+def test_the_names_known_at_once_are_those_of_the_experiments():
+    assert tuple(EXPERIMENTS) == PAPER_EXPERIMENTS
+    for name in PAPER_EXPERIMENTS:
+        check_experiment(name)
+    with pytest.raises(InputError) as at_once:
+        check_experiment("germany")
+    with pytest.raises(InputError, match=re.escape(str(at_once.value))):
+        paper_experiment("germany")
+
+
+def test_help_says_what_the_experiments_say(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("TERM", "dumb")
+    told = {name: CliRunner().invoke(app, [name, "--help"]) for name in ("reproduce", "compare")}
+    said = {name: one.stdout for name, one in told.items()}
+    assert "german, adult-race or adult-gender." in said["reproduce"]
+    assert "german, adult-race, adult-gender, or a TOML file of a world." in said["compare"]
+    first, second, *_, last = ALPHAS
+    assert f"At α = {first:.2f}, {second:.2f}, …, {last:.2f}." in said["reproduce"]
+    (often,) = {one.repetitions for one in EXPERIMENTS.values()}
+    assert f"default what the experiment says ({often})" in said["reproduce"]
+
+
 def test_a_command_that_needs_what_is_not_installed_says_so_and_others_go_on():
     commands = (["--help"], ["decide", "--help"], ["version"])
     before, wanting, after = in_a_fresh_interpreter(*commands, missing=["numpy"])
@@ -74,6 +131,33 @@ def test_a_command_that_needs_what_is_not_installed_says_so_and_others_go_on():
         "secondlook: decide needs numpy, which is not installed; "
         "`pip install 'secondlook[experiments]'` installs it.\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("missing", "extra"), [("matplotlib.figure", "experiments"), ("psycopg", "postgres")]
+)
+def test_what_is_missing_once_a_command_is_under_way_is_said_too(monkeypatch, missing, extra):
+    def run(*_, **__):
+        raise ModuleNotFoundError(name=missing)
+
+    monkeypatch.setattr("secondlook.cli.running.run_and_report", run)
+    found = CliRunner().invoke(app, ["reproduce", "german", "--json"])
+    sentence = (
+        f"this command needs {missing.partition('.')[0]}, which is not installed; "
+        f"`pip install 'secondlook[{extra}]'` installs it."
+    )
+    assert found.exit_code == 2
+    assert found.stderr == f"secondlook: {sentence}\n"
+    assert json.loads(found.stdout) == {"error": sentence, "code": 2}
+
+
+def test_a_module_of_somebody_elses_that_is_missing_is_not_explained_away(monkeypatch):
+    def run(*_, **__):
+        raise ModuleNotFoundError("No module named 'theirs'", name="theirs")
+
+    monkeypatch.setattr("secondlook.cli.running.run_and_report", run)
+    found = CliRunner().invoke(app, ["reproduce", "german"])
+    assert isinstance(found.exception, ModuleNotFoundError)
 
 
 @pytest.mark.parametrize("command", _COMMANDS, ids=lambda one: one.name)

@@ -195,11 +195,9 @@ def _loaded(command: _Command) -> Any:
     try:
         function = command.function()
     except ModuleNotFoundError as error:
-        print(
-            f"secondlook: {command.name} needs {error.name}, which is not installed; "
-            f"`pip install 'secondlook[experiments]'` installs it.",
-            file=sys.stderr,
-        )
+        from secondlook.cli.options import not_installed  # noqa: PLC0415 - not for the help
+
+        print(f"secondlook: {not_installed(command.name, error)}", file=sys.stderr)
         raise typer.Exit(2) from error
     return get_command(command.added(typer.Typer(add_completion=False), function))
 

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-from secondlook.cli.backends import prepared
-from secondlook.cli.json_output import as_json
-from secondlook.cli.on_record import OnRecord, check_on_record, in_one_line, proved
+from secondlook.cli.on_record import OnRecord
 from secondlook.cli.options import (
     Backend,
     Data,
+    DataSet,
     Fresh,
+    HowToRun,
     Jobs,
     Json,
     Methods,
@@ -25,49 +24,31 @@ from secondlook.cli.options import (
     Scheduler,
     Seed,
     changed,
+    check_jobs,
     errors,
-    exit_if_nothing,
+    method_names,
     names,
-    slug,
-    status,
 )
-from secondlook.cli.output import (
-    download_bar,
-    print_plan,
-    print_results,
-    repetition_bar,
-    summary_rows,
-)
-from secondlook.datasets import read_table
 from secondlook.errors import InputError
-from secondlook.experiments.baseline_methods import left_out
-from secondlook.experiments.methods import expanded
-from secondlook.experiments.paper import alpha_sweep, paper_experiment
-from secondlook.experiments.plan import Plan
-from secondlook.experiments.plan import plan as make_plan
+from secondlook.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
 from secondlook.experiments.released.switches import SWITCHES, check_switches
-from secondlook.experiments.report import write_report
-from secondlook.experiments.runner import Run, run_experiment
-from secondlook.experiments.sources import load_source
-from secondlook.experiments.spec import Experiment
-from secondlook.experiments.world_file import read_world_file
-from secondlook.simulate.populations import Binormal
-from secondlook.simulate.streams import Drawn, Resampled, Stream
-from secondlook.theory import Setting
+
+if TYPE_CHECKING:
+    from secondlook.simulate.streams import Stream
 
 __all__ = ["plan", "reproduce", "simulate"]
 
+*_FIRST, _LAST = PAPER_EXPERIMENTS
+
 
 def reproduce(
-    name: Annotated[str, typer.Argument(help="german, adult-race or adult-gender.")],
+    name: Annotated[str, typer.Argument(help=f"{', '.join(_FIRST)} or {_LAST}.")],
     repetitions: Repetitions = None,
     methods: Methods = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Train deep methods by their quick schedules.")
     ] = False,
-    data_set: Annotated[
-        str | None, typer.Option(help="Another ACS data set for the adult experiments.")
-    ] = None,
+    data_set: DataSet = None,
     sweep: Annotated[
         bool, typer.Option("--alpha-sweep", help="At α = 0.05, 0.10, …, 0.30.")
     ] = False,
@@ -92,26 +73,30 @@ def reproduce(
 ) -> None:
     """Run one of the paper's experiments: table, figures, report."""
     with errors(json):
-        experiment = paper_experiment(name, data_set)
-        if methods is not None:
-            chosen_methods = expanded(names(methods), quick=quick)
-            experiment = replace(experiment, methods=chosen_methods)
-            if "all" in names(methods) and left_out():
-                print(f"secondlook: {left_out()}", file=sys.stderr)
-        if sweep:
-            experiment = alpha_sweep(experiment)
+        check_experiment(name)
+        check_jobs(jobs)
+        asked = None if methods is None else method_names(methods)
         if without and not as_released:
             raise InputError(
                 "--without leaves deviations off that --as-released switches on; add it."
             )
+        check_switches((*names(switch), *names(without)))
+        from secondlook.cli.running import run_and_report, with_methods  # noqa: PLC0415 - slow
+        from secondlook.experiments.paper import alpha_sweep, paper_experiment  # noqa: PLC0415
+
+        experiment = paper_experiment(name, data_set)
+        if asked is not None:
+            experiment = with_methods(experiment, asked, quick=quick)
+        if sweep:
+            experiment = alpha_sweep(experiment)
         on = set(SWITCHES) if as_released else set()
         if experiment.world.n_parts:
             on.discard("A9")  # nothing is resampled there
-        chosen = (on | set(names(switch))) - set(check_switches(names(without)))
+        chosen = (on | set(names(switch))) - set(names(without))
         experiment = replace(experiment, switches=check_switches(chosen))
         experiment = changed(experiment, repetitions, seed)
-        run = Run(out or Path("results") / slug(experiment), jobs, backend, fresh=fresh)
-        _run(experiment, run, data, scheduler, ledger, json)
+        how = HowToRun(data, jobs, backend, scheduler, out, fresh)
+        run_and_report(experiment, how, ledger, json=json)
 
 
 def simulate(
@@ -130,11 +115,16 @@ def simulate(
 ) -> None:
     """Run methods in a world of your own, described in a file."""
     with errors(json):
+        check_jobs(jobs)
+        asked = None if methods is None else method_names(methods)
+        from secondlook.cli.running import run_and_report, with_methods  # noqa: PLC0415 - slow
+        from secondlook.experiments.world_file import read_world_file  # noqa: PLC0415
+
         experiment = changed(read_world_file(world), repetitions, seed)
-        if methods is not None:
-            experiment = replace(experiment, methods=expanded(names(methods)))
-        run = Run(out or Path("results") / slug(experiment), jobs, backend, fresh=fresh)
-        _run(experiment, run, data, scheduler, ledger, json)
+        if asked is not None:
+            experiment = with_methods(experiment, asked)
+        how = HowToRun(data, jobs, backend, scheduler, out, fresh)
+        run_and_report(experiment, how, ledger, json=json)
 
 
 def plan(
@@ -161,13 +151,23 @@ def plan(
 ) -> None:
     """Say how long a certificate takes, and what it costs until then."""
     with errors(json):
+        if history is not None and not (outcome and group):
+            raise InputError("a file needs --outcome and --group: the names of its columns.")
+        check_jobs(jobs)
+        shares = _shares(groups)
+        from secondlook.cli.output import print_plan, repetition_bar  # noqa: PLC0415 - slow
+        from secondlook.datasets import read_table  # noqa: PLC0415
+        from secondlook.experiments.plan import Plan  # noqa: PLC0415
+        from secondlook.experiments.plan import plan as make_plan  # noqa: PLC0415
+        from secondlook.simulate.populations import Binormal  # noqa: PLC0415
+        from secondlook.simulate.streams import Drawn, Resampled  # noqa: PLC0415
+        from secondlook.theory import Setting  # noqa: PLC0415
+
         if history is not None:
-            if not outcome or not group:
-                raise InputError("a file needs --outcome and --group: the names of its columns.")
             table = read_table(history, outcome=outcome, group=group)
             stream: Stream = Resampled(table, people, rounds)
         else:
-            stream = Drawn(Binormal(good, auc, _shares(groups)), people, rounds)
+            stream = Drawn(Binormal(good, auc, shares), people, rounds)
         wanted = Plan(
             stream, alpha, delta, gain, loss, group_as_feature=True, repetitions=repetitions
         )
@@ -175,48 +175,6 @@ def plan(
         with repetition_bar(json) as progress:
             found = make_plan(wanted, jobs=jobs, progress=progress)
         print_plan(Console(), found, json, theorems, people)
-
-
-def _run(
-    experiment: Experiment,
-    run: Run,
-    data: Path | None,
-    scheduler: str | None,
-    ledger: str | None,
-    json: bool,
-) -> None:
-    if ledger is not None:
-        check_on_record(experiment)
-    with download_bar(json) as bar:
-        source = load_source(experiment.world, data=data, progress=bar)
-    with prepared(run.backend, run.jobs, scheduler), repetition_bar(json) as progress:
-        results = run_experiment(experiment, source, replace(run, progress=progress))
-    folder = Path() if run.folder is None else run.folder
-    page = folder / "report.html"
-    with status("writing the report", json):
-        write_report([results], page, folder / "figures")
-    proof = None if ledger is None else proved(experiment, source, results, ledger, json)
-    if json:
-        as_json(
-            {
-                "folder": folder,
-                "report": page,
-                "results": folder / "results.parquet",
-                "about": results.about,
-                "summary": summary_rows(results),
-                "certificates": results.certificates,
-                "failures": [asdict(one) for one in results.failures],
-            }
-            | ({} if proof is None else {"ledger": proof})
-        )
-        exit_if_nothing(results)
-        return
-    console = Console()
-    print_results(console, results)
-    console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
-    if proof is not None:
-        console.print(in_one_line(proof), soft_wrap=True, highlight=False)
-    exit_if_nothing(results)
 
 
 def _shares(text: str) -> tuple[tuple[str, float], ...]:

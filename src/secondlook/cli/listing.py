@@ -64,9 +64,7 @@ def methods(json: Json = False) -> None:
     if json:
         as_json(names)
         return
-    table = Table("name", "what it is")
-    for name, words in names.items():
-        table.add_row(name, words)
+    table = _table(names, "what it is")
     for name, members in SETS.items():
         table.add_row(name, f"{len(members)} of these at once")
     table.add_row("explore-fair@0.13", "any of the four variants, with α_exploit held constant")
@@ -79,10 +77,7 @@ def switches(json: Json = False) -> None:
     if json:
         as_json(SWITCHES)
         return
-    table = Table("name", "with it on")
-    for name, words in SWITCHES.items():
-        table.add_row(name, words)
-    Console().print(table)
+    Console().print(_table(SWITCHES, "with it on"))
 
 
 def version(json: Json = False) -> None:
@@ -92,3 +87,10 @@ def version(json: Json = False) -> None:
         as_json({"version": number})
     else:
         print(number)
+
+
+def _table(names: dict[str, str], title: str) -> Table:
+    table = Table("name", title)
+    for name, words in names.items():
+        table.add_row(name, words)
+    return table

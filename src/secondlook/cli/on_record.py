@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from secondlook.cli.options import status
-from secondlook.experiments.results import Results
-from secondlook.experiments.spec import Experiment
+from secondlook.cli.options import DOES_NOT_FIT, status
+
+if TYPE_CHECKING:  # slow to import, and the options are needed at once
+    from secondlook.experiments.results import Results
+    from secondlook.experiments.spec import Experiment
 
 __all__ = ["OnRecord", "check_on_record", "in_one_line", "proved"]
-
-_DOES_NOT_FIT = 4
 
 OnRecord = Annotated[
     str | None,
@@ -25,11 +25,13 @@ OnRecord = Annotated[
 ]
 
 
-def check_on_record(experiment: Experiment) -> None:
-    """Raise if the first method cannot be recorded, before anything runs."""
+def check_on_record(experiment: Experiment, url: str) -> None:
+    """Raise if the first method cannot be recorded there, before anything runs."""
     from secondlook.experiments.on_record import check_recordable  # noqa: PLC0415 - an extra
+    from secondlook.ledger.engines import connect  # noqa: PLC0415
 
     check_recordable(experiment)
+    connect(url, make=True).dispose()  # makes nothing yet
 
 
 def proved(
@@ -42,7 +44,7 @@ def proved(
         found = run_on_record(experiment, source, results, url)
     if found.problem is not None:
         print(f"secondlook: {found.problem}", file=sys.stderr)
-        raise typer.Exit(_DOES_NOT_FIT)
+        raise typer.Exit(DOES_NOT_FIT)
     return {
         "url": url,
         "program": experiment.methods[0],

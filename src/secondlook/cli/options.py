@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,16 +15,17 @@ from rich.console import Console
 
 from secondlook.cli.json_output import as_json
 from secondlook.errors import InputError, UnavailableError
-from secondlook.experiments.released.switches import SWITCHES
 
 if TYPE_CHECKING:  # slow to import, and every command imports this module
-    from secondlook.experiments.results import Results
     from secondlook.experiments.spec import Experiment
 
 __all__ = [
+    "DOES_NOT_FIT",
     "Backend",
     "Data",
+    "DataSet",
     "Fresh",
+    "HowToRun",
     "Jobs",
     "Json",
     "Methods",
@@ -34,13 +34,18 @@ __all__ = [
     "Scheduler",
     "Seed",
     "changed",
+    "check_jobs",
+    "check_named",
     "errors",
-    "exit_if_nothing",
+    "method_names",
     "names",
+    "not_installed",
     "noted",
-    "slug",
     "status",
+    "writing",
 ]
+
+DOES_NOT_FIT = 4  # the exit code if a ledger does not
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 Jobs = Annotated[int, typer.Option(help="Repetitions at a time; -1 is one per core.")]
@@ -54,6 +59,9 @@ Scheduler = Annotated[
 ]
 Data = Annotated[
     Path | None, typer.Option(help="Folder with data files, before SECONDLOOK_DATA and the cache.")
+]
+DataSet = Annotated[
+    str | None, typer.Option(help="Another ACS data set for the adult experiments.")
 ]
 Out = Annotated[
     Path | None, typer.Option(help="Folder for results and report; default results/<name>.")
@@ -75,6 +83,27 @@ Fresh = Annotated[
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the whole experiment.")]
 
+# What may be missing, and the extra that installs it.
+_EXTRAS = {
+    "matplotlib": "experiments",
+    "pyarrow": "experiments",
+    "alembic": "ledger",
+    "psycopg": "postgres",
+    "pandas": "production",
+}
+
+
+@dataclass(frozen=True)
+class HowToRun:
+    """What the command line says of how to run an experiment, and where its results go."""
+
+    data: Path | None
+    jobs: int
+    backend: str | None
+    scheduler: str | None
+    out: Path | None
+    fresh: bool
+
 
 def status(words: str, quiet: bool) -> AbstractContextManager[Any]:
     """Say on standard error what is going on, while it is."""
@@ -85,18 +114,6 @@ def changed(experiment: Experiment, repetitions: int | None, seed: int | None) -
     """Return an experiment with what the command line asks for."""
     asked: dict[str, Any] = {"repetitions": repetitions, "seed": seed}
     return replace(experiment, **{name: one for name, one in asked.items() if one is not None})
-
-
-def slug(experiment: Experiment) -> str:
-    """Return a folder name that tells experiments apart which differ in more than repetitions."""
-    words = [experiment.name]
-    if experiment.switches:
-        off = [name for name in SWITCHES if name not in experiment.switches]
-        few = len(experiment.switches) <= len(off)
-        words.append("with " + " ".join(experiment.switches) if few else "as released")
-        words += ["without " + " ".join(off)] if off and not few else []
-    words.append(experiment.fingerprint[:6])
-    return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(words)).strip("-").lower()
 
 
 def names(text: str) -> tuple[str, ...]:
@@ -110,14 +127,54 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def exit_if_nothing(results: Results) -> None:
-    """End with an exit code and a sentence if no method has any numbers, once all is printed."""
-    from secondlook.experiments.cautions import nothing_found  # noqa: PLC0415 - slow to import
+def method_names(text: str) -> tuple[str, ...]:
+    """Return the names of methods in a list with commas, of which there must be one."""
+    found = names(text)
+    if not found:
+        raise InputError(
+            f"--methods must name at least one method, got {text!r}; secondlook methods lists them."
+        )
+    return found
 
-    words = nothing_found(results)
-    if words:
-        print(f"secondlook: {words}", file=sys.stderr)
-        raise typer.Exit(2)
+
+def check_jobs(jobs: int) -> None:
+    """Raise unless so many repetitions can run at a time."""
+    if jobs == 0 or jobs < -1:
+        raise InputError(f"jobs must be 1 or more, or -1 for one per core, got {jobs}.")
+
+
+def check_named(option: str, name: str | None) -> None:
+    """Raise if an option that takes a name was given an empty one."""
+    if name is not None and not name.strip():
+        raise InputError(f"{option} takes a name, got an empty one; give a name or leave it out.")
+
+
+@contextmanager
+def writing(place: str | Path) -> Iterator[None]:
+    """Say in one sentence that a place cannot be written, if that is so."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{place} cannot be written ({error.strerror or error}); choose another place."
+        ) from error
+
+
+def not_installed(what: str, error: ModuleNotFoundError) -> str:
+    """Say what is needed and how to install it.
+
+    Examples
+    --------
+    >>> not_installed("report", ModuleNotFoundError(name="matplotlib.figure"))
+    "report needs matplotlib, which is not installed; `pip install 'secondlook[experiments]'` \
+installs it."
+    """
+    package = _package(error)
+    extra = _EXTRAS.get(package, "experiments")
+    return (
+        f"{what} needs {package}, which is not installed; "
+        f"`pip install 'secondlook[{extra}]'` installs it."
+    )
 
 
 @contextmanager
@@ -127,13 +184,26 @@ def errors(json: bool) -> Iterator[None]:
         yield
     except InputError as error:
         code = 3 if isinstance(error, UnavailableError) else 2
-        if json:
-            as_json({"error": str(error), "code": code})
-        print(f"secondlook: {error}", file=sys.stderr)
+        _tell(str(error), code, json)
         raise typer.Exit(code) from error
+    except ModuleNotFoundError as error:
+        if _package(error) not in _EXTRAS:
+            raise
+        _tell(not_installed("this command", error), 2, json)
+        raise typer.Exit(2) from error
     except KeyboardInterrupt:
         print("secondlook: interrupted; the same command goes on from here.", file=sys.stderr)
         raise typer.Exit(130) from None
+
+
+def _package(error: ModuleNotFoundError) -> str:
+    return str(error.name).partition(".")[0]
+
+
+def _tell(sentence: str, code: int, json: bool) -> None:
+    if json:
+        as_json({"error": sentence, "code": code})
+    print(f"secondlook: {sentence}", file=sys.stderr)
 
 
 @contextmanager

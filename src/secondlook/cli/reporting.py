@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from secondlook.cli.json_output import as_json
-from secondlook.cli.options import Json, errors, status
+from secondlook.cli.options import Json, errors, status, writing
 from secondlook.cli.programs.looking import (
     Groups,
     Late,
@@ -19,8 +19,6 @@ from secondlook.cli.programs.looking import (
 )
 from secondlook.cli.programs.options import ProgramName, Trusted
 from secondlook.errors import InputError
-from secondlook.experiments.report import write_report
-from secondlook.experiments.results import read_results
 
 __all__ = ["report"]
 
@@ -53,8 +51,18 @@ def report(
         if not results:
             report_program(url, program, out, late, groups, trusted, json)
             return
-        with status("writing the report", json):
-            written = write_report([read_results(path) for path in results], out, figures)
+        from secondlook.experiments.results import read_results  # noqa: PLC0415 - slow to import
+
+        found = [read_results(path) for path in results]
+        with writing(out):  # before anything is drawn
+            out.parent.mkdir(parents=True, exist_ok=True)
+        if figures is not None:
+            with writing(figures):
+                figures.mkdir(parents=True, exist_ok=True)
+        from secondlook.experiments.report import write_report  # noqa: PLC0415 - slower
+
+        with status("writing the report", json), writing(out):
+            written = write_report(found, out, figures)
         if json:
             as_json({"written": written})
         else:

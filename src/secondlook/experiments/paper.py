@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from secondlook.errors import InputError
 from secondlook.experiments.methods import ABLATIONS, REFERENCES, VARIANTS
+from secondlook.experiments.paper_names import check_experiment
 from secondlook.experiments.spec import Experiment
 from secondlook.experiments.world_spec import WorldSpec
 
@@ -45,8 +46,7 @@ EXPERIMENTS = {
 
 def paper_experiment(name: str, data: str | None = None) -> Experiment:
     """Return a published setting, on its own data or on another data set of the same kind."""
-    if name not in EXPERIMENTS:
-        raise InputError(f"there is no experiment {name!r}; known are {', '.join(EXPERIMENTS)}.")
+    check_experiment(name)
     experiment = EXPERIMENTS[name]
     if data is None or data == experiment.world.data:
         return experiment

@@ -242,7 +242,8 @@ class CellIntake(Intake):
             allowed = ", ".join(map(repr, table.groups.tolist()))
             raise InputError(
                 f"sensitive_features holds the group {strange!r}, which the history does not have; "
-                f"known are {allowed}; map it to one of them or fit again with it."
+                f"known are {allowed}; map it to one of these, or fit again with a history that "
+                f"has it."
             )
         return placed
 

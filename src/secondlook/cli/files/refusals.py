@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -144,11 +145,16 @@ class Refusals:
             )
 
     def to_table(self) -> Any:
-        """Return the refused rows as they were written, with a column for the reason."""
+        """Return the refused rows as they were written, with a column for the reason.
+
+        It is called like none of theirs: rows that were refused before have one already.
+        """
         whole = self.table if self._as_written is None else self._as_written()
         rows = whole.take(arrow().array(sorted(self._reasons), arrow().int64()))
-        title = "reason" if "reason" not in self.table.column_names else "reason_refused"
         reasons = arrow().array([one.reason for one in self], arrow().string())
+        others = (f"reason_refused_{number}" for number in count(2))
+        names = chain(("reason", "reason_refused"), others)
+        title = next(one for one in names if one not in rows.column_names)
         return rows.append_column(title, reasons)
 
     def write(self, path: str, *taken: str) -> str:

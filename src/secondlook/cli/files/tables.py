@@ -22,6 +22,7 @@ from secondlook.errors import InputError
 
 __all__ = [
     "as_text",
+    "called",
     "check_output",
     "read_sent",
     "read_table",
@@ -92,13 +93,24 @@ def read_sent(path: str, text: Iterable[str] = ()) -> Sent:
     >>> sent.as_written().to_pydict()
     {'id': ['007'], 'debt': ['1.50'], 'since': ['NA']}
     """
-    name = _name(path)
+    name = called(path)
     if path != "-" and _suffix(path) == ".parquet":
         whole = _read_parquet(path, name)
         return Sent(_checked(whole, name, text), lambda: whole)
     content = _content(path, name)
     table = _checked(read_csv(content, name, tuple(text)), name, text)
     return Sent(table, lambda: read_csv(content, name, tuple(table.column_names)))
+
+
+def called(path: str) -> str:
+    """Return what messages call a file.
+
+    Examples
+    --------
+    >>> called("2031/applicants.csv"), called("-")
+    ('applicants.csv', 'standard input')
+    """
+    return "standard input" if path == "-" else Path(path).name
 
 
 def _checked(table: Any, name: str, text: Iterable[str]) -> Any:
@@ -270,10 +282,6 @@ def _write_whole(content: bytes, place: Path) -> None:
     except BaseException:
         Path(kept).unlink(missing_ok=True)
         raise
-
-
-def _name(path: str) -> str:
-    return "standard input" if path == "-" else Path(path).name
 
 
 def _suffix(path: str) -> str:

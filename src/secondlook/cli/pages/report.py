@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from html import escape
 from importlib import resources
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from secondlook.cli.options import writing
 from secondlook.cli.pages.figures import draw_all, ladder_records, quiet_svg
 from secondlook.cli.pages.spans import spans
 from secondlook.cli.programs.attention import CAUTION, amount, attention, days, interval, share
-from secondlook.errors import InputError
 from secondlook.experiments.certificates import freezes
 from secondlook.experiments.page_parts import cell, figure, heads, sentence_list, table
 from secondlook.ledger.summary import Change, GroupSummary, Outcomes, Summary, exact_interval
@@ -63,13 +64,12 @@ def write_program_report(found: Summary, path: Path, late: float) -> None:
     text = page(found, late)
     part = path.with_name(f".{path.name}.part")
     try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(
-            f"{path} cannot be written ({error.strerror or error}); choose another place."
-        ) from error
+        with writing(path):
+            part.write_text(text, encoding="utf-8")
+            part.replace(path)
+    finally:
+        with suppress(OSError):  # it may not be there, nor its folder
+            part.unlink()
 
 
 def page(found: Summary, late: float) -> str:

@@ -102,6 +102,12 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
             f"the history of program {program.name!r} had no names for its columns, so those of a "
             f"file cannot be told apart; decide from Python, or start a program from a table."
         )
+    if roles.id in {*shape.columns.names, *roles.groups}:
+        raise InputError(
+            f"the program {program.name!r} knows people by a column {roles.id!r}, which in a file "
+            f"is the name of the application; decide from Python, or start a program in which it "
+            f"is called otherwise."
+        )
     from sklearn.utils import get_tags  # noqa: PLC0415 - slow to import
 
     from secondlook.ledger.telling import known_groups  # noqa: PLC0415 - an extra

@@ -15,6 +15,7 @@ __all__ = [
     "alpha_and_delta",
     "commonest",
     "decided_words",
+    "how_many",
     "promise",
     "reason_counts",
     "refused_words",
@@ -260,7 +261,7 @@ def _empty_words(empty: dict[str, int]) -> list[str]:
         "known_already": "known and left so",
         "not_accepted": "not accepted",
     }
-    whom = "1 person" if n == 1 else f"{n:,} people"
+    whom = how_many(n)
     parts = ", ".join(f"{empty[key]:,} {text}" for key, text in words.items() if empty[key])
     return [f"Empty for {whom}, and nothing was recorded for them: {parts}."]
 
@@ -271,3 +272,14 @@ def _outcomes(n: int) -> str:
 
 def _rows(n: int) -> str:
     return f"{n:,} row" if n == 1 else f"{n:,} rows"
+
+
+def how_many(n: int) -> str:
+    """Write a number of people.
+
+    Examples
+    --------
+    >>> how_many(1), how_many(1200)
+    ('1 person', '1,200 people')
+    """
+    return "1 person" if n == 1 else f"{n:,} people"

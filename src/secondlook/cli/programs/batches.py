@@ -8,12 +8,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
-from secondlook.cli.files.csv_files import arrow
 from secondlook.cli.files.refusals import check_share, refused_path, too_many
-from secondlook.cli.files.tables import check_output, write_table
+from secondlook.cli.files.tables import called, check_output, write_table
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, status
 from secondlook.cli.programs.applicants import BEFORE, Applicants, read_applicants, roles_and_labels
@@ -28,6 +26,8 @@ from secondlook.cli.programs.batch_words import (
     so_far_words,
     told_words,
 )
+from secondlook.cli.programs.decision_columns import answer, namesakes, namesakes_words
+from secondlook.cli.programs.opening import opened
 from secondlook.cli.programs.options import (
     By,
     LedgerUrl,
@@ -102,26 +102,26 @@ def decide(
     with errors(json):
         check_share(most_refused)
         no = _places(applicants, out, refused, json)
-        with status("opening the program", json):
-            mine = _opened(ledger, program, by, trusted)
+        mine = opened(ledger, program, by, trusted, json)
         with status("reading who applies", json):
-            sent = read_applicants(mine, applicants, batch, _shown(applicants))
+            sent = read_applicants(mine, applicants, batch, called(applicants))
         if strict:
-            sent.refusals.stop(_shown(applicants))
-        _check_usable(sent, most_refused, _shown(applicants), no, out)
+            sent.refusals.stop(called(applicants))
+        _check_usable(sent, most_refused, called(applicants), no, out)
         with status(f"deciding on {sent.ids.size:,} people", json), warnings.catch_warnings():
             warnings.simplefilter("ignore", LearningWarning)  # the round's record says it too
-            decided = _decided(mine, sent, _shown(applicants))
+            decided = _decided(mine, sent, called(applicants))
         missing = (
             f"the decisions are recorded as batch {sent.name!r} and only their file is missing"
         )
         with status("writing the decisions", json), _on_record(missing, _WRITE_AGAIN):
             no = sent.refusals.write(no, out)
             entry, reasons = _recorded(mine, sent.name)
-            write_table(_answer(decided, reasons).take(sent.places), out)
+            write_table(answer(decided, reasons).take(sent.places), out)
         with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
             told = _what_was_decided(mine, decided, entry, sent.recorded) | {
                 "unseen": unseen_values(mine, sent.X, sent.groups, decided.round),
+                "namesakes": namesakes(mine, roles_and_labels(mine)[0].groups),
                 "so_far": _so_far(mine),
                 "refused": reason_counts(sent.refusals, no),
                 "out": out,
@@ -129,8 +129,14 @@ def decide(
     if json:
         as_json(told)
     else:
-        lines = [*decided_words(told), *unseen_words(told["unseen"]), so_far_words(told["so_far"])]
-        say([*lines, *refused_words(told["refused"])], beside_table="-" in (out, no))
+        lines = [
+            *decided_words(told),
+            *namesakes_words(told["namesakes"]),
+            *unseen_words(told["unseen"]),
+            so_far_words(told["so_far"]),
+            *refused_words(told["refused"]),
+        ]
+        say(lines, beside_table="-" in (out, no))
 
 
 def observe(
@@ -165,16 +171,15 @@ def observe(
     with errors(json):
         no = refused_path(refused, outcomes, "--json" if json else None)
         check_output(no)
-        with status("opening the program", json):
-            mine = _opened(ledger, program, by, trusted)
+        mine = opened(ledger, program, by, trusted, json)
         with status("reading outcomes", json):
             roles, labels = roles_and_labels(mine)
             told = read_outcomes(
-                mine, roles, labels, outcomes, _shown(outcomes), corrections=corrections
+                mine, roles, labels, outcomes, called(outcomes), corrections=corrections
             )
             before = mine.checkpoint().number
         if strict:
-            told.refusals.stop(_shown(outcomes))
+            told.refusals.stop(called(outcomes))
         no = told.refusals.write(no)
         with status(f"recording {told.news.sum():,} outcomes", json):
             ids, states, shape = told.ids[told.news], told.states[told.news], mine.shape
@@ -257,16 +262,6 @@ def _check_usable(sent: Applicants, most: float, source: str, no: str, out: str)
     )
 
 
-def _shown(path: str) -> str:
-    return "standard input" if path == "-" else Path(path).name
-
-
-def _opened(ledger: str, program: str, by: str | None, trusted: list[str] | None) -> Program:
-    from secondlook.ledger.program import Program  # noqa: PLC0415 - an extra
-
-    return Program.open(ledger, program, by=by, trusted=trusted or ())
-
-
 @contextmanager
 def _on_record(missing: str, then: str) -> Iterator[None]:
     """Say of what goes wrong from here on that nothing is lost."""
@@ -289,24 +284,6 @@ def _recorded(program: Program, batch: str) -> tuple[Entry, list[str | None]]:
     names = () if reference is None else reference.names
     stored = [None] * len(found) if found.reasons is None else found.reasons
     return entry, [None if one is None else in_words(decode(one, names)) for one in stored]
-
-
-def _answer(decided: Decisions, reasons: list[str | None]) -> Any:
-    """Return decisions as they are handed out."""
-    pa, n = arrow(), len(decided)
-    threshold = np.full(n, np.nan) if decided.threshold is None else decided.threshold
-    columns = {
-        "id": decided.ids,
-        "decision": np.where(decided.accepted, "accept", "reject"),
-        "region": decided.region,
-        "score": decided.score,
-        "threshold": threshold,
-        "propensity": decided.propensity,
-        "round": np.full(n, decided.round),
-        "certified": np.full(n, decided.certified),
-    }
-    arrays = {name: pa.array(one, from_pandas=True) for name, one in columns.items()}
-    return pa.table(arrays | {"reasons": pa.array(reasons, pa.string())})
 
 
 def _what_was_decided(

@@ -14,9 +14,31 @@ from secondlook.ledger.base import Entry, ListedRows, Reader
 from secondlook.ledger.replay import Shape
 from secondlook.reasons import decode, in_words
 
-__all__ = ["decision_tables"]
+__all__ = ["EXPORTED", "decision_tables"]
 
 _ROWS = 20_000  # people read at a time
+_KINDS = {
+    "id": pa.string(),
+    "erased": pa.bool_(),
+    "round": pa.int64(),
+    "batch": pa.string(),
+    "at": pa.string(),
+    "region": pa.string(),
+    "accepted": pa.bool_(),
+    "score": pa.float64(),
+    "threshold": pa.float64(),
+    "propensity": pa.float64(),
+    "policy": pa.int64(),
+    "mode": pa.string(),
+    "certified": pa.bool_(),
+    "fold": pa.int64(),
+    "reasons": pa.string(),
+    "override": pa.string(),
+    "override_reason": pa.string(),
+    "outcome": pa.string(),
+    "outcome_at": pa.string(),
+}
+EXPORTED = tuple(_KINDS)
 
 
 def decision_tables(
@@ -69,29 +91,9 @@ class _View:
 
     @property
     def schema(self) -> pa.Schema:
-        text, number, flag = pa.string(), pa.float64(), pa.bool_()
+        text, number = pa.string(), pa.float64()
         texts = self.shape.columns.texts
-        kinds = {
-            "id": pa.int64() if self.shape.id_kind == "i" else text,
-            "erased": flag,
-            "round": pa.int64(),
-            "batch": text,
-            "at": text,
-            "region": text,
-            "accepted": flag,
-            "score": number,
-            "threshold": number,
-            "propensity": number,
-            "policy": pa.int64(),
-            "mode": text,
-            "certified": flag,
-            "fold": pa.int64(),
-            "reasons": text,
-            "override": text,
-            "override_reason": text,
-            "outcome": text,
-            "outcome_at": text,
-        }
+        kinds = _KINDS | {"id": pa.int64() if self.shape.id_kind == "i" else text}
         for name in self.features or ():
             kinds[f"feature.{name}"] = text if name in texts else number
         kinds |= {f"group.{name}": text for name in self.groups or ()}

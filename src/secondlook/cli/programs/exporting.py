@@ -6,7 +6,7 @@ import json as jsons
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 
 from secondlook.cli.json_output import as_json
-from secondlook.cli.options import Json, errors
+from secondlook.cli.options import Json, errors, writing
 from secondlook.cli.programs.options import LedgerUrl, ProgramName
 from secondlook.errors import InputError
 
@@ -100,7 +100,8 @@ class _Wanted:
             )
         suffix = Path(self.out).suffix
         allowed = [".jsonl"] if self.entries else [".csv", ".parquet"]
-        if self.out != "-" and not self.folder and suffix not in allowed:
+        fits = self.out == "-" or self.folder or suffix in allowed
+        if not self.out or not fits:
             raise InputError(
                 f"--out must be a folder or a file that ends in {' or '.join(allowed)}, got "
                 f"{self.out!r}."
@@ -115,7 +116,7 @@ def _write(reader: Any, wanted: _Wanted) -> dict[str, int]:
         write = _write_entries if wanted.entries else _write_decisions
         return {wanted.out: write(reader, wanted, wanted.out)}
     folder = Path(wanted.out)
-    with _told(wanted.out):
+    with writing(wanted.out):
         folder.mkdir(parents=True, exist_ok=True)
     found = {}
     if not wanted.entries:
@@ -189,19 +190,10 @@ def _opened(path: str) -> Iterator[Any]:
     place = Path(path)
     part = place.with_name(f".{place.name}.{os.getpid()}")
     try:
-        with _told(path):
+        with writing(path):
             with part.open("wb") as file:
                 yield file
             part.replace(place)
     finally:
-        part.unlink(missing_ok=True)
-
-
-@contextmanager
-def _told(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written ({error.strerror or error}); choose another place."
-        ) from error
+        with suppress(OSError):  # it may not be there, nor its folder
+            part.unlink()

@@ -14,7 +14,15 @@ from rich.console import Console
 
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, status
-from secondlook.cli.programs.attention import CAUTION, amount, attention, days, interval, share
+from secondlook.cli.programs.attention import (
+    CAUTION,
+    amount,
+    attention,
+    days,
+    interval,
+    share,
+    times,
+)
 from secondlook.cli.programs.fitted_tables import print_fitted
 from secondlook.cli.programs.options import LedgerUrl, ProgramName, Trusted
 from secondlook.errors import InputError
@@ -269,11 +277,7 @@ def _summed_up(found: Any) -> str:
         f"{waiting.n:,} waiting for an outcome{since}",
         promised or "no round certified",
         f"{found.total('n_overridden'):,} overridden",
-        f"outcomes corrected {_times(kinds.count('correction'))}",
+        f"outcomes corrected {times(kinds.count('correction'))}",
         f"{found.n_held:,} people held, {found.n_erased:,} erased",
     ]
     return "; ".join(parts) + "."
-
-
-def _times(n: int) -> str:
-    return "once" if n == 1 else f"{n:,} times"

@@ -11,6 +11,7 @@ __all__ = [
     "EXPERIMENTS",
     "By",
     "LedgerUrl",
+    "MaybeLedgerUrl",
     "MostRefused",
     "ProgramName",
     "Refused",
@@ -22,15 +23,14 @@ __all__ = [
 DECIDING = "Decide real batches, on the record"
 EXPERIMENTS = "Experiments"
 
-LedgerUrl = Annotated[
-    str,
-    typer.Option(
-        "--ledger",
-        envvar="SECONDLOOK_LEDGER",
-        metavar="URL",
-        help="Where the record lives: sqlite:///lender.db or postgresql://host/database.",
-    ),
-]
+_LEDGER = typer.Option(
+    "--ledger",
+    envvar="SECONDLOOK_LEDGER",
+    metavar="URL",
+    help="Where the record lives: sqlite:///lender.db or postgresql://host/database.",
+)
+LedgerUrl = Annotated[str, _LEDGER]
+MaybeLedgerUrl = Annotated[str | None, _LEDGER]
 ProgramName = Annotated[
     str, typer.Option("--program", metavar="NAME", help="Which of the ledger's programs.")
 ]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -13,11 +12,12 @@ from numpy.typing import NDArray
 
 from secondlook.cli.files.refusals import Refusals, refused_path
 from secondlook.cli.files.rows import check_there, trimmed
-from secondlook.cli.files.tables import check_output, read_sent
+from secondlook.cli.files.tables import called, check_output, read_sent
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, noted, status
 from secondlook.cli.programs.applicants import roles_and_labels
-from secondlook.cli.programs.batch_words import reason_counts, refused_words, say
+from secondlook.cli.programs.batch_words import how_many, reason_counts, refused_words, say
+from secondlook.cli.programs.opening import opened
 from secondlook.cli.programs.options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
 from secondlook.errors import InputError, LedgerWarning
 
@@ -76,13 +76,13 @@ def override(
                 f"override takes one of --accept, --reject and --undo, got "
                 f"{'two' if undo else 'none'}; give one."
             )
-        mine = _opened(ledger, program, by, trusted, json)
+        mine = opened(ledger, program, by, trusted, json)
         if accept is None:
             named = _named(mine, file, ids, refused, json, strict, _not_overridden, "undone")
             if named.ids:
                 mine.undo_override(mine.shape.ids(named.ids), reason)
             stand = "stands" if len(named.ids) == 1 else "stand"
-            words = f"{_people(len(named.ids))} {stand} again as the program decided."
+            words = f"{how_many(len(named.ids))} {stand} again as the program decided."
             _tell(named, "undone", words, json)
             return
 
@@ -97,7 +97,7 @@ def override(
         if named.ids:
             mine.override(mine.shape.ids(named.ids), to, reason)
         words = f"{'accepted' if to else 'rejected'} by hand"
-        _tell(named, "overridden", f"{_people(len(named.ids))} {words}.", json)
+        _tell(named, "overridden", f"{how_many(len(named.ids))} {words}.", json)
 
 
 def withdraw(
@@ -117,7 +117,7 @@ def withdraw(
     no certificates, an outcome that is on record can be withdrawn too.
     """
     with errors(json):
-        mine = _opened(ledger, program, by, trusted, json)
+        mine = opened(ledger, program, by, trusted, json)
         from secondlook.ledger.telling import are_final, without_outcome  # noqa: PLC0415
 
         for_good = are_final(mine.classifier)
@@ -134,7 +134,7 @@ def withdraw(
         _tell(
             named,
             "withdrawn",
-            f"{_people(len(named.ids))} withdrawn: no outcome will be known.",
+            f"{how_many(len(named.ids))} withdrawn: no outcome will be known.",
             json,
         )
 
@@ -153,10 +153,10 @@ def hold(
 ) -> None:
     """Keep people from being erased, whatever their age, until they are released."""
     with errors(json):
-        mine = _opened(ledger, program, by, trusted, json)
+        mine = opened(ledger, program, by, trusted, json)
         named = _named(mine, file, ids, refused, json, strict, _held(is_held=True), "held")
         mine.hold(mine.shape.ids(named.ids), reason)
-        _tell(named, "held", f"{_people(len(named.ids))} held.", json)
+        _tell(named, "held", f"{how_many(len(named.ids))} held.", json)
 
 
 def release(
@@ -173,10 +173,10 @@ def release(
 ) -> None:
     """End every hold on people."""
     with errors(json):
-        mine = _opened(ledger, program, by, trusted, json)
+        mine = opened(ledger, program, by, trusted, json)
         named = _named(mine, file, ids, refused, json, strict, _held(is_held=False), "released")
         mine.release(mine.shape.ids(named.ids), reason)
-        _tell(named, "released", f"{_people(len(named.ids))} no longer held.", json)
+        _tell(named, "released", f"{how_many(len(named.ids))} no longer held.", json)
 
 
 def erase(
@@ -209,7 +209,7 @@ def erase(
             raise InputError(
                 "with --json, or with ids on standard input, nobody can be asked; add --yes."
             )
-        mine = _opened(ledger, program, by, trusted, json)
+        mine = opened(ledger, program, by, trusted, json)
         if expired:
             if file is not None or ids:
                 raise InputError(
@@ -226,13 +226,13 @@ def erase(
         notes: list[str] = []
         others = also_in(mine.ledger, program, named.ids)
         if named.ids and not yes:
-            question = f"Erase {_people(len(named.ids))} of the program {program!r} for good?"
+            question = f"Erase {how_many(len(named.ids))} of the program {program!r} for good?"
             _ask(question, beside_table=named.no == "-")
         if named.ids:
-            with status(f"erasing {_people(len(named.ids))}", json), noted(LedgerWarning) as notes:
+            with status(f"erasing {how_many(len(named.ids))}", json), noted(LedgerWarning) as notes:
                 mine.erase(mine.shape.ids(named.ids), reason, early=early)
         stays = "; the decisions stay" if named.ids else ""
-        lines = [f"{_people(len(named.ids))} erased{stays}.", *_elsewhere(others)]
+        lines = [f"{how_many(len(named.ids))} erased{stays}.", *_elsewhere(others)]
         if named.ids and ledger.startswith("postgresql"):
             lines.append("PostgreSQL drops them from its files when it is vacuumed: run VACUUM.")
         _tell(named, "erased", "\n".join(lines), json, notes, {"other_programs": others})
@@ -245,15 +245,6 @@ class _Named:
     ids: list[str]
     refusals: Refusals | None = None
     no: str = ""
-
-
-def _opened(
-    ledger: str, program: str, by: str | None, trusted: list[str] | None, json: bool
-) -> Program:
-    from secondlook.ledger.program import Program  # noqa: PLC0415 - an extra
-
-    with status("opening the program", json):
-        return Program.open(ledger, program, by=by, trusted=trusted or ())
 
 
 def _named(
@@ -278,7 +269,7 @@ def _named(
         )
     no = refused_path(refused, file, "--json" if json else None)
     check_output(no)
-    source = "standard input" if file == "-" else Path(file).name
+    source = called(file)
     column = roles_and_labels(program)[0].id
     sent = read_sent(file, text=(column,))
     table = sent.table
@@ -391,7 +382,3 @@ def _tell(
         say(lines, beside_table=named.no == "-")
     if named.refusals and not named.ids:
         raise typer.Exit(2)
-
-
-def _people(n: int) -> str:
-    return "1 person" if n == 1 else f"{n:,} people"

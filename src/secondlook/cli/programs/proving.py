@@ -10,13 +10,12 @@ import typer
 
 from secondlook.cli.files.csv_files import first_line
 from secondlook.cli.json_output import as_json
-from secondlook.cli.options import Json, errors, status
-from secondlook.cli.programs.options import ProgramName, Trusted
+from secondlook.cli.options import DOES_NOT_FIT, Json, errors, status
+from secondlook.cli.programs.options import MaybeLedgerUrl, ProgramName, Trusted
 from secondlook.errors import InputError
 
 __all__ = ["verify"]
 
-_DOES_NOT_FIT = 4
 _CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # all that begins like one; a file has another name
 
 
@@ -26,14 +25,7 @@ def verify(
         str | None,
         typer.Argument(metavar="[URL]", help="The ledger, instead of --ledger."),
     ] = None,
-    ledger: Annotated[
-        str | None,
-        typer.Option(
-            envvar="SECONDLOOK_LEDGER",
-            metavar="URL",
-            help="Where the record lives: sqlite:///lender.db or postgresql://host/database.",
-        ),
-    ] = None,
+    ledger: MaybeLedgerUrl = None,
     program: ProgramName = "main",
     checkpoint: Annotated[
         str | None,
@@ -94,7 +86,7 @@ def verify(
         print(f"{found.n_entries:,} entries checked, {again}")
         print(f"Checkpoint: {found.head}")
     if not found.ok:
-        raise typer.Exit(_DOES_NOT_FIT)
+        raise typer.Exit(DOES_NOT_FIT)
 
 
 def _text_of(checkpoint: str) -> str:

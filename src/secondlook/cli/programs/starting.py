@@ -21,10 +21,11 @@ from secondlook.cli.files.rows import (
     text_columns,
     truth_values,
 )
-from secondlook.cli.files.tables import read_sent
+from secondlook.cli.files.tables import called, read_sent
 from secondlook.cli.json_output import as_json
-from secondlook.cli.options import Json, errors, noted, status
+from secondlook.cli.options import Json, check_named, errors, noted, status
 from secondlook.cli.programs.batch_words import commonest, reason_counts, refused_words, say
+from secondlook.cli.programs.decision_columns import check_read_back
 from secondlook.cli.programs.options import By, MostRefused, Refused, Strict
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
@@ -77,6 +78,8 @@ def init(
     """
     with errors(json):
         check_share(most_refused)
+        check_named("--program", program)
+        check_named("--by", by)
         if example:
             if history is not None or config is not None:
                 raise InputError("--example only writes a configuration; give it -o or nothing.")
@@ -139,7 +142,10 @@ def _start(
     from secondlook.ledger import Program  # noqa: PLC0415 - an extra
     from secondlook.ledger.config import read_config  # noqa: PLC0415
 
+    if config.is_dir():
+        raise InputError(f"{str(config)!r} is a folder; name a file in it.")
     wanted = read_config(config)
+    check_read_back(wanted.roles)
     name = wanted.name if name is None else name
     _check_new(url, name)
     place = refused_path(refused, source, "--json" if json else None)
@@ -151,7 +157,7 @@ def _start(
     numbers = tuple(one for one in names if one not in columns.texts)
     classifier = wanted.classifier(columns.texts, numbers)
     place = found.refused.write(place)
-    many = too_many(found.refused, most_refused, _called(source))
+    many = too_many(found.refused, most_refused, called(source))
     if many is not None:
         raise InputError(
             f"{many}, {commonest(found.refused)}; no program was started, mend the history or the "
@@ -191,7 +197,7 @@ def _check_new(url: str, name: str) -> None:
 
 def _read_history(source: str, config: Config) -> _History:
     roles = config.roles
-    shown = _called(source)
+    shown = called(source)
     sent = read_sent(source, text=(*text_columns(roles), *config.texts))
     table = sent.table
     needed = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
@@ -331,10 +337,6 @@ def _report(
     lines.append(f"Checkpoint, to be kept elsewhere: {checkpoint}")
     lines.append("Next: secondlook decide applicants.csv -o decisions.csv")
     say(lines, beside_table=place == "-")
-
-
-def _called(source: str) -> str:
-    return "standard input" if source == "-" else Path(source).name
 
 
 def _shown(name: str, columns: Columns) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.cli.files.refusals import Refusals
-from secondlook.cli.files.rows import check_there, outcome_states, trimmed
+from secondlook.cli.files.rows import check_there, cut, outcome_states, trimmed
 from secondlook.cli.files.tables import read_sent
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _refuse_unknown_labels(
 ) -> None:
     rows = np.flatnonzero(states == "?")
     values = column.take(rows).to_pylist()
-    shown = [repr(_short(one)) for one in values]
+    shown = [cut(one) for one in values]
     refusals.add_each(rows, "the outcome ", shown, f" is none of {labels.listed()}")
 
 
@@ -201,7 +201,3 @@ def _cannot_be(
             "an outcome is on record, and it cannot be withdrawn where certificates rest on it",
         ),
     ]
-
-
-def _short(value: str) -> str:
-    return value if len(value) <= 40 else f"{value[:40]}…"

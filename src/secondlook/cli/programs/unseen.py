@@ -9,6 +9,7 @@ import numpy as np
 
 from secondlook.cli.files.csv_files import arrow
 from secondlook.cli.files.rows import cut
+from secondlook.cli.programs.batch_words import how_many
 
 if TYPE_CHECKING:
     from secondlook.ledger.program import Program
@@ -86,20 +87,16 @@ def unseen_words(found: list[dict[str, Any]] | None) -> list[str]:
     for name in dict.fromkeys(row["column"] for row in found or ()):
         rows = [row for row in found or () if row["column"] == name]
         shown = ", ".join(
-            f"{cut(row['value'])} ({_people(row['people'])})" for row in rows[:_SHOWN]
+            f"{cut(row['value'])} ({how_many(row['people'])})" for row in rows[:_SHOWN]
         )
         rest = rows[_SHOWN:]
         if rest:
             n = sum(row["people"] for row in rest)
-            shown += f" and {len(rest):,} more ({_people(n)})"
+            shown += f" and {len(rest):,} more ({how_many(n)})"
         how = rows[0]["treated"]
         treated = _TREATED.get(how or "", "what the score makes of them is the learner's affair")
         lines.append(f"Never seen in {name!r}: {shown}; {treated}.")
     return lines
-
-
-def _people(n: int) -> str:
-    return "1 person" if n == 1 else f"{n:,} people"
 
 
 def _known_by(likelihood: Any, names: list[str]) -> dict[str, tuple[set[Any], str | None]]:

@@ -1,0 +1,126 @@
+"""What ``secondlook compare`` prints: a table for people, Markdown for pages, JSON for programs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from secondlook.cli.json_output import as_json
+from secondlook.cli.programs.fitted_tables import print_fitted
+from secondlook.experiments.cautions import failures
+from secondlook.experiments.comparison import Breaks, Compared, Earned, compared, unjudged
+from secondlook.experiments.results import Results
+from secondlook.experiments.tables import main_alpha
+from secondlook.experiments.words import what_was_run
+
+__all__ = ["markdown", "print_compared"]
+
+_KEY = (
+    "early, middle, late, whole: expected revenue of the policies in use as a share of the offline "
+    "optimum's (opt-hindsight), in the first 5 rounds, in between, in the last quarter, in all. "
+    "> α: share of rounds whose policy has an FDR above α, and in how many of the runs with such "
+    "rounds that happens; cert: rounds with a certificate; pilot: rounds without, which are all "
+    "rounds of a method that gives none. TPR: chance of a group's good people to be accepted, "
+    "late. All this is judged on the whole population. explored: share of the accepted."
+)
+
+
+def print_compared(results: Results, folder: Path, *, json: bool, as_markdown: bool) -> None:
+    """Print a comparison as words, as a Markdown table or as JSON."""
+    found = compared(results)
+    if json:
+        as_json(
+            {
+                "folder": folder,
+                "results": folder / "results.parquet",
+                "about": results.about,
+                "comparison": [asdict(one) for one in found],
+                "certificates": results.certificates,
+                "failures": [asdict(one) for one in results.failures],
+            }
+        )
+    elif as_markdown:
+        print(markdown(found))
+        for sentence in _notes(results):
+            print(f"\n{sentence}")
+    else:
+        console = Console()
+        console.print(what_was_run(results), highlight=False)
+        title = f"α = {results.alphas[main_alpha(results)]:g}"
+        heads = _heads(found)
+        rates = [head for head in heads if head.startswith("TPR ")]
+        rows = [[one.method, *_cells(one, with_errors=False)] for one in found]
+        print_fitted(console, title, heads, rows, ["explored", "middle", *rates[::-1], "early"])
+        console.print(_KEY, style="dim", highlight=False)
+        for sentence in _notes(results):
+            console.print(f"• {sentence}", style="bold", highlight=False)
+        console.print(f"Results: {folder.resolve()}", soft_wrap=True, highlight=False)
+
+
+def _notes(results: Results) -> list[str]:
+    """Return what to know of single methods: which failed, and which cannot be judged."""
+    return failures(results) + [
+        f"{method} has no acceptance_probability(X, sensitive_features=…), so what it earns in the "
+        f"population and how often it breaks α are not known; give it one (docs/worlds.md)."
+        for method in unjudged(results)
+    ]
+
+
+def markdown(found: list[Compared]) -> str:
+    """Return the comparison as a Markdown table.
+
+    Examples
+    --------
+    >>> never, always = Breaks(0, 0, 0, 0), Breaks(40, 10, 2, 1)
+    >>> earned = {"early": Earned(0.5, 0.01), "late": Earned(0.8, float("nan"))}
+    >>> one = Compared("plain", "Algorithm 1", earned, never, always, {"A": 0.4}, 0.1)
+    >>> print(markdown([one]))
+    | method | early | late | cert > α | pilot > α | TPR A | explored |
+    |---|---|---|---|---|---|---|
+    | plain | .50 ± .01 | .80 | – | .25 (1/2) | .40 | .10 |
+    """
+    heads = _heads(found)
+    rows = [[one.method, *_cells(one, with_errors=True)] for one in found]
+    lines = [heads, ["---"] * len(heads), *rows]
+    text = ["| " + " | ".join(line) + " |" for line in lines]
+    text[1] = text[1].replace(" ", "")
+    return "\n".join(text)
+
+
+def _heads(found: list[Compared]) -> list[str]:
+    groups = [f"TPR {group}" for group in found[0].true_positive_rates]
+    return ["method", *found[0].earned, "cert > α", "pilot > α", *groups, "explored"]
+
+
+def _cells(one: Compared, *, with_errors: bool) -> list[str]:
+    return [
+        *(_earned(part, with_errors) for part in one.earned.values()),
+        _breaks(one.certified),
+        _breaks(one.uncertified),
+        *(_two(rate) for rate in one.true_positive_rates.values()),
+        _two(one.explored),
+    ]
+
+
+def _earned(one: Earned, with_error: bool) -> str:
+    error = f" ± {_two(one.standard_error)}"
+    return _two(one.share) + error * (with_error and math.isfinite(one.standard_error))
+
+
+def _breaks(one: Breaks) -> str:
+    if not one.rounds:
+        return "–"
+    return f"{_two(one.share_of_rounds)} ({one.broken_runs}/{one.runs})"
+
+
+def _two(value: Any) -> str:
+    """Write a share with two decimals and no leading zero."""
+    if not math.isfinite(value):
+        return "–"
+    text = f"{abs(value):.2f}"
+    text = text.removeprefix("0")
+    return f"−{text}" if value < 0 and text != ".00" else text

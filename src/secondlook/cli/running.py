@@ -1,0 +1,102 @@
+"""Run an experiment and say what came of it; slow to import, so commands do it late."""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+
+from secondlook.cli.backends import prepared
+from secondlook.cli.json_output import as_json
+from secondlook.cli.on_record import check_on_record, in_one_line, proved
+from secondlook.cli.options import HowToRun, status
+from secondlook.cli.output import download_bar, print_results, repetition_bar, summary_rows
+from secondlook.experiments.baseline_methods import left_out
+from secondlook.experiments.cautions import nothing_found
+from secondlook.experiments.methods import expanded
+from secondlook.experiments.released.switches import SWITCHES
+from secondlook.experiments.report import write_report
+from secondlook.experiments.results import Results
+from secondlook.experiments.runner import Run, run_experiment
+from secondlook.experiments.sources import load_source
+from secondlook.experiments.spec import Experiment
+
+__all__ = ["exit_if_nothing", "ran", "run_and_report", "with_methods"]
+
+
+def with_methods(
+    experiment: Experiment, names: tuple[str, ...], *, quick: bool = False
+) -> Experiment:
+    """Return an experiment with other methods; say which are left out if all are asked for."""
+    chosen = replace(experiment, methods=expanded(names, quick=quick))
+    if "all" in names and left_out():
+        print(f"secondlook: {left_out()}", file=sys.stderr)
+    return chosen
+
+
+def ran(experiment: Experiment, how: HowToRun, quiet: bool) -> tuple[Results, Any, Path]:
+    """Run what has not run yet; return the results, whom it was about, and the folder."""
+    folder = how.out or Path("results") / _slug(experiment)
+    with download_bar(quiet) as bar:
+        source = load_source(experiment.world, data=how.data, progress=bar)
+    with prepared(how.backend, how.jobs, how.scheduler), repetition_bar(quiet) as progress:
+        run = Run(folder, how.jobs, how.backend, progress, how.fresh)
+        return run_experiment(experiment, source, run), source, folder
+
+
+def run_and_report(
+    experiment: Experiment, how: HowToRun, ledger: str | None, *, json: bool
+) -> None:
+    """Run an experiment, write its report, and print what there is to say."""
+    if ledger is not None:
+        check_on_record(experiment, ledger)
+    results, source, folder = ran(experiment, how, quiet=json)
+    page = folder / "report.html"
+    with status("writing the report", json):
+        write_report([results], page, folder / "figures")
+    proof = None if ledger is None else proved(experiment, source, results, ledger, json)
+    if json:
+        as_json(
+            {
+                "folder": folder,
+                "report": page,
+                "results": folder / "results.parquet",
+                "about": results.about,
+                "summary": summary_rows(results),
+                "certificates": results.certificates,
+                "failures": [asdict(one) for one in results.failures],
+            }
+            | ({} if proof is None else {"ledger": proof})
+        )
+    else:
+        console = Console()
+        print_results(console, results)
+        console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
+        if proof is not None:
+            console.print(in_one_line(proof), soft_wrap=True, highlight=False)
+    exit_if_nothing(results)
+
+
+def exit_if_nothing(results: Results) -> None:
+    """End with an exit code and a sentence if no method has any numbers, once all is printed."""
+    words = nothing_found(results)
+    if words:
+        print(f"secondlook: {words}", file=sys.stderr)
+        raise typer.Exit(2)
+
+
+def _slug(experiment: Experiment) -> str:
+    """Return a folder name that tells experiments apart which differ in more than repetitions."""
+    words = [experiment.name]
+    if experiment.switches:
+        off = [name for name in SWITCHES if name not in experiment.switches]
+        few = len(experiment.switches) <= len(off)
+        words.append("with " + " ".join(experiment.switches) if few else "as released")
+        words += ["without " + " ".join(off)] if off and not few else []
+    words.append(experiment.fingerprint[:6])
+    return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(words)).strip("-").lower()
