@@ -8,7 +8,9 @@ import pytest
 from secondlook import PartialFeedbackClassifier
 from secondlook.batches import Batch, one_group
 from secondlook.ids import IdIndex, id_bits
+from secondlook.many_classes.records import GivenDecisions
 from secondlook.memory import Memory
+from secondlook.observed import GrowingArray
 
 N = 400
 
@@ -69,3 +71,29 @@ def test_the_next_ids_come_after_the_largest(ids):
     clf = PartialFeedbackClassifier(random_state=0).fit(X, y, ids=np.arange(-100, -40))
     clf.decide(X[:3], ids=ids)
     assert clf.decide(X[:2]).ids.tolist() == [max(0, max(ids) + 1), max(0, max(ids) + 1) + 1]
+
+
+def test_people_who_stand_otherwise_are_lined_up():
+    kept, *_ = recorded(np.arange(N), grouped=True)
+    memory, ids, *_ = recorded(np.arange(N), grouped=True)
+    orders = [np.random.default_rng(3).permutation(len(fold)) for fold in memory.folds]
+    for fold, order in zip(memory.folds, orders, strict=True):
+        fold.select(order)
+    memory.index.remove(np.empty(0, np.uint64), [np.argsort(order) for order in orders])
+    assert not np.array_equal(memory.folds[0].X, kept.folds[0].X)
+    moved = memory.line_up()
+    assert all(np.array_equal(one, order) for one, order in zip(moved, orders, strict=True))
+    assert np.array_equal(memory.index.find(id_bits(ids)), kept.index.find(id_bits(ids)))
+    for fold, same in zip(memory.folds, kept.folds, strict=True):
+        assert np.array_equal(fold.X, same.X)
+        assert np.array_equal(fold.column("outcome"), same.column("outcome"))
+
+
+def test_decisions_follow_people_to_their_new_positions():
+    given = GivenDecisions()
+    given._folds = [
+        GrowingArray(np.array([7, 8, 9], np.int16)),
+        GrowingArray(np.empty(0, np.int16)),
+    ]
+    given.follow([np.array([1, -1, 0]), np.empty(0, np.int64)])
+    assert given._folds[0].view().tolist() == [9, 7]

@@ -18,12 +18,13 @@ from secondlook.certificate_rules import Rules
 from secondlook.errors import InputError
 from secondlook.evidence import DriftMonitor
 from secondlook.floors import Floor
-from secondlook.ladders import Ladder, Reach, Seen, Standing, nearest_certificate
+from secondlook.freezing import edge_softness, walk_starts
+from secondlook.ladders import Ladder, Reach, Seen, Standing
 from secondlook.likelihoods import ConstantLikelihood, Likelihood
 from secondlook.memory import check_recorded
 from secondlook.observed import NEVER, PENDING
 from secondlook.own_rows import OwnRows
-from secondlook.pilots import Pilot, pilot_words
+from secondlook.pilots import Pilot
 from secondlook.rankings import Groups, Ranking
 from secondlook.rung_estimates import RungEstimates
 
@@ -31,8 +32,6 @@ __all__ = ["Choice", "Engine", "Waiting"]
 
 Floats = NDArray[np.float64]
 
-_SOFTEST = 0.05  # edge in small batches, in which six people are many
-_WALKS = 0.8  # of a ladder's level for the walk from its start, the rest from half of it
 _KEPT_ROUNDS = 5  # before a drift was noticed, whose outcomes still count after it
 
 
@@ -154,40 +153,14 @@ class Engine:
             self._widest = self._pilot.share
         level = rules.level(k, self.restarts)
         self.delta_spent += level
-        tau = self._softness(ranking, k, self._pilot)
+        tau = edge_softness(ranking, k, rules, self._pilot, self._widest, self._batch)
         ladder = Ladder(
             ranking, tau, floor, level, ((0, 1.0),), t, rules.alpha, rules.noise.most_bad
         )
         reach = Reach(ladder, ladder.standing(self.rows.X, self.rows["group"]))
-        ladder.starts = self._starts(reach, self._pilot, first=k == 0)
+        ladder.starts = walk_starts(reach, self._pilot, self._estimates if k else None)
         self.ladders.append(ladder)
         self._reach.append(reach)
-
-    def _softness(self, ranking: Ranking, k: int, pilot: Pilot) -> float:
-        """Return τ: a part of what the model thinks it can accept, and some people at least."""
-        alpha = self.rules.alpha
-        if isinstance(ranking.likelihood, ConstantLikelihood):
-            # All ranks are 1, so that a rung accepts everybody with exp(−(1 − q)/τ), the pilot's
-            # own with q.
-            return (1 - pilot.share) / -float(np.log(pilot.share))
-        if k == 0:
-            accept = np.clip(ranking.knee(1.25 * alpha), pilot.share, 4 * pilot.share)
-        else:
-            accept = np.clip(ranking.knee(alpha), 0.5 * self._widest, 6 * self._widest)
-        return max(self.rules.softness(k) * float(accept), min(6 / self._batch, _SOFTEST))
-
-    def _starts(self, reach: Reach, pilot: Pilot, *, first: bool) -> tuple[tuple[int, float], ...]:
-        ladder = reach.ladder
-        start = ladder.nearest(pilot.share)
-        if not first:
-            growth = self._estimates.growth(reach)
-            lowest = ladder.nearest(0.7 * pilot.share)
-            if np.any(growth[lowest:] > 0):
-                start = lowest + int(np.argmax(growth[lowest:]))
-            else:
-                start = ladder.nearest(pilot.share / 2)
-        half = ladder.nearest(float(ladder.grid[start]) / 2)
-        return ((start, _WALKS), (half, 1 - _WALKS)) if half < start else ((start, 1.0),)
 
     @property
     def _estimates(self) -> RungEstimates:
@@ -370,43 +343,6 @@ class Engine:
         self.test_complete_rounds()
         if self.drifted():
             self.restart(forget=True)
-
-    def report(self, choice: Choice, n_people: int, n_accepted: int) -> dict[str, Any]:
-        """Return what there is to say about a round, by the names of ``CertifiedRound``.
-
-        What comes next is the ladder's next rung if the round is certified, and of a pilot whatever
-        is nearest to a certificate on any ladder, deployed or not.
-        """
-        ladder, rung = choice.ladder, choice.rung
-        certified = ladder.certified()
-        beyond = np.flatnonzero(~certified[ladder.starts[0][0] :]) + ladder.starts[0][0]
-        coming, following = ladder, int(beyond[0]) if beyond.size else rung
-        if not choice.certified:
-            coming, following = nearest_certificate(self.ladders) or (coming, following)
-        nan = float("nan")
-        return {
-            "status": "certified" if choice.certified else "pilot",
-            "n_people": n_people,
-            "n_accepted": n_accepted,
-            "ladder": self.ladders.index(ladder),
-            "share": float(ladder.grid[rung]),
-            "log_wealth": float(ladder.wealth.best[rung]),
-            "threshold": ladder.threshold(rung),
-            "certified_from": float(ladder.grid[certified][0]) if certified.any() else nan,
-            "certified_to": float(ladder.grid[certified][-1]) if certified.any() else nan,
-            "next_share": float(coming.grid[following]),
-            "next_log_wealth": float(coming.wealth.best[following]),
-            "next_threshold": coming.threshold(following),
-            "more_outcomes": coming.more_outcomes(following),
-            "delta_spent": self.delta_spent,
-            "n_outcomes": self.rows.known().size,
-            "estimated_fdr": choice.estimated_fdr,
-            "message": ""
-            if choice.certified
-            else pilot_words(
-                ladder.grid[rung], coming, following, self.rules.alpha, self.rules.delta
-            ),
-        }
 
     def test_complete_rounds(self) -> int:
         """Take rounds into the tests in their order, as far as all their outcomes are in."""

@@ -18,16 +18,17 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from secondlook.certificate_rules import Rules
 from secondlook.certificates import Choice, Engine
 from secondlook.certified_answers import CertifiedAnswers
+from secondlook.certified_records import certified_record
 from secondlook.certified_settings import check_certified_settings, check_cold_start
 from secondlook.decisions import CertifiedRound, Decisions
-from secondlook.errors import InputError, LearningWarning, UnknownIdError
-from secondlook.exploration import barred_words
+from secondlook.deployed import DeployedRung
+from secondlook.errors import InputError, LearningWarning
 from secondlook.ids import IdIndex, id_bits, keyed_bits, round_key
 from secondlook.intake import Batch, Intake
-from secondlook.learners.wrap import check_keeps_nobody, fit_likelihood
+from secondlook.learned_rankings import learn_ranking, missing_words
+from secondlook.learners.wrap import check_keeps_nobody
 from secondlook.likelihoods import ConstantLikelihood, Likelihood
 from secondlook.memory import check_known
 from secondlook.noise import OutcomeNoise
@@ -35,38 +36,17 @@ from secondlook.observed import NEVER
 from secondlook.own_rows import OwnRows
 from secondlook.past import allows_missing
 from secondlook.past_people import PastPeople
-from secondlook.risk import Limited
+from secondlook.places import HISTORY, REJECTED, check_accepted, check_new, rows_by_engine
+from secondlook.promises import FIXED, coin_strategy, promised_rules
 from secondlook.sampling import coin_flips
 from secondlook.settings import check_unchanged
-from secondlook.strategies import Strategy, Uniform, as_strategy
-from secondlook.utility import Accuracy, Utility
+from secondlook.utility import Utility
 
 __all__ = ["CertifiedClassifier"]
 
 Floats = NDArray[np.float64]
 _COIN = 4  # purpose of a round's randomness
-_REJECTED, _HISTORY = -1, -2
 _REFERENCE_ROWS = 50_000  # people kept to rank others among
-# What the tests, and with them the promise, rest on.
-_FIXED = (
-    "alpha",
-    "delta",
-    "utility",
-    "learner",
-    "horizon",
-    "ranks",
-    "certify",
-    "floor",
-    "strategy",
-    "maturity",
-    "patience",
-    "noise",
-    "monitor",
-    "group_as_feature",
-    "group_mode",
-    "attributes",
-    "pos_label",
-)
 
 
 class CertifiedClassifier(CertifiedAnswers):
@@ -132,6 +112,7 @@ class CertifiedClassifier(CertifiedAnswers):
     classes_ : outcome labels.
     groups_ : group values.
     rounds_ : what happened in each round, a tuple of ``CertifiedRound``.
+    deployed_ : what decided the last round, a tuple of ``DeployedRung``.
 
     Examples
     --------
@@ -234,25 +215,15 @@ class CertifiedClassifier(CertifiedAnswers):
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         self._history = PastPeople.of(history.for_fit())
         self._learner = None if self.learner is None else self._prepared_learner()
-        self._fitted = {name: getattr(self, name) for name in _FIXED}
+        self._fitted = {name: getattr(self, name) for name in FIXED}
         self._start_counts()
         if not history.accepted.any():
             check_cold_start(self.strategy)
-            warnings.warn(
-                "Nobody in the history was accepted, so nothing is known of anybody; the pilot "
-                "accepts at random until enough outcomes are known.",
-                LearningWarning,
-                stacklevel=3,
-            )
-        elif self.learner is None and history.accepted.all():
-            warnings.warn(
-                "Nobody in the history was rejected, so how the past selected people cannot be "
-                "learned; they are ranked as if it had not.",
-                LearningWarning,
-                stacklevel=3,
-            )
+        missing = missing_words(history, self.learner)
+        if missing:
+            warnings.warn(missing, LearningWarning, stacklevel=3)
         self._index = IdIndex()
-        place = np.where(history.accepted, _HISTORY, _REJECTED)
+        place = np.where(history.accepted, HISTORY, REJECTED)
         self._index.add(history.bits, place.astype(np.int64))
         self._intake.passed(history)
         n_engines = self._intake.n_groups if self.certify == "per_group" else 1
@@ -267,29 +238,9 @@ class CertifiedClassifier(CertifiedAnswers):
         ]
 
     def _engine(self, n_engines: int) -> Engine:
-        rules = Rules(
-            self.alpha,
-            self.delta / n_engines,
-            Accuracy() if self.utility is None else self.utility,
-            self.horizon,
-            within=self.ranks == "within_group" and n_engines == 1,
-            floor=self.floor,
-            strategy=self._floor_strategy(),
-            noise=OutcomeNoise() if self.noise is None else self.noise,
-            maturity=self.maturity,
-            patience=self.patience,
-            monitor=self.monitor / n_engines,
-        )
+        strategy = self._allowed(coin_strategy(self.strategy).for_columns(self._intake.names))
+        rules = promised_rules(self, n_engines, strategy)
         return Engine(rules, OwnRows(self._history.X.shape[1]), self._intake.n_groups)
-
-    def _floor_strategy(self) -> Strategy:
-        strategy = Uniform() if self.strategy is None else as_strategy(self.strategy)
-        if isinstance(strategy, Limited) and strategy.exposure is not None:
-            raise InputError(
-                f"exposure cannot be kept by independent coins, which a certificate needs, got "
-                f"{strategy.exposure}; leave it out here, or use PartialFeedbackClassifier."
-            )
-        return self._allowed(strategy.for_columns(self._intake.names))
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch by independent coins, with probabilities that are logged.
@@ -326,21 +277,9 @@ class CertifiedClassifier(CertifiedAnswers):
         certified = all(choice.certified for choice in choices)
         self._record(batch, t, choices, p, accepted)
         self._choices = choices
-        return self._counted(
-            batch,
-            Decisions(
-                batch.ids,
-                accepted,
-                sure,
-                score,
-                p,
-                t,
-                batch.backend,
-                certified=certified,
-                group_mode=self.group_mode,
-                threshold=threshold,
-            ),
-        )
+        decided = batch.ids, accepted, sure, score, p, t, batch.backend, certified
+        mode = self.group_mode
+        return self._counted(batch, Decisions(*decided, group_mode=mode, threshold=threshold))
 
     def _policy_of_round(self, t: int, z: int, n_people: int) -> Choice:
         """Freeze what is due, and choose what one of the engines deploys."""
@@ -349,32 +288,18 @@ class CertifiedClassifier(CertifiedAnswers):
         return engine.choose()
 
     def _record(
-        self,
-        batch: Batch,
-        t: int,
-        choices: list[Choice],
-        p: Floats,
-        accepted: NDArray[np.bool_],
+        self, batch: Batch, t: int, choices: list[Choice], p: Floats, accepted: NDArray[np.bool_]
     ) -> None:
-        place = np.full(len(batch), _REJECTED, dtype=np.int64)
+        place, n = np.full(len(batch), REJECTED, dtype=np.int64), len(self._engines)
         for z, (engine, choice) in enumerate(zip(self._engines, choices, strict=True)):
             rows = self._rows_of(batch.group, z)
-            record = engine.report(choice, int(rows.size), int(accepted[rows].sum()))
-            record |= _left_out(choice, batch.X[rows], batch.group[rows], record["message"])
-            group = None if len(self._engines) == 1 else self._group_name(z)
-            self._rounds.append(
-                CertifiedRound(round=t, group=group, **record, group_mode=self.group_mode)
-            )
-            places = engine.log(
-                t,
-                choice,
-                batch.X[rows],
-                batch.for_fit().group[rows],
-                p[rows],
-                accepted[rows],
-                batch.bits[rows],
-            )
-            place[rows[accepted[rows]]] = places * len(self._engines) + z
+            X, group, taken = batch.X[rows], batch.group[rows], accepted[rows]
+            name, mode = self._group_name(z), self.group_mode
+            record = certified_record(t, engine, choice, X, group, taken, name, group_mode=mode)
+            self._rounds.append(record)
+            group = batch.for_fit().group[rows]
+            places = engine.log(t, choice, X, group, p[rows], taken, batch.bits[rows])
+            place[rows[taken]] = places * n + z
         self._index.add(batch.bits, place)
         self._intake.passed(batch)
         self._remember(batch)
@@ -450,11 +375,8 @@ class CertifiedClassifier(CertifiedAnswers):
                 f"forgetting {names.size} ids would leave nobody to rank others among; nobody was "
                 f"forgotten, decide another batch first."
             )
-        n = len(self._engines)
-        moved = [
-            engine.forget(place[(place >= 0) & (place % n == z)] // n, bits)
-            for z, engine in enumerate(self._engines)
-        ]
+        parts = zip(self._engines, rows_by_engine(place, len(self._engines)), strict=True)
+        moved = [engine.forget(rows, bits) for engine, (_, rows) in parts]
         self._index.remove(bits, moved)
         self._history.forget(bits)
         X, group = self._reference
@@ -464,6 +386,25 @@ class CertifiedClassifier(CertifiedAnswers):
         for engine in self._engines:
             engine.catch_up()  # nothing is waited for from them
         return self
+
+    @property
+    def deployed_(self) -> tuple[DeployedRung, ...]:
+        """What decided the last round, one for each certificate; empty before any round."""
+        check_is_fitted(self, "_rounds")
+        if not self._choices:
+            return ()
+        parts = zip(self._choices, self._rounds[-len(self._engines) :], self._engines, strict=True)
+        return tuple(
+            DeployedRung(
+                choice.ladder,
+                choice.rung,
+                choice.certified,
+                record,
+                engine.restarts,
+                engine.stage_began,
+            )
+            for choice, record, engine in parts
+        )
 
     def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> CertifiedClassifier:
         check_is_fitted(self)
@@ -477,16 +418,13 @@ class CertifiedClassifier(CertifiedAnswers):
         self, names: NDArray[Any], outcome: NDArray[np.int8], *, correcting: bool
     ) -> CertifiedClassifier:
         place = self._index.find(id_bits(names))
-        self._check_places(names, place)
+        check_accepted(names, place)
         n = len(self._engines)
-        parts = [
-            (engine, place[place % n == z] // n, place % n == z)
-            for z, engine in enumerate(self._engines)
-        ]
-        for engine, rows, mine in parts:
+        parts = [*zip(self._engines, rows_by_engine(place, n), strict=True)]
+        for engine, (mine, rows) in parts:
             engine.check_outcomes(names[mine], rows, outcome[mine], correcting=correcting)
         before = np.empty(outcome.size, np.int8)
-        for engine, rows, mine in parts:
+        for engine, (mine, rows) in parts:
             before[mine] = engine.rows["outcome"][rows]
             engine.take_in(rows, outcome[mine], correcting=correcting)
         if correcting:
@@ -497,23 +435,9 @@ class CertifiedClassifier(CertifiedAnswers):
     def _rank_people(self, z: int) -> Likelihood | None:
         """Learn who looks best to one of the engines; None if not both outcomes are known."""
         past = self._history if len(self._engines) == 1 else self._history.of_group(z)
-        rows = self._engines[z].rows
-        at = rows.known()
-        outcome = np.concatenate([past.outcome, rows["outcome"][at]])
-        if np.unique(outcome).size < 2:
-            return None
-        if self._learner is None:
-            likelihood: Likelihood = past.rank(rows.X[at], rows["outcome"][at])
-        else:
-            likelihood, _ = fit_likelihood(
-                self._learner,
-                np.vstack([past.X, rows.X[at]]),
-                outcome,
-                np.ones(outcome.size),
-                np.concatenate([past.group, rows["group"][at]]),
-                self._intake.n_groups,
-            )
-        if self._rounds:
+        rows, n_groups = self._engines[z].rows, self._intake.n_groups
+        likelihood = learn_ranking(past, rows, self._learner, n_groups)
+        if self._rounds and likelihood is not None:
             self._likelihoods[z] = likelihood
         return likelihood
 
@@ -531,43 +455,10 @@ class CertifiedClassifier(CertifiedAnswers):
         self._reference_bits = bits[-_REFERENCE_ROWS:]
 
     def _group_name(self, z: int) -> Any:
-        return None if self.groups_ is None else self.groups_[z : z + 1].tolist()[0]
+        """Return the group that an engine is for; None for everybody."""
+        if self.groups_ is None or len(self._engines) == 1:
+            return None
+        return self.groups_[z : z + 1].tolist()[0]
 
     def _check_new(self, batch: Batch) -> None:
-        if self._index.overlaps(batch.bits):
-            known = np.flatnonzero(self._index.find(batch.bits) != IdIndex.UNKNOWN)
-            if known.size:
-                raise InputError(
-                    f"{known.size} of {len(batch)} ids were decided on before, first "
-                    f"{batch.ids[known[0]].item()!r}; deciding again until the coins fall well "
-                    f"would void the certificate, so use the first decisions, and give somebody "
-                    f"who applies again a new id."
-                )
-
-    def _check_places(self, names: NDArray[Any], place: NDArray[np.int64]) -> None:
-        for code, words, why in (
-            (IdIndex.UNKNOWN, "were never decided on", ""),
-            (_REJECTED, "were rejected", " (what a decision by hand brings is no evidence)"),
-            (_HISTORY, "are the history's, whose outcomes were told with fit", ""),
-        ):
-            wrong = np.flatnonzero(place == code)
-            if wrong.size:
-                raise UnknownIdError(
-                    f"{wrong.size} of {names.size} ids {words}, first "
-                    f"{names[wrong[0]].item()!r}; nothing was recorded, remove them{why}."
-                )
-
-
-def _left_out(choice: Choice, X: Any, group: NDArray[np.intp], message: str) -> dict[str, Any]:
-    """Return how many of those not accepted for sure limits leave out, and the message with it."""
-    ladder = choice.ladder
-    strategy = ladder.floor.strategy
-    if not isinstance(strategy, Limited) or group.size == 0:
-        return {}
-    score = ladder.ranking.score(X, group)
-    beyond = ladder.ranking.rank(score, group) > ladder.grid[choice.rung]
-    if not beyond.any():
-        return {}
-    why = strategy.barred(X[beyond], score[beyond])
-    words = f"{message} {barred_words(strategy, why)}".strip()
-    return {"n_unreachable": int((why != 0).sum()), "message": words}
+        check_new(batch, self._index)

@@ -16,34 +16,40 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from secondlook.answers import Answers
+from secondlook.afterwards import Afterwards
 from secondlook.batches import History
 from secondlook.budget import FdrBudget
 from secondlook.coverage import CoverageRule
 from secondlook.decisions import Decisions, Round
+from secondlook.deployed import Deployed
 from secondlook.errors import InputError, LearningWarning
 from secondlook.exploration import draw_explored, find_candidates
 from secondlook.fairness import RateParity
 from secondlook.ids import id_bits
 from secondlook.intake import Batch, Intake
-from secondlook.learners.wrap import check_keeps_nobody, reads_raw_columns
+from secondlook.learners.wrap import reads_raw_columns
 from secondlook.learning import Learned, LearningRules, learn
+from secondlook.learning_settings import learning_rules
 from secondlook.memory import Memory
 from secondlook.noise import OutcomeNoise
 from secondlook.past import allows_missing
 from secondlook.past import past_policy as read_past_policy
 from secondlook.policies import LoggedPolicy, PolicyLog, per_person
+from secondlook.round_records import (
+    ENOUGH_TO_TELL,
+    nobody_accepted_words,
+    nobody_known_words,
+    round_record,
+)
 from secondlook.sampling import Draw
 from secondlook.settings import FIXED, check_settings, check_unchanged
 from secondlook.strategies import Strategy, as_strategy
-from secondlook.utility import Accuracy, Utility
+from secondlook.utility import Utility
 
 __all__ = ["ENOUGH_TO_TELL", "PartialFeedbackClassifier"]
 
-ENOUGH_TO_TELL = 30  # people of whom nobody is known, before we say that nothing can start
 
-
-class PartialFeedbackClassifier(Answers):
+class PartialFeedbackClassifier(Afterwards):
     """Decide batches under partial feedback with a bound on mistakes and fair exploration.
 
     One caller at a time: rounds follow one another, so calls from several threads need a lock.
@@ -119,6 +125,7 @@ class PartialFeedbackClassifier(Answers):
     groups_ : group values, in the order of ``Round.thresholds``.
     rounds_ : what happened in each round, a tuple of ``Round``.
     policies_ : the logged policies, a tuple of ``LoggedPolicy``.
+    deployed_ : what decided the last round, a ``Deployed``.
 
     Examples
     --------
@@ -281,38 +288,25 @@ class PartialFeedbackClassifier(Answers):
         n_explore, carried = self._budget.allot(t, n_exploit, self._carried, found.at_most)
         draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
         propensity = accepted.astype(np.float64)
-        accepted[explore[draw.drawn]] = True
+        accepted[explore.take(np.flatnonzero(draw.drawn))] = True
         propensity[explore] = draw.probability
 
         policy = LoggedPolicy(
             position, f.thresholds, self._strategy, group_factor, draw.left, draw.others, len(batch)
         )
-        self._record_round(
-            batch,
-            accepted,
+        record = round_record(
+            t,
             f,
-            policy,
-            Round(
-                round=t,
-                n_people=len(batch),
-                n_exploit_region=len(batch) - explore.size,
-                n_exploited=n_exploit,
-                n_explored=int(np.count_nonzero(draw.drawn)),
-                alpha_exploit=self._budget.alpha_exploit(t),
-                carried=carried,
-                thresholds=tuple(f.thresholds.tolist()),
-                calibrated=f.calibrated,
-                n_outcomes=f.n_outcomes,
-                effective_sample_size=f.effective_sample_size,
-                estimated_fdr=f.estimated_fdr,
-                disparity=f.disparity,
-                feasible=f.feasible,
-                note=f"{self._note(f, batch, exploit)} {found.note(n_wanted, n_explore)}".strip(),
-                n_unreachable=sum(found.barred),
-                unreachable=found.barred,
-                group_mode=self.group_mode,
-            ),
+            exploit,
+            n_exploit,
+            draw,
+            found.barred,
+            alpha_exploit=self._budget.alpha_exploit(t),
+            carried=carried,
+            note=f"{self._note(f, batch, exploit)} {found.note(n_wanted, n_explore)}".strip(),
+            group_mode=self.group_mode,
         )
+        self._record_round(batch, accepted, f, policy, record)
         decided = self._answer(batch, accepted, exploit, look.score, propensity, t)
         threshold = np.broadcast_to(threshold, len(batch))
         return self._counted(batch, replace(decided, threshold=threshold))
@@ -330,76 +324,12 @@ class PartialFeedbackClassifier(Answers):
         outcomes
             Their outcomes, in the labels of the history.
         """
-        return self._take_in(ids, outcomes, correcting=False)
-
-    def correct(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
-        """Replace recorded outcomes that turned out to be wrong; the next round learns from them.
-
-        Decisions already made stay as they are.
-
-        Parameters
-        ----------
-        ids
-            Names of applications whose outcomes are recorded.
-        outcomes
-            What their outcomes really are.
-        """
-        return self._take_in(ids, outcomes, correcting=True)
-
-    def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> PartialFeedbackClassifier:
         self._check_fitted()
-        names = self._intake.read_ids(ids)
-        if names.size == 0:
-            return self
-        outcome = self._intake.read_outcomes(outcomes, names.shape[0])
-        changed, before = self._memory.observe(
-            names, id_bits(names), outcome, correcting=correcting
-        )
-        if changed.size:
-            self._news = True
-        if correcting:
-            t = len(self._rounds)
-            self._remember_corrections(t, names[changed], before, outcome[changed])
-        return self
-
-    def withdraw(self, ids: Any) -> PartialFeedbackClassifier:
-        """Take note of accepted people whose outcome will never be known.
-
-        A loan that was not taken up, or a decision that somebody overrode by hand. Nothing is
-        learned from them from now on, even if an outcome is recorded; should one come after all,
-        tell it with ``correct``.
-
-        Parameters
-        ----------
-        ids
-            Names of accepted applications.
-        """
-        self._check_fitted()
-        names = self._intake.read_ids(ids)
-        was_known = self._memory.withdraw(names, id_bits(names))
-        if was_known or self.maturity is not None:  # the missing count as bad in time
-            self._news = True
-        return self
-
-    def forget(self, ids: Any) -> PartialFeedbackClassifier:
-        """Forget people for good: their features, groups, outcomes and names.
-
-        Nothing is learned from them from the next round on. Decisions, counts and the policies of
-        rounds so far stay as they are, and so does what a learner keeps of people it was fitted to:
-        coefficients, but also categories of an encoder.
-
-        Parameters
-        ----------
-        ids
-            Names of applications, accepted or rejected, the history's too.
-        """
-        self._check_fitted()
-        check_keeps_nobody(self.learner)
         names = self._intake.read_ids(ids)
         if names.size:
-            self._forgotten(self._memory.forget(names, id_bits(names)))
-            self._forget_corrections(names)
-            self._news = True
+            outcome = self._intake.read_outcomes(outcomes, names.shape[0])
+            changed, _ = self._memory.observe(names, id_bits(names), outcome, correcting=False)
+            self._news |= changed.size > 0
         return self
 
     def fold_of(self, ids: Any) -> NDArray[np.intp]:
@@ -412,6 +342,16 @@ class PartialFeedbackClassifier(Answers):
         """
         self._check_fitted()
         return self._memory.fold_of(id_bits(self._intake.read_ids(ids)))
+
+    @property
+    def deployed_(self) -> Deployed | None:
+        """What decided the last round, for a record of it; None before any round."""
+        check_is_fitted(self, "_rounds")
+        if not self._rounds:
+            return None
+        f, log = self._deployed, self._log
+        follows_past = f.likelihood is self._past.likelihood
+        return Deployed(f, follows_past, log.policies[-1], log._n_final)
 
     # What a classifier of another kind of outcome does differently.
 
@@ -430,9 +370,6 @@ class PartialFeedbackClassifier(Answers):
     def _start_records(self, history: History) -> None:
         """Begin records of one's own; nothing has been learned yet."""
 
-    def _forgotten(self, moved: list[NDArray[np.int64]]) -> None:
-        """Follow the memory, whose people have moved to other positions in their folds."""
-
     def _answer(
         self,
         batch: Batch,
@@ -443,16 +380,8 @@ class PartialFeedbackClassifier(Answers):
         t: int,
     ) -> Decisions:
         """Return the decisions of a round that is written down."""
-        return Decisions(
-            batch.ids,
-            accepted,
-            exploit,
-            score,
-            propensity,
-            t,
-            batch.backend,
-            group_mode=self.group_mode,
-        )
+        decided = batch.ids, accepted, exploit, score, propensity, t, batch.backend
+        return Decisions(*decided, group_mode=self.group_mode)
 
     # The steps.
 
@@ -492,24 +421,10 @@ class PartialFeedbackClassifier(Answers):
         return learn(self._learners, self._memory.folds, self._log, rules)
 
     def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
-        budget = self._budget
-        return LearningRules(
-            utility=Accuracy() if self.utility is None else self.utility,
-            rule=self._rule,
-            fairness=self._bound(self.fairness),
-            thresholds=self.thresholds,
-            split=self.split,
-            weights=self.weights,
-            weight_cap=self.weight_cap,
-            min_outcomes=self.min_outcomes,
-            constrain_fit=self.constrain_fit,
-            n_groups=self._intake.n_groups,
-            max_fdr=budget.max_fdr(t),
-            min_selection_rate=max(0.0, budget.min_selection_rate - budget.slack),
-            noise=OutcomeNoise() if self.noise is None else self.noise,
-            waiting=self._memory.waiting(t, self.maturity),
-            everywhere=everywhere,
-        )
+        fairness, n_groups = self._bound(self.fairness), self._intake.n_groups
+        waiting = self._memory.waiting(t, self.maturity)
+        rules = learning_rules(self, t, self._budget, self._rule, fairness, n_groups, waiting)
+        return replace(rules, everywhere=everywhere)
 
     def _record_round(
         self,
@@ -529,34 +444,19 @@ class PartialFeedbackClassifier(Answers):
 
     def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
         """Say what went differently from what was asked for; aloud if the run cannot go on so."""
-        so_far = self._log.n_people + len(batch)
-        nobody_known = not (exploit.any() or any(one.n_exploit_region for one in self._rounds))
-        enough = np.count_nonzero(exploit) >= ENOUGH_TO_TELL
-        nobody_accepted = enough and np.isinf(f.thresholds).all()
+        so_far, n_known = self._log.n_people + len(batch), np.count_nonzero(exploit)
+        nobody_known = not (n_known or any(one.n_exploit_region for one in self._rounds))
         note = f.note
         if nobody_known and so_far >= ENOUGH_TO_TELL:
             w = self._log.coverage(batch.X, batch.group, self._rule)
             largest = float(w.max()) / self._rule.count(len(self._rounds))
-            note = (
-                f"Nobody among the {so_far} people decided on so far is known well enough to "
-                f"exploit (largest coverage {largest:.3g}, threshold {self._rule.threshold}), so "
-                f"nobody can be explored either; lower the threshold of the coverage rule."
-            )
-        elif nobody_accepted:
-            note = (
-                f"No threshold keeps the estimated FDR at or below "
-                f"{self._budget.max_fdr(len(self._rounds) + 1):.3g} with anybody worth accepting, "
-                f"so nobody was accepted or explored; check that {self._intake.good!r} is the good "
-                f"outcome (pos_label), raise alpha, or change the utility."
-            )
+            note = nobody_known_words(so_far, largest, self._rule)
+        elif n_known >= ENOUGH_TO_TELL and np.isinf(f.thresholds).all():
+            max_fdr = self._budget.max_fdr(len(self._rounds) + 1)
+            note = nobody_accepted_words(max_fdr, self._intake.good)
         if note and (note != f.note or not f.feasible):
             warnings.warn(note, LearningWarning, stacklevel=3)
         return note
-
-    def _check_fitted(self) -> None:
-        """Raise unless there is a history; scikit-learn's own check takes a tenth of a round."""
-        if not hasattr(self, "_fitted"):
-            check_is_fitted(self)
 
 
 def _seed(random_state: Any) -> int:

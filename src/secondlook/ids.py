@@ -227,6 +227,12 @@ class IdIndex:
             found[hit] = values[spot[hit]]
         return found
 
+    def everybody(self) -> tuple[Bits, NDArray[np.int64]]:
+        """Return every id with its number."""
+        keys = [np.empty(0, np.uint64), *(keys for keys, _ in self._runs)]
+        numbers = [np.empty(0, np.int64), *(values for _, values in self._runs)]
+        return np.concatenate(keys), np.concatenate(numbers)
+
     def overlaps(self, bits: Bits) -> bool:
         """Say quickly whether any of these ids could be known: False is certain."""
         if bits.size == 0:

@@ -109,9 +109,6 @@ class Ladder:
 
     def __post_init__(self) -> None:
         self.wealth = Wealth.start(self.alpha, self.grid.size, self.most_bad)
-        # Nothing reads these sums; ladders on record hold them, and are compared with new ones.
-        self._z = np.zeros(self.grid.size)
-        self._z_squared = np.zeros(self.grid.size)
 
     def untested(self) -> Ladder:
         """Return it as it was frozen, before any evidence: all that its policies depend on."""
@@ -177,8 +174,6 @@ class Ladder:
         pi = self.policies(at)
         z = values(pi, seen.p, seen.accepted, seen.bad, self.alpha)
         self.wealth.add(z, self.ratio_bounds(deployed), use)
-        self._z += z.sum(axis=0)
-        self._z_squared += (z**2).sum(axis=0)
         self.n_used += int(seen.accepted.sum())
 
     def nearest(self, q: float) -> int:

@@ -145,13 +145,17 @@ class ObservedRows:
     def remove(self, positions: NDArray[Any]) -> NDArray[np.int64]:
         """Take people out for good, and return everybody's new position, −1 for those."""
         stays, moved = without(positions, len(self))
-        for name, one in self._columns.items():
-            self._columns[name] = GrowingArray(one.view()[stays])
-        if self._array is not None:
-            self._array = GrowingArray(self._array.view()[stays])
-        elif self._frames:
-            self._frames = [take(self.X, np.flatnonzero(stays))]
+        self.select(np.flatnonzero(stays))
         return moved
+
+    def select(self, positions: NDArray[np.intp]) -> None:
+        """Keep the people at some positions, in that order."""
+        for name, one in self._columns.items():
+            self._columns[name] = GrowingArray(one.view()[positions])
+        if self._array is not None:
+            self._array = GrowingArray(self._array.view()[positions])
+        elif self._frames:
+            self._frames = [take(self.X, positions)]
 
     def known_outcomes(self) -> NDArray[np.bool_]:
         """Say whose outcome has arrived."""

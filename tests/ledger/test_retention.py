@@ -21,6 +21,7 @@ from sklearn.pipeline import make_pipeline
 
 import secondlook as sl
 from ledger_worlds import algorithm_1, certified, same, started
+from secondlook.afterwards import Afterwards
 from secondlook.errors import InputError, LedgerError, LedgerWarning, UnknownIdError
 from secondlook.ledger import schema
 from secondlook.ledger.base import Facts
@@ -382,7 +383,7 @@ def test_a_log_that_cannot_be_emptied_is_told_and_they_are_erased(tmp_path, cloc
 def test_who_cannot_forget_cannot_erase(url, clock, monkeypatch):
     program, _, _ = started(url, algorithm_1())
     clock.now = LATER
-    monkeypatch.delattr(sl.PartialFeedbackClassifier, "forget")
+    monkeypatch.delattr(Afterwards, "forget")
     with pytest.raises(InputError, match="a PartialFeedbackClassifier cannot forget people"):
         program.erase([0], "over")
     assert 0 in program.expired()

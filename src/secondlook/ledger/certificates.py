@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from secondlook.certified import CertifiedClassifier
+from secondlook.deployed import DeployedRung
 from secondlook.ledger.base import Facts, Writer
 from secondlook.ledger.policies import ladder_keys
 
@@ -27,21 +28,18 @@ def granted_with(classifier: Any) -> dict[str, dict[str, Any]]:
     >>> granted_with(CertifiedClassifier())
     {}
     """
-    if type(classifier) is not CertifiedClassifier or not getattr(classifier, "_choices", None):
+    if type(classifier) is not CertifiedClassifier or not hasattr(classifier, "deployed_"):
         return {}
-    records = classifier.rounds_[-len(classifier._choices) :]
     found = {}
-    for name, choice, record in zip(
-        ladder_keys(classifier), classifier._choices, records, strict=True
-    ):
-        if choice.certified:
-            found[f"{name}:{choice.rung}"] = {
+    for name, one in zip(ladder_keys(classifier), classifier.deployed_, strict=True):
+        if one.certified:
+            found[f"{name}:{one.rung}"] = {
                 "what": "granted",
                 "ladder": name,
-                "rung": choice.rung,
+                "rung": one.rung,
                 "alpha": classifier.alpha,
                 "delta": classifier.delta,
-                **{one: getattr(record, one) for one in EVIDENCE},
+                **{key: getattr(one.record, key) for key in EVIDENCE},
             }
     return found
 
@@ -53,16 +51,14 @@ def record_certificates(writer: Writer, classifier: Any, by: str, *, why: str) -
     for key, header in granted_with(classifier).items():
         if writer.entry("certificate", key) is None:
             writer.append("certificate", header, Facts(), by=by, key=key)
-    for z, engine in enumerate(classifier._engines):
-        if engine.restarts:
-            _record_dropped(writer, classifier, z, by, why)
+    for z, one in enumerate(classifier.deployed_):
+        if one.restarts:
+            _record_dropped(writer, z, one, by, why)
 
 
-def _record_dropped(
-    writer: Writer, classifier: CertifiedClassifier, z: int, by: str, why: str
-) -> None:
-    engine = classifier._engines[z]
-    key = f"dropped {z}.{engine.restarts}"
+def _record_dropped(writer: Writer, z: int, deployed: DeployedRung, by: str, why: str) -> None:
+    """Append which certificates an engine dropped when it last began anew, unless that is known."""
+    key = f"dropped {z}.{deployed.restarts}"
     if writer.entry("certificate", key) is not None:
         return
     entries = list(writer.entries(kind="certificate"))
@@ -73,14 +69,14 @@ def _record_dropped(
         if entry.says["what"] == "granted"
         and entry.key not in gone
         and entry.says["ladder"].startswith(f"{z}.")
-        and int(entry.says["ladder"].split(".")[1]) < engine.stage_began
+        and int(entry.says["ladder"].split(".")[1]) < deployed.stage_began
     ]
     if lost:
         header = {
             "what": "dropped",
             "certificates": [one.key for one in lost],
             "group": lost[0].says["group"],
-            "round": classifier.rounds_[-1].round,
+            "round": deployed.record.round,
             "why": why,
         }
         writer.append("certificate", header, Facts(), by=by, key=key)

@@ -23,6 +23,7 @@ _SAID = {
         "next_threshold",
     },
     "Round": {"note"},
+    "Ladder": {"_z", "_z_squared"},  # sums that older versions kept, and nothing read
 }
 
 

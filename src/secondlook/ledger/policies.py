@@ -117,10 +117,10 @@ def policies_of(classifier: Any) -> list[PolicyFact]:
     """Return what decided the last round: last the policy itself, before it what it is made of."""
     if type(classifier) is CertifiedClassifier:
         return _rungs(classifier)
-    f = classifier._deployed
-    if f.likelihood is classifier._past.likelihood:
+    deployed = classifier.deployed_
+    if deployed.follows_past:
         return [PolicyFact("past", {"what": "past"})]
-    payload = dumps(f)
+    payload = dumps(deployed.f)
     key = f"learned {sha256(payload).hexdigest()}"
     return [PolicyFact(key, {"what": "learned"}, lambda: payload)]
 
@@ -130,26 +130,24 @@ def ladder_keys(classifier: CertifiedClassifier) -> list[str]:
 
     The engine, the round before which the ladder was frozen, and its number among those in use.
     """
-    n = len(classifier._engines)
-    pairs = zip(classifier._choices, classifier.rounds_[-n:], strict=True)
     return [
-        f"{z}.{choice.ladder.frozen}.{record.ladder}" for z, (choice, record) in enumerate(pairs)
+        f"{z}.{one.ladder.frozen}.{one.record.ladder}" for z, one in enumerate(classifier.deployed_)
     ]
 
 
 def _rungs(classifier: CertifiedClassifier) -> list[PolicyFact]:
-    names, choices = ladder_keys(classifier), classifier._choices
+    names, deployed = ladder_keys(classifier), classifier.deployed_
     facts = [
         PolicyFact(
             f"ladder {name}",
             {"what": "ladder", "ladder": name},
             partial(dumps, one.ladder.untested()),
         )
-        for name, one in zip(names, choices, strict=True)
+        for name, one in zip(names, deployed, strict=True)
     ]
     listed = [
         {"ladder": name, "rung": one.rung, "certified": one.certified}
-        for name, one in zip(names, choices, strict=True)
+        for name, one in zip(names, deployed, strict=True)
     ]
     key = " ".join(
         f"{one['ladder']}:{one['rung']}{'+' if one['certified'] else ''}" for one in listed
@@ -161,9 +159,8 @@ def _logged(classifier: Any) -> dict[str, Any]:
     """Return the scale at which Algorithm 1 drew, and which policies of its log were final then."""
     if type(classifier) is CertifiedClassifier:
         return {}
-    log = classifier._log
+    deployed = classifier.deployed_
     parts = {
-        name: getattr(log.policies[-1], name).tolist()
-        for name in ("group_factor", "left", "others")
+        name: getattr(deployed.policy, name).tolist() for name in ("group_factor", "left", "others")
     }
-    return {"logged": parts | {"final": log._n_final}}
+    return {"logged": parts | {"final": deployed.n_final}}

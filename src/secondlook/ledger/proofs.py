@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.certified import CertifiedClassifier
 from secondlook.decisions import Decisions
 from secondlook.errors import LearningWarning
 from secondlook.frames import take
@@ -20,7 +21,15 @@ from secondlook.ledger.certificates import EVIDENCE, granted_with
 from secondlook.ledger.comparing import first_other_content, first_other_value
 from secondlook.ledger.policies import PolicyFact, policies_of
 from secondlook.ledger.repeating import StoredPolicies
-from secondlook.ledger.replay import CLOSE, Allowed, Shape, State, erased_rows, first_difference
+from secondlook.ledger.replay import (
+    CLOSE,
+    Allowed,
+    Shape,
+    State,
+    erased_rows,
+    first_difference,
+    lined_up,
+)
 from secondlook.ledger.telling import fold_of
 from secondlook.reasons import first_misfit
 from secondlook.storage import dumps
@@ -212,7 +221,11 @@ class ByLearning(Proof):
             self._state = State.from_snapshot(entry, facts, shape, self._allowed)
             return
         if self._state is not None:
-            other = first_other_content(dumps(self._state.classifier), facts.payload, CLOSE)
+            now = dumps(self._state.classifier)
+            other = first_other_content(now, facts.payload, CLOSE)
+            if other is not None and hasattr(self._state.classifier, "line_up"):
+                now, then = (lined_up(one, entry, self._allowed) for one in (now, facts.payload))
+                other = first_other_content(now, then, CLOSE)
             if other is not None:
                 raise DoesNotFitError(f"{called(entry)}: {other} comes out otherwise than stored.")
 
@@ -314,15 +327,16 @@ def _to_be_dropped(
     classifier: Any, standing: dict[str, dict[str, Any]]
 ) -> Iterable[tuple[str, list[str]]]:
     """Yield certificates from before an engine last began anew, by the key of their end."""
-    for z, engine in enumerate(getattr(classifier, "_engines", ())):
+    deployed = classifier.deployed_ if isinstance(classifier, CertifiedClassifier) else ()
+    for z, rung in enumerate(deployed):
         ladders = {key: one["ladder"].split(".") for key, one in standing.items()}
         lost = [
             key
             for key, (own, frozen, *_) in ladders.items()
-            if int(own) == z and int(frozen) < engine.stage_began
+            if int(own) == z and int(frozen) < rung.stage_began
         ]
-        if engine.restarts and lost:
-            yield f"dropped {z}.{engine.restarts}", lost
+        if rung.restarts and lost:
+            yield f"dropped {z}.{rung.restarts}", lost
 
 
 def _other_policy(learned: PolicyFact, entry: Entry, payload: bytes | None) -> str | None:

@@ -7,7 +7,8 @@ the same state. So an entry is applied by telling the classifier what it says.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,13 +17,13 @@ from numpy.typing import NDArray
 
 from secondlook.decisions import Decisions
 from secondlook.errors import LearningWarning, LedgerError
-from secondlook.ledger.base import DecisionRows, Entry, Facts, OutcomeRows, PeopleRows, Reader
+from secondlook.ledger.base import DecisionRows, Entry, Facts, PeopleRows, Reader
 from secondlook.ledger.columns import Columns, decode_groups
 from secondlook.likelihoods import PolicyFunction
 from secondlook.reasons import Reference
-from secondlook.storage import loads
+from secondlook.storage import dumps, loads
 
-__all__ = ["CLOSE", "Allowed", "Shape", "State", "erased_rows", "first_difference"]
+__all__ = ["CLOSE", "Allowed", "Shape", "State", "erased_rows", "first_difference", "lined_up"]
 
 CLOSE = 1e-6  # other machines sum in other orders, and a solver stops a little elsewhere
 
@@ -117,15 +118,17 @@ class State:
                 f"people of entry {entry.number} ({entry.kind}) were erased, and no state is "
                 f"stored from which the program could go on without them; verify the ledger."
             )
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LearningWarning)  # said when it happened
+        with _silent():
             if entry.kind == "history":
                 self._fit(facts)
             elif entry.kind == "batch" and facts.people is not None:
                 X, groups, ids = self.shape.people(facts.people)
                 decided = self.classifier.decide(X, sensitive_features=groups, ids=ids)
             elif entry.kind in ("outcomes", "correction") and facts.outcomes is not None:
-                self._tell(reader, entry.kind, facts.outcomes)
+                told = facts.outcomes
+                ours = np.flatnonzero(reader.overridden_by(told.persons) < 0)
+                ids = self.shape.ids(reader.names(told.persons[ours]))
+                self._tell(entry.kind, ids, [told.states[row] for row in ours.tolist()])
             elif entry.kind == "override" and facts.overrides is not None:
                 # Whom an undo turns away again was never accepted by the classifier.
                 undo = entry.says.get("undo", False)
@@ -154,17 +157,22 @@ class State:
         name = "the past policy stored with the history"
         return loads(payload, types=types, trusted=trusted, name=name, holds=PolicyFunction).policy
 
-    def _tell(self, reader: Reader, kind: str, told: OutcomeRows) -> None:
-        names = reader.names(told.persons)
-        ours = ~reader.standing([str(one) for one in names]).overridden
-        self.tell(
-            kind,
-            self.shape.ids(names)[ours],
-            [s for s, o in zip(told.states, ours, strict=True) if o],
-        )
+    def learn(self, entry: Entry, ids: NDArray[Any], states: Sequence[str]) -> None:
+        """Do as ``apply``, given whom of the classifier's own people an entry tells something of.
 
-    def tell(self, kind: str, ids: NDArray[Any], states: list[str]) -> None:
-        """Hand outcomes to the classifier."""
+        Parameters
+        ----------
+        entry
+            Outcomes, a correction, or an override.
+        ids, states
+            Who has which outcome, in the order of the record, without those who are overridden;
+            whoever an override turns away has none and never will.
+        """
+        with _silent():
+            self._tell(entry.kind, ids, states)
+        self.applied = entry.number
+
+    def _tell(self, kind: str, ids: NDArray[Any], states: Sequence[str]) -> None:
         never = np.array([one == "indeterminate" for one in states], np.bool_)
         if never.any():
             self.withdraw(ids[never])
@@ -181,6 +189,14 @@ class State:
             self.classifier.withdraw(ids)
 
 
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Leave out warnings of what was learned: they were said when it happened."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningWarning)
+        yield
+
+
 def _loaded(payload: bytes | None, entry: Entry, allowed: Allowed) -> Any:
     if payload is None:
         raise LedgerError(
@@ -188,6 +204,13 @@ def _loaded(payload: bytes | None, entry: Entry, allowed: Allowed) -> Any:
         )
     name = f"the classifier stored in entry {entry.number}"
     return loads(payload, types=allowed.types, trusted=allowed.trusted, name=name)
+
+
+def lined_up(payload: bytes, entry: Entry, allowed: Allowed) -> bytes:
+    """Return a stored classifier with people in the order of this version."""
+    classifier = _loaded(payload, entry, allowed)
+    classifier.line_up()
+    return dumps(classifier)
 
 
 def erased_rows(people: PeopleRows) -> NDArray[np.bool_]:

@@ -252,8 +252,8 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         self._given.record(self._memory, history, history.accepted, None)
         self._by_class: list[tuple[float, tuple[int, ...]]] = []
 
-    def _forgotten(self, moved: list[NDArray[np.int64]]) -> None:
-        self._given.forget(moved)
+    def _follow(self, moved: list[NDArray[np.int64]]) -> None:
+        self._given.follow(moved)
 
     def _answer(
         self,
