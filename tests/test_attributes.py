@@ -446,8 +446,13 @@ def test_crossed_groups_have_readable_names_and_the_usual_sentences():
     labels = ["f, 20", "f, 40", "f, 60+", "m, 20", "m, 40", "m, 60+"]
     assert classifier.groups_.tolist() == labels
     X = np.zeros((1, 3))
-    with pytest.raises(InputError, match="holds the group 'f, 80', which the history does not"):
+    with pytest.raises(InputError) as strange:
         classifier.decide(X, sensitive_features=pd.DataFrame({"sex": ["f"], "age": ["80"]}))
+    assert str(strange.value) == (
+        f"sensitive_features holds the group 'f, 80', which the history does not have; known are "
+        f"{', '.join(map(repr, labels))}; map it to one of these, or fit again with a history that "
+        f"has it."
+    )
     with pytest.raises(InputError, match="fit got the groups 'f, 20', 'f, 40', 'f, 60\\+'"):
         classifier.decide(X)
     rng = np.random.default_rng(0)

@@ -86,6 +86,8 @@ def test_slack_and_reserve_are_not_negative(parts):
 def test_slack_and_reserve_leave_something_to_exploit():
     with pytest.raises(InputError, match=r"slack \+ reserve must be below alpha = 0.01, .* got"):
         FdrBudget(0.01)
+    with pytest.raises(InputError, match=r"below alpha = 0.5, .* got 0.25 \+ 0.25"):
+        FdrBudget(0.5, slack=0.25, reserve=0.25)
     assert FdrBudget(0.01, 0.005).alpha_exploit(1) == 0.005  # a constant has no reserve
 
 

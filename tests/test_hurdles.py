@@ -117,6 +117,30 @@ def test_features_beyond_single_precision_are_scored_in_full():
     np.testing.assert_array_equal(LinearScores(X, group, stack).reached(hurdles), expected)
 
 
+def test_products_beyond_single_precision_are_scored_in_full():
+    """Numbers that single precision holds, whose products it does not, cancel in double."""
+    X, stack = models(6, np.float64)
+    X[:, 1] = X[:, 0] = 2.0**66
+    coef = np.zeros_like(stack.half_coef)
+    coef[0], coef[1] = 2.0**66, -(2.0**66)
+    stack = Stack(coef, stack.half_intercept)
+    cuts, group = np.full((1, ROUNDS), 0.5), np.zeros(N, np.intp)
+    hurdles = hurdles_of(stack, cuts)
+    assert hurdles.log_odds.reached(X, group)[1].size == N
+    expected = np.tile(stack.half_intercept[:, None] >= 0, N)
+    assert 0 < expected.mean() < 1
+    np.testing.assert_array_equal(LinearScores(X, group, stack).reached(hurdles), expected)
+
+
+@pytest.mark.parametrize(("cut", "told"), [(-0.5, True), (0.0, True), (1.5, False)])
+def test_cuts_that_everybody_or_nobody_reaches_need_no_score(cut, told):
+    X, stack = models(8, np.float32)
+    hurdles = hurdles_of(stack, np.full((1, ROUNDS), cut, np.float32))
+    reached, unsure = hurdles.log_odds.reached(X, np.zeros(N, np.intp))
+    assert unsure.size == 0
+    assert np.all(reached == told)
+
+
 def test_other_likelihoods_are_compared_by_their_scores():
     X, group = np.zeros((4, 2)), np.array([0, 1, 1, 0])
     scorer = Scorer([ConstantLikelihood(0.3), ConstantLikelihood(0.6)], X)

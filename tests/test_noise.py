@@ -22,6 +22,9 @@ def test_a_share_of_bad_and_what_is_recorded_of_it(bad_as_good, good_as_bad, fdr
     recorded = fdr * (1 - bad_as_good) + (1 - fdr) * good_as_bad
     assert noise.recorded_fdr(fdr) == pytest.approx(recorded, abs=1e-12)
     assert noise.true_fdr(recorded) == pytest.approx(fdr, abs=1e-9)
+    # Chance may record more or less than any share of bad explains.
+    assert noise.true_fdr(good_as_bad - 0.01) == 0
+    assert noise.true_fdr(1 - bad_as_good + 0.01) == 1
 
 
 @given(rates, rates, st.lists(st.floats(-500, 500), min_size=4, max_size=4))

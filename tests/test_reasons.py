@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
-import pandas as pd
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import secondlook as sl
-from ledger_worlds import algorithm_1, certified, started
-from secondlook.errors import InputError, UnknownIdError
-from secondlook.finite import FiniteClassifier
+from ledger_worlds import algorithm_1, certified
+from refused_people import lived, log_odds, mixed_people
+from secondlook.errors import InputError
 from secondlook.learners.per_group import PerGroup
-from secondlook.ledger.base import Facts, to_json
-from secondlook.ledger.program import Program
-from secondlook.ledger.verifying import verify
 from secondlook.likelihoods import ConstantLikelihood, LinearLikelihood
 from secondlook.reasons import (
     MOST,
@@ -34,38 +26,12 @@ from secondlook.reasons import (
     contributions,
     decode,
     encode,
-    first_misfit,
     in_words,
     reasons_for,
 )
 from secondlook.reference import Reference
-from small_worlds import lender_world
 
 NAMES = tuple("abcdefgh")
-
-
-def log_odds(p):
-    return np.log(p) - np.log1p(-p)
-
-
-def lived(classifier, n_rounds=3, **world):
-    """Return a classifier that has decided, its last batch, the decisions, and the reference."""
-    one = lender_world(1, n_rounds=n_rounds, **world)
-    past = one.history()
-    classifier.fit(
-        past.people.X,
-        past.outcomes,
-        accepted=past.accepted,
-        sensitive_features=past.people.group,
-    )
-    for batch in one.batches():
-        people = batch.applicants.people
-        decided = classifier.decide(people.X, sensitive_features=people.group)
-        yes = decided.accepted
-        last = people.X, people.group, decided
-        if batch is not None and decided.round < n_rounds:
-            classifier.observe(decided.ids[yes], batch.applicants.outcome[yes])
-    return classifier, *last, Reference.of(past.people.X, past.accepted)
 
 
 LINEAR = {
@@ -105,16 +71,6 @@ def test_a_contribution_is_the_change_by_one_column_alone(make):
             there = log_odds(scored.likelihood.score(scored.X, scored.group))[0]
             expected = log_odds(decided.score[row]) - there
             assert abs(found[row, column] - expected) < 1e-9
-
-
-def mixed_people(rng, n):
-    """Return a frame with text and missing values, and groups, whose outcomes depend on both."""
-    trade = rng.choice(["smith", "baker", None], n, p=[0.3, 0.5, 0.2])
-    age = np.where(rng.random(n) < 0.1, np.nan, rng.integers(20, 70, n).astype(float))
-    debt = rng.normal(size=n)
-    frame = pd.DataFrame({"trade": trade, "age": age, "debt": debt})
-    z = np.where(trade == "baker", 1.5, -0.5) - debt
-    return frame, (rng.random(n) < 1 / (1 + np.exp(-z))).astype(int)
 
 
 def test_any_other_model_has_one_column_replaced_at_a_time():
@@ -199,37 +155,6 @@ def test_permuting_columns_permutes_reasons():
         assert np.allclose([value for _, value in one], [value for _, value in two], atol=1e-5)
 
 
-def test_groups_are_no_reasons_though_they_tell_most(tmp_path):
-    rng = np.random.default_rng(7)
-
-    def people(n):
-        sex = rng.choice(["f", "m"], n)
-        X = pd.DataFrame({"income": rng.normal(size=n), "sex": (sex == "m") * 1.0})
-        good = rng.random(n) < 1 / (1 + np.exp(-0.3 * X["income"] + 4 * X["sex"] - 2))
-        return X, good.astype(int), pd.DataFrame({"sex": sex})
-
-    X, good, group = people(800)
-    accepted = rng.random(800) < np.where(group["sex"] == "f", 0.9, 0.4)
-    for at, (features, groups) in enumerate(
-        [(["income", "sex"], group), (["income", "sex"], group["sex"]), (["income"], group)]
-    ):
-        url = f"sqlite:///{tmp_path}/{at}.db"
-        classifier = algorithm_1(group_as_feature="sex" not in features)
-        program = Program.create(
-            url, classifier, X[features], good, accepted=accepted, sensitive_features=groups
-        )
-        batch, _, later = people(300)
-        later = later if isinstance(groups, pd.DataFrame) else later["sex"]
-        decided = program.decide(batch[features], sensitive_features=later)
-        no = decided.ids[~decided.accepted]
-        told = program.reasons(no)
-        assert {name for each in told.values() for name, _ in each} == {"income"}
-        # It is not for want of weight that the group is not named.
-        scored = program.classifier.scored_by(batch[features], sensitive_features=later)
-        assert abs(scored.likelihood.coef[1]) > 1
-        assert abs(scored.likelihood.coef[0]) < abs(scored.likelihood.coef[1])
-
-
 @pytest.mark.parametrize("mode", ["blind", "audit"])
 def test_where_groups_may_not_decide_they_change_no_reason(mode):
     make = algorithm_1(group_mode=mode, strategy=sl.Uniform())
@@ -283,264 +208,6 @@ def test_a_score_that_is_the_same_for_all_gives_no_reasons():
 
     reference = Reference(("a",), (0.0,))
     assert reasons_for(Constant(), np.array([[-9.0]]), np.array([False]), reference) == [b""]
-
-
-def test_the_reference_is_the_typical_accepted_person():
-    accepted = np.array([True, True, True, False, False])
-    X = pd.DataFrame(
-        {
-            "n": [1, 2, 6, 100, 100],
-            "gaps": [np.nan, 2.0, 4.0, 9.0, 9.0],
-            "none": [np.nan] * 3 + [1.0, 1.0],
-            "yes": [True, True, False, False, False],
-            "text": ["b", "a", "b", "c", "c"],
-            "tie": ["y", "x", None, "z", "z"],
-            "empty": [None, None, None, "z", "z"],
-        }
-    )
-    found = Reference.of(X, accepted, ["text", "elsewhere", None])
-    expected = (3.0, 3.0, float("nan"), 2 / 3, "b", "x", None)
-    assert [repr(one) for one in found.values] == [repr(one) for one in expected]
-    assert found.protected == ("text",)
-    assert found.allowed.tolist() == [0, 1, 2, 3, 5, 6]
-    again = Reference.read(json.loads(to_json(found.as_dict())))
-    assert repr(again) == repr(found)
-    assert again.is_like(found)
-    assert Reference.read(None) is None
-    nobody = Reference.of(X, np.zeros(5, np.bool_))
-    assert nobody.values[0] == X["n"].mean()
-    assert not nobody.is_like(found)
-    for column, value in ((0, 3.001), (4, "a"), (6, "a"), (2, 0.0)):
-        values = list(found.values)
-        values[column] = value
-        assert not Reference(found.names, tuple(values), found.protected).is_like(found)
-    single = Reference.of(np.array([[1, 2], [3, 4]], np.float32), np.array([True, True]))
-    assert single == Reference(("x0", "x1"), (2.0, 3.0))
-
-
-def test_a_mean_is_nobodys_where_people_are_cells():
-    X = pd.DataFrame(
-        {"n": [1, 1, 5, 9], "gaps": [np.nan, 2.0, 2.0, 0.0], "t": ["a", "b", "b", "c"]}
-    )
-    accepted = np.array([True, True, True, False])
-    found = Reference.of(X, accepted, most_frequent=True)
-    assert found.values == (1.0, 2.0, "b")
-    again = Reference.read(json.loads(to_json(found.as_dict())))
-    assert again.is_like(found)
-    assert not again.is_like(Reference.of(X, accepted))
-    assert again.of_same_kind(X, accepted) == found
-
-
-def test_reasons_of_cells_are_the_scores_of_their_neighbours(tmp_path):
-    rng = np.random.default_rng(11)
-
-    def people(n):
-        X = rng.integers(0, 3, size=(n, 3)).astype(float)
-        good = rng.random(n) < 1 / (1 + np.exp(1.5 - X @ np.array([1.2, -0.4, 0.6])))
-        return X, good.astype(int), rng.choice(["A", "B"], n)
-
-    X, good, group = people(1500)
-    accepted = X[:, 0] + X[:, 2] >= 1
-    url = f"sqlite:///{tmp_path}/ledger.db"
-    program = Program.create(
-        url,
-        FiniteClassifier(random_state=0),
-        X,
-        good,
-        accepted=accepted,
-        sensitive_features=group,
-    )
-    values = [np.unique(X[accepted, j], return_counts=True) for j in range(3)]
-    reference = [one[np.argmax(counts)] for one, counts in values]
-    for _ in range(2):
-        X, good, group = people(300)
-        decided = program.decide(X, sensitive_features=group)
-        cells = program.classifier.cells_
-        score = {
-            (*x, z): log_odds(np.clip(p, 1e-15, 1 - 1e-15))
-            for x, z, p in zip(
-                cells[0].tolist(), cells[1], program.classifier.policies_[-1].score, strict=True
-            )
-        }
-        no = ~decided.accepted
-        assert 0 < no.sum() < 300
-        told = program.reasons(decided.ids[no])
-        for person, z, each in zip(X[no].tolist(), group[no], told.values(), strict=True):
-            by_column = []
-            for j in range(3):
-                other = [reference[j] if at == j else one for at, one in enumerate(person)]
-                by_column.append((score[*person, z] - score[*other, z], f"x{j}"))
-            expected = sorted(one for one in by_column if one[0] < -1e-6)
-            assert [name for name, _ in each] == [name for _, name in expected]
-            assert np.allclose([v for _, v in each], [v for v, _ in expected], rtol=1e-6)
-        assert max(map(len, told.values())) > 1
-        program.observe(decided.ids[~no], good[~no])
-    assert verify(program.ledger).problem is None
-
-
-def test_too_many_columns_are_refused():
-    with pytest.raises(InputError, match="at most 65535 columns, got 65536; leave out"):
-        Reference.of(np.zeros((2, 65536), np.float32), np.array([True, True]))
-
-
-@pytest.mark.parametrize("make", [algorithm_1, certified])
-def test_a_program_keeps_reasons_with_its_decisions(tmp_path, make):
-    url = f"sqlite:///{tmp_path}/ledger.db"
-    program, twin, (one, two, *_) = started(url, make())
-    for batch in (one, two):
-        X, group = batch.people.X, batch.people.group
-        decided = program.decide(X, sensitive_features=group)
-        twin.decide(X, sensitive_features=group)
-        yes = decided.accepted
-        with program.ledger.reading("main") as reader:
-            *_, entry = reader.entries(kind="batch")
-            people = reader.facts(entry).people
-            says = next(reader.entries(kind="program")).says
-        past = lender_world(0, n_batch=200, n_rounds=6).history()
-        reference = Reference.of(past.people.X, past.accepted)
-        assert Reference.read(says["reference"]) == reference
-        expected = reasons_for(twin, X, yes, reference, sensitive_features=group)
-        assert list(people.reasons) == expected
-        assert (
-            first_misfit(twin, X, yes, reference, people.reasons, sensitive_features=group) is None
-        )
-        program.observe(decided.ids[yes], batch.outcome[yes])
-        twin.observe(decided.ids[yes], batch.outcome[yes])
-    no = decided.ids[~yes]
-    told = Program.open(url).reasons(no[::-1])
-    assert list(told) == no[::-1].tolist()
-    rows = np.flatnonzero(~yes)
-    assert told == {
-        int(name): decode(expected[row], reference.names)
-        for name, row in zip(no, rows, strict=True)
-    }
-    assert max(len(each) for each in told.values()) >= 2
-    assert program.reasons([]) == {}
-    for ids, error, words in (
-        ([no[0], decided.ids[yes][0]], InputError, "1 of 2 ids have no reasons on record, first "),
-        ([0], InputError, "1 of 1 ids have no reasons on record, first '0', since they are kept"),
-        ([10**9], UnknownIdError, "1 of 1 ids were never decided on, or have been erased, first"),
-    ):
-        with pytest.raises(error, match=words):
-            program.reasons(ids)
-
-
-def test_a_program_tells_reasons_about_raw_columns(tmp_path):
-    rng = np.random.default_rng(8)
-    encoder = make_column_transformer(
-        (OneHotEncoder(handle_unknown="ignore"), ["trade"]),
-        (SimpleImputer(), ["age", "debt"]),
-    )
-    learner = make_pipeline(encoder, LogisticRegression())
-    classifier = algorithm_1(learner=learner, strategy=sl.Uniform(), first_round="learned")
-    X, y = mixed_people(rng, 400)
-    url = f"sqlite:///{tmp_path}/ledger.db"
-    program = Program.create(url, classifier, X, y, accepted=X["debt"] < 0.5)
-    taken = X[X["debt"] < 0.5]
-    reference = {"trade": "baker", "age": taken["age"].mean(), "debt": taken["debt"].mean()}
-    X, _ = mixed_people(rng, 100)
-    decided = program.decide(X)
-    rows = np.flatnonzero(~decided.accepted)
-    told = program.reasons(decided.ids[rows])
-    assert {name for each in told.values() for name, _ in each} == {"trade", "age", "debt"}
-
-    def score(people):
-        return log_odds(program.classifier.predict_proba(pa.Table.from_pandas(people))[:, 1])
-
-    for row, each in list(zip(rows, told.values(), strict=True))[:12]:
-        person = X.iloc[[row]]
-        changed = [person.assign(**{name: value}) for name, value in reference.items()]
-        scores = score(pd.concat([person, *changed], ignore_index=True))
-        expected = sorted(zip(scores[0] - scores[1:], reference, strict=True))
-        expected = [(name, value) for value, name in expected if value < -1e-6]
-        assert [name for name, _ in each] == [name for name, _ in expected]
-        assert np.allclose([v for _, v in each], [v for _, v in expected], rtol=1e-5)
-    assert verify(program.ledger).problem is None
-
-
-def test_reasons_go_with_whoever_is_erased(tmp_path):
-    program, _, (one, *_) = started(f"sqlite:///{tmp_path}/ledger.db", algorithm_1())
-    decided = program.decide(one.people.X, sensitive_features=one.people.group)
-    no = decided.ids[~decided.accepted]
-    with program.ledger.writing("main") as writer:
-        gone = writer.standing([str(no[0])]).persons
-        writer.append("erasure", {"why": "asked"}, Facts(erased=gone), by="t")
-        (entry,) = writer.entries(kind="batch")
-        people = writer.facts(entry).people
-    row = int(np.flatnonzero(~decided.accepted)[0])
-    assert people.reasons[row] is None
-    assert people.reasons[int(np.flatnonzero(~decided.accepted)[1])] is not None
-    with pytest.raises(UnknownIdError, match="have been erased"):
-        program.reasons(no[:1])
-    assert list(program.reasons(no[1:2])) == no[1:2].tolist()
-
-
-def test_whatever_is_not_the_reasons_of_a_round_is_found():
-    classifier, X, group, decided, reference = lived(algorithm_1())
-    told = reasons_for(classifier, X, decided.accepted, reference, sensitive_features=group)
-
-    def misfit(row=None, reasons=None):
-        recorded = list(told)
-        if row is not None:
-            recorded[row] = reasons
-        return first_misfit(
-            classifier, X, decided.accepted, reference, recorded, sensitive_features=group
-        )
-
-    assert misfit() is None
-    row = next(at for at, one in enumerate(told) if one is not None and len(one) == 12)
-    items = np.frombuffer(told[row], np.dtype([("c", "<u2"), ("v", "<f4")]))
-    assert items["v"][0] < items["v"][1] - 0.01
-
-    def but(**columns):
-        other = items.copy()
-        for name, values in columns.items():
-            other[name] = values
-        return other.tobytes()
-
-    unnamed = next(c for c in range(X.shape[1]) if c not in items["c"])
-    third = np.append(items, np.array([(unnamed, -0.5)], items.dtype)).tobytes()
-    for reasons in (
-        None,
-        b"",
-        told[row][:6],
-        told[row][6:],
-        told[row][6:] + told[row][:6],
-        told[row][:-1],
-        told[row] * 2,
-        told[row] * 3,
-        third,
-        but(v=items["v"] * 1.01),
-        but(v=-items["v"]),
-        but(c=items["c"][::-1]),
-        but(c=[items["c"][0], unnamed]),
-        but(c=[items["c"][0], 60_000]),
-    ):
-        assert misfit(row, reasons) == row
-    assert misfit(row, but(v=items["v"] * (1 + 1e-6))) is None
-    accepted = int(np.flatnonzero(decided.accepted)[0])
-    assert misfit(accepted, b"") == accepted
-
-
-def test_equals_may_stand_in_each_others_place():
-    class Weighing:
-        def scored_by(self, X, *, sensitive_features=None):
-            slopes = np.array([1.0, 1.0 + 1e-9, 0.5, 2.0, 2.0, 0.5 + 1e-9])
-            return Scored(LinearLikelihood(slopes, 0.0), X, np.zeros(len(X), np.intp))
-
-    reference = Reference(tuple("abcdef"), (0.0,) * 6)
-    X, nobody = -np.ones((1, 6)), np.array([False])
-    dtype = np.dtype([("c", "<u2"), ("v", "<f4")])
-    for columns, fits in (
-        ([3, 4, 1, 0], True),
-        ([4, 3, 0, 1], True),
-        ([3, 4, 1, 2], False),
-        ([3, 1, 4, 0], False),
-        ([3, 4, 1], False),
-    ):
-        values = [(c, (-1.0, -1.0, -0.5, -2.0, -2.0, -0.5)[c]) for c in columns]
-        told = [np.array(values, dtype).tobytes()]
-        assert (first_misfit(Weighing(), X, nobody, reference, told) is None) == fits
 
 
 def test_bytes_that_are_no_reasons_are_refused():

@@ -105,6 +105,17 @@ def test_answers_of_a_users_rule(answer, words):
     assert Limited(exclude=lambda X: pd.Series([1, 0, 1])).barred(AGES[:3], np.ones(3)).any()
 
 
+def test_whom_a_rule_cannot_judge_had_no_chance_in_the_past():
+    """A round's candidates must all be judged; people of other rounds need not be."""
+    score, group = np.full(3, 0.5), np.zeros(3, np.intp)
+    for limited in (
+        Limited(exclude=lambda X: [True, np.nan, False]),
+        Limited(exposure=10, amount=lambda X: [11, np.nan, 10]),
+        Limited(exposure=10, amount=lambda X: [11, -1, 10]),
+    ):
+        assert limited.person_factor(np.zeros((3, 1)), score, group).tolist() == [0, 0, 0.5]
+
+
 def test_reasons_come_one_a_person_and_limits_are_inclusive():
     limited = Limited(max_risk=0.75, exclude=Below(0, 18), exposure=500, amount=Column(1))
     X = np.array([[17.0, 900], [18, 500], [18, 501], [40, 1], [40, 1]])

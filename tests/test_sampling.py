@@ -291,10 +291,35 @@ def test_sizes_may_be_tiny():
     assert draw([1e-290, 3e-290], 1).probability == pytest.approx([0.25, 0.75])
 
 
+@pytest.mark.parametrize("n_draw", [1, 2])
+def test_nobody_is_too_small_to_have_a_chance(n_draw):
+    small = draw([1.0, 1.0, 1e-15, 1e-300], n_draw)
+    assert np.all(small.probability > 0)
+    assert small.probability.sum() == pytest.approx(n_draw)
+    apart = draw([1.0, 1e-15, 1.0, 1.0], 2, shares=np.array([0.5, 0.5]), group=[0, 0, 1, 1])
+    assert np.all(apart.probability > 0)
+
+
 @pytest.mark.parametrize("start", [0, 1, 1 << 11, 1 << 12, 1 << 30, 2**64 - 1])
 def test_never_one_too_many(start):
     for n_draw in (1, 3, 7):
         assert draw(np.ones(10), n_draw, start).drawn.sum() == n_draw
+
+
+@pytest.mark.parametrize("n_groups", [10, 20])
+def test_quotas_whose_sum_rounding_misses_still_draw_everybody(n_groups):
+    """Ten tenths of three people sum to a little less than three."""
+    group, shares = np.arange(2 * n_groups) % n_groups, np.full(n_groups, 1 / n_groups)
+    sums = np.cumsum(np.outer(np.arange(1, 8), shares), axis=1)[:, -1]
+    assert np.any(sums < np.arange(1, 8))
+    for n_draw in range(1, 8):
+        assert draw(np.ones(group.size), n_draw, 0, shares, group).drawn.sum() == n_draw
+
+
+def test_groups_without_a_share_fill_in_by_their_members():
+    group, shares = np.repeat([0, 1, 2], [2, 3, 9]), np.array([1.0, 0.0, 0.0])
+    found = draw(np.ones(14), 6, shares=shares, group=group)
+    assert np.bincount(group, found.probability) == pytest.approx([2, 1, 3])
 
 
 def test_the_chance_of_somebody_who_was_not_there():
@@ -305,8 +330,14 @@ def test_the_chance_of_somebody_who_was_not_there():
     assert Draw.of_nobody(0, 1).chance(np.array([0.9]), group) == 0
     many = draw(np.ones(1000), 100)
     assert many.chance(np.array([2.0]), group) == pytest.approx(200 / 1001)
-    # A group that nobody was there of gets an average share.
+    assert many.chance(np.array([20.0]), group) == 1  # 100 · 20 is more than all there are
     bits = np.arange(10, dtype=np.uint64)
+    # Among 40, of whom 10 were candidates, an average person makes way for a fortieth of all.
+    among = fixed_size_draw(
+        np.ones(10), 2, bits, np.uint64(0), np.zeros(10, np.intp), 1, n_batch=40
+    )
+    assert among.chance(np.ones(1), group) == pytest.approx(2 / (10 * 39 / 40 + 1))
+    # A group that nobody was there of gets an average share.
     two = fixed_size_draw(
         np.ones(10), 2, bits, np.uint64(0), np.zeros(10, np.intp), 2, np.array([1.0, 0.0])
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -58,3 +60,15 @@ def test_after_an_alarm_old_outcomes_are_left_out():
     policies = play(classifier, WORSE, rng, n=N, rounds=1)
     assert not policies[0].certified
     assert classifier.rounds_[-1].status == "pilot"
+
+
+def test_an_alarm_takes_the_evidence_that_its_share_of_delta_asks_for(rng):
+    """Half of the monitor's δ is for the first stage, half of the rest for the next, and so on."""
+    for monitor, restarts, share in ((0.05, 0, 0.025), (0.05, 2, 0.00625), (0.2, 1, 0.05)):
+        classifier = start(GOOD, rng, monitor=monitor)
+        play(classifier, GOOD, rng, n=50, rounds=1, truth=False)
+        (engine,) = classifier._engines
+        engine.restarts = restarts
+        for log_wealth, alarm in ((-np.log(share) - 1e-9, False), (-np.log(share) + 1e-9, True)):
+            engine._monitor = SimpleNamespace(log_wealth=lambda value=log_wealth: value)
+            assert engine.drifted() == alarm

@@ -116,6 +116,24 @@ def test_ratios_of_the_same_ladder_are_bounded(tau, floor, deployed, seed):
     assert np.all(one.ratio_bounds(None) == RATIO_CAP + 1)
 
 
+def test_the_barred_are_accepted_up_to_the_very_rung():
+    one = ladder()
+    rank = np.concatenate([one.grid, np.nextafter(one.grid, 2)])
+    barred = Standing(rank, np.zeros(rank.size), np.ones(rank.size, np.bool_))
+    assert np.array_equal(one.policies(barred), rank[:, None] <= one.grid)
+
+
+def test_people_who_join_stand_behind_those_who_were_there(rng):
+    rank, chance, barred = rng.random(7), rng.random(7), rng.random(7) < 0.5
+    everybody = Standing(rank, chance, barred)
+    joined = Standing(np.empty(0), np.empty(0)).join(everybody[:3]).join(everybody[3:])
+    for name in ("rank", "chance", "barred"):
+        assert np.array_equal(getattr(joined, name), getattr(everybody, name))
+    later = Standing(rank[:3], chance[:3]).join(everybody[3:])  # nobody was barred so far
+    assert later.barred.tolist() == [False] * 3 + barred[3:].tolist()
+    assert Standing(rank[:3], chance[:3]).join(Standing(rank[3:], chance[3:])).barred is None
+
+
 @pytest.mark.parametrize("floor", [0.0, 0.05])
 @pytest.mark.parametrize("tau", [0.008, 0.2])
 def test_sums_without_the_table_equal_those_with_it(rng, tau, floor):

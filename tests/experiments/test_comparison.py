@@ -119,7 +119,9 @@ def test_where_nothing_can_be_earned_shares_are_not_known(rng):
     optimum = columns["method"] == "opt-hindsight"
     for name in ("p_accepted", "p_accepted_good"):
         columns[name] = np.where(optimum, 0.0, columns[name])
-    for one in compared(replace(results, columns=columns)):
+    found = compared(replace(results, columns=columns))
+    assert [one.method for one in found] == list(results.methods)
+    for one in found:
         assert math.isnan(one.earned["whole"].share)
         assert math.isnan(one.earned["whole"].standard_error)
 

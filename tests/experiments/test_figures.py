@@ -127,9 +127,11 @@ def test_the_frontier_is_for_one_group(results):
 
 
 def test_one_repetition_and_one_round_can_be_drawn(rng):
-    results = make_results(rng, ("plain",), "a", size=(1, 1))
-    for figure in figures.draw_all(results).values():
+    drawn = figures.draw_all(make_results(rng, ("plain",), "a", size=(1, 1)))
+    assert {"revenue", "fdr", "true-positive-rates"} <= set(drawn)
+    for name, figure in drawn.items():
         figure.canvas.draw()
+        assert any(axes.has_data() for axes in figure.axes), name
 
 
 def test_files_are_the_same_every_time(rng, tmp_path):

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from finite.test_finite_classifier import DOMAIN, PAST, PersonByPerson, draw, fitted
+from finite.person_by_person import PersonByPerson
+from finite.small_domain import DOMAIN, PAST, draw, fitted
 from secondlook import FdrBudget, Revenue
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
 from secondlook.finite import FiniteClassifier, NormalisedG

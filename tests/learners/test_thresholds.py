@@ -324,6 +324,18 @@ def test_threshold_is_a_midpoint_and_never_below_the_data(how):
     assert how(*rows, 1, utility=Utility(), max_fdr=0.5).thresholds[0] == np.inf
 
 
+@pytest.mark.parametrize("how", [shared_threshold, group_thresholds])
+def test_bounds_that_are_met_exactly_are_not_missed_by_rounding(how):
+    """k bad among n people of a tenth each, where k/n may be bad and everybody is to be taken."""
+    for n in range(2, 25):
+        for k in range(1, n):
+            rows = np.arange(n)[::-1] / n, np.arange(n) < n - k, np.full(n, 0.1), np.arange(n) % 2
+            bounds = {"max_fdr": k / n, "min_selection_rate": 1.0}
+            point = how(*rows, 2, utility=PositiveRate(), **bounds)
+            assert point.feasible, (n, k)
+            assert point.selection_rate == pytest.approx(1), (n, k)
+
+
 def test_a_group_without_weight_gets_infinity():
     rows = [0.9, 0.8, 0.7], [1, 1, 1], [1.0, 0.0, 1.0], [0, 1, 2]
     point = group_thresholds(*rows, 4, utility=Accuracy(), max_fdr=0.1)

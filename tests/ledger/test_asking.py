@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import secondlook as sl
 from ledger_worlds import algorithm_1, started
-from secondlook.errors import UntrustedError
+from secondlook.errors import InputError, UntrustedError
 from secondlook.ledger import summarise, verify
 from secondlook.ledger.program import Program
 
@@ -43,6 +43,40 @@ def test_trust_given_once_holds_for_all_that_a_program_does(tmp_path):
     assert "make_column_selector" in summarise(program.ledger).promise.problem
     assert (program.summary().promise.problem, program.summary().promise.alpha) == ("", 0.15)
     assert program.verify(checkpoint=program.checkpoint()).ok
+
+
+def test_how_people_stand_is_asked_by_the_ids_that_outcomes_are_told_by(tmp_path):
+    program, _, (one, *_) = started(f"sqlite:///{tmp_path}/ledger.db", algorithm_1(), n_rounds=1)
+    found = program.decide(one.people.X, sensitive_features=one.people.group)
+    ids = found.ids[:3]
+    for same in (
+        ids,
+        ids.tolist(),
+        pd.Series(ids),
+        ids.astype(str),
+        ids.astype(str).astype(object),
+    ):
+        assert program.standing(same).accepted.tolist() == found.accepted[:3].tolist()
+    assert program.standing(int(ids[0])).persons.size == 1
+    assert program.standing([]).persons.size == 0
+    assert program.standing(["0x1", "a million " * 100_000]).persons.tolist() == [-1, -1]
+    # 7.0 would be looked up as '7.0', and nobody has that name.
+    for wrong in (ids.astype(float), [None, 1], [True, False], np.array([ids[0], "x"], object)):
+        with pytest.raises(InputError, match="ids must be integers"):
+            program.standing(wrong)
+    with pytest.raises(InputError, match="one id per row"):
+        program.standing([ids, ids])
+
+
+def test_integers_are_no_names_where_ids_are_text(tmp_path):
+    rng = np.random.default_rng(0)
+    X, names = rng.normal(size=(200, 2)), np.arange(200).astype(str)
+    clf = sl.PartialFeedbackClassifier(random_state=0)
+    y = (X[:, 0] > rng.normal(size=200)).astype(int)
+    program = Program.create(f"sqlite:///{tmp_path}/ledger.db", clf, X, y, ids=names)
+    assert program.standing(["7"]).persons.tolist() == [7]
+    with pytest.raises(InputError, match="ids must be strings, as in the history, got integers"):
+        program.standing([7])
 
 
 def test_a_program_in_one_line(tmp_path):

@@ -18,11 +18,6 @@ WORD = "a-word-of-their-own"
 GOOD = {"baker": 0.75, "cook": 0.96, "smith": 0.9}
 
 
-@pytest.fixture
-def place(tmp_path):
-    return f"sqlite:///{tmp_path}/ledger.db"
-
-
 def people(rng, n, odd=0):
     """Return a frame of words and numbers; the first ``odd`` people share a word with nobody."""
     job = rng.choice(["baker", "cook", "smith"], n).astype(object)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Any
 
-import numpy as np
-
-from secondlook.frames import as_array
 from secondlook.ledger.base import Entry, Ledger, Reader, Standing
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.explaining import recorded_reasons
 from secondlook.ledger.replay import Allowed, Shape
 from secondlook.ledger.summary import Summary
 from secondlook.ledger.summing_up import summarise
-from secondlook.ledger.telling import read_ids
+from secondlook.ledger.telling import read_ids, read_names
 from secondlook.ledger.verifying import Verification, verify
 
 __all__ = ["Asking"]
@@ -57,11 +54,12 @@ class Asking(ABC):
         Parameters
         ----------
         ids
-            Names of applications; those that are not known have the number −1.
+            Names of applications, as for ``observe``, or all as text; those that are not known
+            have the number −1.
         """
-        names = [str(one) for one in np.atleast_1d(as_array(ids)).tolist()]
         with self.ledger.reading(self.name) as reader:
-            return reader.standing(names)
+            shape = Shape.read(self._settings(reader).says)
+            return reader.standing(read_names(ids, shape))
 
     def reasons(self, ids: Any) -> dict[Any, list[tuple[str, float]]]:
         """Return what spoke against people whom the program refused, as it was recorded.

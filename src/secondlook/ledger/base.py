@@ -49,23 +49,9 @@ from numpy.typing import NDArray
 from secondlook.errors import LedgerError
 from secondlook.ledger.chain import Checkpoint
 
-__all__ = [
-    "KINDS",
-    "STATES",
-    "DecisionRows",
-    "Entry",
-    "Facts",
-    "HeadCounts",
-    "Ledger",
-    "ListedRows",
-    "OutcomeRows",
-    "OverrideRows",
-    "PeopleRows",
-    "Reader",
-    "Standing",
-    "Writer",
-    "to_json",
-]
+__all__ = ["KINDS", "STATES", "DecisionRows", "Entry", "Facts", "HeadCounts", "Ledger"]
+__all__ += ["ListedRows", "OutcomeRows", "OverrideRows", "PeopleRows", "Reader", "Standing"]
+__all__ += ["Writer", "to_json"]
 
 KINDS = (
     "program",
@@ -317,6 +303,10 @@ class Reader(ABC):
     @abstractmethod
     def names(self, persons: Ints) -> list[str | None]:
         """Return the applications of people, None for the erased."""
+
+    @abstractmethod
+    def overridden_by(self, persons: Ints) -> Ints:
+        """Return which entry is the newest override of each person, −1 where there is none."""
 
     @abstractmethod
     def check(self, entry: Entry, previous: bytes) -> str | None:

@@ -18,7 +18,8 @@ __all__ = ["as_flags", "columns_of", "insert_columns", "is_one_of", "nan_as_none
 __all__ += ["none_as_nan", "none_as_other", "where_in"]
 
 _BLOCK = 10_000  # rows that are put together at a time on SQLite
-_SENT = 1000  # and on PostgreSQL, where the server works on them meanwhile
+_FIRST, _SENT = 125, 1000  # on PostgreSQL, at first and at most: the server works meanwhile
+_FEW = 20  # values for which PostgreSQL looks through an index of pages one by one
 _ROWS, _VARIABLES = 60, 900  # at most, in one statement; older builds of SQLite allow 999
 
 
@@ -67,7 +68,7 @@ def _copy(driver: Any, given: list[_Given], prepare: Callable[[slice], None] | N
     for one, following in zip_longest(given, given[1:]):
         if one is given[0]:
             binary = BinaryRows(one.table, one.columns)
-            names, blocks = binary.names, binary.blocks(slices(one.n, _SENT, prepare))
+            names, blocks = binary.names, binary.blocks(slices(one.n, _SENT, prepare, first=_FIRST))
         into = f"COPY {one.table.name} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)"
         with driver.cursor() as cursor, cursor.copy(into) as copy:
             for block in blocks:
@@ -77,13 +78,27 @@ def _copy(driver: Any, given: list[_Given], prepare: Callable[[slice], None] | N
                 names, blocks = binary.names, list(binary.blocks(slices(following.n, _SENT)))
 
 
-def slices(n: int, size: int, prepare: Callable[[slice], None] | None = None) -> Iterator[slice]:
-    """Yield n rows in parts, each when it has been prepared."""
-    for first in range(0, n, size):
-        rows = slice(first, min(first + size, n))
+def slices(
+    n: int,
+    size: int,
+    prepare: Callable[[slice], None] | None = None,
+    *,
+    first: int | None = None,
+) -> Iterator[slice]:
+    """Yield n rows in parts, each when it has been prepared; from a small one on, each is doubled.
+
+    Examples
+    --------
+    >>> [rows.stop for rows in slices(10, 4, first=1)]
+    [1, 3, 7, 10]
+    """
+    at, step = 0, size if first is None else first
+    while at < n:
+        rows = slice(at, min(at + step, n))
         if prepare is not None:
             prepare(rows)
         yield rows
+        at, step = rows.stop, min(2 * step, size)
 
 
 def _insert_sqlite(driver: Any, table: str, columns: Mapping[str, Any], rows: slice) -> None:
@@ -171,8 +186,9 @@ def columns_of(
     connection: sa.Connection, statement: sa.Select[Any], n_columns: int
 ) -> list[Sequence[Any]]:
     """Return the columns of a result, each as one sequence of what the driver gives."""
-    rows = _fetched(connection, statement)
-    return list(zip(*rows, strict=True)) if rows else [()] * n_columns
+    # As one list, cut up: to zip rows takes an iterator for each.
+    flat = list(chain.from_iterable(_fetched(connection, statement)))
+    return [flat[at::n_columns] for at in range(n_columns)]
 
 
 def _fetched(connection: sa.Connection, statement: sa.Select[Any]) -> list[tuple[Any, ...]]:
@@ -189,28 +205,36 @@ def where_in(
     statement: sa.Select[Any],
     column: sa.ColumnElement[Any],
     values: Sequence[Any],
-) -> list[tuple[Any, ...]]:
-    """Return the rows of a statement whose column has one of the values, however many there are."""
-    return _fetched(connection, statement.where(is_one_of(connection, column, values)))
+) -> list[Sequence[Any]]:
+    """Return the columns of rows in which one has one of the values, however many there are."""
+    rows = statement.where(is_one_of(connection, column, values))
+    return columns_of(connection, rows, len(statement.selected_columns))
 
 
 def is_one_of(
     connection: sa.Connection, column: sa.ColumnElement[Any], values: Sequence[Any]
 ) -> sa.ColumnElement[bool]:
     """Return the condition that a column has one of the values, however many there are."""
-    if values and connection.dialect.name == "postgresql" and isinstance(values[0], int):
-        # People are found by pages: those of the whole range are looked through once. As a join, a
-        # server that knows nothing of the table yet would look through them for each person.
-        array = sa.literal(values, postgresql.ARRAY(sa.BigInteger))
-        return sa.and_(column.between(min(values), max(values)), column == sa.any_(array))
     # As one text: a driver looks at each item of an array.
     listed: Any = sa.literal(json.dumps(values), sa.Text)
     if connection.dialect.name == "sqlite":
-        one: Any = sa.func.json_each(listed).table_valued("value").c.value
-    else:
-        each = sa.func.json_array_elements_text(sa.cast(listed, postgresql.JSON))
-        one = sa.cast(each.table_valued("value").c.value, column.type)
-    return column.in_(sa.select(one))
+        return column.in_(sa.select(sa.func.json_each(listed).table_valued("value").c.value))
+    each = sa.func.json_array_elements_text(sa.cast(listed, postgresql.JSON))
+    one = sa.select(sa.cast(each.table_valued("value").c.value, column.type))
+    if len(values) > _FEW and _is_found_by_pages(column):
+        # The pages of the whole range are looked through once, and each person there is looked up
+        # in a hash table, which "is true" asks for. As an array or a join, the server might look
+        # through the pages for each value.
+        inside = column.between(min(values), max(values))
+        return sa.and_(inside, column.in_(one).is_(sa.true()))
+    # An array that is not known beforehand: an index is searched for all of it at once.
+    return column == sa.any_(sa.func.array(one.scalar_subquery()))
+
+
+def _is_found_by_pages(column: sa.ColumnElement[Any]) -> bool:
+    indexes = column.table.indexes if isinstance(column, sa.Column) else ()
+    used = {one.dialect_options["postgresql"]["using"] for one in indexes if column.name in one.c}
+    return used == {"brin"}
 
 
 def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:

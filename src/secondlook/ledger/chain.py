@@ -97,8 +97,9 @@ def people_digests(
         columns += [map(str.encode, applications), [(one or "").encode() for one in texts], numbers]
     if reasons.count(None) < n:
         form.append(b"%b")
-        pairs = zip(numbers, reasons, strict=True)
-        columns.append([b"" if why is None else b":%d:%b" % (len(own), why) for own, why in pairs])
+        before = {width: b":%d:" % width for width in set(map(len, numbers))}
+        pairs = zip(map(len, numbers), reasons, strict=True)
+        columns.append([b"" if why is None else before[width] + why for width, why in pairs])
     whole = b"".join(form)
     return [sha256(whole % row).digest() for row in zip(*columns, strict=True)]
 

@@ -64,7 +64,7 @@ class BinaryRows:
     def _block(self, rows: slice) -> bytes:
         n = rows.stop - rows.start
         fixed = [(k, v[rows] if isinstance(v, np.ndarray) else v) for k, v in self._fixed]
-        loose = [column[rows] for column in self._listed]
+        loose = [_encoded(column[rows]) for column in self._listed]
         while loose and (width := width_of(loose[0])):
             fixed.append((f"V{width}", np.frombuffer(b"".join(loose.pop(0)), f"V{width}")))
         head = np.empty(n, _layout(tuple(kind for kind, _ in fixed)))
@@ -75,7 +75,7 @@ class BinaryRows:
         if not loose:
             return head.tobytes()
         pieces: list[Iterable[bytes]] = [head.view(f"V{head.itemsize}").tolist()]
-        for column in map(_encoded, loose):
+        for column in loose:
             if None in column:
                 pieces.append([_NULL if one is None else _length(len(one)) + one for one in column])
             else:

@@ -93,23 +93,22 @@ class Overriding(ABC):
             if names:
                 rows = OverrideRows(standing.persons, to, [reason] * len(names))
                 entry = writer.append("override", header, Facts(overrides=rows), by=self.by)
-                state.apply(writer, entry)
+                # Whom the end of an override turns away was never accepted by the classifier.
+                ids = state.shape.ids(names)[np.argsort(standing.persons)]
+                turned_away = ids if accepted is False else ids[:0]
+                state.learn(entry, turned_away, ["indeterminate"] * turned_away.size)
                 record_certificates(writer, state.classifier, self.by, why="override")
         self._state = state
 
 
 def in_force(reader: Reader, standing: Standing) -> NDArray[np.bool_]:
     """Say for whom an override holds that was not taken back."""
-    holds, left = np.zeros(standing.persons.size, np.bool_), standing.overridden.copy()
-    for entry in reader.newest_first("override") if left.any() else ():
-        rows = reader.facts(entry).overrides
-        if rows is not None:
-            here = left & np.isin(standing.persons, rows.persons)
-            holds[here] = not entry.says.get("undo", False)
-            left &= ~here
-        if not left.any():
-            break
-    return holds
+    if not standing.overridden.any():
+        return standing.overridden
+    last = reader.overridden_by(standing.persons)
+    entries = reader.entries(int(last[last >= 0].min()) - 1, kind="override")
+    ends = [one.number for one in entries if one.says.get("undo", False)]
+    return (last >= 0) & ~np.isin(last, ends)
 
 
 def not_overridable(reader: Reader, standing: Standing, accepted: bool) -> list[Wrong]:

@@ -18,6 +18,7 @@ from secondlook.ledger.base import (
     Entry,
     Facts,
     Ledger,
+    OutcomeRows,
     PeopleRows,
     Reader,
     Writer,
@@ -307,10 +308,13 @@ class Program(Asking, Overriding, Keeping):
         self, writer: Writer, state: State, names: list[str], states: list[str]
     ) -> None:
         told = told_once(names, states)
-        standing = writer.standing(list(told))
+        standing, ids = writer.standing(list(told)), state.shape.ids(told)
+        listed = np.array([*told.values()], np.object_)
         for kind, rows in news(told, standing, for_good=are_final(state.classifier)):
-            entry = writer.append(kind, {}, Facts(outcomes=rows), by=self.by)
-            state.apply(writer, entry)
+            outcomes = OutcomeRows(standing.persons[rows], listed[rows].tolist())
+            entry = writer.append(kind, {}, Facts(outcomes=outcomes), by=self.by)
+            ours = rows[~standing.overridden[rows]]
+            state.learn(entry, ids[ours], listed[ours].tolist())
             record_certificates(writer, state.classifier, self.by, why=kind)
 
     def snapshot(self) -> None:

@@ -6,15 +6,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
-from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
-from numpy.typing import NDArray
 
 from secondlook.errors import InputError, LedgerError, UnknownIdError
-from secondlook.ids import is_text
 from secondlook.ledger import engines, schema
 from secondlook.ledger.base import (
     KINDS,
@@ -30,13 +27,13 @@ from secondlook.ledger.base import (
     to_json,
 )
 from secondlook.ledger.bulk import insert_columns, is_one_of
-from secondlook.ledger.chain import NOTHING, entry_hash, people_digests, salts
+from secondlook.ledger.chain import entry_hash
+from secondlook.ledger.new_people import NewPeople
 from secondlook.ledger.sql_checks import CheckingReader
 from secondlook.ledger.sql_reader import content_digest
+from secondlook.ledger.texts import check_name, check_text
 
 __all__ = ["SqlLedger"]
-
-_LONGEST = 500  # characters of what is looked up; an index of PostgreSQL takes 2,700 bytes
 
 
 class SqlLedger(Ledger):
@@ -82,7 +79,7 @@ class SqlLedger(Ledger):
     @contextmanager
     def creating(self, name: str) -> Iterator[Writer]:
         """Write the first entries of a new program."""
-        _check_text("a program's name", [name], longest=_LONGEST)
+        check_name("a program's name", name)
         with self._transaction() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execute(sa.text("LOCK TABLE programs IN SHARE ROW EXCLUSIVE MODE"))
@@ -187,8 +184,8 @@ class SqlWriter(CheckingReader, Writer):
             raise InputError("people are recorded with the decisions on them; give both.")
         if kind not in KINDS:
             raise InputError(f"an entry is one of {', '.join(KINDS)}, got {kind!r}.")
-        _check_text("a key", [key], longest=_LONGEST)
-        _check_text("the name of who writes", [by])
+        check_name("a key", key)
+        check_name("the name of who writes", by, longest=None)
         if self.entry(kind, key) is not None:
             raise InputError(
                 f"the program {self._name!r} has an entry of kind {kind!r} with the key {key!r} "
@@ -230,56 +227,27 @@ class SqlWriter(CheckingReader, Writer):
         people, decided = facts.people, facts.decisions
         if people is None or decided is None:
             return []
-        names, n = people.applications, len(people)
-        persons = range(first, first + n)
-        _check_text("an application", names, longest=_LONGEST)
-        _check_text("what is kept of a person", [one for one in people.texts if one is not None])
-        salt = salts(n)
-        numbers: Any = people.numbers
-        reasons = [None] * n if people.reasons is None else people.reasons
-        groups = _group_columns(persons, people.groups)
-        columns: Any = [persons, names, numbers, people.texts, reasons, salt]
-        columns += [groups["value"], groups["salt"]] if groups else []
-        digests, hashing = _hashes_to_be(n, columns)
+        new = NewPeople(self._program, first, people, decided)
         driver: Any = self._connection.dialect
-        rows = {
-            "program": self._program,
-            "person": persons,
-            "application": names,
-            "numbers": numbers,
-            "texts": people.texts,
-            "salt": salt,
-            "digest": digests,
-            "round": decided.round,
-            "accepted": decided.accepted,
-            "exploit": decided.exploit,
-            "score": decided.score,
-            "propensity": decided.propensity,
-            "threshold": [None] * n if decided.threshold is None else decided.threshold,
-            "fold": [None] * n if decided.fold is None else decided.fold,
-            "reasons": reasons,
-        }
-        tables: list[tuple[sa.Table, Mapping[str, Any]]] = [(schema.people, rows)]
-        if groups:
-            tables.append((schema.group_values, {"program": self._program, **groups}))
         try:
-            insert_columns(self._connection, *tables, prepare=hashing)
+            insert_columns(self._connection, *new.tables, prepare=new.prepare)
         except driver.loaded_dbapi.IntegrityError as error:
-            twice = _first_twice(names)
+            twice = _first_twice(people.applications)
             who = "an application of this batch" if twice is None else f"the application {twice!r}"
             raise InputError(
                 f"{who} is in the ledger already, or twice in this batch; nothing was recorded, "
                 f"give somebody who applies again a new id."
             ) from error
-        return [digests.tobytes()]
+        return [new.digests]
 
     def _insert_told(self, number: int, facts: Facts) -> None:
         told, changed = facts.outcomes, facts.overrides
         if told is not None:
             rows = {"entry": number, "person": told.persons, "state": told.states}
             self._insert(schema.outcomes, rows)
+        self._lookup.forget()
         if changed is not None:
-            _check_text("a reason", changed.reasons)
+            check_text("a reason", changed.reasons)
             self._insert(
                 schema.overrides,
                 {
@@ -318,28 +286,6 @@ def _names(connection: sa.Connection) -> list[str]:
     return sorted(connection.execute(sa.select(schema.programs.c.name)).scalars(), key=str)
 
 
-def _hashes_to_be(
-    n: int, columns: Sequence[Sequence[Any]]
-) -> tuple[NDArray[np.void], Callable[[slice], None]]:
-    """Return room for the hashes of n people, and what fills in those of some."""
-    room = np.empty(n, f"V{len(NOTHING)}")
-
-    def fill(rows: slice) -> None:
-        found = people_digests(*(column[rows] for column in columns))
-        room[rows] = np.frombuffer(b"".join(found), room.dtype)
-
-    return room, fill
-
-
-def _group_columns(persons: range, groups: Sequence[str | None] | None) -> dict[str, Any]:
-    """Return the rows of group values; there are none without groups."""
-    if groups is None:
-        return {}
-    values = [str(one) for one in groups]
-    _check_text("a group value", [*set(values)])
-    return {"person": persons, "value": values, "salt": salts(len(values))}
-
-
 def _in_order(facts: Facts) -> Facts:
     """Return the rows in the order in which they will be read."""
     told, changed, erased = facts.outcomes, facts.overrides, facts.erased
@@ -360,21 +306,6 @@ def _in_order(facts: Facts) -> Facts:
 def _check_once(persons: Ints) -> None:
     if np.unique(persons).size < persons.size:
         raise InputError("a person is named twice in one entry; name everybody once.")
-
-
-def _check_text(what: str, values: Sequence[str | None], longest: int | None = None) -> None:
-    if None in values or not is_text("".join(values)):  # type: ignore[arg-type]
-        strange = next(one for one in values if one is None or not is_text(one))
-        raise InputError(
-            f"{what} must be text without the character NUL and without half a surrogate pair, "
-            f"got {shown(strange)}; change it."
-        )
-    if longest is not None and max(map(len, values), default=0) > longest:  # type: ignore[arg-type]
-        longer = next(one for one in values if len(one or "") > longest) or ""
-        raise InputError(
-            f"{what} may have {longest} characters, got {len(longer):,} in {shown(longer)}; "
-            f"shorten it."
-        )
 
 
 def _first_twice(names: Sequence[str | None]) -> str | None:

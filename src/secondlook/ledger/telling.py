@@ -31,6 +31,7 @@ __all__ = [
     "news",
     "past_outcomes",
     "read_ids",
+    "read_names",
     "read_outcomes",
     "recorded_decisions",
     "told_once",
@@ -134,7 +135,17 @@ def read_ids(ids: Any, shape: Shape) -> list[str]:
             f"ids must be {kinds[shape.id_kind]}, as in the history, got "
             f"{kinds[names.dtype.kind]}; convert them."
         )
-    return [str(one) for one in names.tolist()]
+    return list(map(str, names.tolist()))
+
+
+def read_names(ids: Any, shape: Shape) -> list[str]:
+    """Return the same; text is taken as the ledger keeps it, whatever kind of ids there are."""
+    values = np.atleast_1d(as_array(ids))
+    if values.ndim == 1 and values.dtype.kind in "OU":
+        names: list[Any] = values.tolist()
+        if set(map(type, names)) <= {str}:
+            return names
+    return read_ids(values, shape)
 
 
 def read_outcomes(
@@ -166,7 +177,10 @@ def read_outcomes(
 
 def told_once(names: Sequence[str], states: Sequence[str]) -> dict[str, str]:
     """Return one state per application; the same may be told twice, but not two."""
-    told: dict[str, str] = {}
+    told = dict(zip(names, states, strict=True))
+    if len(told) == len(names):
+        return told
+    told.clear()
     for name, one in zip(names, states, strict=True):
         if told.setdefault(name, one) != one:
             raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
@@ -175,30 +189,27 @@ def told_once(names: Sequence[str], states: Sequence[str]) -> dict[str, str]:
 
 def news(
     told: dict[str, str], standing: Standing, *, for_good: bool
-) -> list[tuple[str, OutcomeRows]]:
-    """Return what is new in outcomes, by kind of entry; what is recorded already is not.
+) -> list[tuple[str, NDArray[np.intp]]]:
+    """Return whose outcomes are new, by kind of entry, as places in the order of the record.
 
-    ``for_good``: whoever was withdrawn can have no outcome later, and whoever has one cannot be
-    withdrawn, since a certificate may rest on it.
+    What is recorded already is not new. ``for_good``: whoever was withdrawn can have no outcome
+    later, and whoever has one cannot be withdrawn, since a certificate may rest on it.
     """
     names = list(told)
     _check_standing(names, standing)
-    found: dict[str, list[int]] = {"outcomes": [], "correction": []}
-    for at, (name, before) in enumerate(zip(names, standing.states, strict=True)):
-        if before is None:
-            found["outcomes"].append(at)
-        elif before != told[name]:
-            if for_good and "indeterminate" in (before, told[name]):
-                raise InputError(
-                    f"id {name!r} has an outcome or was withdrawn, and these exclude each other "
-                    f"for good where certificates rest on them; nothing was recorded, remove it."
-                )
-            found["correction"].append(at)
-    return [
-        (kind, OutcomeRows(standing.persons[rows], [told[names[at]] for at in rows]))
-        for kind, rows in found.items()
-        if rows
-    ]
+    now, before = np.array([*told.values()], np.object_), np.array(standing.states, np.object_)
+    first = np.array([one is None for one in standing.states], np.bool_)
+    other = ~first & (before != now)
+    excluded = other & ((before == "indeterminate") | (now == "indeterminate"))
+    if for_good and excluded.any():
+        raise InputError(
+            f"id {names[int(np.argmax(excluded))]!r} has an outcome or was withdrawn, and these "
+            f"exclude each other for good where certificates rest on them; nothing was recorded, "
+            f"remove it."
+        )
+    order = np.argsort(standing.persons, kind="stable")
+    kinds = ("outcomes", order[first[order]]), ("correction", order[other[order]])
+    return [(kind, rows) for kind, rows in kinds if rows.size]
 
 
 def without_outcome(standing: Standing) -> list[tuple[NDArray[np.bool_], str]]:

@@ -146,6 +146,29 @@ class LedgerContract:
             writer.append("batch", {}, a_batch(8), by="t", key="b3")
         assert self.check_chain(started) == 4
 
+    @pytest.mark.parametrize(
+        ("where", "strange"), [("applications", "a\0"), ("texts", "\ud800"), ("groups", "\0")]
+    )
+    def test_somebody_wrong_far_down_a_large_batch(
+        self, started: Ledger, where: str, strange: str
+    ) -> None:
+        batch = a_batch(8, n=2500)
+        assert batch.people is not None
+        values = list(getattr(batch.people, where))
+        values[2300] = strange
+        wrong = replace(batch, people=replace(batch.people, **{where: values}))
+        refused = pytest.raises(InputError, match="text without the character NUL")
+        with refused, started.writing("p") as writer:
+            writer.append("batch", {}, wrong, by="t", key="large")
+        assert self.check_chain(started) == 3
+        with started.writing("p") as writer:
+            writer.append("batch", {}, batch, by="t", key="large")
+        assert self.check_chain(started) == 4
+        with started.reading("p") as reader:
+            entry = reader.entry("batch", "large")
+            assert entry is not None
+            assert _same(reader.facts(entry).people, batch.people)
+
     def test_keys_and_names_are_unique(self, started: Ledger) -> None:
         two = a_batch(8, n=2)
         for facts, key, words in (
@@ -232,6 +255,7 @@ class LedgerContract:
         with started.reading("p") as reader:
             standing = reader.standing(["a0"])
             assert reader.listed(0, 1).overrides == [(True, "none after all", last.number)]
+            assert reader.overridden_by(np.array([1, 0, 99])).tolist() == [-1, last.number, -1]
             assert [one.says["undo"] for one in reader.newest_first("override")] == [True, False]
             counts = reader.head_counts()
         assert (standing.accepted.tolist(), standing.states) == ([True], ["good"])

@@ -1,0 +1,48 @@
+"""Text that a ledger can keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from reprlib import repr as shown
+
+from secondlook.errors import InputError
+from secondlook.ids import is_text
+
+__all__ = ["LONGEST", "check_name", "check_text"]
+
+LONGEST = 500  # characters of what is looked up; an index of PostgreSQL takes 2,700 bytes
+
+
+def check_text(what: str, values: Sequence[str | None], longest: int | None = None) -> None:
+    """Raise unless each value is a text that every database keeps as it is, and not too long.
+
+    Examples
+    --------
+    >>> check_text("a key", ["2025-01", "2025-02"], longest=7)
+    """
+    if None in values or not is_text("".join(values)):  # type: ignore[arg-type]
+        strange = next(one for one in values if one is None or not is_text(one))
+        raise InputError(
+            f"{what} must be text without the character NUL and without half a surrogate pair, "
+            f"got {shown(strange)}; change it."
+        )
+    if longest is not None and max(map(len, values), default=0) > longest:  # type: ignore[arg-type]
+        longer = next(one for one in values if len(one or "") > longest) or ""
+        raise InputError(
+            f"{what} may have {longest} characters, got {len(longer):,} in {shown(longer)}; "
+            f"shorten it."
+        )
+
+
+def check_name(what: str, name: str, longest: int | None = LONGEST) -> None:
+    """Raise unless a name is such a text, and not empty.
+
+    Examples
+    --------
+    >>> check_name("a key", "")
+    Traceback (most recent call last):
+    secondlook.errors.InputError: a key must have at least one character, got ''; give one.
+    """
+    check_text(what, [name], longest)
+    if not name:
+        raise InputError(f"{what} must have at least one character, got ''; give one.")

@@ -1,0 +1,50 @@
+"""Programs that have decided some rounds, what stands in them, and ways to tamper with them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ledger_worlds import started
+from secondlook.ledger.base import Facts
+from secondlook.ledger.sql import SqlWriter
+from secondlook.ledger.verifying import verify
+
+
+def entries(program, kind=None):
+    with program.ledger.reading(program.name) as reader:
+        return [(one, reader.facts(one)) for one in reader.entries(kind=kind)]
+
+
+def lived(url, classifier, n_rounds=3, n_batch=60, told=1.0, **options):
+    """Return a program after some rounds, of which a share of outcomes came in each."""
+    program, _, batches = started(url, classifier, n_batch=n_batch, n_rounds=n_rounds, **options)
+    rng = np.random.default_rng(1)
+    for one in batches:
+        decided = program.decide(one.people.X, sensitive_features=one.people.group)
+        known = decided.accepted & (rng.random(len(decided)) < told)
+        if known.any():
+            program.observe(decided.ids[known], one.outcome[known])
+    return program
+
+
+def proved(program, **options):
+    found = verify(program.ledger, **options)
+    assert found.problem is None
+    return found
+
+
+def lying(monkeypatch, kind, lie):
+    append = SqlWriter.append
+
+    def other(self, this, header, facts, **options):
+        if this == kind:
+            header, facts = lie(dict(header), facts)
+        return append(self, this, header, facts, **options)
+
+    monkeypatch.setattr(SqlWriter, "append", other)
+
+
+def erase(program, ids):
+    with program.ledger.writing("main") as writer:
+        persons = writer.standing([str(one) for one in ids]).persons
+        writer.append("erasure", {"why": "asked"}, Facts(erased=persons), by="t")

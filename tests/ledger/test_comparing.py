@@ -1,0 +1,44 @@
+"""Contents and records are compared part by part."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+import secondlook as sl
+from secondlook.ledger.comparing import first_other_content, first_other_value
+from secondlook.likelihoods import LinearLikelihood
+from secondlook.storage import dumps
+
+
+def test_contents_are_compared_part_by_part():
+    one = LinearLikelihood(np.array([1.0, np.nan]), 0.5)
+    assert first_other_content(dumps(one), dumps(one), 0.0) is None
+    other = dumps(LinearLikelihood(np.array([1.0 + 1e-7, np.nan]), 0.5))
+    assert first_other_content(dumps(one), other, 1e-6) is None
+    assert first_other_content(dumps(one), other, 1e-9) == "LinearLikelihood.coef"
+    longer = dumps(LinearLikelihood(np.ones(3), 0.5))
+    assert first_other_content(dumps(one), longer, 1.0) == "LinearLikelihood.coef"
+    assert first_other_content(dumps(one), dumps(sl.Uniform()), 1.0) is not None
+
+
+def test_what_a_round_only_says_may_come_out_otherwise(rng):
+    X = rng.normal(size=(300, 2))
+    classifier = sl.CertifiedClassifier(random_state=0)
+    classifier.fit(X, X[:, 0] > 0, accepted=X[:, 1] > -1)
+    classifier.decide(X)
+    (before,) = classifier.rounds_
+    said = dumps(replace(before, message="in other words", more_outcomes=7.0))
+    assert first_other_content(dumps(before), said, 0.0) is None
+    done = dumps(replace(before, share=before.share + 0.1))
+    assert first_other_content(dumps(before), done, 1e-6) == "CertifiedRound.share"
+
+
+def test_records_are_compared_value_by_value():
+    assert first_other_value({"a": "nan", "b": [1, 2.0]}, {"a": "nan", "b": [1, 2.0]}) is None
+    assert first_other_value({"a": 1}, {}) == "a"
+    assert first_other_value({}, {"b": None}) == "b"
+    assert first_other_value({"a": True}, {"a": 1.5}) == "a"
+    assert first_other_value({"a": [1]}, {"a": [1, 2]}) == "a"
+    assert first_other_value({"a": 1}, {"a": 2}, leave_out=("a",)) is None

@@ -1,0 +1,268 @@
+"""How people stand, looked up many at a time, against a person-by-person account."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ledger_worlds import algorithm_1, certified, started
+from secondlook.errors import InputError, LedgerError, UnknownIdError
+from secondlook.ledger import schema
+from secondlook.ledger.base import DecisionRows, Facts, OutcomeRows, OverrideRows, PeopleRows
+from secondlook.ledger.base import Standing as Stood
+from secondlook.ledger.bulk import is_one_of
+from secondlook.ledger.chain import NOTHING, digest_of_rows, joined
+from secondlook.ledger.program import Program
+from secondlook.ledger.sql import SqlLedger
+from secondlook.ledger.sql_reader import content_digest
+from secondlook.ledger.telling import news, told_once
+from secondlook.storage import dumps
+
+N = 400
+STATES = ["good", "bad", "indeterminate"]
+# Hardly two names are in the order of their numbers, and some need care in a statement.
+NAMES = [
+    f"{7919 * at % N:03d}" + ("'\"\\,{}\n" if at % 50 == 3 else "Zoë" * (at % 7 == 0))
+    for at in range(N)
+]
+
+
+def decisions(t, n, rng):
+    accepted, score = rng.random(n) < 0.6, rng.random(n)
+    return DecisionRows(t, accepted, accepted, score, score)
+
+
+def told(persons, state="good"):
+    return Facts(outcomes=OutcomeRows(np.array(persons), [state] * len(persons)))
+
+
+@pytest.fixture
+def lived(url, rng):
+    """Return a ledger in which much was told, and what is known of each person by number."""
+    ledger, known = SqlLedger(url, make=True), []
+    with ledger.creating("p") as writer:
+        for t, some in enumerate((NAMES[:100], NAMES[100:]), 1):
+            rows, n = decisions(t, len(some), rng), len(some)
+            people = PeopleRows(some, [b""] * n, [None] * n)
+            writer.append("batch", {}, Facts(people, rows), by="t")
+            known += [
+                {"name": name, "round": t, "accepted": bool(yes), "by": -1, "state": None}
+                for name, yes in zip(some, rows.accepted, strict=True)
+            ]
+        for turn in range(6):
+            pending = [at for at, one in enumerate(known) if one["state"] is None]
+            who = rng.choice(pending, 25, replace=False)
+            to = rng.random(25) < 0.5
+            rows = OverrideRows(who, to, ["why"] * 25)
+            entry = writer.append("override", {"undo": turn == 4}, Facts(overrides=rows), by="t")
+            for at, yes in zip(who.tolist(), to.tolist(), strict=True):
+                known[at] |= {"accepted": yes, "by": entry.number}
+            for kind, has in (("outcomes", False), ("correction", True)):
+                fit = [
+                    at
+                    for at, one in enumerate(known)
+                    if one["accepted"] and (one["state"] is not None) == has
+                ]
+                who = rng.permutation(fit)[: 12 if has else 20]
+                states = [STATES[code] for code in rng.integers(3, size=who.size)]
+                writer.append(kind, {}, Facts(outcomes=OutcomeRows(who, states)), by="t")
+                for at, state in zip(who.tolist(), states, strict=True):
+                    known[at]["state"] = state
+        gone = rng.choice(N, 30, replace=False)
+        writer.append("erasure", {}, Facts(erased=gone), by="t")
+        for at in gone:
+            known[at]["name"] = None
+    with ledger.creating("q") as writer:  # whose people have the same names and numbers
+        people, rows = PeopleRows(NAMES, [b""] * N, [None] * N), decisions(7, N, rng)
+        writer.append("batch", {}, Facts(people, rows), by="t")
+        writer.append("outcomes", {}, told(np.flatnonzero(rows.accepted)), by="t")
+        no = np.flatnonzero(~rows.accepted)
+        rows = OverrideRows(no, np.ones(no.size, np.bool_), ["why"] * no.size)
+        writer.append("override", {}, Facts(overrides=rows), by="t")
+    return ledger, known
+
+
+def choices(rng):
+    """Yield people who lie together and far apart, few and many, in any order, some twice."""
+    yield np.empty(0, np.int64)
+    yield np.array([N - 1])
+    yield np.array([0, N - 1, 0])
+    yield rng.permutation(N)
+    yield rng.permutation(np.arange(37, 120))
+    yield np.append(rng.choice(N, 60, replace=False), [0, N - 1])  # as an array of pages is asked
+    yield rng.choice(N, 2 * N)
+
+
+def test_everybody_stands_as_an_account_of_single_people_says(lived, rng):
+    ledger, known = lived
+    assert len({one["state"] for one in known}) == 4
+    by_name = {one["name"]: at for at, one in enumerate(known) if one["name"] is not None}
+    nobody = {"round": -1, "accepted": False, "by": -1, "state": None}
+    with ledger.reading("p") as reader:
+        for persons in choices(rng):
+            names = [NAMES[at] for at in persons.tolist()]
+            names[1:1] = ["nobody", "a\0", "\ud800"] if names else []
+            places = [by_name.get(name, -1) for name in names]
+            expected = [known[at] if at >= 0 else nobody for at in places]
+            found = reader.standing(names)
+            assert found.persons.tolist() == places
+            assert found.round.tolist() == [one["round"] for one in expected]
+            assert found.accepted.tolist() == [one["accepted"] for one in expected]
+            assert found.overridden.tolist() == [one["by"] >= 0 for one in expected]
+            assert found.states == [one["state"] for one in expected]
+            some = np.append(persons, [-1, N + 5])
+            expected = [known[at] if 0 <= at < N else nobody for at in some.tolist()]
+            assert reader.names(some) == [one.get("name") for one in expected]
+            assert reader.overridden_by(some).tolist() == [one["by"] for one in expected]
+
+
+def test_outcomes_are_refused_by_number_as_an_account_of_single_people_says(lived, rng):
+    ledger, known = lived
+    for persons in map(np.unique, list(choices(rng))[1:-1]):
+        for kind, has in (("outcomes", False), ("correction", True)):
+            can = [known[at]["accepted"] for at in persons.tolist()]
+            fit = [(known[at]["state"] is not None) == has for at in persons.tolist()]
+            facts = Facts(outcomes=OutcomeRows(persons, ["good"] * persons.size))
+            if all(can) and all(fit):
+                continue
+            words = (
+                f"{can.count(False)} of {persons.size} people do not stand accepted, first number "
+                f"{persons[can.index(False)]},"
+                if not all(can)
+                else f"person {persons[fit.index(False)]} has "
+            )
+            with pytest.raises(InputError, match=words), ledger.writing("p") as writer:
+                writer.append(kind, {}, facts, by="t")
+
+
+def written(ledger, names, *entries):
+    """Ask how people stand and append entries, in one transaction."""
+    with ledger.writing("p") as writer:
+        writer.standing(names)
+        for kind, facts in entries:
+            writer.append(kind, {}, facts, by="t")
+
+
+def test_a_writer_refuses_by_what_was_told_since_it_was_asked(lived):
+    ledger, known = lived
+    free = [at for at, one in enumerate(known) if one["accepted"] and one["state"] is None]
+    no = next(at for at, one in enumerate(known) if not one["accepted"])
+    names, first = [NAMES[at] for at in free], ("outcomes", told(free[:1]))
+    away = Facts(overrides=OverrideRows(np.array(free[:1]), np.array([False]), ["why"]))
+    with pytest.raises(InputError, match=f"person {free[0]} has an outcome already"):
+        written(ledger, names, first, first)
+    with pytest.raises(UnknownIdError, match="1 of 1 people do not stand accepted"):
+        written(ledger, names, ("override", away), first)
+    with pytest.raises(UnknownIdError, match=f"1 of 2 people .* first number {no}"):
+        written(ledger, names, ("outcomes", told([free[0], no])))  # of whom one was asked for
+    with pytest.raises(UnknownIdError, match=r"1 of 1 people .* first number -1"):
+        written(ledger, ["nobody"], ("outcomes", told([-1])))
+    written(ledger, names, first, ("correction", told(free[:1], "bad")))
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_pages_are_looked_through_once_for_many_people(lived):
+    """A server that looks for one person after the other takes minutes for a large batch."""
+    ledger, _ = lived
+    with ledger.engine.connect() as connection:
+        person = schema.people.c.person
+        many = is_one_of(connection, person, list(range(0, N, 3)))
+        rows = schema.people.select().with_only_columns(person).where(many)
+        said = rows.compile(connection, compile_kwargs={"literal_binds": True})
+        connection.exec_driver_sql("SET enable_seqscan = off")  # as in a table of many pages
+        for first in ("SELECT 1", "ANALYZE people"):
+            connection.exec_driver_sql(first)
+            plan = "\n".join(connection.exec_driver_sql(f"EXPLAIN {said}").scalars())
+            assert "hashed SubPlan" in plan
+            assert "Nested Loop" not in plan
+            assert "person = ANY" not in plan
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("UPDATE people SET accepted = 2 WHERE person = 5", "a truth value is 0 or 1, got 2"),
+        ("UPDATE people SET round = 'x' WHERE person = 5", "how people stand .*'x'"),
+        ("UPDATE outcomes SET state = 'late' WHERE program = 1", "an outcome is 'late'"),
+    ],
+)
+def test_what_nobody_wrote_there_is_said_to_be_illegible(lived, change, words):
+    ledger, _ = lived
+    with ledger.engine.begin() as connection:
+        connection.exec_driver_sql(change)
+    with pytest.raises(LedgerError, match=words), ledger.reading("p") as reader:
+        reader.standing(NAMES)
+
+
+def one_by_one(now, standing, for_good):
+    """Return what is new, as one would write it down for each person."""
+    found = {"outcomes": [], "correction": []}
+    for at, (name, before) in enumerate(zip(now, standing.states, strict=True)):
+        if before is None:
+            found["outcomes"].append(at)
+        elif before != now[name]:
+            if for_good and "indeterminate" in (before, now[name]):
+                return name
+            found["correction"].append(at)
+    return {
+        kind: sorted(rows, key=lambda at: standing.persons[at])
+        for kind, rows in found.items()
+        if rows
+    }
+
+
+def test_what_is_new_is_what_each_person_s_record_lacks(rng):
+    kinds = set()
+    for turn in range(200):
+        n = int(rng.integers(8))
+        now = {str(at): STATES[code] for at, code in enumerate(rng.integers(3, size=n))}
+        before = [[*STATES, None][code] for code in rng.integers(4, size=n)]
+        yes, nobody = np.ones(n, bool), np.zeros(n, bool)
+        standing = Stood(rng.permutation(n), np.ones(n, int), yes, nobody, before)
+        for_good = bool(turn % 2)
+        expected = one_by_one(now, standing, for_good)
+        kinds.add(type(expected))
+        if isinstance(expected, str):
+            with pytest.raises(InputError, match=f"id '{expected}' has an outcome or was with"):
+                news(now, standing, for_good=for_good)
+            continue
+        found = dict(news(now, standing, for_good=for_good))
+        assert {kind: rows.tolist() for kind, rows in found.items()} == expected
+    assert kinds == {dict, str}
+
+
+@pytest.mark.parametrize("states", [[], ["good"], STATES * 9, ["100 % 'sure'", "%d", "good"]])
+def test_outcomes_are_hashed_as_the_rows_that_they_are(states, rng):
+    persons = rng.integers(10**12, size=len(states))
+    rows = [(int(one), state) for one, state in zip(persons, states, strict=True)]
+    parts = [NOTHING] * 3 + [digest_of_rows(rows), digest_of_rows([])] + [NOTHING] * 2
+    facts = Facts(outcomes=OutcomeRows(persons, states))
+    assert content_digest(facts, [], [], None) == joined(parts)
+
+
+def test_the_same_may_be_told_twice_but_not_two_things():
+    assert told_once(["b", "a", "b"], ["good", "bad", "good"]) == {"b": "good", "a": "bad"}
+    assert list(told_once(["b", "a", "b"], ["good", "bad", "good"])) == ["b", "a"]
+    with pytest.raises(InputError, match="contradict each other for id 'b'; give one per id"):
+        told_once(["a", "b", "b", "a"], ["good", "good", "bad", "bad"])
+
+
+@pytest.mark.parametrize("make", [algorithm_1, certified])
+def test_what_is_learned_at_once_is_what_the_record_teaches(url, make, rng):
+    program, _, (one, two, *_) = started(url, make(), n_batch=150, n_rounds=2)
+    found = program.decide(one.people.X, sensitive_features=one.people.group)
+    yes, no = found.ids[found.accepted], found.ids[~found.accepted]
+    program.override(yes[[8, 3, 5]], False, "fraud")
+    program.override(no[[4, 1]], True, "has a guarantor")
+    program.undo_override([yes[3], no[1]], "the wrong person")
+    program.withdraw(yes[[11, 9]])
+    rest = rng.permutation(np.append(yes[12:], [yes[3], no[4]]))  # two of whom are not its own
+    outcomes = rng.integers(2, size=rest.size)
+    program.observe(rest[:-5], outcomes[:-5])
+    program.observe(rest, 1 - outcomes)  # corrections, and five who are new
+    assert dumps(program.classifier) == dumps(Program.open(url).classifier)
+    later = two.people
+    decided = program.decide(later.X, sensitive_features=later.group)
+    assert decided.round == 2
+    assert program.verify(relearn=True).problem is None
