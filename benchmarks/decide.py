@@ -22,7 +22,7 @@ from secondlook import (
     SummedAcceptance,
 )
 
-N, FEATURES, MODELS, REPEATS = 1_000_000, 10, 40, 7
+N, FEATURES, MODELS, REPEATS = 1_000_000, 10, 40, 15
 
 
 def people(n: int, rng: np.random.Generator, dtype: type) -> tuple[np.ndarray, np.ndarray]:

@@ -80,6 +80,21 @@ def played(classifier, population, rng, noise, rounds=20, n=600):
         yield decided.certified
 
 
+def test_a_certified_round_is_watched_by_what_is_recorded(rng):
+    """Among people of whom α are bad, more are recorded so."""
+    noise = OutcomeNoise(0.02, 0.08)
+    classifier = start(Flat(0.03), rng, n_history=3000, noise=noise, horizon=12)
+    for _ in range(12):
+        people = draw_applicants(Flat(0.03), 500, rng)
+        decided = classifier.decide(people.people.X)
+        classifier.observe(decided.ids[decided.accepted], people.outcome[decided.accepted])
+        if decided.certified:
+            break
+    assert decided.certified
+    (engine,) = classifier._engines
+    assert engine._monitor.alpha == pytest.approx(ALPHA * 0.98 + (1 - ALPHA) * 0.08)
+
+
 def true_fdr(classifier, population):
     """Return the true FDR of the last round's policy."""
     everybody = population.everybody()

@@ -27,7 +27,7 @@ def append(rows: ObservedRows, X: Any, first: int = 0) -> list[int]:
     """Write people down whose group follows their number; nobody has an outcome yet."""
     n = len(X)
     pending = np.full(n, PENDING, np.int8)
-    return rows.append(X, np.arange(first, first + n) % 3, pending, round=1 + first).tolist()
+    return list(rows.append(X, np.arange(first, first + n) % 3, pending, round=1 + first))
 
 
 def batch_of(ids: Any, X: Any = None) -> Batch:

@@ -67,14 +67,14 @@ class Memory:
         place: NDArray[Any] = np.full(len(batch), _REJECTED, np.int32 if most < 2**31 else np.int64)
         for number, chosen in enumerate((np.flatnonzero(~second), np.flatnonzero(second))):
             mine = rows.take(chosen)
-            positions = self.folds[number].append(
+            at = self.folds[number].append(
                 batch.X,
                 batch.group.take(mine) if batch.tells_groups else None,
                 PENDING if outcome is None else outcome.take(chosen),
                 round,
                 rows=mine,
             )
-            place[mine] = 2 * positions + number
+            place[mine] = np.arange(2 * at.start, 2 * at.stop, 2, dtype=place.dtype) + number
         self.index.add(batch.bits, place, in_order=batch.in_order)
 
     def fold_of(self, bits: NDArray[np.uint64]) -> NDArray[np.intp]:

@@ -119,7 +119,7 @@ class ObservedRows:
         round: int,
         *,
         rows: NDArray[np.intp] | None = None,
-    ) -> NDArray[np.int64]:
+    ) -> range:
         """Write people down, who are some rows of X if these are given; return their positions.
 
         Without groups all are of the first.
@@ -133,14 +133,14 @@ class ObservedRows:
                 room[:] = value
         if not isinstance(X, np.ndarray):
             self._frames.append(X if rows is None else take(X, rows))
-            return np.arange(first, first + n)
+            return range(first, first + n)
         if self._array is None:
             self._array = GrowingArray(X[:0])
         if rows is None:
             self._array.append(X)
         else:  # all of them exist, so nothing is clipped, and in that mode nothing is copied twice
             X.take(rows, axis=0, out=self._array.grow(n), mode="clip")
-        return np.arange(first, first + n)
+        return range(first, first + n)
 
     def remove(self, positions: NDArray[Any]) -> NDArray[np.int64]:
         """Take people out for good, and return everybody's new position, −1 for those."""

@@ -272,7 +272,7 @@ def _comb(
     at_most = min(_BUCKET_BITS, whole.size.bit_length()) - (quotas.size - 1).bit_length()
     width = min((_PER_TOOTH * n_teeth).bit_length(), max(1, at_most))
     held = np.zeros((quotas.size, 1 << width))
-    step = max(_BLOCK, held.size)
+    step = max(_BLOCK, 2 * held.size)
     blocks = [slice(at, at + step) for at in range(0, whole.size, step)]
     # So many bits that the last end minus the offset is exact: never a tooth too many.
     offset_bits = 52 - n_teeth.bit_length()

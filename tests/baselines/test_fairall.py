@@ -158,7 +158,7 @@ def test_networks_that_diverge_say_so_and_keep_what_was_known():
     fitted._networks = type(networks)(
         networks.plan, broken, networks.policy, networks.state, networks.policy_state
     )
-    with pytest.raises(DivergedError, match="FairAll diverged while .* no longer finite"):
+    with pytest.raises(DivergedError, match=r"FairAll diverged while .* no longer finite"):
         fitted.decide(X, sensitive_features=group)
     fitted._networks = networks
     assert fitted.decide(X, sensitive_features=group).round == 2

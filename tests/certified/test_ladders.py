@@ -116,11 +116,14 @@ def test_ratios_of_the_same_ladder_are_bounded(tau, floor, deployed, seed):
     assert np.all(one.ratio_bounds(None) == RATIO_CAP + 1)
 
 
-def test_the_barred_are_accepted_up_to_the_very_rung():
+def test_the_barred_are_accepted_up_to_the_very_rung(rng):
     one = ladder()
     rank = np.concatenate([one.grid, np.nextafter(one.grid, 2)])
     barred = Standing(rank, np.zeros(rank.size), np.ones(rank.size, np.bool_))
-    assert np.array_equal(one.policies(barred), rank[:, None] <= one.grid)
+    expected = rank[:, None] <= one.grid
+    assert np.array_equal(one.policies(barred), expected)
+    worth = rng.normal(size=rank.size)
+    assert Reach(one, barred).sums(worth) == pytest.approx(worth @ expected)
 
 
 def test_people_who_join_stand_behind_those_who_were_there(rng):
@@ -167,7 +170,8 @@ def test_more_outcomes_is_how_many_the_same_rounds_again_would_bring(rng):
     assert np.isnan(one.more_outcomes(26))  # nothing is known yet
     for batch in rounds:
         one.test(batch, 25, use)
-    more, known, times = one.more_outcomes(26), one.n_used, 1
+    known, times = sum(int(batch.accepted.sum()) for batch in rounds), 1
+    more = one.more_outcomes(26)
     assert more > known
     while one.wealth.best[26] < one.threshold(26):
         assert more > (times - 1) * known

@@ -159,6 +159,18 @@ def test_rounds_that_wait_through_a_restart_are_not_tested():
     assert desk.wealth.any()
 
 
+def test_rounds_that_wait_through_a_restart_do_not_speak_against_what_comes_after():
+    desk = certified_desk()
+    assert desk.decide().certified
+    ids, outcome = desk.accepted[0]
+    desk.classifier.correct(ids[:1], 1 - outcome[:1])
+    ids, outcome = desk.accepted[-1]
+    desk.classifier.observe(ids, np.zeros_like(outcome))  # all bad
+    assert not desk.engine.waiting
+    assert desk.engine._monitor is None
+    assert desk.engine.restarts == 1
+
+
 def test_correcting_an_unused_outcome_does_not_restart():
     desk = certified_desk()
     desk.decide()

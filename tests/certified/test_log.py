@@ -76,6 +76,15 @@ def test_wealth_can_be_recomputed_from_the_log(logged):
             assert ladder.wealth.best[rung] == pytest.approx(max(0, *wealth.values()), abs=1e-9)
 
 
+def test_walks_of_a_ladder_share_its_level(logged):
+    ladders = logged._engines[0].ladders
+    assert any(len(ladder.starts) > 1 for ladder in ladders)
+    for ladder in ladders:
+        starts, shares = zip(*ladder.starts, strict=True)
+        assert sum(shares) == pytest.approx(1)
+        assert len(set(starts)) == len(starts)
+
+
 def test_reports_say_what_the_log_says(logged):
     engine = logged._engines[0]
     for report, (one, _) in zip(logged.rounds_, engine.tested, strict=True):

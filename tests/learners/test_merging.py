@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from secondlook.learners.curves import Points
-from secondlook.learners.merging import THOROUGH, Effort, merge, polish
+from secondlook.learners.merging import THOROUGH, Effort, _largest, merge, polish
 from secondlook.learners.relaxation import Table, relax
 
 
@@ -24,9 +24,11 @@ def random_table(seed: int) -> tuple[Table, float]:
     points = [
         Points(
             rng.normal(0.05, 0.1, n),
-            rng.normal(0.0, 0.1, n),
+            rng.integers(-3, 4, n) / 16,  # so that some choices meet a bound exactly
             np.sort(rng.random(n)) / n_groups,
-            np.full(n, np.nan) if g == 0 and seed % 3 == 0 else np.sort(rng.random(n)),
+            np.full(n, np.nan)
+            if g == 0 and seed % 3 == 0
+            else np.sort(rng.integers(9, size=n) / 8),
         )
         for g, n in enumerate(sizes)
     ]
@@ -79,6 +81,12 @@ def test_most_tables_have_a_choice_that_constraints_take_from_another():
         n_bound += bool(choices) and choices[-1][0] < best - 1e-9
     assert n_choices > 50
     assert n_bound > 30
+
+
+def test_what_little_effort_keeps_is_the_most_promising():
+    value, items = np.array([0.1, 0.9, -1.0, 0.5, 0.3]), np.array([7, 2, 5, 3, 8])
+    for size, kept in ((1, [2]), (2, [2, 3]), (3, [2, 3, 8]), (5, items.tolist())):
+        assert _largest(value, size, items).tolist() == kept
 
 
 def test_little_effort_finds_less_and_says_so():

@@ -138,7 +138,9 @@ def test_outcomes_are_refused_by_number_as_an_account_of_single_people_says(live
 def written(ledger, names, *entries):
     """Ask how people stand and append entries, in one transaction."""
     with ledger.writing("p") as writer:
-        writer.standing(names)
+        standing = writer.standing(names)
+        standing.accepted[:] = True  # which is the asker's own
+        standing.states[:] = [None] * len(names)
         for kind, facts in entries:
             writer.append(kind, {}, facts, by="t")
 
@@ -146,7 +148,7 @@ def written(ledger, names, *entries):
 def test_a_writer_refuses_by_what_was_told_since_it_was_asked(lived):
     ledger, known = lived
     free = [at for at, one in enumerate(known) if one["accepted"] and one["state"] is None]
-    no = next(at for at, one in enumerate(known) if not one["accepted"])
+    no = next(at for at, one in enumerate(known) if not one["accepted"] and one["name"])
     names, first = [NAMES[at] for at in free], ("outcomes", told(free[:1]))
     away = Facts(overrides=OverrideRows(np.array(free[:1]), np.array([False]), ["why"]))
     with pytest.raises(InputError, match=f"person {free[0]} has an outcome already"):
@@ -157,6 +159,8 @@ def test_a_writer_refuses_by_what_was_told_since_it_was_asked(lived):
         written(ledger, names, ("outcomes", told([free[0], no])))  # of whom one was asked for
     with pytest.raises(UnknownIdError, match=r"1 of 1 people .* first number -1"):
         written(ledger, ["nobody"], ("outcomes", told([-1])))
+    with pytest.raises(UnknownIdError, match=f"1 of 1 people .* first number {no}"):
+        written(ledger, [NAMES[no]], ("outcomes", told([no])))
     written(ledger, names, first, ("correction", told(free[:1], "bad")))
 
 

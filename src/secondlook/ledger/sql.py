@@ -304,7 +304,8 @@ def _in_order(facts: Facts) -> Facts:
 
 
 def _check_once(persons: Ints) -> None:
-    if np.unique(persons).size < persons.size:
+    in_order = np.sort(persons)
+    if np.any(in_order[1:] == in_order[:-1]):
         raise InputError("a person is named twice in one entry; name everybody once.")
 
 

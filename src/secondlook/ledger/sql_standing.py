@@ -45,8 +45,9 @@ class Lookup:
             names = [name if is_text(name) else None for name in applications]
         is_sqlite = self._connection.dialect.name == "sqlite"
         rows, found, *decided = (self._joined if is_sqlite else self._matched)(names)
-        self._last = self._stand(_numbers(found, rows), rows, *decided)
-        return self._last
+        standing = self._stand(_numbers(found, rows), rows, *decided)
+        self._last = Standing(*(one.copy() for one in vars(standing).values()))  # nobody else's
+        return standing
 
     def by_number(self, persons: Ints) -> Standing:
         """Return how things stand for people; those asked for by name just now are remembered."""
