@@ -65,10 +65,12 @@ def test_models_that_differ_in_their_intercepts_only_are_not_taken_for_one(level
     np.testing.assert_array_equal(quickly[sure], (total > level)[sure])
 
 
-def test_beside_a_past_that_accepted_everybody_nobody_is_settled_by_the_mean():
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("past", [0, 3, 5])
+def test_beside_a_past_that_accepted_everybody_nobody_is_settled_by_the_mean(past):
     half, weights, _ = mean_of_models(4)
-    half[:, 0] = 0.0
-    half[-1, 0] = np.inf
+    half[:, past] = 0.0
+    half[-1, past] = np.inf
     stack = Stack(half[:-1], half[-1])
     X = np.random.default_rng(5).normal(size=(500, N_FEATURES))
     scores = LinearScores(X, np.zeros(500, np.intp), stack)

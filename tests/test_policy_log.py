@@ -103,6 +103,12 @@ def test_a_score_at_the_threshold_is_accepted_in_the_log_as_in_the_decision():
         assert log.coverage(X, group, rule) == value + 1
 
 
+@pytest.mark.parametrize("name", ["thresholds", "group_factor", "left", "others"])
+def test_what_was_logged_stays_as_it_was(name):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(quiet(1, 3), name)[0] = 0.1
+
+
 def test_likelihoods_are_logged_once():
     first, second = likelihoods("linear")[:2]
     log = PolicyLog(first, 10)

@@ -121,13 +121,14 @@ class Bar:
             return Bar(weights, level)
         half = np.vstack((stack.half_intercept, stack.half_coef)).astype(np.float64)
         mean, most = half @ (weights / weights.sum()), weights.sum() / 2
+        dtype = stack.half_coef.dtype
         with np.errstate(invalid="ignore"):  # with an infinite intercept nothing is sure
             apart = (half - mean[:, None]) * np.sqrt(weights / (np.sqrt(27) * most))
-        dtype, form = stack.half_coef.dtype, apart @ apart.T
-        unit = np.sqrt(np.maximum(np.diag(form), np.finfo(np.float64).tiny))
-        bound = unit * (np.abs(form) @ (1 / unit))
-        # A triangle has one entry in its first column, which is that of the intercepts.
-        spread: Any = np.linalg.qr(apart.T, mode="r")
+            form = apart @ apart.T
+            unit = np.sqrt(np.maximum(np.diag(form), np.finfo(np.float64).tiny))
+            bound = unit * (np.abs(form) @ (1 / unit))
+            # A triangle has one entry in its first column, which is that of the intercepts.
+            spread: Any = np.linalg.qr(apart.T, mode="r")
         return Bar(
             weights,
             level,
