@@ -159,8 +159,8 @@ def fast_walk(
         past, coverage = np.empty(len(X)), np.empty(len(X))
         log.start(X, group, rows, past, coverage)
         np.testing.assert_allclose(past, log.likelihoods[0].score(X, group), 1e-5)
-    log.catch_up(X, group, rule, begin=begin, own=own, coverage=coverage, rows=rows)
-    return own, coverage
+    added, after = log.catch_up(X, group, rule, begin=begin, coverage=coverage, rows=rows)
+    return own + added, after
 
 
 def quiet(likelihood: int, n_people: int, threshold: float = 0.5) -> LoggedPolicy:

@@ -257,7 +257,9 @@ def test_the_log_knows_how_often_people_are_explored(n_batch, strategy):
     rows = np.flatnonzero(unknown)
     own, coverage = np.zeros(2000), np.zeros(2000)
     log.start(probe.X, group, rows, np.zeros(2000), coverage)
-    log.catch_up(probe.X, group, classifier._rule, begin=0, own=own, coverage=coverage, rows=rows)
+    own[rows], _ = log.catch_up(
+        probe.X, group, classifier._rule, begin=0, coverage=coverage, rows=rows
+    )
     logged = own[rows].mean() / log.n_people
     actual = np.sum(explored) / np.sum(candidates)
     assert np.sum(explored) > 60

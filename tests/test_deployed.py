@@ -7,6 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import secondlook as sl
+from secondlook.errors import LearningWarning
 from small_worlds import lender_world
 
 
@@ -50,7 +51,10 @@ def test_the_policy_of_a_round_stays_what_it_was_while_outcomes_come():
     before = classifier.deployed_
     name = decided.ids[decided.accepted][:1]
     classifier.correct(name, 1 - outcome[decided.accepted][:1])
-    assert classifier.deployed_ == before
+    after = classifier.deployed_
+    assert after.f is before.f
+    assert after.policy is before.policy
+    assert (after.follows_past, after.n_final) == (before.follows_past, before.n_final)
     with pytest.raises(AttributeError):
         before.f = None
 
@@ -74,7 +78,8 @@ def test_a_restart_is_told_at_once_and_the_round_stays_what_it_was():
     classifier, decided, outcome = lived(sl.CertifiedClassifier(random_state=0), 2)
     (before,) = classifier.deployed_
     first = np.flatnonzero(decided.accepted)[:1]
-    classifier.correct(decided.ids[first], 1 - outcome[first])
+    with pytest.warns(LearningWarning, match=f"the evidence of {before.n_tested} outcomes is"):
+        classifier.correct(decided.ids[first], 1 - outcome[first])
     (after,) = classifier.deployed_
-    assert (after.restarts, after.stage_began) == (1, 3)
+    assert (after.restarts, after.stage_began, after.n_tested) == (1, 3, 0)
     assert (after.ladder, after.rung, after.record) == (before.ladder, before.rung, before.record)

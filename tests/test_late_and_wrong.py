@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from itertools import islice
 
 import numpy as np
@@ -18,7 +19,7 @@ from secondlook import (
     load,
     save,
 )
-from secondlook.errors import InputError
+from secondlook.errors import InputError, LearningWarning
 from secondlook.simulate.feedback import ByOutcome, Feedback, Geometric
 from secondlook.simulate.histories import SelectedOnOutcome
 from secondlook.simulate.populations import draw_applicants
@@ -216,7 +217,10 @@ def test_certified_rounds_wait_for_corrections(rng):
             decided = classifier.decide(found.people.X)
             ids, outcome = decided.ids[decided.accepted], found.outcome[decided.accepted]
             classifier.observe(ids, outcome)
-            classifier.correct(ids[:1], 1 - outcome[:1])
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always", LearningWarning)
+                classifier.correct(ids[:1], 1 - outcome[:1])
+            assert len(said) == (maturity == 0)
         restarts[maturity] = classifier._engines[0].restarts
     assert restarts == {0: 3, 2: 0}
 

@@ -7,7 +7,7 @@ import pytest
 
 from secondlook import PartialFeedbackClassifier
 from secondlook.batches import Batch, one_group
-from secondlook.ids import IdIndex, id_bits
+from secondlook.ids import IdIndex, id_bits, keyed_bits
 from secondlook.many_classes.records import GivenDecisions
 from secondlook.memory import Memory
 from secondlook.observed import GrowingArray
@@ -46,6 +46,20 @@ def test_rows_in_any_order_are_written_down_alike(grouped):
             assert set(kept.column("round")) == {4}
 
 
+def test_earlier_versions_kept_people_by_their_hashed_ids():
+    ids = np.arange(1000, 1000 + N)
+    orders = np.arange(N), np.random.default_rng(2).permutation(N)
+    for order in orders:
+        memory = Memory(seed=5, hashed=True)
+        memory.record(batch_of(ids[order], ids[order, None] * 0.5), np.ones(N, bool), 1)
+        keyed = keyed_bits(id_bits(ids), memory._fold_key)
+        by_hash = ids[np.argsort(keyed)]
+        kept = np.concatenate([fold.X[:, 0] * 2 for fold in memory.folds])
+        assert np.array_equal(kept, by_hash)
+    assert "_hashed" not in vars(memory)  # as it was saved then
+    assert Memory(seed=5)._hashed is False
+
+
 def test_everybody_is_found_where_they_were_written_down():
     memory, ids, accepted, _ = recorded(np.random.default_rng(1).permutation(N), grouped=False)
     place = memory.index.find(id_bits(ids))
@@ -71,22 +85,6 @@ def test_the_next_ids_come_after_the_largest(ids):
     clf = PartialFeedbackClassifier(random_state=0).fit(X, y, ids=np.arange(-100, -40))
     clf.decide(X[:3], ids=ids)
     assert clf.decide(X[:2]).ids.tolist() == [max(0, max(ids) + 1), max(0, max(ids) + 1) + 1]
-
-
-def test_people_who_stand_otherwise_are_lined_up():
-    kept, *_ = recorded(np.arange(N), grouped=True)
-    memory, ids, *_ = recorded(np.arange(N), grouped=True)
-    orders = [np.random.default_rng(3).permutation(len(fold)) for fold in memory.folds]
-    for fold, order in zip(memory.folds, orders, strict=True):
-        fold.select(order)
-    memory.index.remove(np.empty(0, np.uint64), [np.argsort(order) for order in orders])
-    assert not np.array_equal(memory.folds[0].X, kept.folds[0].X)
-    moved = memory.line_up()
-    assert all(np.array_equal(one, order) for one, order in zip(moved, orders, strict=True))
-    assert np.array_equal(memory.index.find(id_bits(ids)), kept.index.find(id_bits(ids)))
-    for fold, same in zip(memory.folds, kept.folds, strict=True):
-        assert np.array_equal(fold.X, same.X)
-        assert np.array_equal(fold.column("outcome"), same.column("outcome"))
 
 
 def test_decisions_follow_people_to_their_new_positions():

@@ -113,7 +113,9 @@ def test_the_log_knows_how_often_those_left_are_explored(n_batch, limits):
     rows = np.flatnonzero(unknown)
     own, coverage = np.zeros(2000), np.zeros(2000)
     log.start(probe.X, group, rows, np.zeros(2000), coverage)
-    log.catch_up(probe.X, group, classifier._rule, begin=0, own=own, coverage=coverage, rows=rows)
+    own[rows], _ = log.catch_up(
+        probe.X, group, classifier._rule, begin=0, coverage=coverage, rows=rows
+    )
     assert 50 < (unknown & barred).sum() < unknown.sum() - 50
     assert own[unknown & barred].max() < 1e-8 * log.n_people
     assert explored > 40
@@ -150,7 +152,9 @@ def test_weights_of_labelled_rows_are_those_of_the_policies(make_classifier):
     own, coverage = np.zeros(150), np.zeros(150)
     rows = np.arange(150)
     log.start(probe.X, code, rows, np.zeros(150), coverage)
-    log.catch_up(probe.X, code, classifier._rule, begin=0, own=own, coverage=coverage, rows=rows)
+    own[rows], _ = log.catch_up(
+        probe.X, code, classifier._rule, begin=0, coverage=coverage, rows=rows
+    )
     slow = []
     for x, z in zip(probe.X, code, strict=True):
         who = x[None], np.array([z])

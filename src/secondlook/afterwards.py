@@ -20,6 +20,7 @@ class Afterwards(Answers):
 
     maturity: int | None
     _news: bool
+    _hashed: bool = False  # asks ``fit`` for the order in which earlier versions kept people
 
     def correct(self, ids: Any, outcomes: Any) -> Self:
         """Replace recorded outcomes that turned out to be wrong; the next round learns from them.
@@ -82,10 +83,6 @@ class Afterwards(Answers):
             self._forget_corrections(names)
             self._news = True
         return self
-
-    def line_up(self) -> None:
-        """Keep people in the order in which this version writes them down."""
-        self._follow(self._memory.line_up())
 
     def _follow(self, moved: list[NDArray[np.int64]]) -> None:
         """Follow the memory, whose people have moved to other positions in their folds."""

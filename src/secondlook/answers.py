@@ -60,15 +60,9 @@ class Answers(DecidingClassifier):
         before = copy.copy(self._log)
         before.policies = self._log.policies[:-1]
         coverage = before.coverage(features, group, self._rule)
-        times = np.zeros(coverage.size)
-        self._log.catch_up(
-            features,
-            group,
-            self._rule,
-            begin=len(before.policies),
-            own=times,
-            coverage=coverage,
-            rows=np.arange(times.size),
+        everybody, last = np.arange(coverage.size), len(before.policies)
+        times, _ = self._log.catch_up(
+            features, group, self._rule, begin=last, coverage=coverage, rows=everybody
         )
         return np.asarray(times / self._log.policies[-1].n_people)
 

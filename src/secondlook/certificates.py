@@ -69,6 +69,29 @@ class Waiting:
             self.X, self.group = self.X[:0].copy(), self.group[:0].copy()
 
 
+@dataclass(frozen=True, eq=False)
+class Entry:
+    """A round that is about to be written down.
+
+    Attributes
+    ----------
+    waiting
+        The round, without places of the accepted.
+    choice
+        What decided it.
+    bits
+        People's names.
+    p_sum, standings
+        Of the accepted: Σ n_i·p_i of the rounds before, and where they stand on each ladder.
+    """
+
+    waiting: Waiting
+    choice: Choice
+    bits: NDArray[np.uint64]
+    p_sum: Floats
+    standings: list[Standing]
+
+
 @dataclass(eq=False)
 class Engine:
     """Ladders, their tests, and the choice of policies.
@@ -194,7 +217,7 @@ class Engine:
 
     # What a round leaves behind.
 
-    def log(
+    def entry(
         self,
         t: int,
         choice: Choice,
@@ -203,38 +226,39 @@ class Engine:
         p: Floats,
         accepted: NDArray[np.bool_],
         bits: NDArray[np.uint64],
-    ) -> NDArray[np.int64]:
-        """Write a round down and return the places of its accepted people.
+    ) -> Entry:
+        """Return what is to be written down of a round; nothing is yet.
 
         ``bits`` stand for people's names, and serve to forget them.
         """
         use = [(ladder, self._use(ladder, choice)) for ladder in self.ladders]
         taken = np.flatnonzero(accepted)
-        places = self.rows.append(
-            X[taken], group[taken], t, p[taken], self._p_sum(X[taken], group[taken])
+        own = X[taken], group[taken]
+        deployed = choice.ladder, choice.rung, choice.certified
+        return Entry(
+            Waiting(t, X, group, p, accepted, np.empty(0, np.int64), *deployed, use),
+            choice,
+            bits,
+            self._p_sum(*own),
+            [ladder.standing(*own) for ladder in self.ladders],
         )
-        for ladder, reach in zip(self.ladders, self._reach, strict=True):
-            reach.extend(ladder.standing(X[taken], group[taken]))
-        self.waiting.append(
-            Waiting(
-                t,
-                X,
-                group,
-                p,
-                accepted,
-                places,
-                choice.ladder,
-                choice.rung,
-                choice.certified,
-                use,
-            )
+
+    def log(self, entry: Entry) -> NDArray[np.int64]:
+        """Write a round down and return the places of its accepted people."""
+        one, choice = entry.waiting, entry.choice
+        taken = np.flatnonzero(one.accepted)
+        one.places = self.rows.append(
+            one.X[taken], one.group[taken], one.number, one.p[taken], entry.p_sum
         )
+        for reach, standing in zip(self._reach, entry.standings, strict=True):
+            reach.extend(standing)
+        self.waiting.append(one)
         self._rounds += 1
         if self._pilot is not None and choice.pilot_share is not None:
             self._pilot.share = choice.pilot_share
         self._widest = max(self._widest, float(choice.ladder.grid[choice.rung]))
-        self._recent, self._recent_bits = (X, group), bits
-        return places
+        self._recent, self._recent_bits = (one.X, one.group), entry.bits
+        return one.places
 
     def forget(self, places: NDArray[np.int64], bits: NDArray[np.uint64]) -> NDArray[np.int64]:
         """Take people out for good, and return everybody's new place, −1 for those.
@@ -266,13 +290,13 @@ class Engine:
 
     def _settle(self, one: Waiting) -> None:
         """Let a round count in estimates: its people, and its policy in everybody's weight."""
-        self.rows.settled_round = one.number
         ladder, n_people = one.deployed, one.p.size
         at = next(
             (reach.at for reach in self._reach if reach.ladder is ladder),
             None,  # dropped by a restart
         ) or ladder.standing(self.rows.X, self.rows["group"])
         self.rows["p_sum"][:] += n_people * ladder.policy(at, one.rung)
+        self.rows.settled_round = one.number
         self._people += n_people
         self._widest_settled = max(self._widest_settled, float(ladder.grid[one.rung]))
         for i, (other, rung, count) in enumerate(self._deployed):
@@ -348,7 +372,8 @@ class Engine:
         """Take rounds into the tests in their order, as far as all their outcomes are in."""
         tested = 0
         while self.waiting and self._complete(self.waiting[0]):
-            self._test(self.waiting.pop(0))
+            self._test(self.waiting[0])
+            self.waiting.pop(0)
             tested += 1
         return tested
 
@@ -375,6 +400,11 @@ class Engine:
         for one in self.waiting:
             one.use = []
 
+    @property
+    def forgot_old_rounds(self) -> bool:
+        """Whether it last began again for drift; not told apart in the first rounds."""
+        return 0 < self.rows.first_round == self.stage_began - _KEPT_ROUNDS
+
     def drifted(self) -> bool:
         """Say whether the outcomes of certified rounds speak against their certificates."""
         limit = self.rules.monitor_limit(self.restarts)
@@ -383,6 +413,9 @@ class Engine:
         )
 
     def _test(self, one: Waiting) -> None:
+        at = one.at  # strategies are asked before anything is written down, as one may fail
+        if at is None:
+            at = [ladder.standing(one.X, one.group) for ladder, _ in one.use]
         self._settle(one)
         outcome = self._outcomes(one)
         if one.certified and one.use:
@@ -391,7 +424,6 @@ class Engine:
             self._monitor.add(outcome != 1)
         bad = np.zeros(one.accepted.size)
         bad[one.accepted] = self.rules.noise.badness(outcome != 1)
-        for number, (ladder, use) in enumerate(one.use):
-            at = None if one.at is None else one.at[number]
-            seen = Seen(one.X, one.group, one.p, one.accepted, bad, at)
+        for (ladder, use), standing in zip(one.use, at, strict=True):
+            seen = Seen(one.X, one.group, one.p, one.accepted, bad, standing)
             ladder.test(seen, one.rung if ladder is one.deployed else None, use)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warnings
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from secondlook.certificates import Choice, Engine
 from secondlook.certified_answers import CertifiedAnswers
-from secondlook.certified_records import certified_record
+from secondlook.certified_records import begun_again, certified_record, given_up_words, n_tested
 from secondlook.certified_settings import check_certified_settings, check_cold_start
 from secondlook.decisions import CertifiedRound, Decisions
 from secondlook.deployed import DeployedRung
@@ -130,6 +130,13 @@ class CertifiedClassifier(CertifiedAnswers):
     >>> clf.rounds_[0].status, clf.rounds_[-1].status, batch.certified
     ('pilot', 'certified', True)
     """
+
+    # What to do about columns that are not numbers.
+    _encode: ClassVar[str] = (
+        "this classifier takes numbers only, whatever its learner, so encode them before, or use "
+        "PartialFeedbackClassifier with a learner that is a Pipeline with an encoder as its first "
+        "step"
+    )
 
     def __init__(
         self,
@@ -291,15 +298,21 @@ class CertifiedClassifier(CertifiedAnswers):
         self, batch: Batch, t: int, choices: list[Choice], p: Floats, accepted: NDArray[np.bool_]
     ) -> None:
         place, n = np.full(len(batch), REJECTED, dtype=np.int64), len(self._engines)
+        ready = []  # a strategy or a model may fail: all are asked before anything is written down
         for z, (engine, choice) in enumerate(zip(self._engines, choices, strict=True)):
             rows = self._rows_of(batch.group, z)
             X, group, taken = batch.X[rows], batch.group[rows], accepted[rows]
             name, mode = self._group_name(z), self.group_mode
-            record = certified_record(t, engine, choice, X, group, taken, name, group_mode=mode)
-            self._rounds.append(record)
+            told = any(one.round == engine.stage_began - 1 for one in self._corrections)
+            record = certified_record(
+                t, engine, choice, X, group, taken, name, group_mode=mode, corrected=told
+            )
             group = batch.for_fit().group[rows]
-            places = engine.log(t, choice, X, group, p[rows], taken, batch.bits[rows])
-            place[rows[taken]] = places * n + z
+            entry = engine.entry(t, choice, X, group, p[rows], taken, batch.bits[rows])
+            ready.append((engine, rows[taken], record, entry))
+        for z, (engine, rows, record, entry) in enumerate(ready):
+            self._rounds.append(record)
+            place[rows] = engine.log(entry) * n + z
         self._index.add(batch.bits, place)
         self._intake.passed(batch)
         self._remember(batch)
@@ -324,7 +337,8 @@ class CertifiedClassifier(CertifiedAnswers):
         """Replace recorded outcomes that turned out to be wrong.
 
         If one of them was used in a test, all certificates that may rest on it are dropped and
-        testing begins again with the part of δ kept for that.
+        testing begins again with the part of δ kept for that; a ``LearningWarning`` says so, in a
+        pilot too.
 
         Parameters
         ----------
@@ -402,6 +416,7 @@ class CertifiedClassifier(CertifiedAnswers):
                 record,
                 engine.restarts,
                 engine.stage_began,
+                n_tested(engine),
             )
             for choice, record, engine in parts
         )
@@ -423,6 +438,7 @@ class CertifiedClassifier(CertifiedAnswers):
         parts = [*zip(self._engines, rows_by_engine(place, n), strict=True)]
         for engine, (mine, rows) in parts:
             engine.check_outcomes(names[mine], rows, outcome[mine], correcting=correcting)
+        standing = self.deployed_ if correcting else ()
         before = np.empty(outcome.size, np.int8)
         for engine, (mine, rows) in parts:
             before[mine] = engine.rows["outcome"][rows]
@@ -430,6 +446,9 @@ class CertifiedClassifier(CertifiedAnswers):
         if correcting:
             t, changed = len(self._rounds) // n, np.flatnonzero(before != outcome)
             self._remember_corrections(t, names[changed], before[changed], outcome[changed])
+            lost = begun_again(standing, self.deployed_)
+            if lost:
+                warnings.warn(given_up_words(lost), LearningWarning, stacklevel=4)
         return self
 
     def _rank_people(self, z: int) -> Likelihood | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,13 +11,70 @@ from numpy.typing import NDArray
 
 from secondlook.certificates import Choice, Engine
 from secondlook.decisions import CertifiedRound
+from secondlook.deployed import DeployedRung
 from secondlook.exploration import barred_words
 from secondlook.ladders import Ladder, nearest_certificate
 from secondlook.pilots import pilot_words
 from secondlook.rankings import Groups
 from secondlook.risk import Limited
 
-__all__ = ["certified_record"]
+__all__ = ["BegunAgain", "begun_again", "certified_record", "given_up_words", "n_tested"]
+
+
+@dataclass(frozen=True)
+class BegunAgain:
+    """Testing that begins again, for everybody or one group.
+
+    Attributes
+    ----------
+    group
+        The group whose certificate it is about; None for everybody.
+    round
+        The round with which it begins.
+    n_outcomes
+        How many outcomes the evidence that is given up rested on.
+    """
+
+    group: Any
+    round: int
+    n_outcomes: int
+
+
+def begun_again(
+    before: Sequence[DeployedRung], after: Sequence[DeployedRung]
+) -> tuple[BegunAgain, ...]:
+    """Return where testing began again between two looks at what decided the last round."""
+    return tuple(
+        BegunAgain(now.record.group, now.stage_began, then.n_tested)
+        for then, now in zip(before, after, strict=True)
+        if now.restarts > then.restarts
+    )
+
+
+def given_up_words(found: Sequence[BegunAgain]) -> str:
+    """Return in one sentence what a correction cost.
+
+    Examples
+    --------
+    >>> print(given_up_words([BegunAgain("A", 7, 526)]))
+    A corrected outcome had been tested, so the evidence of 526 outcomes (group A) is given up with
+    all that was certified by it, and testing begins again with round 7; a larger maturity tests
+    rounds later, and corrections that come before that cost nothing.
+    """
+    counts = " and of ".join(
+        f"{one.n_outcomes:,} outcomes" + ("" if one.group is None else f" (group {one.group})")
+        for one in found
+    )
+    return (
+        f"A corrected outcome had been tested, so the evidence of {counts} is given up with all "
+        f"that was certified by it, and testing begins again with round {found[0].round}; a "
+        f"larger maturity tests rounds later, and corrections that come before that cost nothing."
+    )
+
+
+def n_tested(engine: Engine) -> int:
+    """Return how many accepted people the tests of now rest on: the oldest ladder saw them all."""
+    return max((ladder.n_used for ladder in engine.ladders), default=0)
 
 
 def certified_record(
@@ -28,6 +87,7 @@ def certified_record(
     group: Any,
     *,
     group_mode: str,
+    corrected: bool,
 ) -> CertifiedRound:
     """Return the record of a round that an engine is about to log.
 
@@ -43,6 +103,8 @@ def certified_record(
         The group that the engine is for; None for everybody.
     group_mode
         What groups could change.
+    corrected
+        Whether outcomes were corrected right before testing last began again.
     """
     ladder, rung = choice.ladder, choice.rung
     certified = ladder.certified()
@@ -51,6 +113,7 @@ def certified_record(
     message = ""
     if not choice.certified:
         message = pilot_words(ladder.grid[rung], coming, following, rules.alpha, rules.delta)
+        message = f"{_began_again(engine, corrected)} {message}".strip()
     n_unreachable, limits = _left_out(choice, X, groups)
     return CertifiedRound(
         round=t,
@@ -87,6 +150,20 @@ def _coming(engine: Engine, choice: Choice, certified: NDArray[np.bool_]) -> tup
     beyond = np.flatnonzero(~certified[start:]) + start
     following = ladder, int(beyond[0]) if beyond.size else choice.rung
     return following if choice.certified else nearest_certificate(engine.ladders) or following
+
+
+def _began_again(engine: Engine, corrected: bool) -> str:
+    """Say when and why testing last began again, and what has been tested since."""
+    if not engine.restarts:
+        return ""
+    why = ""
+    if engine.forgot_old_rounds:
+        why = " after outcomes that spoke against what had been certified"
+    elif corrected:
+        why = " after a correction of an outcome that had been tested"
+    n, since = n_tested(engine), engine.stage_began
+    tested = "1 outcome is" if n == 1 else f"{n:,} outcomes are" if n else "no outcome is"
+    return f"Testing began again with round {since}{why}, and {tested} in the tests since."
 
 
 def _left_out(choice: Choice, X: Any, groups: Groups) -> tuple[int, str]:

@@ -235,7 +235,7 @@ class PartialFeedbackClassifier(Afterwards):
         self._seed = _seed(self.random_state)
         self._past = read_past_policy(past_policy, self.learner, history, self.n_features_in_)
         self._log = PolicyLog(self._past.likelihood, len(history))
-        self._memory = Memory(self._seed)
+        self._memory = Memory(self._seed, hashed=self.__dict__.pop("_hashed", False))
         self._memory.record(history.for_fit(), history.accepted, 0, history.outcome)
         self._start_counts()
         self._start_records(history)
@@ -291,6 +291,7 @@ class PartialFeedbackClassifier(Afterwards):
         accepted[explore.take(np.flatnonzero(draw.drawn))] = True
         propensity[explore] = draw.probability
 
+        note = f"{self._note(f, batch, exploit)} {found.note(n_wanted, n_explore)}".strip()
         policy = LoggedPolicy(
             position, f.thresholds, self._strategy, group_factor, draw.left, draw.others, len(batch)
         )
@@ -303,11 +304,12 @@ class PartialFeedbackClassifier(Afterwards):
             found.barred,
             alpha_exploit=self._budget.alpha_exploit(t),
             carried=carried,
-            note=f"{self._note(f, batch, exploit)} {found.note(n_wanted, n_explore)}".strip(),
+            note=note,
             group_mode=self.group_mode,
         )
+        given = self._given_to(batch, accepted)
         self._record_round(batch, accepted, f, policy, record)
-        decided = self._answer(batch, accepted, exploit, look.score, propensity, t)
+        decided = self._answer(batch, accepted, exploit, look.score, propensity, t, given)
         threshold = np.broadcast_to(threshold, len(batch))
         return self._counted(batch, replace(decided, threshold=threshold))
 
@@ -370,6 +372,10 @@ class PartialFeedbackClassifier(Afterwards):
     def _start_records(self, history: History) -> None:
         """Begin records of one's own; nothing has been learned yet."""
 
+    def _given_to(self, batch: Batch, accepted: NDArray[np.bool_]) -> Any:  # noqa: ARG002
+        """Return what else is decided about people; nothing is written down yet."""
+        return None
+
     def _answer(
         self,
         batch: Batch,
@@ -378,6 +384,7 @@ class PartialFeedbackClassifier(Afterwards):
         score: NDArray[Any],
         propensity: NDArray[np.float64],
         t: int,
+        given: Any,  # noqa: ARG002
     ) -> Decisions:
         """Return the decisions of a round that is written down."""
         decided = batch.ids, accepted, exploit, score, propensity, t, batch.backend

@@ -150,7 +150,9 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return _purity(self._cells(features), seen, good)
 
     def _features(self, X: Any, *, reset: bool) -> Floats:
-        features = read_features(X, raw=False)
+        features = read_features(
+            X, raw=False, encode="cells are made of numbers only, so encode them before"
+        )
         if features.backend != "pyarrow":
             checked = validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
             return np.asarray(checked)

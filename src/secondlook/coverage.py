@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from secondlook.errors import InputError
 
 __all__ = ["CoverageRule", "MeanPastScore", "SumOfG", "SummedAcceptance"]
 
+_NEEDS = ("acceptance", "score", "g")
 _LEAST_BATCH = 100  # people that make a round at least, unless the user says otherwise
 
 
@@ -32,6 +33,17 @@ class CoverageRule(ABC):
 
     threshold: float = 0.5
     needs: ClassVar[Literal["acceptance", "score", "g"]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        needs = getattr(cls, "needs", None)
+        is_whole = not getattr(cls.round_weight, "__isabstractmethod__", False)
+        if is_whole and needs not in _NEEDS:
+            raise InputError(
+                f"a coverage rule says in its class what it sums, needs = "
+                f"{', '.join(map(repr, _NEEDS[:-1]))} or {_NEEDS[-1]!r}, and {cls.__name__} says "
+                f"{'nothing' if needs is None else repr(needs)}; add that line."
+            )
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.threshold) and self.threshold >= 0):

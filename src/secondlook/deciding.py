@@ -18,6 +18,7 @@ from secondlook.group_modes import bound_fairness, bound_learner, deciding_strat
 from secondlook.intake import Intake
 from secondlook.observed import GrowingArray
 from secondlook.past import allows_missing, prepare_learner
+from secondlook.ranges import Range, as_ranges
 from secondlook.strategies import Strategy
 
 __all__ = ["DecidingClassifier"]
@@ -52,6 +53,24 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Outcomes that were replaced, in the order in which that was told."""
         check_is_fitted(self, "_corrections")
         return tuple(self._corrections)
+
+    @property
+    def feature_ranges_(self) -> dict[str | int, Range] | None:
+        """Least and largest number of each column of the history, rounded outward.
+
+        By name, or by position where columns have none. Rounded, since the extremes are single
+        people's; nothing is decided by them. None for cells, and in files of older versions.
+
+        Examples
+        --------
+        >>> from secondlook import PartialFeedbackClassifier
+        >>> X = np.array([[339.0], [2417.0], [10_636.0]])
+        >>> PartialFeedbackClassifier(random_state=0).fit(X, [0, 1, 1]).feature_ranges_
+        {0: Range(low=300.0, high=12000.0, n_values=3)}
+        """
+        check_is_fitted(self, "_intake")
+        kept = self._intake.ranges
+        return None if kept is None else as_ranges(kept)
 
     def _remember_corrections(
         self, round: int, names: NDArray[Any], before: NDArray[Any], after: NDArray[Any]

@@ -12,7 +12,7 @@ from secondlook.policies import LoggedPolicy
 __all__ = ["Deployed", "DeployedRung"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Deployed:
     """What decided the last round of Algorithm 1.
 
@@ -34,7 +34,7 @@ class Deployed:
     n_final: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DeployedRung:
     """What decided the last round of the certified method, for everybody or one group.
 
@@ -51,6 +51,8 @@ class DeployedRung:
     stage_began
         The round with which testing last began anew, 1 if it never did; ladders that were frozen
         before are out of use.
+    n_tested
+        Accepted people whose outcomes, come or given up, the tests of now rest on.
     """
 
     ladder: Ladder
@@ -59,3 +61,4 @@ class DeployedRung:
     record: CertifiedRound
     restarts: int
     stage_began: int
+    n_tested: int

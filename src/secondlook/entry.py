@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 
+from secondlook.errors import to_install
+
 __all__ = ["main"]
 
 
@@ -14,7 +16,7 @@ def main() -> None:
     except ModuleNotFoundError as error:
         print(
             f"secondlook: the command line needs {error.name}, which is not installed; "
-            f"`pip install 'secondlook[experiments]'` installs it.",
+            f"{to_install('experiments')} installs it.",
             file=sys.stderr,
         )
         raise SystemExit(2) from error

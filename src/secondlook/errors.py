@@ -27,3 +27,14 @@ class LedgerWarning(UserWarning):
 
 class LearningWarning(UserWarning):
     """Learning went on in a weaker way than asked for; the round's record says how."""
+
+
+def to_install(extra: str) -> str:
+    """Return the commands that install an extra: by the package's name, and in a checkout.
+
+    Examples
+    --------
+    >>> print(to_install("deep"))
+    `pip install 'secondlook[deep]'` (in a checkout: `pip install '.[deep]'`)
+    """
+    return f"`pip install 'secondlook[{extra}]'` (in a checkout: `pip install '.[{extra}]'`)"

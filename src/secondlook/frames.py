@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from secondlook.errors import InputError
 
 __all__ = [
+    "ENCODE",
     "Features",
     "as_array",
     "check_columns",
@@ -26,6 +27,8 @@ __all__ = [
     "take",
     "to_frame",
 ]
+
+ENCODE = "encode them, or give a learner that is a Pipeline with an encoder as its first step"
 
 
 @dataclass(frozen=True)
@@ -58,7 +61,7 @@ def is_frame(X: Any) -> bool:
     return isinstance(native, nw.DataFrame)
 
 
-def read_features(X: Any, *, raw: bool) -> Features:
+def read_features(X: Any, *, raw: bool, encode: str = ENCODE) -> Features:
     """Turn any table into features.
 
     Parameters
@@ -67,6 +70,8 @@ def read_features(X: Any, *, raw: bool) -> Features:
         An array or a dataframe.
     raw
         Keep a dataframe as it is, for learners that read columns themselves.
+    encode
+        What to do about columns that are not numbers, as the end of a sentence.
     """
     if not is_frame(X):
         return Features(X, None, "numpy")
@@ -81,8 +86,7 @@ def read_features(X: Any, *, raw: bool) -> Features:
     text = [name for name, one in zip(names, columns, strict=True) if not _numeric(one.dtype)]
     if text:
         raise InputError(
-            f"X has columns that are not numbers: {', '.join(map(repr, text))}; encode them, "
-            f"or give a learner that is a Pipeline with an encoder as its first step."
+            f"X has columns that are not numbers: {', '.join(map(repr, text))}; {encode}."
         )
     dtype = np.float32 if all(one.dtype == nw.Float32 for one in columns) else np.float64
     array = np.empty((len(frame), len(names)), dtype=dtype)

@@ -192,7 +192,7 @@ def keyed_bits(bits: Bits, key: np.uint64, rows: NDArray[np.intp] | None = None)
 class IdIndex:
     """Every id seen so far with one number attached, in sorted runs that are merged as they grow.
 
-    Adding a batch costs a sort of the batch and, amortised, a logarithmic number of merges; it
+    Adding a batch costs a sort, unless it is in order, and a logarithmic number of merges; it
     never copies everything that is known.
 
     Examples
@@ -226,12 +226,6 @@ class IdIndex:
                 return values.take(spot).astype(np.int64, copy=False)
             found[hit] = values[spot[hit]]
         return found
-
-    def everybody(self) -> tuple[Bits, NDArray[np.int64]]:
-        """Return every id with its number."""
-        keys = [np.empty(0, np.uint64), *(keys for keys, _ in self._runs)]
-        numbers = [np.empty(0, np.int64), *(values for _, values in self._runs)]
-        return np.concatenate(keys), np.concatenate(numbers)
 
     def overlaps(self, bits: Bits) -> bool:
         """Say quickly whether any of these ids could be known: False is certain."""

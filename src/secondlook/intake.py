@@ -14,6 +14,7 @@ from secondlook.attributes import Attributes
 from secondlook.batches import Batch, History, one_group, seen_by
 from secondlook.errors import InputError
 from secondlook.frames import (
+    ENCODE,
     Features,
     as_array,
     check_columns,
@@ -25,6 +26,7 @@ from secondlook.frames import (
     take,
 )
 from secondlook.ids import as_ids, id_bits, unique_bits
+from secondlook.ranges import ranges_of
 
 __all__ = ["Batch", "History", "Intake"]
 
@@ -47,6 +49,9 @@ class Intake:
     group_mode
         ``"aware"``: decisions see groups; ``"blind"``: fits do; ``"audit"``: only reports do.
     """
+
+    # Of the history, by name or position; nothing is decided by them, and older states have none.
+    ranges: dict[str | int, tuple[float, float, int]] | None = None
 
     def __init__(
         self,
@@ -78,6 +83,7 @@ class Intake:
     ) -> History:
         """Read the history and remember its columns, groups, outcome labels and kind of ids."""
         features, backend = self._features(estimator, X, reset=True)
+        self.ranges = ranges_of(features, self.names)
         n = n_rows(features)
         taken = self.read_accepted(accepted, n)
         outcome = self._first_outcomes(y, taken, n)
@@ -198,7 +204,8 @@ class Intake:
         if not reset and self._is_as_it_should_be(estimator, X):
             self._check_finite(X, None)
             return X, "numpy"
-        features = read_features(X, raw=self.raw)
+        encode = getattr(estimator, "_encode", ENCODE)
+        features = read_features(X, raw=self.raw, encode=encode)
         array = features.X
         if not (self.raw and features.backend != "numpy"):
             array = check_array(

@@ -27,9 +27,16 @@ class Memory:
     ----------
     seed
         Seed of the keyed randomness; a person's fold is a function of it and of the id.
+    hashed
+        Keep the people of a round in the order of their hashed ids, as earlier versions did: some
+        learners make other models of the same rows in another order.
     """
 
-    def __init__(self, seed: int) -> None:
+    _hashed = True  # in what earlier versions saved
+
+    def __init__(self, seed: int, *, hashed: bool = False) -> None:
+        if not hashed:
+            self._hashed = False
         self._fold_key = round_key(seed, 0, _FOLD)
         self.folds = [ObservedRows(), ObservedRows()]
         self.index = IdIndex()
@@ -58,11 +65,12 @@ class Memory:
         ``outcome`` has one entry per accepted person; None means that all are still to come.
         """
         rows = np.flatnonzero(accepted)
-        if not batch.in_order:  # by id, not by row
-            order = order_of(batch.bits.take(rows))
-            rows = rows.take(order)
+        keyed = keyed_bits(batch.bits, self._fold_key, rows)
+        if self._hashed or not batch.in_order:  # by id, not by row
+            order = order_of(keyed if self._hashed else batch.bits.take(rows))
+            rows, keyed = rows.take(order), keyed.take(order)
             outcome = None if outcome is None else outcome.take(order)
-        second = keyed_bits(batch.bits, self._fold_key, rows) >= _SECOND
+        second = keyed >= _SECOND
         most = 2 * (max(map(len, self.folds)) + rows.size)
         place: NDArray[Any] = np.full(len(batch), _REJECTED, np.int32 if most < 2**31 else np.int64)
         for number, chosen in enumerate((np.flatnonzero(~second), np.flatnonzero(second))):
@@ -136,24 +144,6 @@ class Memory:
             for number, fold in enumerate(self.folds)
         ]
         self.index.remove(bits, moved)
-        return moved
-
-    def line_up(self) -> list[NDArray[np.int64]]:
-        """Put the people of each round in the order of their ids, where they stand otherwise.
-
-        They do in what earlier versions have saved. Returned is the new position of each old one,
-        by fold.
-        """
-        bits, place = self.index.everybody()
-        moved = []
-        for number, fold in enumerate(self.folds):
-            mine = (place >= 0) & (place % 2 == number)
-            names = np.empty(len(fold), np.uint64)
-            names[place[mine] // 2] = bits[mine]
-            order = np.lexsort((names, fold.column("round")))
-            fold.select(order)
-            moved.append(np.argsort(order).astype(np.int64))
-        self.index.remove(np.empty(0, np.uint64), moved)
         return moved
 
     def waiting(self, t: int, maturity: int | None) -> tuple[int, ...] | None:

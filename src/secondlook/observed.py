@@ -179,17 +179,19 @@ class ObservedRows:
         Somebody who was up to date a round ago needs that round's policy only.
         """
         walked, known = self.column("walked"), self.counted(waiting)
-        sums = {"own": self.column("own"), "coverage": self.column("coverage")}
-        group = self.column("group")
+        own, coverage, group = (self.column(one) for one in ("own", "coverage", "group"))
         new = np.flatnonzero(known & (walked == _NOT_WALKED))
         if new.size:
-            log.start(self.X, group, new, self.column("past"), sums["coverage"])
+            log.start(self.X, group, new, self.column("past"), coverage)
             walked[new] = 0
         log.seal()
         for begin in np.flatnonzero(np.bincount(walked[known])):
             rows = np.flatnonzero(known & (walked == begin))
-            log.catch_up(self.X, group, rule, begin=int(begin), rows=rows, **sums)
-            walked[rows] = len(log.policies)
+            added, w = log.catch_up(
+                self.X, group, rule, begin=int(begin), coverage=coverage, rows=rows
+            )
+            own[rows] += added  # together with what they stand for, or not at all
+            coverage[rows], walked[rows] = w, len(log.policies)
 
     def known_people(self, log: PolicyLog, rule: CoverageRule) -> NDArray[np.bool_]:
         """Say who is in EXPLOIT_t, as far as their sums have been brought up to date."""

@@ -92,7 +92,11 @@ def pilot_words(deployed: float, nearest: Ladder, start: int, alpha: float, delt
     more, evidence = nearest.more_outcomes(start), nearest.wealth.best[start]
     needed = f"about {np.ceil(more):,.0f} more outcomes are needed if they are like those so far"
     if not np.isfinite(more):
-        why = "outcomes so far do not speak for it" if nearest.n_used else "no outcome is in yet"
+        why = (
+            "outcomes so far do not speak for it"
+            if nearest.n_used
+            else "no outcome is in its tests yet"
+        )
         needed = f"{why}, so nobody can say how many more are needed"
     return (
         f"No acceptance rule has been shown to keep bad acceptances at or below {alpha:g} with "

@@ -8,13 +8,14 @@ weight of a labelled row (method, section 4).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.block_scores import Scorer
+from secondlook.block_scores import BlockScores, Scorer
 from secondlook.coverage import CoverageRule
 from secondlook.frames import n_rows
 from secondlook.likelihoods import Likelihood
@@ -166,10 +167,9 @@ class PolicyLog:
     def coverage(self, X: Any, group: Groups, rule: CoverageRule) -> NDArray[np.float64]:
         """Return the accumulated w of people of whom nothing is known yet."""
         everybody = np.arange(n_rows(X))
-        own, coverage = np.zeros(everybody.size), np.empty(everybody.size)
+        coverage = np.empty(everybody.size)
         self.start(X, group, everybody, np.empty(everybody.size), coverage)
-        self.catch_up(X, group, rule, begin=0, own=own, coverage=coverage, rows=everybody)
-        return coverage
+        return self.catch_up(X, group, rule, begin=0, coverage=coverage, rows=everybody)[1]
 
     def start(
         self,
@@ -191,24 +191,26 @@ class PolicyLog:
         rule: CoverageRule,
         *,
         begin: int,
-        own: NDArray[np.float64],
         coverage: NDArray[np.float64],
         rows: NDArray[np.intp],
-    ) -> None:
-        """Add the rounds from ``begin`` on to Σ n_i·π_i and w of some rows, in place."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return what the rounds from ``begin`` on add to Σ n_i·π_i of some rows, and w after them.
+
+        Nothing is written down here: a user's function is asked, and may fail.
+        """
+        added, w = np.zeros(rows.size), coverage.take(rows)
         if begin >= len(self.policies):
-            return
+            return added, w
         scorer = self._scorer_of(X)
         rounds = self._rounds_of(rule, scorer.dtype).since(begin)
-        known, n_asked = rounds.known_at_start(coverage.take(rows)), len(rounds.policies)
+        known, n_asked = rounds.known_at_start(w), len(rounds.policies)
         hurdles = scorer.hurdles(rounds.likelihoods, rounds.cuts)
-        for block, scores in scorer.blocks(X, group, rows[known], n_asked=n_asked):
-            added, more = rounds.accumulate_known(scores.reached(hurdles))
-            own[block] += added
-            coverage[block] += more
-        for block, scores in scorer.blocks(X, group, rows[~known], n_asked=n_asked):
-            added, coverage[block] = rounds.accumulate(scores, coverage[block])
-            own[block] += added
+        for at, scores in _in_turn(np.flatnonzero(known), scorer, X, group, rows, n_asked):
+            added[at], more = rounds.accumulate_known(scores.reached(hurdles))
+            w[at] += more
+        for at, scores in _in_turn(np.flatnonzero(~known), scorer, X, group, rows, n_asked):
+            added[at], w[at] = rounds.accumulate(scores, w[at])
+        return added, w
 
     def _scorer_of(self, X: Any) -> Scorer:
         """Return the likelihoods made ready for features of this kind."""
@@ -226,6 +228,21 @@ class PolicyLog:
         if getattr(self, "_rounds", (None,))[0] != key:
             self._rounds = key, PastRounds.of(self.policies, self.first_batch, rule, dtype)
         return self._rounds[1]
+
+
+def _in_turn(
+    places: NDArray[np.intp],
+    scorer: Scorer,
+    X: Any,
+    group: Groups,
+    rows: NDArray[np.intp],
+    n_asked: int,
+) -> Iterator[tuple[NDArray[np.intp], BlockScores]]:
+    """Yield the rows at some places of a list in blocks, with their places and scores."""
+    done = 0
+    for _, scores in scorer.blocks(X, group, rows.take(places), n_asked=n_asked):
+        yield places[done : done + scores.group.size], scores
+        done += scores.group.size
 
 
 def _same_exploitation(last: LoggedPolicy, new: LoggedPolicy) -> bool:

@@ -29,6 +29,7 @@ _UNIT = float(2**-53)
 # Buckets, so that few people are in one that holds a tooth, and bits that tell them apart, at most.
 _PER_TOOTH, _BUCKET_BITS = 16, 18
 _BLOCK = 65536  # people whose buckets stay in the cache
+_TINY = 1e-290  # sizes below it count as one another
 
 
 def chance(size: Any, left: Any, others: Any) -> Any:
@@ -215,7 +216,7 @@ def _lengths(size: NDArray[np.floating], line: Line, quotas: Floats) -> _Lengths
     certain, loose, left = None, size, quotas.copy()
     while True:
         largest = _largest(loose, line, n_lines)
-        unit = finest / np.where(largest > 0, largest, 1.0)
+        unit = finest / np.where(largest > 0, np.maximum(largest, _TINY), 1.0)
         whole = loose * per_line(unit, line)
         np.ceil(whole, out=whole)
         total = _sums(whole, line, n_lines)

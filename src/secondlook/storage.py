@@ -62,7 +62,8 @@ from secondlook.utility import Utility
 
 __all__ = ["dumps", "load", "loads", "save"]
 
-FORMAT = 3
+FORMAT = 4
+_READ = (3, FORMAT)  # formats; those before 4 have ladders with two sums more
 
 # Types of numpy and scikit-learn that hold arrays and nothing that could run.
 _DATA_TYPES = {
@@ -210,10 +211,10 @@ def loads(
         manifest = json.loads(files["manifest.json"])
     except (zipfile.BadZipFile, KeyError, json.JSONDecodeError) as error:
         raise _damaged(name, error) from error
-    if manifest["format"] != FORMAT:
+    if manifest["format"] not in _READ:
         raise InputError(
-            f"{name} has format {manifest['format']} and this version reads {FORMAT}; "
-            f"it was written by secondlook {manifest['secondlook']}, so use that."
+            f"{name} has format {manifest['format']} and this version reads {_READ[0]} and "
+            f"{FORMAT}; it was written by secondlook {manifest['secondlook']}, so use that."
         )
     reader = _Reader(manifest["objects"], files, (*_TYPES, *types), list(trusted))
     try:

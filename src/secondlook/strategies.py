@@ -34,6 +34,8 @@ Floats = NDArray[np.floating]  # scores come in the precision of the features
 Counts = NDArray[np.float64]
 Groups = NDArray[np.intp]
 
+_LEAST = 1e-280  # of the largest g: whole numbers are made of ratios to it
+
 
 class Strategy:
     """Base of all strategies; as it stands, g = 1 for everybody.
@@ -323,7 +325,8 @@ class FromFunction(Strategy):
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
         """Call the function and check the shape of its answer."""
-        g = np.asarray(self.function(X, score, group), dtype=np.float64)
+        own = group if group.flags.writeable else group.copy()  # the user may work on it
+        g = np.asarray(self.function(X, score, own), dtype=np.float64)
         if g.shape != score.shape:
             raise InputError(
                 f"a strategy must return one number per person, shape {score.shape}, "
@@ -348,6 +351,12 @@ def as_strategy(strategy: Strategy | Callable[..., ArrayLike] | None) -> Strateg
 def check_sizes(g: Floats, strategy: Strategy) -> None:
     """Raise unless g is positive and finite on every candidate: everybody must be reachable."""
     if g.size == 0 or (np.isfinite(g.max()) and g.min() > 0):  # a NaN fails both comparisons
+        if g.size and g.max() < _LEAST:
+            raise InputError(
+                f"a strategy must return at least {_LEAST} for somebody, got at most {g.max()} "
+                f"from {strategy!r}; nothing was decided, multiply it by a constant, since only "
+                f"ratios matter."
+            )
         return
     counts = {
         "zero": int((g == 0).sum()),

@@ -180,7 +180,8 @@ except secondlook.errors.InputError as error:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == (
         "FairAll needs jax and optax, which are not installed; "
-        "run: pip install 'secondlook[deep]'\n"
+        "`pip install 'secondlook[deep]'` (in a checkout: `pip install '.[deep]'`) installs "
+        "them.\n"
     )
 
 

@@ -9,7 +9,7 @@ from certified.controls import Overtaking, with_engine
 from certified.known_truth import DELTA, Flat, Slope, start, too_many
 from secondlook import CertifiedClassifier
 from secondlook.certificate_rules import Rules
-from secondlook.errors import InputError
+from secondlook.errors import InputError, LearningWarning
 from secondlook.noise import OutcomeNoise
 from secondlook.simulate.feedback import ByOutcome, Feedback
 from secondlook.simulate.histories import SelectedOnOutcome
@@ -133,7 +133,8 @@ def test_correcting_a_used_outcome_restarts():
     ids, outcome = desk.accepted[0]
     desk.classifier.correct(ids[:1], outcome[:1])  # what is recorded already changes nothing
     assert desk.engine.restarts == 0
-    desk.classifier.correct(ids[:1], 1 - outcome[:1])
+    with pytest.warns(LearningWarning, match="testing begins again"):
+        desk.classifier.correct(ids[:1], 1 - outcome[:1])
     assert desk.engine.restarts == 1
     assert not any(ladder.certified().any() for ladder in desk.engine.ladders)
     decided = desk.decide()
@@ -151,7 +152,8 @@ def test_rounds_that_wait_through_a_restart_are_not_tested():
     desk = certified_desk()
     desk.decide()
     ids, outcome = desk.accepted[0]
-    desk.classifier.correct(ids[:1], 1 - outcome[:1])
+    with pytest.warns(LearningWarning, match="testing begins again"):
+        desk.classifier.correct(ids[:1], 1 - outcome[:1])
     desk.decide()
     desk.tell(len(desk.accepted) - 1)
     assert not desk.wealth.any()  # decided before the new ladders were frozen
@@ -163,7 +165,8 @@ def test_rounds_that_wait_through_a_restart_do_not_speak_against_what_comes_afte
     desk = certified_desk()
     assert desk.decide().certified
     ids, outcome = desk.accepted[0]
-    desk.classifier.correct(ids[:1], 1 - outcome[:1])
+    with pytest.warns(LearningWarning, match="testing begins again"):
+        desk.classifier.correct(ids[:1], 1 - outcome[:1])
     ids, outcome = desk.accepted[-1]
     desk.classifier.observe(ids, np.zeros_like(outcome))  # all bad
     assert not desk.engine.waiting

@@ -129,7 +129,7 @@ def test_a_pilot_says_how_far_the_nearest_ladder_is_and_not_the_newest():
             assert f"about {math.ceil(report.more_outcomes):,} more outcomes" in report.message
     assert report.status == "certified"
     assert on_an_older_one
-    assert "no outcome is in yet, so nobody can say" in classifier.rounds_[0].message
+    assert "no outcome is in its tests yet, so nobody can say" in classifier.rounds_[0].message
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])

@@ -8,6 +8,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from certified.known_truth import Slope, play, start
 from secondlook import CertifiedClassifier
+from secondlook.errors import LearningWarning
 from secondlook.evidence import DriftMonitor
 
 
@@ -50,7 +51,9 @@ def test_corrections_restart_once_and_not_again_while_nothing_is_tested(rng):
         taken = batch.ids[batch.accepted]
         classifier.observe(taken, np.ones(taken.size, int))
         ids.extend(taken.tolist())
-    for name in ids[:10]:
+    with pytest.warns(LearningWarning, match="had been tested"):
+        classifier.correct(ids[:1], [0])
+    for name in ids[1:10]:  # and warnings are errors here
         classifier.correct([name], [0])
     assert classifier._engines[0].restarts == 1
 

@@ -148,6 +148,7 @@ def test_a_program_of_the_example():
         "accepted": int(taken.sum()),
         "good": n_good,
         "bad": int(taken.sum()) - n_good,
+        "outcomes_not_read": 0,
         "refused": 0,
         "refused_rows": None,
         "reasons": {},
@@ -333,7 +334,8 @@ def test_rows_whose_past_makes_no_sense_are_refused():
     table = table.append_column("taken", pa.array(said))
     config = example_config().replace('# accepted = "accepted"', 'accepted = "taken"')
     told = init(config, write(table), "--refused", "no.csv")
-    assert (told["people"], told["refused"], told["refused_rows"]) == (194, 6, "no.csv")
+    assert (told["people"], told["refused"], told["refused_rows"]) == (195, 5, "no.csv")
+    assert told["outcomes_not_read"] == 1
     assert told["accepted"] == taken.sum() - 3
     found = read_table("no.csv", text=["id"])
     reasons = dict(zip(found["id"].to_pylist(), found["reason"].to_pylist(), strict=True))
@@ -341,9 +343,8 @@ def test_rows_whose_past_makes_no_sense_are_refused():
         yes[0]: "accepted, and the outcome is still to come",
         yes[1]: "the outcome will never be known, so a history cannot use it",
         yes[2]: "the outcome 'Repaid' has no meaning; [outcomes] knows 'repaid' (good), '1' (good)",
-        no[0]: "has an outcome, and 'taken' says that nobody accepted them",
-        no[1]: "'taken' must be 1 or 0, true or false, yes or no, got 'maybe'",
-        no[2]: "'taken' must be 1 or 0, true or false, yes or no, got nothing",
+        no[1]: "'taken' must be 1 or 0, true or false, yes or no, y or n, got 'maybe'",
+        no[2]: "'taken' must be 1 or 0, true or false, yes or no, y or n, got nothing",
     }
     assert set(reasons) == {f"{row:05d}" for row in expected}
     for row, reason in expected.items():
@@ -459,7 +460,7 @@ def test_hostile_names_are_names(name):
 # Where verify finds the ledger
 
 
-def test_verify_takes_the_ledger_from_an_option_or_the_environment(monkeypatch):
+def test_verify_takes_the_ledger_from_an_option_or_the_environment(monkeypatch, tmp_path):
     init(example_config(), write(history(100)[0]))
 
     def run(*words):
@@ -471,4 +472,4 @@ def test_verify_takes_the_ledger_from_an_option_or_the_environment(monkeypatch):
     assert (said.exit_code, "verify takes one ledger, got" in said.stderr) == (2, True)
     monkeypatch.setenv("SECONDLOOK_LEDGER", URL)
     assert "Everything fits." in run().stdout
-    assert "there is no ledger at a.db" in run("sqlite:///a.db").stderr
+    assert f"there is no ledger at {tmp_path / 'a.db'};" in run("sqlite:///a.db").stderr

@@ -129,7 +129,8 @@ def test_a_command_that_needs_what_is_not_installed_says_so_and_others_go_on():
     assert wanting[0] == 2
     assert wanting[2] == (
         "secondlook: decide needs numpy, which is not installed; "
-        "`pip install 'secondlook[experiments]'` installs it.\n"
+        "`pip install 'secondlook[experiments]'` (in a checkout: "
+        "`pip install '.[experiments]'`) installs it.\n"
     )
 
 
@@ -144,7 +145,8 @@ def test_what_is_missing_once_a_command_is_under_way_is_said_too(monkeypatch, mi
     found = CliRunner().invoke(app, ["reproduce", "german", "--json"])
     sentence = (
         f"this command needs {missing.partition('.')[0]}, which is not installed; "
-        f"`pip install 'secondlook[{extra}]'` installs it."
+        f"`pip install 'secondlook[{extra}]'` (in a checkout: `pip install '.[{extra}]'`) "
+        f"installs it."
     )
     assert found.exit_code == 2
     assert found.stderr == f"secondlook: {sentence}\n"

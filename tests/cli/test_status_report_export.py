@@ -144,7 +144,7 @@ def test_status_says_the_same_in_words_and_in_json(lender):
         f"{n}" for n in (whole.accepted, whole.good, whole.bad, whole.indeterminate, whole.pending)
     ]
     assert cells[6] == f"{whole.fdr:.3f}"
-    assert "2 overridden; outcomes corrected 0 times; 0 people held, 2 erased." in said
+    assert "2 overridden; 0 outcomes corrected; 0 people held, 2 erased." in said
     assert "[b]🙂" in said  # no markup of the terminal's either
 
 

@@ -191,6 +191,6 @@ def test_a_batch_in_another_unit_is_flagged(lender):
     new = apply(60, start=3000)
     new["income"] -= 1000
     new.drop(columns="outcome").to_csv("applicants.csv", index=False)
-    done(*DECIDE[:-1], "june")
+    done(*DECIDE[:-1], "june", "--unlike-history")
     assert (answer()["decision"] == "reject").all()
     assert any("accepted 0 of 60 people" in one for one in done("status")["attention"])

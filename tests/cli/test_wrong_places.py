@@ -67,8 +67,8 @@ def test_a_table_that_is_not_there(lender, made, words, tmp_path):
         ("report missing", "there are no results at missing; name a file or folder."),
         (
             "verify sqlite:///missing.db",
-            "there is no ledger at missing.db; start a program there first, with secondlook init "
-            "or Program.create.",
+            "there is no ledger at {here}/missing.db; start a program there first, with secondlook "
+            "init or Program.create.",
         ),
         (
             "init h.csv --ledger sqlite:///new.db --config a-folder",
@@ -91,7 +91,7 @@ def test_a_table_that_is_not_there(lender, made, words, tmp_path):
 )
 def test_what_is_wrong_is_said_in_one_sentence_before_anything_runs(words, sentence, tmp_path):
     (tmp_path / "a-folder").mkdir()
-    assert refused(*words.split()) == sentence
+    assert refused(*words.split()) == sentence.format(here=tmp_path)
     assert not (tmp_path / "results").exists()
     assert not (tmp_path / "new.db").exists()
 

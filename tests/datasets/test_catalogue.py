@@ -134,6 +134,6 @@ except ValueError as error:
     )
     need = (
         "reading this file needs pyarrow, which is not installed; "
-        "run: pip install 'secondlook[data]'"
+        "`pip install 'secondlook[data]'` (in a checkout: `pip install '.[data]'`) installs it."
     )
     assert done.stdout.splitlines() == ["1000", need, need]

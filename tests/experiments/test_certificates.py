@@ -12,6 +12,7 @@ import pytest
 from certified.known_truth import Slope, play, start
 from experiments.test_report import Page
 from experiments.test_tables import make_results
+from secondlook.errors import LearningWarning
 from secondlook.experiments import certificate_section
 from secondlook.experiments.certificates import (
     certificate_records,
@@ -106,7 +107,8 @@ def test_freezes_and_restarts_are_where_the_engine_made_them(rng):
         ids, outcomes = decided.ids[decided.accepted], people.outcome[decided.accepted]
         classifier.observe(ids, outcomes)
         if t == 2:
-            classifier.correct(ids[:1], 1 - outcomes[:1])
+            with pytest.warns(LearningWarning, match="testing begins again with round 3"):
+                classifier.correct(ids[:1], 1 - outcomes[:1])
         if engine.restarts > before:
             began.append(t + 1)
     records = certificate_records(classifier, 0.15, "certified")

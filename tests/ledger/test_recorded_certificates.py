@@ -11,6 +11,7 @@ import pytest
 
 import secondlook as sl
 from ledger.lived_programs import entries, lived, proved
+from secondlook.errors import LearningWarning
 from secondlook.ladders import Ladder
 from secondlook.ledger.base import Facts, to_json
 from secondlook.ledger.engines import scrub
@@ -85,7 +86,8 @@ def test_a_dropped_certificate_is_recorded(copied):
         for person, state in zip(one.outcomes.persons, one.outcomes.states, strict=True)
     }
     first = batch.says["rows"]["first"] + int(np.flatnonzero(facts.decisions.accepted)[0])
-    program.observe(yes[:1], [0 if told[first] == "good" else 1])
+    with pytest.warns(LearningWarning, match="testing begins again with round 9"):
+        program.observe(yes[:1], [0 if told[first] == "good" else 1])
     assert program.classifier._engines[0].restarts == 1
     dropped, _ = entries(program, "certificate")[-1]
     assert dropped.says["what"] == "dropped"
@@ -116,7 +118,8 @@ def test_a_certificate_that_had_to_be_dropped_is_found_by_learning(copied, monke
     }
     with monkeypatch.context() as patched:
         patched.setattr(SqlWriter, "append", other)
-        program.observe([name], [0 if states[person] == "good" else 1])
+        with pytest.warns(LearningWarning, match="is given up"):
+            program.observe([name], [0 if states[person] == "good" else 1])
     assert len(late) == 1
     if told == "too late":
         X, group = np.zeros((1, program.classifier.n_features_in_)), ["A"]

@@ -26,6 +26,7 @@ def history(world):
     }
 
 
+@pytest.mark.filterwarnings("ignore:A corrected outcome had been tested")
 @pytest.mark.parametrize("make", [algorithm_1, certified])
 def test_the_simulator_decides_the_same_through_a_ledger(url, make):
     world = lender_world(3, n_batch=150, n_rounds=5, feedback=LATE)

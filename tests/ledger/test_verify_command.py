@@ -77,7 +77,10 @@ def test_a_ledger_that_does_not_fit(ledger):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["sqlite:///nowhere.db"], "there is no ledger at nowhere.db; start a program there"),
+        (
+            ["sqlite:///nowhere.db"],
+            "there is no ledger at {here}/nowhere.db; start a program there",
+        ),
         (["lender.db"], "a ledger lives at sqlite:///file or postgresql://host/database, got"),
     ],
 )
@@ -85,7 +88,7 @@ def test_what_cannot_be_verified(options, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     said = run(*options)
     assert said.exit_code == 2
-    assert words in said.stderr
+    assert words.format(here=tmp_path) in said.stderr
     assert list(tmp_path.iterdir()) == []
 
 

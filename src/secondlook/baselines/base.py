@@ -77,6 +77,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     reads_group: ClassVar[bool] = False
     assumption: ClassVar[str] = ""
     settings: ClassVar[dict[str, dict[str, Any]]] = {}
+    _encode: ClassVar[str] = "this method takes numbers only, so encode them before"
 
     group_as_feature: bool
     pos_label: Any

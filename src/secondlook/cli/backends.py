@@ -9,7 +9,7 @@ from typing import Any
 
 from joblib.parallel import BACKENDS
 
-from secondlook.errors import InputError
+from secondlook.errors import InputError, to_install
 
 __all__ = ["prepared"]
 
@@ -52,7 +52,7 @@ def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
         import distributed  # noqa: PLC0415 (an extra)
     except ImportError as error:
         raise InputError(
-            "the backend dask needs Dask; install it with `pip install 'secondlook[dask]'`."
+            f"the backend dask needs Dask; {to_install('dask')} installs it."
         ) from error
     client: Callable[..., AbstractContextManager[Any]] = distributed.Client
     if scheduler is None:

@@ -142,6 +142,12 @@ def plan(
     ] = None,
     outcome: Annotated[str, typer.Option(help="With a file: its outcome column.")] = "",
     group: Annotated[str, typer.Option(help="With a file: its group column.")] = "",
+    good_outcome: Annotated[
+        str, typer.Option(help="With a file: which outcome is good; not needed for 1 and 0.")
+    ] = "",
+    features: Annotated[
+        str, typer.Option(help="With a file: columns to decide by; default all with numbers.")
+    ] = "",
     cells: Annotated[
         int, typer.Option(help="Kinds of people: also say what the paper's theorems ask for.")
     ] = 0,
@@ -153,19 +159,33 @@ def plan(
     with errors(json):
         if history is not None and not (outcome and group):
             raise InputError("a file needs --outcome and --group: the names of its columns.")
+        if history is None and (outcome or group or good_outcome or features):
+            raise InputError(
+                "--outcome, --group, --good-outcome and --features are about a file; name it with "
+                "--history."
+            )
         check_jobs(jobs)
         shares = _shares(groups)
         from secondlook.cli.output import print_plan, repetition_bar  # noqa: PLC0415 - slow
-        from secondlook.datasets import read_table  # noqa: PLC0415
+        from secondlook.cli.planned_history import read_history  # noqa: PLC0415
         from secondlook.experiments.plan import Plan  # noqa: PLC0415
         from secondlook.experiments.plan import plan as make_plan  # noqa: PLC0415
+        from secondlook.experiments.world_spec import drawn_again  # noqa: PLC0415
         from secondlook.simulate.populations import Binormal  # noqa: PLC0415
         from secondlook.simulate.streams import Drawn, Resampled  # noqa: PLC0415
         from secondlook.theory import Setting  # noqa: PLC0415
 
+        console, about = Console(), None
         if history is not None:
-            table = read_table(history, outcome=outcome, group=group)
-            stream: Stream = Resampled(table, people, rounds)
+            columns = names(features)
+            past = read_history(
+                history, outcome=outcome, group=group, good=good_outcome, features=columns
+            )
+            stream: Stream = Resampled(past.table, people, rounds)
+            n_drawn = people * (rounds + 1)
+            about = past.as_dict() | {"people_drawn": n_drawn}
+            for line in [] if json else [*past.lines(), *drawn_again(len(past.table), n_drawn)]:
+                console.print(line, highlight=False, soft_wrap=True)
         else:
             stream = Drawn(Binormal(good, auc, shares), people, rounds)
         wanted = Plan(
@@ -174,7 +194,7 @@ def plan(
         theorems = Setting(cells, delta=delta) if cells else None
         with repetition_bar(json) as progress:
             found = make_plan(wanted, jobs=jobs, progress=progress)
-        print_plan(Console(), found, json, theorems, people)
+        print_plan(console, found, json, theorems, people, about)
 
 
 def _shares(text: str) -> tuple[tuple[str, float], ...]:

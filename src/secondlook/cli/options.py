@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from secondlook.cli.json_output import as_json
-from secondlook.errors import InputError, UnavailableError
+from secondlook.errors import InputError, UnavailableError, to_install
 
 if TYPE_CHECKING:  # slow to import, and every command imports this module
     from secondlook.experiments.spec import Experiment
@@ -167,14 +167,11 @@ def not_installed(what: str, error: ModuleNotFoundError) -> str:
     --------
     >>> not_installed("report", ModuleNotFoundError(name="matplotlib.figure"))
     "report needs matplotlib, which is not installed; `pip install 'secondlook[experiments]'` \
-installs it."
+(in a checkout: `pip install '.[experiments]'`) installs it."
     """
     package = _package(error)
     extra = _EXTRAS.get(package, "experiments")
-    return (
-        f"{what} needs {package}, which is not installed; "
-        f"`pip install 'secondlook[{extra}]'` installs it."
-    )
+    return f"{what} needs {package}, which is not installed; {to_install(extra)} installs it."
 
 
 @contextmanager

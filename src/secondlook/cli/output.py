@@ -145,6 +145,7 @@ def print_plan(
     json_wanted: bool,
     theorems: Setting | None = None,
     batch: int = 0,
+    history: dict[str, Any] | None = None,
 ) -> None:
     """Print what it takes until a certificate, and what the theorems ask for if that is wanted."""
     if json_wanted:
@@ -152,6 +153,8 @@ def print_plan(
         if theorems is not None:
             bounds = feasibility(theorems), improvement(theorems), convergence(theorems)
             plan["theorems"] = [asdict(bound) for bound in bounds]
+        if history is not None:
+            plan["history"] = history
         as_json(plan)
         return
     table = Table(

@@ -25,6 +25,8 @@ from secondlook.experiments.results import Results
 from secondlook.experiments.runner import Run, run_experiment
 from secondlook.experiments.sources import load_source
 from secondlook.experiments.spec import Experiment
+from secondlook.experiments.world_spec import drawn_again
+from secondlook.simulate.people import Table
 
 __all__ = ["exit_if_nothing", "ran", "run_and_report", "with_methods"]
 
@@ -59,6 +61,8 @@ def run_and_report(
     page = folder / "report.html"
     with status("writing the report", json):
         write_report([results], page, folder / "figures")
+    n_rows = len(source) if isinstance(source, Table) else 0
+    n_drawn = experiment.world.people_drawn(source)
     proof = None if ledger is None else proved(experiment, source, results, ledger, json)
     if json:
         as_json(
@@ -67,6 +71,7 @@ def run_and_report(
                 "report": page,
                 "results": folder / "results.parquet",
                 "about": results.about,
+                "people_drawn": n_drawn,
                 "summary": summary_rows(results),
                 "certificates": results.certificates,
                 "failures": [asdict(one) for one in results.failures],
@@ -76,6 +81,8 @@ def run_and_report(
     else:
         console = Console()
         print_results(console, results)
+        for line in drawn_again(n_rows, n_drawn):
+            console.print(line, style="dim", soft_wrap=True, highlight=False)
         console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
         if proof is not None:
             console.print(in_one_line(proof), soft_wrap=True, highlight=False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from secondlook.datasets.checks import listed
-from secondlook.errors import InputError
+from secondlook.errors import InputError, to_install
 from secondlook.simulate.people import Floats
 
 __all__ = ["as_floats", "pyarrow", "read_columns", "read_names", "read_numbers"]
@@ -22,8 +22,8 @@ def pyarrow(module: str = "") -> Any:
         return importlib.import_module(f"pyarrow.{module}" if module else "pyarrow")
     except ImportError as error:
         raise InputError(
-            "reading this file needs pyarrow, which is not installed; "
-            "run: pip install 'secondlook[data]'"
+            f"reading this file needs pyarrow, which is not installed; {to_install('data')} "
+            f"installs it."
         ) from error
 
 

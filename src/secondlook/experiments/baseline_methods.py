@@ -25,7 +25,7 @@ from secondlook.baselines.reject_inference import Extrapolation, FuzzyAugmentati
 from secondlook.baselines.thompson import BootstrapThompson
 from secondlook.baselines.wei import WeiBootstrap, WeiFinite
 from secondlook.baselines.yang import BoundedExploration
-from secondlook.errors import InputError
+from secondlook.errors import InputError, to_install
 from secondlook.experiments.setup import Setup
 from secondlook.experiments.spec import Goal
 
@@ -169,4 +169,4 @@ def _missing() -> list[str]:
 
 
 def _needs() -> str:
-    return f"needs {' and '.join(_missing())}: install `pip install 'secondlook[deep]'`"
+    return f"needs {' and '.join(_missing())}: install {to_install('deep')}"

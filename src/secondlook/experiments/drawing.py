@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import isotonic_regression
 
-from secondlook.errors import InputError
+from secondlook.errors import InputError, to_install
 from secondlook.experiments import tables
 from secondlook.experiments.families import families
 from secondlook.experiments.results import Results
@@ -28,7 +28,7 @@ try:
     from matplotlib.figure import Figure
 except ImportError as missing:  # pragma: no cover (an extra)
     raise InputError(
-        "pictures need matplotlib; install it with `pip install 'secondlook[experiments]'`."
+        f"pictures need matplotlib; {to_install('experiments')} installs it."
     ) from missing
 
 __all__ = [

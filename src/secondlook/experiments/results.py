@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.errors import InputError
+from secondlook.errors import InputError, to_install
 
 __all__ = ["COUNTS", "KEYS", "SHARES", "Failure", "Results", "read_results", "write_results"]
 
@@ -194,7 +194,6 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet as parquet  # noqa: PLC0415
     except ImportError as error:
         raise InputError(
-            "results are kept in parquet files; install pyarrow with "
-            "`pip install 'secondlook[experiments]'`."
+            f"results are kept in parquet files; {to_install('experiments')} installs pyarrow."
         ) from error
     return pa, parquet

@@ -46,6 +46,12 @@ class Goal:
     threshold: float = 0.5
     difference: float = 0.05
 
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise InputError(
+                f"alpha is a share and must be in (0, 1), got {self.alpha}; write 15 % as 0.15."
+            )
+
     @property
     def utility(self) -> Utility:
         """Revenue of a decision."""

@@ -16,9 +16,11 @@ from secondlook.simulate.preparation import Scaling
 from secondlook.simulate.streams import Drawn, Parts, Resampled, Stream, TableDrift
 from secondlook.simulate.worlds import World
 
-__all__ = ["PASTS", "WorldSpec"]
+__all__ = ["PASTS", "WorldSpec", "drawn_again"]
 
 Options = Mapping[str, Any]
+
+_A_TENTH = 10  # of the rows may be drawn before it is said that they come again
 
 PASTS: dict[str, Callable[..., h.HistoryRule]] = {
     "outcome": h.SelectedOnOutcome,
@@ -118,6 +120,14 @@ class WorldSpec:
         """Rounds after S_0, where people are drawn."""
         return 39 if self.n_rounds is None else self.n_rounds
 
+    def people_drawn(self, source: Table | Population) -> int:
+        """Return how many people a repetition draws from the rows of a data set, S_0 included.
+
+        It draws with replacement; 0 where people are made up, or a data set is cut into parts.
+        """
+        stream = self.stream(source)
+        return stream.n_batch * (stream.n_rounds + 1) if isinstance(stream, Resampled) else 0
+
     def _check_used(self, is_table: bool) -> None:
         """Raise if something is said that this kind of world has no use for."""
         useless: dict[str, Any] = {"n_parts": self.n_parts}
@@ -152,6 +162,25 @@ class WorldSpec:
         made = _made(f"delay {kind}", DELAYS[kind], delay)
         made_of: fb.Feedback = _made("feedback", fb.Feedback, {"delay": made, **options})
         return made_of
+
+
+def drawn_again(n_rows: int, n_drawn: int) -> list[str]:
+    """Say that rows of a data set come again, where they do so often enough to matter.
+
+    Examples
+    --------
+    >>> drawn_again(1_000_000, 20_000)
+    []
+    >>> print(*drawn_again(4_000, 10_000))
+    A repetition draws 10,000 people with replacement from 4,000 rows, so the same row comes again \
+as another person (docs/worlds.md).
+    """
+    if n_drawn <= n_rows / _A_TENTH:
+        return []
+    return [
+        f"A repetition draws {n_drawn:,} people with replacement from {n_rows:,} rows, so the same "
+        f"row comes again as another person (docs/worlds.md)."
+    ]
 
 
 def _rule(options: Options, source: Table | Population) -> h.HistoryRule:

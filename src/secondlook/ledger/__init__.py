@@ -4,13 +4,13 @@
 contract is in ``ledger.base``.
 """
 
-from secondlook.errors import InputError
+from secondlook.errors import InputError, to_install
 
 try:
     import sqlalchemy as _sqlalchemy  # noqa: F401
 except ImportError as error:
     raise InputError(
-        "a ledger needs SQLAlchemy and Alembic; install them with: pip install 'secondlook[ledger]'"
+        f"a ledger needs SQLAlchemy and Alembic; {to_install('ledger')} installs them."
     ) from error
 
 from secondlook.ledger.chain import Checkpoint

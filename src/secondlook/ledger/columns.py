@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.attributes import Attributes
-from secondlook.errors import InputError
+from secondlook.errors import InputError, to_install
 from secondlook.frames import check_columns, is_frame
 from secondlook.ledger.base import to_json
 
@@ -249,7 +249,7 @@ def _arrow() -> Any:
         import pyarrow as pa  # noqa: PLC0415 - an extra
     except ImportError as error:
         raise InputError(
-            "a ledger whose people have named columns needs pyarrow; install it with: "
-            "pip install 'secondlook[ledger]'"
+            f"a ledger whose people have named columns needs pyarrow; {to_install('ledger')} "
+            f"installs it."
         ) from error
     return pa

@@ -24,6 +24,8 @@ _SAID = {
     },
     "Round": {"note"},
     "Ladder": {"_z", "_z_squared"},  # sums that older versions kept, and nothing read
+    "Intake": {"ranges"},  # which older versions did not keep, and nothing is decided by
+    "ManyClassIntake": {"ranges"},
 }
 
 
@@ -103,7 +105,10 @@ def _other(
         found = (_other(a, b, files, close) for a, b in pairs)
         return next((path for path in found if path is not None), None)
     if _is_number(one) and _is_number(other):
-        same = one == other or math.isclose(one, other, rel_tol=close, abs_tol=close)
+        whole = isinstance(one, int) and isinstance(other, int)
+        same = one == other or (
+            not whole and math.isclose(one, other, rel_tol=close, abs_tol=close)
+        )
         return None if same else ""
     return None if one == other else ""
 

@@ -18,7 +18,7 @@ from secondlook.certified import CertifiedClassifier
 from secondlook.certified_settings import check_certified_settings
 from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.coverage import MeanPastScore, SummedAcceptance, SumOfG
-from secondlook.errors import InputError
+from secondlook.errors import InputError, to_install
 from secondlook.fairness import SelectionRateParity, TruePositiveRateParity
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.ledger.config_kinds import (
@@ -283,7 +283,7 @@ def _learner(word: str, texts: tuple[str, ...], numbers: tuple[str, ...], impute
         if find_spec(package) is None:
             raise InputError(
                 f"features that hold text, here {', '.join(map(repr, texts))}, need {package}, "
-                f"which is not installed; run: pip install 'secondlook[production]'"
+                f"which is not installed; {to_install('production')} installs it."
             )
     scale = StandardScaler() if word == _LOGISTIC else "passthrough"
     parts = [

@@ -71,8 +71,8 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
         )
     if not make and not Path(place.database).exists():
         raise LedgerError(
-            f"there is no ledger at {place.database}; start a program there first, with secondlook "
-            f"init or Program.create."
+            f"there is no ledger at {Path(place.database).absolute()}; start a program there "
+            f"first, with secondlook init or Program.create."
         )
     engine = sa.create_engine(
         place.set(drivername="sqlite"), poolclass=NullPool, connect_args={"timeout": _WAIT}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import warnings
 from collections.abc import Iterable
 from dataclasses import asdict, replace
 from importlib.metadata import version
@@ -10,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from secondlook.certified_records import BegunAgain, begun_again, given_up_words
 from secondlook.decisions import Decisions
-from secondlook.errors import InputError, LedgerError
+from secondlook.errors import InputError, LearningWarning, LedgerError
 from secondlook.ledger.asking import Asking
 from secondlook.ledger.base import (
     DecisionRows,
@@ -33,6 +35,7 @@ from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.starting import first_facts
 from secondlook.ledger.telling import (
     are_final,
+    as_deployed,
     check_batch,
     check_new_name,
     fold_of,
@@ -270,6 +273,8 @@ class Program(Asking, Overriding, Keeping):
 
         An outcome that is told again changes nothing. One that contradicts what is recorded is
         kept as a correction, with who told it and when; decisions already made stay as they are.
+        If a certificate or a pilot had been tested on it, testing begins again, and a
+        ``LearningWarning`` says so.
 
         Parameters
         ----------
@@ -288,8 +293,10 @@ class Program(Asking, Overriding, Keeping):
             names = read_ids(ids, state.shape)
             about = self._settings(writer).says.get("about", {})
             states = read_outcomes(outcomes, len(names), state.shape, about)
-            self._record_outcomes(writer, state, names, states)
+            lost = self._record_outcomes(writer, state, names, states)
         self._state = state
+        if lost:
+            warnings.warn(given_up_words(lost), LearningWarning, stacklevel=2)
 
     def withdraw(self, ids: Any) -> None:
         """Record of accepted people that their outcome will never be known.
@@ -306,16 +313,22 @@ class Program(Asking, Overriding, Keeping):
 
     def _record_outcomes(
         self, writer: Writer, state: State, names: list[str], states: list[str]
-    ) -> None:
+    ) -> tuple[BegunAgain, ...]:
+        """Append what is new; return where corrections made testing begin again."""
         told = told_once(names, states)
+        lost: tuple[BegunAgain, ...] = ()
         standing, ids = writer.standing(list(told)), state.shape.ids(told)
         listed = np.array([*told.values()], np.object_)
         for kind, rows in news(told, standing, for_good=are_final(state.classifier)):
             outcomes = OutcomeRows(standing.persons[rows], listed[rows].tolist())
             entry = writer.append(kind, {}, Facts(outcomes=outcomes), by=self.by)
             ours = rows[~standing.overridden[rows]]
+            before = as_deployed(state.classifier)
             state.learn(entry, ids[ours], listed[ours].tolist())
+            if kind == "correction":
+                lost = begun_again(before, as_deployed(state.classifier))
             record_certificates(writer, state.classifier, self.by, why=kind)
+        return lost
 
     def snapshot(self) -> None:
         """Store the state, so that opening the program need not replay what came before."""

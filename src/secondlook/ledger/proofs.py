@@ -28,7 +28,6 @@ from secondlook.ledger.replay import (
     State,
     erased_rows,
     first_difference,
-    lined_up,
 )
 from secondlook.ledger.telling import fold_of
 from secondlook.reasons import first_misfit
@@ -221,11 +220,7 @@ class ByLearning(Proof):
             self._state = State.from_snapshot(entry, facts, shape, self._allowed)
             return
         if self._state is not None:
-            now = dumps(self._state.classifier)
-            other = first_other_content(now, facts.payload, CLOSE)
-            if other is not None and hasattr(self._state.classifier, "line_up"):
-                now, then = (lined_up(one, entry, self._allowed) for one in (now, facts.payload))
-                other = first_other_content(now, then, CLOSE)
+            other = first_other_content(dumps(self._state.classifier), facts.payload, CLOSE)
             if other is not None:
                 raise DoesNotFitError(f"{called(entry)}: {other} comes out otherwise than stored.")
 

@@ -21,9 +21,9 @@ from secondlook.ledger.base import DecisionRows, Entry, Facts, PeopleRows, Reade
 from secondlook.ledger.columns import Columns, decode_groups
 from secondlook.likelihoods import PolicyFunction
 from secondlook.reasons import Reference
-from secondlook.storage import dumps, loads
+from secondlook.storage import loads
 
-__all__ = ["CLOSE", "Allowed", "Shape", "State", "erased_rows", "first_difference", "lined_up"]
+__all__ = ["CLOSE", "Allowed", "Shape", "State", "erased_rows", "first_difference"]
 
 CLOSE = 1e-6  # other machines sum in other orders, and a solver stops a little elsewhere
 
@@ -103,6 +103,8 @@ class State:
     def first(entry: Entry, facts: Facts, allowed: Allowed) -> State:
         """Return the state after a program's first entry: settings and nothing else."""
         classifier = _loaded(facts.payload, entry, allowed)
+        if "people_by" not in entry.says and hasattr(classifier, "_hashed"):
+            classifier._hashed = True  # an earlier version started it
         return State(classifier, Shape.read(entry.says), entry.number, allowed)
 
     @staticmethod
@@ -204,13 +206,6 @@ def _loaded(payload: bytes | None, entry: Entry, allowed: Allowed) -> Any:
         )
     name = f"the classifier stored in entry {entry.number}"
     return loads(payload, types=allowed.types, trusted=allowed.trusted, name=name)
-
-
-def lined_up(payload: bytes, entry: Entry, allowed: Allowed) -> bytes:
-    """Return a stored classifier with people in the order of this version."""
-    classifier = _loaded(payload, entry, allowed)
-    classifier.line_up()
-    return dumps(classifier)
 
 
 def erased_rows(people: PeopleRows) -> NDArray[np.bool_]:

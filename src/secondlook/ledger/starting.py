@@ -62,6 +62,7 @@ def first_facts(
         "columns": asdict(columns),
         "group_names": names,
         "has_groups": values is not None,
+        "people_by": "id",
         "id_kind": applications.dtype.kind,
         "good": good,
         "bad": bad,

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from secondlook.attributes import Attributes
 from secondlook.certified import CertifiedClassifier
 from secondlook.decisions import Decisions
+from secondlook.deployed import DeployedRung
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.frames import as_array, column
 from secondlook.ids import as_ids
@@ -22,6 +23,7 @@ from secondlook.ledger.replay import Shape, erased_rows
 
 __all__ = [
     "are_final",
+    "as_deployed",
     "check_batch",
     "check_new_name",
     "fold_of",
@@ -79,6 +81,13 @@ def fold_of(classifier: Any, ids: NDArray[Any]) -> NDArray[np.int64] | None:
 def are_final(classifier: Any) -> bool:
     """Say whether an outcome and a withdrawal exclude each other for good: certificates need it."""
     return isinstance(classifier, CertifiedClassifier)
+
+
+def as_deployed(classifier: Any) -> tuple[DeployedRung, ...]:
+    """Return what decided the last round where certificates are tested for; else nothing."""
+    if not isinstance(classifier, CertifiedClassifier):
+        return ()
+    return classifier.deployed_
 
 
 def known_groups(classifier: Any) -> Attributes | None:

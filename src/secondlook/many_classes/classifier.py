@@ -255,6 +255,9 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     def _follow(self, moved: list[NDArray[np.int64]]) -> None:
         self._given.follow(moved)
 
+    def _given_to(self, batch: Batch, accepted: NDArray[np.bool_]) -> NDArray[np.intp]:
+        return self._decisions_of(batch.X, accepted)
+
     def _answer(
         self,
         batch: Batch,
@@ -263,8 +266,8 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         score: NDArray[Any],
         propensity: NDArray[np.float64],
         t: int,
+        given: NDArray[np.intp],
     ) -> ManyClassDecisions:
-        given = self._decisions_of(batch.X, accepted)
         self._given.record(self._memory, batch, accepted, given)
         counts = np.bincount(given, minlength=self.decisions_.size)
         self._by_class.append((self._net_worth.multiplier, tuple(counts.tolist())))

@@ -21,7 +21,7 @@ from secondlook.baselines.fairall.columns import Columns
 from secondlook.baselines.fairall.schedules import Schedule, as_schedule
 from secondlook.baselines.greedy import ALIGNED, check_share
 from secondlook.batches import Batch, History
-from secondlook.errors import InputError
+from secondlook.errors import InputError, to_install
 
 __all__ = ["FairAll", "Training"]
 
@@ -282,6 +282,6 @@ def _deep(name: str) -> Any:
         return importlib.import_module(f"secondlook.baselines.fairall.{name}")
     except ImportError as error:
         raise InputError(
-            "FairAll needs jax and optax, which are not installed; "
-            "run: pip install 'secondlook[deep]'"
+            f"FairAll needs jax and optax, which are not installed; {to_install('deep')} "
+            f"installs them."
         ) from error

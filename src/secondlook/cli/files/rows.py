@@ -36,7 +36,7 @@ _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
 _SHOWN = 40  # characters of a value in a sentence
 _FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
-_TRUE, _FALSE = ("1", "true", "yes"), ("0", "false", "no")
+_TRUE, _FALSE = ("1", "true", "yes", "y"), ("0", "false", "no", "n")
 
 
 def text_columns(roles: Roles, columns: Columns | None = None) -> tuple[str, ...]:
@@ -197,7 +197,14 @@ def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
 
 
 def truth_values(column: Any) -> NDArray[np.str_]:
-    """Return "yes" for 1, true and yes, "no" for their opposites, "" for nothing, "?" else."""
+    """Return "yes" for 1, true, yes and y, "no" for their opposites, "" for nothing, "?" else.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> truth_values(pa.chunked_array([["Y", "n", "TRUE", "0.0", None, "t"]])).tolist()
+    ['yes', 'no', 'yes', 'no', '', '?']
+    """
 
     def read(value: str) -> str:
         word = value.strip().lower().removesuffix(".0")

@@ -24,6 +24,7 @@ __all__ = [
     "as_text",
     "called",
     "check_output",
+    "read_listed",
     "read_sent",
     "read_table",
     "write_new_table",
@@ -31,6 +32,7 @@ __all__ = [
 ]
 
 _SUFFIXES = (".csv", ".parquet")
+_ID = "id"  # what files of decisions call it, whatever it is called elsewhere
 _LARGEST = 2**31 - 2  # bytes of a csv file that are read at once
 
 
@@ -93,12 +95,42 @@ def read_sent(path: str, text: Iterable[str] = ()) -> Sent:
     >>> sent.as_written().to_pydict()
     {'id': ['007'], 'debt': ['1.50'], 'since': ['NA']}
     """
+    text = tuple(text)
+    sent = _loaded(path, text)
+    return Sent(_checked(sent.table, called(path), text), sent.as_written)
+
+
+def read_listed(path: str, id_column: str, text: Iterable[str] = ()) -> tuple[Sent, str]:
+    r"""Read a table of people on the record, and return which of its columns names them, as text.
+
+    That is ``id_column``, a program's own, or, if it is not there, ``id``, as decisions have it.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = str(Path(folder, "joined.csv"))
+    ...     _ = Path(path).write_text("id,outcome\n007,1\n")
+    ...     sent, column = read_listed(path, "loan_id", text=["outcome"])
+    >>> column, sent.table.to_pydict()
+    ('id', {'id': ['007'], 'outcome': ['1']})
+    """
+    text = tuple(text)
+    sent = _loaded(path, (id_column, _ID, *text))
+    there = sent.table.column_names
+    is_joined = id_column not in there and _ID in there and _ID not in text
+    column = _ID if is_joined else id_column
+    return Sent(_checked(sent.table, called(path), (column, *text)), sent.as_written), column
+
+
+def _loaded(path: str, text: tuple[str, ...]) -> Sent:
+    """Read a table whose columns nobody has looked at yet."""
     name = called(path)
     if path != "-" and _suffix(path) == ".parquet":
         whole = _read_parquet(path, name)
-        return Sent(_checked(whole, name, text), lambda: whole)
+        return Sent(whole, lambda: whole)
     content = _content(path, name)
-    table = _checked(read_csv(content, name, tuple(text)), name, text)
+    table = read_csv(content, name, text)
     return Sent(table, lambda: read_csv(content, name, tuple(table.column_names)))
 
 

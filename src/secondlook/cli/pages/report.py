@@ -14,7 +14,16 @@ from typing import Any
 from secondlook.cli.options import writing
 from secondlook.cli.pages.figures import draw_all, ladder_records, quiet_svg
 from secondlook.cli.pages.spans import spans
-from secondlook.cli.programs.attention import CAUTION, amount, attention, days, interval, share
+from secondlook.cli.programs.attention import (
+    CAUTION,
+    amount,
+    attention,
+    began_again,
+    days,
+    interval,
+    share,
+    times,
+)
 from secondlook.experiments.certificates import freezes
 from secondlook.experiments.page_parts import cell, figure, heads, sentence_list, table
 from secondlook.ledger.summary import Change, GroupSummary, Outcomes, Summary, exact_interval
@@ -241,12 +250,21 @@ def _certificate(found: Summary, svgs: dict[str, str]) -> str:
         first = f"first in round {certified[0]}" if certified else "so there is no promise yet"
         sentences.append(
             f"{len(certified)} of {len(rounds)} rounds are certified{whom}, {first}; "
-            f"{len(freezes(rounds))} rankings were frozen, and certificates were dropped "
-            f"{_n_dropped(found, group)} times, whereupon testing began again."
+            f"{len(freezes(rounds))} rankings were frozen, certificates were dropped "
+            f"{times(_n_dropped(found, group))}, and testing began again {_again(rounds, found)}."
         )
         if rounds[-1]["message"]:
             sentences.append(f"The last round{whom} said: “{rounds[-1]['message']}”")
     return sentence_list("findings", sentences) + _figure("certificate", svgs, sentences[0])
+
+
+def _again(rounds: Sequence[dict[str, Any]], found: Summary) -> str:
+    """Return when testing began again in one certificate's rounds, and after what."""
+    again = began_again(found, rounds[0]["group"])
+    if not again:
+        return "0 times"
+    when = [f"with round {t} after {why}" for t, why in again]
+    return f"{times(len(again))}, {', '.join(when[:-1])}{' and ' if when[1:] else ''}{when[-1]}"
 
 
 def _n_dropped(found: Summary, group: Any) -> int:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.summary import Outcomes, Summary
 
-__all__ = ["CAUTION", "amount", "attention", "days", "interval", "share", "times"]
+__all__ = ["CAUTION", "amount", "attention", "began_again", "days", "interval", "share", "times"]
 
 CAUTION = (
     "Outcomes that come late are not a random part of all, so an interval is about the outcomes "
@@ -129,6 +129,7 @@ def _unpromised(found: Summary) -> Iterator[str]:
     if "pilot" in last.noted("status"):
         said = next((text for text in last.noted("message") if text), "")
         yield f"The last round was a pilot and carries no promise ({pilots} of {n} were). {said}"
+        yield from _corrected_since(found)
     if False in last.noted("calibrated"):
         yield (
             f"The last round rests on the history and not on outcomes of our own decisions "
@@ -136,6 +137,52 @@ def _unpromised(found: Summary) -> Iterator[str]:
         )
     if found.promise.problem:
         yield f"α and what decisions are worth are not shown: {found.promise.problem}"
+
+
+def _corrected_since(found: Summary) -> Iterator[str]:
+    """Say of a pilot's evidence that outcomes were corrected after it was told."""
+    last = found.rounds[-1]
+    n = sum(one.n for one in found.changes if one.kind == "correction" and one.entry > last.entry)
+    if n and last.noted("log_wealth"):
+        were = "1 outcome was" if n == 1 else f"{n:,} outcomes were"
+        yield (
+            f"Since that round {were} corrected: if it had been tested on them, testing begins "
+            f"again with the next one, and no evidence of before counts."
+        )
+
+
+def began_again(found: Summary, group: Any = None) -> list[tuple[int, str]]:
+    """Return with which rounds testing began again, and after what, for everybody or a group.
+
+    Parameters
+    ----------
+    found
+        How a program stands.
+    group
+        A group that has a certificate of its own; None for everybody or any.
+    """
+    records: dict[str, list[dict[str, Any]]] = {}
+    for one in found.rounds:
+        for record in one.records:
+            if "log_wealth" in record and group in (None, record["group"]):
+                records.setdefault(str(record["group"]), []).append(record)
+    if not records:
+        return []
+    from secondlook.experiments.certificates import restarts  # noqa: PLC0415 - slow to import
+
+    numbers = sorted({t for rounds in records.values() for t in restarts(rounds)})
+    return [(t, _after_what(found, t)) for t in numbers]
+
+
+def _after_what(found: Summary, round: int) -> str:
+    """Return what made testing begin again with a round: evidence goes with a certificate, or not.
+
+    Without a certificate nothing but a correction can end it.
+    """
+    entry = {one.round: one.entry for one in found.rounds}
+    between = [one for one in found.changes if entry.get(round - 1, 0) < one.entry < entry[round]]
+    why = {one.says["why"] for one in between if one.says.get("what") == "dropped"}
+    return "a correction" if why <= {"correction"} else "outcomes that spoke against it"
 
 
 def _expired(found: Summary) -> Iterator[str]:

@@ -215,13 +215,44 @@ def told_words(told: dict[str, Any]) -> list[str]:
             "Corrections are kept beside what was told before, with who told them and when; "
             "decisions already made stay as they are."
         )
-    if told["certificates_dropped"]:
+    lines += _began_again_words(told["testing_began_again"], told["certificates_dropped"])
+    if told["ignored_columns"]:
+        lines.append(f"Not read: the columns {', '.join(map(repr, told['ignored_columns']))}.")
+    return lines
+
+
+def _began_again_words(found: Sequence[dict[str, Any]], n_dropped: int) -> list[str]:
+    """Return what outcomes cost a certificate or a pilot, if testing began again.
+
+    Examples
+    --------
+    >>> one = {"group": None, "round": 7, "n_outcomes": 526, "after": "correction"}
+    >>> print(*_began_again_words([one], 0))
+    Testing begins again with round 7: it rested on outcomes that were corrected, so the evidence of
+    526 outcomes is given up, and only rounds from then on count.
+    """
+    lines = []
+    corrected = any(one["after"] == "correction" for one in found)
+    if n_dropped and corrected:
         lines.append(
             "What had been certified rested on outcomes that were corrected, and holds no longer: "
             "rounds are pilots until there is new evidence."
         )
-    if told["ignored_columns"]:
-        lines.append(f"Not read: the columns {', '.join(map(repr, told['ignored_columns']))}.")
+    elif n_dropped:
+        lines.append(
+            "Outcomes of certified rounds speak against what had been certified, and it holds no "
+            "longer: rounds are pilots until there is new evidence."
+        )
+    for one in found:
+        whom = "" if one["group"] is None else f" for {one['group']}"
+        n = f"{one['n_outcomes']:,} outcome{'' if one['n_outcomes'] == 1 else 's'}"
+        why = f"the evidence of {n} is given up"
+        if one["after"] == "correction":
+            why = f"it rested on outcomes that were corrected, so {why}"
+        lines.append(
+            f"Testing begins again{whom} with round {one['round']}: {why}, and only rounds from "
+            f"then on count."
+        )
     return lines
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,6 +27,7 @@ from secondlook.cli.programs.batch_words import (
     so_far_words,
     told_words,
 )
+from secondlook.cli.programs.beyond import beyond_history, beyond_words, check_like_history
 from secondlook.cli.programs.decision_columns import answer, namesakes, namesakes_words
 from secondlook.cli.programs.opening import opened
 from secondlook.cli.programs.options import (
@@ -36,8 +38,9 @@ from secondlook.cli.programs.options import (
     Refused,
     Strict,
     Trusted,
+    UnlikeHistory,
 )
-from secondlook.cli.programs.told_outcomes import read_outcomes
+from secondlook.cli.programs.told_outcomes import Told, read_outcomes
 from secondlook.cli.programs.unseen import unseen_values, unseen_words
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
@@ -87,6 +90,7 @@ def decide(
         ),
     ] = None,
     most_refused: MostRefused = 0.5,
+    unlike_history: UnlikeHistory = False,
     strict: Strict = False,
     trusted: Trusted = None,
     by: By = None,
@@ -95,9 +99,10 @@ def decide(
     """Decide on everybody in a file, record that, and write the decisions.
 
     Rows that cannot be used go to a file with the reasons, and the rest goes on, unless more than
-    half are such rows: then nothing is recorded. People decided on before do not count there. The
-    same command given again, after a crash for example, answers from the record and decides
-    nothing anew.
+    half are such rows: then nothing is recorded. People decided on before do not count there. Nor
+    is anything recorded if most numbers of a column are beyond those of the history. The same
+    command given again, after a crash for example, answers from the record and decides nothing
+    anew.
     """
     with errors(json):
         check_share(most_refused)
@@ -108,6 +113,9 @@ def decide(
         if strict:
             sent.refusals.stop(called(applicants))
         _check_usable(sent, most_refused, called(applicants), no, out)
+        beyond = beyond_history(getattr(mine.classifier, "feature_ranges_", None), sent.X)
+        if sent.recorded is None and not unlike_history:
+            check_like_history(beyond, called(applicants))
         with status(f"deciding on {sent.ids.size:,} people", json), warnings.catch_warnings():
             warnings.simplefilter("ignore", LearningWarning)  # the round's record says it too
             decided = _decided(mine, sent, called(applicants))
@@ -121,6 +129,7 @@ def decide(
         with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
             told = _what_was_decided(mine, decided, entry, sent.recorded) | {
                 "unseen": unseen_values(mine, sent.X, sent.groups, decided.round),
+                "beyond_history": beyond,
                 "namesakes": namesakes(mine, roles_and_labels(mine)[0].groups),
                 "so_far": _so_far(mine),
                 "refused": reason_counts(sent.refusals, no),
@@ -133,6 +142,7 @@ def decide(
             *decided_words(told),
             *namesakes_words(told["namesakes"]),
             *unseen_words(told["unseen"]),
+            *beyond_words(told["beyond_history"]),
             so_far_words(told["so_far"]),
             *refused_words(told["refused"]),
         ]
@@ -165,8 +175,9 @@ def observe(
     """Record outcomes of accepted people: any time later, in any order and in parts.
 
     An empty outcome records nothing: who waits for one goes on waiting. What is told again changes
-    nothing, and what contradicts the record is kept as a correction; a correction drops
-    certificates that rest on the outcome. Rows that cannot be used go to a file with the reasons.
+    nothing, and what contradicts the record is kept as a correction; a correction of an outcome
+    that was tested drops all certificates, and testing begins again. Rows that cannot be used go to
+    a file with the reasons.
     """
     with errors(json):
         no = refused_path(refused, outcomes, "--json" if json else None)
@@ -182,15 +193,11 @@ def observe(
             told.refusals.stop(called(outcomes))
         no = told.refusals.write(no)
         with status(f"recording {told.news.sum():,} outcomes", json):
-            ids, states, shape = told.ids[told.news], told.states[told.news], mine.shape
-            never = states == "indeterminate"
-            if not never.all():
-                mine.observe(shape.ids(ids[~never]), shape.labels(states[~never]))
-            if never.any():
-                mine.withdraw(shape.ids(ids[never]))
+            began_again = _tell(mine, told)
         with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
             summary = told.counts() | {
                 "certificates_dropped": _dropped_since(mine, before),
+                "testing_began_again": began_again,
                 "so_far": _so_far(mine),
                 "refused": reason_counts(told.refusals, no),
             }
@@ -201,6 +208,33 @@ def observe(
         say([*lines, *refused_words(summary["refused"])], beside_table=no == "-")
     if len(told.refusals) and not told.ids.size and not any(told.empty.values()):
         raise typer.Exit(2)
+
+
+def _tell(program: Program, told: Told) -> list[dict[str, Any]]:
+    """Record what a file says that is new; return where testing began again, after what."""
+    from secondlook.certified_records import begun_again  # noqa: PLC0415 - with the ledger
+    from secondlook.ledger.telling import as_deployed  # noqa: PLC0415
+
+    shape, never, first = program.shape, told.states == "indeterminate", told.before == ""
+    found: list[dict[str, Any]] = []
+    # Apart, so that it is known what each of them did to the tests.
+    for after, which in (
+        ("outcomes", told.news & ~never & first),
+        ("correction", told.news & ~never & ~first),
+        ("withdrawal", told.news & never),
+    ):
+        if not which.any():
+            continue
+        before, ids = as_deployed(program.classifier), shape.ids(told.ids[which])
+        if after == "withdrawal":
+            program.withdraw(ids)
+        else:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", LearningWarning)  # it is told in other words
+                program.observe(ids, shape.labels(told.states[which]))
+        again = begun_again(before, as_deployed(program.classifier))
+        found += [asdict(one) | {"after": after} for one in again]
+    return found
 
 
 def _places(source: str, out: str, refused: str | None, json: bool) -> str:

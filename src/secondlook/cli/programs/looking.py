@@ -18,6 +18,7 @@ from secondlook.cli.programs.attention import (
     CAUTION,
     amount,
     attention,
+    began_again,
     days,
     interval,
     share,
@@ -264,7 +265,8 @@ def _groups(console: Console, attribute: str, groups: Sequence[Any]) -> None:
 
 def _summed_up(found: Any) -> str:
     """Say in one line what is left: exploring, waiting, certificates, what people changed."""
-    waiting, kinds = found.waiting(), [one.kind for one in found.changes]
+    waiting = found.waiting()
+    corrected = sum(one.n for one in found.changes if one.kind == "correction")
     at_most = "" if math.isnan(found.budget) else f" (the budget allows {found.budget:,.0f})"
     since = f", median {days(waiting.median)}, oldest {days(waiting.oldest)}" if waiting.n else ""
     certified = [one.round for one in found.rounds if one.certified]
@@ -272,12 +274,16 @@ def _summed_up(found: Any) -> str:
     if certified:
         rounds = "1 round" if len(certified) == 1 else f"{len(certified)} rounds"
         promised = f"{rounds} certified, first {certified[0]}"
+    again = began_again(found)
+    if again:
+        often = f"testing began again {times(len(again))}, last with round {again[-1][0]}"
+        promised = f"{promised or 'no round certified'}; {often} after {again[-1][1]}"
     parts = [
         f"{found.total('n_explored'):,} explored{at_most}",
         f"{waiting.n:,} waiting for an outcome{since}",
         promised or "no round certified",
         f"{found.total('n_overridden'):,} overridden",
-        f"outcomes corrected {times(kinds.count('correction'))}",
+        "1 outcome corrected" if corrected == 1 else f"{corrected:,} outcomes corrected",
         f"{found.n_held:,} people held, {found.n_erased:,} erased",
     ]
     return "; ".join(parts) + "."

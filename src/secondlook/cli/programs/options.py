@@ -17,6 +17,7 @@ __all__ = [
     "Refused",
     "Strict",
     "Trusted",
+    "UnlikeHistory",
 ]
 
 # The two halves of ``secondlook --help``.
@@ -64,5 +65,12 @@ Trusted = Annotated[
         "--trusted",
         metavar="TYPE",
         help="A type that stored models may contain; may be given several times.",
+    ),
+]
+UnlikeHistory = Annotated[
+    bool,
+    typer.Option(
+        "--unlike-history",
+        help="Decide even if most people are beyond the numbers that the history had.",
     ),
 ]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from secondlook.cli.files.refusals import Refusals, refused_path
 from secondlook.cli.files.rows import check_there, trimmed
-from secondlook.cli.files.tables import called, check_output, read_sent
+from secondlook.cli.files.tables import called, check_output, read_listed
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, noted, status
 from secondlook.cli.programs.applicants import roles_and_labels
@@ -270,8 +270,7 @@ def _named(
     no = refused_path(refused, file, "--json" if json else None)
     check_output(no)
     source = called(file)
-    column = roles_and_labels(program)[0].id
-    sent = read_sent(file, text=(column,))
+    sent, column = read_listed(file, roles_and_labels(program)[0].id)
     table = sent.table
     check_there(table, (column,), source)
     listed = [one or "" for one in trimmed(table, column)[column].to_pylist()]

@@ -24,7 +24,13 @@ from secondlook.cli.files.rows import (
 from secondlook.cli.files.tables import called, read_sent
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, check_named, errors, noted, status
-from secondlook.cli.programs.batch_words import commonest, reason_counts, refused_words, say
+from secondlook.cli.programs.batch_words import (
+    alpha_and_delta,
+    commonest,
+    reason_counts,
+    refused_words,
+    say,
+)
 from secondlook.cli.programs.decision_columns import check_read_back
 from secondlook.cli.programs.options import By, MostRefused, Refused, Strict
 from secondlook.errors import InputError, LearningWarning, LedgerError
@@ -73,8 +79,8 @@ def init(
 ) -> None:
     """Start a program: a classifier, its configuration and the history, on the record.
 
-    Outcomes are empty in the history where somebody was rejected. Rows that cannot be used go to a
-    file with the reasons; if more than half are such rows, no program is started.
+    Outcomes are read where somebody was accepted, and nowhere else. Rows that cannot be used go to
+    a file with the reasons; if more than half are such rows, no program is started.
     """
     with errors(json):
         check_share(most_refused)
@@ -125,6 +131,7 @@ class _History:
     columns: Columns
     accepted: NDArray[np.bool_]
     good: NDArray[np.bool_]
+    n_unread: int  # rejected people with an outcome, which is not read
     refused: Refusals
 
 
@@ -217,7 +224,7 @@ def _read_history(source: str, config: Config) -> _History:
         as_written=sent.as_written,
     )
     before = refused.usable
-    states, taken = _past(refused, config)
+    states, taken, unread = _past(refused, config)
     usable = refused.usable
     if not usable.any():
         raise InputError(
@@ -225,7 +232,12 @@ def _read_history(source: str, config: Config) -> _History:
             f"configuration."
         )
     found = _History(
-        ready.filter(usable[before]), columns, taken[usable], states[usable] == "good", refused
+        ready.filter(usable[before]),
+        columns,
+        taken[usable],
+        states[usable] == "good",
+        int(unread[usable].sum()),
+        refused,
     )
     _check_both_outcomes(found, shown)
     if not roles.features:
@@ -265,38 +277,50 @@ def _check_features_are_not_answers(found: _History, source: str) -> None:
                 )
 
 
-def _past(refused: Refusals, config: Config) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
-    """Return everybody's outcome and who was accepted; refuse rows where these do not fit."""
+def _past(
+    refused: Refusals, config: Config
+) -> tuple[NDArray[np.str_], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Return everybody's outcome, who was accepted, and whose outcome is there and not read.
+
+    Outcomes of the rejected are not read, whatever they say. Rows where the others' outcome and
+    who was accepted do not fit are refused.
+    """
     roles, table = config.roles, refused.table
     states = outcome_states(table[roles.outcome], config.labels)
+    if roles.accepted is None:
+        _refuse_outcomes(states, refused, config)
+        nobody = np.zeros(states.size, np.bool_)
+        return states, np.isin(states, ("good", "bad")), nobody
+    said = truth_values(table[roles.accepted])
+    words = table[roles.accepted].to_pylist()
+    unread = (said == "no") & (states != "")
+    states = np.where(said == "no", "", states)
+    _refuse_outcomes(states, refused, config)
+    odd = np.flatnonzero(np.isin(said, ("?", "")))
+    refused.add_each(
+        odd,
+        f"{roles.accepted!r} must be 1 or 0, true or false, yes or no, y or n, got ",
+        ["nothing" if words[row] is None else cut(words[row]) for row in odd],
+    )
+    pending = np.flatnonzero((said == "yes") & (states == ""))
+    refused.add(pending, "accepted, and the outcome is still to come")
+    return states, said == "yes", unread
+
+
+def _refuse_outcomes(states: NDArray[np.str_], refused: Refusals, config: Config) -> None:
+    """Refuse rows with an outcome that means nothing, or that says that none will be known."""
     strange = np.flatnonzero(states == "?")
-    values = table[roles.outcome].to_pylist()
+    values = refused.table[config.roles.outcome].to_pylist()
     refused.add_each(
         strange,
         "the outcome ",
         [cut(values[row]) for row in strange],
         f" has no meaning; [outcomes] knows {config.labels.listed()}",
     )
-    told = np.isin(states, ("good", "bad"))
-    unknown = states == "indeterminate"
     refused.add(
-        np.flatnonzero(unknown), "the outcome will never be known, so a history cannot use it"
+        np.flatnonzero(states == "indeterminate"),
+        "the outcome will never be known, so a history cannot use it",
     )
-    if roles.accepted is None:
-        return states, told
-    said = truth_values(table[roles.accepted])
-    words = table[roles.accepted].to_pylist()
-    odd = np.flatnonzero(np.isin(said, ("?", "")))
-    refused.add_each(
-        odd,
-        f"{roles.accepted!r} must be 1 or 0, true or false, yes or no, got ",
-        ["nothing" if words[row] is None else cut(words[row]) for row in odd],
-    )
-    pending = np.flatnonzero((said == "yes") & (states == ""))
-    refused.add(pending, "accepted, and the outcome is still to come")
-    against = np.flatnonzero((said == "no") & told)
-    refused.add(against, f"has an outcome, and {roles.accepted!r} says that nobody accepted them")
-    return states, said == "yes"
 
 
 def _report(
@@ -304,6 +328,7 @@ def _report(
 ) -> None:
     columns, n_accepted, n_good = found.columns, int(found.accepted.sum()), int(found.good.sum())
     n, n_refused = len(found.accepted), len(found.refused)
+    suspect = _mostly_bad(n_good, n_accepted, alpha_and_delta(program.classifier)[0], config)
     refused = reason_counts(found.refused, place)
     checkpoint = str(program.checkpoint())
     if json:
@@ -314,13 +339,14 @@ def _report(
                 "accepted": n_accepted,
                 "good": n_good,
                 "bad": n_accepted - n_good,
+                "outcomes_not_read": found.n_unread,
                 "refused": n_refused,
                 "refused_rows": refused["file"],
                 "reasons": refused["reasons"],
                 "features": list(columns.names or ()),
                 "text_features": list(columns.texts),
                 "groups": list(config.roles.groups),
-                "notes": notes,
+                "notes": [*notes, *suspect],
                 "checkpoint": checkpoint,
             }
         )
@@ -330,13 +356,35 @@ def _report(
         f"{n:,} people: {n_accepted:,} accepted ({n_good:,} good, {n_accepted - n_good:,} bad), "
         f"{n - n_accepted:,} rejected",
     ]
-    lines += refused_words(refused)
+    if found.n_unread:
+        lines.append(
+            f"Not read: {found.n_unread:,} outcomes of rejected people, since outcomes count only "
+            f"where somebody was accepted"
+        )
+    lines += [*suspect, *refused_words(refused)]
     lines.append(f"Decides by: {', '.join(_shown(one, columns) for one in columns.names or ())}")
     if config.roles.groups:
         lines.append(f"Groups: {', '.join(config.roles.groups)}")
     lines.append(f"Checkpoint, to be kept elsewhere: {checkpoint}")
     lines.append("Next: secondlook decide applicants.csv -o decisions.csv")
     say(lines, beside_table=place == "-")
+
+
+def _mostly_bad(n_good: int, n: int, alpha: float | None, config: Config) -> list[str]:
+    """Say so if the accepted were bad so often that the words for outcomes may be swapped."""
+    from secondlook.ledger.summary import exact_interval  # noqa: PLC0415 - an extra
+
+    if n == 0 or exact_interval(n - n_good, n)[0] <= max(alpha or 0.0, 0.5):
+        return []
+    bound = "" if alpha is None else f", against a bound of {100 * alpha:.3g} %"
+    good = config.labels.good
+    words = (
+        f"{good[0]!r} is the good word" if len(good) == 1 else f"{list(good)} are the good words"
+    )
+    return [
+        f"{100 * (n - n_good) / n:.3g} % of the outcomes are bad{bound}; check in [outcomes] that "
+        f"good = {words}"
+    ]
 
 
 def _shown(name: str, columns: Columns) -> str:

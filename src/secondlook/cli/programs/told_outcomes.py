@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from secondlook.cli.files.refusals import Refusals
 from secondlook.cli.files.rows import check_there, cut, outcome_states, trimmed
-from secondlook.cli.files.tables import read_sent
+from secondlook.cli.files.tables import read_listed
 
 if TYPE_CHECKING:
     from secondlook.ledger.base import Standing
@@ -105,15 +105,15 @@ def read_outcomes(
     corrections
         Whether what contradicts the record is a correction; if not, it is refused.
     """
-    sent = read_sent(path, text=(roles.id, roles.outcome))
+    sent, column = read_listed(path, roles.id, text=(roles.outcome,))
     table = sent.table
-    check_there(table, (roles.id, roles.outcome), source)
-    names = trimmed(table, roles.id)[roles.id].to_pylist()
+    check_there(table, (column, roles.outcome), source)
+    names = trimmed(table, column)[column].to_pylist()
     ids = np.array([one or "" for one in names], np.object_)
     states = outcome_states(table[roles.outcome], labels)
-    refusals = Refusals(table, ids.tolist(), sent.as_written, (roles.id, roles.outcome))
+    refusals = Refusals(table, ids.tolist(), sent.as_written, (column, roles.outcome))
     nobody = np.array([not one or "\0" in one for one in ids], np.bool_)
-    refusals.add(np.flatnonzero(nobody), f"{roles.id!r} is empty or holds NUL, so names nobody")
+    refusals.add(np.flatnonzero(nobody), f"{column!r} is empty or holds NUL, so names nobody")
     _refuse_unknown_labels(table[roles.outcome], states, labels, refusals)
     empty = _empty(program, ids, states, refusals)
     rows = np.flatnonzero(refusals.usable & (states != ""))
@@ -134,7 +134,7 @@ def read_outcomes(
         before[usable],
         standing.round[usable] == 0,
         empty,
-        [one for one in table.column_names if one not in (roles.id, roles.outcome)],
+        [one for one in table.column_names if one not in (column, roles.outcome)],
         refusals,
     )
 
@@ -187,10 +187,15 @@ def _cannot_be(
     from secondlook.ledger.telling import are_final  # noqa: PLC0415 - an extra
 
     for_good = are_final(classifier)
+    past = for_good & (standing.round == 0) & (told != before)
     never, known = "indeterminate", np.isin(before, ("good", "bad"))
     return [
         (standing.persons < 0, _NOBODY),
         (~standing.accepted, "the person does not stand accepted, so there is no outcome to know"),
+        (
+            past,
+            "the person is the history's, whose outcomes a certified program takes as they were",
+        ),
         (
             for_good & (before == never) & (told != never),
             "it is on record that the outcome will never be known, for good where certificates "

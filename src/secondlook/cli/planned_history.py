@@ -1,0 +1,258 @@
+"""A history to plan from, as lenders have it: with gaps, ids, words, and people without outcome."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.datasets.checks import listed
+from secondlook.datasets.reading import as_floats, pyarrow, read_columns, read_names
+from secondlook.errors import InputError
+from secondlook.simulate.people import Table
+
+__all__ = ["PlannedHistory", "read_history"]
+
+_ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|key)$", re.IGNORECASE)
+_SHOWN = 5  # values of an outcome in a sentence
+
+
+@dataclass(frozen=True)
+class PlannedHistory:
+    """People with a known outcome, and what of the file is not used.
+
+    Attributes
+    ----------
+    table
+        The people.
+    without_outcome, with_gaps
+        How many rows have no outcome; how many others lack the group or a feature.
+    left_out
+        Columns that are no features, with the reasons.
+    """
+
+    table: Table
+    without_outcome: int
+    with_gaps: int
+    left_out: dict[str, str]
+
+    def lines(self) -> list[str]:
+        """Say what is used and what is not."""
+        gaps = f", and {self.with_gaps:,} with gaps" if self.with_gaps else ""
+        said = [
+            f"{len(self.table):,} people with a known outcome, "
+            f"{int(self.table.outcome.sum()):,} of them good; left out: {self.without_outcome:,} "
+            f"rows without an outcome{gaps}.",
+            f"Features: {', '.join(self.table.features)}.",
+        ]
+        if self.left_out:
+            columns = ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
+            said.append(f"Not used: {columns}; name the features to use with --features.")
+        if self.without_outcome:
+            said.append(
+                "Planned as if all applicants were like people with a known outcome; if others are "
+                "worse, it takes longer and costs more."
+            )
+        return said
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the same as plain data."""
+        return {
+            "people": len(self.table),
+            "good": int(self.table.outcome.sum()),
+            "rows_without_outcome": self.without_outcome,
+            "rows_with_gaps": self.with_gaps,
+            "features": list(self.table.features),
+            "columns_left_out": self.left_out,
+        }
+
+
+def read_history(
+    path: Path, *, outcome: str, group: str, good: str = "", features: Sequence[str] = ()
+) -> PlannedHistory:
+    r"""Read the people of a history whose outcome is known.
+
+    Parameters
+    ----------
+    path
+        A file that ends in .csv, .csv.gz or .parquet.
+    outcome, group
+        Names of its columns. Rows without an outcome are left out.
+    good
+        The good outcome; may be empty where outcomes are 0 and 1.
+    features
+        Columns to decide by; empty: all that hold numbers which are no ids.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder, "loans.csv")
+    ...     text = "id,income,town,paid\n1,20,X,no\n2,40,Y,yes\n3,30,X,\n4,50,X,yes\n"
+    ...     _ = path.write_text(text)
+    ...     found = read_history(path, outcome="paid", good="yes", group="town")
+    >>> found.table.features, found.table.outcome.tolist(), found.without_outcome, found.left_out
+    (('income',), [0, 1, 1], 1, {'id': 'an id'})
+    """
+    there = read_names(path)
+    for option, names in (("outcome", [outcome]), ("group", [group]), ("features", features)):
+        for name in names:
+            if name not in there:
+                raise InputError(
+                    f"{path.name} has no column {name!r}, which --{option} names; its columns are "
+                    f"{listed(there)}."
+                )
+    if outcome == group or outcome in features:
+        raise InputError(
+            f"the outcome {outcome!r} is what is decided about, and can be neither --group nor "
+            f"among --features; name other columns."
+        )
+    rows = read_columns(path, there)
+    told = _is_told(rows[outcome])
+    if not told.any():
+        raise InputError(
+            f"no row of {path.name} has an outcome in {outcome!r}; name the column that holds "
+            f"outcomes with --outcome."
+        )
+    known = rows.filter(pyarrow().array(told))
+    others = [name for name in there if name not in (outcome, group)]
+    left_out = {} if features else _left_out(rows, known, others)
+    chosen = list(features) or [name for name in others if name not in left_out]
+    _check_features(known, chosen, path.name)
+    whole = _whole(known, [group, *chosen], path.name)
+    usable = known.filter(pyarrow().array(whole))
+    is_good, word = _good(usable[outcome], outcome, good)
+    table = Table(
+        name=path.name.split(".")[0],
+        source=f"{usable.num_rows:,} rows of the file {path.name}; good is {outcome} = {word}, "
+        f"groups are the values of {group}.",
+        features=tuple(chosen),
+        X=np.column_stack([_finite(usable[one], one) for one in chosen]),
+        group=np.array([str(one) for one in usable[group].to_pylist()], np.str_),
+        outcome=is_good,
+        group_feature=group if group in chosen else None,
+    )
+    return PlannedHistory(table, int((~told).sum()), int((~whole).sum()), left_out)
+
+
+def _is_told(column: Any) -> NDArray[np.bool_]:
+    """Say where there is a value: neither nothing nor white space."""
+    compute, types = pyarrow("compute"), pyarrow().types
+    empty = compute.is_null(column, nan_is_null=True)
+    if types.is_string(column.type) or types.is_large_string(column.type):
+        blank = compute.equal(compute.utf8_trim_whitespace(column), "")
+        empty = compute.or_(empty, compute.fill_null(blank, True))
+    return ~np.asarray(empty.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _check_features(rows: Any, chosen: list[str], source: str) -> None:
+    if len(set(chosen)) < len(chosen):
+        raise InputError(f"--features must name each column once, got {listed(chosen)}.")
+    words = [name for name in chosen if not _is_number(rows[name].type)]
+    if words:
+        raise InputError(
+            f"plan decides by numbers, and {listed(words)} of {source} hold something else; leave "
+            f"them out of --features, or turn them into numbers."
+        )
+    if not chosen:
+        raise InputError(
+            f"{source} has no column of numbers to decide by, got {listed(rows.column_names)}; add "
+            f"one, or name columns with --features."
+        )
+
+
+def _left_out(rows: Any, known: Any, names: list[str]) -> dict[str, str]:
+    """Return columns that nobody would mean as features, with the reasons."""
+    reasons = {name: _why_not(rows[name], known[name], name) for name in names}
+    return {name: why for name, why in reasons.items() if why}
+
+
+def _why_not(everybody: Any, known: Any, name: str) -> str:
+    """Say why a column is no feature, by all its rows and by those with an outcome."""
+    types, kind = pyarrow().types, known.type
+    if known.null_count == len(known):
+        return "empty"
+    if not _is_number(kind):
+        return "dates or times" if types.is_temporal(kind) else "text"
+    if len(known) > 1 and len(known.unique()) == 1:
+        return "the same in every row"
+    if not types.is_integer(kind) or len(everybody.unique()) < len(everybody):
+        return ""
+    ends = pyarrow("compute").min_max(everybody).as_py()
+    counted = ends["max"] - ends["min"] == len(everybody) - 1  # 1, 2, 3, … in whatever order
+    return "an id" if counted or _ID_NAME.search(name) else ""
+
+
+def _is_number(kind: Any) -> bool:
+    types = pyarrow().types
+    kinds = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def _whole(rows: Any, names: list[str], source: str) -> NDArray[np.bool_]:
+    """Say which rows lack nothing; raise if more than half do."""
+    there = {name: _is_told(rows[name]) for name in names}
+    whole = np.logical_and.reduce(list(there.values()))
+    if 2 * int(whole.sum()) < whole.size:
+        lacking = sorted(names, key=lambda name: int(there[name].sum()))[:3]
+        counts = ", ".join(f"{name!r} ({int((~there[name]).sum()):,} rows)" for name in lacking)
+        raise InputError(
+            f"{int((~whole).sum()):,} of {whole.size:,} rows of {source} with an outcome lack the "
+            f"group or a feature, most often {counts}; name features without gaps with --features."
+        )
+    return np.asarray(whole, np.bool_)
+
+
+def _good(column: Any, name: str, good: str) -> tuple[NDArray[np.int8], str]:
+    """Return 1 for good, and the word of the good value."""
+    coded = column.combine_chunks()
+    if not pyarrow().types.is_dictionary(coded.type):
+        coded = coded.dictionary_encode()
+    used, codes = np.unique(coded.indices.to_numpy(), return_inverse=True)
+    values = [coded.dictionary[int(one)].as_py() for one in used]
+    if len(values) != 2:
+        shown = listed(values[:_SHOWN]) + ", …" * (len(values) > _SHOWN)
+        raise InputError(
+            f"the outcome {name!r} (--outcome) must have exactly two values where it is known, got "
+            f"{len(values)}: {shown}; empty the others, which are no outcomes yet, or join some."
+        )
+    words = [_plain(one) for one in values]
+    if not good and set(words) != {"0", "1"}:
+        raise InputError(
+            f"the outcome {name!r} has the values {listed(values)}, of which none is plainly the "
+            f"good one; name it with --good-outcome."
+        )
+    wanted = _plain(good or "1")
+    if wanted not in words:
+        raise InputError(
+            f"--good-outcome must be one of the values {listed(values)} of the outcome {name!r}, "
+            f"got {good!r}."
+        )
+    place = words.index(wanted)
+    return (codes == place).astype(np.int8), str(values[place])
+
+
+def _plain(value: object) -> str:
+    """Return the form in which outcomes are compared: 1, 1.0, "1" and true are the same."""
+    if isinstance(value, bool):
+        return str(int(value))
+    word = str(value).strip()
+    return word.removesuffix(".0") if re.fullmatch(r"-?\d+\.0", word) else word
+
+
+def _finite(column: Any, name: str) -> NDArray[np.float64]:
+    types = pyarrow().types
+    is_bool = types.is_boolean(column.type)
+    numbers = as_floats(column.cast(pyarrow().int8()) if is_bool else column)
+    infinite = int(np.isinf(numbers).sum())
+    if infinite:
+        raise InputError(
+            f"the feature {name!r} must be finite, got infinity in {infinite:,} rows; replace it "
+            f"by a number, or leave it out of --features."
+        )
+    return numbers
