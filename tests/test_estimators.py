@@ -21,6 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from secondlook import (
     ConstrainedLogistic,
     FdrBudget,
+    FiniteClassifier,
     MeanPastScore,
     PartialFeedbackClassifier,
     PerGroup,
@@ -34,6 +35,7 @@ ESTIMATORS = [
     PartialFeedbackClassifier(thresholds="per_group", split="cross", coverage=MeanPastScore()),
     PartialFeedbackClassifier(learner=PerGroup(), weights="none", first_round="learned"),
     PartialFeedbackClassifier(learner=HistGradientBoostingClassifier(max_iter=20)),
+    FiniteClassifier(),
     PerGroup(),
     PerGroup(LogisticRegression()),
 ]

@@ -43,7 +43,7 @@ def test_wrong_input_is_refused_and_changes_nothing(rng):
         (([[np.nan, 1.0]],), {"sensitive_features": ["a"]}, "has no value"),
         (([[1, 1]],), {"sensitive_features": ["c"]}, "holds the group 'c'"),
         (([[1, 1]],), {}, "sensitive_features is missing"),
-        (([[1, 1, 1]],), {"sensitive_features": ["a"]}, "the 2 columns of the history"),
+        (([[1, 1, 1]],), {"sensitive_features": ["a"]}, "is expecting 2 features"),
         (([[1, 1]],), {"sensitive_features": ["a", "b"]}, "1 in all"),
         (([[1, 1]] * 2,), {"sensitive_features": ["a"] * 2, "ids": [5000, 5000]}, "unique"),
         (([[1, 1]],), {"sensitive_features": ["a"], "ids": [3]}, "decided on before"),

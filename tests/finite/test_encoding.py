@@ -137,7 +137,7 @@ def test_whole_numbers_are_the_same_as_floats():
         (np.array([None, "a"], dtype=object), "column x has no value"),
         (pl.Series([1, None]), "column x has no value"),
         (pl.Series(["a", None]), "column x has no value"),
-        (np.array([1j]), "type complex128"),
+        (np.array([1j]), "Complex data not supported"),
         (np.array([2**64 - 1], dtype=np.uint64), "below 2\\*\\*63"),
         (pl.Series([[1], [2]]), "numbers, words or truth values"),
     ],
@@ -155,7 +155,7 @@ def test_words_do_not_become_numbers():
 
 def test_other_columns_are_refused(rng):
     placed = place(CellTable.empty(NAMES), people(rng, 5))
-    with pytest.raises(InputError, match="the 2 columns of the history, got 1"):
+    with pytest.raises(InputError, match=r"X has 1 features, but .* is expecting 2 features"):
         placed.table.place([np.zeros(2), np.zeros(2)])
     with pytest.raises(InputError, match="is missing the columns 'job'"):
         columns_of(pd.DataFrame({"age": [1]}), ("age", "job"))

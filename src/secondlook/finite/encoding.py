@@ -13,6 +13,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from secondlook.errors import InputError
 from secondlook.frames import check_columns, is_frame, is_missing
@@ -24,6 +25,10 @@ Codes = NDArray[np.int32]
 _DENSE = 2**24  # combinations of values up to which a table of all of them is laid out
 _MOST = 2**62  # keys stay below it
 _FEW = 8  # distinct words that are compared one by one
+
+
+class CellTypeError(InputError, TypeError):
+    """Values that no cell can be made of, whatever they are."""
 
 
 def columns_of(
@@ -42,13 +47,20 @@ def columns_of(
         names = tuple(map(str, frame.columns))
         check_columns(expected, names)
         return list(frame.iter_columns()), names, frame.implementation.value
+    if issparse(X):
+        raise CellTypeError("X is sparse, and sparse data are not supported; pass a dense table.")
     table = np.asarray(X)
-    if table.ndim == 1:
+    if table.ndim == 1 and table.dtype.kind != "f":
         return [table], None, "numpy"
-    if table.ndim != 2 or table.shape[1] == 0:
+    if table.ndim != 2:
         raise InputError(
-            f"X must be a table with a column a feature, or one column of cell numbers, "
-            f"got shape {table.shape}."
+            f"X must be a table with a column a feature, or one column of cell numbers, which are "
+            f"whole, got shape {table.shape}. Reshape your data, one column with "
+            f"X.reshape(-1, 1) and one person with X.reshape(1, -1)."
+        )
+    if table.shape[1] == 0:
+        raise InputError(
+            f"X has 0 feature(s) (shape={table.shape}) while a minimum of 1 is required."
         )
     return [table[:, j] for j in range(table.shape[1])], None, "numpy"
 
@@ -129,10 +141,12 @@ def _distinct(column: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
         column = column.view(np.uint8) if column.flags.c_contiguous else column.astype(np.uint8)
     if column.dtype.kind == "U":
         return _by_comparison(column)
+    if column.dtype.kind == "c":
+        raise CellTypeError(f"Complex data not supported, got them in column {name}; convert it.")
     if column.dtype.kind not in "iuf":
-        raise InputError(
-            f"column {name} holds values of type {column.dtype}; a cell is made of numbers, words "
-            f"or truth values, so convert it or leave it out."
+        raise CellTypeError(
+            f"column {name} holds values of type {column.dtype}; each argument must be a string or "
+            f"a number, or a truth value, so convert it or leave it out."
         )
     return _distinct_numbers(column, name)
 
@@ -282,8 +296,8 @@ class CellTable:
         """Find everybody's cell; combinations not seen before become new cells."""
         if len(columns) != len(self.columns):
             raise InputError(
-                f"X must have the {len(self.columns) - 1} columns of the history, "
-                f"got {len(columns) - 1}."
+                f"X has {len(columns) - 1} features, but FiniteClassifier is expecting "
+                f"{len(self.columns) - 1} features as input, the columns of the history; pass them."
             )
         both = zip(self.columns, columns, self.names, strict=True)
         read = [known.encode(column, name) for known, column, name in both]
