@@ -93,5 +93,5 @@ def test_decisions_follow_people_to_their_new_positions():
         GrowingArray(np.array([7, 8, 9], np.int16)),
         GrowingArray(np.empty(0, np.int16)),
     ]
-    given.follow([np.array([1, -1, 0]), np.empty(0, np.int64)])
-    assert given._folds[0].view().tolist() == [9, 7]
+    given.follow([np.array([0, -1, 1]), np.empty(0, np.int64)])
+    assert given._folds[0].view().tolist() == [7, 9]

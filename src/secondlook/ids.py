@@ -227,6 +227,12 @@ class IdIndex:
             found[hit] = values[spot[hit]]
         return found
 
+    def known(self, bits: Bits) -> NDArray[np.intp]:
+        """Return which of these ids are known."""
+        if not self.overlaps(bits):
+            return np.empty(0, np.intp)
+        return np.flatnonzero(self.find(bits) != self.UNKNOWN)
+
     def overlaps(self, bits: Bits) -> bool:
         """Say quickly whether any of these ids could be known: False is certain."""
         if bits.size == 0:

@@ -43,9 +43,7 @@ class Memory:
 
     def check_new(self, batch: Batch) -> None:
         """Raise if an id of a batch was decided on before."""
-        if not self.index.overlaps(batch.bits):
-            return
-        known = np.flatnonzero(self.index.find(batch.bits) != IdIndex.UNKNOWN)
+        known = self.index.known(batch.bits)
         if known.size:
             raise InputError(
                 f"{known.size} of {len(batch)} ids were decided on before, first "

@@ -38,9 +38,7 @@ def rows_by_engine(place: Places, n_engines: int) -> list[tuple[NDArray[np.bool_
 
 def check_new(batch: Batch, index: IdIndex) -> None:
     """Raise if somebody of a batch was decided on before."""
-    if not index.overlaps(batch.bits):
-        return
-    known = np.flatnonzero(index.find(batch.bits) != IdIndex.UNKNOWN)
+    known = index.known(batch.bits)
     if known.size:
         raise InputError(
             f"{known.size} of {len(batch)} ids were decided on before, first "

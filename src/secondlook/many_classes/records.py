@@ -109,12 +109,11 @@ class GivenDecisions:
                 kept.view()[place[mine] // 2] = decision[accepted][mine]
 
     def follow(self, moved: list[NDArray[np.int64]]) -> None:
-        """Move people to their new positions, and drop whoever has none."""
-        for number, (kept, positions) in enumerate(zip(self._folds, moved, strict=True)):
-            stays = positions >= 0
-            now = np.empty(np.count_nonzero(stays), np.int16)
-            now[positions[stays]] = kept.view()[stays]
-            self._folds[number] = GrowingArray(now)
+        """Drop whoever has no new position; the others stay in their order."""
+        self._folds = [
+            GrowingArray(kept.view()[positions >= 0])
+            for kept, positions in zip(self._folds, moved, strict=True)
+        ]
 
     def outcomes(self, memory: Memory, shape: tuple[int, int, int]) -> NDArray[np.intp]:
         """Count the outcomes that have come by round, decision and class."""
