@@ -21,7 +21,7 @@ never compared, nor is a column that bears the name of a protected attribute.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 from secondlook.frames import as_array, is_frame, n_rows, take
+from secondlook.in_parts import InParts
 from secondlook.likelihoods import (
     ConstantLikelihood,
     GroupedLikelihood,
@@ -121,24 +122,43 @@ def contributions(
     array([[-4., -3.]])
     """
     scored = classifier.scored_by(X, sensitive_features=sensitive_features)
-    allowed, n_columns = reference.allowed, len(reference.names)
-    slopes = _slopes(scored.likelihood, scored.X.shape[1])
-    if slopes is not None and isinstance(scored.X, np.ndarray):
-        slopes = slopes[:, :n_columns]
-        forbidden = np.ones(n_columns, np.bool_)
-        forbidden[allowed] = False
-        slopes[:, forbidden] = 0.0
-        values = np.array(reference.values, np.float64)
-        difference = np.subtract(scored.X[:, :n_columns], values, dtype=np.float64)
-        difference *= slopes[0] if len(slopes) == 1 else slopes[scored.group]
-        return difference
-    found = np.zeros((n_rows(X), n_columns))
+    linear = _Linear.of(scored, reference)
+    if linear is not None:
+        return linear.contributions(slice(0, len(scored.X)))
+    found = np.zeros((n_rows(X), len(reference.names)))
     as_is = scored.log_odds()
-    for at in allowed.tolist():
+    for at in reference.allowed.tolist():
         other = _replaced(X, at, reference.values[at])
         there = classifier.scored_by(other, sensitive_features=sensitive_features)
         found[:, at] = as_is - there.log_odds()
     return found
+
+
+@dataclass(frozen=True)
+class _Linear:
+    """People under a linear model, and the reference's values; slopes are 0 for the protected."""
+
+    X: NDArray[Any]
+    group: NDArray[np.intp]
+    slopes: Floats
+    values: Floats
+
+    @staticmethod
+    def of(scored: Scored, reference: Reference) -> _Linear | None:
+        slopes = _slopes(scored.likelihood, scored.X.shape[1])
+        if slopes is None or not isinstance(scored.X, np.ndarray):
+            return None
+        slopes = slopes[:, : len(reference.names)]
+        forbidden = np.ones(slopes.shape[1], np.bool_)
+        forbidden[reference.allowed] = False
+        slopes[:, forbidden] = 0.0
+        values = np.array(reference.values, np.float64)
+        return _Linear(scored.X[:, : values.size], scored.group, slopes, values)
+
+    def contributions(self, rows: slice) -> Floats:
+        found: Floats = np.subtract(self.X[rows], self.values, dtype=np.float64)
+        found *= self.slopes[0] if len(self.slopes) == 1 else self.slopes[self.group[rows]]
+        return found
 
 
 def _slopes(likelihood: Likelihood, n_features: int) -> Floats | None:
@@ -183,7 +203,7 @@ def reasons_for(
     reference: Reference | None,
     *,
     sensitive_features: Any = None,
-) -> list[bytes | None] | None:
+) -> Sequence[bytes | None] | None:
     """Return the reasons of everybody whom the last round refused, as a ledger keeps them.
 
     Parameters
@@ -195,30 +215,40 @@ def reasons_for(
 
     Returns
     -------
-    list or None
-        None if there is no reference, or the classifier cannot say what it scores people by.
+    sequence or None
+        None if there is no reference, or the classifier cannot say what it scores people by. Under
+        a linear model, which nobody else is asked about, reasons are made as they are needed.
     """
     if reference is None or not hasattr(classifier, "scored_by"):
         return None
-    found = np.full(accepted.size, None, object)
-    rows = np.flatnonzero(~accepted)
-    if rows.size:
-        found[rows] = encode(_of_rows(classifier, X, reference, sensitive_features, rows))
-    listed: list[bytes | None] = found.tolist()
-    return listed
+    refused = np.flatnonzero(~accepted)
+    if not refused.size:
+        return [None] * accepted.size
+    mine, groups = _taken(X, sensitive_features, refused)
+    linear = _Linear.of(classifier.scored_by(mine, sensitive_features=groups), reference)
+    of_refused: Callable[[slice], Floats] = (
+        linear.contributions
+        if linear is not None
+        else contributions(classifier, mine, reference, sensitive_features=groups).__getitem__
+    )
+
+    def make(rows: slice) -> list[bytes | None]:
+        first, last = np.searchsorted(refused, (rows.start, rows.stop)).tolist()
+        some = slice(first, last)
+        found = np.full(rows.stop - rows.start, None, object)
+        found[refused[some] - rows.start] = encode(of_refused(some))
+        listed: list[bytes | None] = found.tolist()
+        return listed
+
+    return InParts(accepted.size, make)
 
 
-def _of_rows(
-    classifier: Explained,
-    X: Any,
-    reference: Reference,
-    sensitive_features: Any,
-    rows: NDArray[np.intp],
-) -> Floats:
+def _taken(X: Any, sensitive_features: Any, rows: NDArray[np.intp]) -> tuple[Any, Any]:
+    """Return some of the people, and their groups if there are any."""
     groups = sensitive_features
     if groups is not None:
         groups = take(groups if is_frame(groups) else as_array(groups), rows)
-    return contributions(classifier, take(X, rows), reference, sensitive_features=groups)
+    return take(X, rows), groups
 
 
 def encode(contributions: Floats) -> NDArray[np.object_]:
@@ -298,7 +328,8 @@ def first_misfit(
     rows = np.flatnonzero(~accepted)
     if not rows.size:
         return None
-    expected = _of_rows(classifier, X, reference, sensitive_features, rows)
+    mine, groups = _taken(X, sensitive_features, rows)
+    expected = contributions(classifier, mine, reference, sensitive_features=groups)
     told = np.array(recorded, object)[rows]
     for at in np.flatnonzero(told != encode(expected)).tolist():
         if not _fits(told[at], expected[at]):

@@ -19,7 +19,6 @@ from ledger_worlds import algorithm_1, started
 from secondlook.errors import LedgerError
 from secondlook.ledger import engines, schema
 from secondlook.ledger.base import to_json
-from secondlook.ledger.bulk import insert_columns
 from secondlook.ledger.chain import group_digests, people_digests
 from secondlook.ledger.program import Program
 from secondlook.ledger.replay import Allowed, State
@@ -147,78 +146,6 @@ def test_ids_of_before_are_found_after_they_compare_byte_by_byte(url):
     one = schema.people.c.application
     with ledger.engine.connect() as connection:
         assert connection.execute(sa.select(one).order_by(one)).scalars().all() == sorted(names)
-
-
-@pytest.mark.parametrize("n", [1, 59, 60, 61, 1000, 1001, 2500])
-def test_rows_come_back_as_they_were_whatever_their_kinds_and_number(url, n, monkeypatch):
-    monkeypatch.setattr("secondlook.ledger.bulk._BLOCK", 1000)
-    rng = np.random.default_rng(n)
-    ledger, table = SqlLedger(url, make=True), schema.people
-    some = rng.random(n) < 0.3
-
-    def sparse(values):
-        return [None if gone else one for gone, one in zip(some, values, strict=True)]
-
-    columns = {
-        "person": range(7, 7 + n),
-        "application": sparse([f"\u00e9{at}" * (at % 3 + 1) for at in range(n)]),
-        "numbers": [rng.bytes(at % 4) for at in range(n)],
-        "texts": [None] * n,
-        "salt": [rng.bytes(16) for _ in range(n)],
-        "digest": np.frombuffer(rng.bytes(32 * n), "V32"),
-        "accepted": rng.random(n) < 0.5,
-        "exploit": ~some,
-        "score": np.where(some, np.nan, rng.normal(size=n) * 10.0 ** rng.integers(-300, 300, n)),
-        "propensity": np.where(np.arange(n) % 2, np.inf, -0.0),
-        "threshold": np.full(n, np.nan),
-        "fold": rng.integers(-3, 3, n),
-        "reasons": sparse([rng.bytes(5) for _ in range(n)]),
-    }
-    with ledger._transaction() as connection:
-        insert_columns(connection, (table, {"program": 3, "round": 2**31 - 1, **columns}))
-        insert_columns(
-            connection, (schema.erasures, {"program": 3, "entry": 1, "person": range(0)})
-        )
-    with ledger.engine.connect() as connection:
-        rows = connection.execute(sa.select(table).order_by(table.c.person)).mappings().all()
-    assert len(rows) == n
-    for name, told in columns.items():
-        found = [row[name] for row in rows]
-        if isinstance(told, np.ndarray) and told.dtype.kind == "V":
-            assert b"".join(found) == told.tobytes()
-        elif isinstance(told, np.ndarray):
-            assert np.array_equal(np.array(found, told.dtype), told, equal_nan=told.dtype == float)
-            assert (None in found) == bool(told.dtype == float and np.isnan(told).any())
-        else:
-            assert found == list(told)
-    assert {(row["program"], row["round"]) for row in rows} == {(3, 2**31 - 1)}
-
-
-def test_group_values_come_back_as_they_were(url, monkeypatch):
-    monkeypatch.setattr("secondlook.ledger.bulk._BLOCK", 7)
-    strange = [
-        "",
-        "'",
-        '"',
-        "\\",
-        "\n\x01\x1f",
-        "\U0001f600",
-        "e\u0301",
-        "[1]",
-        "null",
-        "1e3",
-        "x" * 5000,
-    ]
-    values = strange * 2
-    table, n = schema.group_values, len(values)
-    salt, digest = ([bytes([at]) * width for at in range(n)] for width in (16, 32))
-    ledger = SqlLedger(url, make=True)
-    rows = {"program": 1, "person": range(50, 50 + n), "value": values, "salt": salt}
-    with ledger._transaction() as connection:
-        insert_columns(connection, (table, rows | {"digest": digest}))
-    with ledger.engine.connect() as connection:
-        found = connection.execute(sa.select(table).order_by(table.c.person)).all()
-    assert found == list(zip([1] * n, range(50, 50 + n), values, salt, digest, strict=True))
 
 
 def test_people_hash_as_in_the_first_version():

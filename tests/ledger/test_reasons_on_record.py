@@ -124,7 +124,7 @@ def test_a_program_keeps_reasons_with_its_decisions(tmp_path, make):
         reference = Reference.of(past.people.X, past.accepted)
         assert Reference.read(says["reference"]) == reference
         expected = reasons_for(twin, X, yes, reference, sensitive_features=group)
-        assert list(people.reasons) == expected
+        assert list(people.reasons) == list(expected)
         assert (
             first_misfit(twin, X, yes, reference, people.reasons, sensitive_features=group) is None
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from itertools import chain, zip_longest
 from typing import Any
 
@@ -12,15 +14,14 @@ import sqlalchemy as sa
 from numpy.typing import NDArray
 from sqlalchemy.dialects import postgresql
 
-from secondlook.ledger.copying import BinaryRows, width_of
+from secondlook.ledger.copying import BinaryRows
+from secondlook.ledger.sqlite_rows import LongStatements, made_ahead
 
-__all__ = ["as_flags", "columns_of", "insert_columns", "is_one_of", "nan_as_none"]
+__all__ = ["as_flags", "columns_of", "insert_columns", "is_one_of"]
 __all__ += ["none_as_nan", "none_as_other", "where_in"]
 
-_BLOCK = 10_000  # rows that are put together at a time on SQLite
-_FIRST, _SENT = 125, 1000  # on PostgreSQL, at first and at most: the server works meanwhile
+_FIRST, _SENT = 125, 500  # on PostgreSQL, at first and at most: the server works meanwhile
 _FEW = 20  # values for which PostgreSQL looks through an index of pages one by one
-_ROWS, _VARIABLES = 60, 900  # at most, in one statement; older builds of SQLite allow 999
 
 
 def insert_columns(
@@ -36,19 +37,18 @@ def insert_columns(
         Inside a transaction.
     tables
         Where rows go, and their columns by name: a whole number for all rows, a range, an array, or
-        a list of text, bytes or None. NaN is kept as NULL: SQLite has no NaN.
+        a sequence of text, bytes or None, of which no more is asked for than is sent next. NaN is
+        kept as NULL: SQLite has no NaN.
     prepare
-        Called with rows of the first table before they are sent, to fill arrays in; a server works
-        meanwhile on those before.
+        Called with rows of the first table before they are sent, to fill arrays in; the database
+        works meanwhile on those before.
     """
-    given = [_Given(table, columns) for table, columns in tables]
+    given = [one for one in map(_Given, *zip(*tables, strict=True)) if one.n]
     driver: Any = connection.connection.driver_connection
     if connection.dialect.name == "sqlite":
-        for at, one in enumerate(given):
-            for rows in slices(one.n, _BLOCK, None if at else prepare):
-                _insert_sqlite(driver, one.table.name, one.columns, rows)
+        _execute(driver, given, prepare)
     else:
-        _copy(driver, [one for one in given if one.n], prepare)
+        _copy(driver, given, prepare)
 
 
 class _Given:
@@ -59,6 +59,20 @@ class _Given:
         self.table = table
         self.columns = {name: one for name, one in columns.items() if n and not _is_empty(one)}
         self.n = n if self.columns else 0
+
+
+def _execute(driver: Any, given: list[_Given], prepare: Callable[[slice], None] | None) -> None:
+    """Insert rows into SQLite; while it stores some, the next ones are made."""
+    most_bound = driver.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
+    made = [LongStatements(one.table, one.columns, most_bound) for one in given]
+    statements = chain.from_iterable(
+        rows.of(slices(one.n, rows.size, prepare if one is given[0] else None))
+        for one, rows in zip(given, made, strict=True)
+    )
+    is_long = any(one.n > rows.size for one, rows in zip(given, made, strict=True))
+    with closing(made_ahead(statements)) if is_long else nullcontext(statements) as coming:
+        for statement, bound in coming:
+            driver.execute(statement, bound)
 
 
 def _copy(driver: Any, given: list[_Given], prepare: Callable[[slice], None] | None) -> None:
@@ -101,85 +115,10 @@ def slices(
         at, step = rows.stop, min(2 * step, size)
 
 
-def _insert_sqlite(driver: Any, table: str, columns: Mapping[str, Any], rows: slice) -> None:
-    """Insert rows in statements of many, since to begin one takes as long as to store a row.
-
-    Python's driver looks for an adapter for each value that is not int, float, str or bytearray.
-    So bytes of one width are bound once a statement, side by side, and cut up by the database;
-    other bytes are bound as bytearrays, and 0 in the place of None. Numbered texts need no other
-    values, and are one statement.
-    """
-    same = {name: str(one) for name, one in columns.items() if isinstance(one, int)}
-    varied = {name: one[rows] for name, one in columns.items() if name not in same}
-    widths = {name: width for name, one in varied.items() if (width := width_of(one))}
-    blocks = {name: _side_by_side(varied[name]) for name in widths}
-    values = {name: one for name, one in varied.items() if name not in widths}
-    names = ", ".join([*same, *widths, *values])
-    if _are_numbered_texts(values):
-        numbers, texts = values.values()
-        parts = enumerate(widths.values(), 1)
-        cut = [f"substr(?{at}, key * {one} + 1, {one})" for at, one in parts]
-        row = ", ".join([*same.values(), *cut, f"{numbers[0]} + key", "value"])
-        listed = json.dumps(texts, ensure_ascii=False)
-        into = f"INSERT INTO {table} ({names}) SELECT {row} FROM json_each(?{len(widths) + 1})"
-        driver.execute(into, [*blocks.values(), listed])
-        return
-    ready = [_bindable(one) for one in values.values()]
-    marks = [mark for _, mark in ready]
-    flat = list(chain.from_iterable(zip(*(bound for bound, _ in ready), strict=True)))
-    n = rows.stop - rows.start
-    at_once = min(_ROWS, (_VARIABLES - len(widths)) // max(1, len(values)))
-    for first, end, size in ((0, n - n % at_once, at_once), (n - n % at_once, n, n % at_once)):
-        if first < end:
-            places = _places(size, list(same.values()), list(widths.values()), marks)
-            driver.executemany(
-                f"INSERT INTO {table} ({names}) VALUES {places}",
-                (
-                    [blocks[name][at * one : (at + size) * one] for name, one in widths.items()]
-                    + flat[at * len(values) : (at + size) * len(values)]
-                    for at in range(first, end, size)
-                ),
-            )
-
-
-def _are_numbered_texts(values: Mapping[str, Any]) -> bool:
-    kinds = [type(one) for one in values.values()]
-    return kinds == [range, list] and set(map(type, [*values.values()][1])) == {str}
-
-
-def _places(n: int, same: list[str], widths: list[int], marks: Sequence[str]) -> str:
-    """Return the places of n rows: those of blocks come first, ?1, ?2 and so on."""
-    rows = []
-    for row in range(n):
-        cut = [f"substr(?{at}, {row * one + 1}, {one})" for at, one in enumerate(widths, 1)]
-        first = 1 + len(widths) + row * len(marks)
-        own = [mark.format(at) for at, mark in enumerate(marks, first)]
-        rows.append(f"({', '.join([*same, *cut, *own])})")
-    return ", ".join(rows)
-
-
-def _side_by_side(column: Any) -> bytes:
-    return column.tobytes() if isinstance(column, np.ndarray) else b"".join(column)
-
-
 def _is_empty(column: Any) -> bool:
     if isinstance(column, np.ndarray):
         return column.dtype.kind == "f" and bool(np.isnan(column).all())
-    return not isinstance(column, int | range) and column.count(None) == len(column)
-
-
-def _bindable(column: Any) -> tuple[Sequence[Any], str]:
-    """Return values that need no adapter, and the mark of their places in a statement."""
-    if isinstance(column, range):
-        return column, "?{}"
-    if isinstance(column, np.ndarray):
-        is_float = column.dtype.kind == "f"
-        return (nan_as_none(column) if is_float else column.astype(np.int64).tolist()), "?{}"
-    sparse = None in column
-    listed = [0 if one is None else one for one in column] if sparse else column
-    if bytes in map(type, column):
-        listed = [bytearray(one) if one.__class__ is bytes else one for one in listed]
-    return listed, "nullif(?{}, 0)" if sparse else "?{}"
+    return isinstance(column, list) and column.count(None) == len(column)
 
 
 def columns_of(
@@ -237,16 +176,8 @@ def _is_found_by_pages(column: sa.ColumnElement[Any]) -> bool:
     return used == {"brin"}
 
 
-def nan_as_none(values: NDArray[np.float64]) -> list[float | None]:
-    """Return numbers as a database keeps them: SQLite has no NaN."""
-    listed: list[float | None] = values.tolist()
-    if np.isnan(values).any():
-        listed = [None if one != one else one for one in listed]
-    return listed
-
-
 def none_as_nan(values: Sequence[float | None]) -> NDArray[np.float64]:
-    """Return what ``nan_as_none`` was given; a NaN that a database holds raises ValueError."""
+    """Return numbers, with NaN where there is none; a NaN in the database raises ValueError."""
     found = np.array(values, dtype=np.float64)
     if np.isnan(found).sum() > values.count(None):
         raise ValueError("a number is NaN")

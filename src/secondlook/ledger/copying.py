@@ -27,7 +27,8 @@ class BinaryRows:
     table
         Where the rows go.
     columns
-        By name: a whole number for all rows, a range, an array, or a list of text, bytes or None.
+        By name: a whole number for all rows, a range, an array, or a sequence of text, bytes or
+        None.
 
     Attributes
     ----------
@@ -40,7 +41,9 @@ class BinaryRows:
         listed: dict[str, Sequence[Any]] = {}
         for name, given in columns.items():
             kind = _KINDS.get(type(table.c[name].type))
-            values: Any = np.array(given) if isinstance(given, range) else given
+            values: Any = given
+            if isinstance(given, range):
+                values = np.arange(given.start, given.stop, given.step)
             if kind is None and not isinstance(values, np.ndarray):
                 listed[name] = values
             elif kind is None:
@@ -94,7 +97,7 @@ def width_of(column: Any) -> int | None:
     """Return how many bytes each value has, if all are bytes and have the same number of them."""
     if isinstance(column, np.ndarray):
         return column.dtype.itemsize if column.dtype.kind == "V" else None
-    if isinstance(column, range) or type(column[0]) is not bytes or None in column:
+    if not isinstance(column, list) or type(column[0]) is not bytes or None in column:
         return None
     widths = set(map(len, column))
     return widths.pop() or None if len(widths) == 1 else None

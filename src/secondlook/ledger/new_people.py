@@ -57,10 +57,9 @@ class NewPeople:
             "reasons": self._reasons,
         }
         self.tables: list[tuple[sa.Table, Mapping[str, Any]]] = [(schema.people, own | rows)]
-        self._groups: Sequence[str] | None = None
         if people.groups is not None:
-            self._groups, self._group_salt = _as_text(people.groups), _room(n, SALT)
-            values = {"value": self._groups, "salt": self._group_salt}
+            self._group_salt = _room(n, SALT)
+            values = {"value": people.groups, "salt": self._group_salt}
             self.tables.append((schema.group_values, own | values))
 
     def prepare(self, rows: slice) -> None:
@@ -73,8 +72,8 @@ class NewPeople:
         salt = salts(n)
         known: list[Any] = [names, people.numbers[rows], texts, self._reasons[rows], salt]
         self._salt[rows] = _side_by_side(salt)
-        if self._groups is not None:
-            groups, salt = self._groups[rows], salts(n)
+        if people.groups is not None:
+            groups, salt = people.groups[rows], salts(n)
             check_text("a group value", [*set(groups)])
             self._group_salt[rows] = _side_by_side(salt)
             known += [groups, salt]
@@ -92,7 +91,3 @@ def _room(n: int, width: int) -> NDArray[np.void]:
 
 def _side_by_side(values: Sequence[bytes]) -> NDArray[np.void]:
     return np.frombuffer(b"".join(values), f"V{len(values[0])}")
-
-
-def _as_text(values: Sequence[str | None]) -> Sequence[str]:
-    return values if {*map(type, values)} == {str} else [str(one) for one in values]  # type: ignore[return-value]

@@ -36,6 +36,7 @@ from secondlook.ledger.starting import first_facts
 from secondlook.ledger.telling import (
     are_final,
     as_deployed,
+    as_names,
     check_batch,
     check_new_name,
     fold_of,
@@ -250,7 +251,7 @@ class Program(Asking, Overriding, Keeping):
             **record_policy(writer, state.classifier, self.by),
         }
         facts = Facts(
-            replace(rows, applications=list(map(str, decided.ids.tolist())), reasons=reasons),
+            replace(rows, applications=as_names(decided.ids), reasons=reasons),
             DecisionRows(
                 t,
                 decided.accepted,

@@ -27,7 +27,7 @@ from secondlook.ledger.base import (
     to_json,
 )
 from secondlook.ledger.bulk import insert_columns, is_one_of
-from secondlook.ledger.chain import entry_hash
+from secondlook.ledger.chain import NOTHING, entry_hash
 from secondlook.ledger.new_people import NewPeople
 from secondlook.ledger.sql_checks import CheckingReader
 from secondlook.ledger.sql_reader import content_digest
@@ -151,8 +151,8 @@ class SqlWriter(CheckingReader, Writer):
         self._forget()
         last, previous, first = self._end()
         number = last + 1
-        key = f"#{number}" if key is None else key
         self._check_new(kind, key, by, facts)
+        key = f"#{number}" if key is None else key
         self._check_told(kind, facts)
         rows = {
             "first": first,
@@ -161,9 +161,8 @@ class SqlWriter(CheckingReader, Writer):
             "one_digest": True,  # over a person and their group values
         }
         facts = _in_order(facts)
-        people = self._insert_people(first, facts)
         payload = None if facts.payload is None else sha256(facts.payload).digest()
-        content = content_digest(facts, people, [], payload)
+        content = self._insert_people(first, facts, payload)
         at = self._clock().isoformat(timespec="microseconds")
         words = (kind, key, at, by, to_json(header | {"rows": rows}))
         own_hash = entry_hash(self._name, number, words, content, previous)
@@ -179,13 +178,15 @@ class SqlWriter(CheckingReader, Writer):
             self._insert(schema.payloads, kept)
         return entry
 
-    def _check_new(self, kind: str, key: str, by: str, facts: Facts) -> None:
+    def _check_new(self, kind: str, key: str | None, by: str, facts: Facts) -> None:
         if (facts.people is None) != (facts.decisions is None):
             raise InputError("people are recorded with the decisions on them; give both.")
         if kind not in KINDS:
             raise InputError(f"an entry is one of {', '.join(KINDS)}, got {kind!r}.")
-        check_name("a key", key)
         check_name("the name of who writes", by, longest=None)
+        if key is None:
+            return  # the number is new, and the table keeps two entries from one key
+        check_name("a key", key)
         if self.entry(kind, key) is not None:
             raise InputError(
                 f"the program {self._name!r} has an entry of kind {kind!r} with the key {key!r} "
@@ -223,14 +224,22 @@ class SqlWriter(CheckingReader, Writer):
     def _insert(self, table: sa.Table, columns: Mapping[str, Any]) -> None:
         insert_columns(self._connection, (table, {"program": self._program, **columns}))
 
-    def _insert_people(self, first: int, facts: Facts) -> Sequence[bytes]:
+    def _insert_people(self, first: int, facts: Facts, payload: bytes | None) -> bytes:
+        """Insert whoever was decided on; return the hash of all rows of the entry."""
         people, decided = facts.people, facts.decisions
         if people is None or decided is None:
-            return []
-        new = NewPeople(self._program, first, people, decided)
+            return content_digest(facts, [], [], payload)
+        new, content = NewPeople(self._program, first, people, decided), NOTHING
+
+        def prepare(rows: slice) -> None:
+            nonlocal content
+            new.prepare(rows)
+            if rows.stop == len(people):  # and the database still works on those before
+                content = content_digest(facts, [new.digests], [], payload)
+
         driver: Any = self._connection.dialect
         try:
-            insert_columns(self._connection, *new.tables, prepare=new.prepare)
+            insert_columns(self._connection, *new.tables, prepare=prepare)
         except driver.loaded_dbapi.IntegrityError as error:
             twice = _first_twice(people.applications)
             who = "an application of this batch" if twice is None else f"the application {twice!r}"
@@ -238,7 +247,7 @@ class SqlWriter(CheckingReader, Writer):
                 f"{who} is in the ledger already, or twice in this batch; nothing was recorded, "
                 f"give somebody who applies again a new id."
             ) from error
-        return [new.digests]
+        return content
 
     def _insert_told(self, number: int, facts: Facts) -> None:
         told, changed = facts.outcomes, facts.overrides

@@ -17,6 +17,7 @@ from secondlook.deployed import DeployedRung
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.frames import as_array, column
 from secondlook.ids import as_ids
+from secondlook.in_parts import InParts
 from secondlook.ledger.base import Entry, OutcomeRows, Reader, Standing
 from secondlook.ledger.columns import Kept, encode_groups, encode_known_groups
 from secondlook.ledger.replay import Shape, erased_rows
@@ -24,6 +25,7 @@ from secondlook.ledger.replay import Shape, erased_rows
 __all__ = [
     "are_final",
     "as_deployed",
+    "as_names",
     "check_batch",
     "check_new_name",
     "fold_of",
@@ -76,6 +78,11 @@ def fold_of(classifier: Any, ids: NDArray[Any]) -> NDArray[np.int64] | None:
     if not hasattr(classifier, "fold_of"):
         return None
     return np.asarray(classifier.fold_of(ids), np.int64)
+
+
+def as_names(ids: NDArray[Any]) -> InParts[str]:
+    """Return ids as the ledger keeps them, made as they are recorded."""
+    return InParts(ids.size, lambda rows: list(map(str, ids[rows].tolist())))
 
 
 def are_final(classifier: Any) -> bool:
