@@ -7,7 +7,7 @@ from typing import TypeVar, overload
 
 __all__ = ["InParts"]
 
-_PART = 4096  # rows that are made at once: less takes more calls than work
+_PART = 1000  # rows that are made at once: less takes more calls than work
 
 T = TypeVar("T")
 
@@ -28,7 +28,7 @@ class InParts(Sequence[T]):
     --------
     >>> names = InParts(10_000, lambda rows: [f"a{at}" for at in range(rows.start, rows.stop)])
     >>> names[2:4], names.n_made, names[-1], names.n_made
-    (['a2', 'a3'], 4096, 'a9999', 10000)
+    (['a2', 'a3'], 1000, 'a9999', 10000)
     """
 
     def __init__(self, n: int, make: Callable[[slice], Sequence[T]]) -> None:

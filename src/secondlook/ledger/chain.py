@@ -81,27 +81,22 @@ def people_digests(
 ) -> list[bytes]:
     """Return one salted hash per person, over everything that was known of them."""
     n = len(applications)
-    form, columns = [b"%b"], [salt]  # type: tuple[list[bytes], list[Iterable[Any]]]
+    if texts.count(None) == n:
+        named = zip(persons, applications, strict=True)
+        who = [f"{person}:{len(name)}:-1:{name}".encode() for person, name in named]
+    else:
+        widths = [-1 if one is None else len(one) for one in texts]
+        told = zip(persons, applications, widths, texts, strict=True)
+        who = [f"{a}:{len(b)}:{width}:{b}{text or ''}".encode() for a, b, width, text in told]
+    parts: list[Iterable[bytes]] = [salt, who, numbers]
     if groups is not None:
         words = {one: b"%d|%b" % (len(one), one.encode()) for one in set(groups)}
-        form.append(b"%b%b")
-        columns += [map(words.__getitem__, groups), group_salt]
-    form.append(b"%d:%d:")
-    columns += [persons, map(len, applications)]
-    if texts.count(None) == n:
-        form.append(b"-1:%b%b")
-        columns += [map(str.encode, applications), numbers]
-    else:
-        form.append(b"%d:%b%b%b")
-        columns.append([-1 if one is None else len(one) for one in texts])
-        columns += [map(str.encode, applications), [(one or "").encode() for one in texts], numbers]
+        parts[1:1] = [map(words.__getitem__, groups), group_salt]
     if reasons.count(None) < n:
-        form.append(b"%b")
         before = {width: b":%d:" % width for width in set(map(len, numbers))}
-        pairs = zip(map(len, numbers), reasons, strict=True)
-        columns.append([b"" if why is None else before[width] + why for width, why in pairs])
-    whole = b"".join(form)
-    return [sha256(whole % row).digest() for row in zip(*columns, strict=True)]
+        behind = zip(numbers, reasons, strict=True)
+        parts.append([b"" if why is None else before[len(own)] + why for own, why in behind])
+    return [sha256(one).digest() for one in map(b"".join, zip(*parts, strict=True))]
 
 
 def group_digests(

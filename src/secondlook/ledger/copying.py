@@ -16,6 +16,7 @@ __all__ = ["BinaryRows", "width_of"]
 
 _BEGIN, _END = b"PGCOPY\n\xff\r\n\0" + bytes(8), b"\xff\xff"
 _NULL = pack(">i", -1)
+_LOOKED_AT = 100  # rows from which the others are guessed
 _KINDS = {sa.Integer: ">i4", sa.BigInteger: ">i8", sa.Boolean: "?", sa.Double: ">f8"}
 
 
@@ -52,10 +53,11 @@ class BinaryRows:
                 listed[name] = [None if one != one else pack(">d", one) for one in values.tolist()]
             else:
                 fixed[name] = kind, values
-        # Bytes come first, as they are likely to have one width.
-        order = sorted(listed, key=lambda name: type(listed[name][0]) is not bytes)
+        # First what is likely to have one width: bytes, then text, then what has gaps.
+        order = sorted(listed, key=lambda name: _expected(listed[name][:_LOOKED_AT]))
         self.names = [*fixed, *order]
         self._fixed, self._listed = list(fixed.values()), [listed[name] for name in order]
+        self._room: NDArray[Any] = np.empty(0, _layout(()))
 
     def blocks(self, parts: Iterable[slice]) -> Iterator[bytes]:
         """Yield parts of the rows, and what a COPY begins and ends with."""
@@ -67,23 +69,33 @@ class BinaryRows:
     def _block(self, rows: slice) -> bytes:
         n = rows.stop - rows.start
         fixed = [(k, v[rows] if isinstance(v, np.ndarray) else v) for k, v in self._fixed]
-        loose = [_encoded(column[rows]) for column in self._listed]
-        while loose and (width := width_of(loose[0])):
-            fixed.append((f"V{width}", np.frombuffer(b"".join(loose.pop(0)), f"V{width}")))
-        head = np.empty(n, _layout(tuple(kind for kind, _ in fixed)))
-        head["n"] = len(self.names)
-        for at, (kind, values) in enumerate(fixed):
-            head[f"width{at}"] = np.dtype(kind).itemsize
+        loose = [column[rows] for column in self._listed]
+        while loose and (joined := _of_one_width(loose[0])) is not None:
+            fixed.append((joined.dtype.str[1:], joined))
+            del loose[0]
+        head = self._head(n, tuple(kind for kind, _ in fixed))
+        for at, (_, values) in enumerate(fixed):
             head[f"value{at}"] = values
         if not loose:
             return head.tobytes()
         pieces: list[Iterable[bytes]] = [head.view(f"V{head.itemsize}").tolist()]
-        for column in loose:
+        for column in map(_encoded, loose):
             if None in column:
                 pieces.append([_NULL if one is None else _length(len(one)) + one for one in column])
             else:
                 pieces += [map(_length, map(len, column)), column]
         return b"".join(chain.from_iterable(zip(*pieces, strict=True)))
+
+    def _head(self, n: int, kinds: tuple[str, ...]) -> NDArray[Any]:
+        """Return room for the beginnings of n rows, the same as for the part before if it fits."""
+        layout = _layout(kinds)
+        if self._room.shape != (n,) or self._room.dtype != layout:
+            room: Any = np.empty(n, layout)
+            room["n"] = len(self.names)
+            for at, kind in enumerate(kinds):
+                room[f"width{at}"] = np.dtype(kind).itemsize
+            self._room = room
+        return self._room
 
 
 @cache
@@ -101,6 +113,21 @@ def width_of(column: Any) -> int | None:
         return None
     widths = set(map(len, column))
     return widths.pop() or None if len(widths) == 1 else None
+
+
+def _expected(first: Sequence[Any]) -> tuple[bool, bool]:
+    return None in first, type(first[0]) is not bytes
+
+
+def _of_one_width(column: Any) -> NDArray[np.void] | None:
+    """Return a column side by side if it is bytes or text of one width, without gaps; else None."""
+    if {*map(type, column)} == {str}:
+        width, joined = len(column[0]), "".join(column).encode()
+        # A letter of several bytes makes it longer.
+        is_even = width and {*map(len, column)} == {width} and len(joined) == width * len(column)
+        return np.frombuffer(joined, f"V{width}") if is_even else None
+    found = width_of(column)
+    return None if found is None else np.frombuffer(b"".join(column), f"V{found}")
 
 
 @cache

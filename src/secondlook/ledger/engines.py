@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -25,6 +26,7 @@ _KEEPS_WHOLE = ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON")
 _KEEPS_QUICK = ("cache_size=-65536", "wal_autocheckpoint=4000")
 _KEEPS_NOTHING_ERASED = ("secure_delete=ON",)  # from the first page on, since pages are split
 _WAIT = 120  # seconds for which a writer waits for another
+_ROOM = 2**20  # bytes that wait for a server
 _PATIENCE = 2000  # milliseconds for which emptying the log waits for readers
 _MANY, _SOME = 1_000_000, 1000  # rows that share a program, and a program and an entry
 _MIGRATIONS = Path(__file__).parent / "migrations"
@@ -90,10 +92,19 @@ def _keep_connections(server: sa.Engine) -> None:
         opened[:] = [one for one in opened if not one.closed] + [connection]
         connection.execute(f"SET lock_timeout = '{int(_WAIT * 1000)}ms'")  # as SQLite's
         connection.commit()
+        _give_room(connection)
 
     sa.event.listen(server, "connect", set_up)
     _kept[server] = opened
     finalize(server, _close, opened)
+
+
+def _give_room(connection: Any) -> None:
+    """Let rows queue before a server on this machine: by default there is room for a few."""
+    if os.name == "posix":
+        with socket.socket(fileno=os.dup(connection.fileno())) as end:
+            if end.family == socket.AF_UNIX:  # others grow as they need
+                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM)
 
 
 def _close(connections: list[Any]) -> None:
