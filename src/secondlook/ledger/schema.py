@@ -17,7 +17,7 @@ __all__ = [
     "programs",
 ]
 
-NEWEST = "0004"  # the migration that makes the tables below
+NEWEST = "0005"  # the migration that makes the tables below
 
 metadata = sa.MetaData()
 
@@ -43,9 +43,23 @@ def _by_person(table: str) -> tuple[sa.PrimaryKeyConstraint, sa.Index]:
     return key, pages.ddl_if(dialect="postgresql")
 
 
-def _known_person() -> sa.ForeignKeyConstraint:
-    whose = ["people.program", "people.person"]
-    return sa.ForeignKeyConstraint(["program", "person"], whose).ddl_if(dialect="sqlite")
+def _one_of_each_name() -> tuple[sa.UniqueConstraint, sa.UniqueConstraint]:
+    """Return what keeps a program from having two applications of one name.
+
+    Names differ where programs do not: PostgreSQL, which compares column by column, is told them
+    first.
+    """
+    return (
+        sa.UniqueConstraint("program", "application").ddl_if(dialect="sqlite"),
+        sa.UniqueConstraint("application", "program").ddl_if(dialect="postgresql"),
+    )
+
+
+def _known(table: str, *pairs: tuple[str, str]) -> sa.ForeignKeyConstraint:
+    """Return a key to another table; PostgreSQL would look it up for each of a million rows."""
+    own, other = zip(*pairs, strict=True)
+    whose = [f"{table}.{name}" for name in other]
+    return sa.ForeignKeyConstraint(own, whose).ddl_if(dialect="sqlite")
 
 
 def _entry_rows(name: str, *columns: sa.Column[object]) -> sa.Table:
@@ -57,8 +71,8 @@ def _entry_rows(name: str, *columns: sa.Column[object]) -> sa.Table:
         sa.Column("entry", sa.BigInteger, primary_key=True),
         sa.Column("person", sa.BigInteger, primary_key=True),
         *columns,
-        sa.ForeignKeyConstraint(["program", "entry"], ["entries.program", "entries.number"]),
-        _known_person(),
+        _known("entries", ("program", "program"), ("entry", "number")),
+        _known("people", ("program", "program"), ("person", "person")),
         sa.Index(f"{name}_by_person", "program", "person"),
         sqlite_with_rowid=False,
     )
@@ -110,7 +124,7 @@ people = sa.Table(
     sa.Column("threshold", sa.Double),
     sa.Column("fold", sa.Integer),
     sa.Column("reasons", sa.LargeBinary),
-    sa.UniqueConstraint("program", "application"),
+    *_one_of_each_name(),
     *_by_person("people"),
     sqlite_with_rowid=False,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -26,7 +27,7 @@ from secondlook.ledger.base import (
     Writer,
     to_json,
 )
-from secondlook.ledger.bulk import insert_columns, is_one_of
+from secondlook.ledger.bulk import insert_columns, is_one_of, where_in
 from secondlook.ledger.chain import NOTHING, entry_hash
 from secondlook.ledger.new_people import NewPeople
 from secondlook.ledger.sql_checks import CheckingReader
@@ -143,13 +144,14 @@ class SqlWriter(CheckingReader, Writer):
     ) -> None:
         super().__init__(connection, program, name)
         self._clock = clock
+        self._after: tuple[int, bytes, int] | None = None  # the last entry, once one was written
         self.erased = False
 
     def append(
         self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
     ) -> Entry:
         self._forget()
-        last, previous, first = self._end()
+        last, previous, first = self._after or self._end()
         number = last + 1
         self._check_new(kind, key, by, facts)
         key = f"#{number}" if key is None else key
@@ -176,11 +178,13 @@ class SqlWriter(CheckingReader, Writer):
         if facts.payload is not None:
             kept = {"entry": number, "content": [facts.payload], "digest": [payload]}
             self._insert(schema.payloads, kept)
+        self._after = number, own_hash, first + rows["n"]
         return entry
 
     def _check_new(self, kind: str, key: str | None, by: str, facts: Facts) -> None:
         if (facts.people is None) != (facts.decisions is None):
             raise InputError("people are recorded with the decisions on them; give both.")
+        _check_lengths(facts)
         if kind not in KINDS:
             raise InputError(f"an entry is one of {', '.join(KINDS)}, got {kind!r}.")
         check_name("the name of who writes", by, longest=None)
@@ -242,12 +246,23 @@ class SqlWriter(CheckingReader, Writer):
             insert_columns(self._connection, *new.tables, prepare=prepare)
         except driver.loaded_dbapi.IntegrityError as error:
             twice = _first_twice(people.applications)
-            who = "an application of this batch" if twice is None else f"the application {twice!r}"
+            where = "in the ledger already" if twice is None else "twice in this batch"
+            name = twice or self._first_known(people.applications, first, error)
             raise InputError(
-                f"{who} is in the ledger already, or twice in this batch; nothing was recorded, "
-                f"give somebody who applies again a new id."
+                f"the application {name!r} is {where}; nothing was recorded, give somebody who "
+                f"applies again a new id."
             ) from error
         return content
+
+    def _first_known(self, names: Sequence[str | None], first: int, error: Any) -> str | None:
+        """Return the first of the names that somebody else has, after a database refused them."""
+        if self._connection.dialect.name == "postgresql":  # which ended the transaction with it
+            told = re.search(r"=\((.*), \d+\)", error.diag.message_detail or "", re.DOTALL)
+            return None if told is None else told[1]
+        one = schema.people.c
+        before = self._select(one.application).where(one.person < first)
+        [known] = where_in(self._connection, before, one.application, list(names)) or [[]]
+        return next((name for name in names if name in {*known}), None)
 
     def _insert_told(self, number: int, facts: Facts) -> None:
         told, changed = facts.outcomes, facts.overrides
@@ -310,6 +325,19 @@ def _in_order(facts: Facts) -> Facts:
         _check_once(erased)
         erased = np.sort(erased)
     return Facts(facts.people, facts.decisions, told, changed, erased, facts.payload)
+
+
+def _check_lengths(facts: Facts) -> None:
+    """Raise unless all columns of a kind of rows have one length."""
+    for rows in ([facts.people, facts.decisions], [facts.outcomes], [facts.overrides]):
+        columns = {name: one for kind in rows if kind for name, one in vars(kind).items()}
+        lengths = {name: len(one) for name, one in columns.items() if hasattr(one, "__len__")}
+        if len({*lengths.values()}) > 1:
+            told = ", ".join(f"{name} {n}" for name, n in lengths.items())
+            raise InputError(
+                f"columns of one kind of rows must have one length, got {told}; nothing was "
+                f"recorded, give one value a row."
+            )
 
 
 def _check_once(persons: Ints) -> None:

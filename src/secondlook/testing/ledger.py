@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from dataclasses import replace
 from typing import Any
@@ -173,11 +174,11 @@ class LedgerContract:
         two = a_batch(8, n=2)
         for facts, key, words in (
             (a_batch(8), "b1", r"has an entry of kind 'batch' with the key 'b1' already"),
-            (a_batch(7), "b3", r"an application of this batch is in the ledger already"),
+            (a_batch(7), "b3", r"the application '\S+' is in the ledger already; nothing was rec"),
             (
                 replace(two, people=PeopleRows(["z", "z"], [b"", b""], [None, None])),
                 "b3",
-                r"the application 'z' is in the ledger already, or twice in this batch",
+                r"the application 'z' is twice in this batch; nothing was recorded",
             ),
             (
                 replace(two, people=PeopleRows(["z", "z\0"], [b"", b""], [None, None])),
@@ -185,6 +186,11 @@ class LedgerContract:
                 r"without the character NUL",
             ),
             (replace(two, decisions=None), "b3", r"with the decisions on them; give both"),
+            (
+                replace(two, people=PeopleRows(["z", "y", "x"], [b""] * 2, [None] * 2)),
+                "b3",
+                r"must have one length, got applications 3, numbers 2",
+            ),
         ):
             with pytest.raises(InputError, match=words), started.writing("p") as writer:
                 writer.append("batch", {}, facts, by="t", key=key)
@@ -195,6 +201,19 @@ class LedgerContract:
         with pytest.raises(InputError, match=words), started.writing("p") as writer:
             writer.append("gossip", {}, Facts(), by="t")
         assert self.check_chain(started) == 3
+
+    def test_a_name_that_is_taken_is_told_whatever_it_looks_like(self, started: Ledger) -> None:
+        for at, name in enumerate(["a, 1)", ")=(b, 3", "it's\n(c, 2), 4)", "\u00e9%s", "5"]):
+            first, again = a_batch(100 + 9 * at, n=3), a_batch(500 + 9 * at, n=3)
+            assert first.people is not None
+            assert again.people is not None
+            people = replace(first.people, applications=[name, *first.people.applications[1:]])
+            later = replace(again.people, applications=[*again.people.applications[1:], name])
+            with started.writing("p") as writer:
+                writer.append("batch", {}, replace(first, people=people), by="t", key=f"{at}")
+            taken = re.escape(f"the application {name!r} is in the ledger already")
+            with pytest.raises(InputError, match=taken), started.writing("p") as writer:
+                writer.append("batch", {}, replace(again, people=later), by="t", key=f"{at} b")
 
     def test_programs_are_apart(self, started: Ledger) -> None:
         with started.creating("q") as writer:
