@@ -194,6 +194,17 @@ def test_people_hash_as_in_the_first_version():
     assert group_digests(persons, values, salt) == [sha256(one).digest() for one in told]
 
 
+@pytest.mark.parametrize(
+    ("at", "strange"), [(1, b"ab"), (1, 5), (1, 2.5), (2, "12"), (3, b"[]"), (3, 7), (5, "s" * 16)]
+)
+def test_what_is_of_another_kind_never_hashes(at, strange):
+    row = [0, "ab", b"12", "[]", None, bytes(16)]
+    assert len(people_digests(*[[one] for one in row])) == 1
+    row[at] = strange
+    with pytest.raises(TypeError):
+        people_digests(*[[one] for one in row])
+
+
 def test_a_program_of_an_earlier_version_keeps_its_people_as_it_did(tmp_path):
     """Some learners make other models of the same rows in another order."""
     program, _, _ = started(f"sqlite:///{tmp_path}/x.db", algorithm_1())

@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -79,8 +80,12 @@ def people_digests(
     groups: Sequence[str] | None = None,
     group_salt: Sequence[bytes] = (),
 ) -> list[bytes]:
-    """Return one salted hash per person, over everything that was known of them."""
+    """Return one salted hash per person, over everything that was known of them.
+
+    A database may hold anything: what is not of the kind that was written raises TypeError.
+    """
     n = len(applications)
+    "".join(chain(applications, filter(None, texts)))  # or a format would make text of anything
     if texts.count(None) == n:
         named = zip(persons, applications, strict=True)
         who = [f"{person}:{len(name)}:-1:{name}".encode() for person, name in named]
