@@ -185,6 +185,9 @@ class SqlWriter(CheckingReader, Writer):
         if (facts.people is None) != (facts.decisions is None):
             raise InputError("people are recorded with the decisions on them; give both.")
         _check_lengths(facts)
+        for rows in (facts.people, facts.erased):
+            if rows is not None and not len(rows):
+                raise InputError("an entry about people names at least one; give some, or None.")
         if kind not in KINDS:
             raise InputError(f"an entry is one of {', '.join(KINDS)}, got {kind!r}.")
         check_name("the name of who writes", by, longest=None)
@@ -245,9 +248,10 @@ class SqlWriter(CheckingReader, Writer):
         try:
             insert_columns(self._connection, *new.tables, prepare=prepare)
         except driver.loaded_dbapi.IntegrityError as error:
-            twice = _first_twice(people.applications)
-            where = "in the ledger already" if twice is None else "twice in this batch"
-            name = twice or self._first_known(people.applications, first, error)
+            name, where = _first_twice(people.applications), "twice in this batch"
+            if name is None:
+                name = self._first_known(people.applications, first, error)
+                where = "in the ledger already"
             raise InputError(
                 f"the application {name!r} is {where}; nothing was recorded, give somebody who "
                 f"applies again a new id."
@@ -261,8 +265,9 @@ class SqlWriter(CheckingReader, Writer):
             return None if told is None else told[1]
         one = schema.people.c
         before = self._select(one.application).where(one.person < first)
-        [known] = where_in(self._connection, before, one.application, list(names)) or [[]]
-        return next((name for name in names if name in {*known}), None)
+        [found] = where_in(self._connection, before, one.application, list(names))
+        known = {*found}
+        return next((name for name in names if name in known), None)
 
     def _insert_told(self, number: int, facts: Facts) -> None:
         told, changed = facts.outcomes, facts.overrides

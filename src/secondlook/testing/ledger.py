@@ -186,6 +186,8 @@ class LedgerContract:
                 r"without the character NUL",
             ),
             (replace(two, decisions=None), "b3", r"with the decisions on them; give both"),
+            (a_batch(8, n=0), "b3", r"about people names at least one"),
+            (Facts(erased=np.array([], np.int64)), "b3", r"about people names at least one"),
             (
                 replace(two, people=PeopleRows(["z", "y", "x"], [b""] * 2, [None] * 2)),
                 "b3",
