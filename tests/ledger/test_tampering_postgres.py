@@ -122,8 +122,22 @@ def test_a_changed_value_is_found_and_located(tampered, whole, table, column):
     else:
         assert found.problem.startswith("entry ")
     if table.name in ("people", "group_values") and column.name not in ("program", "person"):
-        what = "rows of decisions were" if column.name in DECIDED else f"person {PERSON} was"
-        assert f"{what} changed" in found.problem
+        assert located(table, column) in found.problem
+
+
+def located(table, column):
+    """Return what is said of another value of a person, whose application is called so too."""
+    name = f"application '{PERSON}' (person {PERSON})"
+    if column.name in DECIDED:
+        what = "region" if column.name == "exploit" else column.name
+        return f"rows of decisions were changed: the {what} of {name} was "
+    if column.name == "application":
+        return f"person {PERSON}, now called '{PERSON} ', was changed"
+    if table.name == "people" and column.name == "digest":
+        return f"the hash of {name} was changed"
+    if table.name == "group_values" and column.name == "value":
+        return f"the group value of {name} was "
+    return f"person {PERSON}, now called '{PERSON}', was changed"
 
 
 @pytest.mark.parametrize(
@@ -161,6 +175,10 @@ def test_a_changed_value_is_found_and_located(tampered, whole, table, column):
         ),
         (
             "INSERT INTO payloads SELECT program, 999, content, digest FROM payloads LIMIT 1",
+            "rows of payloads, and the entries cover",
+        ),
+        (
+            "INSERT INTO payloads SELECT program, 999, NULL, digest FROM payloads LIMIT 1",
             "rows of payloads, and the entries cover",
         ),
     ],

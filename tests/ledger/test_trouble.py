@@ -442,7 +442,7 @@ def test_two_programs_in_one_ledger_know_nothing_of_each_other(url):
         )
         connection.execute(changed.values(digest=bytes(32)))
     assert verify(one.ledger, "one").ok
-    assert "person 3 was changed" in verify(one.ledger, "two").problem
+    assert "hash of application '3' (person 3) was changed" in verify(one.ledger, "two").problem
 
 
 def session_of(program):

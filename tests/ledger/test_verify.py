@@ -134,9 +134,21 @@ def test_a_changed_value_is_found(tampered, table, column):
     assert not found.ok
     if table.name in ("people", "group_values") and column.name not in ("program", "person"):
         assert "entry 6 (batch 'b1')" in found.problem
-        decision = column.name in {one.name for one in fields(DecisionRows)}
-        what = "rows of decisions were" if decision else "person 620 was"
-        assert f"{what} changed" in found.problem
+        assert located(table, column) in found.problem
+
+
+def located(table, column):
+    """Return what is said of another value of person 620, whose application is called so too."""
+    if column.name in {one.name for one in fields(DecisionRows)}:
+        what = "region" if column.name == "exploit" else column.name
+        return f"rows of decisions were changed: the {what} of application '620' (person 620) was "
+    if column.name == "application":
+        return "person 620, now called '620 ', was changed"
+    if table.name == "people" and column.name == "digest":
+        return "the hash of application '620' (person 620) was changed"
+    if table.name == "group_values" and column.name == "value":
+        return "the group value of application '620' (person 620) was "
+    return "person 620, now called '620', was changed"
 
 
 @pytest.mark.parametrize(
@@ -165,7 +177,7 @@ def test_a_changed_value_is_found(tampered, table, column):
         (
             "INSERT INTO outcomes SELECT program, 6, person, 'bad' FROM people "
             "WHERE person >= 600 AND accepted = 0 LIMIT 1",
-            r"entry 6 .*rows of decisions were changed",
+            r"entry 6 .*rows of outcomes were changed: the outcome of application .* was not there",
         ),
         (
             "INSERT INTO overrides SELECT program, 999, 600, 1, 'forged' FROM programs",
@@ -421,7 +433,7 @@ def test_bytes_cannot_move_from_a_name_into_a_salt(tmp_path, rng):
         connection.execute(change, [longer])
         change = "UPDATE group_values SET value = '[2]', salt = ? WHERE person = 200"
         connection.execute(change, [b"0123456789abcdef"])
-    assert "person 200 was changed" in verify(SqlLedger(url)).problem
+    assert "person 200, now called 'Z', was changed" in verify(SqlLedger(url)).problem
 
 
 @pytest.mark.parametrize(

@@ -317,7 +317,7 @@ class Reader(ABC):
         """Return how many rows there are by what they hold, whether an entry covers them or not.
 
         That is ``entries``, ``people``, ``groups``, ``outcomes``, ``overrides``, ``erasures``, and
-        ``payloads`` that are not erased.
+        ``payloads`` that are not erased, or belong to no entry.
         """
 
     @abstractmethod

@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from secondlook.frames import take
 from secondlook.ledger.base import DecisionRows, Entry, Facts, PeopleRows, Reader
 from secondlook.ledger.certificates import EVIDENCE, granted_with
 from secondlook.ledger.comparing import first_other_content, first_other_value
+from secondlook.ledger.locating import DecidedAgain
 from secondlook.ledger.policies import PolicyFact, policies_of
 from secondlook.ledger.repeating import StoredPolicies
 from secondlook.ledger.replay import (
@@ -29,6 +29,7 @@ from secondlook.ledger.replay import (
     erased_rows,
     first_difference,
 )
+from secondlook.ledger.stand_ins import GroupValues, with_stand_ins
 from secondlook.ledger.telling import fold_of
 from secondlook.reasons import first_misfit
 from secondlook.storage import dumps
@@ -58,6 +59,13 @@ class Proof(ABC):
     def end(self) -> None:
         """Check that nothing is left over."""
 
+    @abstractmethod
+    def decide_again(self, entry: Entry) -> DecidedAgain | None:
+        """Decide a batch as the next entry, and judge nothing; None if it cannot be decided.
+
+        After that no further entry can be made again.
+        """
+
 
 class ByPolicies(Proof):
     """Every batch again from its stored policy, the people as they applied, and keyed randomness.
@@ -71,7 +79,7 @@ class ByPolicies(Proof):
         self._reader, self._policies = reader, StoredPolicies(allowed)
         self._shape: Shape | None = None
         self._rounds: list[dict[str, Any]] = []
-        self._values = _GroupValues()
+        self._values = GroupValues()
 
     def step(self, entry: Entry) -> None:
         """Make the next entry again."""
@@ -91,6 +99,21 @@ class ByPolicies(Proof):
     def end(self) -> None:
         """Nothing can be left over: a batch is whole when its entry is."""
 
+    def decide_again(self, entry: Entry) -> DecidedAgain | None:
+        """Decide a batch as the next entry, and judge nothing."""
+        facts = self._reader.facts(entry)
+        people, recorded, again = facts.people, facts.decisions, self._policies.again
+        if entry.kind != "batch" or people is None or recorded is None or self._shape is None:
+            return None
+        gone = erased_rows(people)
+        rows = with_stand_ins(people, gone) if gone.any() else people
+        X, groups, ids = self._shape.people(rows)
+        decided = again.decide_by(self._policies[entry.says["policy"]], X, groups, ids)
+        drawn = ~gone
+        if again.draws_together and gone.any():
+            drawn &= recorded.exploit & decided.exploit
+        return DecidedAgain(decided, fold_of(again, ids), ~gone, drawn, _close(decided))
+
     def _decide(self, entry: Entry, facts: Facts) -> None:
         people, recorded, says = facts.people, facts.decisions, entry.says
         assert people is not None
@@ -104,14 +127,13 @@ class ByPolicies(Proof):
             again.go_on(policy, says, whole=False)
             self.n_not_repeated += len(people)
             return
-        rows = people if whole else _with_stand_ins(people, gone)
+        rows = people if whole else with_stand_ins(people, gone)
         X, groups, ids = self._shape.people(rows)
         there = ~gone
         drawn = there & (recorded.exploit if again.draws_together and not whole else True)
 
         def other(decided: Decisions) -> tuple[int, str] | None:
-            close = _SAME_MODEL if decided.score.dtype == np.float64 else CLOSE
-            fold = fold_of(again, ids)
+            fold, close = fold_of(again, ids), _close(decided)
             return first_difference(
                 recorded, decided, fold=fold, rows=there, drawn=drawn, close=close
             )
@@ -172,7 +194,7 @@ class ByLearning(Proof):
         self._seen: set[str] = set()
         self._standing: dict[str, dict[str, Any]] = {}  # certificates granted and not dropped
         self._due: dict[str, list[str]] = {}  # what must be recorded as dropped, by key
-        self._values = _GroupValues()
+        self._values = GroupValues()
 
     def step(self, entry: Entry) -> None:
         """Make the next entry again."""
@@ -199,6 +221,18 @@ class ByLearning(Proof):
         if self._granted:
             key = next(iter(self._granted))
             raise DoesNotFitError(f"the certificate {key!r} was reached and is not recorded.")
+
+    def decide_again(self, entry: Entry) -> DecidedAgain | None:
+        """Decide a batch as the next entry, and judge nothing."""
+        state, facts = self._state, self._reader.facts(entry)
+        if entry.kind != "batch" or state is None or not self._is_whole(facts):
+            return None
+        decided = state.apply(self._reader, entry)
+        if decided is None:
+            return None
+        everybody = np.ones(len(decided), np.bool_)
+        fold = fold_of(state.classifier, decided.ids)
+        return DecidedAgain(decided, fold, everybody, everybody, CLOSE)
 
     def _check_dropped(self) -> None:
         for lost in self._due.values():
@@ -292,32 +326,6 @@ class ByLearning(Proof):
             _refuse(entry, people, other, "depends on groups, which may not decide")
 
 
-class _GroupValues:
-    """The group values of a program's people, in the order in which they came."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, None] = {}
-
-    def add(self, people: PeopleRows | None) -> None:
-        """Take in those of an entry's people, but for the erased."""
-        if people is not None and people.groups is not None:
-            new = {*people.groups} - {None} - self._known.keys()
-            self._known |= dict.fromkeys(sorted(map(str, new)))
-
-    def exchanged(self, people: PeopleRows) -> Iterator[PeopleRows]:
-        """Yield people with the next one's group, and with the group that follows their own.
-
-        The second changes everybody's, also where all have the same.
-        """
-        if people.groups is None:
-            return
-        yield replace(people, groups=[*people.groups[1:], people.groups[0]])
-        known = [*self._known]
-        following = dict(zip(known, [*known[1:], *known[:1]], strict=True))
-        if len(known) > 1:
-            yield replace(people, groups=[following[str(one)] for one in people.groups])
-
-
 def _to_be_dropped(
     classifier: Any, standing: dict[str, dict[str, Any]]
 ) -> Iterable[tuple[str, list[str]]]:
@@ -343,6 +351,10 @@ def _other_policy(learned: PolicyFact, entry: Entry, payload: bytes | None) -> s
     if payload is None:
         return "what it holds"
     return first_other_content(learned.payload(), payload, CLOSE)
+
+
+def _close(decided: Decisions) -> float:
+    return _SAME_MODEL if decided.score.dtype == np.float64 else CLOSE
 
 
 def called(entry: Entry) -> str:
@@ -383,26 +395,3 @@ def _check_reasons(
     if row is not None:
         other = int(rows[row]), "reasons"
         _refuse(entry, people, other, "come out otherwise than recorded")
-
-
-def _with_stand_ins(people: PeopleRows, gone: Bools) -> PeopleRows:
-    """Return people with others in the place of the erased, so that all rows stay where they are.
-
-    The others' features and groups are those of somebody who is there, their names new.
-    """
-    someone = int(np.flatnonzero(~gone)[0])
-    names = {one for one in people.applications if one is not None}
-    numeric = all(one.lstrip("-").isdigit() for one in names)
-    free = (str(at) if numeric else f"erased {at}" for at in range(2 * len(people) + 1))
-    new = (one for one in free if one not in names)
-
-    def filled(column: Any) -> list[Any]:
-        return [column[someone] if lost else one for one, lost in zip(column, gone, strict=True)]
-
-    return PeopleRows(
-        [next(new) if one is None else one for one in people.applications],
-        filled(people.numbers),
-        filled(people.texts),
-        None if people.groups is None else filled(people.groups),
-        people.reasons,
-    )

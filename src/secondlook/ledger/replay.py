@@ -23,7 +23,7 @@ from secondlook.likelihoods import PolicyFunction
 from secondlook.reasons import Reference
 from secondlook.storage import loads
 
-__all__ = ["CLOSE", "Allowed", "Shape", "State", "erased_rows", "first_difference"]
+__all__ = ["CLOSE", "Allowed", "Shape", "State", "differences", "erased_rows", "first_difference"]
 
 CLOSE = 1e-6  # other machines sum in other orders, and a solver stops a little elsewhere
 
@@ -239,6 +239,24 @@ def first_difference(
     """
     if recorded.round != decided.round:
         return 0, "round"
+    others = differences(recorded, decided, fold=fold, rows=rows, drawn=drawn, close=close)
+    table = np.stack(list(others.values()))
+    if not table.any():
+        return None
+    row = int(np.flatnonzero(table.any(axis=0))[0])
+    return row, list(others)[int(np.argmax(table[:, row]))]
+
+
+def differences(
+    recorded: DecisionRows,
+    decided: Decisions,
+    *,
+    fold: NDArray[np.int64] | None = None,
+    rows: NDArray[np.bool_] | None = None,
+    drawn: NDArray[np.bool_] | None = None,
+    close: float = CLOSE,
+) -> dict[str, NDArray[np.bool_]]:
+    """Say for everything that is decided on a person where it differs; see ``first_difference``."""
     rows = np.ones(len(decided), np.bool_) if rows is None else rows
     drawn = rows if drawn is None else drawn
     others = {
@@ -251,11 +269,7 @@ def first_difference(
         others["threshold"] = rows & _other_numbers(recorded.threshold, decided.threshold, close)
     if recorded.fold is not None and fold is not None:
         others["fold"] = rows & (recorded.fold != fold)
-    table = np.stack(list(others.values()))
-    if not table.any():
-        return None
-    row = int(np.flatnonzero(table.any(axis=0))[0])
-    return row, list(others)[int(np.argmax(table[:, row]))]
+    return others
 
 
 def _other_numbers(

@@ -11,14 +11,16 @@ import sqlalchemy as sa
 from secondlook.ledger import schema
 from secondlook.ledger.base import Entry
 from secondlook.ledger.chain import SALT, entry_hash, group_digests, people_digests
-from secondlook.ledger.sql_reader import ILLEGIBLE, SqlReader, content_digest, header_range
+from secondlook.ledger.locating import now_called
+from secondlook.ledger.sql_locating import TABLES, LocatingReader, first_gap
+from secondlook.ledger.sql_reader import ILLEGIBLE, content_digest, header_range
 
 __all__ = ["CheckingReader"]
 
 Digests = tuple[list[bytes], str | None]
 
 
-class CheckingReader(SqlReader):
+class CheckingReader(LocatingReader):
     """A reader that trusts nothing it reads."""
 
     def check(self, entry: Entry, previous: bytes) -> str | None:
@@ -34,7 +36,8 @@ class CheckingReader(SqlReader):
         except ILLEGIBLE as error:
             why = error
         # SQLite stores anything in any column.
-        return f"its rows hold what cannot be there ({str(why).splitlines()[0]})"
+        said = f"its rows hold what cannot be there ({str(why).splitlines()[0]})"
+        return f"{said}{self._strange(entry)}"
 
     def _check(self, entry: Entry, previous: bytes) -> str | None:
         if entry.previous != previous:
@@ -54,27 +57,22 @@ class CheckingReader(SqlReader):
         if wrong is not None:
             return wrong
         if entry.content != content_digest(self._facts(entry), people, groups, payload):
+            self._unlike = entry.number
             return f"its rows of {_tables(entry.kind)} were changed"
         return None
 
     def count(self) -> dict[str, int]:
         """Return how many rows there are."""
-        counted: dict[str, sa.Column[Any]] = {
-            "entries": schema.entries.c.program,
-            "people": schema.people.c.program,
-            "groups": schema.group_values.c.program,
-            "outcomes": schema.outcomes.c.program,
-            "overrides": schema.overrides.c.program,
-            "erasures": schema.erasures.c.program,
-            "payloads": schema.payloads.c.content,
+        counted = {
+            name: sa.select(sa.func.count()).where(table.c.program == self._program)
+            for name, table in TABLES.items()
         }
+        # An erased state is gone, and its row stays; one without an entry was never there.
+        one, numbers = schema.payloads.c, self._select(schema.entries.c.number)
+        there = sa.or_(one.content.is_not(None), one.entry.not_in(numbers))
+        counted["payloads"] = counted["payloads"].where(there)
         return {
-            name: int(
-                self._connection.execute(
-                    sa.select(sa.func.count(column)).where(column.table.c.program == self._program)
-                ).scalar_one()
-            )
-            for name, column in counted.items()
+            name: int(self._connection.execute(rows).scalar_one()) for name, rows in counted.items()
         }
 
     def _people_digests(self, first: int, end: int, with_groups: bool) -> Digests:
@@ -82,7 +80,8 @@ class CheckingReader(SqlReader):
         persons, digests = one["person"], one["digest"]
         columns = [one[name] for name in ("application", "numbers", "texts", "reasons", "salt")]
         if list(persons) != list(range(first, end)):
-            return [], f"people are missing or too many: {len(persons)} of {end - first} are there"
+            n, gap = end - first, first_gap(persons, first, end)
+            return [], f"people are missing or too many: {len(persons)} of {n} are there, and {gap}"
         needed, wrong = [0, 1, 4], None
         if with_groups:
             of_groups, wrong = self._groups(first, end)
@@ -90,39 +89,51 @@ class CheckingReader(SqlReader):
             needed += [5, 6]
             strange = [one is not None for one in of_groups["digest"]]
             if wrong is None and True in strange:
-                wrong = f"the group value of person {first + strange.index(True)} was changed"
+                row = strange.index(True)
+                whose = now_called(first + row, columns[0][row])
+                wrong = f"the group value of {whose} was changed"
         if wrong is None:
-            kept, wrong = self._kept(persons, columns, needed)
+            kept, wrong = self._kept(persons, columns, needed, columns[0])
         salts = [columns[at] for at in (4, 6) if at < len(columns)]
-        wrong = wrong or _first_other_salt(persons, salts, "person {} was changed")
-        if wrong is not None:
-            return [], wrong
-        again = people_digests(*_rows([persons, *columns], kept))
-        return list(digests), _first_other(persons, digests, again, kept, "person {} was changed")
+        at = _first_other_salt(salts) if wrong is None else None
+        if wrong is None and at is None:
+            again = people_digests(*_rows([persons, *columns], kept))
+            at = _first_other(digests, again, kept)
+        if at is not None:
+            self._unlike_person = persons[at]
+            wrong = f"{now_called(persons[at], columns[0][at])} was changed"
+        return list(digests), wrong
 
     def _groups(self, first: int, end: int) -> tuple[dict[str, Sequence[Any]], str | None]:
         one = self._all_of(schema.group_values, first, end)
         n, there = end - first, len(one["person"])
         if list(one["person"]) == list(range(first, end)):
             return one, None
-        return one, f"group values are missing or too many: {there} of {n} are there"
+        gap = first_gap(one["person"], first, end)
+        return one, f"group values are missing or too many: {there} of {n} are there, and {gap}"
 
     def _group_digests(self, first: int, end: int) -> Digests:
         """Return the digests of group values, which they had of their own before version 0004."""
         one, wrong = self._groups(first, end)
         persons, digests, columns = one["person"], one["digest"], [one["value"], one["salt"]]
         kept: list[int] = []
+        names = self._all_of(schema.people, first, end)["application"]
         if wrong is None:
-            kept, wrong = self._kept(persons, columns, [0, 1])
-        words = "the group value of person {} was changed"
-        wrong = wrong or _first_other_salt(persons, columns[1:], words)
-        if wrong is not None:
-            return [], wrong
-        again = group_digests(*_rows([persons, *columns], kept))
-        return list(digests), _first_other(persons, digests, again, kept, words)
+            kept, wrong = self._kept(persons, columns, [0, 1], names)
+        at = _first_other_salt(columns[1:]) if wrong is None else None
+        if wrong is None and at is None:
+            again = group_digests(*_rows([persons, *columns], kept))
+            at = _first_other(digests, again, kept)
+        if at is not None:
+            wrong = f"the group value of {now_called(persons[at], names[at])} was changed"
+        return list(digests), wrong
 
     def _kept(
-        self, persons: Sequence[int], columns: list[Sequence[Any]], needed: list[int]
+        self,
+        persons: Sequence[int],
+        columns: list[Sequence[Any]],
+        needed: list[int],
+        names: Sequence[Any],
     ) -> tuple[list[int], str | None]:
         """Return the positions of rows that are whole; all others must have been erased."""
         if not any(None in columns[at] for at in needed):
@@ -132,7 +143,8 @@ class CheckingReader(SqlReader):
         erased = self._erased_between(persons[0], persons[-1] + 1)
         for at in sorted(set(range(len(persons))) - set(kept)):
             if persons[at] not in erased or any(column[at] is not None for column in columns):
-                return [], f"person {persons[at]} lacks data, and no erasure says so"
+                whose = now_called(persons[at], names[at])
+                return [], f"{whose} lacks data, and no erasure says so"
         return kept, None
 
     def _erased_between(self, first: int, end: int) -> set[int]:
@@ -160,14 +172,12 @@ def _is_about_data(error: Any, driver: Any) -> bool:
     return isinstance(reason, driver.DataError) or "decode" in str(reason)
 
 
-def _first_other_salt(
-    persons: Sequence[int], salts: Sequence[Sequence[bytes | None]], words: str
-) -> str | None:
-    """Say who has a salt of another length, with which other data could have the same digest."""
+def _first_other_salt(salts: Sequence[Sequence[bytes | None]]) -> int | None:
+    """Return who has a salt of another length, with which other data could have the same digest."""
     wrong = (
         at for salt in salts for at, one in enumerate(salt) if one is not None and len(one) != SALT
     )
-    return next((words.format(persons[at]) for at in wrong), None)
+    return next(wrong, None)
 
 
 def _rows(columns: list[Sequence[Any]], kept: list[int]) -> list[Sequence[Any]]:
@@ -176,15 +186,9 @@ def _rows(columns: list[Sequence[Any]], kept: list[int]) -> list[Sequence[Any]]:
     return [[column[at] for at in kept] for column in columns]
 
 
-def _first_other(
-    persons: Sequence[int],
-    stored: Sequence[bytes],
-    again: Sequence[bytes],
-    kept: list[int],
-    words: str,
-) -> str | None:
+def _first_other(stored: Sequence[bytes], again: Sequence[bytes], kept: list[int]) -> int | None:
     pairs = zip(kept, again, strict=True)
-    return next((words.format(persons[at]) for at, one in pairs if stored[at] != one), None)
+    return next((at for at, one in pairs if stored[at] != one), None)
 
 
 def _tables(kind: str) -> str:

@@ -32,7 +32,7 @@ from secondlook.ledger.chain import NOTHING, Checkpoint, digest_of_rows, joined,
 from secondlook.ledger.sql_counting import Counting, sizes
 from secondlook.ledger.sql_standing import Lookup, check_kind, check_states
 
-__all__ = ["ILLEGIBLE", "SqlReader", "content_digest", "header_range"]
+__all__ = ["ILLEGIBLE", "SqlReader", "content_digest", "content_parts", "header_range"]
 
 # What reading raises where a database holds what nobody wrote there.
 ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
@@ -44,6 +44,17 @@ def content_digest(
     facts: Facts, people: Sequence[bytes], groups: Sequence[bytes], payload: bytes | None
 ) -> bytes:
     """Return the hash of an entry's rows, given those of people, groups and payload."""
+    return joined(content_parts(facts, people, groups, payload))
+
+
+def content_parts(
+    facts: Facts, people: Sequence[bytes], groups: Sequence[bytes], payload: bytes | None
+) -> list[bytes]:
+    """Return the hashes that ``content_digest`` joins.
+
+    They are of people, groups, decisions, outcomes, overrides, erasures and payload, and then of
+    what came later.
+    """
     decided, told, changed = facts.decisions, facts.outcomes, facts.overrides
     parts = [joined(people) if people else NOTHING, joined(groups) if groups else NOTHING]
     parts.append(
@@ -68,7 +79,7 @@ def content_digest(
     parts.append(payload or NOTHING)
     # Entries of the first version had none of these, and hash as they did.
     parts += [packed(np.array([at]), one) for at, one in enumerate(extras) if one is not None]
-    return joined(parts)
+    return parts
 
 
 def _digest_of_outcomes(told: OutcomeRows) -> bytes:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from secondlook.errors import InputError, UntrustedError
 from secondlook.ledger.base import Entry, Ledger, Reader
 from secondlook.ledger.chain import NOTHING, Checkpoint
+from secondlook.ledger.locating import Locates
 from secondlook.ledger.policies import START
 from secondlook.ledger.proofs import ByLearning, ByPolicies, DoesNotFitError, Proof, called
 from secondlook.ledger.replay import Allowed
@@ -71,6 +72,9 @@ def verify(
     folds and reasons come out as recorded, so that each decision is the one its policy makes. Where
     groups may not decide, each batch is also decided with the groups handed on from person to
     person, and with each group in the place of another: the decisions must stay as they are.
+
+    Where rows were changed, it is said whose, and what had been there, if the hash fits again
+    without that change, which proves it.
 
     That a policy is the one which settings, history and outcomes lead to is proved by
     ``relearn``: everything is learned again in its order, and stored policies, certificates and
@@ -164,7 +168,7 @@ class _Walk:
             raise DoesNotFitError(f"entry {number} is missing: {entry.number} comes next.")
         wrong = self._reader.check(entry, self.head.hash)
         if wrong is not None:
-            raise DoesNotFitError(f"{called(entry)}: {wrong}.")
+            raise DoesNotFitError(f"{called(entry)}: {self._where(entry) or wrong}.")
         self._count(entry)
         try:
             for proof in self._proofs:
@@ -181,6 +185,12 @@ class _Walk:
                 f"before it, was rewritten."
             )
 
+    def _where(self, entry: Entry) -> str | None:
+        """Say more exactly what does not fit, where that is known."""
+        if not isinstance(self._reader, Locates):
+            return None
+        return self._reader.where(entry, lambda: self._proofs[0].decide_again(entry))
+
     def end(self) -> None:
         """Check that nothing is missing at the end, and nothing is there that no entry covers."""
         if self.head.number == 0:
@@ -193,9 +203,11 @@ class _Walk:
             )
         for name, n in self._reader.count().items():
             if n != self._rows[name]:
-                raise DoesNotFitError(
-                    f"there are {n} rows of {name}, and the entries cover {self._rows[name]}."
-                )
+                found = f"there are {n} rows of {name}, and the entries cover {self._rows[name]}"
+                if isinstance(self._reader, Locates):
+                    first = self._reader.uncovered(name, self._rows["people"])
+                    found += "" if first is None else f": {first}"
+                raise DoesNotFitError(f"{found}.")
         for proof in self._proofs:
             proof.end()
 
