@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from secondlook.certified import CertifiedClassifier
     from secondlook.classifier import PartialFeedbackClassifier
     from secondlook.clusters import ClusteredDomain
-    from secondlook.coverage import MeanPastScore, SummedAcceptance, SumOfG
+    from secondlook.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
     from secondlook.decisions import CertifiedRound, Correction, Decisions, Round
     from secondlook.fairness import SelectionRateParity, TruePositiveRateParity
     from secondlook.finite import CountedOutcomes, FiniteClassifier, NormalisedG
@@ -36,6 +36,7 @@ __all__ = [
     "ConstrainedLogistic",
     "Correction",
     "CountedOutcomes",
+    "CoverageRule",
     "Decisions",
     "EqualGroups",
     "ExploitOnly",
@@ -72,7 +73,7 @@ if not TYPE_CHECKING:  # a type checker would take every other name for one of o
         "certified": ("CertifiedClassifier",),
         "classifier": ("PartialFeedbackClassifier",),
         "clusters": ("ClusteredDomain",),
-        "coverage": ("MeanPastScore", "SumOfG", "SummedAcceptance"),
+        "coverage": ("CoverageRule", "MeanPastScore", "SumOfG", "SummedAcceptance"),
         "decisions": ("CertifiedRound", "Correction", "Decisions", "Round"),
         "fairness": ("SelectionRateParity", "TruePositiveRateParity"),
         "finite": ("CountedOutcomes", "FiniteClassifier", "NormalisedG"),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import sqlite3
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -97,6 +100,60 @@ def test_cents_stop_a_batch_until_one_insists(lender, tmp_path):
     assert again["recorded_before"] is not None
     row = {"column": "income", "low": 300.0, "high": 12_000.0, "people": 60, "of": 60}
     assert again["beyond_history"] == [row | {"too_many": True}]
+
+
+def test_that_somebody_insisted_is_on_the_record(lender):
+    words = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch")
+    send()
+    assert done(*words, "april", "--unlike-history")["unlike_history"] == []  # nothing was unlike
+    assert "about" not in entries(lender, "batch")[0].says
+    send(start=2000, income=in_cents, age=lambda age: 12 * age.where(age < 25, age + 60))
+    said = call(*words, "may", "--unlike-history", "--by", "credit desk").stdout
+    sure = (
+        "Decided all the same (--unlike-history), which is on the record: 60 of 60 people not "
+        "within 300 to 12000 in 'income'"
+    )
+    assert sure in said
+    income = {"column": "income", "low": 300.0, "high": 12_000.0, "people": 60, "of": 60}
+    _, entry = entries(lender, "batch")
+    kept = entry.says["about"]["unlike_history"]
+    assert (entry.by, kept[0], [one["column"] for one in kept]) == (
+        "credit desk",
+        income,
+        ["income", "age"],
+    )
+    assert done(*words, "may")["unlike_history"] == kept  # from the record, whoever asks
+    assert sure in call(*words, "may").stdout
+
+    send(start=3000)
+    assert done(*words, "june")["unlike_history"] == []
+    told = done("status")
+    assert [one["about"] for one in told["rounds"]] == [{}, {"unlike_history": kept}, {}]
+    (line,) = [one for one in told["attention"] if "unlike" in one]
+    assert line.startswith(
+        f"1 batch was decided by --unlike-history although numbers were not like the history's, "
+        f"last 'may' (round 2, entry {entry.number}): 60 of 60 people not within 300 to 12000 in "
+        f"'income', "
+    )
+    lines = call("export", "--entries").stdout.splitlines()
+    headers = [json.loads(one)["header"] for one in lines]
+    assert [one["about"] for one in headers if "round" in one and "about" in one] == [
+        {"unlike_history": kept}
+    ]
+    assert verify(lender.ledger, relearn=True).ok
+
+
+def test_a_record_of_it_cannot_be_taken_out(lender, tmp_path):
+    send(income=in_cents)
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--unlike-history")
+    with sqlite3.connect(tmp_path / "lender.db") as db:
+        at, header = db.execute(
+            "SELECT number, header FROM entries WHERE kind = 'batch'"
+        ).fetchone()
+        says = json.loads(header)
+        assert says.pop("about")
+        db.execute("UPDATE entries SET header = ? WHERE number = ?", (json.dumps(says), at))
+    assert f"entry {at} (batch" in verify(lender.ledger).problem
 
 
 def test_thousands_points_that_are_read_as_decimals_stop_a_batch(lender):

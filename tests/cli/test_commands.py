@@ -119,6 +119,7 @@ def test_help_of_the_whole_ends_with_an_example():
 
 def test_version():
     assert call("version").stdout.strip() == version("secondlook")
+    assert call("--version").stdout.strip() == version("secondlook")
     assert as_json("version") == {"version": version("secondlook")}
 
 

@@ -274,9 +274,24 @@ def test_a_file_without_a_row_to_use(lender, tmp_path):
     head = lender.checkpoint()
     sentence = refused("decide", "applicants.csv", "-o", "decisions.csv")
     assert "none of the 400 rows of applicants.csv can be used" in sentence
+    assert "secondlook export" not in sentence  # which has nobody of the history
     assert len(pd.read_csv("applicants.refused.csv")) == 400
     assert lender.checkpoint() == head
     assert not (tmp_path / "decisions.csv").exists()
+
+
+def test_a_batch_that_is_sent_again_under_another_name(lender):
+    apply(30)
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    first, head = Path("decisions.csv").read_bytes(), lender.checkpoint()
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "june")
+    assert sentence.endswith(
+        "refused.csv has them with the reasons, secondlook export has the decisions, and a whole "
+        "batch that is sent without --batch is answered from the record."
+    )
+    Path("decisions.csv").unlink()
+    done("decide", "applicants.csv", "-o", "decisions.csv")  # as it says
+    assert (Path("decisions.csv").read_bytes(), lender.checkpoint()) == (first, head)
 
 
 @pytest.mark.parametrize(
@@ -285,6 +300,8 @@ def test_a_file_without_a_row_to_use(lender, tmp_path):
         (["-o", "nowhere/decisions.csv"], "in a folder that exists, got 'nowhere/decisions.csv'"),
         (["-o", "."], "a table is a file that ends in .csv or .parquet"),
         (["-o", "decisions.xlsx"], "ends in .csv or .parquet, or - for csv"),
+        (["-o", f"{'x' * 250}.csv"], "x.csv' cannot be written (File name too long)"),
+        (["-o", "d.csv", "--refused", f"{'x' * 250}.csv"], "cannot be written (File name too lo"),
         (["-o", "./applicants.csv"], "the decisions would take the place of the input"),
         (["-o", "d.csv", "--refused", "d.csv"], "refused rows would take the place of the decisio"),
         (["-o", "d.csv", "--refused", "applicants.csv"], "would take the place of the input"),

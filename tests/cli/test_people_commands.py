@@ -119,8 +119,12 @@ def test_withdraw(lender, config):
     url, yes, no, _ = lender(config)
     pd.DataFrame({"id": yes[2:], "outcome": "repaid"}).to_csv("outcomes.csv", index=False)
     done("observe", "outcomes.csv")
-    assert done("withdraw", "--id", yes[0]) == {"withdrawn": 1}
-    assert done("withdraw", "--id", yes[0]) == {"withdrawn": 1}  # again, and nothing happens
+    assert done("withdraw", "--id", yes[0]) == {"withdrawn": 1, "withdrawn_before": 0}
+    before = kinds(url)
+    assert done("withdraw", "--id", yes[0]) == {"withdrawn": 0, "withdrawn_before": 1}
+    said = "0 people withdrawn, and 1 before: no outcome will be known.\n"
+    assert call("withdraw", "--id", yes[0]).stdout == said
+    assert kinds(url) == before
     assert kinds(url).count("outcomes") == 2
     words = refused("withdraw", "--id", no[0])
     assert words.startswith("ids that do not stand accepted cannot be withdrawn, got ")
@@ -159,7 +163,7 @@ def test_hold_release_and_erase(lender):
             "rows": 1,
             "file": "disputed.refused.csv",
             "reasons": {
-                "ids that are not known, since they were never decided on or are erased already "
+                "ids that are not known, since they were never decided on or are erased already, "
                 "cannot be held": 1
             },
         },

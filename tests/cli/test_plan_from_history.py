@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 from cli.lender_files import call, done, people, refused
+from secondlook.cli.output import print_plan
 from secondlook.cli.planned_history import read_history
 from secondlook.errors import InputError
+from secondlook.experiments.plan import Until
 
 ROLES = ("--outcome", "outcome", "--group", "sex")
 FEW = ("--people", "150", "--rounds", "2", "--repetitions", "2", "--jobs", "1")
@@ -41,6 +45,9 @@ def test_a_history_as_it_is(loans, file):
     assert told["history"] == {
         "people": known.sum(),
         "good": (loans["outcome"] == "repaid").sum(),
+        "rows_rejected": 0,
+        "rows_unclear": 0,
+        "outcomes_not_read": 0,
         "rows_without_outcome": (~known).sum(),
         "rows_with_gaps": 0,
         "features": ["income", "debt", "amount"],
@@ -124,6 +131,73 @@ def test_what_is_wrong_names_the_options(loans):
     assert "name it with --history" in refused("plan", "--features", "income", *FEW)
 
 
+ACCEPTED = (*ROLES, "--good-outcome", "repaid", "--accepted", "approved")
+
+
+@pytest.mark.parametrize("words", [("1", "0"), ("Yes", "no"), (True, False), ("y", "N ")])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_outcomes_of_rejected_people_are_not_read(loans, tmp_path, words, kind):
+    taken = loans["approved"] == 1
+    loans["approved"] = np.where(taken, *words)
+    if kind == "parquet" and isinstance(words[0], str):
+        loans["approved"] = loans["approved"].astype("category")
+    options = {"outcome": "outcome", "group": "sex", "good": "repaid", "accepted": "approved"}
+    found = []
+    for told in (None, "repaid", "default"):  # what the file says of whom it rejected
+        file = tmp_path / f"{told}.{kind}"
+        told_all = loans.assign(outcome=loans["outcome"].where(taken, told))
+        (told_all.to_csv if kind == "csv" else told_all.to_parquet)(file, index=False)
+        found.append(read_history(file, **options))
+    none, *others = found
+    assert none.rejected == (~taken).sum() > 0
+    assert [one.unread for one in found] == [0, none.rejected, none.rejected]
+    for one in found:
+        assert (one.unclear, one.without_outcome) == (0, 0)
+        assert np.array_equal(one.table.X, none.table.X)
+        assert np.array_equal(one.table.outcome, none.table.outcome)
+        assert "approved" not in (*one.table.features, *one.left_out)
+    free = read_history(tmp_path / f"repaid.{kind}", **(options | {"accepted": ""}))
+    assert len(free.table) == len(loans) > len(none.table)  # the option is what keeps them out
+    assert others[0].as_dict()["outcomes_not_read"] == none.rejected
+
+
+def test_lines_count_the_rejected_and_what_is_not_read(loans):
+    waits = loans.index[loans["approved"] == 1][:2]
+    taken = loans["approved"].astype(str).mask(loans.index < 5, "perhaps").mask(loans.index == 5)
+    loans["outcome"] = loans["outcome"].fillna("default").mask(loans.index.isin(waits))
+    loans.assign(approved=taken).to_csv("all.csv", index=False)
+    said = call("plan", "--history", "all.csv", *ACCEPTED, *FEW).stdout
+    no, waiting = (taken == "0").sum(), (loans["outcome"].isna() & (taken == "1")).sum()
+    n = ((taken == "1") & loans["outcome"].notna()).sum()
+    assert f"{n} people with a known outcome" in said
+    assert (
+        f"left out: {waiting} rows without an outcome, {no} of people who were not accepted, 6 "
+        f"that say neither yes nor no to that.\nNot read: {no} outcomes of rejected people, since "
+        f"outcomes count only where somebody was accepted.\n"
+    ) in said
+    assert "as if all applicants were like people with a known outcome" in said
+
+
+def test_a_column_that_does_not_say_who_was_accepted(loans):
+    loans.assign(approved=0).to_csv("nobody.csv", index=False)
+    loans.assign(approved=0.5).to_csv("half.csv", index=False)
+    for words, sentence in (
+        (("loans.csv", *ACCEPTED[:-1], "since"), "'since' of loans.csv must hold text or whole"),
+        (("loans.csv", *ACCEPTED[:-1], "sex"), "'sex' says who was accepted, and can be neither"),
+        (("loans.csv", *ACCEPTED[:-1], "x"), "no column 'x', which --accepted names"),
+        (
+            ("loans.csv", *ACCEPTED[:-1], "id"),
+            "300 of 300 rows of loans.csv do not say in 'id' (--accepted) whether somebody was "
+            "accepted, which must be 1 or 0, true or false, yes or no, y or n, got 'a00000'; name",
+        ),
+        (("nobody.csv", *ACCEPTED), "no accepted row of nobody.csv has an outcome in 'outcome'"),
+        (("half.csv", *ACCEPTED), "'approved' of half.csv must hold text or whole numbers, got"),
+        (("loans.csv", *ACCEPTED, "--features", "income,approved"), "nor among --features"),
+    ):
+        assert sentence in refused("plan", "--history", *words, *FEW)
+    assert "name it with --history" in refused("plan", "--accepted", "approved", *FEW)
+
+
 def test_infinite_values(loans, tmp_path):
     loans.assign(debt=np.inf).to_parquet("inf.parquet")
     with pytest.raises(InputError, match="'debt' must be finite, got infinity"):
@@ -139,3 +213,19 @@ def test_infinite_values(loans, tmp_path):
 def test_a_plan_without_a_history_says_nothing_of_one():
     found = call("plan", "--good", "0.85", "--auc", "0.9", *FEW, "--json")
     assert "history" not in json.loads(found.stdout)
+
+
+def test_figures_of_a_plan_stay_whole_in_a_narrow_window(capsys):
+    money = (1050, 1500, 25_950)
+    found = [
+        Until("everybody", 1.0, (9, 11, 14), (950, 1530, 2159), (62, 66, 70), money),
+        Until("northern branches", 0.0, *[(math.nan,) * 3] * 4),
+    ]
+    print_plan(Console(width=80), found, json_wanted=False)
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= 80
+    for words in ("everybody", "northern branches", "11 (9–14)", "1,500 (1,050–25,950)"):
+        assert words in said
+    assert "Not shown in 80 columns: explored (--json has all)." in said
+    print_plan(Console(width=120), found, json_wanted=False)
+    assert "66 (62–70)" in capsys.readouterr().out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import resource
 import sys
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from experiments.test_spec import one_sentence
 from secondlook.attributes import Attributes
+from secondlook.cli.files.places import check_output, check_writable
 from secondlook.cli.files.refusals import Refusals, refused_path
 from secondlook.cli.files.rows import (
     history_columns,
@@ -26,7 +28,7 @@ from secondlook.cli.files.rows import (
     text_columns,
     truth_values,
 )
-from secondlook.cli.files.tables import check_output, read_table, write_table
+from secondlook.cli.files.tables import read_table, write_table
 from secondlook.errors import InputError
 from secondlook.ledger.columns import Columns
 from secondlook.ledger.config import Labels, Roles
@@ -89,6 +91,13 @@ def test_what_is_in_a_csv_file(file, content, expected):
         (b'id,x\n"1,2\n3,4\n', "a quote needs another to close it"),
         ("id,x\na,1\nJürgen,2\n".encode("latin-1"), "line 3 holds the byte 0xfc ('ü' in latin-1)"),
         ("id,x\n1,2\n".encode("utf-16"), "is utf-16, and a csv must be utf-8"),
+        ("id,x\n1,2\n".encode("utf-16-le"), "is utf-16, and a csv must be utf-8"),
+        ("id,x\n1,2\n".encode("utf-16-be"), "is utf-16, and a csv must be utf-8"),
+        (b"PK\x03\x04\x14\x00\x06", "is a zip archive, as spreadsheets are, and not csv; save it"),
+        (b"PAR1\x15\x04", "is parquet, and not csv; give it a name that ends in .parquet"),
+        (gzip.compress(b"id,x\n1,2\n"), "is compressed with gzip, and not csv; unpack it"),
+        (b"\0\0", "has a NUL character in line 1"),
+        (b"# of May\nid,x\n1,2\n", "has 1 column name and in line 2 values for 2"),
         (b"id,x\n1,2\n3,\x004\n", "has a NUL character in line 3"),
         (b"id,x,id\n1,2,3\n", "has more than one column called 'id'; rename all but one"),
         (b",id\n0,1\n", "has a column without a name, number 1"),
@@ -203,9 +212,23 @@ def test_parquet_is_written_as_it_is(tmp_path):
 
 def test_where_nothing_can_be_written(tmp_path):
     refused("ends in .csv or .parquet", check_output, str(tmp_path / "out.txt"))
+    refused("name such a file", check_output, str(tmp_path / "out.txt"))
     refused("a folder that exists", check_output, str(tmp_path / "no" / "out.csv"))
     (tmp_path / "out.csv").mkdir()
-    refused("a folder that exists", check_output, str(tmp_path / "out.csv"))
+    refused(
+        "is a folder, and a table is written to a file", check_output, str(tmp_path / "out.csv")
+    )
+
+
+def test_trying_to_write_leaves_nothing_and_what_was_there(tmp_path):
+    (tmp_path / "out.csv").write_text("before")
+    check_writable(str(tmp_path / "out.csv"))
+    check_writable("-")
+    assert [one.name for one in tmp_path.iterdir()] == ["out.csv"]
+    assert (tmp_path / "out.csv").read_text() == "before"
+    longest = tmp_path / f"{'x' * 250}.csv"  # too long for what is written beside it
+    check_output(str(longest))
+    refused("cannot be written (File name too long)", check_writable, str(longest))
 
 
 def test_a_full_disk_leaves_what_was_there(tmp_path):

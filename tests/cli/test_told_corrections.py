@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 
 import pytest
@@ -59,6 +60,28 @@ def test_observe_tells_what_a_correction_costs(pilot):
     tell(wrong(known, 3))
     assert done("observe", "outcomes.csv")["testing_began_again"] == []
     assert verify(program.ledger, relearn=True).ok
+
+
+def test_decide_says_that_testing_began_again_when_and_why(pilot):
+    _, known = pilot
+    tell(wrong(known, 1))
+    done("observe", "outcomes.csv")
+    outcome = apply(200, 3000).set_index("id")["outcome"]
+    words = ("decide", "applicants.csv", "-o", "decisions.csv")
+    said = (
+        "Pilot: no promise until there is new evidence. Testing began again with round 3 after a "
+        "correction of an outcome that had been tested, and "
+    )
+    none = "no outcome is in the tests since; that is too few to say how many a promise needs.\n"
+    assert said + none in call(*words).stdout
+    assert said + none in call(*words).stdout  # from the record
+    yes = answer()["id"][answer()["decision"] == "accept"]
+    tell([(name, "repaid" if at else outcome[name]) for at, name in enumerate(yes)])
+    done("observe", "outcomes.csv")
+    apply(200, 4000)
+    found = done(*words)["promise"]
+    some = rf"{len(yes)} outcomes are in the tests since; about [\d,]+ more outcomes are needed"
+    assert re.fullmatch(f"{re.escape(said)}{some} for a promise[.]", found), found
 
 
 def test_new_outcomes_in_the_same_file_count_among_what_is_given_up(pilot):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -14,6 +16,7 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
+from sqlalchemy.pool import NullPool
 
 from ledger_worlds import algorithm_1, started
 from secondlook.errors import LedgerError
@@ -217,3 +220,40 @@ def test_a_program_of_an_earlier_version_keeps_its_people_as_it_did(tmp_path):
             state.apply(reader, history)
             assert state.classifier._memory._hashed == hashed
             assert "_hashed" not in vars(state.classifier)
+
+
+def test_a_database_of_others_is_left_alone_unless_a_ledger_is_to_be_made_there(url):
+    def tables():
+        with engine.connect() as connection:
+            return sa.inspect(connection).get_table_names()
+
+    engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+    with engine.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE notes (words TEXT)"))
+    with pytest.raises(LedgerError, match=r"there is no ledger at .*; start a program there first"):
+        Program.open(url)
+    assert tables() == ["notes"]
+    assert SqlLedger(url, make=True).programs() == []
+    assert SqlLedger(url).programs() == []
+    assert {"notes", "entries"} <= {*tables()}
+
+
+def test_a_file_that_is_no_ledger_stays_as_it_is(tmp_path):
+    with closing(sqlite3.connect(tmp_path / "notes.db")) as db:
+        db.execute("CREATE TABLE notes (words TEXT)")
+    (tmp_path / "empty.db").touch()
+    for path in (tmp_path / "notes.db", tmp_path / "empty.db"):
+        before = path.read_bytes()
+        with pytest.raises(LedgerError, match=f"there is no ledger at {path}; start a program"):
+            SqlLedger(f"sqlite:///{path}")
+        assert path.read_bytes() == before  # WAL would show in its first bytes
+
+
+def test_places_where_no_ledger_can_be(tmp_path):
+    for make in (True, False):
+        with pytest.raises(
+            LedgerError, match=f"a ledger is a file, and {tmp_path} is a folder; na"
+        ):
+            SqlLedger(f"sqlite:///{tmp_path}", make=make)
+    with pytest.raises(LedgerError, match=f"there is no folder {tmp_path}/no for a ledger; make"):
+        SqlLedger(f"sqlite:///{tmp_path}/no/ledger.db", make=True)

@@ -336,3 +336,31 @@ def test_names_that_batches_cannot_have(tmp_path):
             program.decide(two.people.X, batch=name, **of(two.people.group))
     with pytest.raises(InputError, match="the batch is empty"):
         program.decide(two.people.X[:0], **of(pd.Series(two.people.group[:0], name="g")))
+
+
+def test_whatever_else_is_kept_with_a_batch_stays_as_it_was_first_told(url):
+    program, _, (first, second, *_) = started(url, algorithm_1())
+    X, group = first.people.X, first.people.group
+    kept = {"tickets": [12, 17], "reviewed": True}
+    for about in (kept, {"tickets": []}, None):
+        program.decide(X, sensitive_features=group, batch="b", about=about)
+    program.decide(second.people.X, sensitive_features=second.people.group)
+    with program.ledger.reading("main") as reader:
+        says = [one.says for one in reader.entries(kind="batch")]
+    assert [one.get("about") for one in says] == [kept, None]
+    assert [one.about for one in program.summary().rounds] == [kept, {}]
+    assert verify(url, relearn=True).ok
+
+
+@pytest.mark.parametrize("about", ["reviewed", [1], {"at": {1, 2}}])
+def test_what_cannot_be_kept_is_refused_before_anything_is_decided(tmp_path, about):
+    program, _, (first, *_) = started(f"sqlite:///{tmp_path}/lender.db", algorithm_1())
+    before = program.checkpoint()
+    with pytest.raises(InputError, match="about must be a dictionary of text, numbers"):
+        program.decide(first.people.X, sensitive_features=first.people.group, about=about)
+    with pytest.raises(InputError, match="about must be"):
+        Program.create(
+            f"sqlite:///{tmp_path}/other.db", algorithm_1(), np.eye(4), [1, 0, 1, 0], about=about
+        )
+    assert program.checkpoint() == before
+    assert not (tmp_path / "other.db").exists()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import typer
 from typer.core import TyperGroup
@@ -210,6 +210,24 @@ app = typer.Typer(
     help="Give people a second look whom a model would have turned away, and measure what it does.",
     epilog="Example: secondlook reproduce german --repetitions 10",
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        _BY_NAME["version"].function()()
+        raise typer.Exit
+
+
+_VERSION = typer.Option(
+    "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+)
+
+
+@app.callback()
+def _options(version: Annotated[bool, _VERSION] = False) -> None:
+    """Take what stands before a command; whatever does something has done it by then."""
+
+
 for _one in _COMMANDS:
     _one.added(app, _one.stand_in())
 

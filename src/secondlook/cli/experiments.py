@@ -142,6 +142,13 @@ def plan(
     ] = None,
     outcome: Annotated[str, typer.Option(help="With a file: its outcome column.")] = "",
     group: Annotated[str, typer.Option(help="With a file: its group column.")] = "",
+    accepted: Annotated[
+        str,
+        typer.Option(
+            help="With a file: the column that says who was accepted; outcomes of others are not "
+            "read. Default: everybody with an outcome was."
+        ),
+    ] = "",
     good_outcome: Annotated[
         str, typer.Option(help="With a file: which outcome is good; not needed for 1 and 0.")
     ] = "",
@@ -159,10 +166,10 @@ def plan(
     with errors(json):
         if history is not None and not (outcome and group):
             raise InputError("a file needs --outcome and --group: the names of its columns.")
-        if history is None and (outcome or group or good_outcome or features):
+        if history is None and (outcome or group or accepted or good_outcome or features):
             raise InputError(
-                "--outcome, --group, --good-outcome and --features are about a file; name it with "
-                "--history."
+                "--outcome, --group, --accepted, --good-outcome and --features are about a file; "
+                "name it with --history."
             )
         check_jobs(jobs)
         shares = _shares(groups)
@@ -179,7 +186,12 @@ def plan(
         if history is not None:
             columns = names(features)
             past = read_history(
-                history, outcome=outcome, group=group, good=good_outcome, features=columns
+                history,
+                outcome=outcome,
+                group=group,
+                good=good_outcome,
+                features=columns,
+                accepted=accepted,
             )
             stream: Stream = Resampled(past.table, people, rounds)
             n_drawn = people * (rounds + 1)

@@ -24,6 +24,7 @@ from rich.progress import (
 from rich.table import Table
 
 from secondlook.cli.json_output import as_json
+from secondlook.cli.programs.fitted_tables import print_fitted
 from secondlook.experiments import tables
 from secondlook.experiments.cautions import assumptions, failed_in, failures
 from secondlook.experiments.plan import Until
@@ -157,19 +158,17 @@ def print_plan(
             plan["history"] = history
         as_json(plan)
         return
-    table = Table(
-        title="Until the first certificate: median (5 % to 95 % of runs)", box=SIMPLE_HEAD
-    )
-    for title in ("for", "runs certified", "rounds", "accepted", "explored", "lost on bad"):
-        table.add_column(title, justify="left" if title == "for" else "right", overflow="fold")
+    rows = []
     for one in found:
         figures = (one.rounds, one.accepted, one.explored, one.lost_on_bad)
         cells = [
             f"{median:,.0f} ({low:,.0f}–{high:,.0f})" if math.isfinite(median) else "–"
             for low, median, high in figures
         ]
-        table.add_row(one.whom, f"{one.share_certified:.0%}", *cells)
-    console.print(table)
+        rows.append([one.whom, f"{one.share_certified:.0%}", *cells])
+    title = "Until the first certificate: runs that reached it, median (5 % to 95 %)"
+    titles = ("for", "reached", "rounds", "accepted", "explored", "lost on bad")
+    print_fitted(console, title, titles, rows, ("explored",))
     console.print(
         "Simulated with the certified method; what is accepted and lost before the certificate is "
         "the pilot's, and carries no promise.",

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.cli.files.rows import truth_values
+from secondlook.cli.files.tables import as_text
 from secondlook.datasets.checks import listed
 from secondlook.datasets.reading import as_floats, pyarrow, read_columns, read_names
 from secondlook.errors import InputError
@@ -30,30 +32,46 @@ class PlannedHistory:
     ----------
     table
         The people.
+    rejected, unclear, unread
+        Where a column says who was accepted: how many rows are of people who were not, how many say
+        neither yes nor no, and how many of the first have an outcome, which is not read.
     without_outcome, with_gaps
-        How many rows have no outcome; how many others lack the group or a feature.
+        How many other rows have no outcome; how many of the rest lack the group or a feature.
     left_out
         Columns that are no features, with the reasons.
     """
 
     table: Table
+    rejected: int
+    unclear: int
+    unread: int
     without_outcome: int
     with_gaps: int
     left_out: dict[str, str]
 
     def lines(self) -> list[str]:
         """Say what is used and what is not."""
-        gaps = f", and {self.with_gaps:,} with gaps" if self.with_gaps else ""
+        others = {
+            "of people who were not accepted": self.rejected,
+            "that say neither yes nor no to that": self.unclear,
+            "with gaps": self.with_gaps,
+        }
+        more = "".join(f", {n:,} {what}" for what, n in others.items() if n)
         said = [
             f"{len(self.table):,} people with a known outcome, "
             f"{int(self.table.outcome.sum()):,} of them good; left out: {self.without_outcome:,} "
-            f"rows without an outcome{gaps}.",
-            f"Features: {', '.join(self.table.features)}.",
+            f"rows without an outcome{more}."
         ]
+        if self.unread:
+            said.append(
+                f"Not read: {self.unread:,} outcomes of rejected people, since outcomes count only "
+                f"where somebody was accepted."
+            )
+        said.append(f"Features: {', '.join(self.table.features)}.")
         if self.left_out:
             columns = ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
             said.append(f"Not used: {columns}; name the features to use with --features.")
-        if self.without_outcome:
+        if self.without_outcome or self.rejected:
             said.append(
                 "Planned as if all applicants were like people with a known outcome; if others are "
                 "worse, it takes longer and costs more."
@@ -65,6 +83,9 @@ class PlannedHistory:
         return {
             "people": len(self.table),
             "good": int(self.table.outcome.sum()),
+            "rows_rejected": self.rejected,
+            "rows_unclear": self.unclear,
+            "outcomes_not_read": self.unread,
             "rows_without_outcome": self.without_outcome,
             "rows_with_gaps": self.with_gaps,
             "features": list(self.table.features),
@@ -73,7 +94,13 @@ class PlannedHistory:
 
 
 def read_history(
-    path: Path, *, outcome: str, group: str, good: str = "", features: Sequence[str] = ()
+    path: Path,
+    *,
+    outcome: str,
+    group: str,
+    good: str = "",
+    features: Sequence[str] = (),
+    accepted: str = "",
 ) -> PlannedHistory:
     r"""Read the people of a history whose outcome is known.
 
@@ -87,6 +114,9 @@ def read_history(
         The good outcome; may be empty where outcomes are 0 and 1.
     features
         Columns to decide by; empty: all that hold numbers which are no ids.
+    accepted
+        The column that says who was accepted, as ``init`` has it: the outcomes of others are not
+        read. Empty: everybody with an outcome was.
 
     Examples
     --------
@@ -100,7 +130,9 @@ def read_history(
     (('income',), [0, 1, 1], 1, {'id': 'an id'})
     """
     there = read_names(path)
-    for option, names in (("outcome", [outcome]), ("group", [group]), ("features", features)):
+    asked = {"outcome": [outcome], "group": [group], "features": features}
+    asked |= {"accepted": [accepted]} if accepted else {}
+    for option, names in asked.items():
         for name in names:
             if name not in there:
                 raise InputError(
@@ -112,15 +144,21 @@ def read_history(
             f"the outcome {outcome!r} is what is decided about, and can be neither --group nor "
             f"among --features; name other columns."
         )
-    rows = read_columns(path, there)
-    told = _is_told(rows[outcome])
-    if not told.any():
+    if accepted and accepted in (outcome, group, *features):
         raise InputError(
-            f"no row of {path.name} has an outcome in {outcome!r}; name the column that holds "
-            f"outcomes with --outcome."
+            f"the column {accepted!r} says who was accepted, and can be neither --outcome nor "
+            f"--group nor among --features; name other columns."
         )
-    known = rows.filter(pyarrow().array(told))
-    others = [name for name in there if name not in (outcome, group)]
+    rows = read_columns(path, there)
+    told, said = _is_told(rows[outcome]), _who_was_accepted(rows, accepted, path.name)
+    used = told & (said == "yes")
+    if not used.any():
+        raise InputError(
+            f"no {'accepted ' if accepted else ''}row of {path.name} has an outcome in "
+            f"{outcome!r}; name the column that holds outcomes with --outcome."
+        )
+    known = rows.filter(pyarrow().array(used))
+    others = [name for name in there if name not in (outcome, group, accepted)]
     left_out = {} if features else _left_out(rows, known, others)
     chosen = list(features) or [name for name in others if name not in left_out]
     _check_features(known, chosen, path.name)
@@ -137,7 +175,38 @@ def read_history(
         outcome=is_good,
         group_feature=group if group in chosen else None,
     )
-    return PlannedHistory(table, int((~told).sum()), int((~whole).sum()), left_out)
+    return PlannedHistory(
+        table,
+        rejected=int((said == "no").sum()),
+        unclear=int((said == "?").sum()),
+        unread=int((told & (said == "no")).sum()),
+        without_outcome=int((~told & (said == "yes")).sum()),
+        with_gaps=int((~whole).sum()),
+        left_out=left_out,
+    )
+
+
+def _who_was_accepted(rows: Any, name: str, source: str) -> NDArray[np.str_]:
+    """Return "yes", "no" or "?" for each row; raise if most say neither yes nor no."""
+    if not name:
+        return np.full(rows.num_rows, "yes")
+    column, types = rows[name], pyarrow().types
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        kind = pyarrow().string()
+    table = as_text(pyarrow().table({name: column.cast(kind)}), [name], source)
+    said = truth_values(table[name])
+    said = np.where(said == "", "?", said)
+    unclear = np.flatnonzero(said == "?")
+    if 2 * unclear.size > said.size:
+        got = rows[name][int(unclear[0])].as_py()
+        raise InputError(
+            f"{unclear.size:,} of {said.size:,} rows of {source} do not say in {name!r} "
+            f"(--accepted) whether somebody was accepted, which must be 1 or 0, true or false, yes "
+            f"or no, y or n, got {'nothing' if got is None else repr(got)}; name another column or "
+            f"mend it."
+        )
+    return said
 
 
 def _is_told(column: Any) -> NDArray[np.bool_]:

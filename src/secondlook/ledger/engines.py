@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -29,6 +30,9 @@ _WAIT = 120  # seconds for which a writer waits for another
 _ROOM = 2**20  # bytes that wait for a server
 _PATIENCE = 2000  # milliseconds for which emptying the log waits for readers
 _MANY, _SOME = 1_000_000, 1000  # rows that share a program, and a program and an entry
+_NO_LEDGER = (
+    "there is no ledger at {}; start a program there first, with secondlook init or Program.create."
+)
 _MIGRATIONS = Path(__file__).parent / "migrations"
 _WITHOUT_REASONS = "0001"  # the version before these columns came
 _UPGRADING = 5_030_114  # name of the lock under which PostgreSQL's tables are made
@@ -71,17 +75,39 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
             f"a ledger must outlive the process, got {url!r}; name a file, as in "
             f"sqlite:///lender.db."
         )
-    if not make and not Path(place.database).exists():
-        raise LedgerError(
-            f"there is no ledger at {Path(place.database).absolute()}; start a program there "
-            f"first, with secondlook init or Program.create."
-        )
+    _check_file(Path(place.database).absolute(), make=make)
     engine = sa.create_engine(
         place.set(drivername="sqlite"), poolclass=NullPool, connect_args={"timeout": _WAIT}
     )
     sa.event.listen(engine, "connect", _set_up_sqlite)
     sa.event.listen(engine, "begin", _begin_sqlite)
     return engine
+
+
+def _check_file(path: Path, *, make: bool) -> None:
+    """Raise unless a ledger can live in a file, or does; nothing else that is there is changed."""
+    if path.is_dir():
+        raise LedgerError(
+            f"a ledger is a file, and {path} is a folder; name a file in it, as in "
+            f"sqlite:///{path.name}/lender.db."
+        )
+    if make and not path.parent.is_dir():
+        raise LedgerError(f"there is no folder {path.parent} for a ledger; make it first.")
+    if not make and not (path.exists() and _may_be_ledger(path)):
+        raise LedgerError(_NO_LEDGER.format(path))
+
+
+def _may_be_ledger(path: Path) -> bool:
+    """Say whether a database has our tables, without setting anything up in it.
+
+    Of what cannot be read whoever uses it will say what is wrong.
+    """
+    try:
+        with closing(sqlite3.connect(path, timeout=_WAIT)) as connection:
+            names = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            return not {*schema.metadata.tables}.isdisjoint(one for (one,) in names)
+    except sqlite3.Error:
+        return True
 
 
 def _keep_connections(server: sa.Engine) -> None:
@@ -158,16 +184,19 @@ def scrub(engine: sa.Engine) -> None:
         )
 
 
-def upgrade(engine: sa.Engine) -> None:
+def upgrade(engine: sa.Engine, *, make: bool = True) -> None:
     """Bring the tables to this version, in one transaction.
 
     Raises
     ------
     LedgerError
-        If a newer version made them, or they are not those of the version that they name.
+        If a newer version made them, or they are not those of the version that they name, or there
+        are none and ``make`` is False.
     """
     with said_plainly(engine), engine.connect() as connection:
         found = _revision(connection)
+        if found is None and not make and not _our_tables(connection):
+            raise LedgerError(_NO_LEDGER.format(_shown(engine)))
     if found == schema.NEWEST:
         return
     from alembic import command  # noqa: PLC0415 - takes longer than opening a ledger
@@ -221,7 +250,7 @@ def _expect_many_rows(connection: sa.Connection) -> None:
 def _check_upgradable(connection: sa.Connection, found: str | None) -> None:
     """Raise if the tables have already what migrations from a version on would make."""
     inspector = sa.inspect(connection)
-    there = {*inspector.get_table_names()} & {*schema.metadata.tables}
+    there = _our_tables(connection)
     fit = not there if found is None else len(there) == len(schema.metadata.tables)
     if fit and found == _WITHOUT_REASONS:
         fit = "reasons" not in {one["name"] for one in inspector.get_columns("people")}
@@ -231,6 +260,10 @@ def _check_upgradable(connection: sa.Connection, found: str | None) -> None:
             f"which the table alembic_version gives as {found or 'none'}, and were left as they "
             f"are; restore that table, or the ledger from a backup."
         )
+
+
+def _our_tables(connection: sa.Connection) -> set[str]:
+    return {*sa.inspect(connection).get_table_names()} & {*schema.metadata.tables}
 
 
 def _revision(connection: sa.Connection) -> str | None:

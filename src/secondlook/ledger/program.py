@@ -48,6 +48,7 @@ from secondlook.ledger.telling import (
     recorded_decisions,
     told_once,
 )
+from secondlook.ledger.texts import check_about
 from secondlook.reasons import reasons_for
 
 __all__ = ["Program"]
@@ -138,6 +139,7 @@ class Program(Asking, Overriding, Keeping):
         past_policy
             f_0 if it is known, as for ``fit``: a fitted classifier, which is kept as data.
         """
+        check_about(about)
         fresh, allowed = fresh_copy(classifier), Allowed(tuple(types), tuple(trusted))
         program = cls(
             SqlLedger(url, make=True),
@@ -187,7 +189,13 @@ class Program(Asking, Overriding, Keeping):
         return state.classifier
 
     def decide(
-        self, X: Any, *, sensitive_features: Any = None, ids: Any = None, batch: str | None = None
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        batch: str | None = None,
+        about: dict[str, Any] | None = None,
     ) -> Decisions:
         """Decide a batch, record the decisions, and return them once they are durable.
 
@@ -198,6 +206,9 @@ class Program(Asking, Overriding, Keeping):
         batch
             A name for the batch. Whoever is not sure that a call got through sends it again under
             the same name: a batch that was recorded is answered from the record.
+        about
+            Whatever else is to be kept with the batch, as JSON, for good: name nobody. Of a batch
+            that was recorded before it changes nothing.
 
         Raises
         ------
@@ -208,6 +219,7 @@ class Program(Asking, Overriding, Keeping):
             If the ledger failed. The batch may be sent again.
         """
         check_batch(X, batch)
+        check_about(about)
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)  # and none in memory until all is durable
             kept = state.shape.columns.encode(X)
@@ -217,7 +229,7 @@ class Program(Asking, Overriding, Keeping):
                 decided = recorded_decisions(writer, state.shape, known, kept, groups, ids)
             else:
                 check_new_name(batch)
-                decided = self._decide(writer, state, kept, groups, ids, batch)
+                decided = self._decide(writer, state, kept, groups, ids, batch, about)
         self._state = state
         return replace(decided, backend=kept.backend)
 
@@ -229,6 +241,7 @@ class Program(Asking, Overriding, Keeping):
         groups: list[str] | None,
         ids: Any,
         batch: str | None,
+        about: dict[str, Any] | None,
     ) -> Decisions:
         rows = PeopleRows([""] * len(kept), kept.numbers, kept.texts, groups)
         shown = state.shape.groups(rows)
@@ -249,6 +262,7 @@ class Program(Asking, Overriding, Keeping):
             "rounds": rounds,
             "secondlook": version("secondlook"),
             **record_policy(writer, state.classifier, self.by),
+            **({"about": about} if about else {}),
         }
         facts = Facts(
             replace(rows, applications=as_names(decided.ids), reasons=reasons),

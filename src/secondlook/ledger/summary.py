@@ -123,6 +123,8 @@ class RoundSummary:
         How many could be explored by the rule of Algorithm 1; NaN without such a rule.
     records
         What the classifier noted about it.
+    about
+        What else was kept with it by whoever decided.
     """
 
     round: int
@@ -140,6 +142,7 @@ class RoundSummary:
     overridden: Outcomes
     budget: float
     records: tuple[dict[str, Any], ...]
+    about: dict[str, Any]
 
     @property
     def n_accepted(self) -> int:

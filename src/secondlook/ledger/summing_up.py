@@ -175,6 +175,7 @@ def _round(entry: Entry, counts: _Counts, promise: Promise, now: datetime) -> Ro
         overridden=mine.outcomes(mine.override == 1),
         budget=budget,
         records=tuple(_numbers(one) for one in says["rounds"]),
+        about=says.get("about", {}),
     )
 
 

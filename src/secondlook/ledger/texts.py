@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from reprlib import repr as shown
+from typing import Any
 
 from secondlook.errors import InputError
 from secondlook.ids import is_text
+from secondlook.ledger.base import to_json
 
-__all__ = ["LONGEST", "check_name", "check_text"]
+__all__ = ["LONGEST", "check_about", "check_name", "check_text"]
 
 LONGEST = 500  # characters of what is looked up; an index of PostgreSQL takes 2,700 bytes
 
@@ -46,3 +48,21 @@ def check_name(what: str, name: str, longest: int | None = LONGEST) -> None:
     check_text(what, [name], longest)
     if not name:
         raise InputError(f"{what} must have at least one character, got ''; give one.")
+
+
+def check_about(about: Any) -> None:
+    """Raise unless something can be kept with an entry: a dictionary that JSON can hold, or None.
+
+    Examples
+    --------
+    >>> check_about({"reviewed": True, "tickets": [12, 17]})
+    """
+    try:
+        fits = about is None or (isinstance(about, dict) and bool(to_json(about)))
+    except (TypeError, ValueError, RecursionError):
+        fits = False
+    if not fits:
+        raise InputError(
+            f"about must be a dictionary of text, numbers, truth values, lists and dictionaries, "
+            f"got {shown(about)}; convert what is in it."
+        )

@@ -21,6 +21,13 @@ __all__ = ["NUMBER", "arrow", "csv_bytes", "first_line", "read_csv"]
 NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))\s*$"
 _MARKED = r"^'*[=+\-@\t\r]"  # what gets an apostrophe
 _UNMARK = r"^'('*[=+\-@\t\r])"
+# What files begin with that are often called csv and are none, what they are, and what to do.
+_OTHER_FILES = {
+    b"PK\x03\x04": ("a zip archive, as spreadsheets are", "save it as csv from there"),
+    b"PAR1": ("parquet", "give it a name that ends in .parquet"),
+    b"\x1f\x8b": ("compressed with gzip", "unpack it"),
+}
+_LOOKED_AT = 200  # bytes by which utf-16 without a mark is known
 
 
 def arrow(module: str = "") -> Any:
@@ -63,7 +70,10 @@ def read_csv(content: bytes, name: str, text: tuple[str, ...]) -> Any:
 
 def _checked(content: bytes, name: str) -> bytes:
     """Return csv without the mark of utf-8; raise if its bytes are not text."""
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+    for begin, (what, do) in _OTHER_FILES.items():
+        if content.startswith(begin):
+            raise InputError(f"{name} is {what}, and not csv; {do}.")
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")) or _has_two_bytes_a_letter(content):
         raise InputError(f"{name} is utf-16, and a csv must be utf-8; save it as utf-8.")
     content = content.removeprefix(b"\xef\xbb\xbf")
     at = content.find(b"\0")
@@ -83,14 +93,21 @@ def _checked(content: bytes, name: str) -> bytes:
     return content if content.endswith((b"\n", b"\r")) else content + b"\n"
 
 
+def _has_two_bytes_a_letter(content: bytes) -> bool:
+    """Say whether every other byte of the beginning is NUL, as in utf-16 of western letters."""
+    begin = content[: min(_LOOKED_AT, len(content) // 2 * 2)]
+    halves = {begin[::2].count(0), begin[1::2].count(0)}
+    return len(begin) > 0 and halves == {0, len(begin) // 2}
+
+
 def _unreadable(content: bytes, name: str, ragged: list[Any], error: Exception) -> InputError:
     if ragged:
         got, wanted = ragged[0].actual_columns, ragged[0].expected_columns
         line = _line_of_length_other_than(wanted, content)
         return InputError(
-            f"{name} has {wanted} column names and in line {line} values for {got}; a comma inside "
-            f"a value needs quotes around it, and a quote needs another to close it, so mend that "
-            f"line."
+            f"{name} has {wanted} column {'name' if wanted == 1 else 'names'} and in line {line} "
+            f"values for {got}; a comma inside a value needs quotes around it, and a quote needs "
+            f"another to close it, so mend that line."
         )
     return InputError(f"{name} cannot be read as csv ({first_line(error)}); write the file again.")
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
-from secondlook.cli.files.tables import check_output, write_new_table
+from secondlook.cli.files.places import check_writable
+from secondlook.cli.files.tables import write_new_table
 from secondlook.errors import InputError
 
 __all__ = ["Cause", "Refusal", "Refusals", "check_share", "refused_path", "too_many"]
@@ -228,5 +229,5 @@ def refused_path(given: str | None, source: str, taken_by: str | None = None) ->
         raise InputError(
             f"refused rows would take the place of the input {source!r}; choose another."
         )
-    check_output(given)
+    check_writable(given)
     return given

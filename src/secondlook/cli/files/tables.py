@@ -18,12 +18,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from secondlook.cli.files.csv_files import arrow, csv_bytes, first_line, read_csv
+from secondlook.cli.files.places import check_output, suffix_of
 from secondlook.errors import InputError
 
 __all__ = [
     "as_text",
     "called",
-    "check_output",
     "read_listed",
     "read_sent",
     "read_table",
@@ -31,7 +31,6 @@ __all__ = [
     "write_table",
 ]
 
-_SUFFIXES = (".csv", ".parquet")
 _ID = "id"  # what files of decisions call it, whatever it is called elsewhere
 _LARGEST = 2**31 - 2  # bytes of a csv file that are read at once
 
@@ -126,7 +125,7 @@ def read_listed(path: str, id_column: str, text: Iterable[str] = ()) -> tuple[Se
 def _loaded(path: str, text: tuple[str, ...]) -> Sent:
     """Read a table whose columns nobody has looked at yet."""
     name = called(path)
-    if path != "-" and _suffix(path) == ".parquet":
+    if path != "-" and suffix_of(path) == ".parquet":
         whole = _read_parquet(path, name)
         return Sent(whole, lambda: whole)
     content = _content(path, name)
@@ -197,19 +196,6 @@ def as_text(table: Any, names: Iterable[str], source: str) -> Any:
         at = table.column_names.index(name)
         table = table.set_column(at, name, column.cast(pa.string()))
     return table
-
-
-def check_output(path: str) -> None:
-    """Raise unless a table could be written there; call it before doing what cannot be undone."""
-    if path == "-":
-        return
-    _suffix(path)
-    place = Path(path)
-    if place.is_dir() or not place.absolute().parent.is_dir():
-        raise InputError(
-            f"a table is written to a file in a folder that exists, got {path!r}; make the folder "
-            f"or choose another."
-        )
 
 
 def write_table(table: Any, path: str, numbers: Iterable[str] = ()) -> None:
@@ -296,7 +282,7 @@ def _told_plainly(path: str) -> Iterator[None]:
 
 
 def _as_bytes(table: Any, path: str, numbers: Iterable[str]) -> bytes:
-    if _suffix(path) != ".parquet":
+    if suffix_of(path) != ".parquet":
         return csv_bytes(table, numbers)
     sink = io.BytesIO()
     arrow("parquet").write_table(table, sink)
@@ -316,21 +302,11 @@ def _write_whole(content: bytes, place: Path) -> None:
         raise
 
 
-def _suffix(path: str) -> str:
-    found = Path(path).suffix.lower()
-    if found not in _SUFFIXES:
-        raise InputError(
-            f"a table is a file that ends in {' or '.join(_SUFFIXES)}, or - for csv on standard "
-            f"input and output, got {path!r}; convert it to one of these."
-        )
-    return found
-
-
 def _content(path: str, name: str) -> bytes:
     if path == "-":
         content = sys.stdin.buffer.read()
     else:
-        _suffix(path)
+        suffix_of(path)
         content = _opened(path, lambda: Path(path).read_bytes())
     if not content.strip(b"\xef\xbb\xbf\r\n\t "):
         raise InputError(f"{name} is empty; it needs a line of column names, and rows.")

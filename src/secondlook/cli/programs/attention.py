@@ -37,6 +37,7 @@ def attention(found: Summary, late: float) -> list[str]:
         *_hardly_accepted(found),
         *_unexplored(found),
         *_dropped(found),
+        *_unlike_history(found),
         *_late(found, late),
         *_unpromised(found),
         *_expired(found),
@@ -105,6 +106,21 @@ def _dropped(found: Summary) -> Iterator[str]:
         yield (
             f"Certificates were dropped {times(len(dropped))}, last after round "
             f"{last.says['round']} by {after} (entry {last.entry}), and testing began again."
+        )
+
+
+def _unlike_history(found: Summary) -> Iterator[str]:
+    """Say which batches somebody decided although their numbers were not like the history's."""
+    rounds = [one for one in found.rounds if one.about.get("unlike_history")]
+    if rounds:
+        from secondlook.cli.programs.beyond import unlike  # noqa: PLC0415 - slow to import
+
+        last = rounds[-1]
+        which = ", ".join(unlike(row) for row in last.about["unlike_history"])
+        many = "1 batch was" if len(rounds) == 1 else f"{len(rounds):,} batches were"
+        yield (
+            f"{many} decided by --unlike-history although numbers were not like the history's, "
+            f"last {last.batch!r} (round {last.round}, entry {last.entry}): {which}."
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -26,6 +27,9 @@ __all__ = [
 
 _REASONS = 5  # named in the summary; the file has all of them
 _NAMED = 3  # in a sentence
+# What a round's message says of itself: that its tests are new, and that outcomes did not help.
+_BEGAN_AGAIN = re.compile(r"Testing began again with round [^.]*")
+_DO_NOT_SPEAK = "outcomes so far do not speak for it"
 
 
 def say(lines: Iterable[str], *, beside_table: bool = False) -> None:
@@ -53,6 +57,10 @@ def promise(rounds: Sequence[dict[str, Any]], alpha: float | None, delta: float 
     'Pilot: no promise yet; about 121 more outcomes are needed for one.'
     >>> promise([pilot | {"more_outcomes": float("inf")}], 0.15, 0.1)
     'Pilot: no promise yet, and too few outcomes to say how many a promise needs.'
+    >>> again = "Testing began again with round 7, and 9 outcomes are in the tests since. No rule …"
+    >>> promise([pilot | {"message": again}], 0.15, 0.1)
+    'Pilot: no promise until there is new evidence. Testing began again with round 7, and 9 outcomes
+    are in the tests since; about 121 more outcomes are needed for a promise.'
     >>> promise([{"status": "certified", "group": "B", "share": 0.4, "message": ""}], 0.15, 0.1)
     'Certified for B: with confidence 90 %, at most 15 % bad under the rule of this round.'
     """
@@ -69,14 +77,26 @@ def _certificate(one: dict[str, Any], alpha: float | None, delta: float | None) 
         sure = f"with confidence {_percent(1 - (delta or 0))}, at most {_percent(alpha or 0)} bad"
         words = f"Certified{whom}: {sure} under the rule of this round. {one['message']}"
         return words.strip()
-    more = float(one["more_outcomes"])
-    needed = ", and too few outcomes to say how many a promise needs"
-    if math.isfinite(more):
-        needed = f"; about {math.ceil(more):,} more outcomes are needed for one"
     barred = ""
     if one.get("n_unreachable"):
         barred = f" {one['n_unreachable']:,} people cannot be explored for the limits set."
-    return f"Pilot{whom}: no promise yet{needed}.{barred}"
+    again = _BEGAN_AGAIN.match(one["message"])
+    if again is None:
+        words = f"no promise yet{_more_outcomes(one, 'one', ', and too few outcomes')}"
+    else:
+        needed = _more_outcomes(one, "a promise", "; that is too few")
+        words = f"no promise until there is new evidence. {again[0]}{needed}"
+    return f"Pilot{whom}: {words}.{barred}"
+
+
+def _more_outcomes(one: dict[str, Any], goal: str, few: str) -> str:
+    """Say how many more outcomes a promise needs, or why nobody can say, as the end of a clause."""
+    more = float(one["more_outcomes"])
+    if math.isfinite(more):
+        return f"; about {math.ceil(more):,} more outcomes are needed for {goal}"
+    if _DO_NOT_SPEAK in one["message"]:
+        return f"; outcomes so far do not speak for {goal}, so nobody can say how many it needs"
+    return f"{few} to say how many a promise needs"
 
 
 def _estimate(one: dict[str, Any], alpha: float | None) -> str:

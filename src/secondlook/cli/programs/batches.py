@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from secondlook.cli.files.places import check_output, check_writable
 from secondlook.cli.files.refusals import check_share, refused_path, too_many
-from secondlook.cli.files.tables import called, check_output, write_table
+from secondlook.cli.files.tables import called, write_table
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, status
 from secondlook.cli.programs.applicants import BEFORE, Applicants, read_applicants, roles_and_labels
@@ -27,7 +28,13 @@ from secondlook.cli.programs.batch_words import (
     so_far_words,
     told_words,
 )
-from secondlook.cli.programs.beyond import beyond_history, beyond_words, check_like_history
+from secondlook.cli.programs.beyond import (
+    beyond_history,
+    beyond_words,
+    check_like_history,
+    insisted_on,
+    insisted_words,
+)
 from secondlook.cli.programs.decision_columns import answer, namesakes, namesakes_words
 from secondlook.cli.programs.opening import opened
 from secondlook.cli.programs.options import (
@@ -118,7 +125,7 @@ def decide(
             check_like_history(beyond, called(applicants))
         with status(f"deciding on {sent.ids.size:,} people", json), warnings.catch_warnings():
             warnings.simplefilter("ignore", LearningWarning)  # the round's record says it too
-            decided = _decided(mine, sent, called(applicants))
+            decided = _decided(mine, sent, called(applicants), insisted_on(beyond))
         missing = (
             f"the decisions are recorded as batch {sent.name!r} and only their file is missing"
         )
@@ -130,6 +137,7 @@ def decide(
             told = _what_was_decided(mine, decided, entry, sent.recorded) | {
                 "unseen": unseen_values(mine, sent.X, sent.groups, decided.round),
                 "beyond_history": beyond,
+                "unlike_history": entry.says.get("about", {}).get("unlike_history", []),
                 "namesakes": namesakes(mine, roles_and_labels(mine)[0].groups),
                 "so_far": _so_far(mine),
                 "refused": reason_counts(sent.refusals, no),
@@ -143,6 +151,7 @@ def decide(
             *namesakes_words(told["namesakes"]),
             *unseen_words(told["unseen"]),
             *beyond_words(told["beyond_history"]),
+            *insisted_words(told["unlike_history"], certified=told["certified"]),
             so_far_words(told["so_far"]),
             *refused_words(told["refused"]),
         ]
@@ -239,7 +248,7 @@ def _tell(program: Program, told: Told) -> list[dict[str, Any]]:
 
 def _places(source: str, out: str, refused: str | None, json: bool) -> str:
     """Check that all can be written before anything is decided; return where refused rows go."""
-    check_output(out)
+    check_writable(out)
     if json and out == "-":
         raise InputError("--json and -o - both write to standard output; name a file with -o.")
     no = refused_path(refused, source, "--json" if json else "-o -" if out == "-" else None)
@@ -257,10 +266,12 @@ def _places(source: str, out: str, refused: str | None, json: bool) -> str:
     return no
 
 
-def _decided(program: Program, sent: Applicants, source: str) -> Decisions:
+def _decided(program: Program, sent: Applicants, source: str, about: dict[str, Any]) -> Decisions:
     """Decide a batch; say so if others decided on its people since they were looked up."""
     try:
-        return program.decide(sent.X, sensitive_features=sent.groups, ids=sent.ids, batch=sent.name)
+        return program.decide(
+            sent.X, sensitive_features=sent.groups, ids=sent.ids, batch=sent.name, about=about
+        )
     except LedgerError:
         raise
     except InputError as error:
@@ -286,9 +297,16 @@ def _check_usable(sent: Applicants, most: float, source: str, no: str, out: str)
         return
     no = sent.refusals.write(no, out)
     if not sent.ids.size:
+        again = ""
+        if all(one.reason.startswith(f"{BEFORE}(round") for one in sent.refusals.causes()):
+            again = (
+                ", secondlook export has the decisions, and a whole batch that is sent without "
+                "--batch is answered from the record"
+            )
         raise InputError(
             f"none of the {len(sent.refusals)} rows of {source} can be used, "
-            f"{commonest(sent.refusals)}, so nothing was decided; {no} has them with the reasons."
+            f"{commonest(sent.refusals)}, so nothing was decided; {no} has them with the reasons"
+            f"{again}."
         )
     raise InputError(
         f"{many}, {commonest(sent.refusals, apart=BEFORE)}; nothing was decided or recorded, mend "

@@ -11,7 +11,14 @@ from secondlook.cli.programs.batch_words import how_many
 from secondlook.errors import InputError
 from secondlook.ranges import Range, chance_beyond, n_beyond
 
-__all__ = ["beyond_history", "beyond_words", "check_like_history"]
+__all__ = [
+    "beyond_history",
+    "beyond_words",
+    "check_like_history",
+    "insisted_on",
+    "insisted_words",
+    "unlike",
+]
 
 _MANY = 0.5  # of the people with a value: a batch is stopped
 _FALSE_STOPS = 1e-4  # of batches that are like the history, over all columns
@@ -80,6 +87,54 @@ def beyond_words(found: list[dict[str, Any]] | None) -> list[str]:
         f"not within {_within(row)}; is it another unit or decimal mark?"
         for row in found or ()
     ]
+
+
+def insisted_on(found: list[dict[str, Any]] | None) -> dict[str, Any]:
+    """Return what is kept with a batch that is decided although it is not like the history.
+
+    Examples
+    --------
+    >>> row = {"column": "income", "low": 300.0, "high": 12000.0, "people": 60, "of": 60}
+    >>> insisted_on([row | {"too_many": True}]) == {"unlike_history": [row]}
+    True
+    >>> insisted_on([row | {"too_many": False}])
+    {}
+    """
+    rows = [
+        {key: value for key, value in row.items() if key != "too_many"}
+        for row in found or ()
+        if row["too_many"]
+    ]
+    return {"unlike_history": rows} if rows else {}
+
+
+def insisted_words(rows: list[dict[str, Any]], *, certified: bool) -> list[str]:
+    """Return in words what a record keeps of a batch that is not like the history.
+
+    Examples
+    --------
+    >>> row = {"column": "income", "low": 300.0, "high": 12000.0, "people": 60, "of": 60}
+    >>> insisted_words([row], certified=True)
+    ["Decided all the same (--unlike-history), which is on the record: 60 of 60 people not within
+    300 to 12000 in 'income'. What is certified holds for people like those tested so far, which
+    these may not be."]
+    """
+    if not rows:
+        return []
+    which = ", ".join(unlike(row) for row in rows)
+    words = f"Decided all the same (--unlike-history), which is on the record: {which}."
+    if certified:
+        words += (
+            " What is certified holds for people like those tested so far, which these may not be."
+        )
+    return [words]
+
+
+def unlike(row: dict[str, Any]) -> str:
+    """Return in words how a column is not like the history."""
+    return (
+        f"{row['people']:,} of {how_many(row['of'])} not within {_within(row)} in {row['column']!r}"
+    )
 
 
 def _is_no_chance(n_past: int, n_new: int, people: int, n_columns: int) -> bool:

@@ -44,8 +44,8 @@ Refused = Annotated[
     typer.Option(
         "--refused",
         metavar="FILE",
-        help="Where refused rows go, with the reason; default <input>.refused.csv, and never over "
-        "another file.",
+        help="Where refused rows go, with the reason; default <input>.refused.csv in the current "
+        "folder, and never over another file.",
     ),
 ]
 Strict = Annotated[

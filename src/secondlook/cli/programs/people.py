@@ -10,9 +10,10 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from secondlook.cli.files.places import check_output
 from secondlook.cli.files.refusals import Refusals, refused_path
 from secondlook.cli.files.rows import check_there, trimmed
-from secondlook.cli.files.tables import called, check_output, read_listed
+from secondlook.cli.files.tables import called, read_listed
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, noted, status
 from secondlook.cli.programs.applicants import roles_and_labels
@@ -129,14 +130,14 @@ def withdraw(
             return [(who, words, _REMOVE) for who, words in wrongs]
 
         named = _named(mine, file, ids, refused, json, strict, wrong, "withdrawn")
+        whom = mine.shape.ids(named.ids)
+        before = mine.standing(whom).states.count("indeterminate")
         if named.ids:
-            mine.withdraw(mine.shape.ids(named.ids))
-        _tell(
-            named,
-            "withdrawn",
-            f"{how_many(len(named.ids))} withdrawn: no outcome will be known.",
-            json,
-        )
+            mine.withdraw(whom)
+        n, already = len(named.ids) - before, f", and {before:,} before" if before else ""
+        words = f"{how_many(n)} withdrawn{already}: no outcome will be known."
+        counts = {"withdrawn": n, "withdrawn_before": before}
+        _tell(named, "withdrawn", words, json, more=counts)
 
 
 def hold(
@@ -282,7 +283,7 @@ def _named(
     usable = np.ones(names.size, np.bool_)
     for who, why, do in _wrongs(program, names.tolist(), wrong):
         then = "" if do == _REMOVE else f"; {do}"  # the row is left out as it is
-        refusals.add(rows[(who & usable)[place]], f"ids that {why} cannot be {done}{then}")
+        refusals.add(rows[(who & usable)[place]], f"ids that {_whole(why)} cannot be {done}{then}")
         usable &= ~who
     if strict:
         refusals.stop(source)
@@ -299,10 +300,21 @@ def _all_of(
     for who, why, do in _wrongs(program, names, wrong):
         if who.any():
             raise InputError(
-                f"ids that {why} cannot be {done}, got {names[int(np.argmax(who))]!r}; nothing was "
-                f"recorded, {'leave it out' if do == _REMOVE else do}."
+                f"ids that {_whole(why)} cannot be {done}, got {names[int(np.argmax(who))]!r}; "
+                f"nothing was recorded, {'leave it out' if do == _REMOVE else do}."
             )
     return names
+
+
+def _whole(why: str) -> str:
+    """Return a clause that a sentence can go on after.
+
+    Examples
+    --------
+    >>> _whole("are under hold"), _whole("are not known, since they are erased")
+    ('are under hold', 'are not known, since they are erased,')
+    """
+    return f"{why}," if "," in why and not why.endswith(",") else why
 
 
 def _wrongs(
