@@ -128,10 +128,10 @@ class SqlLedger(Ledger):
         named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
         found = connection.execute(named.with_for_update() if lock else named).scalar()
         if found is None:
-            known = _names(connection)
+            known = ", ".join(map(repr, _names(connection)))
             raise LedgerError(
-                f"there is no program called {name!r} in this ledger, which has "
-                f"{', '.join(map(repr, known)) or 'none'}; name one of these or create it."
+                f"there is no program called {name!r} in this ledger, which has {known or 'none'}; "
+                f"{'name one of these or ' if known else ''}create it."
             )
         return int(found)
 

@@ -274,7 +274,8 @@ def recorded_decisions(
     if row is not None:
         raise InputError(
             f"a batch was recorded under the name {entry.key!r} with other content, first in row "
-            f"{row}; nothing was decided, send what was sent then or take another name."
+            f"{row}, counted from 0; nothing was decided, send what was sent then or take another "
+            f"name."
         )
     if gone.any():
         n = int(gone.sum())
