@@ -55,8 +55,10 @@ class InParts(Sequence[T]):
     def __getitem__(self, at: int | slice) -> T | list[T]:
         """Return one value, or a list of some."""
         if isinstance(at, slice):
-            start, stop, step = at.indices(self._n)
-            return self._up_to(stop if step > 0 else start + 1)[start:stop:step]
+            rows = range(self._n)[at]
+            if rows.step == 1:
+                return self._up_to(rows.stop)[rows.start : rows.stop]
+            return self._up_to(self._n)[at]
         if not -self._n <= at < self._n:
             raise IndexError(f"there are {self._n} values, got {at}")
         return self._up_to(at % self._n + 1)[at % self._n]

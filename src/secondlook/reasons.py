@@ -125,6 +125,13 @@ def contributions(
     linear = _Linear.of(scored, reference)
     if linear is not None:
         return linear.contributions(slice(0, len(scored.X)))
+    return _tried(classifier, X, reference, sensitive_features, scored)
+
+
+def _tried(
+    classifier: Explained, X: Any, reference: Reference, sensitive_features: Any, scored: Scored
+) -> Floats:
+    """Return contributions by trying the reference's value in each column."""
     found = np.zeros((n_rows(X), len(reference.names)))
     as_is = scored.log_odds()
     for at in reference.allowed.tolist():
@@ -216,8 +223,8 @@ def reasons_for(
     Returns
     -------
     sequence or None
-        None if there is no reference, or the classifier cannot say what it scores people by. Under
-        a linear model, which nobody else is asked about, reasons are made as they are needed.
+        None if there is no reference, or the classifier cannot say what it scores people by. What
+        models are asked is asked at once; the rest is made as it is needed.
     """
     if reference is None or not hasattr(classifier, "scored_by"):
         return None
@@ -225,11 +232,12 @@ def reasons_for(
     if not refused.size:
         return [None] * accepted.size
     mine, groups = _taken(X, sensitive_features, refused)
-    linear = _Linear.of(classifier.scored_by(mine, sensitive_features=groups), reference)
+    scored = classifier.scored_by(mine, sensitive_features=groups)
+    linear = _Linear.of(scored, reference)
     of_refused: Callable[[slice], Floats] = (
         linear.contributions
         if linear is not None
-        else contributions(classifier, mine, reference, sensitive_features=groups).__getitem__
+        else _tried(classifier, mine, reference, groups, scored).__getitem__
     )
 
     def make(rows: slice) -> list[bytes | None]:

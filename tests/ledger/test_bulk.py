@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -16,7 +19,7 @@ from secondlook.ledger.sqlite_rows import LongStatements, made_ahead
 
 @pytest.mark.parametrize("n", [1, 59, 60, 61, 1000, 1001, 2500])
 def test_rows_come_back_as_they_were_whatever_their_kinds_and_number(url, n, monkeypatch):
-    monkeypatch.setattr("secondlook.ledger.sqlite_rows._ROWS", 60)
+    monkeypatch.setattr("secondlook.ledger.bulk._WITHOUT_THREAD", 1000)
     rng = np.random.default_rng(n)
     ledger, table = SqlLedger(url, make=True), schema.people
     some = rng.random(n) < 0.3
@@ -88,7 +91,7 @@ def test_group_values_come_back_as_they_were(url, monkeypatch):
 
 @pytest.mark.parametrize("most_bound", [999, 32766])
 def test_a_statement_binds_no_more_than_a_database_allows(most_bound):
-    n = 2000
+    n = 16_000
     columns = {
         "program": 1,
         "person": range(n),
@@ -101,7 +104,7 @@ def test_a_statement_binds_no_more_than_a_database_allows(most_bound):
     [(statement, bound)] = rows.of([slice(0, rows.size)])
     assert len(bound) == 1 + 4 * rows.size <= most_bound
     assert statement.count("(1, ") == rows.size
-    assert rows.size == {999: 249, 32766: 500}[most_bound]
+    assert rows.size == {999: 249, 32766: 400}[most_bound]
 
 
 def test_the_next_is_made_while_the_one_before_is_used():
@@ -118,6 +121,38 @@ def test_the_next_is_made_while_the_one_before_is_used():
     assert begun.wait(60)  # though nobody has asked for the second
     assert list(coming) == [first]
     assert not first.is_alive()
+
+
+@pytest.mark.parametrize("after", [0, 1, 2])
+def test_without_a_thread_all_is_made_in_this_one(monkeypatch, after):
+    submit, left = ThreadPoolExecutor.submit, [after]
+
+    def refuse(self, *args):
+        left[0] -= 1
+        if left[0] < 0:
+            raise RuntimeError("cannot schedule new futures after interpreter shutdown")
+        return submit(self, *args)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", refuse)
+    assert list(made_ahead(iter([1, None, 2, 0]))) == [1, None, 2, 0]
+
+
+def test_a_program_decides_when_python_is_about_to_end(tmp_path):
+    script = f"""
+import atexit
+import numpy as np
+from secondlook import PartialFeedbackClassifier
+from secondlook.ledger import Program
+from secondlook.ledger import bulk
+bulk._WITHOUT_THREAD = 100
+X = np.random.default_rng(0).normal(size=(1000, 2))
+clf = PartialFeedbackClassifier(random_state=0)
+program = Program.create("sqlite:///{tmp_path}/ledger.db", clf, X[:400], X[:400, 0] > 0)
+atexit.register(lambda: print(len(program.decide(X[400:]).ids)))
+"""
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.stdout == "600\n", done.stderr
 
 
 def test_what_goes_wrong_in_the_making_is_raised_and_the_thread_ends():
@@ -138,8 +173,9 @@ def test_what_goes_wrong_in_the_making_is_raised_and_the_thread_ends():
 
 
 def test_rows_that_fail_to_be_prepared_leave_nothing_behind(url, monkeypatch):
-    monkeypatch.setattr("secondlook.ledger.sqlite_rows._ROWS", 10)
-    monkeypatch.setattr("secondlook.ledger.bulk._SENT", 10)
+    for name, few in (("_WITHOUT_THREAD", 50), ("_FIRST", 5), ("_SENT", 10)):
+        monkeypatch.setattr(f"secondlook.ledger.bulk.{name}", few)
+    monkeypatch.setattr("secondlook.ledger.sqlite_rows._FEWEST", 10)
     ledger, n, before = SqlLedger(url, make=True), 100, threading.active_count()
     columns = {
         "program": 1,
@@ -150,12 +186,16 @@ def test_rows_that_fail_to_be_prepared_leave_nothing_behind(url, monkeypatch):
         "exploit": np.ones(n, bool),
     }
 
+    prepared = []
+
     def prepare(rows):
         if rows.stop > 50:
             raise ValueError("half is enough")
+        prepared.append(rows.stop)
 
     with pytest.raises(ValueError, match="half"), ledger._transaction() as connection:
         insert_columns(connection, (schema.people, columns), prepare=prepare)
+    assert len(prepared) > 3  # parts had been sent
     assert threading.active_count() == before
     with ledger.engine.connect() as connection:
         count = sa.select(sa.func.count()).select_from(schema.people)

@@ -528,3 +528,17 @@ def test_an_answer_that_was_lost_on_its_way_is_not_called_nothing(url, monkeypat
         twin.decide(one.people.X, sensitive_features=group),
     )
     assert verify(program.ledger).n_decisions == len(group)
+
+
+def test_somebody_whom_no_entry_knows_is_no_matter_of_names(tmp_path):
+    program, _, (one, *_) = started(f"sqlite:///{tmp_path}/ledger.db", algorithm_1())
+    with program.ledger.engine.begin() as connection:
+        n = connection.execute(sa.select(sa.func.max(schema.people.c.person))).scalar()
+        connection.execute(
+            schema.people.insert().values(
+                program=1, person=n + 3, digest=bytes(32), round=0, accepted=True, exploit=True
+            )
+        )
+    words = r"somebody of this batch is in the ledger already; nothing .* or verify the ledger"
+    with pytest.raises(InputError, match=words):
+        program.decide(one.people.X, sensitive_features=one.people.group)

@@ -21,6 +21,7 @@ __all__ = ["as_flags", "columns_of", "insert_columns", "is_one_of"]
 __all__ += ["none_as_nan", "none_as_other", "where_in"]
 
 _FIRST, _SENT = 125, 500  # on PostgreSQL, at first and at most: the server works meanwhile
+_WITHOUT_THREAD = 5000  # rows on SQLite for which a second thread does not pay
 _FEW = 20  # values for which PostgreSQL looks through an index of pages one by one
 
 
@@ -37,8 +38,8 @@ def insert_columns(
         Inside a transaction.
     tables
         Where rows go, and their columns by name: a whole number for all rows, a range, an array, or
-        a sequence of text, bytes or None, of which no more is asked for than is sent next. NaN is
-        kept as NULL: SQLite has no NaN.
+        a sequence of text, bytes or None, which is asked for part by part. NaN is kept as NULL:
+        SQLite has no NaN.
     prepare
         Called with rows of the first table before they are sent, to fill arrays in; the database
         works meanwhile on those before.
@@ -69,7 +70,7 @@ def _execute(driver: Any, given: list[_Given], prepare: Callable[[slice], None] 
         rows.of(slices(one.n, rows.size, prepare if one is given[0] else None))
         for one, rows in zip(given, made, strict=True)
     )
-    is_long = any(one.n > rows.size for one, rows in zip(given, made, strict=True))
+    is_long = any(one.n > _WITHOUT_THREAD for one in given)
     with closing(made_ahead(statements)) if is_long else nullcontext(statements) as coming:
         for statement, bound in coming:
             driver.execute(statement, bound)

@@ -82,7 +82,8 @@ def people_digests(
 ) -> list[bytes]:
     """Return one salted hash per person, over everything that was known of them.
 
-    A database may hold anything: what is not of the kind that was written raises TypeError.
+    A database may hold anything: what is not of the kind that was written raises TypeError or
+    AttributeError.
     """
     n = len(applications)
     "".join(chain(applications, filter(None, texts)))  # or a format would make text of anything

@@ -7,7 +7,7 @@ import socket
 import sqlite3
 import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from reprlib import repr as shown
 from typing import Any
@@ -127,10 +127,14 @@ def _keep_connections(server: sa.Engine) -> None:
 
 def _give_room(connection: Any) -> None:
     """Let rows queue before a server on this machine: by default there is room for a few."""
-    if os.name == "posix":
-        with socket.socket(fileno=os.dup(connection.fileno())) as end:
-            if end.family == socket.AF_UNIX:  # others grow as they need
-                end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM)
+    if os.name != "posix":
+        return
+    with (
+        suppress(OSError),  # it is slower without
+        socket.socket(fileno=os.dup(connection.fileno())) as end,
+    ):
+        if end.family == socket.AF_UNIX:  # others grow as they need
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _ROOM)
 
 
 def _close(connections: list[Any]) -> None:

@@ -187,7 +187,7 @@ class SqlWriter(CheckingReader, Writer):
         _check_lengths(facts)
         for rows in (facts.people, facts.erased):
             if rows is not None and not len(rows):
-                raise InputError("an entry about people names at least one; give some, or None.")
+                raise InputError("an entry about people names at least one, got none; give some.")
         if kind not in KINDS:
             raise InputError(f"an entry is one of {', '.join(KINDS)}, got {kind!r}.")
         check_name("the name of who writes", by, longest=None)
@@ -216,7 +216,7 @@ class SqlWriter(CheckingReader, Writer):
                 f"number {standing.persons[wrong[0]]}, and outcomes are known for accepted people "
                 f"only; nothing was recorded, remove them."
             )
-        told = np.array([state is not None for state in standing.states])
+        told = np.array([state is not None for state in standing.states], np.bool_)
         wrong = np.flatnonzero(~told if kind == "correction" else told)
         if wrong.size:
             has, do = (
@@ -252,9 +252,10 @@ class SqlWriter(CheckingReader, Writer):
             if name is None:
                 name = self._first_known(people.applications, first, error)
                 where = "in the ledger already"
+            who = "somebody of this batch" if name is None else f"the application {name!r}"
             raise InputError(
-                f"the application {name!r} is {where}; nothing was recorded, give somebody who "
-                f"applies again a new id."
+                f"{who} is {where}; nothing was recorded, give somebody who applies again a new "
+                f"id, or verify the ledger if nobody does."
             ) from error
         return content
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -16,8 +16,11 @@ from secondlook.ledger.copying import width_of
 
 __all__ = ["LongStatements", "made_ahead"]
 
-_ROWS = 500  # in one statement, at most: to begin one takes as long as to store a row
+# Rows in one statement: to begin one takes as long as to store a row, and to compile one as long as
+# to store as many as it has.
+_FEWEST, _MOST, _STATEMENTS = 60, 500, 40
 _NUMBERED = 10_000  # where the statement does not grow with its rows
+_END: Any = object()
 
 T = TypeVar("T")
 
@@ -26,6 +29,7 @@ def made_ahead(made: Iterator[T]) -> Generator[T, None, None]:
     """Yield what an iterator makes, each in another thread while the one before is used.
 
     SQLite stores rows without holding Python up, so that the next ones can be hashed meanwhile.
+    Where no thread can be had, as when Python is about to end, each is made when it is asked for.
 
     Examples
     --------
@@ -33,10 +37,24 @@ def made_ahead(made: Iterator[T]) -> Generator[T, None, None]:
     ['a', 'b', 'c']
     """
     with ThreadPoolExecutor(1) as worker:
-        coming = worker.submit(next, made, None)
-        while (one := coming.result()) is not None:
-            coming = worker.submit(next, made, None)
-            yield one
+        coming = _submitted(worker, made)
+        try:
+            while coming is not None:
+                one = coming.result()
+                if one is _END:
+                    return
+                coming = _submitted(worker, made)
+                yield one
+        finally:
+            del coming  # which may hold an error, and that this frame
+        yield from made
+
+
+def _submitted(worker: ThreadPoolExecutor, made: Iterator[T]) -> Future[T] | None:
+    try:
+        return worker.submit(next, made, _END)
+    except RuntimeError:
+        return None
 
 
 class LongStatements:
@@ -82,8 +100,10 @@ class LongStatements:
         self._marks = tuple("nullif(?, 0)" if _has_gaps(one) else "?" for one in self._values)
         kinds = [table.c[name].type for name in values]
         self._is_numbered = _are_numbered_texts(self._values, kinds)
-        at_most = (most_bound - len(widths)) // max(1, len(values))
-        self.size = _NUMBERED if self._is_numbered else max(1, min(_ROWS, at_most))
+        n = next(len(one) for one in varied.values())
+        wanted = min(max(_FEWEST, n // _STATEMENTS), _MOST)
+        allowed = (most_bound - len(widths)) // max(1, len(values))
+        self.size = _NUMBERED if self._is_numbered else max(1, min(wanted, allowed))
         self._into = f"INSERT INTO {table.name} ({', '.join([*same, *widths, *values])})"
 
     def of(self, parts: Iterable[slice]) -> Iterator[tuple[str, list[Any]]]:
