@@ -19,7 +19,7 @@ from secondlook.ledger.sqlite_rows import LongStatements, made_ahead
 
 @pytest.mark.parametrize("n", [1, 59, 60, 61, 1000, 1001, 2500])
 def test_rows_come_back_as_they_were_whatever_their_kinds_and_number(url, n, monkeypatch):
-    monkeypatch.setattr("secondlook.ledger.bulk._WITHOUT_THREAD", 1000)
+    monkeypatch.setattr("secondlook.ledger.sqlite_rows._FEW", 1000)
     rng = np.random.default_rng(n)
     ledger, table = SqlLedger(url, make=True), schema.people
     some = rng.random(n) < 0.3
@@ -143,8 +143,8 @@ import atexit
 import numpy as np
 from secondlook import PartialFeedbackClassifier
 from secondlook.ledger import Program
-from secondlook.ledger import bulk
-bulk._WITHOUT_THREAD = 100
+from secondlook.ledger import sqlite_rows
+sqlite_rows._FEW = 100
 X = np.random.default_rng(0).normal(size=(1000, 2))
 clf = PartialFeedbackClassifier(random_state=0)
 program = Program.create("sqlite:///{tmp_path}/ledger.db", clf, X[:400], X[:400, 0] > 0)
@@ -173,9 +173,13 @@ def test_what_goes_wrong_in_the_making_is_raised_and_the_thread_ends():
 
 
 def test_rows_that_fail_to_be_prepared_leave_nothing_behind(url, monkeypatch):
-    for name, few in (("_WITHOUT_THREAD", 50), ("_FIRST", 5), ("_SENT", 10)):
-        monkeypatch.setattr(f"secondlook.ledger.bulk.{name}", few)
-    monkeypatch.setattr("secondlook.ledger.sqlite_rows._FEWEST", 10)
+    for name, few in (
+        ("bulk._FIRST", 5),
+        ("bulk._SENT", 10),
+        ("sqlite_rows._FEW", 50),
+        ("sqlite_rows._FEWEST", 10),
+    ):
+        monkeypatch.setattr(f"secondlook.ledger.{name}", few)
     ledger, n, before = SqlLedger(url, make=True), 100, threading.active_count()
     columns = {
         "program": 1,

@@ -21,7 +21,6 @@ __all__ = ["as_flags", "columns_of", "insert_columns", "is_one_of"]
 __all__ += ["none_as_nan", "none_as_other", "where_in"]
 
 _FIRST, _SENT = 125, 500  # on PostgreSQL, at first and at most: the server works meanwhile
-_WITHOUT_THREAD = 5000  # rows on SQLite for which a second thread does not pay
 _FEW = 20  # values for which PostgreSQL looks through an index of pages one by one
 
 
@@ -67,11 +66,11 @@ def _execute(driver: Any, given: list[_Given], prepare: Callable[[slice], None] 
     most_bound = driver.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER)
     made = [LongStatements(one.table, one.columns, most_bound) for one in given]
     statements = chain.from_iterable(
-        rows.of(slices(one.n, rows.size, prepare if one is given[0] else None))
+        rows.of(slices(one.n, rows.part, prepare if one is given[0] else None))
         for one, rows in zip(given, made, strict=True)
     )
-    is_long = any(one.n > _WITHOUT_THREAD for one in given)
-    with closing(made_ahead(statements)) if is_long else nullcontext(statements) as coming:
+    are_many = any(rows.are_many for rows in made)
+    with closing(made_ahead(statements)) if are_many else nullcontext(statements) as coming:
         for statement, bound in coming:
             driver.execute(statement, bound)
 

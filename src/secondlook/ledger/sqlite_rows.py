@@ -19,6 +19,8 @@ __all__ = ["LongStatements", "made_ahead"]
 # Rows in one statement: to begin one takes as long as to store a row, and to compile one as long as
 # to store as many as it has.
 _FEWEST, _MOST, _STATEMENTS = 60, 500, 40
+_FEW = 8000  # for which a thread takes as long as it saves
+_PREPARED = 1000  # rows at once, without a thread
 _NUMBERED = 10_000  # where the statement does not grow with its rows
 _END: Any = object()
 
@@ -77,8 +79,10 @@ class LongStatements:
 
     Attributes
     ----------
-    size
-        How many rows a statement has, at most.
+    are_many
+        Whether it pays to make them in a thread of their own.
+    size, part
+        How many rows a statement has, at most, and how many are best prepared at once.
 
     Examples
     --------
@@ -104,23 +108,38 @@ class LongStatements:
         wanted = min(max(_FEWEST, n // _STATEMENTS), _MOST)
         allowed = (most_bound - len(widths)) // max(1, len(values))
         self.size = _NUMBERED if self._is_numbered else max(1, min(wanted, allowed))
+        self.are_many = n > _FEW
+        self.part = self.size * (1 if self.are_many else max(1, _PREPARED // self.size))
         self._into = f"INSERT INTO {table.name} ({', '.join([*same, *widths, *values])})"
 
     def of(self, parts: Iterable[slice]) -> Iterator[tuple[str, list[Any]]]:
-        """Yield the statement of each part of the rows, and what it binds."""
+        """Yield the statements of each part of the rows, and what they bind."""
         for rows in parts:
-            blocks: list[Any] = [_side_by_side(one[rows]) for one in self._blocks]
+            blocks = [_side_by_side(one[rows]) for one in self._blocks]
             if self._is_numbered:
                 numbers, texts = (one[rows] for one in self._values)
-                bound = [numbers[0], json.dumps(texts, ensure_ascii=False)]
-                yield self._into + _counting(self._same, self._widths), blocks + bound
+                bound = [*blocks, numbers[0], json.dumps(texts, ensure_ascii=False)]
+                yield self._into + _counting(self._same, self._widths), bound
             else:
-                n = rows.stop - rows.start
-                row_by_row: list[Any] = [None] * (n * len(self._values))
-                for at, column in enumerate(self._values):
-                    row_by_row[at :: len(self._values)] = _bindable(column[rows])
-                places = _places(n, self._same, self._widths, self._marks)
-                yield self._into + places, blocks + row_by_row
+                yield from self._cut(rows.stop - rows.start, blocks, self._row_by_row(rows))
+
+    def _row_by_row(self, rows: slice) -> list[Any]:
+        width = len(self._values)
+        found: list[Any] = [None] * (width * (rows.stop - rows.start))
+        for at, column in enumerate(self._values):
+            found[at::width] = _bindable(column[rows])
+        return found
+
+    def _cut(self, n: int, blocks: list[bytes], values: list[Any]) -> Iterator[tuple[str, Any]]:
+        """Yield statements of n rows, whose bytes and other values are given side by side."""
+        width = len(self._values)
+        for at in range(0, n, self.size):
+            end = min(at + self.size, n)
+            bound: list[Any] = [
+                one[at * each : end * each] for one, each in zip(blocks, self._widths, strict=True)
+            ]
+            statement = _inserting(self._into, end - at, self._same, self._widths, self._marks)
+            yield statement, bound + values[at * width : end * width]
 
 
 @lru_cache(8)
@@ -132,14 +151,16 @@ def _counting(same: tuple[str, ...], widths: tuple[int, ...]) -> str:
 
 
 @lru_cache(8)
-def _places(n: int, same: tuple[str, ...], widths: tuple[int, ...], marks: tuple[str, ...]) -> str:
-    """Return the places of n rows: those of bytes come first, ?1, ?2 and so on."""
+def _inserting(
+    into: str, n: int, same: tuple[str, ...], widths: tuple[int, ...], marks: tuple[str, ...]
+) -> str:
+    """Return the statement that inserts n rows; places of bytes come first, ?1, ?2 and so on."""
     own = ", ".join([*same, "{}", *marks] if widths else [*same, *marks])
     rows = []
     for row in range(n):
         cut = [f"substr(?{at}, {row * one + 1}, {one})" for at, one in enumerate(widths, 1)]
         rows.append(f"({own.format(', '.join(cut))})")
-    return f" VALUES {', '.join(rows)}"
+    return f"{into} VALUES {', '.join(rows)}"
 
 
 def _are_numbered_texts(values: Sequence[Any], kinds: Sequence[Any]) -> bool:
