@@ -18,7 +18,7 @@ from secondlook.ledger import Program, SqlLedger, schema, verify
 from secondlook.ledger.base import DecisionRows, Facts, PeopleRows
 from secondlook.ledger.bulk import insert_columns
 
-BATCH, N_BATCHES, N_FEATURES, N_ROUNDS = 10_000, 12, 10, 7
+BATCH, N_BATCHES, N_FEATURES, N_ROUNDS = 10_000, 24, 10, 7
 
 
 @contextmanager
