@@ -44,16 +44,17 @@ def simulate(folder, first="plain", *more, url="sqlite:///ledger.db", seed=0, ou
 
 @pytest.mark.parametrize("first", ["plain", "certified"])
 def test_the_first_method_runs_through_a_ledger_that_is_proved(folder, first):
-    told = simulate(folder, first, "--json")
+    url = "sqlite:///out/ledger.db"  # in a folder that the run makes, as in the demo
+    told = simulate(folder, first, "--json", url=url)
     assert told.exit_code == 0, told.stderr
     proof = json.loads(told.stdout)["ledger"]
     assert (proof["program"], proof["decisions"]) == (first, 3 * 80)
-    found = verify(SqlLedger("sqlite:///ledger.db"), first)
+    found = verify(SqlLedger(url), first)
     assert found.ok
     assert str(found.head) == proof["checkpoint"]
     assert found.n_entries == proof["entries"] == Checkpoint.read(proof["checkpoint"]).number
     # Once more: everything is there, nothing is added, and it is said in one line.
-    again = simulate(folder, first, out="again")
+    again = simulate(folder, first, url=url, out="again")
     assert again.exit_code == 0, again.stderr
     (line,) = [one for one in again.stdout.splitlines() if one.startswith("On the record")]
     assert line == (

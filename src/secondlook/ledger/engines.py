@@ -91,10 +91,13 @@ def _check_file(path: Path, *, make: bool) -> None:
             f"a ledger is a file, and {path} is a folder; name a file in it, as in "
             f"sqlite:///{path.name}/lender.db."
         )
-    if make and not path.parent.is_dir():
-        raise LedgerError(f"there is no folder {path.parent} for a ledger; make it first.")
     if not make and not (path.exists() and _may_be_ledger(path)):
         raise LedgerError(_NO_LEDGER.format(path))
+
+
+def _check_folder(path: Path) -> None:
+    if not path.is_dir():
+        raise LedgerError(f"there is no folder {path} for a ledger; make it first.")
 
 
 def _may_be_ledger(path: Path) -> bool:
@@ -197,6 +200,8 @@ def upgrade(engine: sa.Engine, *, make: bool = True) -> None:
         If a newer version made them, or they are not those of the version that they name, or there
         are none and ``make`` is False.
     """
+    if engine.dialect.name == "sqlite":
+        _check_folder(Path(str(engine.url.database)).absolute().parent)
     with said_plainly(engine), engine.connect() as connection:
         found = _revision(connection)
         if found is None and not make and not _our_tables(connection):
