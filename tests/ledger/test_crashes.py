@@ -29,6 +29,13 @@ _OPENING, _PER_BATCH = 40, 25  # about as many statements are sent
 FORK = multiprocessing.get_context("fork")
 
 
+@pytest.fixture(autouse=True)
+def _rows_are_made_in_a_thread(monkeypatch):
+    """Do with these small batches what SQLite's writer does with large ones."""
+    monkeypatch.setattr("secondlook.ledger.sqlite_rows._FEW", 20)
+    monkeypatch.setattr("secondlook.ledger.sqlite_rows._FEWEST", 10)
+
+
 def live(url, batches, answered, *, die_at=None, hasty=False):
     """Decide and observe everything, telling what was answered; maybe die at some statement."""
     if die_at is not None:

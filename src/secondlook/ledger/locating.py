@@ -61,8 +61,9 @@ class DecidedAgain:
 
     def differences(self, recorded: DecisionRows, close: float) -> dict[str, Bools]:
         """Say for each value of a decision where it differs from what is recorded."""
-        args = {"fold": self.fold, "rows": self.rows, "drawn": self.drawn}
-        return differences(recorded, self.decided, close=close, **args)  # type: ignore[arg-type]
+        return differences(
+            recorded, self.decided, fold=self.fold, rows=self.rows, drawn=self.drawn, close=close
+        )
 
 
 @runtime_checkable

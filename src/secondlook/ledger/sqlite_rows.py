@@ -16,8 +16,8 @@ from secondlook.ledger.copying import width_of
 
 __all__ = ["LongStatements", "made_ahead"]
 
-# Rows in one statement: to begin one takes as long as to store a row, and to compile one as long as
-# to store as many as it has.
+# Rows in one statement: to begin one takes as long as to store a row, but to compile one, as each
+# call must, takes longer than to store its rows once.
 _FEWEST, _MOST, _STATEMENTS = 60, 500, 40
 _FEW = 8000  # for which a thread takes as long as it saves
 _PREPARED = 1000  # rows at once, without a thread
