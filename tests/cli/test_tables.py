@@ -95,7 +95,7 @@ def test_what_is_in_a_csv_file(file, content, expected):
         ("id,x\n1,2\n".encode("utf-16-be"), "is utf-16, and a csv must be utf-8"),
         (b"PK\x03\x04\x14\x00\x06", "is a zip archive, as spreadsheets are, and not csv; save it"),
         (b"PAR1\x15\x04", "is parquet, and not csv; give it a name that ends in .parquet"),
-        (gzip.compress(b"id,x\n1,2\n"), "is compressed with gzip, and not csv; unpack it"),
+        (gzip.compress(b"id,x\n1,2\n", mtime=0), "is compressed with gzip, and not csv; unpack it"),
         (b"\0\0", "has a NUL character in line 1"),
         (b"# of May\nid,x\n1,2\n", "has 1 column name and in line 2 values for 2"),
         (b"id,x\n1,2\n3,\x004\n", "has a NUL character in line 3"),
