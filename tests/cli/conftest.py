@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from cli import hostile_lender as hostile
 from cli.lender_files import start
 from secondlook.ledger import Program
 
@@ -28,3 +29,9 @@ def lender(made, tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/lender.db"
     monkeypatch.setenv("SECONDLOOK_LEDGER", url)
     return Program.open(url)
+
+
+@pytest.fixture(scope="session")
+def hostile_lender(tmp_path_factory):
+    """Return the URL of a program, the program, its batches and who was erased."""
+    return hostile.start(tmp_path_factory.mktemp("hostile"))

@@ -1,0 +1,90 @@
+"""A program with one of everything, where all that people wrote tries to be more than data."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+from typer.testing import CliRunner
+
+import secondlook as sl
+from secondlook.cli.app import app
+from secondlook.ledger import Program
+from secondlook.ledger.base import Facts
+
+HOSTILE = ("<script>alert(1)</script>", "$x^{$ & \\alpha", "=2+3 [b]🙂")
+EXPORTED = [
+    *("id", "erased", "round", "batch", "at", "region", "accepted", "score", "threshold"),
+    *("propensity", "policy", "mode", "certified", "fold", "reasons", "override"),
+    *("override_reason", "outcome", "outcome_at"),
+]
+
+
+def applicants(n, start, seed):
+    """Return people whose columns, ids and groups try to be more than data."""
+    rng = np.random.default_rng(seed)
+    X = pd.DataFrame({"score": rng.normal(size=n), "id": rng.choice(["=A1", "<b>b</b>"], n)})
+    good = np.where(rng.random(n) < 1 / (1 + np.exp(-1.5 - X["score"])), "repaid", "lost")
+    group = pd.DataFrame({"=<i>where": rng.choice(HOSTILE, n, p=[0.5, 0.3, 0.2])})
+    return X, good, group, [f"=a{start + i}" for i in range(n)]
+
+
+def classifier(**options):
+    from sklearn.compose import make_column_transformer  # noqa: PLC0415
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
+    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
+    from sklearn.preprocessing import OneHotEncoder  # noqa: PLC0415
+
+    encoder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore"), ["id"]), remainder="passthrough"
+    )
+    return sl.PartialFeedbackClassifier(
+        learner=make_pipeline(encoder, LogisticRegression()),
+        utility=sl.Revenue(gain=200, loss=300),
+        strategy=sl.GroupShare(),
+        pos_label="repaid",
+        random_state=1,
+        **options,
+    )
+
+
+def run(*words, code=0):
+    result = CliRunner().invoke(app, [str(one) for one in words], env={"SECONDLOOK_LEDGER": ""})
+    assert result.exit_code == code, (result.stderr, result.exception)
+    return result
+
+
+def refused(words, *arguments):
+    result = run(*arguments, code=2)
+    assert result.stdout == ""
+    assert re.search(words, result.stderr), result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+def start(folder):
+    """Return a program in which there is one of everything, and its decisions."""
+    url = f"sqlite:///{folder}/lender.db"
+    X, good, group, ids = applicants(300, 0, 0)
+    program = Program.create(
+        url, classifier(), X, good, sensitive_features=group, ids=ids, by="<u>me</u>"
+    )
+    start = datetime.now(UTC) - timedelta(days=400)
+    told = []
+    for t in range(3):
+        program.ledger.clock = lambda t=t: start + timedelta(days=100 * t)
+        X, good, group, ids = applicants(80, 300 + 80 * t, t + 1)
+        decided = program.decide(X, sensitive_features=group, ids=ids, batch=f"<b>{t}</b>")
+        told.append((decided, good, X, group))
+    decided, good, _, _ = told[0]
+    yes, no = decided.ids[decided.accepted], decided.ids[~decided.accepted]
+    program.observe(yes[3:], good[decided.accepted][3:])
+    program.withdraw(yes[:1])
+    program.override(yes[1:2], False, "<img src=x>")
+    program.override(no[:1], True, "=HYPERLINK(1)")
+    with program.ledger.writing("main") as writer:
+        gone = writer.standing([str(yes[3]), str(no[1])]).persons
+        writer.append("erasure", {"reason": "<em>asked</em>"}, Facts(erased=gone), by="me")
+    program.ledger.clock = lambda: datetime.now(UTC)
+    return url, program, told, (yes[3], no[1])

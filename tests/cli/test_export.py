@@ -1,0 +1,186 @@
+"""`secondlook export`: decisions with what became of them, entries, checkpoints."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+
+import secondlook as sl
+from cli.hostile_lender import EXPORTED, refused, run
+from secondlook.ledger import Program
+from secondlook.ledger.base import Facts
+from secondlook.ledger.chain import NOTHING
+
+
+def expected(hostile_lender):
+    """Return the decisions as the test knows them, by id."""
+    _, _, told, gone = hostile_lender
+    rows = []
+    for t, (decided, _, X, group) in enumerate(told):
+        frame = pd.DataFrame(decided.columns()).assign(batch=f"<b>{t}</b>")
+        frame["x"], frame["word"] = X["score"].to_numpy(), X["id"].to_numpy()
+        frame["group"] = group.iloc[:, 0].to_numpy()
+        rows.append(frame)
+    frame = pd.concat(rows, ignore_index=True)
+    frame["gone"] = frame["id"].isin(gone)
+    first, good = told[0][0], told[0][1]
+    yes, no = first.ids[first.accepted], first.ids[~first.accepted]
+    states = np.where(good[first.accepted][3:] == "repaid", "good", "bad")
+    outcome = dict(zip(yes[3:], states, strict=True))
+    frame["outcome"] = frame["id"].map(outcome | {yes[0]: "indeterminate"})
+    frame["override"] = frame["id"].map({yes[1]: "rejected", no[0]: "accepted"})
+    return frame
+
+
+def test_decisions_with_all_that_became_of_them(hostile_lender, tmp_path):
+    url, program, _, _ = hostile_lender
+    said = run("export", "--ledger", url, "-o", tmp_path / "d.parquet")
+    assert f"240 decisions: {tmp_path}/d.parquet" in said.stdout.replace("\n", "")
+    frame, wanted = pq.read_table(tmp_path / "d.parquet").to_pandas(), expected(hostile_lender)
+    assert frame.columns.tolist() == EXPORTED
+    assert frame["erased"].tolist() == wanted["gone"].tolist()
+    assert frame["id"].isna().tolist() == wanted["gone"].tolist()
+    there = ~wanted["gone"]
+    assert frame["id"][there].tolist() == wanted["id"][there].tolist()
+    for name in ("accepted", "region", "round", "batch"):
+        assert frame[name].tolist() == wanted[name].tolist()
+    for name in ("score", "propensity", "threshold"):
+        np.testing.assert_array_equal(frame[name], wanted[name])
+    for name in ("outcome", "override"):
+        assert frame[name].fillna("-").tolist() == wanted[name].fillna("-").tolist()
+    assert set(frame["override_reason"].dropna()) == {"<img src=x>", "=HYPERLINK(1)"}
+    assert (frame["outcome_at"].notna() == frame["outcome"].notna()).all()
+    assert set(frame["mode"]) == {"aware"}
+    with program.ledger.reading("main") as reader:
+        batches = {one.key: one for one in reader.entries(kind="batch")}
+    for key, mine in frame.groupby("batch"):
+        assert set(mine["at"]) == {batches[key].at}
+        assert set(mine["policy"]) == {batches[key].says["policy"]}
+    refusals = frame[~frame["accepted"] & ~frame["erased"]]
+    assert refusals["reasons"].notna().all()
+    assert frame[frame["accepted"]]["reasons"].isna().all()
+    name = refusals["id"].iloc[0]
+    from secondlook.reasons import in_words  # noqa: PLC0415
+
+    assert refusals["reasons"].iloc[0] == in_words(program.reasons([name])[name])
+
+
+def test_features_and_groups_only_if_asked(hostile_lender, tmp_path):
+    url, *_ = hostile_lender
+    wanted = expected(hostile_lender)
+    for options, more in (
+        (["--features"], ["feature.score", "feature.id"]),
+        (["--groups"], ["group.=<i>where"]),
+        (["--features", "--groups"], ["feature.score", "feature.id", "group.=<i>where"]),
+    ):
+        run("export", "--ledger", url, "-o", tmp_path / "d.parquet", *options)
+        frame = pq.read_table(tmp_path / "d.parquet").to_pandas()
+        assert frame.columns.tolist() == EXPORTED + more
+        there = ~frame["erased"]
+        for name, ours in (
+            ("feature.score", "x"),
+            ("feature.id", "word"),
+            ("group.=<i>where", "group"),
+        ):
+            if name in frame:
+                assert frame[name][there].tolist() == wanted[ours][there].tolist()
+                assert frame[name][~there].isna().all()
+
+
+def test_parts_and_csv_give_the_same_rows(hostile_lender, tmp_path, monkeypatch):
+    url, *_ = hostile_lender
+    run("export", "--ledger", url, "-o", tmp_path / "d.parquet", "--features", "--groups")
+    whole = pq.read_table(tmp_path / "d.parquet")
+    monkeypatch.setattr("secondlook.cli.programs.decision_rows._ROWS", 7)
+    run("export", "--ledger", url, "-o", tmp_path / "parts.parquet", "--features", "--groups")
+    assert pq.read_table(tmp_path / "parts.parquet").equals(whole)
+    said = run("export", "--ledger", url, "--features", "--groups")
+    run("export", "--ledger", url, "-o", tmp_path / "d.csv", "--features", "--groups")
+    assert (tmp_path / "d.csv").read_bytes() == said.stdout_bytes
+    assert said.stdout.count('"id","erased"') == 1
+    from secondlook.cli.files.tables import read_table  # noqa: PLC0415
+
+    texts = [one.name for one in whole.schema if one.type == "string"]
+    again = read_table(str(tmp_path / "d.csv"), text=texts).to_pandas()
+    pd.testing.assert_frame_equal(again, whole.to_pandas(), check_dtype=False)
+    # a spreadsheet runs nothing of it
+    risky = re.findall(r'(?:^|,)"([=+\-@][^"]*)"', said.stdout, re.MULTILINE)
+    assert risky == []
+    assert '"\'=a300"' in said.stdout
+
+
+def test_the_chain_and_the_checkpoint(hostile_lender, tmp_path):
+    url, program, *_ = hostile_lender
+    head = program.checkpoint()
+    assert run("export", "--ledger", url, "--checkpoint").stdout == f"{head}\n"
+    told = json.loads(run("export", "--ledger", url, "--checkpoint", "--json").stdout)
+    assert told == {"checkpoint": str(head), "written": {}}
+    lines = [
+        json.loads(one)
+        for one in run("export", "--ledger", url, "--entries").stdout.split("\n")[:-1]
+    ]
+    assert [one["number"] for one in lines] == list(range(1, head.number + 1))
+    assert lines[0]["previous"] == NOTHING.hex()
+    assert [one["previous"] for one in lines[1:]] == [one["hash"] for one in lines[:-1]]
+    assert lines[-1]["hash"] == head.hash.hex()
+    assert lines[-1]["header"]["reason"] == "<em>asked</em>"
+    data = json.loads(run("export", "--ledger", url, "-o", tmp_path / "all", "--json").stdout)
+    assert data["written"] == {
+        str(tmp_path / "all" / "decisions.parquet"): 240,
+        str(tmp_path / "all" / "entries.jsonl"): head.number,
+    }
+    names = {one.name for one in (tmp_path / "all").iterdir()}
+    assert names == {"decisions.parquet", "entries.jsonl", "checkpoint.txt"}
+    assert (tmp_path / "all" / "checkpoint.txt").read_text() == f"{head}\n"
+
+
+def test_arrays_without_names_and_whole_number_ids(tmp_path):
+    url = f"sqlite:///{tmp_path}/x.db"
+    X = np.random.default_rng(0).normal(size=(90, 2)).astype(np.float32)
+    groups = np.where(X[:, 1] > 0, "a", "b")
+    program = Program.create(
+        url,
+        sl.PartialFeedbackClassifier(random_state=0),
+        X[:60],
+        X[:60, 0] > 0,
+        sensitive_features=groups[:60],
+    )
+    decided = program.decide(X[60:], sensitive_features=groups[60:])
+    with program.ledger.writing("main") as writer:
+        writer.append("erasure", {}, Facts(erased=np.arange(61)), by="me")
+    run("export", "--ledger", url, "-o", tmp_path / "d.parquet", "--features", "--groups")
+    table = pq.read_table(tmp_path / "d.parquet")
+    assert table["id"].to_pylist() == [None, *decided.ids[1:].tolist()]
+    assert table["group.group"].to_pylist() == [None, *groups[61:]]
+    np.testing.assert_array_equal(table["feature.x1"].to_pylist()[1:], X[61:, 1])
+    assert table["feature.x1"][0].as_py() is None
+    with program.ledger.writing("main") as writer:
+        writer.append("erasure", {}, Facts(erased=np.arange(61, 90)), by="me")
+    run("export", "--ledger", url, "-o", tmp_path / "d.parquet", "--features", "--groups")
+    table = pq.read_table(tmp_path / "d.parquet")
+    assert table["erased"].to_pylist() == [True] * 30
+    assert table["accepted"].to_pylist() == decided.accepted.tolist()
+
+
+def test_an_export_that_fails_leaves_the_file_as_it_was(hostile_lender, tmp_path, monkeypatch):
+    url, *_ = hostile_lender
+    kept = tmp_path / "d.csv"
+    kept.write_text("kept")
+    calls = []
+
+    def fail(table):
+        calls.append(table)
+        if len(calls) > 1:
+            raise OSError(28, "No space left on device")
+        return b"half"
+
+    monkeypatch.setattr("secondlook.cli.files.csv_files.csv_bytes", fail)
+    refused(
+        "d.csv cannot be written .No space left on device", "export", "--ledger", url, "-o", kept
+    )
+    assert kept.read_text() == "kept"
+    assert list(tmp_path.iterdir()) == [kept]

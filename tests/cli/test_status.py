@@ -1,0 +1,165 @@
+"""`secondlook status`, and what no command that only reads can be asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from io import StringIO
+
+import numpy as np
+import pyarrow.csv as pc
+import pyarrow.parquet as pq
+from rich.console import Console
+
+import secondlook as sl
+from cli.hostile_lender import EXPORTED, HOSTILE, refused, run
+from secondlook.cli.programs import looking
+from secondlook.cli.programs.attention import attention
+from secondlook.ledger import Program, SqlLedger
+from secondlook.ledger.summary import Change, Outcomes, Promise
+from secondlook.ledger.summing_up import summarise
+
+
+def test_status_says_the_same_in_words_and_in_json(hostile_lender):
+    url, program, told, _ = hostile_lender
+    found = summarise(program.ledger)
+    said = run("status", "--ledger", url).stdout
+    data = json.loads(run("status", "--ledger", url, "--json").stdout)
+    assert data["checkpoint"] == str(program.checkpoint())
+    assert f"Checkpoint: {program.checkpoint()}" in said
+    accepted = sum(int(decided.accepted.sum()) for decided, *_ in told)
+    assert data["people"]["accepted"] == accepted
+    assert data["people"]["decided"] == 240
+    assert (data["people"]["erased"], data["people"]["overridden"]) == (2, 2)
+    whole = found.outcomes
+    assert data["outcomes"]["all"] == {
+        "good": whole.good,
+        "bad": whole.bad,
+        "indeterminate": 1,
+        "pending": whole.pending,
+        "fdr": whole.fdr,
+        "interval": list(whole.interval),
+        "range": list(whole.range),
+    }
+    assert data["outcomes"]["by_override"]["pending"] == 1
+    assert [one["round"] for one in data["rounds"]] == [1, 2, 3]
+    assert [one["n_accepted"] for one in data["rounds"]] == [
+        int(d.accepted.sum()) for d, *_ in told
+    ]
+    assert {one["group"] for one in data["groups"]} == {*HOSTILE, None}
+    assert [one["kind"] for one in data["changes"]] == ["override", "override", "erasure"]
+    row = next(line for line in said.splitlines() if line.strip().startswith("all "))
+    cells = row.split()
+    assert cells[1:6] == [
+        f"{n}" for n in (whole.accepted, whole.good, whole.bad, whole.indeterminate, whole.pending)
+    ]
+    assert cells[6] == f"{whole.fdr:.3f}"
+    assert "2 overridden; 0 outcomes corrected; 0 people held, 2 erased." in said
+    assert "[b]🙂" in said  # no markup of the terminal's either
+
+
+def test_status_begins_with_what_is_late(hostile_lender):
+    url, program, _, _ = hostile_lender
+    found = summarise(program.ledger)
+    late = found.waiting(250.0).n
+    assert 0 < late < found.waiting().n
+    data = json.loads(run("status", "--ledger", url, "--json", "--late", 250).stdout)
+    assert data["late"]["n"] == late
+    (sentence,) = [one for one in data["attention"] if "250 days" in one]
+    assert sentence.startswith(f"{late} accepted people wait for an outcome since 250 days")
+    assert "the oldest since 400 days" in sentence
+    assert not any("wait" in one for one in attention(found, 500.0))
+    said = run("status", "--ledger", url, "--late", 250, "--rounds", 2).stdout
+    assert said.index(sentence) < said.index("Outcomes so far")
+    assert "Earlier rounds not shown: 1 (--rounds)." in said
+
+
+def test_attention_is_drawn_to_mistakes_pilots_and_dropped_certificates(hostile_lender):
+    found = replace(summarise(hostile_lender[1].ledger), promise=Promise(alpha=0.15))
+    quiet = replace(found, outcomes=Outcomes(90, 10, 0, 0), rounds=found.rounds[:1])
+    noted = {"calibrated": True}
+    quiet = replace(quiet, rounds=(replace(found.rounds[0], records=(noted,)),))
+    assert attention(quiet, 1000.0) == []
+    above = attention(replace(quiet, outcomes=Outcomes(80, 20, 0, 0)), 1000.0)
+    assert above[0].endswith(
+        "20 bad of 100 outcomes known are 0.200, and α is 0.15; the interval reaches below it."
+    )
+    sure = attention(replace(quiet, outcomes=Outcomes(700, 300, 0, 0)), 1000.0)
+    assert "all of the interval is above" in sure[0]
+    pilot = {"status": "pilot", "message": "About 40 more outcomes."}
+    one = replace(found.rounds[0], records=(pilot,))
+    assert attention(replace(quiet, rounds=(one,)), 1000.0) == [
+        "The last round was a pilot and carries no promise (1 of 1 were). About 40 more outcomes."
+    ]
+    says = {"what": "dropped", "round": 7, "why": "correction"}
+    gone = Change("certificate", 31, "2031-01-01T00:00:00+00:00", "me", 0, says)
+    assert attention(replace(quiet, changes=(gone,)), 1000.0) == [
+        "Certificates were dropped once, last after round 7 by a correction (entry 31), and "
+        "testing began again."
+    ]
+    said = attention(replace(quiet, promise=Promise(problem="a type is not trusted.")), 1000.0)
+    assert said == ["α and what decisions are worth are not shown: a type is not trusted."]
+
+
+def test_long_names_of_batches_stay_whole_in_eighty_columns(hostile_lender):
+    found = summarise(hostile_lender[1].ledger)
+    name = "2031-01 northern branches, part one"
+    rounds = tuple(replace(one, batch=name) for one in found.rounds)
+    console = Console(file=StringIO(), width=80)
+    looking._print(console, replace(found, rounds=rounds), 180, 12)
+    said = console.file.getvalue()
+    assert [f" {one.round} {name} " in said for one in rounds] == [True] * 3
+    assert "Not shown in 80 columns: days, explored, applied, 95 % (--json has all).\n" in said
+
+
+def test_a_program_without_rounds_has_little_to_say(tmp_path):
+    url = f"sqlite:///{tmp_path}/new.db"
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    Program.create(url, sl.PartialFeedbackClassifier(random_state=0), X, X[:, 0] > 0)
+    assert "No batch has been decided yet." in run("status", "--ledger", url).stdout
+    assert json.loads(run("status", "--ledger", url, "--json").stdout)["rounds"] == []
+    run("report", "--ledger", url, "-o", tmp_path / "r.html")
+    assert "No batch has been decided yet." in (tmp_path / "r.html").read_text()
+    table = pc.read_csv(_written(tmp_path / "d.csv", run("export", "--ledger", url).stdout_bytes))
+    assert table.column_names == EXPORTED
+    assert table.num_rows == 0
+    run("export", "--ledger", url, "-o", tmp_path / "d.parquet")
+    assert pq.read_table(tmp_path / "d.parquet").num_rows == 0
+
+
+def _written(path, content):
+    path.write_bytes(content)
+    return path
+
+
+def test_what_cannot_be_asked_for(hostile_lender, tmp_path):
+    url, *_ = hostile_lender
+    for words, *arguments in (
+        ("no program called 'x'", "status", "--ledger", url, "--program", "x"),
+        ("no program called 'x'", "export", "--ledger", url, "--program", "x"),
+        ("no program called 'x'", "report", "--ledger", url, "--program", "x"),
+        ("nothing to report on: name the results", "report"),
+        ("results or a ledger, got 'german' and", "report", "german", "--ledger", url),
+        ("--figures is for results", "report", "--ledger", url, "--figures", tmp_path),
+        ("must name a file, such as", "report", "--ledger", url, "-o", tmp_path),
+        ("cannot be written", "report", "--ledger", url, "-o", tmp_path / "no" / "r.html"),
+        ("a file that ends in .csv or .parquet", "export", "--ledger", url, "-o", "d.xlsx"),
+        ("a file that ends in .jsonl", "export", "--ledger", url, "-o", "d.csv", "--entries"),
+        ("writes nothing; leave out", "export", "--ledger", url, "--checkpoint", "--entries"),
+        ("cannot be written", "export", "--ledger", url, "-o", tmp_path / "no" / "d.csv"),
+    ):
+        refused(words, *arguments)
+    refused_json = run("export", "--ledger", url, "--json", code=2)
+    assert "would both go to standard output" in refused_json.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_status_reads_only(hostile_lender):
+    url, program, *_ = hostile_lender
+    before = program.checkpoint()
+    for command in (["status"], ["export"], ["export", "--entries"]):
+        run(*command, "--ledger", url)
+    assert SqlLedger(url).programs() == ["main"]
+    assert program.checkpoint() == before
+    assert not math.isnan(summarise(program.ledger).outcomes.fdr)
