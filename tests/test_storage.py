@@ -11,15 +11,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from secondlook import ConstrainedLogistic, FdrBudget, PerGroup, Strategy, Uniform, load, save
 from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
-from secondlook.errors import InputError
+from secondlook.errors import InputError, UntrustedError
 from secondlook.simulate.populations import Lender
 from secondlook.simulate.run import run
+from secondlook.storage import dumps, loads
 from small_worlds import lender_world
 
 KEYS = ("ids", "accepted", "exploit", "score", "propensity")
@@ -128,12 +130,75 @@ def test_files_that_are_not_ours(make_classifier, tmp_path):
 def test_estimators_are_made_of_trusted_types_only(make_classifier, tmp_path, monkeypatch):
     classifier, _ = make_classifier(learner=HistGradientBoostingClassifier(max_iter=5))
     save(classifier, tmp_path / "x")
-    monkeypatch.setattr("secondlook.storage._DATA_TYPES", set())
+    monkeypatch.setattr("secondlook.stored_estimators._DATA_TYPES", set())
     with pytest.raises(
         InputError, match=r"made of types that are not trusted yet: .*TreePredictor"
     ):
         load(tmp_path / "x")
     assert goes_on_alike(classifier, load(tmp_path / "x", trusted=[TREES]))
+
+
+def writes_a_file(pipeline, path):
+    """Let what changes features be a function of ours that writes, as only a file could have it."""
+    step = pipeline.steps[0][1]
+    step.func, step.kw_args = save, {"path": path}
+
+
+def test_no_function_of_ours_can_be_called_by_a_file(tmp_path, rng):
+    X = rng.normal(size=(200, 2))
+    learner = make_pipeline(FunctionTransformer(), LogisticRegression())
+    classifier = PartialFeedbackClassifier(learner=learner, weights="none", random_state=0)
+    classifier.fit(X, (X[:, 0] + rng.normal(size=200) > 0).astype(int))
+    save(classifier, tmp_path / "x")
+    assert np.array_equal(load(tmp_path / "x").predict_proba(X), classifier.predict_proba(X))
+    model = classifier._learned.likelihood.estimator
+    writes_a_file(model, str(tmp_path / "written"))
+    save(classifier, tmp_path / "x")
+    with pytest.raises(UntrustedError, match=r"not trusted yet: secondlook\.storage\.save; pass"):
+        load(tmp_path / "x")
+    trusting = load(tmp_path / "x", trusted=["secondlook.storage.save"])
+    with pytest.raises(ValueError, match="None"):  # what a file writes is no feature
+        trusting.predict_proba(X)
+    assert (tmp_path / "written").exists()
+
+
+def test_a_stored_estimator_reads_no_cache(tmp_path, rng, monkeypatch):
+    X = rng.normal(size=(200, 2))
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    learner = make_pipeline(StandardScaler(), pipeline)
+    classifier = PartialFeedbackClassifier(learner=learner, random_state=0)
+    classifier.fit(X, (X[:, 0] > 0).astype(int))
+    save(classifier, tmp_path / "x")
+    classifier.learner.steps[1][1].memory = str(tmp_path / "cache")
+    with pytest.raises(UntrustedError, match=r"got pipeline__memory='.*cache'; set pipeline__mem"):
+        save(classifier, tmp_path / "x")
+    with monkeypatch.context() as unchecked:
+        unchecked.setattr("secondlook.stored_estimators._check_no_cache", lambda _: None)
+        save(classifier, tmp_path / "x")
+    with pytest.raises(UntrustedError, match="since its files are pickles"):
+        load(tmp_path / "x")
+
+
+@pytest.mark.parametrize("learner", [None, HistGradientBoostingClassifier(max_iter=2)])
+def test_a_damaged_file_is_one_sentence_or_loads(make_classifier, learner):
+    classifier, _ = make_classifier(n_batch=60, n_rounds=1, learner=learner)
+    content, damaged = dumps(classifier), 0
+    for at in np.random.default_rng(0).integers(len(content), size=150):
+        changed = bytearray(content)
+        changed[at] ^= 1 << int(at) % 8
+        try:
+            loads(bytes(changed))
+        except InputError as error:
+            damaged += "\n" not in str(error)
+    assert damaged > 75
+
+
+@pytest.mark.parametrize("manifest", [{}, [], {"format": 4}, None])
+def test_a_manifest_that_says_nothing(tmp_path, manifest):
+    with zipfile.ZipFile(tmp_path / "x", "w") as archive:
+        archive.writestr("manifest.json", json.dumps(manifest))
+    with pytest.raises(InputError, match=r"x is not a file written by secondlook.save, or it is d"):
+        load(tmp_path / "x")
 
 
 @pytest.mark.parametrize("options", [{}, {"certify": "per_group"}, {"ranks": "within_group"}])

@@ -3,7 +3,7 @@
 A file is a zip archive: ``manifest.json`` holds the format's version and a table of objects, each a
 type name with its fields; arrays lie beside it as ``.npy``, frames as Arrow, and estimators that
 are not ours as skops files, whose types the loader must allow. Only types named in this module, or
-handed to ``load``, are ever made: a file is data, never code.
+handed to ``load``, are ever made, and of no module any function: a file is data, never code.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ from secondlook.certificate_rules import Rules
 from secondlook.certificates import Choice, Engine, Waiting
 from secondlook.certified import CertifiedClassifier
 from secondlook.classifier import PartialFeedbackClassifier
+from secondlook.clusters import ClusteredDomain
 from secondlook.deciding import DecidingClassifier
 from secondlook.decisions import CertifiedRound, Correction, Round
-from secondlook.errors import InputError, UntrustedError
+from secondlook.errors import InputError
 from secondlook.evidence import DriftMonitor, Wealth
 from secondlook.floors import Floor
 from secondlook.frames import is_frame
@@ -58,6 +59,7 @@ from secondlook.past_people import PastPeople
 from secondlook.pilots import Pilot
 from secondlook.policies import LoggedPolicy, PolicyLog
 from secondlook.rankings import Ranking
+from secondlook.stored_estimators import dump_estimator, load_estimator
 from secondlook.utility import Utility
 
 __all__ = ["dumps", "load", "loads", "save"]
@@ -65,18 +67,12 @@ __all__ = ["dumps", "load", "loads", "save"]
 FORMAT = 4
 _READ = (3, FORMAT)  # formats; those before 4 have ladders with two sums more
 
-# Types of numpy and scikit-learn that hold arrays and nothing that could run.
-_DATA_TYPES = {
-    "numpy.dtype",
-    "sklearn.tree._tree.Tree",
-    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
-}
-
 _TYPES: tuple[type, ...] = (
     PartialFeedbackClassifier,
     ConstrainedLogistic,
     FitStatus,
     PerGroup,
+    ClusteredDomain,
     Utility,
     budget.FdrBudget,
     budget.ExploitOnly,
@@ -209,19 +205,16 @@ def loads(
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             files = {one: archive.read(one) for one in archive.namelist()}
         manifest = json.loads(files["manifest.json"])
-    except (zipfile.BadZipFile, KeyError, json.JSONDecodeError) as error:
-        raise _damaged(name, error) from error
-    if manifest["format"] not in _READ:
-        raise InputError(
-            f"{name} has format {manifest['format']} and this version reads {_READ[0]} and "
-            f"{FORMAT}; it was written by secondlook {manifest['secondlook']}, so use that."
-        )
-    reader = _Reader(manifest["objects"], files, (*_TYPES, *types), list(trusted))
-    try:
+        if manifest["format"] not in _READ:
+            raise InputError(
+                f"{name} has format {manifest['format']} and this version reads {_READ[0]} and "
+                f"{FORMAT}; it was written by secondlook {manifest['secondlook']}, so use that."
+            )
+        reader = _Reader(manifest["objects"], files, (*_TYPES, *types), list(trusted))
         value = reader.decode(manifest["root"])
     except InputError:
         raise
-    except (ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
+    except Exception as error:  # whatever a changed byte may lead zip, numpy, arrow or skops to
         raise _damaged(name, error) from error
     if not isinstance(value, holds):
         kind = "classifier" if holds is Classifier else holds.__name__
@@ -284,7 +277,7 @@ class _Writer:
         if is_frame(value):
             self.objects[position] = self._frame(value)
         elif isinstance(value, BaseEstimator) and not isinstance(value, _TYPES):
-            self.objects[position] = {"skops": self._file(_skops().dumps(value), "skops")}
+            self.objects[position] = {"skops": self._file(dump_estimator(value), "skops")}
         elif not hasattr(value, "__dict__") or callable(value):
             raise InputError(
                 f"{value!r} lives in memory only and cannot be saved; use a number, or a named "
@@ -357,7 +350,7 @@ class _Reader:
 
     def _make(self, position: int, entry: Any) -> Any:
         if "skops" in entry:
-            return self._estimator(self._files[entry["skops"]])
+            return load_estimator(self._files[entry["skops"]], _TYPES, self._trusted)
         if "frame" in entry:
             with _arrow().ipc.open_file(io.BytesIO(self._files[entry["frame"]])) as stream:
                 table = nw.from_native(stream.read_all(), eager_only=True)
@@ -373,28 +366,6 @@ class _Reader:
         for name, one in entry["fields"].items():
             made.__dict__[name] = self.decode(one)
         return made
-
-    def _estimator(self, content: bytes) -> Any:
-        found = set(_skops().get_untrusted_types(data=content))
-        ours = {name for name in found if name.startswith("secondlook.")} | (found & _DATA_TYPES)
-        untrusted = found - ours - set(self._trusted)
-        if untrusted:
-            raise UntrustedError(
-                f"a stored estimator is made of types that are not trusted yet: "
-                f"{', '.join(sorted(untrusted))}; pass those you trust as trusted (--trusted)."
-            )
-        return _skops().loads(content, trusted=[*self._trusted, *ours])
-
-
-def _skops() -> Any:
-    try:
-        import skops.io  # noqa: PLC0415 - an extra that the core does not need
-    except ImportError as error:
-        raise InputError(
-            "saving or loading an estimator that is not ours needs skops, and its raw columns "
-            "pyarrow; install both with: pip install skops pyarrow"
-        ) from error
-    return skops.io
 
 
 def _arrow() -> Any:
