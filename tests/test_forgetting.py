@@ -450,6 +450,20 @@ def test_a_learner_that_keeps_people_is_found_out(make, learner, keeps):
         assert X[row].tobytes() not in content(classifier.forget([row]))
 
 
+@pytest.mark.parametrize("model", [KNeighborsClassifier(), CalibratedClassifierCV(SVC())])
+def test_a_past_policy_that_keeps_people_is_found_out(model):
+    past, _ = people(n_batch=10, n_rounds=1)
+    X, accepted = past.people.X, past.accepted
+    kept = {}
+    for f_0 in (model, LogisticRegression()):
+        classifier = algorithm_1()
+        classifier.fit(X, past.outcomes, accepted=accepted, past_policy=f_0.fit(X, accepted))
+        kept[type(f_0).__name__] = classifier
+    with pytest.raises(InputError, match="nobody was forgotten, start again with a past policy th"):
+        kept[type(model).__name__].forget([0])
+    assert X[0].tobytes() not in content(kept["LogisticRegression"].forget([0]))
+
+
 def test_somebody_must_be_left_to_rank_others_among():
     past, _ = people(n_batch=10, n_rounds=1)
     classifier = fitted(certified(), past)

@@ -77,6 +77,7 @@ class Afterwards(Answers):
         """
         self._check_fitted()
         check_keeps_nobody(self.learner)
+        check_keeps_nobody(self._past.given, "past policy")
         names = self._intake.read_ids(ids)
         if names.size:
             self._follow(self._memory.forget(names, id_bits(names)))

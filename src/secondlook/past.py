@@ -27,6 +27,11 @@ class PastPolicy:
     likelihood: Likelihood
     decides: bool
 
+    @property
+    def given(self) -> Any:
+        """The policy as the user gave it; None if the past was imitated."""
+        return self.likelihood.policy if isinstance(self.likelihood, PolicyFunction) else None
+
 
 def check_learner(learner: Any) -> None:
     """Raise unless a learner is None or something that can be fitted and gives probabilities."""

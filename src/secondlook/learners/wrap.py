@@ -45,14 +45,14 @@ def reads_raw_columns(learner: Any) -> bool:
     return isinstance(learner, Pipeline)
 
 
-def check_keeps_nobody(learner: Any) -> None:
-    """Raise if a fitted learner would hold rows that it was fitted to, as neighbours do."""
-    parts = [learner, *learner.get_params(deep=True).values()] if learner is not None else []
+def check_keeps_nobody(model: Any, role: str = "learner") -> None:
+    """Raise if a model would hold rows that it was fitted to, as neighbours do."""
+    parts = [model, *model.get_params(deep=True).values()] if hasattr(model, "get_params") else []
     for part in parts:
         if _KEEP_ROWS & {kind.__name__ for kind in type(part).__mro__}:
             raise InputError(
                 f"{type(part).__name__} keeps people it was fitted to, so they stay in the "
-                f"policies; nobody was forgotten, start again with a learner that keeps "
+                f"policies; nobody was forgotten, start again with a {role} that keeps "
                 f"parameters, such as LogisticRegression."
             )
 
