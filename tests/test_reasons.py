@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
@@ -26,6 +29,7 @@ from secondlook.reasons import (
     contributions,
     decode,
     encode,
+    first_misfit,
     in_words,
     reasons_for,
 )
@@ -104,7 +108,9 @@ def test_any_other_model_has_one_column_replaced_at_a_time():
         if decided.accepted[row]:
             assert told[row] is None
         else:
-            names = [X.columns[at] for _, at in expected]
+            gone = X.iloc[row].isna()
+            names = [f"missing {name}" if gone[name] else name for name in X.columns]
+            names = [names[at] for _, at in expected]
             assert [name for name, _ in decode(told[row], X.columns)] == names
 
 
@@ -131,6 +137,54 @@ def test_the_bytes_are_what_they_are_said_to_be():
     assert told[:2] == (301).to_bytes(2, "little")
     assert told[2:6] == np.float32(-largest).tobytes()
     assert told[6:] == (300).to_bytes(2, "little") + np.array(-1.5, "<f4").tobytes()
+
+
+KINDS = {"array": None, "pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_left_empty_is_called_missing(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = X.sum(axis=1) + rng.normal(size=600) > 0
+    X[rng.random(X.shape) < 0.3] = np.nan
+    names = ("x0", "x1") if kind == "array" else ("income", "debt")
+
+    def table(Z):
+        return Z if kind == "array" else KINDS[kind](dict(zip(names, Z.T, strict=True)))
+
+    learner = make_pipeline(SimpleImputer(add_indicator=True), LogisticRegression())
+    classifier = sl.PartialFeedbackClassifier(
+        learner=learner, first_round="learned", random_state=0
+    )
+    classifier.fit(table(X[:400]), y[:400], accepted=rng.random(400) < 0.9)
+    new = X[400:]
+    accepted = classifier.decide(table(new)).accepted
+    reference = Reference.of(table(X[:400]), np.ones(400, np.bool_))
+    told = reasons_for(classifier, table(new), accepted, reference)
+    named = set()
+    for row, one in zip(new, told, strict=True):
+        for name, _ in [] if one is None else decode(one, names):
+            column = names.index(name.removeprefix("missing "))
+            assert name.startswith("missing ") == np.isnan(row[column])
+            named.add(name)
+    assert named == {*names, *(f"missing {name}" for name in names)}
+
+    def misfit(recorded):
+        return first_misfit(classifier, table(new), accepted, reference, recorded)
+
+    assert misfit(list(told)) is None
+    marked = [
+        at for at, one in enumerate(told) if one and decode(one, names)[0][0].startswith("missing")
+    ]
+    at = marked[0]
+    unmarked = [one and one[:1] + bytes([one[1] & 0x7F]) + one[2:] for one in told]
+    earlier = [*told[:at], unmarked[at], *told[at + 1 :]]
+    alone = len(told[at]) == 6 or not decode(told[at], names)[1][0].startswith("missing")
+    assert misfit(earlier) == (None if alone else at)  # which said so of no column
+    false = next(at for at, one in enumerate(told) if one and one == unmarked[at])
+    one = told[false]
+    assert misfit([*told[:false], one[:1] + b"\x80" + one[2:], *told[false + 1 :]]) == false
 
 
 def test_permuting_columns_permutes_reasons():

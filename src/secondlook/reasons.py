@@ -16,7 +16,9 @@ the sum may differ by what columns do together.
 Reasons are the columns with negative contributions, at most four, the most negative first. They are
 about the score: a person who was not drawn has the same reasons as one who could not be. Protected
 attributes are no reasons, even where the model reads them: what ``group_as_feature`` appends is
-never compared, nor is a column that bears the name of a protected attribute.
+never compared, nor is a column that bears the name of a protected attribute. A column that a person
+left empty is called missing: what counted is that, or the value that a learner puts there, and no
+value of theirs.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError
-from secondlook.frames import as_array, is_frame, n_rows, take
+from secondlook.frames import as_array, is_frame, is_missing, n_rows, take
 from secondlook.in_parts import InParts
 from secondlook.likelihoods import (
     ConstantLikelihood,
@@ -60,6 +62,7 @@ NO_SINGLE_FEATURE = "no single feature; too little is known about applicants lik
 
 Floats = NDArray[np.float64]
 _ITEM = np.dtype([("column", "<u2"), ("contribution", "<f4")])
+_EMPTY = 1 << 15  # added to the position of a column that a person left empty
 _NOTHING = 1e-6  # of log-odds: less is rounding
 _CLOSE = 1e-5  # other machines round otherwise, and a solver stops a little elsewhere
 _CLIP = 1e-15
@@ -239,12 +242,15 @@ def reasons_for(
         if linear is not None
         else _tried(classifier, mine, reference, groups, scored).__getitem__
     )
+    empty = None if linear is not None else _empty(mine)
 
     def make(rows: slice) -> list[bytes | None]:
         first, last = np.searchsorted(refused, (rows.start, rows.stop)).tolist()
         some = slice(first, last)
         found = np.full(rows.stop - rows.start, None, object)
-        found[refused[some] - rows.start] = encode(of_refused(some))
+        found[refused[some] - rows.start] = encode(
+            of_refused(some), None if empty is None else empty[some]
+        )
         listed: list[bytes | None] = found.tolist()
         return listed
 
@@ -259,16 +265,31 @@ def _taken(X: Any, sensitive_features: Any, rows: NDArray[np.intp]) -> tuple[Any
     return take(X, rows), groups
 
 
-def encode(contributions: Floats) -> NDArray[np.object_]:
+def _empty(X: Any) -> NDArray[np.bool_]:
+    """Say which values are missing, a row a person."""
+    if is_frame(X):
+        columns = nw.from_native(X, eager_only=True).iter_columns()
+        return np.column_stack([is_missing(one.to_numpy()) for one in columns])
+    values = as_array(X)
+    if values.dtype.kind != "O":
+        return is_missing(values)
+    return np.column_stack([is_missing(one) for one in values.T])
+
+
+def encode(contributions: Floats, empty: NDArray[np.bool_] | None = None) -> NDArray[np.object_]:
     """Return the most negative contributions of each person as bytes.
 
-    One after the other, the column's position (16 bits) and the contribution (32 bits), little
-    endian; nothing where no contribution is negative.
+    One after the other, the column's position (15 bits, and one that says whether the person left
+    it empty) and the contribution (32 bits), little endian; nothing where no contribution is
+    negative.
 
     Examples
     --------
-    >>> decode(encode(np.array([[0.5, -2.0, -3.0]]))[0], ("age", "income", "debt"))
+    >>> names = ("age", "income", "debt")
+    >>> decode(encode(np.array([[0.5, -2.0, -3.0]]))[0], names)
     [('debt', -3.0), ('income', -2.0)]
+    >>> decode(encode(np.array([[0.5, -2.0, -3.0]]), np.array([[False, True, False]]))[0], names)
+    [('debt', -3.0), ('missing income', -2.0)]
     """
     n, width = contributions.shape
     items = np.zeros((n, min(MOST, width)), _ITEM)
@@ -276,6 +297,8 @@ def encode(contributions: Floats) -> NDArray[np.object_]:
     columns = np.argsort(contributions, axis=1, kind="stable")[:, :MOST]
     values = np.take_along_axis(contributions, columns, axis=1)
     items["column"] = columns
+    if empty is not None:
+        items["column"] |= np.take_along_axis(empty, columns, axis=1) * np.uint16(_EMPTY)
     items["contribution"] = np.maximum(values, np.finfo(np.float32).min)
     count = (values < -_NOTHING).sum(axis=1)
     found = np.full(n, b"", object)
@@ -289,12 +312,15 @@ def encode(contributions: Floats) -> NDArray[np.object_]:
 def decode(reasons: bytes, names: Sequence[str]) -> list[tuple[str, float]]:
     """Return reasons as columns with their contributions, the most negative first."""
     items = _items(reasons)
-    if items is None or (items["column"] >= len(names)).any():
+    if items is None or (items["column"] % _EMPTY >= len(names)).any():
         raise InputError(
             f"{len(reasons)} bytes are no reasons about {len(names)} columns; verify the ledger "
             f"that they come from."
         )
-    return [(names[column], value) for column, value in items.tolist()]
+    return [
+        (f"missing {names[column % _EMPTY]}" if column >= _EMPTY else names[column], value)
+        for column, value in items.tolist()
+    ]
 
 
 def _items(reasons: bytes) -> NDArray[Any] | None:
@@ -338,20 +364,26 @@ def first_misfit(
         return None
     mine, groups = _taken(X, sensitive_features, rows)
     expected = contributions(classifier, mine, reference, sensitive_features=groups)
-    told = np.array(recorded, object)[rows]
-    for at in np.flatnonzero(told != encode(expected)).tolist():
-        if not _fits(told[at], expected[at]):
+    told, empty = np.array(recorded, object)[rows], _empty(mine)
+    for at in np.flatnonzero(told != encode(expected, empty)).tolist():
+        if not _fits(told[at], expected[at], empty[at]):
             return int(rows[at])
     return None
 
 
-def _fits(reasons: bytes, expected: Floats) -> bool:
-    """Say whether these are the most negative of the contributions expected."""
+def _fits(reasons: bytes, expected: Floats, empty: NDArray[np.bool_]) -> bool:
+    """Say whether these are the most negative of the contributions expected.
+
+    Earlier versions did not say what was left empty.
+    """
     items = _items(reasons)
     if items is None or items.size > MOST:
         return False
     columns, told = items["column"].astype(np.intp), items["contribution"].astype(np.float64)
+    marked, columns = columns >= _EMPTY, columns % _EMPTY
     if np.unique(columns).size < columns.size or np.any(columns >= expected.size):
+        return False
+    if marked.any() and not np.array_equal(marked, empty[columns]):
         return False
     listed, near = expected[columns], _CLOSE * (1 + np.abs(expected))
     others = np.ones(expected.size, np.bool_)

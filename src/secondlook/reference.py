@@ -75,9 +75,9 @@ class Reference:
         else:
             names = [f"x{position}" for position in range(people.shape[1])]
             values = [typical(people[:, position]) for position in range(people.shape[1])]
-        if len(names) > np.iinfo(np.uint16).max:
+        if len(names) > np.iinfo(np.int16).max:
             raise InputError(
-                f"reasons can be told for at most {np.iinfo(np.uint16).max} columns, got "
+                f"reasons can be told for at most {np.iinfo(np.int16).max} columns, got "
                 f"{len(names)}; leave out what decides nothing."
             )
         found = tuple(name for name in names if name in set(protected))

@@ -99,6 +99,9 @@ def test_a_program_that_fills_gaps_in_decides_proves_itself_and_learns_from_them
     assert (found.ok, found.n_decisions, found.n_learned_again) == (True, 160, 160)
     assert verify(program.ledger).ok
     gone = new["debt"].isna()
+    told = decided["reasons"].fillna("")
+    assert told[gone].str.contains("missing debt").any()
+    assert not told[~gone].str.contains("missing debt").any()
     assert decided["score"][gone].mean() < decided["score"][~gone].mean() - 0.02
 
 

@@ -166,7 +166,8 @@ def test_a_program_tells_reasons_about_raw_columns(tmp_path):
     decided = program.decide(X)
     rows = np.flatnonzero(~decided.accepted)
     told = program.reasons(decided.ids[rows])
-    assert {name for each in told.values() for name, _ in each} == {"trade", "age", "debt"}
+    named = {name for each in told.values() for name, _ in each}
+    assert named == {"trade", "missing trade", "age", "debt"}
 
     def score(people):
         return log_odds(program.classifier.predict_proba(pa.Table.from_pandas(people))[:, 1])
@@ -177,7 +178,9 @@ def test_a_program_tells_reasons_about_raw_columns(tmp_path):
         scores = score(pd.concat([person, *changed], ignore_index=True))
         expected = sorted(zip(scores[0] - scores[1:], reference, strict=True))
         expected = [(name, value) for value, name in expected if value < -1e-6]
-        assert [name for name, _ in each] == [name for name, _ in expected]
+        gone = person.iloc[0].isna()
+        names = [f"missing {name}" if gone[name] else name for name, _ in expected]
+        assert [name for name, _ in each] == names
         assert np.allclose([v for _, v in each], [v for _, v in expected], rtol=1e-5)
     assert verify(program.ledger).problem is None
 
