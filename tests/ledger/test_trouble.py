@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 import json
-import os
 import pickle
 import resource
 import signal
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import psycopg
 import pytest
 import sqlalchemy as sa
 from sklearn.compose import make_column_transformer
@@ -21,10 +16,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import secondlook as sl
+from ledger.children import folder_for_others, in_a_child, without_rights
 from ledger_worlds import algorithm_1, same, started
 from secondlook.errors import InputError, LedgerError
 from secondlook.ledger import Program, SqlLedger, schema, verify
-from secondlook.ledger.copying import BinaryRows
 
 # Newer Pythons, and jax where another test has loaded it, warn of forks beside threads.
 pytestmark = [
@@ -73,73 +68,10 @@ def test_a_file_that_cannot_be_written(tmp_path):
     )
 
 
-def test_a_server_that_is_not_there():
-    with pytest.raises(LedgerError, match=r"postgresql.*nobody:\*\*\*@.* could not be used \("):
-        Program.open("postgresql://nobody:secret@127.0.0.1:1/nothing")
-
-
 def test_a_file_that_is_no_database(tmp_path):
     (tmp_path / "x.db").write_bytes(b"not a database, but long enough to look at" * 100)
     with pytest.raises(LedgerError, match=r"could not be used \(file is not a database\)"):
         Program.open(f"sqlite:///{tmp_path}/x.db")
-
-
-@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_connection_lost_in_the_middle_of_a_copy(url, monkeypatch):
-    program, twin, (one, *_) = started(url, algorithm_1())
-    before = program.checkpoint()
-    blocks = BinaryRows.blocks
-    sent = []
-
-    def cut(self, parts):
-        for block in blocks(self, parts):
-            yield block
-            sent.append(len(block))
-            if len(sent) == 3:  # the beginning, and two blocks of rows
-                with psycopg.connect(url, autocommit=True) as other:
-                    found = other.execute(
-                        "SELECT pid, query FROM pg_stat_activity WHERE state = 'active' "
-                        "AND datname = current_database() AND pid != pg_backend_pid()"
-                    ).fetchall()
-                    ((pid, query),) = found
-                    assert query.startswith("COPY people")
-                    other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
-
-    group = one.people.group
-    with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.bulk._SENT", 50)
-        patch.setattr(BinaryRows, "blocks", cut)
-        with pytest.raises(LedgerError, match="could not be used"):
-            program.decide(one.people.X, sensitive_features=group, batch="b")
-    assert len(sent) >= 3
-    assert program.checkpoint() == before
-    assert same(
-        program.decide(one.people.X, sensitive_features=group, batch="b"),
-        twin.decide(one.people.X, sensitive_features=group),
-    )
-    assert verify(program.ledger).ok
-
-
-def in_a_child(work):
-    """Run something in a process of its own; return what it raised as a LedgerError, or ''."""
-    here, there = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        said = "nothing was raised"
-        try:
-            work()
-        except LedgerError as error:
-            said = str(error)
-        except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
-        finally:
-            os.write(there, said.encode())
-            os._exit(0)
-    os.close(there)
-    with os.fdopen(here) as told:
-        said = told.read()
-    os.waitpid(pid, 0)
-    return said
 
 
 @pytest.mark.parametrize("room", [0, 8_000, 40_000])
@@ -168,12 +100,8 @@ def test_a_limit_on_the_size_of_files(tmp_path, room):
 
 @pytest.fixture
 def shared_folder():
-    """Return a folder that others than its owner can read, as those of pytest are not."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        folder.chmod(0o755)
+    with folder_for_others() as folder:
         yield folder
-        folder.chmod(0o755)
 
 
 @pytest.mark.parametrize("what", ["file", "folder"])
@@ -186,13 +114,7 @@ def test_a_file_or_a_folder_without_the_right_to_write(shared_folder, what):
     if what == "folder":
         shared_folder.chmod(0o555)
 
-    def without_rights():
-        if os.getuid() == 0:
-            os.setgid(65534)
-            os.setuid(65534)
-        program.decide(one.people.X, sensitive_features=group, batch="b")
-
-    said = in_a_child(without_rights)
+    said = without_rights(lambda: program.decide(one.people.X, sensitive_features=group, batch="b"))
     assert f"{path} could not be used (" in said
     assert "; nothing of this call was recorded" in said
     path.chmod(0o644)
@@ -443,91 +365,6 @@ def test_two_programs_in_one_ledger_know_nothing_of_each_other(url):
         connection.execute(changed.values(digest=bytes(32)))
     assert verify(one.ledger, "one").ok
     assert "hash of application '3' (person 3) was changed" in verify(one.ledger, "two").problem
-
-
-def session_of(program):
-    with program.ledger.engine.connect() as connection:
-        return connection.exec_driver_sql("SELECT pg_backend_pid()").scalar()
-
-
-@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_fork_leaves_the_kept_connection_to_its_parent(url):
-    program, twin, (one, two, *_) = started(url, algorithm_1())
-    kept = session_of(program)
-    child = os.fork()
-    if child == 0:
-        own = 1
-        try:
-            program.decide(one.people.X, sensitive_features=one.people.group, batch="of the child")
-            own = int(session_of(program) == kept)
-            program.ledger.close()
-        finally:
-            os._exit(own)
-    assert os.waitpid(child, 0)[1] == 0
-    assert session_of(program) == kept
-    for batch, people in (("of the child", one.people), ("of the parent", two.people)):
-        assert same(
-            program.decide(people.X, sensitive_features=people.group, batch=batch),
-            twin.decide(people.X, sensitive_features=people.group),
-        )
-    assert verify(program.ledger).ok
-
-
-@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_kept_connection_that_the_server_ended_is_made_anew(url):
-    program, twin, (one, *_) = started(url, algorithm_1())
-    ended = session_of(program)
-    with psycopg.connect(url, autocommit=True) as connection:
-        connection.execute("SELECT pg_terminate_backend(%s, 5000)", [ended])
-    assert same(
-        program.decide(one.people.X, sensitive_features=one.people.group),
-        twin.decide(one.people.X, sensitive_features=one.people.group),
-    )
-    assert session_of(program) != ended
-
-
-@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_a_ledger_that_nobody_needs_keeps_no_connection(url):
-    program, *_ = started(url, algorithm_1())
-    other = Program.open(url)
-    sessions = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
-
-    def listed():
-        with psycopg.connect(url) as connection:
-            connection.execute("SELECT pg_sleep(0.1)")
-            found = {pid for (pid,) in connection.execute(sessions)}
-            return found - {connection.info.backend_pid}
-
-    kept = session_of(other)
-    assert kept in listed()
-    del other
-    gc.collect()
-    assert kept not in listed()
-    kept = session_of(program)
-    program.ledger.close()
-    assert kept not in listed()
-
-
-@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
-def test_an_answer_that_was_lost_on_its_way_is_not_called_nothing(url, monkeypatch):
-    program, twin, (one, *_) = started(url, algorithm_1())
-    dialect = program.ledger.engine.dialect
-    commit = dialect.do_commit
-
-    def committed_and_lost(connection):
-        commit(connection)
-        raise psycopg.OperationalError("the connection was lost")
-
-    group = one.people.group
-    with monkeypatch.context() as patch:
-        patch.setattr(dialect, "do_commit", committed_and_lost)
-        with pytest.raises(LedgerError, match=r"not known whether .* again under the same batch n"):
-            program.decide(one.people.X, sensitive_features=group, batch="b")
-    assert same(
-        program.decide(one.people.X, sensitive_features=group, batch="b"),
-        twin.decide(one.people.X, sensitive_features=group),
-    )
-    assert verify(program.ledger).n_decisions == len(group)
 
 
 def test_somebody_whom_no_entry_knows_is_no_matter_of_names(tmp_path):

@@ -1,20 +1,19 @@
 """Where the rows of an entry were changed, as far as that can be known.
 
-An entry's hash tells that something was changed, and not what. But a change that is taken back
-makes the hash fit again: whoever finds such a change has proved that it was made, that it was the
-only one, and what had been there. Changes are looked for among what comes out when a batch is
-decided again, and among all changes of a single flag, outcome or row. Where none makes the hash
-fit, what still comes out otherwise than recorded is named, and proves nothing more than that.
+An entry's hash tells that something was changed, and not what. But changes that are taken back
+make the hash fit again: whoever finds them has proved that they were made, that there were no
+others, and what had been there. Changed decisions are looked for here, among what comes out when a
+batch is decided again and among all changes of a single flag; ``locating_told`` looks for changed
+outcomes, overrides and erasures. Where nothing makes the hash fit, what still comes out otherwise
+than recorded is named, and proves nothing more than that.
 """
 
 from __future__ import annotations
 
 import math
 import reprlib
-from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from itertools import chain, islice
 from typing import Any, Protocol, runtime_checkable
 
@@ -22,17 +21,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.decisions import Decisions
-from secondlook.ledger.base import STATES, DecisionRows, Entry, Facts, OutcomeRows, OverrideRows
-from secondlook.ledger.chain import NOTHING, joined, packed
+from secondlook.ledger.base import DecisionRows, Entry, Facts
+from secondlook.ledger.chain import joined, packed
+from secondlook.ledger.kept_outcomes import KeptOutcomes
 from secondlook.ledger.replay import differences
 
 __all__ = ["Change", "DecidedAgain", "Locates", "Rows", "changed_decisions"]
-__all__ += ["changed_told", "first_otherwise", "now_called", "shown", "who"]
+__all__ += ["first_otherwise", "now_called", "others_too", "shown", "who", "with_others"]
 
 Bools = NDArray[np.bool_]
 
 _MOST_HASHED = 3 * 10**9  # bytes, for one search: some seconds
-_DECISIONS, _OUTCOMES, _OVERRIDES, _ERASED = 2, 3, 4, 5  # places in ``content_parts``
+_DECISIONS = 2  # its place in ``content_parts``
+_NAMED = 5  # people, in a message
 _SHOWN = reprlib.Repr()
 _SHOWN.maxstring = _SHOWN.maxother = 100
 
@@ -70,10 +71,16 @@ class DecidedAgain:
 class Locates(Protocol):
     """A reader that can tell more of what does not fit."""
 
-    def where(self, entry: Entry, again: Callable[[], DecidedAgain | None]) -> str | None:
+    def where(
+        self,
+        entry: Entry,
+        again: Callable[[], DecidedAgain | None],
+        kept: Callable[[], KeptOutcomes | None],
+    ) -> str | None:
         """Say what ``check`` said of an entry, with the place; None if no more is known.
 
-        ``again`` decides the entry's batch again, and may raise.
+        ``again`` decides the entry's batch again, ``kept`` finds what was stored of outcomes later;
+        both may raise.
         """
 
     def uncovered(self, name: str, n_people: int) -> str | None:
@@ -88,14 +95,36 @@ class Change:
     what: str
     person: int
     how: str
-    n_others: int = 0
+    others: tuple[int, ...] = ()  # whose other values were changed too, a number each
 
     def words(self, whose: str) -> str:
         """Return the change as a sentence about somebody."""
-        n = self.n_others
-        others = f", and {n:,} other value{' was' if n == 1 else 's were'} changed" if n else ""
         what = f"the {self.what} of {whose} {self.how}"
+        others = others_too(self.others, "value was", "values were")
         return f"its rows of {self.table} were changed: {what}{others}"
+
+
+def with_others(found: Sequence[Change]) -> Change | None:
+    """Return the first of some changes, which names whose the others are; None if there is none."""
+    return replace(found[0], others=tuple(one.person for one in found[1:])) if found else None
+
+
+def others_too(persons: Sequence[int], one: str, many: str) -> str:
+    """Return how many others were changed too, and whose, as the end of a sentence.
+
+    Examples
+    --------
+    >>> others_too([7, 9, 9], "value was", "values were")
+    ', and 3 other values were changed (persons 7, 9)'
+    >>> others_too([], "value was", "values were")
+    ''
+    """
+    if not persons:
+        return ""
+    who = sorted(set(persons))
+    named = ", ".join(map(str, who[:_NAMED])) + (" and more" if len(who) > _NAMED else "")
+    n, what = len(persons), one if len(persons) == 1 else many
+    return f", and {n:,} other {what} changed (person{'s' if len(who) > 1 else ''} {named})"
 
 
 @dataclass(frozen=True)
@@ -123,16 +152,20 @@ class Rows:
     content: bytes
     parts: Callable[[Facts], list[bytes]]
 
-    def fit(self, decided: DecisionRows) -> bool:
-        """Return if the hash is that of other decisions."""
-        return joined(self.parts(replace(self.facts, decisions=decided))) == self.content
+    def fit(self, **facts: Any) -> bool:
+        """Return if the hash is that of other facts."""
+        return joined(self.parts(replace(self.facts, **facts))) == self.content
+
+    def room(self, size: int) -> int:
+        """Return how often so many bytes may be hashed in one search."""
+        return _MOST_HASHED // max(size, 1)
 
     def first_fit(
         self, edits: Iterable[tuple[Change, bytes]], at: int, size: int, facts: Facts | None = None
     ) -> Change | None:
         """Return the change without which the hash fits; ``edits`` give the hash of one part."""
         parts = self.parts(self.facts if facts is None else facts)
-        for change, digest in islice(edits, _MOST_HASHED // max(size, 1)):
+        for change, digest in islice(edits, self.room(size)):
             parts[at] = digest
             if joined(parts) == self.content:
                 return change
@@ -147,12 +180,13 @@ def changed_decisions(rows: Rows, again: DecidedAgain | None) -> Change | None:
     recorded = replace(recorded, round=recorded.round if rows.round is None else rows.round)
     past = _as_a_history_is(recorded) if rows.round == 0 else ()
     for one in chain([recorded], _as_they_come_out(recorded, again), past):
-        if rows.fit(one):
+        if rows.fit(decisions=one):
             return _first_change(rows, one)
     facts = replace(rows.facts, decisions=recorded)
     flipped = rows.first_fit(_flips(recorded, rows.first), _DECISIONS, 40 * len(rows.rounds), facts)
-    others = sum(one != recorded.round for one in rows.rounds)
-    return None if flipped is None else replace(flipped, n_others=others)
+    strange = enumerate(rows.rounds, start=rows.first)
+    others = tuple(person for person, one in strange if one != recorded.round)
+    return None if flipped is None else replace(flipped, others=others)
 
 
 def _as_they_come_out(recorded: DecisionRows, again: DecidedAgain | None) -> Iterator[DecisionRows]:
@@ -216,11 +250,12 @@ def _first_change(rows: Rows, was: DecisionRows) -> Change | None:
     others = np.stack([~_same(*pair) for pair in found.values()])
     if not others.any():
         return None
-    row = int(np.flatnonzero(others.any(axis=0))[0])
+    row, *beside = np.nonzero(others.T)[0].tolist()  # a row for each value
     what = list(found)[int(np.argmax(others[:, row]))]
     before, after = (_value(what, one[row]) for one in found[what])
     how = f"was {before} and is {after}"
-    return Change("decisions", what, rows.first + row, how, int(others.sum()) - 1)
+    others_of = tuple(rows.first + one for one in beside)
+    return Change("decisions", what, rows.first + row, how, others_of)
 
 
 def _or_full(column: NDArray[Any] | None, n: int, value: float) -> NDArray[Any]:
@@ -255,77 +290,6 @@ def _flips(decided: DecisionRows, first: int) -> Iterator[tuple[Change, bytes]]:
             )
             column[row] ^= 1
             yield Change("decisions", what, first + row, f"was {was} and is {now}"), digest
-
-
-def changed_told(rows: Rows, missing: Callable[[int], Iterable[int]]) -> Change | None:
-    """Return which outcome, override or erasure was changed, if one was and that can be proved.
-
-    Parameters
-    ----------
-    rows
-        The rows of an entry.
-    missing
-        Gives at most so many people of whom an outcome might have been taken away.
-    """
-    told, changed, erased = rows.facts.outcomes, rows.facts.overrides, rows.facts.erased
-    told = OutcomeRows(np.empty(0, np.int64), []) if told is None else told
-    size = 20 * (len(told.states) + 1)
-    lost = missing(_MOST_HASHED // (len(STATES) * size))
-    found = rows.first_fit(_hashed(_outcome_edits(told, lost)), _OUTCOMES, size)
-    if found is None and changed is not None:
-        size = 20 * len(changed.reasons) + sum(map(len, changed.reasons))
-        found = rows.first_fit(_hashed(_override_edits(changed)), _OVERRIDES, size)
-    if found is None and erased is not None:
-        found = rows.first_fit(_erasure_edits(erased), _ERASED, 8 * erased.size)
-    return found
-
-
-def _hashed(edits: Iterable[tuple[Change, list[str]]]) -> Iterator[tuple[Change, bytes]]:
-    """Yield changes with ``digest_of_rows`` of rows that are given as text."""
-    return ((change, sha256(f"[{', '.join(texts)}]".encode()).digest()) for change, texts in edits)
-
-
-def _outcome_edits(told: OutcomeRows, lost: Iterable[int]) -> Iterator[tuple[Change, list[str]]]:
-    persons = told.persons.tolist()
-    texts = [repr(one) for one in zip(persons, told.states, strict=True)]
-    for at, (person, state) in enumerate(zip(persons, told.states, strict=True)):
-        change = Change("outcomes", "outcome", person, "was not there")
-        yield change, [*texts[:at], *texts[at + 1 :]]
-        for other in STATES:
-            if other != state:
-                how = f"was {other!r} and is {state!r}"
-                yield (
-                    replace(change, how=how),
-                    [*texts[:at], repr((person, other)), *texts[at + 1 :]],
-                )
-    for person in lost:
-        at = bisect(persons, person)
-        for state in STATES:
-            change = Change("outcomes", "outcome", person, f"was {state!r} and is gone")
-            yield change, [*texts[:at], repr((person, state)), *texts[at:]]
-
-
-def _override_edits(changed: OverrideRows) -> Iterator[tuple[Change, list[str]]]:
-    taken = changed.accepted.astype(int).tolist()
-    found = [*zip(changed.persons.tolist(), taken, changed.reasons, strict=True)]
-    texts = [repr(one) for one in found]
-    for at, (person, accepted, reason) in enumerate(found):
-        change = Change("overrides", "override", person, "was not there")
-        yield change, [*texts[:at], *texts[at + 1 :]]
-        how = f"was {bool(1 - accepted)} and is {bool(accepted)}"
-        other = repr((person, 1 - accepted, reason))
-        yield replace(change, how=how), [*texts[:at], other, *texts[at + 1 :]]
-        for why in sorted({*changed.reasons} - {reason}):
-            how = f"had the reason {shown(why)} and has {shown(reason)}"
-            other = repr((person, accepted, why))
-            yield replace(change, how=how), [*texts[:at], other, *texts[at + 1 :]]
-
-
-def _erasure_edits(erased: NDArray[np.int64]) -> Iterator[tuple[Change, bytes]]:
-    for at, person in enumerate(erased.tolist()):
-        others = np.delete(erased, at)
-        digest = packed(others) if others.size else NOTHING
-        yield Change("erasures", "erasure", person, "was not there"), digest
 
 
 def first_otherwise(rows: Rows, again: DecidedAgain | None) -> Change | None:

@@ -13,7 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from secondlook.errors import InputError, LedgerError, UnknownIdError
-from secondlook.ledger import engines, schema
+from secondlook.ledger import engines, schema, upgrading
 from secondlook.ledger.base import (
     KINDS,
     STATES,
@@ -66,7 +66,7 @@ class SqlLedger(Ledger):
     ) -> None:
         self.clock = _now if clock is None else clock
         self.engine = engines.connect(url, make=make)
-        engines.upgrade(self.engine, make=make)
+        upgrading.upgrade(self.engine, make=make)
 
     def close(self) -> None:
         """Close what is kept open; the ledger may still be used, and then opens it again."""

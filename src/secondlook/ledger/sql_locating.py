@@ -7,28 +7,33 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
 import sqlalchemy as sa
 
 from secondlook.ledger import schema
-from secondlook.ledger.base import STATES, Entry, Ints
+from secondlook.ledger.base import STATES, Entry, Ints, OutcomeRows
 from secondlook.ledger.bulk import where_in
-from secondlook.ledger.chain import joined, people_digests
+from secondlook.ledger.chain import joined
+from secondlook.ledger.kept_outcomes import KeptOutcomes
 from secondlook.ledger.locating import (
     Change,
     DecidedAgain,
     Rows,
     changed_decisions,
-    changed_told,
     first_otherwise,
     now_called,
     shown,
     who,
 )
+from secondlook.ledger.locating_people import HashedPeople, changed_people
+from secondlook.ledger.locating_told import Guesses, changed_told
 from secondlook.ledger.sql_reader import SqlReader, content_parts, header_range
 
 __all__ = ["TABLES", "LocatingReader", "first_gap"]
 
 _Found = TypeVar("_Found")
+
+_MANY = 1_000_000  # people of whom outcomes may be missing
 
 # Names of ``count``.
 TABLES = {
@@ -52,19 +57,34 @@ class LocatingReader(SqlReader):
     _unlike: int | None = None  # the entry whose rows are whole, and not those it was made of
     _unlike_person: int | None = None  # whose hash is not that of their data
 
-    def where(self, entry: Entry, again: Callable[[], DecidedAgain | None]) -> str | None:
+    def where(
+        self,
+        entry: Entry,
+        again: Callable[[], DecidedAgain | None],
+        kept: Callable[[], KeptOutcomes | None],
+    ) -> str | None:
         """Say what ``check`` said of an entry, with the place; None if no more is known."""
         if self._unlike_person is not None:
-            return _if_possible(lambda: self._where_in_person(entry))
+            return _if_possible(lambda: self._where_in_people(entry))
         if self._unlike != entry.number:
             return None
-        return _if_possible(lambda: self._where_in_rows(entry, _if_possible(again)))
+        return _if_possible(lambda: self._where_in_rows(entry, _if_possible(again), kept))
 
-    def _where_in_rows(self, entry: Entry, again: DecidedAgain | None) -> str | None:
+    def _where_in_rows(
+        self,
+        entry: Entry,
+        again: DecidedAgain | None,
+        kept: Callable[[], KeptOutcomes | None],
+    ) -> str | None:
         rows = self._rows(entry)
         change = changed_decisions(rows, again)
         if change is None:
-            change = changed_told(rows, lambda most: self._without_outcome(entry, most))
+            guesses = Guesses(
+                lambda most: self._without_outcome(entry, most),
+                lambda: _if_possible(lambda: self._impossible_people(entry)) or {},
+                lambda told: _if_possible(lambda: self._as_kept(entry, told, kept())) or [],
+            )
+            change = changed_told(rows, guesses)
         if change is not None:
             return change.words(self._who(change.person))  # all else fits the hash, names too
         change = next(self._impossible(entry), None) or first_otherwise(rows, again)
@@ -74,31 +94,23 @@ class LocatingReader(SqlReader):
         called = who if is_proved else now_called
         return change.words(called(change.person, self._application(change.person)))
 
-    def _where_in_person(self, entry: Entry) -> str | None:
-        """Say of somebody whose data and hash differ which of them the entry was not made with."""
-        person, (first, end) = self._unlike_person, header_range(entry)
-        if person is None or not first <= person < end:
+    def _where_in_people(self, entry: Entry) -> str | None:
+        """Say whose data or hashes are not those that an entry was made with."""
+        first, end = header_range(entry)
+        if self._unlike_person not in range(first, end):
             return None
-        rows, says, at = self._rows(entry), entry.says["rows"], person - first
-        parts, one = rows.parts(rows.facts), self._all_of(schema.people, first, end)
-        digest, whose = one["digest"][at], self._who(person)
-        kept = ("person", "application", "numbers", "texts", "reasons", "salt")
-        own: list[Any] = [[one[name][at]] for name in kept]
-        values: Sequence[str] = []
-        if says["groups"] and says.get("one_digest", False):
+        one, rows, says = self._all_of(schema.people, first, end), self._rows(entry), entry.says
+        names = ("person", "application", "numbers", "texts", "reasons", "salt")
+        columns = [one[name] for name in names]
+        if says["rows"]["groups"] and says["rows"].get("one_digest", False):
             second = self._all_of(schema.group_values, first, end)
-            values, own = second["value"], [*own, [second["value"][at]], [second["salt"][at]]]
-        (made,) = people_digests(*own)
-        if joined(parts) != entry.content:
-            digests = [*one["digest"][:at], made, *one["digest"][at + 1 :]]
-            is_whole = joined([joined(digests), *parts[1:]]) == entry.content
-            return f"the hash of {whose} was changed" if is_whole else None
-        for value in sorted({*values} - {values[at]}) if values else ():
-            own[6] = [value]
-            if people_digests(*own) == [digest]:
-                now = shown(values[at])
-                return f"the group value of {whose} was {shown(value)} and is {now}"
-        return None
+            columns += [second["value"], second["salt"]]
+        _, *parts = rows.parts(rows.facts)
+
+        def fit(digests: Sequence[bytes]) -> bool:
+            return joined([joined(digests), *parts]) == entry.content
+
+        return changed_people(HashedPeople(first, columns, one["digest"], fit))
 
     def uncovered(self, name: str, n_people: int) -> str | None:
         """Say which row of what ``count`` counts belongs to no entry; None if that is not known."""
@@ -216,6 +228,40 @@ class LocatingReader(SqlReader):
             return []
         return self._connection.execute(found.limit(most)).scalars().all()
 
+    def _as_kept(
+        self, entry: Entry, told: OutcomeRows, kept: KeptOutcomes | None
+    ) -> list[OutcomeRows]:
+        """Return outcomes as a later state has them, without and with those that are not there."""
+        if kept is None or kept.applied < entry.number:
+            return []
+        later, by_hand = schema.outcomes.c, schema.overrides.c
+        since = self._select(later.person).where(
+            later.entry > entry.number, later.entry <= kept.applied
+        )
+        apart = self._select(by_hand.person).where(by_hand.entry <= kept.applied)
+        unlike = {  # what the state has of them, another entry may have told
+            person for one in (since, apart) for person in self._connection.execute(one).scalars()
+        }
+        states = zip(told.persons.tolist(), told.states, kept.of(told.persons), strict=True)
+        found = {
+            person: now if was is None or person in unlike else was for person, now, was in states
+        }
+        without = {person: state for person, state in found.items() if state}
+        if entry.kind == "correction":
+            return [_outcome_rows(without)]
+        lost = np.array([*{*self._without_outcome(entry, _MANY)} - unlike], np.int64)
+        gone = {
+            person: was for person, was in zip(lost.tolist(), kept.of(lost), strict=True) if was
+        }
+        return [_outcome_rows(without), _outcome_rows(without | gone)]
+
+    def _impossible_people(self, entry: Entry) -> dict[str, set[int]]:
+        """Return of whom an entry tells something that cannot be told, by table."""
+        found: dict[str, set[int]] = {}
+        for one in self._impossible(entry):
+            found.setdefault(one.table, set()).add(one.person)
+        return found
+
     def _impossible(self, entry: Entry) -> Iterator[Change]:
         """Yield what an entry tells of people of whom it cannot be told."""
         facts, (_, end) = self._facts(entry), header_range(entry)
@@ -251,6 +297,11 @@ class LocatingReader(SqlReader):
         found = where_in(self._connection, later, by_hand.person, persons.tolist())
         stands |= dict(zip(*found, strict=True))
         yield from (person for person, accepted in sorted(stands.items()) if not accepted)
+
+
+def _outcome_rows(states: dict[int, str]) -> OutcomeRows:
+    persons = np.array(sorted(states), np.int64)
+    return OutcomeRows(persons, [states[one] for one in persons.tolist()])
 
 
 def first_gap(persons: Sequence[Any], first: int, end: int) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from secondlook.errors import InputError, UntrustedError
 from secondlook.ledger.base import Entry, Ledger, Reader
 from secondlook.ledger.chain import NOTHING, Checkpoint
+from secondlook.ledger.kept_outcomes import kept_after
 from secondlook.ledger.locating import Locates
 from secondlook.ledger.policies import START
 from secondlook.ledger.proofs import ByLearning, ByPolicies, DoesNotFitError, Proof, called
@@ -74,7 +75,9 @@ def verify(
     person, and with each group in the place of another: the decisions must stay as they are.
 
     Where rows were changed, it is said whose, and what had been there, if the hash fits again
-    without that change, which proves it.
+    without these changes, which proves them. People have hashes of their own, so that each can be
+    judged alone. Outcomes and overrides have one for all of an entry's: there several changes are
+    found together, or not at all.
 
     That a policy is the one which settings, history and outcomes lead to is proved by
     ``relearn``: everything is learned again in its order, and stored policies, certificates and
@@ -130,7 +133,7 @@ def verify(
         proofs: list[Proof] = [ByPolicies(reader, allowed)] if stored else []
         if relearn or not stored:
             proofs.append(ByLearning(reader, allowed))
-        walk = _Walk(reader, program, proofs, checkpoint)
+        walk = _Walk(reader, program, proofs, checkpoint, allowed)
         try:
             for entry in reader.entries():
                 walk.step(entry)
@@ -154,10 +157,15 @@ class _Walk:
     """One pass over the entries of a program."""
 
     def __init__(
-        self, reader: Reader, program: str, proofs: list[Proof], checkpoint: Checkpoint | None
+        self,
+        reader: Reader,
+        program: str,
+        proofs: list[Proof],
+        checkpoint: Checkpoint | None,
+        allowed: Allowed,
     ) -> None:
         self._reader, self._program, self._proofs = reader, program, proofs
-        self._checkpoint = checkpoint
+        self._checkpoint, self._allowed = checkpoint, allowed
         self._rows: Counter[str] = Counter()
         self.head = Checkpoint(program, 0, NOTHING)
 
@@ -189,7 +197,11 @@ class _Walk:
         """Say more exactly what does not fit, where that is known."""
         if not isinstance(self._reader, Locates):
             return None
-        return self._reader.where(entry, lambda: self._proofs[0].decide_again(entry))
+        return self._reader.where(
+            entry,
+            lambda: self._proofs[0].decide_again(entry),
+            lambda: kept_after(self._reader, entry, self._allowed),
+        )
 
     def end(self) -> None:
         """Check that nothing is missing at the end, and nothing is there that no entry covers."""
