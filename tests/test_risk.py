@@ -169,6 +169,17 @@ def test_so_many_fit_as_whoever_is_drawn(rng):
     assert Limited(exposure=7, amount=0).at_most(None, 9) == 9
 
 
+@pytest.mark.parametrize("limit", [0.3, 7.0, 1e9])
+def test_whoever_is_not_barred_for_their_amount_fits_alone(limit):
+    """Also where they are above the limit by what rounding adds to sums of fractions, at most."""
+    limited = Limited(exposure=limit, amount=Column(0))
+    allowed = limit * (1 + 1e-12)
+    near = np.array([limit, np.nextafter(allowed, 0), allowed, np.nextafter(allowed, np.inf)])
+    fits = limited.barred(near[:, None], np.ones(4)) == 0
+    assert fits.tolist() == [True, True, True, False]
+    assert [limited.at_most(one[None, None], 1) == 1 for one in near] == fits.tolist()
+
+
 # Draws.
 
 

@@ -182,6 +182,20 @@ def test_order_of_rows_does_not_matter(case, round, random):
     assert np.array_equal(one.others, other.others)
 
 
+def test_sums_are_exact_among_millions_of_people():
+    """Above 2⁵³ sums of whole numbers are rounded, and differ with the order of rows."""
+    rng, n = np.random.default_rng(4), 2_500_000
+    bits = rng.integers(0, 2**64, n, dtype=np.uint64)
+    crowd = Case(rng.uniform(0.9, 1, n), 7, np.zeros(n, np.intp), np.ones(1))
+    backwards = Case(crowd.size[::-1], 7, crowd.group, crowd.shares)
+    one, other = crowd.draw(bits, np.uint64(5)), backwards.draw(bits[::-1], np.uint64(5))
+    assert np.array_equal(one.probability, other.probability[::-1])
+    assert np.array_equal(one.others, other.others)
+    finer = np.ceil(crowd.size * 2**32)  # the control: as fine as sizes are in smaller batches
+    sums = [np.bincount(crowd.group, some)[0] for some in (finer, finer[::-1])]
+    assert sums[0] != sums[1]
+
+
 def test_nobody_and_everybody():
     nobody, everybody = Case(CAPPED.size, 0).in_round(1), Case(CAPPED.size, 7).in_round(1)
     assert not nobody.drawn.any()

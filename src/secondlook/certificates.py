@@ -121,6 +121,7 @@ class Engine:
     _rounds: int = 0
     _people: int = 0
     _widest_settled: float = 0.0
+    _newest: tuple[tuple[int, Ladder, int, int], ...] = ()  # round, policy, people; settled ones
     _batch: int = 0
     _recent: tuple[Any, Groups] | None = None
     _recent_bits: NDArray[np.uint64] | None = None
@@ -290,20 +291,49 @@ class Engine:
 
     def _settle(self, one: Waiting) -> None:
         """Let a round count in estimates: its people, and its policy in everybody's weight."""
+        if one.number < self.rows.first_round:  # forgotten before all its outcomes were in
+            self.rows.settled_round = one.number
+            return
         ladder, n_people = one.deployed, one.p.size
+        self.rows["p_sum"][:] += n_people * self._policy_for_rows(ladder, one.rung)
+        self.rows.settled_round = one.number
+        self._newest = (*self._newest, (one.number, ladder, one.rung, n_people))[-_KEPT_ROUNDS:]
+        self._count(ladder, one.rung, n_people)
+
+    def _policy_for_rows(self, ladder: Ladder, rung: int) -> Floats:
+        """Return the probability with which a policy, of now or before, accepts each of our own."""
         at = next(
             (reach.at for reach in self._reach if reach.ladder is ladder),
             None,  # dropped by a restart
         ) or ladder.standing(self.rows.X, self.rows["group"])
-        self.rows["p_sum"][:] += n_people * ladder.policy(at, one.rung)
-        self.rows.settled_round = one.number
+        return ladder.policy(at, rung)
+
+    def _count(self, ladder: Ladder, rung: int, n_people: int) -> None:
         self._people += n_people
-        self._widest_settled = max(self._widest_settled, float(ladder.grid[one.rung]))
-        for i, (other, rung, count) in enumerate(self._deployed):
-            if other is ladder and rung == one.rung:
+        self._widest_settled = max(self._widest_settled, float(ladder.grid[rung]))
+        for i, (other, its_rung, count) in enumerate(self._deployed):
+            if other is ladder and its_rung == rung:
                 self._deployed[i] = (ladder, rung, count + n_people)
                 return
-        self._deployed.append((ladder, one.rung, n_people))
+        self._deployed.append((ladder, rung, n_people))
+
+    def _forget_old_rounds(self) -> None:
+        """Leave old rounds out of estimates: their people, and their policies in the weights.
+
+        A person of a round that is kept would otherwise count too little where forgotten rounds
+        accepted more people like that than the kept ones did.
+        """
+        first, last = max(0, self._rounds - _KEPT_ROUNDS + 1), self.rows.settled_round
+        kept = [one for one in self._newest if one[0] >= first]
+        if len(kept) >= last - max(1, first) + 1:  # files of earlier versions do not tell rounds
+            p_sum = np.zeros(len(self.rows))
+            for _, ladder, rung, n_people in kept:
+                p_sum += n_people * self._policy_for_rows(ladder, rung)
+            self.rows["p_sum"][:] = p_sum
+            self._deployed, self._people, self._widest_settled = [], 0, 0.0
+            for _, ladder, rung, n_people in kept:
+                self._count(ladder, rung, n_people)
+        self.rows.first_round = first
 
     def _p_sum(self, X: Any, group: Groups) -> Floats:
         """Return Σ over settled rounds of people times the probability of acceptance."""
@@ -388,12 +418,12 @@ class Engine:
     def restart(self, *, forget: bool) -> None:
         """Drop all certificates and begin again with what δ is left.
 
-        ``forget`` leaves outcomes of old rounds out of everything learned from now on.
+        ``forget`` leaves old rounds out of everything learned and estimated from now on.
         """
+        if forget:
+            self._forget_old_rounds()
         self.restarts += 1
         self.stage_began = self._rounds + 1
-        if forget:
-            self.rows.first_round = max(0, self._rounds - _KEPT_ROUNDS + 1)
         self.ladders, self._reach = [], []
         self._pilot, self._widest = None, 0.0
         self._monitor = None

@@ -7,7 +7,7 @@ import numpy as np
 from secondlook.certificate_rules import Rules
 from secondlook.ladders import Reach
 from secondlook.likelihoods import ConstantLikelihood
-from secondlook.pilots import Pilot
+from secondlook.pilots import OUTER, Pilot
 from secondlook.rankings import Ranking
 from secondlook.rung_estimates import RungEstimates
 
@@ -54,15 +54,16 @@ def walk_starts(
     """Return the rungs at which walks start, with the share of the ladder's level each gets.
 
     The first ladder of a stage, for which there are no ``estimates``, starts where the pilot
-    stands; later ones where evidence has grown fastest.
+    stands; later ones where evidence has grown fastest, but not further out than a pilot may go,
+    as the pilot goes where a ladder starts.
     """
     ladder = reach.ladder
     start = ladder.nearest(pilot.share)
     if estimates is not None:
         growth = estimates.growth(reach)
-        lowest = ladder.nearest(0.7 * pilot.share)
+        lowest, furthest = ladder.nearest(0.7 * pilot.share), ladder.nearest(OUTER)
         if np.any(growth[lowest:] > 0):
-            start = lowest + int(np.argmax(growth[lowest:]))
+            start = min(lowest + int(np.argmax(growth[lowest:])), furthest)
         else:
             start = ladder.nearest(pilot.share / 2)
     half = ladder.nearest(float(ladder.grid[start]) / 2)

@@ -10,11 +10,11 @@ from secondlook.ladders import Ladder, Reach
 from secondlook.rankings import Ranking
 from secondlook.rung_estimates import RungEstimates
 
-__all__ = ["Pilot", "pilot_words"]
+__all__ = ["OUTER", "Pilot", "pilot_words"]
 
+OUTER = 0.7  # share of applicants beyond which no pilot accepts for sure
 _SHARE = (0.02, 0.10)  # of applicants whom a pilot accepts for sure, least and most at the start
 _PEOPLE = (60, 150)  # the same in people a batch, where that is less
-_OUTER = 0.7  # share of applicants beyond which no pilot moves
 _STEP = 1.5
 _SAFE = 0.7  # standard errors below α before a pilot moves outwards
 _BRAKE = 0.9  # of α: what a pilot's estimated FDR may be
@@ -55,7 +55,7 @@ class Pilot:
         if enough and ladder.nearest(reached) <= ladder.nearest(estimates.widest):
             share, error = self._mistakes(reach, ladder.nearest(reached), estimates)
             if share + _SAFE * error <= self.alpha and share <= _BRAKE * self.alpha:
-                reached = min(_OUTER, _STEP * reached)
+                reached = min(OUTER, _STEP * reached)
         rung = max(ladder.starts[0][0], ladder.nearest(reached))
         while (
             enough and rung > 0 and self._mistakes(reach, rung, estimates)[0] > _BRAKE * self.alpha

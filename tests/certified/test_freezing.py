@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from certified.known_truth import ALPHA, DELTA, UTILITY
+from certified.known_truth import ALPHA, DELTA, UTILITY, Flat, play, start
 from certified.test_ladders import ladder
 from secondlook.certificate_rules import Rules
 from secondlook.freezing import edge_softness, walk_starts
@@ -66,7 +66,22 @@ def test_a_first_ladder_starts_where_the_pilot_stands():
     assert share + rest == pytest.approx(1)
 
 
-@pytest.mark.parametrize("edge", [0.3, 0.085, 0.0])
+def test_walks_start_apart_and_share_the_whole_level():
+    """The second starts half as far out, so that at the innermost rung there is only one."""
+    one = ladder()
+    nobody = Reach(one, one.standing(np.empty((0, 1)), np.empty(0, np.intp)))
+    for first, share in enumerate(one.grid):
+        half = int(np.argmin(abs(one.grid - share / 2)))
+        walks = walk_starts(nobody, Pilot(ALPHA, float(share)), None)
+        assert [rung for rung, _ in walks] == ([first, half] if first else [0])
+        assert sum(part for _, part in walks) == pytest.approx(1)
+        one.starts = walks
+        levels = dict(walks)
+        assert one.threshold(first) == pytest.approx(-np.log(one.level * levels[first]))
+    assert walk_starts(nobody, Pilot(ALPHA, one.grid[0]), None) == ((0, 1.0),)
+
+
+@pytest.mark.parametrize("edge", [1.0, 0.3, 0.085, 0.0])
 def test_a_later_ladder_starts_where_evidence_grew_fastest(edge):
     """People are good up to a rank and bad beyond it; the pilot stands at 0.1."""
     one = ladder(tau=0.002)
@@ -85,6 +100,18 @@ def test_a_later_ladder_starts_where_evidence_grew_fastest(edge):
     if edge == 0:
         assert max(growth) == 0
         assert start == np.argmin(abs(one.grid - 0.05))
+    elif edge == 1:  # the more the better, but a ladder starts no further out than a pilot goes
+        assert one.grid[np.argmax(growth)] > 0.9
+        assert start == np.argmin(abs(one.grid - 0.7))
     else:
         assert start == int(np.argmax(growth))
         assert start > pilot if edge > 0.1 else lowest <= start < pilot
+
+
+@pytest.mark.parametrize("seed", [1, 10])
+def test_no_pilot_accepts_nearly_everybody(seed):
+    """Everybody is alike and evidence grows fastest where all are accepted."""
+    rng, alike = np.random.default_rng(seed), Flat(fdr=0.1)
+    policies = play(start(alike, rng, horizon=20), alike, rng, n=300, rounds=4, truth=False)
+    shares = [one.share for one in policies if not one.certified]
+    assert 0.5 < max(shares) <= 0.7

@@ -334,3 +334,18 @@ def test_wrong_shared_cells_are_refused(wrong, message):
     demand = {"good": np.ones((2, 2)), "bad": np.ones((2, 2)), "utility": Accuracy(), "max_fdr": 1}
     with pytest.raises(InputError, match=message):
         best_classifier(**demand | wrong)
+
+
+@pytest.mark.parametrize("hypothesis", ["cells", "threshold"])
+@pytest.mark.parametrize(("more", "taken"), [(0.0, 0), (1.5e-12, 0), (2.5e-12, 1), (1e-9, 1)])
+def test_cells_that_earn_next_to_nothing_are_not_accepted(hypothesis, more, taken):
+    """As many good as bad, and a good one worth a little more: half of 2e-12 does not count."""
+    fit = best_classifier(
+        [0.1 + 0.2, 0.0],
+        [0.3, 0.4],
+        utility=Revenue(500.0 * (1 + more), 500.0),
+        max_fdr=1.0,
+        hypothesis=hypothesis,
+        gap=0.0,
+    )
+    assert fit.accepts.tolist() == [bool(taken), False]

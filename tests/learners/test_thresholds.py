@@ -18,6 +18,7 @@ from secondlook.fairness import (
     TruePositiveRateParity,
     disparity,
 )
+from secondlook.learners.curves import exact_weights
 from secondlook.learners.pair_search import best_in_windows, range_max
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
 from secondlook.utility import Accuracy, PositiveRate, Revenue, Utility
@@ -322,6 +323,35 @@ def test_threshold_is_a_midpoint_and_never_below_the_data(how):
     assert how(*rows, 1, utility=Accuracy(), max_fdr=0.5).thresholds[0] == pytest.approx(0.35)
     assert how(*rows, 1, utility=PositiveRate(), max_fdr=0.5).thresholds[0] == 0.2
     assert how(*rows, 1, utility=Utility(), max_fdr=0.5).thresholds[0] == np.inf
+
+
+@pytest.mark.parametrize("how", [shared_threshold, group_thresholds])
+@pytest.mark.parametrize(
+    ("more", "taken"), [(0.0, 0), (1.5e-12, 0), (2.5e-12, 2), (1e-9, 2), (-1e-9, 0)]
+)
+def test_utilities_this_close_are_equal_and_fewer_are_accepted(how, more, taken):
+    """Somebody bad ranks before somebody good who is worth a little more than that costs.
+
+    Both together earn half of ``more`` a head, and half of 2e-12 does not count.
+    """
+    score, utility = np.array([0.9, 0.8]), Revenue(500.0 * (1 + more), 500.0)
+    point = how(score, [0, 1], [1.0, 1.0], [0, 0], 1, utility=utility, max_fdr=1.0)
+    assert (score >= point.thresholds[0]).sum() == taken
+
+
+@pytest.mark.parametrize("how", [shared_threshold, group_thresholds])
+def test_rounding_of_many_weights_does_not_make_equal_utilities_unequal(how):
+    """One good person in four weighs as much as the three bad ones who rank before: a tie."""
+    n = 20_000
+    good = np.arange(n) >= 3 * n // 4
+    weight = np.where(good, 0.3, 0.1)
+    whole = exact_weights(weight)
+    earned = float(whole @ np.where(good, 1.0, -1.0)) / whole.sum()
+    assert earned > 2e-12  # as rounding has it
+    point = how(
+        np.linspace(1, 0, n), good, weight, np.zeros(n, int), 1, utility=Revenue(1, 1), max_fdr=1.0
+    )
+    assert point.thresholds[0] == np.inf
 
 
 @pytest.mark.parametrize("how", [shared_threshold, group_thresholds])

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from secondlook.cli.files.rows import truth_values
 from secondlook.cli.files.tables import as_text
 from secondlook.datasets.checks import listed
+from secondlook.datasets.encoding import check_finite
 from secondlook.datasets.reading import as_floats, pyarrow, read_columns, read_names
 from secondlook.errors import InputError
 from secondlook.simulate.people import Table
@@ -318,10 +319,5 @@ def _finite(column: Any, name: str) -> NDArray[np.float64]:
     types = pyarrow().types
     is_bool = types.is_boolean(column.type)
     numbers = as_floats(column.cast(pyarrow().int8()) if is_bool else column)
-    infinite = int(np.isinf(numbers).sum())
-    if infinite:
-        raise InputError(
-            f"the feature {name!r} must be finite, got infinity in {infinite:,} rows; replace it "
-            f"by a number, or leave it out of --features."
-        )
+    check_finite(name, numbers, "--features")
     return numbers

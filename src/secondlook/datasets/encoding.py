@@ -13,7 +13,7 @@ from secondlook.datasets.reading import as_floats, pyarrow
 from secondlook.errors import InputError
 from secondlook.simulate.people import Floats
 
-__all__ = ["Encoder"]
+__all__ = ["Encoder", "check_finite"]
 
 _MOST_WORDS = 200
 
@@ -77,12 +77,7 @@ class Encoder:
         numbers = as_floats(column)
         if self.missing is not None:
             numbers = np.where(np.isnan(numbers), self.missing, numbers)
-        infinite = int(np.isinf(numbers).sum())
-        if infinite:
-            raise InputError(
-                f"the feature {name!r} must be finite, got infinity in {infinite:,} rows; "
-                f"replace it by a number."
-            )
+        check_finite(name, numbers, "features=")
         return numbers
 
     def _is_words(self, name: str, column: Any) -> bool:
@@ -97,6 +92,25 @@ class Encoder:
         raise InputError(
             f"the feature {name!r} holds {kind}, and features must be numbers; turn it into "
             f"numbers or leave it out of features=."
+        )
+
+
+def check_finite(name: str, numbers: Floats, option: str) -> None:
+    """Refuse a feature with infinite numbers; ``option`` is where features are named.
+
+    Examples
+    --------
+    >>> check_finite("debt", np.array([1.0, np.inf, -np.inf]), "--features")
+    Traceback (most recent call last):
+        ...
+    secondlook.errors.InputError: the feature 'debt' must be finite, got infinity in 2 rows; replace
+    it by a number, or leave it out of --features.
+    """
+    infinite = int(np.isinf(numbers).sum())
+    if infinite:
+        raise InputError(
+            f"the feature {name!r} must be finite, got infinity in {infinite:,} rows; replace it "
+            f"by a number, or leave it out of {option}."
         )
 
 

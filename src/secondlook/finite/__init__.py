@@ -8,6 +8,7 @@ from secondlook.finite.intake import CellIntake
 from secondlook.finite.learner import ExactFit, best_classifier
 from secondlook.finite.ledger import Ledger, PeopleOfRound
 from secondlook.finite.past import CellPast
+from secondlook.finite.policies import LastRound
 from secondlook.finite.records import CellPolicy, FiniteRound
 from secondlook.finite.state import CellState
 
@@ -38,6 +39,7 @@ SAVED_TYPES: tuple[type, ...] = (
     Ledger,
     PeopleOfRound,
     CellPolicy,
+    LastRound,
     FiniteRound,
     NormalisedG,
     CountedOutcomes,

@@ -23,17 +23,17 @@ from secondlook.finite.coverage import CellCoverage
 from secondlook.finite.exploration import draw_from_cells, sizes_of_cells
 from secondlook.finite.intake import CellIntake
 from secondlook.finite.learner import ExactFit
-from secondlook.finite.learning import ENOUGH_TO_TELL, CellLearning, following, note_of_round
+from secondlook.finite.learning import ENOUGH_TO_TELL, note_of_round
 from secondlook.finite.ledger import Ledger
 from secondlook.finite.past import read_past
+from secondlook.finite.policies import CellPolicies, LastRound
 from secondlook.finite.records import CellPolicy, FiniteRound
 from secondlook.finite.settings import FIXED, check_settings
 from secondlook.finite.state import CellState
-from secondlook.finite.telling import ToldCells
 from secondlook.noise import OutcomeNoise
 from secondlook.settings import check_unchanged
-from secondlook.strategies import Strategy, as_strategy
-from secondlook.utility import Accuracy, Utility
+from secondlook.strategies import Strategy
+from secondlook.utility import Utility
 
 __all__ = ["FiniteClassifier"]
 
@@ -41,7 +41,7 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 
-class FiniteClassifier(ToldCells):
+class FiniteClassifier(CellPolicies):
     """Decide batches of people who fall into cells, with exact counts and an exact learner.
 
     A cell is a distinct row of features in a group, or whatever the group where groups may not
@@ -239,6 +239,7 @@ class FiniteClassifier(ToldCells):
         self._policies: list[CellPolicy] = []
         self._corrections = []
         self._carried = 0.0
+        self._last = None
         self._fitted = {name: getattr(self, name) for name in FIXED}
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
@@ -269,8 +270,8 @@ class FiniteClassifier(ToldCells):
         # Step 1. Count who applies, split the cells into EXPLOIT_t and EXPLORE_t, learn f_t.
         state = self._state.with_batch(placed, self._past, self._rule)
         known = self._counting(state, t)
-        exploit = known.exploit(self._rule, self.min_outcomes) if t > 1 else state.known
-        f, score = self._classifier_of_round(t, known, exploit)
+        exploit = self._exploit_of_round(t, known)
+        f, score = self._classifier_of_round(t, known, exploit), self._score_of_round(t, known)
 
         # Step 2. Exploit: accept whom f_t accepts.
         accepts = f.accepts & exploit
@@ -328,6 +329,7 @@ class FiniteClassifier(ToldCells):
         self._policies.append(CellPolicy(exploit, accepts, score, sizes.g, acceptance))
         self._rounds.append(record)
         self._carried = carried
+        self._last = LastRound(known, placed.heads, n_explore, instead)
         return Decisions(
             batch.ids,
             accepted,
@@ -338,26 +340,6 @@ class FiniteClassifier(ToldCells):
             batch.backend,
             group_mode=self.group_mode,
         )
-
-    def _classifier_of_round(
-        self, t: int, state: CellState, exploit: Flags
-    ) -> tuple[ExactFit, Floats]:
-        """Return f_t with the scores that go with it; f_0 in a round that follows the past."""
-        if t == 1 and self._past.decides and self.first_round == "past":
-            return following(state.summed), state.summed  # no round has added to it yet
-        learning = CellLearning(
-            utility=Accuracy() if self.utility is None else self.utility,
-            budget=self._budget,
-            hypothesis=self.hypothesis,
-            constraints=self.constraints,
-            fairness=self.fairness,
-            weights=self.weights,
-            gap=self.gap,
-            cut_score=self.cut_score,
-            group_mode=self.group_mode,
-            noise=OutcomeNoise() if self.noise is None else self.noise,
-        )
-        return learning.learn(t, state, exploit), state.counts.good_share()
 
     def _note(
         self, t: int, f: ExactFit, exploit: Flags, n: int, n_known: int, n_exploit: int
@@ -376,14 +358,6 @@ class FiniteClassifier(ToldCells):
         if aloud:
             warnings.warn(note, LearningWarning, stacklevel=3)
         return note
-
-    @property
-    def _budget(self) -> FdrBudget:
-        return FdrBudget() if self.budget is None else self.budget
-
-    @property
-    def _strategy(self) -> Strategy:
-        return self._allowed(as_strategy(self.strategy))
 
 
 def _seed(random_state: Any) -> int:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.finite.drawing import choose, plan_draw
+from secondlook.finite.drawing import CellDraw, choose, plan_draw
 from secondlook.finite.encoding import Placed
 from secondlook.ids import keyed_bits, round_key
 from secondlook.strategies import Strategy, check_sizes
 
-__all__ = ["Sizes", "draw_from_cells", "sizes_of_cells"]
+__all__ = ["Sizes", "draw_from_cells", "plan_from_cells", "sizes_of_cells"]
 
 Floats = NDArray[np.float64]
 
@@ -108,16 +108,31 @@ def draw_from_cells(
     probability
         Chance of somebody of each cell, exact for the cells of candidates.
     """
+    table = placed.table
+    draw, probability = plan_from_cells(placed, exploit, sizes, n_explore, n_instead)
+    if draw is None:
+        return np.zeros(0, np.intp), probability
+    cells = keyed_bits(np.arange(len(table), dtype=np.uint64), round_key(seed, round, _CELLS))
+    counts = draw.counts(placed.heads * ~exploit, cells, round_key(seed, round, _START))
+    rows = choose(placed.cell, bits, round_key(seed, round, _DRAW), counts, placed.heads)
+    return rows, probability
+
+
+def plan_from_cells(
+    placed: Placed, exploit: NDArray[np.bool_], sizes: Sizes, n_explore: int, n_instead: int
+) -> tuple[CellDraw | None, Floats]:
+    """Return the plan of a draw, None if nobody is to be drawn, and the chance in each cell.
+
+    Of ``placed`` only people by cell are asked for; the others are as in :func:`draw_from_cells`.
+    """
     table, heads = placed.table, placed.heads * ~exploit
     if not heads.any():  # had there been a candidate, they would have been drawn
-        return np.zeros(0, np.intp), np.full(len(table), float(min(n_instead, 1)))
+        return None, np.full(len(table), float(min(n_instead, 1)))
     if n_explore == 0:
-        return np.zeros(0, np.intp), np.zeros(len(table))
-    draw = plan_draw(sizes.within, heads, n_explore, table.group, sizes.shares, placed.cell.size)
-    cells = keyed_bits(np.arange(len(table), dtype=np.uint64), round_key(seed, round, _CELLS))
-    counts = draw.counts(heads, cells, round_key(seed, round, _START))
-    rows = choose(placed.cell, bits, round_key(seed, round, _DRAW), counts, placed.heads)
+        return None, np.zeros(len(table))
+    n_batch = int(placed.heads.sum())
+    draw = plan_draw(sizes.within, heads, n_explore, table.group, sizes.shares, n_batch)
     probability = draw.probability
     if 0 <= n_instead < n_explore:
         probability = np.where(heads > 0, probability, probability * (n_instead / n_explore))
-    return rows, probability
+    return draw, probability

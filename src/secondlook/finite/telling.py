@@ -19,6 +19,7 @@ class ToldCells(CellAnswers):
 
     min_outcomes: int
     _past: CellPast
+    _last: Any  # what the last round went by; none once people are forgotten
 
     def observe(self, ids: Any, outcomes: Any) -> Self:
         """Take in outcomes of accepted people: step 4 of Algorithm 1.
@@ -104,6 +105,7 @@ class ToldCells(CellAnswers):
             self._policies = [one.of(stays) for one in self._policies]
             self._past = self._past.of(stays)
         self._forget_corrections(names)
+        self._last = None
         return self
 
     def _read_names(self, ids: Any) -> NDArray[Any]:

@@ -242,17 +242,17 @@ class _Task:
     def search(self, curves: list[Curve], max_gap: float) -> tuple[Found, bool]:
         """Best cuts, and whether they meet every constraint."""
         points = [self.points(c, self.gains) for c in curves]
-        found = _solve(points, self.bounds, max_gap)
-        if found.cuts is not None:
-            return found, True
-        heads = [self.points(c, (1.0, 1.0)) for c in curves]
-        violation, cuts, proven = _least_violation(heads, self.bounds)
-        best = _solve(points, self.bounds.relaxed(violation + TOLERANCE), max_gap)
-        if best.cuts is None:
-            worth = sum(float(p.worth[c]) for p, c in zip(points, cuts, strict=True))
-            best = Found(cuts, worth, np.inf)
-        proven = proven and found.bound == -np.inf
-        return (best if proven else best._replace(bound=np.inf)), False
+        found, violation = _solve(points, self.bounds, max_gap), 0.0
+        if found.cuts is None:
+            heads = [self.points(c, (1.0, 1.0)) for c in curves]
+            violation, cuts, proven = _least_violation(heads, self.bounds, found.bound == -np.inf)
+            if violation > 0:
+                found = _solve(points, self.bounds.relaxed(violation + TOLERANCE), max_gap)
+                found = found if proven else found._replace(bound=np.inf)
+            if found.cuts is None:  # the limit of work was reached, yet these are known to do
+                worth = sum(float(p.worth[c]) for p, c in zip(points, cuts, strict=True))
+                found = found._replace(cuts=cuts, worth=worth)
+        return found, violation <= 0
 
     def point(
         self, thresholds: Floats, good: float, bad: float, spread: float, feasible: bool, gap: float
@@ -331,10 +331,13 @@ def _solve(points: list[Points], bounds: Bounds, max_gap: float) -> Found:
     return Found(cuts[: len(points)], worth, worth)
 
 
-def _least_violation(points: list[Points], bounds: Bounds) -> tuple[float, tuple[int, ...], bool]:
+def _least_violation(
+    points: list[Points], bounds: Bounds, proven: bool
+) -> tuple[float, tuple[int, ...], bool]:
     """Least violation under the FDR bound, by bisection, cuts that attain it, and whether proven.
 
-    The points are worth what they accept.
+    The points are worth what they accept. ``proven`` says whether it is proven that no cuts meet
+    the bounds as they are; if some do after all, the violation found is 0 or less.
     """
     free = np.isinf(bounds.difference)
     widest = Bounds(bounds.max_fdr, 0.0, bounds.difference)
@@ -344,13 +347,13 @@ def _least_violation(points: list[Points], bounds: Bounds) -> tuple[float, tuple
     if free and most.bound <= most.worth:
         # Without a fairness constraint nothing but accepting the most people can help.
         return possible, cuts, True
-    proven = True
     precision = _VIOLATION if len(points) <= _PAIR else _VIOLATION_MANY
     while possible - impossible > precision:
         violation = (impossible + possible) / 2
         found = _solve(points, bounds.relaxed(violation), np.inf)
         if found.cuts is None:
-            impossible, proven = violation, proven and found.bound == -np.inf
+            # Where so much more is allowed and nothing found, less cannot help either.
+            impossible, proven = violation, found.bound == -np.inf
         else:
             cuts = found.cuts
             possible = min(violation, _violation(points, cuts, bounds))
