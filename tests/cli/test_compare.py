@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from pathlib import Path
 
@@ -73,16 +74,23 @@ def test_a_world_is_compared_in_three_forms(tmp_path, monkeypatch):
     assert str(tmp_path / "out") in words
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
+    assert " ".join(words.split()).endswith(
+        "As a page with figures: secondlook report out -o out/report.html"
+    )
+    assert "±" in next(line for line in words.splitlines() if line.startswith(" plain "))
+    assert "comes again" not in words  # these people are new
+
     monkeypatch.setenv("COLUMNS", "80")
     lines = call(*command).stdout.splitlines()
     table = [line for line in lines if line.startswith(tuple(f" {name} " for name in COMPARED))]
-    assert len(table) == len(COMPARED)  # no name is cut
+    assert len(table) == 2 * len(COMPARED)  # no name is cut, in either table
     assert max(map(len, table)) <= 80
-    (heads,) = [line.strip() for line in lines if line.startswith(" method")]
-    assert re.split(" {2,}", heads) == [
-        *("method", "early", "late", "whole", "cert > α", "pilot > α", "TPR A", "TPR B"),
+    heads = [re.split(" {2,}", line.strip()) for line in lines if line.startswith(" method")]
+    assert heads == [
+        ["method", "early", "middle", "late", "whole"],
+        ["method", "cert > α", "pilot > α", "TPR A", "TPR B", "explored"],
     ]
-    assert "Not shown in 80 columns: explored, middle (--json has all)." in lines
+    assert all(line.count("±") == 4 for line in table[: len(COMPARED)])
     assert "…" not in "".join(table)
 
 
@@ -190,3 +198,44 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence():
     refused("this world drifts.*leave drift out", "compare", "mine.toml", "--jobs", 1)
     Path("mine.toml").write_text("judged = 3\n" + WORLD)
     refused("judged must be true or false, got 3", "compare", "mine.toml")
+
+
+def test_rows_that_come_again_are_told_in_every_form(monkeypatch):
+    Path("mine.toml").write_text(
+        WORLD.replace('"plain"', '"greedy-aligned"')
+        .replace("lender", "german")
+        .replace("policy", "everybody")
+        .replace("n_rounds = 8", "n_rounds = 3")
+    )
+    command = ("compare", "mine.toml", "--repetitions", 1, "--jobs", 1, "--out", "a b")
+    line = (
+        "A repetition draws 480 people with replacement from 1,000 rows, so the same row comes "
+        "again as another person, and a learner that knows rows by heart looks better than among "
+        "new people (docs/worlds.md)."
+    )
+    said = call(*command).stdout
+    assert line in said
+    (hint,) = re.findall(r"As a page with figures: secondlook (.*)", said)
+    written = []
+    monkeypatch.setattr(
+        "secondlook.experiments.report.write_report", lambda *given: written.append(given)
+    )
+    assert call(*shlex.split(hint)).exit_code == 0
+    (((results,), page, _),) = written
+    assert (results.methods, page) == (("greedy-aligned", "opt-hindsight"), Path("a b/report.html"))
+    assert call(*command, "--markdown").stdout.endswith(f"\n\n{line}\n")
+    assert as_json(*command)["people_drawn"] == 480
+
+
+GUIDE = Path(__file__).parents[2] / "docs" / "worlds.md"
+
+
+def test_the_method_of_the_guide_runs_and_reads_groups_of_the_past(monkeypatch):
+    (block,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    own_module(monkeypatch, "mine_of_the_guide", block)
+    asked = ("--methods", "mine_of_the_guide:patient", "--repetitions", 1, "--jobs", 1)
+    found = as_json("compare", "mine.toml", *asked)
+    mine, _ = found["comparison"]
+    assert set(mine["true_positive_rates"]) == {"A", "B"}
+    assert mine["earned"]["whole"]["share"] is not None
+    assert found["failures"] == []

@@ -76,6 +76,27 @@ def test_the_papers_rows_stand_beside_all_settings_with_a_reason(rng):
     assert "yang (not run)" in beside
 
 
+def test_the_papers_fdr_stands_beside_the_mean_of_rounds():
+    """10 of 10 accepted are bad in a round, none of 90 in another: ½ a round, a tenth pooled."""
+    accepted = np.array([10, 90]).reshape(1, 1, 1, 2, 1) * np.ones((1, 1, 2, 1, 1), int)
+    counts = {
+        "n_people": np.full(accepted.shape, 100),
+        "n_good": np.full(accepted.shape, 90),
+        "n_accepted": accepted,
+        "n_accepted_good": np.where(accepted == 90, 90, 0),
+    }
+    results = from_counts(counts, ("plain",), "a", published="german_gender")
+    html = overview(results, 0)
+    assert "mean of rounds, so compare them with ours per round" in html
+    heads = re.findall(r'<th scope="col">(.*?)</th>', html)[1:]
+    cells = dict(zip(heads[1:3], cells_of(html, "Plain")[1:3], strict=True))
+    assert cells["FDR, per round"].startswith("0.500")
+    assert cells["Pooled over rounds"].startswith("0.100")
+    ours, paper = cells_of(beside_paper(results, 0), "Plain")[2:4]
+    assert ours.startswith("0.500")
+    assert paper.startswith("0.11")
+
+
 def test_acceptance_is_the_share_of_all_people():
     people = np.array([[100, 300], [50, 50]]).reshape(1, 1, 1, 2, 2)
     accepted = np.array([[50, 50], [0, 100]]).reshape(1, 1, 1, 2, 2)

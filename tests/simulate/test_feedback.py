@@ -8,7 +8,14 @@ from scipy.stats import chisquare
 
 from secondlook.decisions import Decisions
 from secondlook.errors import InputError
-from secondlook.simulate.feedback import ByOutcome, Feedback, Fixed, Geometric, PerPerson
+from secondlook.simulate.feedback import (
+    Between,
+    ByOutcome,
+    Feedback,
+    Fixed,
+    Geometric,
+    PerPerson,
+)
 from secondlook.simulate.populations import Lender, draw_applicants
 from secondlook.simulate.run import run
 from small_worlds import lender_world
@@ -118,7 +125,7 @@ def test_geometric_delays_have_their_distribution(mean, rng):
         (lambda: Fixed(1.5), "after counts rounds and must be 0 or more, got 1.5"),
         (lambda: Geometric(-0.1), "mean counts rounds and must be 0 or more, got -0.1"),
         (lambda: Geometric(np.nan), "mean counts rounds and must be 0 or more, got nan"),
-        (lambda: ByOutcome(bad=-2), "after counts rounds and must be 0 or more, got -2"),
+        (lambda: ByOutcome(bad=-2), "bad counts rounds and must be 0 or more, got -2"),
         (lambda: Feedback(missing=1.2), r"missing is a probability .* in \[0, 1\], got 1.2"),
         (lambda: Feedback(corrected_after=0), "whole number ≥ 1, got 0"),
     ],
@@ -126,3 +133,23 @@ def test_geometric_delays_have_their_distribution(mean, rng):
 def test_what_makes_no_sense_is_refused(make, words):
     with pytest.raises(InputError, match=words):
         make()
+
+
+def test_between_makes_every_number_of_rounds_equally_likely(rng):
+    applicants = draw_applicants(Lender(), 7_000, rng)
+    delays = Between(3, 9).rounds(applicants, rng)
+    values, counts = np.unique(delays, return_counts=True)
+    assert values.tolist() == list(range(3, 10))
+    assert chisquare(counts).pvalue > 1e-4
+    assert chisquare(np.bincount(np.maximum(delays, 4) - 4)).pvalue < 1e-4  # a broken one is seen
+    assert np.array_equal(Between(4, 4).rounds(applicants, rng), Fixed(4).rounds(applicants, rng))
+
+
+def test_larger_bounds_never_make_an_outcome_come_earlier(rng):
+    applicants = draw_applicants(Lender(), 500, rng)
+    bounds = [(least, most) for least in range(4) for most in range(least, 7)]
+    found = {one: Between(*one).rounds(applicants, np.random.default_rng(3)) for one in bounds}
+    for small, early in found.items():
+        for large, late in found.items():
+            if small[0] <= large[0] and small[1] <= large[1]:
+                assert (early <= late).all()

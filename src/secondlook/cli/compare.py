@@ -66,7 +66,7 @@ def compare(
                 f"it out."
             )
         from secondlook.cli.compared_words import print_compared  # noqa: PLC0415 - slow to import
-        from secondlook.cli.running import exit_if_nothing, ran  # noqa: PLC0415
+        from secondlook.cli.running import exit_if_nothing, met_again, ran  # noqa: PLC0415
         from secondlook.experiments.comparison import USUAL, comparison  # noqa: PLC0415
         from secondlook.experiments.methods import check_methods  # noqa: PLC0415
         from secondlook.experiments.paper import paper_experiment  # noqa: PLC0415
@@ -80,6 +80,7 @@ def compare(
         experiment = changed(comparison(experiment, asked or wanted), repetitions, seed)
         check_methods(experiment.methods)
         how = HowToRun(data, jobs, backend, scheduler, out, fresh)
-        results, _, folder = ran(experiment, how, quiet=json)
-        print_compared(results, folder, json=json, as_markdown=markdown)
+        results, source, folder = ran(experiment, how, quiet=json)
+        drawn = met_again(experiment, source)
+        print_compared(results, folder, drawn, json=json, as_markdown=markdown)
         exit_if_nothing(results)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import asdict
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
 
 from secondlook.cli.json_output import as_json
-from secondlook.cli.programs.fitted_tables import print_fitted
+from secondlook.cli.stacked_tables import print_stacked
 from secondlook.experiments.cautions import failures
 from secondlook.experiments.comparison import Breaks, Compared, Earned, compared, unjudged
 from secondlook.experiments.results import Results
@@ -25,19 +26,33 @@ _KEY = (
     "> α: share of rounds whose policy has an FDR above α, and in how many of the runs with such "
     "rounds that happens; cert: rounds with a certificate; pilot: rounds without, which are all "
     "rounds of a method that gives none. TPR: chance of a group's good people to be accepted, "
-    "late. All this is judged on the whole population. explored: share of the accepted."
+    "late. All this is judged on the whole population. explored: share of the accepted; ±: "
+    "standard error over repetitions."
 )
 
 
-def print_compared(results: Results, folder: Path, *, json: bool, as_markdown: bool) -> None:
-    """Print a comparison as words, as a Markdown table or as JSON."""
-    found = compared(results)
+def print_compared(
+    results: Results, folder: Path, drawn: tuple[int, list[str]], *, json: bool, as_markdown: bool
+) -> None:
+    """Print a comparison as words, as a Markdown table or as JSON.
+
+    Parameters
+    ----------
+    results, folder
+        The results, and where they are.
+    drawn
+        How many people a repetition draws from a data set, and what is to be said of that.
+    json, as_markdown
+        The form; words if neither.
+    """
+    found, (n_drawn, again) = compared(results), drawn
     if json:
         as_json(
             {
                 "folder": folder,
                 "results": folder / "results.parquet",
                 "about": results.about,
+                "people_drawn": n_drawn,
                 "comparison": [asdict(one) for one in found],
                 "certificates": results.certificates,
                 "failures": [asdict(one) for one in results.failures],
@@ -45,7 +60,7 @@ def print_compared(results: Results, folder: Path, *, json: bool, as_markdown: b
         )
     elif as_markdown:
         print(markdown(found))
-        for sentence in _notes(results):
+        for sentence in [*_notes(results), *again]:
             print(f"\n{sentence}")
     else:
         console = Console()
@@ -53,12 +68,19 @@ def print_compared(results: Results, folder: Path, *, json: bool, as_markdown: b
         title = f"α = {results.alphas[main_alpha(results)]:g}"
         heads = _heads(found)
         rates = [head for head in heads if head.startswith("TPR ")]
-        rows = [[one.method, *_cells(one, with_errors=False)] for one in found]
-        print_fitted(console, title, heads, rows, ["explored", "middle", *rates[::-1], "early"])
+        rows = [[one.method, *_cells(one)] for one in found]
+        earned = list(found[0].earned)
+        others = [head for head in heads[1:] if head not in earned]
+        spare = ["explored", *rates[::-1]]
+        print_stacked(console, title, heads, rows, [earned, others], spare)
         console.print(_KEY, style="dim", highlight=False)
         for sentence in _notes(results):
             console.print(f"• {sentence}", style="bold", highlight=False)
+        for line in again:
+            console.print(line, style="dim", soft_wrap=True, highlight=False)
         console.print(f"Results: {folder.resolve()}", soft_wrap=True, highlight=False)
+        page = f"secondlook report {quote(str(folder))} -o {quote(str(folder / 'report.html'))}"
+        console.print(f"As a page with figures: {page}", soft_wrap=True, highlight=False)
 
 
 def _notes(results: Results) -> list[str]:
@@ -84,7 +106,7 @@ def markdown(found: list[Compared]) -> str:
     | plain | .50 ± .01 | .80 | – | .25 (1/2) | .40 | .10 |
     """
     heads = _heads(found)
-    rows = [[one.method, *_cells(one, with_errors=True)] for one in found]
+    rows = [[one.method, *_cells(one)] for one in found]
     lines = [heads, ["---"] * len(heads), *rows]
     text = ["| " + " | ".join(line) + " |" for line in lines]
     text[1] = text[1].replace(" ", "")
@@ -96,9 +118,9 @@ def _heads(found: list[Compared]) -> list[str]:
     return ["method", *found[0].earned, "cert > α", "pilot > α", *groups, "explored"]
 
 
-def _cells(one: Compared, *, with_errors: bool) -> list[str]:
+def _cells(one: Compared) -> list[str]:
     return [
-        *(_earned(part, with_errors) for part in one.earned.values()),
+        *(_earned(part) for part in one.earned.values()),
         _breaks(one.certified),
         _breaks(one.uncertified),
         *(_two(rate) for rate in one.true_positive_rates.values()),
@@ -106,9 +128,9 @@ def _cells(one: Compared, *, with_errors: bool) -> list[str]:
     ]
 
 
-def _earned(one: Earned, with_error: bool) -> str:
+def _earned(one: Earned) -> str:
     error = f" ± {_two(one.standard_error)}"
-    return _two(one.share) + error * (with_error and math.isfinite(one.standard_error))
+    return _two(one.share) + error * math.isfinite(one.standard_error)
 
 
 def _breaks(one: Breaks) -> str:

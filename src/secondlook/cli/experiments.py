@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -155,6 +156,23 @@ def plan(
     features: Annotated[
         str, typer.Option(help="With a file: columns to decide by; default all with numbers.")
     ] = "",
+    delay: Annotated[
+        str,
+        typer.Option(
+            help="Rounds until an outcome comes, least and most: 3-9, or one number; 0 is before "
+            "the next round."
+        ),
+    ] = "0",
+    maturity: Annotated[
+        int, typer.Option(help="Rounds before a round is tested, as the program will have it.")
+    ] = 0,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            help="Rounds after which a missing outcome counts as bad, as the program will have it; "
+            "default one more than the longest delay."
+        ),
+    ] = None,
     cells: Annotated[
         int, typer.Option(help="Kinds of people: also say what the paper's theorems ask for.")
     ] = 0,
@@ -173,11 +191,15 @@ def plan(
             )
         check_jobs(jobs)
         shares = _shares(groups)
-        from secondlook.cli.output import print_plan, repetition_bar  # noqa: PLC0415 - slow
+        least, most = _delay(delay, rounds)
+        if patience is None and most:
+            patience = most + 1
+        from secondlook.cli.output import Late, print_plan, repetition_bar  # noqa: PLC0415 - slow
         from secondlook.cli.planned_history import read_history  # noqa: PLC0415
         from secondlook.experiments.plan import Plan  # noqa: PLC0415
         from secondlook.experiments.plan import plan as make_plan  # noqa: PLC0415
         from secondlook.experiments.world_spec import drawn_again  # noqa: PLC0415
+        from secondlook.simulate.feedback import Between  # noqa: PLC0415
         from secondlook.simulate.populations import Binormal  # noqa: PLC0415
         from secondlook.simulate.streams import Drawn, Resampled  # noqa: PLC0415
         from secondlook.theory import Setting  # noqa: PLC0415
@@ -201,12 +223,49 @@ def plan(
         else:
             stream = Drawn(Binormal(good, auc, shares), people, rounds)
         wanted = Plan(
-            stream, alpha, delta, gain, loss, group_as_feature=True, repetitions=repetitions
+            stream,
+            alpha,
+            delta,
+            gain,
+            loss,
+            group_as_feature=True,
+            repetitions=repetitions,
+            delay=Between(least, most),
+            maturity=maturity,
+            patience=patience,
         )
         theorems = Setting(cells, delta=delta) if cells else None
         with repetition_bar(json) as progress:
             found = make_plan(wanted, jobs=jobs, progress=progress)
-        print_plan(console, found, json, theorems, people, about)
+        late = Late(least, most, maturity, patience)
+        print_plan(console, found, json, theorems, people, about, late)
+
+
+def _delay(text: str, rounds: int) -> tuple[int, int]:
+    """Return the least and the most rounds that an outcome takes.
+
+    Examples
+    --------
+    >>> _delay("3-9", 40), _delay("2", 40)
+    ((3, 9), (2, 2))
+    """
+    found = re.fullmatch(r"\s*(\d+)\s*(?:[-–]\s*(\d+)\s*)?", text, re.ASCII)
+    if found is None:
+        raise InputError(
+            f"--delay counts rounds and must look like 3-9, or be one number such as 3, got "
+            f"{text!r}."
+        )
+    least, most = int(found[1]), int(found[2] or found[1])
+    if most < least:
+        raise InputError(
+            f"--delay takes the least first, then the most, got {text!r}; write {most}-{least}."
+        )
+    if least and least >= rounds:
+        raise InputError(
+            f"an outcome that takes {least} rounds or more comes after the last of {rounds} "
+            f"rounds; plan for more with --rounds, or shorten --delay."
+        )
+    return least, most
 
 
 def _shares(text: str) -> tuple[tuple[str, float], ...]:

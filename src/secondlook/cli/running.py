@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from secondlook.cli.backends import prepared
+from secondlook.cli.files.places import check_apart, ledger_files
 from secondlook.cli.json_output import as_json
 from secondlook.cli.on_record import check_on_record, in_one_line, proved
 from secondlook.cli.options import HowToRun, status
@@ -28,7 +29,9 @@ from secondlook.experiments.spec import Experiment
 from secondlook.experiments.world_spec import drawn_again
 from secondlook.simulate.people import Table
 
-__all__ = ["exit_if_nothing", "ran", "run_and_report", "with_methods"]
+__all__ = ["exit_if_nothing", "met_again", "ran", "run_and_report", "with_methods"]
+
+_WRITTEN = ("lock", "settings.json", "results.parquet", "report.html")  # in the folder of a run
 
 
 def with_methods(
@@ -43,7 +46,9 @@ def with_methods(
 
 def ran(experiment: Experiment, how: HowToRun, quiet: bool) -> tuple[Results, Any, Path]:
     """Run what has not run yet; return the results, whom it was about, and the folder."""
-    folder = how.out or Path("results") / _slug(experiment)
+    folder = _folder(experiment, how)
+    for name in _WRITTEN:
+        check_apart("results", folder / name, "the data", [experiment.world.data], "folder")
     with download_bar(quiet) as bar:
         source = load_source(experiment.world, data=how.data, progress=bar)
     with prepared(how.backend, how.jobs, how.scheduler), repetition_bar(quiet) as progress:
@@ -51,18 +56,26 @@ def ran(experiment: Experiment, how: HowToRun, quiet: bool) -> tuple[Results, An
         return run_experiment(experiment, source, run), source, folder
 
 
+def met_again(experiment: Experiment, source: Any) -> tuple[int, list[str]]:
+    """Return how many people a repetition draws from a data set, and say so if rows come again."""
+    n_drawn = experiment.world.people_drawn(source)
+    return n_drawn, drawn_again(len(source) if isinstance(source, Table) else 0, n_drawn)
+
+
 def run_and_report(
     experiment: Experiment, how: HowToRun, ledger: str | None, *, json: bool
 ) -> None:
     """Run an experiment, write its report, and print what there is to say."""
     if ledger is not None:
+        for name in _WRITTEN:
+            place = _folder(experiment, how) / name
+            check_apart("results", place, "the ledger", ledger_files(ledger), "folder")
         check_on_record(experiment, ledger)
     results, source, folder = ran(experiment, how, quiet=json)
     page = folder / "report.html"
     with status("writing the report", json):
         write_report([results], page, folder / "figures")
-    n_rows = len(source) if isinstance(source, Table) else 0
-    n_drawn = experiment.world.people_drawn(source)
+    n_drawn, again = met_again(experiment, source)
     proof = None if ledger is None else proved(experiment, source, results, ledger, json)
     if json:
         as_json(
@@ -81,7 +94,7 @@ def run_and_report(
     else:
         console = Console()
         print_results(console, results)
-        for line in drawn_again(n_rows, n_drawn):
+        for line in again:
             console.print(line, style="dim", soft_wrap=True, highlight=False)
         console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
         if proof is not None:
@@ -95,6 +108,10 @@ def exit_if_nothing(results: Results) -> None:
     if words:
         print(f"secondlook: {words}", file=sys.stderr)
         raise typer.Exit(2)
+
+
+def _folder(experiment: Experiment, how: HowToRun) -> Path:
+    return how.out or Path("results") / _slug(experiment)
 
 
 def _slug(experiment: Experiment) -> str:

@@ -43,6 +43,7 @@ TITLES = {
 # What the table of all methods shows.
 OVERVIEW = (
     "revenue",
+    "fdr",
     "pooled_fdr",
     "above_alpha",
     "acceptance_rate",
@@ -53,7 +54,8 @@ OVERVIEW = (
 )
 _HEADS = (
     "Revenue",
-    "FDR",
+    "FDR, per round",
+    "Pooled over rounds",
     "Rounds above α",
     "Accepted",
     "Selection-rate difference, per round",
@@ -100,10 +102,13 @@ def overview(results: Results, at: int) -> str:
         rows.append((label(results, method) + (f": {failed}" if failed else ""), cells))
     titles = [*_HEADS, *(["Paper: revenue", "Why they differ"] if printed else [])]
     note = (
-        "Mean and standard error over repetitions. Revenue in thousands per round, with its sign; "
-        "FDR pooled over rounds."
+        "Mean and standard error over repetitions. Revenue in thousands per round, with its sign. "
+        "Per round: the mean of the rounds' values; pooled: of counts summed over all rounds."
     )
-    below = " In the paper's column, below its revenue: FDR, selection-rate and TPR difference."
+    below = (
+        " In the paper's column, below its revenue: FDR, selection-rate and TPR difference, each a "
+        "mean of rounds, so compare them with ours per round."
+    )
     title = f"All methods, α = {results.alphas[at]:g}"
     return table(title, note + below * bool(printed), heads(titles), rows)
 
@@ -141,7 +146,8 @@ def beside_paper(results: Results, at: int) -> str:
     note = (
         "Ours: mean ± standard error over repetitions, below it the sd over rounds and "
         "repetitions. The paper's bracket, which its caption calls a standard error, is a standard "
-        "deviation over rounds and repetitions: compare it with our sd."
+        "deviation over rounds and repetitions: compare it with our sd. FDR and differences are "
+        "means of rounds on both sides."
     )
     return table(f"Beside the paper, α = {ALPHA}", note, head, rows)
 

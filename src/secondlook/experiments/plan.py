@@ -13,13 +13,15 @@ from threadpoolctl import threadpool_limits
 
 from secondlook.certified import CertifiedClassifier
 from secondlook.errors import InputError
+from secondlook.settings import check_rounds
+from secondlook.simulate.feedback import Delay, Feedback, Fixed
 from secondlook.simulate.histories import HistoryRule, SelectedOnOutcome
 from secondlook.simulate.run import run
 from secondlook.simulate.streams import Stream
 from secondlook.simulate.worlds import World
 from secondlook.utility import Revenue
 
-__all__ = ["Plan", "Until", "plan"]
+__all__ = ["Plan", "Until", "plan", "run_until_certified"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,10 @@ class Plan:
         Whether the group is to be appended to the features.
     repetitions, seed
         How often to simulate, and from which seed.
+    delay
+        How many rounds outcomes take; 0 is after the round itself, before the next.
+    maturity, patience
+        As ``CertifiedClassifier`` takes them.
     """
 
     stream: Stream
@@ -51,6 +57,9 @@ class Plan:
     group_as_feature: bool = False
     repetitions: int = 20
     seed: int = 0
+    delay: Delay = Fixed()  # noqa: RUF009 (it is frozen)
+    maturity: int = 0
+    patience: int | None = None
 
 
 @dataclass(frozen=True)
@@ -84,11 +93,13 @@ def plan(
     """
     if wanted.repetitions < 2:
         raise InputError(f"repetitions must be 2 or more, got {wanted.repetitions}.")
+    check_rounds("maturity", wanted.maturity, least=0)
+    check_rounds("patience", wanted.patience, least=1)
     modes = ["overall"] + ["per_group"] * (len(wanted.stream.groups) > 1)
     tasks = [(mode, number) for mode in modes for number in range(wanted.repetitions)]
     found: dict[tuple[str, int], Any] = {}
     pool = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    for key, result in pool(delayed(_simulate)(wanted, *task) for task in tasks):
+    for key, result in pool(delayed(_keyed)(wanted, *task) for task in tasks):
         found[key] = result
         if progress is not None:
             progress(len(found), len(tasks))
@@ -100,10 +111,31 @@ def plan(
     ]
 
 
-def _simulate(wanted: Plan, mode: str, number: int) -> tuple[tuple[str, int], NDArray[Any]]:
-    """Return, for each certificate, rounds, accepted, explored and money lost until it came."""
+def _keyed(wanted: Plan, mode: str, number: int) -> tuple[tuple[str, int], NDArray[np.float64]]:
+    return (mode, number), run_until_certified(wanted, mode, number)
+
+
+def run_until_certified(wanted: Plan, mode: str, number: int) -> NDArray[np.float64]:
+    """Simulate one run, and return what passed before the first certificate.
+
+    Parameters
+    ----------
+    wanted
+        What is wanted.
+    mode
+        ``"overall"`` or ``"per_group"``, as ``CertifiedClassifier`` certifies.
+    number
+        Which run: the world's seed is the plan's and this.
+
+    Returns
+    -------
+    array
+        A row for each certificate: rounds, people accepted, people explored and money lost on bad
+        ones; NaN where it never came.
+    """
     with threadpool_limits(1):
-        world = World(wanted.stream, wanted.past, seed=wanted.seed + number)
+        feedback = Feedback(delay=wanted.delay)
+        world = World(wanted.stream, wanted.past, feedback=feedback, seed=wanted.seed + number)
         past = world.history()
         method = CertifiedClassifier(
             wanted.alpha,
@@ -111,6 +143,8 @@ def _simulate(wanted: Plan, mode: str, number: int) -> tuple[tuple[str, int], ND
             Revenue(gain=wanted.gain, loss=wanted.loss),
             horizon=world.n_rounds,
             certify=mode,  # type: ignore[arg-type]
+            maturity=wanted.maturity,
+            patience=wanted.patience,
             group_as_feature=wanted.group_as_feature,
             random_state=number,
         ).fit(
@@ -127,8 +161,10 @@ def _simulate(wanted: Plan, mode: str, number: int) -> tuple[tuple[str, int], ND
                 reached[z] |= record.status == "certified"
                 if not reached[z]:
                     taken[z] += _of_round(result, names[z], wanted.loss)
+            if reached.all():
+                break
         taken[~reached] = np.nan
-        return (mode, number), taken
+        return taken
 
 
 def _of_round(result: Any, group: str | None, loss: float) -> NDArray[np.float64]:

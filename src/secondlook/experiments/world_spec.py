@@ -32,6 +32,7 @@ PASTS: dict[str, Callable[..., h.HistoryRule]] = {
 }
 DELAYS: dict[str, Callable[..., fb.Delay]] = {
     "fixed": fb.Fixed,
+    "between": fb.Between,
     "geometric": fb.Geometric,
     "by-outcome": fb.ByOutcome,
 }
@@ -173,13 +174,15 @@ def drawn_again(n_rows: int, n_drawn: int) -> list[str]:
     []
     >>> print(*drawn_again(4_000, 10_000))
     A repetition draws 10,000 people with replacement from 4,000 rows, so the same row comes again \
-as another person (docs/worlds.md).
+as another person, and a learner that knows rows by heart looks better than among new people \
+(docs/worlds.md).
     """
     if n_drawn <= n_rows / _A_TENTH:
         return []
     return [
         f"A repetition draws {n_drawn:,} people with replacement from {n_rows:,} rows, so the same "
-        f"row comes again as another person (docs/worlds.md)."
+        f"row comes again as another person, and a learner that knows rows by heart looks better "
+        f"than among new people (docs/worlds.md)."
     ]
 
 

@@ -12,10 +12,25 @@ from numpy.typing import NDArray
 from secondlook.errors import InputError
 from secondlook.simulate.people import Applicants
 
-__all__ = ["ByOutcome", "Delay", "Feedback", "Fixed", "Geometric", "Mailbox", "PerPerson", "Sealed"]
+__all__ = [
+    "Between",
+    "ByOutcome",
+    "Delay",
+    "Feedback",
+    "Fixed",
+    "Geometric",
+    "Mailbox",
+    "PerPerson",
+    "Sealed",
+]
 
 Rounds = NDArray[np.int64]
 _NEVER = -1
+
+
+def _check_rounds(name: str, value: object) -> None:
+    if not (isinstance(value, int) and value >= 0):
+        raise InputError(f"{name} counts rounds and must be 0 or more, got {value!r}.")
 
 
 class Delay(Protocol):
@@ -32,12 +47,35 @@ class Fixed:
     after: int = 0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.after, int) and self.after >= 0):
-            raise InputError(f"after counts rounds and must be 0 or more, got {self.after!r}.")
+        _check_rounds("after", self.after)
 
     def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:  # noqa: ARG002
         """Return the same number for everybody."""
         return np.full(len(applicants), self.after, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Between:
+    """Every number of rounds from the least to the most is equally likely.
+
+    With the same generator, larger bounds never make an outcome come earlier.
+    """
+
+    least: int = 0
+    most: int = 0
+
+    def __post_init__(self) -> None:
+        _check_rounds("least", self.least)
+        _check_rounds("most", self.most)
+        if self.most < self.least:
+            raise InputError(
+                f"most must be at least as large as least, got {self.most} and {self.least}."
+            )
+
+    def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:
+        """Draw independent delays."""
+        width = self.most - self.least + 1
+        return self.least + np.floor(width * rng.random(len(applicants))).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -69,8 +107,8 @@ class ByOutcome:
     bad: int = 0
 
     def __post_init__(self) -> None:
-        Fixed(self.good)
-        Fixed(self.bad)
+        _check_rounds("good", self.good)
+        _check_rounds("bad", self.bad)
 
     def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:  # noqa: ARG002
         """Return the delay of each person's outcome."""
