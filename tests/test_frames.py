@@ -22,6 +22,7 @@ from secondlook.frames import (
     read_features,
     take,
     to_frame,
+    without_mask,
 )
 
 KINDS = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table}
@@ -233,3 +234,24 @@ def test_columns_of_the_same_name():
     frame = pd.DataFrame(np.zeros((2, 2)), columns=["a", "a"])
     with pytest.raises(InputError, match="X has two columns of the same name; rename one"):
         read_features(frame, raw=False)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, np.uint8, np.bool_, object])
+def test_masked_features_are_missing(dtype):
+    values, mask = np.array([[1, 0], [0, 1]], dtype), [[False, True], [False, False]]
+    masked = np.ma.array(values, mask=mask)
+    found = read_features(masked, raw=False).X
+    expected = [[1, np.nan], [0, 1]]
+    assert type(found) is np.ndarray
+    assert np.array_equal(found.astype(np.float64), expected, equal_nan=True)
+    assert found.dtype == (dtype if dtype in (np.float32, object) else np.float64)
+    assert np.array_equal(masked.data, values)  # what was handed in stays as it was
+    whole = without_mask(np.ma.array(values))
+    assert type(whole) is np.ndarray
+    assert np.array_equal(whole, values)
+
+
+@pytest.mark.parametrize("values", [[1, 2], [1.5, 2.5], ["a", "b"], [True, False]])
+def test_masked_values_of_a_column_are_none(values):
+    assert as_array(np.ma.array(values, mask=[False, True])).tolist() == [values[0], None]
+    assert as_array(np.ma.array(values)).tolist() == values

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import unicodedata
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,16 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from secondlook.errors import InputError
-from secondlook.ids import IdIndex, as_ids, id_bits, increasing, keyed_bits, round_key
+from secondlook.ids import (
+    IdIndex,
+    as_ids,
+    check_spelling,
+    id_bits,
+    increasing,
+    keyed_bits,
+    mistakable,
+    round_key,
+)
 
 FALSE_ALARM = 1e-6  # of each chi-square test, for a random key; the keys here are fixed
 MULTIPLIERS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
@@ -261,3 +271,38 @@ def test_numbers_one_after_the_other_are_found_without_a_search(first):
 def test_increasing_means_that_nothing_comes_twice():
     cases = [[], [3], [1, 2, 9], [1, 1], [2, 1]]
     assert [increasing(np.array(one, np.uint64)) for one in cases] == [True] * 3 + [False] * 2
+
+
+LETTERS = ["a", "7", " ", "-", "é", "e", "ß", "\N{COMBINING ACUTE ACCENT}", "\N{ZERO WIDTH JOINER}"]
+LETTERS += ["\N{SOFT HYPHEN}", "\N{NO-BREAK SPACE}", "\t", "\x7f", "\N{HANGUL CHOSEONG KIYEOK}"]
+LETTERS += ["\N{HANGUL JUNGSEONG A}", "\N{KELVIN SIGN}", "Ω", "漢"]
+
+
+def is_spelled_well(name):
+    """Say so letter by letter, as the Unicode standard has it."""
+    ends = all(not one.isspace() for one in name[:1] + name[-1:])
+    seen = all(unicodedata.category(one) not in ("Cc", "Cf") for one in name)
+    return bool(name) and ends and seen and unicodedata.normalize("NFC", name) == name
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.text(st.sampled_from(LETTERS), max_size=4), min_size=1, max_size=5))
+def test_names_are_checked_together_as_one_by_one(names):
+    wrong = [one for one in names if not is_spelled_well(one)]
+    assert wrong == [one for one in names if mistakable(one) is not None]
+    if not wrong:
+        check_spelling(np.array(names))
+        return
+    with pytest.raises(InputError) as raised:
+        check_spelling(np.array(names))
+    assert f" and {wrong[0]!a} has {mistakable(wrong[0])}, so" in str(raised.value)
+
+
+def test_numbers_are_spelled_in_one_way():
+    check_spelling(np.array([1, -1]))
+
+
+def test_masked_ids_name_nobody():
+    with pytest.raises(InputError, match="ids must name everybody, and 1 of 2 are masked; give"):
+        as_ids(np.ma.array([7, 8], mask=[False, True]), 2)
+    assert as_ids(np.ma.array([7, 8]), 2).tolist() == [7, 8]

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError
-from secondlook.frames import as_array, column, is_missing
+from secondlook.frames import as_array, column, is_missing, plain
 
 __all__ = ["Attributes", "crossed_and_each"]
 
@@ -130,7 +130,7 @@ class Attributes:
 
     def _refuse(self, columns: list[NDArray[Any]], row: int) -> None:
         values = [one[row] for one in columns]
-        label = _plain(values[0]) if len(values) == 1 else ", ".join(map(str, values))
+        label = plain(values[0]) if len(values) == 1 else ", ".join(map(str, values))
         raise InputError(
             f"{_NAME} holds the group {label!r}, which the history does not have; known are "
             f"{self.listed()}; map it to one of these, or fit again with a history that has it."
@@ -202,7 +202,3 @@ def _sorted_values(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
             f"them all into text or numbers."
         ) from None
     return found, level
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

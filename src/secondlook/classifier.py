@@ -13,7 +13,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from secondlook.afterwards import Afterwards
@@ -25,7 +24,7 @@ from secondlook.deployed import Deployed
 from secondlook.errors import InputError, LearningWarning
 from secondlook.exploration import draw_explored, find_candidates
 from secondlook.fairness import RateParity
-from secondlook.ids import id_bits
+from secondlook.ids import id_bits, seed_of
 from secondlook.intake import Batch, Intake
 from secondlook.learners.wrap import reads_raw_columns
 from secondlook.learning import Learned, LearningRules, learn
@@ -232,7 +231,7 @@ class PartialFeedbackClassifier(Afterwards):
         self.classes_ = self._intake.classes
         self.groups_ = self._intake.groups
         as_strategy(self.strategy).for_columns(self._intake.names)  # they must be there
-        self._seed = _seed(self.random_state)
+        self._seed = seed_of(self.random_state)
         self._past = read_past_policy(past_policy, self.learner, history, self.n_features_in_)
         self._log = PolicyLog(self._past.likelihood, len(history))
         self._memory = Memory(self._seed, hashed=self.__dict__.pop("_hashed", False))
@@ -464,10 +463,3 @@ class PartialFeedbackClassifier(Afterwards):
         if note and (note != f.note or not f.feasible):
             warnings.warn(note, LearningWarning, stacklevel=3)
         return note
-
-
-def _seed(random_state: Any) -> int:
-    """Return the seed of the keyed randomness."""
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))

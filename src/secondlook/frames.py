@@ -22,10 +22,12 @@ __all__ = [
     "is_missing",
     "n_rows",
     "numeric_columns",
+    "plain",
     "read_features",
     "subset",
     "take",
     "to_frame",
+    "without_mask",
 ]
 
 ENCODE = "encode them, or give a learner that is a Pipeline with an encoder as its first step"
@@ -74,7 +76,7 @@ def read_features(X: Any, *, raw: bool, encode: str = ENCODE) -> Features:
         What to do about columns that are not numbers, as the end of a sentence.
     """
     if not is_frame(X):
-        return Features(X, None, "numpy")
+        return Features(without_mask(X), None, "numpy")
     frame = nw.from_native(X, eager_only=True)
     names, backend = tuple(frame.columns), frame.implementation.value
     known = names if all(isinstance(name, str) for name in names) else None
@@ -162,8 +164,36 @@ def concat(parts: list[Any]) -> Any:
     return nw.to_native(nw.concat(frames, how="vertical"))
 
 
+def without_mask(values: Any) -> Any:
+    """Return a masked array as a plain one with NaN for what is masked; all else as it is.
+
+    Examples
+    --------
+    >>> without_mask(np.ma.array([[1, 2]], mask=[[False, True]]))
+    array([[ 1., nan]])
+    """
+    if not isinstance(values, np.ma.MaskedArray):
+        return values
+    found, mask = np.ma.getdata(values), np.ma.getmaskarray(values)
+    if not mask.any():
+        return found
+    kinds = {"f": found.dtype, "i": np.float64, "u": np.float64, "b": np.float64}
+    found = np.array(found, kinds.get(found.dtype.kind, np.object_))
+    found[mask] = np.nan
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Return a numpy scalar as the Python value a person would write."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def as_array(values: Any) -> NDArray[Any]:
-    """Return an array, list, series or frame as a numpy array."""
+    """Return an array, list, series or frame as a numpy array, with None for what is masked."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        found = np.array(np.ma.getdata(values), np.object_)
+        found[np.ma.getmaskarray(values)] = None
+        return found
     if isinstance(values, np.ndarray):
         return np.asarray(values)
     native = nw.from_native(values, allow_series=True, eager_only=True, pass_through=True)

@@ -8,11 +8,13 @@ bits are mixed with splitmix64's finaliser, a bijection: two integer ids never c
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
 
 from secondlook.digests import md5_bits
 from secondlook.errors import InputError
@@ -21,11 +23,14 @@ from secondlook.ordering import order_of
 __all__ = [
     "IdIndex",
     "as_ids",
+    "check_spelling",
     "id_bits",
     "increasing",
     "is_text",
     "keyed_bits",
+    "mistakable",
     "round_key",
+    "seed_of",
     "unique_bits",
 ]
 
@@ -40,6 +45,7 @@ _ODD, _MIX_1, _MIX_2, _30, _27, _31 = (
 
 _BLOCK = 16384  # numbers that stay in the cache while they are mixed
 _FIRST_SURROGATE = 0xD800
+_UNSEEN = {"Cc", "Cf"}  # Unicode's categories of characters that control or format others
 
 
 def _mix(bits: Bits, spare: Bits) -> None:
@@ -63,6 +69,11 @@ def _mix_one(bits: int) -> int:
 
 def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
     """Check that there is one id a row, and return integers or strings."""
+    if isinstance(ids, np.ma.MaskedArray) and np.ma.is_masked(ids):
+        raise InputError(
+            f"ids must name everybody, and {int(np.ma.getmaskarray(ids).sum())} of "
+            f"{np.size(ids)} are masked; give these an id, or leave them out."
+        )
     array = np.asarray(ids)
     if array.ndim != 1 or array.shape[0] != n:
         raise InputError(
@@ -124,6 +135,61 @@ def is_text(text: str) -> bool:
     return "\0" not in text
 
 
+def mistakable(name: str) -> str | None:
+    """Say in what a name could be taken for another that looks the same; None if in nothing.
+
+    Examples
+    --------
+    >>> mistakable("Zoë"), mistakable(" Zoë"), mistakable("")
+    (None, 'white space at an end', 'no character')
+    >>> mistakable(unicodedata.normalize("NFD", "Zoë"))
+    "another form of its characters than Unicode's NFC"
+    >>> mistakable("Zo" + chr(0x200B) + "ë")
+    'the character U+200B, which nobody sees'
+    """
+    if not name:
+        return "no character"
+    unseen = next((one for one in name if unicodedata.category(one) in _UNSEEN), None)
+    if unseen is not None:
+        return f"the character U+{ord(unseen):04X}, which nobody sees"
+    if name != name.strip():
+        return "white space at an end"
+    if not unicodedata.is_normalized("NFC", name):
+        return "another form of its characters than Unicode's NFC"
+    return None
+
+
+def check_spelling(ids: NDArray[np.generic]) -> None:
+    """Raise if a name could be taken for another: two spellings of one would be two draws.
+
+    Parameters
+    ----------
+    ids
+        As ``as_ids`` returns them, of people who are new.
+    """
+    if ids.dtype.kind == "i":
+        return
+    names: list[str] = ids.tolist()
+    if all(names) and list(map(str.strip, names)) == names and _all_plain(names):
+        return
+    wrong = next(((one, why) for one in names if (why := mistakable(one)) is not None), None)
+    if wrong is not None:
+        raise InputError(
+            f"an id must be spelled in one way only, and {wrong[0]!a} has {wrong[1]}, so that "
+            f"one person could have two ids and two draws; change it."
+        )
+
+
+def _all_plain(names: list[str]) -> bool:
+    """Say whether all names are in NFC and show every character that they have."""
+    characters = "".join(names)
+    if characters.isascii():
+        return characters.isprintable()
+    return _UNSEEN.isdisjoint(map(unicodedata.category, set(characters))) and (
+        unicodedata.is_normalized("NFC", "\n".join(names))  # which goes together with nothing
+    )
+
+
 def id_bits(ids: NDArray[np.generic]) -> Bits:
     """Return the 64 bits that stand for each id.
 
@@ -155,6 +221,13 @@ def unique_bits(ids: NDArray[np.generic]) -> Bits:
                 f"needs a new id."
             )
     return bits
+
+
+def seed_of(random_state: Any) -> int:
+    """Return the seed of the keyed randomness."""
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))
 
 
 def round_key(seed: int, round: int, purpose: int = 0) -> np.uint64:

@@ -22,6 +22,7 @@ from secondlook.frames import (
     is_missing,
     n_rows,
     numeric_columns,
+    plain,
     read_features,
     take,
 )
@@ -182,7 +183,7 @@ class Intake:
             strange = values[np.flatnonzero(~(good | bad))[0]]
             raise InputError(
                 f"outcomes must be {self.bad!r} or {self.good!r}, as in the history, got "
-                f"{_plain(strange)!r}; map it to one of them, or leave out whoever has no outcome "
+                f"{plain(strange)!r}; map it to one of them, or leave out whoever has no outcome "
                 f"yet."
             )
         return np.asarray(good, dtype=np.int8)
@@ -190,12 +191,12 @@ class Intake:
     @property
     def good(self) -> Any:
         """Label of the good outcome."""
-        return _plain(self.classes[-1]) if self.pos_label is None else self.pos_label
+        return plain(self.classes[-1]) if self.pos_label is None else self.pos_label
 
     @property
     def bad(self) -> Any:
         """Label of the bad outcome."""
-        return _plain(self.classes[0] if self.classes[0] != self.good else self.classes[1])
+        return plain(self.classes[0] if self.classes[0] != self.good else self.classes[1])
 
     def _features(
         self, estimator: Any, X: Any, *, reset: bool, own_words: bool = True
@@ -301,7 +302,7 @@ class Intake:
         if not np.all((values == 0) | (values == 1)):
             strange = values[np.flatnonzero((values != 0) & (values != 1))[0]]
             raise InputError(
-                f"accepted must be True or False (1 or 0) for each row, got {_plain(strange)!r}."
+                f"accepted must be True or False (1 or 0) for each row, got {plain(strange)!r}."
             )
         taken = values.astype(np.bool_)
         if self.needs_outcomes and not taken.any():
@@ -337,7 +338,7 @@ class Intake:
         if self.classes.size == 1:
             raise InputError(
                 f"the accepted people of the history show only one class of outcome, "
-                f"{_plain(self.classes[0])!r}; two are needed to tell good from bad, so add people "
+                f"{plain(self.classes[0])!r}; two are needed to tell good from bad, so add people "
                 f"with the other."
             )
         if self.classes.size > 2:
@@ -371,7 +372,7 @@ class Intake:
         self.groups = self.sensitive.labels
         members = np.bincount(codes)
         if np.any(members == 1):
-            lone = _plain(self.groups[np.flatnonzero(members == 1)[0]])
+            lone = plain(self.groups[np.flatnonzero(members == 1)[0]])
             raise InputError(
                 f"the group {lone!r} has one member in the history; a group needs at least two, "
                 f"so merge it with another."
@@ -402,8 +403,3 @@ class Intake:
                 f"got {kinds[names.dtype.kind]}; convert them."
             )
         return names
-
-
-def _plain(value: Any) -> Any:
-    """Return a numpy scalar as the Python value a person would write."""
-    return value.item() if isinstance(value, np.generic) else value

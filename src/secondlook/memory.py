@@ -13,9 +13,17 @@ from secondlook.intake import Batch
 from secondlook.observed import NEVER, PENDING, ObservedRows
 from secondlook.ordering import order_of
 
-__all__ = ["Memory", "check_known", "check_recorded"]
+__all__ = [
+    "REJECTED",
+    "Memory",
+    "check_accepted",
+    "check_decided",
+    "check_known",
+    "check_none_rejected",
+    "check_recorded",
+]
 
-_REJECTED = -1
+REJECTED = -1  # place of somebody who has none
 _FOLD = 3  # purpose of the randomness that assigns halves
 _SECOND = np.uint64(1 << 63)  # from which on it is the second
 
@@ -70,7 +78,7 @@ class Memory:
             outcome = None if outcome is None else outcome.take(order)
         second = keyed >= _SECOND
         most = 2 * (max(map(len, self.folds)) + rows.size)
-        place: NDArray[Any] = np.full(len(batch), _REJECTED, np.int32 if most < 2**31 else np.int64)
+        place: NDArray[Any] = np.full(len(batch), REJECTED, np.int32 if most < 2**31 else np.int64)
         for number, chosen in enumerate((np.flatnonzero(~second), np.flatnonzero(second))):
             mine = rows.take(chosen)
             at = self.folds[number].append(
@@ -105,7 +113,7 @@ class Memory:
             The outcomes that these had.
         """
         place = self.index.find(bits)
-        self._check_places(ids, place)
+        check_accepted(ids, place)
         if not increasing(bits):
             _check_agree(ids, place, outcome)
         slots = []
@@ -125,7 +133,7 @@ class Memory:
     def withdraw(self, ids: NDArray[Any], bits: NDArray[np.uint64]) -> bool:
         """Write down that outcomes will never be known; say whether one was until now."""
         place = self.index.find(bits)
-        self._check_places(ids, place)
+        check_accepted(ids, place)
         was_known = False
         for number, fold in enumerate(self.folds):
             outcome, positions = fold.column("outcome"), place[place % 2 == number] // 2
@@ -161,21 +169,32 @@ class Memory:
         """Number of outcomes known."""
         return sum(int(fold.known_outcomes().sum()) for fold in self.folds)
 
-    def _check_places(self, ids: NDArray[Any], place: NDArray[np.int64]) -> None:
-        unknown = np.flatnonzero(place == IdIndex.UNKNOWN)
-        if unknown.size:
-            raise UnknownIdError(
-                f"{unknown.size} of {ids.size} ids were never decided on, so they can have no "
-                f"outcome, first {ids[unknown[0]].item()!r}; nothing was recorded, remove or "
-                f"correct them."
-            )
-        rejected = np.flatnonzero(place == _REJECTED)
-        if rejected.size:
-            raise UnknownIdError(
-                f"{rejected.size} of {ids.size} ids were rejected, first "
-                f"{ids[rejected[0]].item()!r}, and outcomes are known for accepted people only; "
-                f"nothing was recorded, remove them."
-            )
+
+def check_accepted(ids: NDArray[Any], place: NDArray[np.int64]) -> None:
+    """Raise unless everybody of whom an outcome is told was accepted."""
+    check_decided(ids, place)
+    check_none_rejected(ids, place == REJECTED)
+
+
+def check_decided(ids: NDArray[Any], place: NDArray[np.int64]) -> None:
+    """Raise unless everybody of whom an outcome is told was decided on."""
+    unknown = np.flatnonzero(place == IdIndex.UNKNOWN)
+    if unknown.size:
+        raise UnknownIdError(
+            f"{unknown.size} of {ids.size} ids were never decided on, so they can have no "
+            f"outcome, first {ids[unknown[0]].item()!r}; nothing was recorded, remove or "
+            f"correct them."
+        )
+
+
+def check_none_rejected(ids: NDArray[Any], rejected: NDArray[np.bool_]) -> None:
+    """Raise if an outcome is told of somebody who was rejected."""
+    if rejected.any():
+        raise UnknownIdError(
+            f"{int(rejected.sum())} of {ids.size} ids were rejected, first "
+            f"{ids[np.argmax(rejected)].item()!r}, and outcomes are known for accepted people "
+            f"only; nothing was recorded, remove them."
+        )
 
 
 def check_known(ids: NDArray[Any], place: NDArray[np.int64]) -> None:

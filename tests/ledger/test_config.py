@@ -245,7 +245,12 @@ def test_learners_by_what_the_columns_hold(read):
             "the tables [retentoin] (did you mean retention?), [x] are not known; allowed are prog",
         ),
         ({"classifier": "maturity = -1"}, "maturity counts rounds and must be 0 or more, got -1"),
-        ({"rest": "[retention]\nmonths = -1"}, "[retention] months must be 0 or more, got -1"),
+        ({"rest": "[retention]\nmonths = -1"}, "[retention] months must be from 0 to 1200, got -1"),
+        (
+            {"rest": "[retention]\nmonths = 1201"},
+            "[retention] months must be from 0 to 1200, got 1201; give such a number",
+        ),
+        ({"rest": "[program]\nname = ' lend'"}, "must not begin or end with white space"),
         ({"rest": "[program]\nname = 3"}, "[program] name must be a word or more in quotes, got 3"),
         ({"columns": 'groups = ["paid"]'}, "must give each column one role, got 'paid' twice"),
         ({"columns": 'features = ["x", "paid"]'}, "'paid', which cannot be known when deciding"),

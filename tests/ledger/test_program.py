@@ -96,7 +96,7 @@ def test_outcomes_that_cannot_be_are_refused_and_nothing_is_recorded(url):
     before = program.checkpoint()
     for ids, outcomes, error, words in (
         ([yes[0], no[0]], [1, 1], UnknownIdError, f"1 of 2 ids do not stand .* first '{no[0]}'"),
-        ([10**9], [1], UnknownIdError, "1 of 1 ids were never decided on, first '1000000000'"),
+        ([10**9], [1], UnknownIdError, "1 of 1 ids are not known, .* first '1000000000'"),
         ([yes[0], yes[0]], [0, 1], InputError, f"contradict each other for id '{yes[0]}'"),
         ([yes[0]], [7], InputError, r"outcomes must be 0\.0 or 1\.0, as in the history, got 7;"),
         (["x"], [1], InputError, "ids must be integers, as in the history, got strings;"),
@@ -169,7 +169,7 @@ def test_an_override_is_a_fact_and_teaches_nothing(url, make):
         (yes[:1], True, "were overridden before"),
         (yes[2:3], True, "are accepted as it is"),
         (no[2:3], False, "are rejected as it is"),
-        ([10**9], True, "were never decided on"),
+        ([10**9], True, "are not known, since they were never decided on or are erased"),
         ([0], True, "are the history's"),
     ):
         with pytest.raises(InputError, match=words):
@@ -270,6 +270,13 @@ def test_programs_that_cannot_be(tmp_path):
         Program.open(url, "loans")
     with pytest.raises(InputError, match="a program called 'main' in this ledger already"):
         Program.create(url, sl.PartialFeedbackClassifier(random_state=0), X, y)
+    for name in (" lend", "lend ", "\tlend", "lend\N{NO-BREAK SPACE}"):
+        with pytest.raises(InputError, match="name must not begin or end with white space, which"):
+            Program.create(url, sl.PartialFeedbackClassifier(random_state=0), X, y, name=name)
+    with_colons = Program.create(
+        url, sl.PartialFeedbackClassifier(random_state=0), X, y, name="a: b"
+    )
+    assert with_colons.verify(checkpoint=f" {with_colons.checkpoint()}\n").ok
     for wrong in ("mysql://x/y", "nonsense", "sqlite://"):
         with pytest.raises(LedgerError, match="a ledger"):
             Program.open(wrong)

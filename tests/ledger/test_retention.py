@@ -26,7 +26,12 @@ from secondlook.errors import InputError, LedgerError, LedgerWarning, UnknownIdE
 from secondlook.ledger import schema
 from secondlook.ledger.base import Facts
 from secondlook.ledger.program import Program
-from secondlook.ledger.retention import MONTHS, Deadlines, months_later, retention_months
+from secondlook.ledger.retention import (
+    MONTHS,
+    Deadlines,
+    months_later,
+    retention_months,
+)
 from secondlook.ledger.verifying import verify
 
 START = datetime(2031, 1, 31, 12, tzinfo=UTC)
@@ -73,6 +78,15 @@ def test_months_are_those_of_the_calendar():
 def test_a_time_that_cannot_be_counted(months):
     with pytest.raises(InputError, match="retention_months must be a whole number of months"):
         retention_months({"retention_months": months})
+
+
+def test_a_program_of_an_earlier_version_may_keep_people_beyond_all_dates(url, clock, monkeypatch):
+    monkeypatch.setattr("secondlook.ledger.program.check_months", lambda _about: None)
+    program, *_ = started(url, algorithm_1(), about={"retention_months": 10**5})
+    clock.now = START + timedelta(days=360_000)
+    assert program.expired().size == 0
+    with pytest.raises(InputError, match=r"kept for 100000 months \(until 9999-"):
+        program.erase([0], "asked")
 
 
 def test_whose_time_is_over(url, clock):
@@ -183,7 +197,7 @@ def test_a_program_goes_on_after_an_erasure(url, clock, make):
     assert found.n_not_repeated > 0
     assert found.n_decisions >= 3 * 100
     assert found.n_decisions + found.n_not_repeated == 6 * 100
-    with pytest.raises(UnknownIdError, match="were never decided on"):
+    with pytest.raises(UnknownIdError, match="they were never decided on or are erased already, f"):
         program.observe(gone[-1:], [1])
     again = program.erase(decided.ids[:5], "asked", early=True)
     assert again == 5

@@ -12,7 +12,7 @@ from unittest.mock import patch
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binom, binomtest
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -23,7 +23,7 @@ from ledger_worlds import algorithm_1, certified, started
 from secondlook.errors import LedgerError
 from secondlook.ledger.base import Facts, OverrideRows
 from secondlook.ledger.program import Program
-from secondlook.ledger.summary import Outcomes, exact_interval
+from secondlook.ledger.summary import Outcomes, exact_interval, far_fewer
 from secondlook.ledger.summing_up import summarise
 from small_worlds import lender_world
 
@@ -44,6 +44,46 @@ def test_where_nothing_is_known():
     assert math.isnan(nothing.fdr)
     assert nothing.interval == nothing.range == (0.0, 1.0)
     assert Outcomes(0, 0, 1, 3).range == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("usual", [0.005, 0.02, 0.1, 0.5, 0.9, 0.99, 1.0])
+def test_far_fewer_than_usual_is_hardly_ever_chance(usual):
+    """Whatever is flagged has a probability under 1 %, and what is usual is not flagged."""
+    told = 0
+    for n in (1, 4, 5, 9, 10, 60, 100, 555, 1000, 20_000):
+        flagged = [one for one in range(min(n, 3000) + 1) if far_fewer(one, n, usual)]
+        told += bool(flagged)
+        assert flagged == [*range(len(flagged))]
+        assert binom.cdf(len(flagged) - 1, n, usual) < 0.01
+        assert not far_fewer(math.ceil(0.1 * usual * n), n, usual)
+        assert bool(flagged) == (usual * n >= 5)
+    assert told
+
+
+@pytest.mark.parametrize(
+    ("history", "rounds", "selects_nobody"),
+    [
+        ((100, 60), [(12, 12)], False),  # 4.8 rejected were to be expected
+        ((100, 60), [(13, 13)], True),
+        ((100, 60), [(7, 7), (6, 6)], True),
+        ((100, 60), [(7, 7), (60, 59)], False),
+        ((100, 60), [], False),
+        ((100, 100), [(5000, 5000)], False),  # it tells nothing of the rejected
+        ((100, 0), [(5, 5)], True),
+        ((0, 0), [(5000, 5000)], False),
+    ],
+)
+def test_whether_everybody_is_accepted(tmp_path, history, rounds, selects_nobody):
+    program, _, (one, *_) = started(f"sqlite:///{tmp_path}/ledger.db", algorithm_1(), n_rounds=1)
+    program.decide(one.people.X, sensitive_features=one.people.group)
+    found = program.summary()
+    assert not found.selects_nobody
+    n, accepted = history
+    (last,) = found.rounds
+    made = tuple(replace(last, n_people=m, n_exploited=yes, n_explored=0) for m, yes in rounds)
+    past = Outcomes(good=accepted, bad=0, indeterminate=0, pending=0)
+    other = replace(found, n_history=n, history=past, rounds=made)
+    assert other.selects_nobody == selects_nobody
 
 
 @dataclass(frozen=True)
@@ -196,6 +236,10 @@ def test_a_summary_is_what_counting_by_hand_gives(url):
         assert one.n_overridden == sum(person.replaced for person in mine)
         assert one.outcomes == tallied([person for person in mine if person.undisputed])
         assert one.overridden == tallied([person for person in mine if person.override])
+        by_hand = [person for person in mine if person.override and not person.accepted]
+        assert one.n_by_hand == len(by_hand)
+        disputed = [p for p in mine if p.accepted and p.override is not None]
+        assert one.n_set_apart == len(disputed)
     assert [one.round for one in found.rounds] == [1, 2, 3, 4]
     assert found.total("n_explored") == sum(one.accepted and not one.exploit for one in people) > 0
 
@@ -223,6 +267,7 @@ def test_groups_are_those_of_each_attribute_and_of_both(url):
                     len(explored),
                     sum(one.replaced for one in mine),
                     tallied([one for one in mine if one.undisputed]),
+                    sum(bool(one.override) and not one.accepted for one in mine),
                 )
             )
     assert [tuple(vars(one).values()) for one in found.groups] == expected

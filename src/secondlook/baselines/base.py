@@ -15,14 +15,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from secondlook.baselines.ledger import Labelled, Ledger, Unlabelled
 from secondlook.batches import Batch, History
 from secondlook.decisions import Decisions
 from secondlook.errors import InputError
-from secondlook.ids import id_bits, keyed_bits, round_key
+from secondlook.ids import id_bits, keyed_bits, round_key, seed_of
 from secondlook.intake import Intake
 from secondlook.sampling import coin_flips
 
@@ -238,7 +237,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
         self.classes_ = self._intake.classes
         self.groups_ = self._intake.groups
-        self._seed = _seed(self.random_state)
+        self._seed = seed_of(self.random_state)
         self._round = 0
         self._news = False
         self._ledger = Ledger(history.X.shape[1])
@@ -260,9 +259,3 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
             if self._ledger.observe(names, id_bits(names), outcome, correcting=correcting):
                 self._news = True
         return self
-
-
-def _seed(random_state: Any) -> int:
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -9,16 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.batches import Batch
-from secondlook.errors import InputError, UnknownIdError
+from secondlook.errors import InputError
 from secondlook.ids import IdIndex
-from secondlook.memory import check_recorded
+from secondlook.memory import REJECTED, check_accepted, check_recorded
 from secondlook.observed import PENDING, GrowingArray
 
 __all__ = ["Labelled", "Ledger", "Unlabelled"]
 
 Floats = NDArray[np.float64]
-
-_REJECTED = -1
 
 
 @dataclass(frozen=True)
@@ -104,7 +102,7 @@ class Ledger:
         known = np.full(len(batch), PENDING, np.int8)
         if outcome is not None:
             known[accepted] = outcome
-        place = np.full(len(batch), _REJECTED, dtype=np.int64)
+        place = np.full(len(batch), REJECTED, dtype=np.int64)
         place[kept] = self._accepted["group"].view().size + np.arange(kept.size)
         for store, rows in ((self._accepted, kept), (self._rejected, left)):
             store["X"].append(np.asarray(batch.X, dtype=np.float64)[rows])
@@ -124,7 +122,7 @@ class Ledger:
     ) -> bool:
         """Fill in outcomes, all or none, and say whether anything changed."""
         place = self._index.find(bits)
-        _check_places(ids, place)
+        check_accepted(ids, place)
         order = np.argsort(place, kind="stable")
         again = (np.diff(place[order]) == 0) & (np.diff(outcome[order]) != 0)
         if again.any():
@@ -163,19 +161,3 @@ class Ledger:
 
 def _columns(kinds: dict[str, tuple[Any, tuple[int, ...]]]) -> dict[str, GrowingArray]:
     return {name: GrowingArray(np.empty(shape, kind)) for name, (kind, shape) in kinds.items()}
-
-
-def _check_places(ids: NDArray[Any], place: NDArray[np.int64]) -> None:
-    unknown = np.flatnonzero(place == IdIndex.UNKNOWN)
-    if unknown.size:
-        raise UnknownIdError(
-            f"{unknown.size} of {ids.size} ids were never decided on, so they can have no outcome, "
-            f"first {ids[unknown[0]].item()!r}; nothing was recorded, remove or correct them."
-        )
-    rejected = np.flatnonzero(place == _REJECTED)
-    if rejected.size:
-        raise UnknownIdError(
-            f"{rejected.size} of {ids.size} ids were rejected, first "
-            f"{ids[rejected[0]].item()!r}, and outcomes are known for accepted people only; "
-            f"nothing was recorded, remove them."
-        )

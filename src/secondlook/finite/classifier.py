@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from secondlook.budget import FdrBudget
@@ -30,6 +29,7 @@ from secondlook.finite.policies import CellPolicies, LastRound
 from secondlook.finite.records import CellPolicy, FiniteRound
 from secondlook.finite.settings import FIXED, check_settings
 from secondlook.finite.state import CellState
+from secondlook.ids import seed_of
 from secondlook.noise import OutcomeNoise
 from secondlook.settings import check_unchanged
 from secondlook.strategies import Strategy
@@ -218,7 +218,7 @@ class FiniteClassifier(CellPolicies):
         self.classes_ = self._intake.classes
         self.groups_ = self._intake.groups
         self.n_features_in_ = len(cells.table.columns) - 1
-        self._seed = _seed(self.random_state)
+        self._seed = seed_of(self.random_state)
         self._past = read_past(past_policy, history, n_named, self.group_mode)
         self._ledger = Ledger(self._intake.n_fit_groups)
         fit_group = history.group if self.group_mode == "blind" else None
@@ -358,10 +358,3 @@ class FiniteClassifier(CellPolicies):
         if aloud:
             warnings.warn(note, LearningWarning, stacklevel=3)
         return note
-
-
-def _seed(random_state: Any) -> int:
-    """Return the seed of the keyed randomness."""
-    if isinstance(random_state, int | np.integer):
-        return int(random_state)
-    return int(check_random_state(random_state).randint(2**31 - 1))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from secondlook.errors import InputError
-from secondlook.frames import check_columns, is_frame, is_missing
+from secondlook.frames import as_array, check_columns, is_frame, is_missing
 
 __all__ = ["CellColumn", "CellTable", "Placed", "columns_of"]
 
@@ -49,7 +49,7 @@ def columns_of(
         return list(frame.iter_columns()), names, frame.implementation.value
     if issparse(X):
         raise CellTypeError("X is sparse, and sparse data are not supported; pass a dense table.")
-    table = np.asarray(X)
+    table = as_array(X)
     if table.ndim == 1 and table.dtype.kind != "f":
         return [table], None, "numpy"
     if table.ndim != 2:

@@ -14,9 +14,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.errors import InputError, UnknownIdError
+from secondlook.errors import InputError
 from secondlook.ids import IdIndex, id_bits
-from secondlook.memory import check_known, check_recorded
+from secondlook.memory import (
+    REJECTED,
+    check_decided,
+    check_known,
+    check_none_rejected,
+    check_recorded,
+)
 from secondlook.observed import NEVER, PENDING
 
 __all__ = ["Ledger", "PeopleOfRound", "first_of_consecutive"]
@@ -24,7 +30,6 @@ __all__ = ["Ledger", "PeopleOfRound", "first_of_consecutive"]
 Heads = NDArray[np.int64]
 Rows = NDArray[np.int64]
 
-_REJECTED = -1
 _FORGOTTEN = -1  # cell of somebody of whom nothing is known any more
 _ROWS = 2**40  # a place is the number of a round times this, plus the row
 
@@ -68,14 +73,14 @@ class PeopleOfRound:
     group: NDArray[np.signedinteger] | None = None
 
     def slots(self, row: NDArray[Any]) -> Rows:
-        """Return the slots of rows, _REJECTED for those that have none."""
+        """Return the slots of rows, REJECTED for those that have none."""
         if row.size == self.row.size and np.array_equal(row, self.row):
             return np.arange(row.size)
         if self.row.size == 0:
-            return np.full(row.shape, _REJECTED, np.int64)
+            return np.full(row.shape, REJECTED, np.int64)
         slot = np.searchsorted(self.row, row.astype(np.uint32))
         slot[slot == self.row.size] = 0
-        return np.where(self.row[slot] == row, slot, _REJECTED)
+        return np.where(self.row[slot] == row, slot, REJECTED)
 
     def known(self, row: NDArray[Any]) -> NDArray[np.bool_]:
         """Say which rows are of somebody who was not forgotten."""
@@ -194,7 +199,7 @@ class Ledger:
             What that adds to the outcomes of each bin.
         """
         place = self._find(ids)
-        _check_known(ids, place)
+        check_decided(ids, place)
         ids, place, outcome = _once_each(ids, place, outcome)
         parts = self._slots(ids, place)
         for people, slot, mine in parts:
@@ -204,7 +209,7 @@ class Ledger:
     def withdraw(self, ids: NDArray[Any], n_cells: int) -> tuple[Heads, Heads]:
         """Write down that outcomes will never be known; return what that adds to each bin."""
         place = self._find(ids)
-        _check_known(ids, place)
+        check_decided(ids, place)
         place, first = np.unique(place, return_index=True)
         never = ((*part[:2], NEVER) for part in self._slots(ids[first], place))
         return self._fill_in(list(never), n_cells)
@@ -212,7 +217,7 @@ class Ledger:
     def recorded(self, ids: NDArray[Any]) -> NDArray[np.int8]:
         """Return the outcomes of accepted people as they stand now."""
         place = self._find(ids)
-        _check_known(ids, place)
+        check_decided(ids, place)
         found = np.empty(ids.size, np.int8)
         for people, slot, mine in self._slots(ids, place):
             found[mine] = people.outcome[slot]
@@ -299,14 +304,9 @@ class Ledger:
         for number, row, mine in _by_round(place):
             people = self._rounds[number]
             slot = people.slots(row)
-            rejected[mine] = slot == _REJECTED
+            rejected[mine] = slot == REJECTED
             found.append((people, slot, mine))
-        if rejected.any():
-            raise UnknownIdError(
-                f"{int(rejected.sum())} of {ids.size} ids were rejected, first "
-                f"{ids[np.argmax(rejected)].item()!r}, and outcomes are known for accepted people "
-                f"only; nothing was recorded, remove them."
-            )
+        check_none_rejected(ids, rejected)
         return found
 
     def _consecutive(self, ids: NDArray[Any]) -> Iterator[tuple[int, PeopleOfRound, Any]]:
@@ -362,16 +362,6 @@ def _by_round(place: Rows) -> Iterator[tuple[int, Rows, Any]]:
     for one in np.unique(number).tolist():
         mine = number == one
         yield one, place[mine] % _ROWS, mine
-
-
-def _check_known(ids: NDArray[Any], place: Rows) -> None:
-    unknown = np.flatnonzero(place == IdIndex.UNKNOWN)
-    if unknown.size:
-        raise UnknownIdError(
-            f"{unknown.size} of {ids.size} ids were never decided on, so they can have no "
-            f"outcome, first {ids[unknown[0]].item()!r}; nothing was recorded, remove or "
-            f"correct them."
-        )
 
 
 def _once_each(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from secondlook.attributes import Attributes
 from secondlook.errors import InputError, to_install
-from secondlook.frames import check_columns, is_frame
+from secondlook.frames import check_columns, is_frame, is_missing, plain, without_mask
 from secondlook.ledger.base import to_json
 
 __all__ = ["Columns", "Kept", "decode_groups", "encode_groups", "encode_known_groups"]
@@ -121,7 +121,7 @@ class Columns:
             native = nw.from_native(X, eager_only=True)
             X, backend = native.to_numpy(), native.implementation.value
         try:
-            array = np.ascontiguousarray(X, self.dtype)
+            array = np.ascontiguousarray(without_mask(X), self.dtype)
         except (TypeError, ValueError):
             array = np.empty(0)
         if array.ndim != 2 or self.texts:
@@ -182,7 +182,7 @@ def _group_texts(attributes: Attributes) -> list[str]:
     columns = [
         values[level] for values, level in zip(attributes.values, attributes.level_of, strict=True)
     ]
-    listed = [[one.item() if isinstance(one, np.generic) else one for one in c] for c in columns]
+    listed = [[plain(one) for one in c] for c in columns]
     strange = [one for c in listed for one in c if not isinstance(one, str | int | float)]
     if strange:
         raise InputError(
@@ -223,13 +223,15 @@ def _text(column: Any) -> list[str | None]:
             f"text; convert it to one of these."
         )
     values = column.to_list()
-    found = [None if one is None or one != one else one for one in values]
-    strange = next((one for one in found if one is not None and not isinstance(one, str)), None)
-    if strange is not None:
+    others = [one for one in values if not isinstance(one, str)]
+    missing = is_missing(np.array(others, np.object_))
+    if not missing.all():
+        strange = others[int(np.argmin(missing))]
         raise InputError(
             f"the column {column.name!r} holds text and {strange!r}; a ledger keeps numbers or "
             f"text in a column, so convert it to one of these."
         )
+    found = [one if isinstance(one, str) else None for one in values]
     _check_whole(f"the column {column.name!r}", [one for one in found if one is not None])
     return found
 

@@ -18,10 +18,10 @@ from secondlook.errors import InputError
 from secondlook.ledger.base import STATES
 from secondlook.ledger.config_classifiers import build_classifier, takes_missing
 from secondlook.ledger.config_tables import read_tables
+from secondlook.ledger.retention import MONTHS, MOST_MONTHS
+from secondlook.ledger.texts import check_program_name
 
 __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
-
-_MONTHS = 25
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Config:
     labels: Labels
     settings: dict[str, Any] = field(repr=False)
     limits: dict[str, Any] = field(repr=False)
-    months: int = _MONTHS
+    months: int = MONTHS
 
     @property
     def missing(self) -> bool:
@@ -255,11 +255,15 @@ def _config(content: dict[str, Any], source: str) -> Config:
         labels,
         tables["classifier"],
         tables["limits"],
-        tables["retention"].get("months", _MONTHS),
+        tables["retention"].get("months", MONTHS),
     )
     _check_roles(config)
-    if config.months < 0:
-        raise InputError(f"[retention] months must be 0 or more, got {config.months}.")
+    check_program_name(config.name)
+    if not 0 <= config.months <= MOST_MONTHS:
+        raise InputError(
+            f"[retention] months must be from 0 to {MOST_MONTHS}, got {config.months}; give such a "
+            f"number."
+        )
     config.classifier()  # its own checks, before any history is read
     return config
 

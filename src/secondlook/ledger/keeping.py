@@ -25,10 +25,10 @@ from secondlook.storage import dumps
 __all__ = ["Keeping", "store_state"]
 
 
-def store_state(writer: Writer, state: State, by: str) -> int:
-    """Append a state from which to go on; return the entry's number."""
+def store_state(writer: Writer, state: State, by: str) -> None:
+    """Append a state from which to go on."""
     facts = Facts(payload=dumps(state.classifier))
-    return writer.append("snapshot", {"after": state.applied}, facts, by=by).number
+    state.reach(writer.append("snapshot", {"after": state.applied}, facts, by=by))
 
 
 class Keeping(ABC):
@@ -112,6 +112,12 @@ class Keeping(ABC):
         ------
         InputError
             If somebody is not known, is held, or must be kept longer; then nobody is erased.
+
+        Warns
+        -----
+        LedgerWarning
+            If people are erased and a trace of them is left beside the ledger for a time; they
+            are erased where warnings are errors too.
         """
         check_reason("an erasure", reason)
         with self.ledger.writing(self.name) as writer:
@@ -127,15 +133,11 @@ class Keeping(ABC):
     ) -> None:
         months = retention_months(self._settings(writer).says.get("about", {}))
         check_forgets(state.classifier)
-        state.applied = record_erasure(
-            writer,
-            names,
-            reason,
-            months=months,
-            now=self.ledger.clock(),
-            early=early,
-            by=self.by,
+        now = self.ledger.clock()
+        entry = record_erasure(
+            writer, names, reason, months=months, now=now, early=early, by=self.by
         )
+        state.reach(entry)
         state.classifier.forget(state.shape.ids(names))
         record_certificates(writer, state.classifier, self.by, why="erasure")
-        state.applied = store_state(writer, state, self.by)
+        store_state(writer, state, self.by)

@@ -9,7 +9,6 @@ one could look how things go and take back what does not suit.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,10 @@ from secondlook.errors import InputError
 from secondlook.ledger.base import Facts, Ledger, OverrideRows, Reader, Standing
 from secondlook.ledger.certificates import record_certificates
 from secondlook.ledger.replay import State
-from secondlook.ledger.retention import Wrong, check_reason
+from secondlook.ledger.retention import REMOVE, UNKNOWN, Wrong, check, check_reason
 from secondlook.ledger.telling import read_ids
 
 __all__ = ["Overriding", "in_force", "not_overridable", "not_overridden"]
-
-_REMOVE = "remove them"
 
 
 class Overriding(ABC):
@@ -85,10 +82,11 @@ class Overriding(ABC):
             names = list(dict.fromkeys(read_ids(ids, state.shape)))
             standing = writer.standing(names)
             if accepted is None:
-                _check(names, not_overridden(writer, standing), "taken back")
+                check(names, not_overridden(writer, standing), "nothing was taken back")
                 header, to = {"undo": True}, ~standing.accepted
             else:
-                _check(names, not_overridable(writer, standing, accepted), "recorded")
+                wrongs = not_overridable(writer, standing, accepted)
+                check(names, wrongs, "nothing was recorded")
                 header, to = {}, np.full(len(names), accepted)
             if names:
                 rows = OverrideRows(standing.persons, to, [reason] * len(names))
@@ -117,9 +115,9 @@ def not_overridable(reader: Reader, standing: Standing, accepted: bool) -> list[
     by_hand = in_force(reader, standing)
     return [
         *_not_ours(standing),
-        (by_hand, "were overridden before", "take that back first (--undo), or remove them"),
+        (by_hand, "were overridden before", f"take that back first (--undo), or {REMOVE}"),
         _told(standing),
-        (standing.accepted == accepted, f"are {words} as it is", _REMOVE),
+        (standing.accepted == accepted, f"are {words} as it is", REMOVE),
     ]
 
 
@@ -128,28 +126,18 @@ def not_overridden(reader: Reader, standing: Standing) -> list[Wrong]:
     by_hand = in_force(reader, standing)
     return [
         *_not_ours(standing),
-        (~by_hand, "stand as the program decided", _REMOVE),
+        (~by_hand, "stand as the program decided", REMOVE),
         _told(standing),
     ]
 
 
 def _not_ours(standing: Standing) -> list[Wrong]:
     return [
-        (standing.persons < 0, "were never decided on", _REMOVE),
-        (standing.round == 0, "are the history's", _REMOVE),
+        (standing.persons < 0, UNKNOWN, REMOVE),
+        (standing.round == 0, "are the history's", REMOVE),
     ]
 
 
 def _told(standing: Standing) -> Wrong:
     told = np.array([one is not None for one in standing.states], np.bool_)
-    return told, "have an outcome already", _REMOVE
-
-
-def _check(names: Sequence[str], wrongs: Sequence[Wrong], done: str) -> None:
-    for wrong, why, do in wrongs:
-        rows = np.flatnonzero(wrong)
-        if rows.size:
-            raise InputError(
-                f"{rows.size} of {len(names)} ids {why}, first {names[rows[0]]!r}; nothing was "
-                f"{done}, {do}."
-            )
+    return told, "have an outcome already", REMOVE

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import getpass
 import warnings
 from collections.abc import Iterable
+from copy import deepcopy
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from typing import Any
@@ -31,8 +31,9 @@ from secondlook.ledger.keeping import Keeping, store_state
 from secondlook.ledger.overriding import Overriding
 from secondlook.ledger.policies import record_policy, record_start
 from secondlook.ledger.replay import Allowed, Shape, State, first_difference
+from secondlook.ledger.retention import check_months
 from secondlook.ledger.sql import SqlLedger
-from secondlook.ledger.starting import first_facts
+from secondlook.ledger.starting import first_facts, who_writes
 from secondlook.ledger.telling import (
     are_final,
     as_deployed,
@@ -42,13 +43,14 @@ from secondlook.ledger.telling import (
     fold_of,
     fresh_copy,
     groups_of,
+    new_ids,
     news,
     read_ids,
     read_outcomes,
     recorded_decisions,
     told_once,
 )
-from secondlook.ledger.texts import check_about
+from secondlook.ledger.texts import check_about, check_program_name
 from secondlook.reasons import reasons_for
 
 __all__ = ["Program"]
@@ -61,8 +63,9 @@ class Program(Asking, Overriding, Keeping):
 
     ``Program.create`` starts one from a classifier and a history, ``Program.open`` goes on with it,
     in this process or another. Every call writes first and answers then; a call that raises has
-    recorded nothing. Several processes may have the same program open: they take turns, and each
-    catches up with what the others have written. On SQLite, programs of one file take turns too.
+    recorded nothing, unless ``erase`` raises a ``LedgerWarning`` where warnings are errors. Several
+    processes may have the same program open: they take turns, and each catches up with what the
+    others have written. On SQLite, programs of one file take turns too.
 
     Examples
     --------
@@ -86,6 +89,8 @@ class Program(Asking, Overriding, Keeping):
     >>> folder.cleanup()
     """
 
+    _state: State | None = None
+
     def __init__(
         self, ledger: Ledger, name: str, *, by: str, allowed: Allowed, snapshot_every: int
     ) -> None:
@@ -93,7 +98,6 @@ class Program(Asking, Overriding, Keeping):
             raise InputError(f"snapshot_every counts rounds, 1 or more, got {snapshot_every}.")
         self.ledger, self.name, self.by = ledger, name, by
         self._allowed, self._every = allowed, snapshot_every
-        self._state: State | None = None
 
     @classmethod
     def create(
@@ -139,12 +143,14 @@ class Program(Asking, Overriding, Keeping):
         past_policy
             f_0 if it is known, as for ``fit``: a fitted classifier, which is kept as data.
         """
+        check_program_name(name)
         check_about(about)
+        check_months(about)
         fresh, allowed = fresh_copy(classifier), Allowed(tuple(types), tuple(trusted))
         program = cls(
             SqlLedger(url, make=True),
             name,
-            by=_who(by),
+            by=who_writes(by),
             allowed=allowed,
             snapshot_every=snapshot_every,
         )
@@ -156,7 +162,7 @@ class Program(Asking, Overriding, Keeping):
             second = writer.append("history", {}, start.history, by=program.by)
             state = State.first(first, writer.facts(first), allowed)
             state.apply(writer, second)
-            state.applied = store_state(writer, state, program.by)
+            store_state(writer, state, program.by)
             record_start(writer, state.classifier, program.by)
         program._state = state
         return program
@@ -174,19 +180,23 @@ class Program(Asking, Overriding, Keeping):
     ) -> Program:
         """Go on with a program; what the parameters mean is said at ``create``."""
         allowed = Allowed(tuple(types), tuple(trusted))
-        program = cls(
-            SqlLedger(url), name, by=_who(by), allowed=allowed, snapshot_every=snapshot_every
-        )
+        who = who_writes(by)
+        program = cls(SqlLedger(url), name, by=who, allowed=allowed, snapshot_every=snapshot_every)
         with program.ledger.reading(name) as reader:
             program._state = program._current(reader)
         return program
 
     @property
     def classifier(self) -> Any:
-        """The classifier as the ledger has it now: to look at, not to decide with."""
+        """A copy of the classifier as the ledger has it now; what is done to it is not recorded.
+
+        Each look makes another, which for a million people takes some tenths of a second.
+        """
         with self.ledger.reading(self.name) as reader:
-            state = self._state = self._current(reader)
-        return state.classifier
+            state = self._current(reader)
+        found = deepcopy(state.classifier)  # before another thread may go on with it
+        self._state = state
+        return found
 
     def decide(
         self,
@@ -229,7 +239,8 @@ class Program(Asking, Overriding, Keeping):
                 decided = recorded_decisions(writer, state.shape, known, kept, groups, ids)
             else:
                 check_new_name(batch)
-                decided = self._decide(writer, state, kept, groups, ids, batch, about)
+                named = new_ids(ids, len(kept))
+                decided = self._decide(writer, state, kept, groups, named, batch, about)
         self._state = state
         return replace(decided, backend=kept.backend)
 
@@ -277,10 +288,10 @@ class Program(Asking, Overriding, Keeping):
             ),
         )
         entry = writer.append("batch", header, facts, by=self.by, key=batch)
-        state.applied = entry.number
+        state.reach(entry)
         record_certificates(writer, state.classifier, self.by, why="outcomes")
         if t % self._every == 0:
-            state.applied = store_state(writer, state, self.by)
+            store_state(writer, state, self.by)
         return decided
 
     def observe(self, ids: Any, outcomes: Any) -> None:
@@ -309,9 +320,9 @@ class Program(Asking, Overriding, Keeping):
             about = self._settings(writer).says.get("about", {})
             states = read_outcomes(outcomes, len(names), state.shape, about)
             lost = self._record_outcomes(writer, state, names, states)
+            if lost:  # not later, or what raises where warnings are errors would be recorded
+                warnings.warn(given_up_words(lost), LearningWarning, stacklevel=2)
         self._state = state
-        if lost:
-            warnings.warn(given_up_words(lost), LearningWarning, stacklevel=2)
 
     def withdraw(self, ids: Any) -> None:
         """Record of accepted people that their outcome will never be known.
@@ -349,14 +360,14 @@ class Program(Asking, Overriding, Keeping):
         """Store the state, so that opening the program need not replay what came before."""
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)
-            state.applied = store_state(writer, state, self.by)
+            store_state(writer, state, self.by)
         self._state = state
 
     def _current(self, reader: Reader) -> State:
         """Return the state after the last entry, and keep none: what follows may fail."""
-        state, self._state = self._state, None
-        later = [] if state is None else list(reader.entries(state.applied))
-        if state is None or any(entry.kind == "erasure" for entry in later):
+        state: State | None = vars(self).pop("_state", None)  # in one step: no two threads get it
+        later = None if state is None else state.missed(reader)
+        if state is None or later is None or any(one.kind == "erasure" for one in later):
             state = self._stored(reader)  # nobody who was erased stays in memory
             later = list(reader.entries(state.applied))
         for entry in later:
@@ -386,12 +397,3 @@ class Program(Asking, Overriding, Keeping):
         if settings is None:
             raise LedgerError(f"the program {self.name!r} has no entries; verify the ledger.")
         return settings
-
-
-def _who(by: str | None) -> str:
-    if by is not None:
-        return by
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):
-        return "unknown"

@@ -91,13 +91,27 @@ class Shape:
 
 
 class State:
-    """A classifier, and the number of the last entry that it knows."""
+    """A classifier, and the last entry that it knows: its number (``applied``) and its hash."""
 
     def __init__(
-        self, classifier: Any, shape: Shape, applied: int, allowed: Allowed | None = None
+        self, classifier: Any, shape: Shape, last: Entry, allowed: Allowed | None = None
     ) -> None:
-        self.classifier, self.shape, self.applied = classifier, shape, applied
+        self.classifier, self.shape = classifier, shape
         self.allowed = Allowed() if allowed is None else allowed
+        self.reach(last)
+
+    def reach(self, entry: Entry) -> None:
+        """Take note that the classifier knows all up to an entry."""
+        self.applied, self._hash = entry.number, entry.hash
+
+    def missed(self, reader: Reader) -> list[Entry] | None:
+        """Return the entries after the last one; None if a ledger does not have that very one.
+
+        It has not when something else was put in its place, as an older copy is.
+        """
+        found = list(reader.entries(self.applied - 1))
+        mine = [(one.number, one.hash) for one in found[:1]] == [(self.applied, self._hash)]
+        return found[1:] if mine else None
 
     @staticmethod
     def first(entry: Entry, facts: Facts, allowed: Allowed) -> State:
@@ -105,12 +119,12 @@ class State:
         classifier = _loaded(facts.payload, entry, allowed)
         if "people_by" not in entry.says and hasattr(classifier, "_hashed"):
             classifier._hashed = True  # an earlier version started it
-        return State(classifier, Shape.read(entry.says), entry.number, allowed)
+        return State(classifier, Shape.read(entry.says), entry, allowed)
 
     @staticmethod
     def from_snapshot(entry: Entry, facts: Facts, shape: Shape, allowed: Allowed) -> State:
         """Return the state that an entry keeps."""
-        return State(_loaded(facts.payload, entry, allowed), shape, entry.number, allowed)
+        return State(_loaded(facts.payload, entry, allowed), shape, entry, allowed)
 
     def apply(self, reader: Reader, entry: Entry) -> Decisions | None:
         """Tell the classifier what an entry says; return the decisions if it is a batch."""
@@ -136,7 +150,7 @@ class State:
                 undo = entry.says.get("undo", False)
                 turned_away = facts.overrides.persons[~facts.overrides.accepted & (not undo)]
                 self.withdraw(self.shape.ids(reader.names(turned_away)))
-        self.applied = entry.number
+        self.reach(entry)
         return decided
 
     def _fit(self, facts: Facts) -> None:
@@ -172,7 +186,7 @@ class State:
         """
         with _silent():
             self._tell(entry.kind, ids, states)
-        self.applied = entry.number
+        self.reach(entry)
 
     def _tell(self, kind: str, ids: NDArray[Any], states: Sequence[str]) -> None:
         never = np.array([one == "indeterminate" for one in states], np.bool_)

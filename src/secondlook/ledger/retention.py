@@ -10,22 +10,27 @@ from __future__ import annotations
 import calendar
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import MAXYEAR, UTC, datetime
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError, UnknownIdError
-from secondlook.ledger.base import Facts, Ints, Ledger, Reader, Writer
+from secondlook.ledger.base import Entry, Facts, Ints, Ledger, Reader, Writer
+from secondlook.ledger.texts import check_text
 
 __all__ = [
     "MONTHS",
+    "MOST_MONTHS",
+    "REMOVE",
+    "UNKNOWN",
     "Deadlines",
     "Wrong",
     "also_in",
     "check",
     "check_forgets",
+    "check_months",
     "check_reason",
     "expired",
     "held",
@@ -38,10 +43,12 @@ __all__ = [
 ]
 
 MONTHS = 25  # for which data are kept if a program says nothing else
+MOST_MONTHS = 1200  # a hundred years
+REMOVE = "remove them"
+UNKNOWN = "are not known, since they were never decided on or are erased already"
 
 _Times = NDArray[np.datetime64]
 Wrong = tuple[NDArray[np.bool_], str, str]
-_UNKNOWN = "are not known, since they were never decided on or are erased already"
 
 
 def also_in(ledger: Ledger, program: str, names: Sequence[str]) -> dict[str, int]:
@@ -73,15 +80,28 @@ def retention_months(about: dict[str, Any]) -> int:
     """
     months = about.get("retention_months", MONTHS)
     if isinstance(months, bool) or not isinstance(months, int) or months < 0:
-        raise InputError(
-            f"retention_months must be a whole number of months, 0 or more, got {months!r}; create "
-            f"the program with such a number."
-        )
+        raise _no_months(months)
     return months
+
+
+def check_months(about: dict[str, Any] | None) -> None:
+    """Raise unless a new program would keep people's data for a time that can be told."""
+    months = retention_months(about or {})
+    if months > MOST_MONTHS:
+        raise _no_months(months)
+
+
+def _no_months(got: Any) -> InputError:
+    return InputError(
+        f"retention_months must be a whole number of months from 0 to {MOST_MONTHS}, got {got!r}; "
+        f"create the program with such a number."
+    )
 
 
 def months_later(at: datetime, months: int) -> datetime:
     """Return the same time of the same day some months later, or of that month's last day.
+
+    Programs of earlier versions may keep data beyond the last year that there is a date for.
 
     Examples
     --------
@@ -89,6 +109,7 @@ def months_later(at: datetime, months: int) -> datetime:
     '2033-02-28 00:00:00'
     """
     year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
+    year = min(year, MAXYEAR)
     last = calendar.monthrange(year, month + 1)[1]
     return at.replace(year=year, month=month + 1, day=min(at.day, last))
 
@@ -158,6 +179,7 @@ def check_reason(what: str, reason: str) -> None:
     """Raise unless something that needs a reason has one."""
     if not isinstance(reason, str) or not reason.strip():
         raise InputError(f"{what} needs a reason in words, got none; say why.")
+    check_text(f"the reason for {what}", [reason])
 
 
 def check_forgets(classifier: Any) -> None:
@@ -182,12 +204,12 @@ def not_erasable(
         (
             np.isin(persons, held(reader)),
             "are under hold",
-            "release them first, or remove them",
+            f"release them first, or {REMOVE}",
         ),
         (
             soon & (not early),
             f"are kept for {months} months (until {last} at the latest)",
-            "erase them early (--early, early=True) and say why in the reason, or remove them",
+            f"erase them early (--early, early=True) and say why in the reason, or {REMOVE}",
         ),
     ]
 
@@ -196,18 +218,17 @@ def not_held(reader: Reader, persons: Ints, *, is_held: bool) -> list[Wrong]:
     """Return who cannot be held, or released, in the form of ``not_erasable``."""
     free = ~np.isin(persons, held(reader))
     wrong = [_not_known(persons)]
-    return wrong if is_held else [*wrong, (free, "are not under hold", "remove them")]
+    return wrong if is_held else [*wrong, (free, "are not under hold", REMOVE)]
 
 
 def check(names: Sequence[str], wrongs: Sequence[Wrong], done: str) -> None:
-    """Raise for the first thing that is wrong with somebody; ``done`` is what was to be done."""
+    """Raise for the first thing that is wrong with somebody; ``done`` says what was not done."""
     for wrong, why, do in wrongs:
         rows = np.flatnonzero(wrong)
         if rows.size:
-            error = UnknownIdError if why == _UNKNOWN else InputError
+            error = UnknownIdError if why == UNKNOWN else InputError
             raise error(
-                f"{rows.size} of {len(names)} ids {why}, first {names[rows[0]]!r}; nobody was "
-                f"{done}, {do}."
+                f"{rows.size} of {len(names)} ids {why}, first {names[rows[0]]!r}; {done}, {do}."
             )
 
 
@@ -216,7 +237,8 @@ def record_hold(
 ) -> None:
     """Append that people are held, or are no longer."""
     persons = writer.standing(names).persons
-    check(names, not_held(writer, persons, is_held=is_held), "held" if is_held else "released")
+    done = "held" if is_held else "released"
+    check(names, not_held(writer, persons, is_held=is_held), f"nobody was {done}")
     header = {"held": is_held, "reason": reason, "persons": np.sort(persons).tolist()}
     writer.append("hold", header, Facts(), by=by)
 
@@ -230,21 +252,22 @@ def record_erasure(
     now: datetime,
     early: bool,
     by: str,
-) -> int:
-    """Append that people are erased, which erases them; return the entry's number."""
+) -> Entry:
+    """Append that people are erased, which erases them; return the entry."""
     persons = writer.standing(names).persons
-    check(names, not_erasable(writer, persons, months=months, now=now, early=early), "erased")
+    wrongs = not_erasable(writer, persons, months=months, now=now, early=early)
+    check(names, wrongs, "nobody was erased")
     until = Deadlines.of(writer, months).of_people(persons)
     header = {
         "reason": reason,
         "retention_months": months,
         "n_early": int((until > np.datetime64(_in_utc(now))).sum()),
     }
-    return writer.append("erasure", header, Facts(erased=persons), by=by).number
+    return writer.append("erasure", header, Facts(erased=persons), by=by)
 
 
 def _not_known(persons: Ints) -> Wrong:
-    return persons < 0, _UNKNOWN, "remove them"
+    return persons < 0, UNKNOWN, REMOVE
 
 
 def _in_utc(at: datetime) -> datetime:

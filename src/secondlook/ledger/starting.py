@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import getpass
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
-from secondlook.ids import as_ids
 from secondlook.ledger.base import DecisionRows, Facts, PeopleRows
 from secondlook.ledger.columns import Columns, encode_groups
 from secondlook.ledger.policies import kept_past
-from secondlook.ledger.telling import past_outcomes
+from secondlook.ledger.telling import new_ids, past_outcomes
 from secondlook.reference import Reference
 from secondlook.storage import dumps
 
-__all__ = ["Start", "first_facts"]
+__all__ = ["Start", "first_facts", "who_writes"]
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,8 @@ def first_facts(
     settings, columns = dumps(fresh), Columns.of(X)
     kept = columns.encode(X)
     n, ids, groups = len(kept), history["ids"], history["sensitive_features"]
-    applications = as_ids(np.arange(n) if ids is None else ids, n)
+    given_ids = new_ids(ids, n)
+    applications = np.arange(n) if given_ids is None else given_ids
     names, values = (None, None) if groups is None else encode_groups(groups, n)
     given = {} if past_policy is None else {"past_policy": past_policy}
     past = kept_past(fresh, past_policy)
@@ -80,3 +81,13 @@ def first_facts(
     unknown = np.full(n, np.nan)
     decided = DecisionRows(0, taken, taken, unknown, unknown)
     return Start(header, Facts(payload=settings), Facts(people, decided, outcomes, payload=past))
+
+
+def who_writes(by: str | None) -> str:
+    """Return who is said to write: whom a caller names, or else the user's login name."""
+    if by is not None:
+        return by
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"

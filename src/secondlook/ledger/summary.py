@@ -25,7 +25,11 @@ __all__ = [
     "Summary",
     "Waiting",
     "exact_interval",
+    "far_fewer",
 ]
+
+_FEW = 0.1  # of as many as were to be expected: nearly none
+_EXPECTED = 5  # people whose absence is no chance any more: it has a probability under 1 %
 
 
 def exact_interval(bad: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -43,6 +47,20 @@ def exact_interval(bad: int, n: int, confidence: float = 0.95) -> tuple[float, f
     low = betaincinv(bad, n - bad + 1, tail) if bad > 0 else 0.0
     high = betaincinv(bad + 1, n - bad, 1 - tail) if bad < n else 1.0
     return float(low), float(high)
+
+
+def far_fewer(found: int, n: int, usual: float) -> bool:
+    """Return if of n people under a tenth were found of those to be expected at a usual share.
+
+    Only where five or more were to be expected: without these it may be chance.
+
+    Examples
+    --------
+    >>> far_fewer(4, 100, 0.5), far_fewer(5, 100, 0.5), far_fewer(0, 9, 0.5)
+    (True, False, False)
+    """
+    expected = usual * n
+    return expected >= _EXPECTED and found < _FEW * expected
 
 
 @dataclass(frozen=True)
@@ -125,6 +143,11 @@ class RoundSummary:
         What the classifier noted about it.
     about
         What else was kept with it by whoever decided.
+    n_by_hand
+        Whom the decision refused, and an override accepted.
+    awaited, awaited_by_group
+        How many outcomes the tests of a certificate wait for, of everybody and, if groups were
+        counted, of each; nothing is waited for of people who were overridden or erased.
     """
 
     round: int
@@ -143,11 +166,19 @@ class RoundSummary:
     budget: float
     records: tuple[dict[str, Any], ...]
     about: dict[str, Any]
+    n_by_hand: int
+    awaited: int
+    awaited_by_group: dict[str, int]
 
     @property
     def n_accepted(self) -> int:
         """How many were accepted, by the decision."""
         return self.n_exploited + self.n_explored
+
+    @property
+    def n_set_apart(self) -> int:
+        """Whom the decision accepted and who have an override, taken back or not."""
+        return self.n_accepted - self.outcomes.accepted
 
     def noted(self, name: str) -> list[Any]:
         """Return what the classifier noted under a name, one value a record that has it."""
@@ -166,7 +197,10 @@ class RoundSummary:
 
 @dataclass(frozen=True)
 class GroupSummary:
-    """One group over all rounds; ``group`` is None for people who have been erased."""
+    """One group over all rounds, with the counts of a round's.
+
+    ``group`` is None for people who have been erased.
+    """
 
     attribute: str
     group: str | None
@@ -175,6 +209,12 @@ class GroupSummary:
     n_explored: int
     n_overridden: int
     outcomes: Outcomes
+    n_by_hand: int
+
+    @property
+    def n_set_apart(self) -> int:
+        """Whom the decision accepted and who have an override, taken back or not."""
+        return self.n_accepted - self.outcomes.accepted
 
 
 @dataclass(frozen=True)
@@ -200,6 +240,8 @@ class Promise:
     delta: float | None = None
     budget: FdrBudget | None = None
     utility: Utility | None = None
+    maturity: int | None = None
+    patience: int | None = None
     problem: str = ""
 
 
@@ -248,6 +290,16 @@ class Summary:
     def total(self, name: str) -> int:
         """Return the sum over rounds of one of their head counts, such as ``"n_explored"``."""
         return sum(getattr(one, name) for one in self.rounds)
+
+    @property
+    def selects_nobody(self) -> bool:
+        """Whether everybody was accepted so far, though the history lets expect some who are not.
+
+        A history of accepted people alone lets expect none.
+        """
+        usual = 1 - self.history.accepted / self.n_history if self.n_history else 0.0
+        n, accepted = self.total("n_people"), self.total("n_accepted")
+        return n == accepted and far_fewer(0, n, usual)
 
     @property
     def budget(self) -> float:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -79,6 +81,7 @@ def summarise(
         erased = _erased(reader)
         kept = held(reader)
         over = Deadlines.of(reader, retention_months(about)).over(now)
+        gone = partial(_erased_pending, reader, erased)
         return Summary(
             program=program,
             classifier=settings.says.get("classifier", ""),
@@ -89,7 +92,8 @@ def summarise(
             n_history=counts.sum(~ours),
             history=counts.outcomes(~ours & counts.accepted),
             rounds=tuple(
-                _round(entry, counts, promise, now) for entry in reader.entries(kind="batch")
+                _round(entry, counts.of_round(entry.says["round"]), promise, now, gone)
+                for entry in reader.entries(kind="batch")
             ),
             groups=tuple(_groups(counts, settings.says.get("group_names"))),
             changes=tuple(_changes(reader)),
@@ -129,6 +133,23 @@ class _Counts:
         good, bad, never = (self.sum(which & (self._state == at)) for at in range(len(STATES)))
         return Outcomes(good, bad, never, self.sum(which & (self._state < 0)))
 
+    def by_hand(self, which: Bools) -> int:
+        """Return whom of them the decision refused, and an override accepted."""
+        return self.sum(which & ~self.accepted & (self.override == 1))
+
+    def pending_by_group(self) -> dict[str, int]:
+        """Return whose outcome is to come, overrides left out, by group; erased people have none.
+
+        Where there are several attributes, a group is one of their combinations.
+        """
+        waits = self.undisputed & (self._state < 0)
+        found: dict[str, int] = {}
+        for group, n in zip(compress(self.groups, waits), self._n[waits].tolist(), strict=True):
+            if group is not None:
+                name = ", ".join(map(str, json.loads(group)))
+                found[name] = found.get(name, 0) + n
+        return found
+
 
 def _promise(
     reader: Reader, settings: Entry, types: Iterable[type], trusted: Iterable[str]
@@ -148,12 +169,17 @@ def _promise(
         delta=getattr(found, "delta", None),
         budget=budget if hasattr(budget, "explore_share") else None,
         utility=found.utility if isinstance(getattr(found, "utility", None), Utility) else None,
+        maturity=getattr(found, "maturity", None),
+        patience=getattr(found, "patience", None),
     )
 
 
-def _round(entry: Entry, counts: _Counts, promise: Promise, now: datetime) -> RoundSummary:
+def _round(
+    entry: Entry, mine: _Counts, promise: Promise, now: datetime, gone: Callable[[Entry], int]
+) -> RoundSummary:
     says = entry.says
-    mine = counts.of_round(says["round"])
+    outcomes = mine.outcomes(mine.undisputed)
+    tested = promise.delta is not None
     age = (now - entry.when).total_seconds() / 86400
     exploited = mine.sum(mine.accepted & mine.exploit)
     budget = math.nan
@@ -171,12 +197,31 @@ def _round(entry: Entry, counts: _Counts, promise: Promise, now: datetime) -> Ro
         n_exploited=exploited,
         n_explored=mine.sum(mine.accepted & ~mine.exploit),
         n_overridden=mine.sum(mine.replaced),
-        outcomes=mine.outcomes(mine.undisputed),
+        outcomes=outcomes,
         overridden=mine.outcomes(mine.override == 1),
         budget=budget,
         records=tuple(_numbers(one) for one in says["rounds"]),
         about=says.get("about", {}),
+        n_by_hand=mine.by_hand(mine.round > 0),
+        awaited=outcomes.pending - (gone(entry) if tested and outcomes.pending else 0),
+        awaited_by_group=mine.pending_by_group() if tested else {},
     )
+
+
+def _erased_pending(reader: Reader, erased: Ints, entry: Entry) -> int:
+    """Return how many of a round's accepted were erased before their outcome came."""
+    rows = entry.says["rows"]
+    mine = erased[(erased >= rows["first"]) & (erased < rows["first"] + rows["n"])]
+    if not mine.size:
+        return 0
+    first = int(mine.min())
+    found = reader.listed(first, int(mine.max()) + 1)
+    nothing = [
+        changed is None and told is None
+        for changed, told in zip(found.overrides, found.outcomes, strict=True)
+    ]
+    at = mine - first
+    return int((found.decisions.accepted & np.array(nothing))[at].sum())
 
 
 def _numbers(value: Any) -> Any:
@@ -221,6 +266,7 @@ def _group(counts: _Counts, attribute: str, group: str | None, mine: Bools) -> G
         n_explored=counts.sum(mine & counts.accepted & ~counts.exploit),
         n_overridden=counts.sum(mine & counts.replaced),
         outcomes=counts.outcomes(mine & counts.undisputed),
+        n_by_hand=counts.by_hand(mine),
     )
 
 
@@ -237,10 +283,19 @@ def _called(kind: str, entry: Entry) -> str:
 
 
 def _reason(reader: Reader, entry: Entry) -> dict[str, str]:
-    """Return why people were overridden, which is kept with them and not in the entry."""
+    """Return how people stand by an override and why, which is kept with them."""
     rows = reader.facts(entry).overrides
-    told = [] if rows is None else [one for one in rows.reasons if one]
-    return {"reason": "; ".join(dict.fromkeys(told))} if told else {}
+    if rows is None:
+        return {}
+    stands = [
+        words
+        for words, some in (("accepted", rows.accepted), ("rejected", ~rows.accepted))
+        if some.any()
+    ]
+    told = [one for one in rows.reasons if one]
+    return {"stands": " or ".join(stands)} | (
+        {"reason": "; ".join(dict.fromkeys(told))} if told else {}
+    )
 
 
 def _changes(reader: Reader) -> Iterator[Change]:

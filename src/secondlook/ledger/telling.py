@@ -15,12 +15,13 @@ from secondlook.certified import CertifiedClassifier
 from secondlook.decisions import Decisions
 from secondlook.deployed import DeployedRung
 from secondlook.errors import InputError, UnknownIdError
-from secondlook.frames import as_array, column
-from secondlook.ids import as_ids
+from secondlook.frames import as_array, column, plain
+from secondlook.ids import as_ids, check_spelling
 from secondlook.in_parts import InParts
 from secondlook.ledger.base import Entry, OutcomeRows, Reader, Standing
 from secondlook.ledger.columns import Kept, encode_groups, encode_known_groups
 from secondlook.ledger.replay import Shape, erased_rows
+from secondlook.ledger.retention import REMOVE, UNKNOWN
 
 __all__ = [
     "are_final",
@@ -32,6 +33,7 @@ __all__ = [
     "fresh_copy",
     "groups_of",
     "known_groups",
+    "new_ids",
     "news",
     "past_outcomes",
     "read_ids",
@@ -60,7 +62,8 @@ def check_batch(X: Any, name: Any) -> None:
     """Raise if nobody is in a batch, or its name is none."""
     if name is not None and (not isinstance(name, str) or not name.strip()):
         raise InputError(f"a batch's name must be text with letters, got {name!r}; take another.")
-    if hasattr(X, "__len__") and len(X) == 0:
+    n = X.shape[:1] if hasattr(X, "shape") else (len(X) if hasattr(X, "__len__") else 1,)
+    if tuple(n) == (0,):
         raise InputError("the batch is empty; pass at least one application.")
 
 
@@ -71,6 +74,15 @@ def check_new_name(name: str | None) -> None:
             f"a batch's name must not be # and a number, as unnamed ones have, got {name!r}; take "
             f"another."
         )
+
+
+def new_ids(ids: Any, n: int) -> NDArray[Any] | None:
+    """Return the names of people who are new; None where the caller leaves them to the program."""
+    if ids is None:
+        return None
+    names = as_ids(ids, n)
+    check_spelling(names)
+    return names
 
 
 def fold_of(classifier: Any, ids: NDArray[Any]) -> NDArray[np.int64] | None:
@@ -185,8 +197,7 @@ def read_outcomes(
             then = "withdraw whose outcome will never be known, and map others to one of these"
     if not np.all(good | bad):
         strange = values[np.flatnonzero(~(good | bad))[0]]
-        got = strange.item() if isinstance(strange, np.generic) else strange
-        raise InputError(f"outcomes must be {known}, got {got!r}; {then}.")
+        raise InputError(f"outcomes must be {known}, got {plain(strange)!r}; {then}.")
     states: list[str] = np.where(good, "good", "bad").tolist()
     return states
 
@@ -231,7 +242,7 @@ def news(
 def without_outcome(standing: Standing) -> list[tuple[NDArray[np.bool_], str]]:
     """Return who can have no outcome, and why, in words that follow on "ids that"."""
     return [
-        (standing.persons < 0, "were never decided on"),
+        (standing.persons < 0, UNKNOWN),
         (~standing.accepted, "do not stand accepted"),
     ]
 
@@ -243,7 +254,7 @@ def _check_standing(names: Sequence[str], standing: Standing) -> None:
         if rows.size:
             raise UnknownIdError(
                 f"{rows.size} of {len(names)} ids {words}, first {names[rows[0]]!r}, and outcomes "
-                f"are known for accepted people only; nothing was recorded, remove them."
+                f"are known for accepted people only; nothing was recorded, {REMOVE}."
             )
 
 

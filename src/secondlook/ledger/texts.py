@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from reprlib import repr as shown
 from typing import Any
 
@@ -10,7 +10,7 @@ from secondlook.errors import InputError
 from secondlook.ids import is_text
 from secondlook.ledger.base import to_json
 
-__all__ = ["LONGEST", "check_about", "check_name", "check_text"]
+__all__ = ["LONGEST", "check_about", "check_name", "check_program_name", "check_text"]
 
 LONGEST = 500  # characters of what is looked up; an index of PostgreSQL takes 2,700 bytes
 
@@ -50,6 +50,22 @@ def check_name(what: str, name: str, longest: int | None = LONGEST) -> None:
         raise InputError(f"{what} must have at least one character, got ''; give one.")
 
 
+def check_program_name(name: str) -> None:
+    """Raise unless a new program may be called so: checkpoints are read without white space around.
+
+    Examples
+    --------
+    >>> check_program_name("lender")
+    """
+    what = "a program's name"
+    check_name(what, name)
+    if name != name.strip():
+        raise InputError(
+            f"{what} must not begin or end with white space, which is lost where a checkpoint is "
+            f"read, got {shown(name)}; take it off."
+        )
+
+
 def check_about(about: Any) -> None:
     """Raise unless something can be kept with an entry: a dictionary that JSON can hold, or None.
 
@@ -66,3 +82,18 @@ def check_about(about: Any) -> None:
             f"about must be a dictionary of text, numbers, truth values, lists and dictionaries, "
             f"got {shown(about)}; convert what is in it."
         )
+    check_text("what about holds", [*_texts_in(about)])
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Yield every text of what JSON holds, keys too."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, one in value.items():
+                yield str(name)
+                yield from _texts_in(one)
+        case list() | tuple():
+            for one in value:
+                yield from _texts_in(one)

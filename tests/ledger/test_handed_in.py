@@ -1,0 +1,170 @@
+"""What a program is handed: ids, text and tables that cannot be, and those of earlier versions."""
+
+from __future__ import annotations
+
+import unicodedata
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.sparse import csr_array
+
+from ledger_worlds import algorithm_1, same, started
+from secondlook.errors import InputError
+from secondlook.ledger.columns import Columns
+from secondlook.ledger.program import Program
+from secondlook.ledger.retention import MOST_MONTHS
+from secondlook.ledger.verifying import verify
+from small_worlds import lender_world
+
+WRONG = {
+    "": "'' has no character",
+    " 1": "' 1' has white space at an end",
+    "1\N{NO-BREAK SPACE}": "white space at an end",
+    unicodedata.normalize("NFD", "Zoë"): "another form of its characters than Unicode's NFC",
+    "\N{ANGSTROM SIGN}": "another form of its characters",
+    "a\N{ZERO WIDTH SPACE}b": r"'a.u200bb' has the character U\+200B, which nobody sees",
+    "a\tb": r"the character U\+0009",
+}
+
+
+def named(url, ids, **options):
+    """Return a program whose people have names, and the people of three batches to come."""
+    world = lender_world(0, n_batch=20, n_rounds=3)
+    past = world.history()
+    history = {"accepted": past.accepted, "sensitive_features": past.people.group}
+    names = [f"h{at}" for at in range(len(past.people.X))]
+    names[: len(ids)] = ids
+    program = Program.create(
+        url, algorithm_1(), past.people.X, past.outcomes, **history, ids=names, **options
+    )
+    return program, [one.applicants.people for one in world.batches()]
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_an_id_is_spelled_in_one_way_only(tmp_path, name):
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    with pytest.raises(InputError, match=f"in one way only, and .*{WRONG[name]}"):
+        named(url, ["h", name])
+    program, (one, two, _) = named(url, ["Zoë", "Å", "1", "a b"])
+    before = program.checkpoint()
+    ids = [f"é{at}" for at in range(20)]
+    for kind in (list, np.array, pd.Series):
+        with pytest.raises(InputError, match=f"in one way only, and .*{WRONG[name]}"):
+            program.decide(one.X, sensitive_features=one.group, ids=kind([*ids[:19], name]))
+    assert program.checkpoint() == before
+    assert program.decide(one.X, sensitive_features=one.group, ids=ids).round == 1
+    numbers = [str(at) for at in range(100, 120)]
+    assert program.decide(two.X, sensitive_features=two.group, ids=numbers).round == 2
+
+
+def test_ledgers_with_ids_that_are_no_longer_taken_go_on(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    strange = [*WRONG, *(f"x{at}" for at in range(20 - len(WRONG)))]
+    with monkeypatch.context() as before:
+        before.setattr("secondlook.ledger.telling.check_spelling", lambda _ids: None)
+        program, (one, two, three) = named(url, [" h1", "h1"])
+        group = {"sensitive_features": one.group}
+        first = program.decide(one.X, ids=strange, batch="first", **group)
+    program = Program.open(url)
+    assert same(program.decide(one.X, ids=strange, batch="first", **group), first)
+    with pytest.raises(InputError, match="spelled in one way only"):
+        program.decide(two.X, sensitive_features=two.group, ids=[" y", *"abcdefghijklmnopqrs"])
+    yes = first.ids[first.accepted]
+    program.observe(yes, np.ones(yes.size))
+    program.hold(["", " 1"], "a court asks")
+    program.erase([" h1"], "asked", early=True)
+    ids = [f"z{at}" for at in range(20)]
+    assert program.decide(three.X, sensitive_features=three.group, ids=ids).round == 2
+    assert verify(url).ok
+
+
+@pytest.mark.parametrize(
+    "about", [{"x": "\ud800"}, {"\ud800": 1}, {"x": [{"y": ("a", "\udfff")}]}, {"x": "a\0"}]
+)
+def test_text_that_no_database_keeps_is_refused_wherever_it_stands(tmp_path, about):
+    program, _, (first, *_) = started(f"sqlite:///{tmp_path}/lender.db", algorithm_1())
+    before = program.checkpoint()
+    with pytest.raises(InputError, match="what about holds must be text without"):
+        program.decide(first.people.X, sensitive_features=first.people.group, about=about)
+    with pytest.raises(InputError, match="what about holds must be text without"):
+        Program.create(
+            f"sqlite:///{tmp_path}/other.db", algorithm_1(), np.eye(4), [1, 0, 1, 0], about=about
+        )
+    assert program.checkpoint() == before
+
+
+def test_a_sparse_batch_is_refused_in_words(tmp_path):
+    program, _, (first, *_) = started(f"sqlite:///{tmp_path}/lender.db", algorithm_1())
+    X, group = first.people.X, first.people.group
+    with pytest.raises(InputError, match=r"X must be a table of numbers .* got csr_array of shape"):
+        program.decide(csr_array(X), sensitive_features=group)
+    with pytest.raises(InputError, match="the batch is empty"):
+        program.decide(csr_array(X[:0]), sensitive_features=group[:0])
+
+
+def test_masked_cells_are_no_values(tmp_path):
+    program, _, (first, *_) = started(f"sqlite:///{tmp_path}/lender.db", algorithm_1())
+    X, group = first.people.X, first.people.group
+    mask = np.zeros(X.shape, np.bool_)
+    mask[7, 1] = True
+    for batch, options, words in (
+        (np.ma.array(X, mask=mask), {}, "NaN or inf in 1 of 200 rows, first in row 7, column 1"),
+        (X, {"ids": np.ma.array(np.arange(200) + 10**6, mask=mask[:, 1])}, "1 of 200 are masked"),
+        (X, {"sensitive_features": np.ma.array(group, mask=mask[:, 1])}, "holds the group None"),
+    ):
+        with pytest.raises(InputError, match=words):
+            program.decide(batch, **({"sensitive_features": group} | options))
+    decided = program.decide(np.ma.array(X), sensitive_features=np.ma.array(group))
+    yes = decided.ids[decided.accepted][:2]
+    for ids, outcomes, words in (
+        (yes, np.ma.array([1, 0], mask=[0, 1]), "outcomes must be .*, got None"),
+        (np.ma.array(yes, mask=[0, 1]), [1, 0], "ids must be integers or strings, got None"),
+    ):
+        with pytest.raises(InputError, match=words):
+            program.observe(ids, outcomes)
+    assert not program.standing(yes).states[0]
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA])
+@pytest.mark.parametrize("kind", ["string", "object", "category"])
+def test_missing_text_is_kept_as_missing(missing, kind):
+    values = ["a", "b", missing] if kind == "object" else pd.array(["a", "b", missing], kind)
+    X = pd.DataFrame({"t": pd.Series(values, dtype=kind), "x": [1.0, 2.0, 3.0]})
+    columns = Columns.of(X)
+    kept = columns.encode(X)
+    assert kept.texts == ['["a"]', '["b"]', "[null]"]
+    assert columns.decode(kept.numbers, kept.texts)["t"].to_pylist() == ["a", "b", None]
+
+
+def test_text_among_which_something_else_stands_is_refused():
+    X = pd.DataFrame({"t": ["a", None, "b"]})
+    strange = pd.DataFrame({"t": ["a", None, pd.NA, 7]}, dtype=object)
+    with pytest.raises(InputError, match="the column 't' holds text and 7; a ledger keeps"):
+        Columns.of(X).encode(strange)
+
+
+@pytest.mark.parametrize("months", [MOST_MONTHS + 1, 10**5, -1])
+def test_a_time_that_no_new_program_may_have(tmp_path, months):
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    with pytest.raises(InputError, match=f"from 0 to 1200, got {months}; create the program"):
+        started(url, algorithm_1(), about={"retention_months": months})
+    program, *_ = started(url, algorithm_1(), about={"retention_months": MOST_MONTHS})
+    assert program.expired().size == 0
+
+
+@pytest.mark.parametrize("reason", ["half a \ud800 pair", "a\0b"])
+def test_a_reason_that_no_database_keeps_is_refused(tmp_path, reason):
+    program, _, (one, *_) = started(f"sqlite:///{tmp_path}/ledger.db", algorithm_1(), n_batch=20)
+    ids = program.decide(one.people.X, sensitive_features=one.people.group).ids[:1]
+    program.hold(ids, "a court asks")
+    before = program.checkpoint()
+    for what, call in (
+        ("a hold", lambda: program.hold(ids, reason)),
+        ("a release", lambda: program.release(ids, reason)),
+        ("an erasure", lambda: program.erase(ids, reason, early=True)),
+        ("an override", lambda: program.override(ids, True, reason)),
+    ):
+        with pytest.raises(InputError, match=f"the reason for {what} must be text without"):
+            call()
+    assert program.checkpoint() == before
