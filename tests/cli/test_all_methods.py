@@ -85,7 +85,8 @@ def test_a_failure_is_told_to_people_and_programs(tmp_path, monkeypatch):
     result = call("simulate", "world.toml", "--jobs", 1, "--out", "run")
     assert result.exit_code == 0, result.exception
     words = " ".join(result.stdout.split())
-    assert f"diverges: failed in 1 of 3 (seed {made[1]})" in words
+    assert "diverges (1 of 3 failed) " in words
+    assert f"“Diverges” failed in 1 of 3 (seed {made[1]})" in words
     assert "It said: FloatingPointError: the loss is not a number (at " in words
     assert "assumes: At equal features, the rejected are bad" in words
     found = json.loads(call("simulate", "world.toml", "--out", "run", "--json").stdout)

@@ -104,16 +104,17 @@ def test_hostile_values_are_data_in_and_out(url, tmp_path):
     new = people(len(VALUES), 1000)
     new["id"] = VALUES
     file, out = written(tmp_path / "applicants.csv", new), tmp_path / "decisions.parquet"
-    told = done("decide", file, "-o", out, "--ledger", url)
-    # "'=1+1" is what "=1+1" is written as, and so what it is read as
-    expected = ["=1+1" if one == "'=1+1" else one for one in VALUES]
-    assert told["people"] == len(VALUES)
+    told = done("decide", file, "-o", out, "--ledger", url, "--refused", tmp_path / "no.csv")
+    # "'=1+1" is what "=1+1" is written as, and so what it is read as; an id that has what nobody
+    # sees is refused with its row
+    expected = ["=1+1" if one == "'=1+1" else one for one in VALUES if one.isprintable()]
+    assert (told["people"], told["refused"]["rows"]) == (len(expected), 2) == (8, 2)
     assert pq.read_table(out)["id"].to_pylist() == expected
     out = tmp_path / "decisions.csv"
     done("decide", file, "-o", out, "--ledger", url)
     with out.open(encoding="utf-8", newline="") as text:
         rows = list(csv.reader(text))
-    assert len(rows) == 1 + len(VALUES)
+    assert len(rows) == 1 + len(expected)
     assert not any(cell[:1] in ("=", "+", "-", "@", "\t", "\r") for row in rows for cell in row[:1])
     decisions = pq.read_table(tmp_path / "decisions.parquet").to_pandas()
     told = pd.DataFrame({"id": [row[0] for row in rows[1:]], "outcome": VALUES[0]})

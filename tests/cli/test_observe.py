@@ -19,6 +19,7 @@ from cli.lender_files import (
     tell,
 )
 from secondlook.ledger import Program, verify
+from secondlook.ledger.replay import State
 
 
 @pytest.fixture
@@ -150,20 +151,24 @@ def test_outcomes_of_the_history_can_be_corrected(decided):
     assert verify(program.ledger).ok
 
 
-def test_a_crash_between_outcomes_and_withdrawals_loses_nothing(decided, monkeypatch):
+def test_a_crash_between_outcomes_and_withdrawals_leaves_nothing_half_done(decided, monkeypatch):
     program, yes, _ = decided
     tell([(yes[0], "repaid"), (yes[1], "fraud"), (yes[2], "default")])
+    head, learn, learned = program.checkpoint(), State.learn, []
 
-    def die(*_):
-        raise KeyboardInterrupt
+    def die(self, entry, ids, states):
+        if "indeterminate" in states:
+            raise KeyboardInterrupt
+        learned.extend(states)
+        learn(self, entry, ids, states)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Program, "withdraw", die)
+        patch.setattr(State, "learn", die)
         assert call("observe", "outcomes.csv").exit_code == 130
-    assert program.standing(yes[:3]).states == ["good", None, "bad"]
+    assert learned == ["good", "bad"]
+    assert program.checkpoint() == head
     told = done("observe", "outcomes.csv")
-    assert told["recorded"] == {"good": 0, "bad": 0, "indeterminate": 1}
-    assert told["known_already"] == 2
+    assert told["recorded"] == {"good": 1, "bad": 1, "indeterminate": 1}
     assert program.standing(yes[:3]).states == ["good", "indeterminate", "bad"]
 
 

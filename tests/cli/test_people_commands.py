@@ -61,7 +61,9 @@ def test_override_by_id_and_by_file(lender):
     assert kinds(url) == before
     file = listed("frauds.csv", [yes[0], yes[1], "nobody", "", no[2], yes[0], "a00001"])
     strict = refused("override", file, "--reject", "--reason", "fraud", "--strict")
-    assert "frauds.csv, row 3 (id 'nobody'): ids that were never decided on cannot be" in strict
+    assert (
+        "frauds.csv, row 3 (id 'nobody'): ids that are not known, since they were never" in strict
+    )
     assert kinds(url) == before
     found = call("override", file, "--reject", "--reason", "fraud", "--by", "a person")
     assert found.exit_code == 0, found.stderr
@@ -70,7 +72,8 @@ def test_override_by_id_and_by_file(lender):
     left = pd.read_csv("frauds.refused.csv", keep_default_na=False)
     assert left["id"].tolist() == ["nobody", "", no[2], "a00001"]
     assert left["reason"].tolist() == [
-        "ids that were never decided on cannot be overridden",
+        "ids that are not known, since they were never decided on or are erased already, "
+        "cannot be overridden",
         "'id' is empty or holds NUL, so names nobody",
         "ids that are rejected as it is cannot be overridden",
         "ids that are the history's cannot be overridden",

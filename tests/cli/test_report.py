@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
+from html import unescape
+from importlib.metadata import version
+from itertools import chain
 
 import pytest
 
@@ -11,7 +15,35 @@ from cli.hostile_lender import run
 from experiments.test_report import Page
 from secondlook.cli.pages.report import page
 from secondlook.cli.pages.spans import spans
+from secondlook.ledger import schema
+from secondlook.ledger.particulars import particulars
+from secondlook.ledger.summary import Change
 from secondlook.ledger.summing_up import summarise
+from secondlook.reasons import decode
+
+
+def read(program):
+    """Return what a page is made of."""
+    found = summarise(program.ledger)
+    return found, particulars(program.ledger, found)
+
+
+def tables(html):
+    """Return each table by its title: the titles of its columns, and its rows as texts."""
+    found = {}
+    for text in re.findall(r"<table>.*?</table>", html, re.DOTALL):
+        title = unescape(re.search(r"<strong>(.*?)\.</strong>", text)[1])
+        rows = [
+            [unescape(one) for one in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
+            for row in re.findall(r"<tr>.*?</tr>", text, re.DOTALL)
+        ]
+        found[title] = rows[0], rows[1:]
+    return found
+
+
+def count(titles, row, name):
+    """Return a head count of a row; 0 if there is no such column."""
+    return int(row[titles.index(name)].replace(",", "")) if name in titles else 0
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +65,7 @@ def test_the_page_is_one_well_formed_file(html):
     assert len(found.svgs) == 5
     assert all(svg["role"] == "img" and len(svg["aria-label"]) > 40 for svg in found.svgs)
     assert found.tags.count("figcaption") == len(found.svgs)
-    assert found.tags.count("caption") == found.tags.count("table") == 4
+    assert found.tags.count("caption") == found.tags.count("table") == 6
 
 
 def test_whatever_people_wrote_is_shown_and_does_nothing(html):
@@ -59,13 +91,14 @@ def test_numbers_of_the_page_are_those_of_the_summary(html, hostile_lender):
         f"{200 * whole.good - 300 * whole.bad:,}".replace("-", "−"),
     ]
     row = "".join(f"<td>{text}</td>" for text in cells)
-    assert f'<th scope="row">All</th>{row}' in html
+    assert f'<th scope="row">All but overrides</th>{row}' in html
     for one in found.groups:
         name = "(erased)" if one.group is None else one.group.replace("&", "&amp;")
         name = name.replace("<", "&lt;").replace(">", "&gt;")
         row = f'<th scope="row">{name}</th><td>{one.n_people}</td><td>{one.n_accepted}</td>'
         assert row in html
     assert html.count(str(found.head)) == 2
+    assert "Checkpoint, not verified here:" in html
     assert "secondlook verify --program main --checkpoint" in html
 
 
@@ -78,8 +111,9 @@ def test_a_certified_program_shows_its_ladder(tmp_path, certify):
     for one in batches:
         decided = program.decide(one.people.X, sensitive_features=one.people.group)
         program.observe(decided.ids[decided.accepted], one.outcome[decided.accepted])
-    text = page(summarise(program.ledger), 180.0)
+    text = page(*read(program), 180.0)
     assert 'id="figure-certificate"' in text
+    assert "raise alpha" not in text
     by_group = {}
     for one in program.classifier.rounds_:
         by_group.setdefault(one.group, []).append(one.status == "certified")
@@ -100,6 +134,140 @@ def test_many_rounds_are_shown_in_runs(hostile_lender):
     assert sum(one.outcomes.bad for one in runs) == 150 * first.outcomes.bad
     assert (runs[1].name, runs[1].middle, runs[1].promise) == ("4–6", 5.0, "1 of 3 certified")
     assert [one.name for one in spans(rounds[:60])] == [f"{t + 1}" for t in range(60)]
-    text = page(replace(found, rounds=rounds), 180.0)
+    _, more = read(hostile_lender[1])
+    text = page(replace(found, rounds=rounds), more, 180.0)
     assert '<th scope="row">4–6</th>' in text
     assert "Runs of rounds are shown together." in text
+
+
+BECAME = ("Good", "Bad", "Never known", "Pending", "Overridden")
+
+
+def test_what_became_of_the_accepted_adds_up(html, hostile_lender):
+    found = summarise(hostile_lender[1].ledger)
+    shown = tables(html)
+    titles, rows = shown["Groups by =<i>where"]
+    assert len(rows) == 4
+    for row in rows:
+        accepted = count(titles, row, "Accepted")
+        assert sum(count(titles, row, name) for name in BECAME) == accepted
+    for name, total in (("Accepted", "n_accepted"), ("By hand", "n_by_hand")):
+        assert sum(count(titles, row, name) for row in rows) == found.total(total)
+    assert sum(count(titles, row, "Overridden") for row in rows) == found.total("n_set_apart") == 1
+    titles, rows = shown["Rounds"]
+    for row, one in zip(rows, found.rounds, strict=True):
+        accepted = count(titles, row, "Exploited") + count(titles, row, "Explored")
+        assert sum(count(titles, row, name) for name in BECAME) == accepted == one.n_accepted
+    assert count(titles, rows[0], "By hand") == found.total("n_by_hand") == 1
+    n, apart = found.total("n_accepted"), found.outcomes.accepted
+    assert apart == n - 1
+    assert re.search(rf"{n} accepted, \d+ of them explored and 1 once overridden, beside 1 ", html)
+    titles, rows = shown["Outcomes so far"]
+    assert [count(titles, row, "Accepted") for row in (rows[0], rows[3])] == [apart, 1]
+
+
+def test_rates_are_compared_with_the_highest(html):
+    titles, rows = tables(html)["Groups by =<i>where"]
+    rates = {row[0]: count(titles, row, "Accepted") / count(titles, row, "Applied") for row in rows}
+    rates.pop("(erased)")
+    ratio = {row[0]: row[titles.index("Of the highest")] for row in rows}
+    assert ratio.pop("(erased)") == "–"
+    assert ratio == {name: f"{one / max(rates.values()):.3f}" for name, one in rates.items()}
+    assert len(set(ratio.values())) > 1
+
+
+def test_the_page_says_how_it_decides_and_not_by_what_seed(html, hostile_lender):
+    rows = dict(tables(html)["Settings"][1])
+    assert rows["Decides by"] == "score, id (text)"
+    assert rows["Protected attributes"].startswith("=<i>where; mode aware: a decision may depend")
+    assert rows["A good outcome"] == "'repaid'"
+    assert rows["A bad outcome"] == "'lost'"
+    assert rows["Learner"].startswith("Pipeline(steps=[('columntransformer', ")
+    assert rows["Started"].endswith(f" by <u>me</u>, with secondlook {version('secondlook')}")
+    assert rows["Data of people are kept"].startswith("25 months")
+    assert rows["α, the bound on the share of bad"] == "0.15"
+    assert "accept_good=200" in rows["Worth of decisions"]
+    assert "thresholds = " in rows["Other settings"]
+    assert "random_state" not in rows["Other settings"]
+    more = read(hostile_lender[1])[1]
+    assert "random_state" in more.says["settings"]
+
+
+def test_reasons_of_refusals_are_those_on_record(html, hostile_lender):
+    """Counted once more from the rows, one by one."""
+    program, gone = hostile_lender[1], hostile_lender[3]
+    with program.ledger.engine.connect() as connection:
+        one = schema.people.c
+        query = schema.people.select().where(one.round > 0).with_only_columns(one.reasons)
+        kept = [row[0] for row in connection.execute(query) if row[0] is not None]
+    names = read(program)[1].says["reference"]["names"]
+    lists = [[name for name, _ in decode(row, names)] for row in kept]
+    by_name, first = Counter(chain(*lists)), Counter(row[0] for row in lists if row)
+    shown = tables(html)["Reasons of refusals"][1]
+    assert [row[0] for row in shown] == [name for name, _ in by_name.most_common()]
+    for name, n, part, as_first in shown:
+        assert (int(n), int(as_first)) == (by_name[name], first[name])
+        assert part == f"{by_name[name] / len(lists):.3f}"
+    refused = sum(int((~decided.accepted).sum()) for decided, *_ in hostile_lender[2])
+    assert len(lists) == refused - 1  # one of those erased
+    assert f"Of {len(lists)} people whom the program refused" in html
+    assert len(gone) == 2
+
+
+def test_withdrawals_are_among_what_people_changed_and_certificates_are_not(html, hostile_lender):
+    program = hostile_lender[1]
+    titles, rows = tables(html)["Changes"]
+    assert [row[1:3] for row in rows] == [
+        ["withdrawal", "1"],
+        ["override", "1"],
+        ["override", "1"],
+        ["erasure", "2"],
+    ]
+    assert [row[titles.index("It says")] for row in rows] == [
+        "–",
+        "<img src=x>; stands: rejected",
+        "=HYPERLINK(1); stands: accepted",
+        "<em>asked</em>",
+    ]
+    found, more = read(program)
+    says = {"what": "granted", "share": 0.10867669440199308, "group": ["<s>f</s>", "40+"]}
+    says |= {"alpha": 0.15, "delta": 0.1, "log_wealth": 6.0817, "threshold": 5.7446, "round": 19}
+    granted = Change("certificate", 61, "2028-07-15T09:00:00+00:00", "root", 0, says)
+    lost = {"what": "dropped", "certificates": ["a", "b"], "group": None, "round": 20}
+    dropped = replace(granted, entry=65, says=lost | {"why": "correction"})
+    records = {"log_wealth": 1.0, "group": None, "status": "pilot", "round": 1, "message": ""}
+    records |= {"ladder": 0, "share": 0.1, "threshold": 5.0, "next_share": 0.1}
+    records |= {"certified_from": float("nan"), "certified_to": float("nan")}
+    records |= {"next_log_wealth": 1.0, "next_threshold": 5.0, "delta_spent": 0.01}
+    with_tests = replace(
+        found,
+        changes=(*found.changes, granted, dropped),
+        rounds=(replace(found.rounds[0], records=(records,)),),
+    )
+    text = page(with_tests, more, 180.0)
+    shown = tables(text)
+    assert [row[0] for row in shown["Changes"][1]] == [row[0] for row in rows]
+    assert shown["Certificates"][1] == [
+        ["61", "2028-07-15T09:00", "19", "<s>f</s>, 40+", GRANTED],
+        ["65", "2028-07-15T09:00", "20", "everybody", DROPPED],
+    ]
+    assert "<s>" not in text
+
+
+GRANTED = "The best 10.9% are certified at α = 0.15 and δ = 0.1: evidence 6.08, needed 5.74"
+DROPPED = "2 certificates were dropped after a correction"
+
+
+def test_columns_with_nothing_in_them_are_left_out(html, hostile_lender):
+    titles = tables(html)["Rounds"][0]
+    assert {"α exploited", "Thresholds", "Overridden", "By hand"} <= set(titles)
+    assert "Thresholds: the scores" in html
+    found, more = read(hostile_lender[1])
+    whole = tuple(
+        replace(one, records=({"calibrated": True},), n_by_hand=0) for one in found.rounds[1:]
+    )
+    text = page(replace(found, rounds=whole), more, 180.0)
+    titles = tables(text)["Rounds"][0]
+    assert not {"α exploited", "Thresholds", "Overridden", "By hand"} & set(titles)
+    assert "Thresholds: the scores" not in text
+    assert {"Batch", "Good", "FDR"} <= set(titles)

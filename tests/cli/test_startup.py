@@ -84,6 +84,7 @@ def test_help_and_wrong_arguments_of_experiments_and_reports_import_nothing_slow
         "compare germany": "there is no experiment 'germany'",
         "compare mine.toml --data-set fico": "names its own data",
         "plan --groups A,B": "groups must look like A=0.8,B=0.2, got 'A,B'",
+        "plan --delay soon": "--delay counts rounds and must look like 3-9",
         "plan --history past.csv": "a file needs --outcome and --group",
         "report --late soon": "Invalid value for '--late'",
         "report a.parquet --ledger sqlite:///b.db": "shows results or a ledger",

@@ -16,6 +16,8 @@ import secondlook as sl
 from cli.hostile_lender import EXPORTED, HOSTILE, refused, run
 from secondlook.cli.programs import looking
 from secondlook.cli.programs.attention import attention
+from secondlook.cli.programs.batch_words import promise
+from secondlook.cli.programs.waiting_words import TO_DO
 from secondlook.ledger import Program, SqlLedger
 from secondlook.ledger.summary import Change, Outcomes, Promise
 from secondlook.ledger.summing_up import summarise
@@ -27,11 +29,16 @@ def test_status_says_the_same_in_words_and_in_json(hostile_lender):
     said = run("status", "--ledger", url).stdout
     data = json.loads(run("status", "--ledger", url, "--json").stdout)
     assert data["checkpoint"] == str(program.checkpoint())
-    assert f"Checkpoint: {program.checkpoint()}" in said
+    last = f"Checkpoint: {program.checkpoint()}\nNot verified here: secondlook verify does that.\n"
+    assert said.endswith(last)
     accepted = sum(int(decided.accepted.sum()) for decided, *_ in told)
     assert data["people"]["accepted"] == accepted
     assert data["people"]["decided"] == 240
     assert (data["people"]["erased"], data["people"]["overridden"]) == (2, 2)
+    by_hand = data["people"]["accepted_and_overridden"], data["people"]["accepted_by_hand"]
+    assert by_hand == (1, 1)
+    assert accepted - data["people"]["accepted_and_overridden"] == found.outcomes.accepted
+    assert data["enters_next"] == []
     whole = found.outcomes
     assert data["outcomes"]["all"] == {
         "good": whole.good,
@@ -90,7 +97,8 @@ def test_attention_is_drawn_to_mistakes_pilots_and_dropped_certificates(hostile_
     pilot = {"status": "pilot", "message": "About 40 more outcomes."}
     one = replace(found.rounds[0], records=(pilot,))
     assert attention(replace(quiet, rounds=(one,)), 1000.0) == [
-        "The last round was a pilot and carries no promise (1 of 1 were). About 40 more outcomes."
+        f"The last round was a pilot and carries no promise (1 of 1 were). About 40 more outcomes. "
+        f"{TO_DO}"
     ]
     says = {"what": "dropped", "round": 7, "why": "correction"}
     gone = Change("certificate", 31, "2031-01-01T00:00:00+00:00", "me", 0, says)
@@ -100,6 +108,68 @@ def test_attention_is_drawn_to_mistakes_pilots_and_dropped_certificates(hostile_
     ]
     said = attention(replace(quiet, promise=Promise(problem="a type is not trusted.")), 1000.0)
     assert said == ["α and what decisions are worth are not shown: a type is not trusted."]
+
+
+def pilots(found, awaited, message="", **settings):
+    """Return a summary of pilots whose outcomes are waited for."""
+    record = {"status": "pilot", "message": message, "group": None, "log_wealth": 0.0, "ladder": 0}
+    rounds = tuple(
+        replace(
+            found.rounds[0],
+            round=t + 1,
+            records=(record | {"round": t + 1, "more_outcomes": math.nan},),
+            outcomes=Outcomes(30, 5, 0, n),
+            awaited=n,
+        )
+        for t, n in enumerate(awaited)
+    )
+    settings = {"alpha": 0.2, "delta": 0.1, "maturity": 2} | settings
+    return replace(found, rounds=rounds, promise=Promise(**settings))
+
+
+def test_pilots_say_what_their_tests_wait_for(hostile_lender):
+    advice = "You can go on, accept nobody, raise alpha or raise delta."
+    late = pilots(
+        summarise(hostile_lender[1].ledger), [39, 40, 80], f"Nothing shown. {advice}", patience=12
+    )
+    waits = "round 1 waits for 39 outcomes and enters the tests after round 13 at the latest"
+    none = "rounds enter in their order, so 105 known outcomes are in no test yet"
+    assert attention(late, 1000.0) == [
+        f"The last round was a pilot and carries no promise (3 of 3 were). By now {waits}; {none}. "
+        f"Nothing shown. {TO_DO}"
+    ]
+    data = looking.told(late, 1000.0)
+    assert data["enters_next"][0] | {"group": 0} == {
+        "group": 0,
+        "round": 1,
+        "awaited": 39,
+        "awaited_before": 0,
+        "matures": 0,
+        "at_latest": 13,
+        "n_known": 105,
+    }
+    promised = promise(late.rounds[-1].records, 0.2, 0.1, late)
+    assert promised == f"Pilot: no promise yet; {waits}; {none}."
+    more = [one | {"more_outcomes": 80.2} for one in late.rounds[-1].records]
+    needed = "about 81 more outcomes are needed for one"
+    assert promise(more, 0.2, 0.1, late) == f"Pilot: no promise yet; {needed}; {waits}; {none}."
+    for_ever = pilots(late, [0, 3, 0], patience=None)
+    assert (
+        "; round 2 waits for 3 outcomes and enters the tests once they are in, after round 4;"
+        in (promise(for_ever.rounds[-1].records, 0.2, 0.1, for_ever))
+    )
+    done = pilots(late, [0, 0, 0], maturity=0)
+    assert promise(done.rounds[-1].records, 0.2, 0.1, done).startswith("Pilot: no promise yet, and")
+    assert "enters" not in attention(done, 1000.0)[0]
+
+
+def test_one_is_not_many(hostile_lender):
+    found = replace(summarise(hostile_lender[1].ledger), n_held=1, n_expired=1)
+    console = Console(file=StringIO(), width=200)
+    looking._print(console, found, 180, 12)
+    said = console.file.getvalue()
+    assert "; 1 person held, 2 erased." in said
+    assert "is over for 1 person: erase" in said
 
 
 def test_long_names_of_batches_stay_whole_in_eighty_columns(hostile_lender):

@@ -178,19 +178,27 @@ def rounds_of(found, *counts):
         ([(100, 40, 10), (9, 0, 0)], None),  # fewer than five were to be expected
         ([(100, 40, 10), (10, 0, 0)], "accepted 0 of 10 people, and those before 0.500 of"),
         ([(50, 0, 0), (30, 0, 0)], "Nobody was accepted of 80 people so far"),
+        ([(100, 40, 10), (100, 90, 5)], None),
+        ([(100, 40, 10), (100, 90, 6)], "accepted 96 of 100 people, and those before 0.500 of"),
+        ([(100, 40, 10), (9, 8, 1)], None),  # fewer than five rejected were to be expected
+        ([(100, 40, 10), (10, 9, 1)], "accepted 10 of 10 people, and those before 0.500 of"),
+        ([(100, 90, 6), (100, 95, 5)], None),  # nor here
+        ([(50, 45, 5), (30, 25, 5)], "Everybody was accepted of 80 people so far, and of the his"),
+        ([(4, 3, 1)], None),  # as may be chance
     ],
 )
-def test_attention_is_drawn_to_rounds_that_accept_or_explore_nobody(lender, counts, words):
+def test_attention_is_drawn_to_rounds_that_do_not_select(lender, counts, words):
     found = summarise(lender[0].ledger)
     quiet = replace(found, outcomes=Outcomes(90, 1, 0, 0), rounds=rounds_of(found, *counts))
     said = attention(quiet, 1000.0)
     assert [words in one for one in said] == ([] if words is None else [True])
 
 
-def test_a_batch_in_another_unit_is_flagged(lender):
+@pytest.mark.parametrize(("shift", "accepted"), [(-1000, 0), (1000, 60)])
+def test_a_batch_in_another_unit_is_flagged(lender, shift, accepted):
     new = apply(60, start=3000)
-    new["income"] -= 1000
+    new["income"] += shift
     new.drop(columns="outcome").to_csv("applicants.csv", index=False)
     done(*DECIDE[:-1], "june", "--unlike-history")
-    assert (answer()["decision"] == "reject").all()
-    assert any("accepted 0 of 60 people" in one for one in done("status")["attention"])
+    assert (answer()["decision"] == "accept").sum() == accepted
+    assert any(f"accepted {accepted} of 60 people" in one for one in done("status")["attention"])

@@ -20,6 +20,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from secondlook.cli.programs.options import DECIDING, EXPERIMENTS
+from secondlook.cli.standard_streams import on_any_streams
 
 __all__ = ["app", "main"]
 
@@ -234,4 +235,5 @@ for _one in _COMMANDS:
 
 def main() -> None:
     """Run the command line."""
-    app()
+    with on_any_streams():
+        app()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,9 @@ def as_json(value: Any) -> None:
      "out": "decisions.csv"
     }
     """
-    print(json.dumps(_plain(value), ensure_ascii=False, indent=1))
+    # Where letters may be missing, all are escaped as JSON does it.
+    takes_all = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    print(json.dumps(_plain(value), ensure_ascii=not takes_all, indent=1))
 
 
 def _plain(value: Any) -> Any:

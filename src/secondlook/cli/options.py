@@ -64,7 +64,11 @@ DataSet = Annotated[
     str | None, typer.Option(help="Another ACS data set for the adult experiments.")
 ]
 Out = Annotated[
-    Path | None, typer.Option(help="Folder for results and report; default results/<name>.")
+    Path | None,
+    typer.Option(
+        help="Folder for results and report; default results/<name>-<hash of its settings>, which "
+        "is named at the end."
+    ),
 ]
 Repetitions = Annotated[
     int | None,

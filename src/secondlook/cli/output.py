@@ -6,10 +6,9 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -21,12 +20,12 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
 
 from secondlook.cli.json_output import as_json
 from secondlook.cli.programs.fitted_tables import print_fitted
+from secondlook.cli.stacked_tables import print_stacked
 from secondlook.experiments import tables
-from secondlook.experiments.cautions import assumptions, failed_in, failures
+from secondlook.experiments.cautions import assumptions, failures
 from secondlook.experiments.plan import Until
 from secondlook.experiments.published import ALPHA, paper_row, published_table, why_different
 from secondlook.experiments.results import Results
@@ -34,6 +33,7 @@ from secondlook.experiments.words import findings, remarks, what_was_run
 from secondlook.theory import Setting, convergence, feasibility, improvement, theory_lines
 
 __all__ = [
+    "Late",
     "download_bar",
     "print_plan",
     "print_results",
@@ -54,9 +54,13 @@ _COLUMNS = (
 # For programs only: there is no room for them in a terminal.
 _MORE = ("fdr", "pooled_selection_rate_difference", "pooled_true_positive_rate_difference")
 _KEY = (
-    "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled; > α: share "
-    "of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true positive rates "
-    "in a round; acc: share of people accepted; ±: standard error over repetitions."
+    "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled over rounds; "
+    "> α: share of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true "
+    "positive rates in a round; acc: share of people accepted; ±: standard error over repetitions."
+)
+_PAPER = (
+    " paper: its revenue, on its own data; its FDR is a mean of rounds, which the report sets "
+    "beside ours."
 )
 
 
@@ -96,9 +100,9 @@ def print_results(console: Console, results: Results) -> None:
         console.print(remark, style="dim", highlight=False)
     rows = summary_rows(results)
     for alpha in results.alphas:
-        console.print(_table(results, alpha, [row for row in rows if row["alpha"] == alpha]))
-    paper = " paper: its revenue, on its own data." if any(row["published"] for row in rows) else ""
-    console.print(_KEY + paper, style="dim", highlight=False)
+        _print_table(console, results, alpha, [row for row in rows if row["alpha"] == alpha])
+    compared = any(row["published"] for row in rows)
+    console.print(_KEY + _PAPER * compared, style="dim", highlight=False)
     reasons = dict.fromkeys(row["why_different"] for row in rows if row["why_different"])
     for why in reasons:
         named = dict.fromkeys(row["method"] for row in rows if row["why_different"] == why)
@@ -110,34 +114,75 @@ def print_results(console: Console, results: Results) -> None:
         console.print(f"• {finding}", highlight=False)
 
 
-def _table(results: Results, alpha: float, rows: list[dict[str, Any]]) -> Table:
-    compared = any(row["published"] for row in rows)
-    table = Table(title=f"α = {alpha:g}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("method", overflow="fold")
-    for _, title, *_ in _COLUMNS:
-        table.add_column(title, justify="right", no_wrap=True)
-    if "revenue_without_sign" in rows[0]:
-        table.add_column("|revenue|", justify="right", no_wrap=True)
-    if compared:
-        table.add_column("paper", justify="right", no_wrap=True)
+def _print_table(
+    console: Console, results: Results, alpha: float, rows: list[dict[str, Any]]
+) -> None:
+    """Print a table of one α; in a narrow window, money above and mistakes below."""
+    money, mistakes = ["revenue", "late"], [title for _, title, *_ in _COLUMNS[2:]]
+    extra = ["|revenue|"] * ("revenue_without_sign" in rows[0])
+    extra += ["paper"] * any(row["published"] for row in rows)
+    cells = []
     for row in rows:
-        failed = failed_in(results, row["method"], results.alphas.index(alpha))
-        name = f"{row['method']}: {failed}" if failed else row["method"]
-        table.add_row(name, *_cells(row, compared))
-    return table
+        failed = len(results.failed(row["method"], results.alphas.index(alpha)))
+        note = f" ({failed} of {results.shape[2]} failed)" if failed else ""
+        cells.append([row["method"] + note, *_cells(row, extra)])
+    titles = ["method", *money, *mistakes, *extra]
+    print_stacked(console, f"α = {alpha:g}", titles, cells, [[*money, *extra], mistakes])
 
 
-def _cells(row: dict[str, Any], compared: bool) -> list[str]:
+def _cells(row: dict[str, Any], extra: list[str]) -> list[str]:
     cells = []
     for metric, _, decimals, with_error in _COLUMNS:
         error = f"±{row[f'{metric}_standard_error']:.{decimals}f}" if with_error else ""
         cells.append(f"{row[metric]:.{decimals}f}{error}")
-    if "revenue_without_sign" in row:
+    if "|revenue|" in extra:
         cells.append(f"{row['revenue_without_sign']:.1f}")
-    if compared:
+    if "paper" in extra:
         paper = row["published"]
         cells.append(f"{paper['revenue']['mean']:.1f}" if paper else "–")
     return [cell.replace("nan", "–") for cell in cells]
+
+
+@dataclass(frozen=True)
+class Late:
+    """How many rounds outcomes take in a plan, and how the planned program waits for them."""
+
+    least: int = 0
+    most: int = 0
+    maturity: int = 0
+    patience: int | None = None
+
+    def lines(self) -> list[str]:
+        """Say how late outcomes come, and what that does to them.
+
+        Examples
+        --------
+        >>> print(*Late(3, 9, patience=10).lines())
+        Outcomes come 3 to 9 rounds after the decision, all of them and right (maturity 0, \
+patience 10).
+        """
+        if not self.most:
+            return [
+                "As if every outcome were known before the next round; --delay says how late they "
+                "come."
+            ]
+        after = f"{self.least} to {self.most}" if self.least < self.most else f"{self.most}"
+        waits = "none" if self.patience is None else self.patience
+        said = [
+            f"Outcomes come {after} round{'s' * (self.most > 1)} after the decision, all of them "
+            f"and right (maturity {self.maturity}, patience {waits})."
+        ]
+        if self.patience is not None and self.patience <= self.most:
+            said.append(
+                f"With patience {self.patience}, outcomes that take {self.patience} rounds or "
+                f"more count as bad: a patience above {self.most} waits for all."
+            )
+        return said
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the same as plain data."""
+        told = asdict(self)
+        return {"delay": {name: told.pop(name) for name in ("least", "most")}, **told}
 
 
 def print_plan(
@@ -147,10 +192,12 @@ def print_plan(
     theorems: Setting | None = None,
     batch: int = 0,
     history: dict[str, Any] | None = None,
+    late: Late | None = None,
 ) -> None:
     """Print what it takes until a certificate, and what the theorems ask for if that is wanted."""
+    late = Late() if late is None else late
     if json_wanted:
-        plan: dict[str, Any] = {"certificate": [asdict(one) for one in found]}
+        plan: dict[str, Any] = {"certificate": [asdict(one) for one in found], **late.as_dict()}
         if theorems is not None:
             bounds = feasibility(theorems), improvement(theorems), convergence(theorems)
             plan["theorems"] = [asdict(bound) for bound in bounds]
@@ -166,14 +213,16 @@ def print_plan(
             for low, median, high in figures
         ]
         rows.append([one.whom, f"{one.share_certified:.0%}", *cells])
-    title = "Until the first certificate: runs that reached it, median (5 % to 95 %)"
+    title = "Until the first certificate, median (5 % to 95 %)"
     titles = ("for", "reached", "rounds", "accepted", "explored", "lost on bad")
     print_fitted(console, title, titles, rows, ("explored",))
     console.print(
-        "Simulated with the certified method; what is accepted and lost before the certificate is "
-        "the pilot's, and carries no promise.",
+        "reached: share of simulated runs of the certified method that did; the rest is of these. "
+        "What is accepted and lost before the certificate is the pilot's, and carries no promise.",
         style="dim",
     )
+    for line in late.lines():
+        console.print(line, highlight=False)
     for line in [] if theorems is None else theory_lines(theorems, batch):
         console.print(line, highlight=False)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
+from secondlook.cli.files.places import check_apart, ledger_files
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, status, writing
 from secondlook.cli.programs.looking import (
@@ -21,6 +23,8 @@ from secondlook.cli.programs.options import ProgramName, Trusted
 from secondlook.errors import InputError
 
 __all__ = ["report"]
+
+_PAGES = (".html", ".htm")
 
 
 def report(
@@ -43,11 +47,11 @@ def report(
 ) -> None:
     """Write one HTML file that shows a program on a ledger, or the results of runs."""
     with errors(json):
-        if out.is_dir():
-            raise InputError(
-                f"--out must name a file, such as {out / 'report.html'}, got a folder."
-            )
+        _check_page(out)
         url = reported_ledger(ledger, results, figures)
+        kept = ledger_files(url or os.environ.get("SECONDLOOK_LEDGER"))
+        check_apart("the report", out, "the ledger", kept)
+        check_apart("the report", out, "the results", results or ())
         if not results:
             report_program(url, program, out, late, groups, trusted, json)
             return
@@ -69,3 +73,14 @@ def report(
             Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
             if figures is not None:
                 Console().print(f"Figures: {figures.resolve()}", soft_wrap=True, highlight=False)
+
+
+def _check_page(out: Path) -> None:
+    """Raise unless a page may be written there by its name, so that it replaces nothing else."""
+    if out.is_dir():
+        raise InputError(f"--out must name a file, such as {out / 'report.html'}, got a folder.")
+    if out.suffix.lower() not in _PAGES:
+        raise InputError(
+            f"--out must name a file that ends in {' or '.join(_PAGES)}, got {str(out)!r}; name "
+            f"such a file."
+        )

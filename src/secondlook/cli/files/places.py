@@ -1,16 +1,20 @@
-"""Where tables may be read from and written to, by the names of files."""
+"""Where tables may be read from and written to, by the names of files, and where nothing may be."""
 
 from __future__ import annotations
 
 import os
+import re
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from secondlook.errors import InputError
 
-__all__ = ["check_output", "check_writable", "suffix_of"]
+__all__ = ["are_one", "check_apart", "check_output", "check_writable", "ledger_files", "suffix_of"]
 
 _SUFFIXES = (".csv", ".parquet")
+_SQLITE = re.compile(r"sqlite(?:\+\w+)?:///([^?]+)")
+_BESIDE = ("-wal", "-shm", "-journal")  # behind a ledger's name: files of SQLite's
 
 
 def suffix_of(path: str, then: str = "convert it to one of these") -> str:
@@ -63,3 +67,53 @@ def check_writable(path: str) -> None:
         raise InputError(
             f"{path!r} cannot be written ({error.strerror}); choose another place."
         ) from error
+
+
+def are_one(one: str | Path, other: str | Path) -> bool:
+    """Say whether two names lead to one file, by links or in another spelling too.
+
+    Examples
+    --------
+    >>> are_one("2031/../lender.db", "lender.db"), are_one("lender.db", "other.db")
+    (True, False)
+    """
+    try:
+        return os.path.samefile(one, other)
+    except OSError:  # one of them is not there
+        return os.path.realpath(one) == os.path.realpath(other)
+
+
+def ledger_files(url: str | None) -> list[Path]:
+    """Return the files that a ledger on SQLite has or may get; none for any other.
+
+    Examples
+    --------
+    >>> [one.name for one in ledger_files("sqlite:///lender.db")]
+    ['lender.db', 'lender.db-wal', 'lender.db-shm', 'lender.db-journal']
+    """
+    found = _SQLITE.match(url or "")
+    if found is None:
+        return []
+    real = Path(os.path.realpath(found[1]))  # beside which SQLite puts the others
+    return [real, *(real.with_name(f"{real.name}{one}") for one in _BESIDE)]
+
+
+def check_apart(
+    what: str, path: str | Path, other: str, taken: Iterable[str | Path], then: str = "file"
+) -> None:
+    """Raise if writing to a path would replace one of some files.
+
+    Parameters
+    ----------
+    what, path
+        What is to be written, in words, and where.
+    other, taken
+        What these files are, in words, and where; ``-`` is none.
+    then
+        What to choose another of.
+    """
+    for one in taken:
+        if "-" not in (str(path), str(one)) and are_one(path, one):
+            raise InputError(
+                f"{what} would take the place of {other} in {str(path)!r}; choose another {then}."
+            )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
-from secondlook.cli.files.places import check_writable
+from secondlook.cli.files.places import are_one, check_writable
 from secondlook.cli.files.tables import write_new_table
 from secondlook.errors import InputError
 
@@ -225,7 +225,7 @@ def refused_path(given: str | None, source: str, taken_by: str | None = None) ->
         raise InputError(
             f"{taken_by} and --refused - both write to standard output; name a file with --refused."
         )
-    if given != "-" and source != "-" and Path(given).absolute() == Path(source).absolute():
+    if "-" not in (given, source) and are_one(given, source):
         raise InputError(
             f"refused rows would take the place of the input {source!r}; choose another."
         )

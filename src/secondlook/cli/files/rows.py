@@ -68,6 +68,7 @@ def split_rows(
     missing: bool = False,
     source: str = "the table",
     as_written: Callable[[], Any] | None = None,
+    names_of: Callable[[Any, Any], Iterable[str | None]] | None = None,
 ) -> tuple[Any, Refusals]:
     """Return the rows that can be used, in the kinds that a program keeps, and the others.
 
@@ -92,12 +93,19 @@ def split_rows(
         What messages call the table.
     as_written
         Gives refused rows as they were written, if the table is not that (``read_sent``).
+    names_of
+        Gives the ids that are meant, from the column as it is and without white space around;
+        None means the latter.
     """
     names = columns.names or ()
     check_there(table, (roles.id, *roles.groups, *names), source)
     there = [one for one in text_columns(roles, columns) if one in table.column_names]
     table = as_text(table, there, source)
     ready = trimmed(table, roles.id)
+    if names_of is not None and not ready[roles.id].equals(table[roles.id]):
+        meant = names_of(table[roles.id].to_pylist(), ready[roles.id].to_pylist())
+        column = arrow().array(meant, arrow().string())
+        ready = ready.set_column(ready.column_names.index(roles.id), roles.id, column)
     refused = Refusals(table, ready[roles.id].to_pylist(), as_written, there)
     _check_ids(ready[roles.id], roles.id, refused)
     _check_groups(table, roles.groups, groups, refused)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 from secondlook.cli.files.csv_files import arrow, csv_bytes, first_line, read_csv
 from secondlook.cli.files.places import check_output, suffix_of
+from secondlook.cli.standard_streams import binary_output, drop_output, read_input
 from secondlook.errors import InputError
 
 __all__ = [
@@ -213,9 +213,9 @@ def write_table(table: Any, path: str, numbers: Iterable[str] = ()) -> None:
     check_output(path)
     with _told_plainly(path):
         if path == "-":
-            sys.stdout.flush()
-            sys.stdout.buffer.write(csv_bytes(table, numbers))
-            sys.stdout.buffer.flush()
+            output = binary_output()
+            output.write(csv_bytes(table, numbers))
+            output.flush()
         else:
             _write_whole(_as_bytes(table, path, numbers), Path(path))
 
@@ -277,7 +277,10 @@ def _told_plainly(path: str) -> Iterator[None]:
         yield
     except (OSError, arrow().ArrowException) as error:
         why = getattr(error, "strerror", None) or first_line(error)
-        place = "standard output" if path == "-" else repr(path)
+        place = repr(path)
+        if path == "-":
+            place = "standard output"
+            drop_output()
         raise InputError(f"{place} cannot be written ({why}); choose another place.") from error
 
 
@@ -304,7 +307,7 @@ def _write_whole(content: bytes, place: Path) -> None:
 
 def _content(path: str, name: str) -> bytes:
     if path == "-":
-        content = sys.stdin.buffer.read()
+        content = read_input()
     else:
         suffix_of(path)
         content = _opened(path, lambda: Path(path).read_bytes())

@@ -9,28 +9,39 @@ from html import escape
 from importlib import resources
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from secondlook.cli.options import writing
-from secondlook.cli.pages.figures import draw_all, ladder_records, quiet_svg
-from secondlook.cli.pages.spans import spans
+from secondlook.cli.pages.certificate import certificate_findings, certificate_table
+from secondlook.cli.pages.deciding import how_it_decides
+from secondlook.cli.pages.figures import draw_all, quiet_svg
+from secondlook.cli.pages.spans import Span, spans
 from secondlook.cli.programs.attention import (
     CAUTION,
     amount,
     attention,
-    began_again,
     days,
     interval,
+    people,
     share,
-    times,
 )
-from secondlook.experiments.certificates import freezes
 from secondlook.experiments.page_parts import cell, figure, heads, sentence_list, table
-from secondlook.ledger.summary import Change, GroupSummary, Outcomes, Summary, exact_interval
+from secondlook.ledger.particulars import Particulars
+from secondlook.ledger.retention import MONTHS
+from secondlook.ledger.summary import (
+    Change,
+    GroupSummary,
+    Outcomes,
+    RoundSummary,
+    Summary,
+    exact_interval,
+)
 
 __all__ = ["page", "write_program_report"]
 
 _TERMS = {
+    "Accepted": "By the program's decision, whatever somebody made of it later. Each of them is "
+    "good, bad, never known, pending or overridden; the table of outcomes has the overridden "
+    "apart.",
     "FDR": "Share of bad among the accepted whose outcome is known, without people whose decision "
     "somebody replaced.",
     "95 %": f"Exact interval of that share (Clopper and Pearson). {CAUTION}",
@@ -39,14 +50,19 @@ _TERMS = {
     "Certified": "The round deployed a rule which has, with the confidence stated, an FDR of at "
     "most α in the population that applies. Other rounds promise nothing.",
     "Never known": "Accepted people who were withdrawn: their outcome will not come.",
-    "By override": "Accepted, and once overridden by a person. Nothing is learned from them, and "
-    "they are in no other number here.",
+    "Overridden": "Accepted by the program, and once overridden by a person, even if that was "
+    "taken back. Nothing is learned from them, and their outcomes count in no FDR but that of "
+    "overrides.",
+    "By hand": "Refused by the program and accepted by a person. They are not among the accepted, "
+    "nor in any rate.",
+    "By override, apart": "Who stands accepted now and was once overridden: by hand, or by a "
+    "decision that was replaced and then restored.",
     "Worth": "What accepting people brought against rejecting them, by the program's utility, of "
     "outcomes known.",
     "Erased": "People whose data were erased: decisions and outcomes stay, names, features and "
     "groups do not.",
-    "Checkpoint": "Where the chain of entries stood. Whoever changes anything before it cannot "
-    "have the same one again.",
+    "Checkpoint": "Where the chain of entries stood, as it is stored; this page did not verify it. "
+    "Once it is kept elsewhere, secondlook verify tells whether anything before it was changed.",
 }
 _CAPTIONS = {
     "fdr": "FDR of each round against α",
@@ -58,19 +74,19 @@ _CAPTIONS = {
 }
 
 
-def write_program_report(found: Summary, path: Path, late: float) -> None:
+def write_program_report(found: Summary, more: Particulars, path: Path, late: float) -> None:
     """Write the page; the file appears whole or not at all.
 
     Parameters
     ----------
-    found
-        How the program stands.
+    found, more
+        How the program stands, and what the counts leave open.
     path
         The file to write.
     late
         Days after which an outcome that is to come is late.
     """
-    text = page(found, late)
+    text = page(found, more, late)
     part = path.with_name(f".{path.name}.part")
     try:
         with writing(path):
@@ -81,7 +97,7 @@ def write_program_report(found: Summary, path: Path, late: float) -> None:
             part.unlink()
 
 
-def page(found: Summary, late: float) -> str:
+def page(found: Summary, more: Particulars, late: float) -> str:
     """Return the page."""
     css = resources.files("secondlook.experiments").joinpath("report.css").read_text("utf-8")
     svgs = {key: quiet_svg(one, key) for key, one in draw_all(found).items()}
@@ -91,7 +107,8 @@ def page(found: Summary, late: float) -> str:
         "rounds": ("Rounds", _rounds(found, svgs)),
         "groups": ("Groups", _groups(found, svgs)),
         "certificate": ("The certificate", _certificate(found, svgs)),
-        "changes": ("What people changed", _changes(found.changes, found)),
+        "deciding": ("How it decides", how_it_decides(found, more)),
+        "changes": ("What people changed", _changes(found, more)),
         "proof": ("Proof", _proof(found)),
         "terms": ("Terms", _terms()),
     }
@@ -118,10 +135,21 @@ def _said(found: Summary) -> str:
     sure = "" if promise.delta is None else f" with confidence {1 - promise.delta:g}"
     return (
         f"{found.classifier}{bound}{sure}. Counted from the ledger at {found.at}: "
-        f"{found.total('n_people'):,} people decided on in {len(found.rounds):,} rounds, "
-        f"{found.total('n_accepted'):,} accepted, {found.total('n_explored'):,} of them explored; "
-        f"a history of {found.n_history:,}."
+        f"{people(found.total('n_people'))} decided on in {_rounds_of(len(found.rounds))}, "
+        f"{found.total('n_accepted'):,} accepted, {found.total('n_explored'):,} of them explored"
+        f"{_by_people(found)}; a history of {found.n_history:,}."
     )
+
+
+def _by_people(found: Summary) -> str:
+    """Say how many of the accepted have an override, and who was accepted by hand, if anybody."""
+    apart, by_hand = found.total("n_set_apart"), found.total("n_by_hand")
+    words = f" and {apart:,} once overridden" if apart else ""
+    return words + (f", beside {by_hand:,} accepted by hand" if by_hand else "")
+
+
+def _rounds_of(n: int) -> str:
+    return "1 round" if n == 1 else f"{n:,} rounds"
 
 
 def _attention(found: Summary, late: float) -> str:
@@ -136,7 +164,7 @@ def _mistakes(found: Summary, svgs: dict[str, str]) -> str:
     titles = [*_OUTCOMES, "FDR", "95 %", "If the rest is good", "If bad"]
     rows = []
     for name, one in (
-        ("All", found.outcomes),
+        ("All but overrides", found.outcomes),
         ("Exploited", found.exploited),
         ("Explored", found.explored),
         ("By override, apart", found.overridden),
@@ -177,23 +205,13 @@ def _rounds(found: Summary, svgs: dict[str, str]) -> str:
         f"{waiting.n:,} accepted people wait for an outcome: median {days(waiting.median)}, the "
         f"oldest {days(waiting.oldest)}.",
     ]
-    titles = ["Batch", "Decided", "Applied", "Exploited", "Explored", "α exploited", "Thresholds"]
-    titles += ["Promise", *_OUTCOMES[1:], "FDR", "95 %"]
-    rows = []
-    for one in runs:
-        last = one.rounds[-1]
-        cells = [
-            escape(last.batch),
-            last.at[:10],
-            *(f"{one.total(name):,}" for name in ("n_people", "n_exploited", "n_explored")),
-            share(one.alpha_exploit),
-            ", ".join(share(cut) for cut in last.thresholds) or "–",
-            one.promise,
-        ]
-        outcomes = _outcome_cells(one.outcomes).removeprefix(cell(f"{one.outcomes.accepted:,}"))
-        rows.append((one.name, "".join(map(cell, cells)) + outcomes))
+    columns = _round_columns(runs)
+    cells = zip(*(texts for _, texts in columns), strict=True)
+    rows = [(one.name, "".join(map(cell, mine))) for one, mine in zip(runs, cells, strict=True)]
     together = " Runs of rounds are shown together." if len(runs) < len(found.rounds) else ""
-    note = f"Thresholds: the scores from which people are accepted for sure, per group.{together}"
+    titles = [title for title, _ in columns]
+    cuts = "Thresholds: the scores from which people are accepted for sure, per group."
+    note = f"{cuts if 'Thresholds' in titles else ''}{together}".strip()
     return (
         sentence_list("findings", sentences)
         + _figure("decisions", svgs)
@@ -201,15 +219,57 @@ def _rounds(found: Summary, svgs: dict[str, str]) -> str:
     )
 
 
+def _round_columns(runs: Sequence[Span]) -> list[tuple[str, list[str]]]:
+    """Return titles and texts of the columns, a text for each run; without those that say nothing.
+
+    Exploited and explored are good, bad, never known, pending or overridden.
+    """
+    last = [one.rounds[-1] for one in runs]
+    outcomes = [one.outcomes for one in runs]
+    columns = [
+        ("Batch", [escape(one.batch) for one in last]),
+        ("Decided", [one.at[:10] for one in last]),
+        ("Applied", _counted(runs, "n_people")),
+        ("Exploited", _counted(runs, "n_exploited")),
+        ("Explored", _counted(runs, "n_explored")),
+        ("α exploited", [share(one.alpha_exploit) for one in last]),
+        ("Thresholds", [_cuts(one) for one in last]),
+        ("Promise", [one.promise for one in runs]),
+        ("Good", [f"{one.good:,}" for one in outcomes]),
+        ("Bad", [f"{one.bad:,}" for one in outcomes]),
+        ("Never known", [f"{one.indeterminate:,}" for one in outcomes]),
+        ("Pending", [f"{one.pending:,}" for one in outcomes]),
+        ("Overridden", _counted(runs, "n_set_apart")),
+        ("By hand", _counted(runs, "n_by_hand")),
+        ("FDR", [share(one.fdr) for one in outcomes]),
+        ("95 %", [interval(one) for one in outcomes]),
+    ]
+    nothing = {"α exploited": {"–"}, "Thresholds": {"–"}, "Overridden": {"0"}, "By hand": {"0"}}
+    return [one for one in columns if set(one[1]) != nothing.get(one[0])]
+
+
+def _counted(runs: Sequence[Span], name: str) -> list[str]:
+    return [f"{one.total(name):,}" for one in runs]
+
+
+def _cuts(one: RoundSummary) -> str:
+    return ", ".join(share(cut) for cut in one.thresholds) or "–"
+
+
 def _groups(found: Summary, svgs: dict[str, str]) -> str:
     parts = []
     attributes = list(dict.fromkeys(one.attribute for one in found.groups))
     for at, attribute in enumerate(attributes):
         groups = [one for one in found.groups if one.attribute == attribute]
-        titles = ["Applied", "Accepted", "Rate", "95 %", "Explored", "Overridden"]
-        titles += [*_OUTCOMES[1:], "FDR", "95 %"]
-        rows = [(_group_name(one), _group_cells(one)) for one in groups]
-        note = "Over all rounds. Rates differ for many reasons, and by chance in small groups."
+        titles = ["Applied", "Accepted", "Rate", "95 %", "Of the highest", "Explored"]
+        titles += [*_OUTCOMES[1:], "Overridden", "By hand", "FDR", "95 %"]
+        named = [one for one in groups if one.group is not None]
+        most = max((one.n_accepted / one.n_people for one in named), default=0.0)
+        rows = [(_group_name(one), _group_cells(one, most)) for one in groups]
+        note = (
+            "Over all rounds. Of the highest: the rate as a share of the highest one. Rates differ "
+            "for many reasons, and by chance in small groups."
+        )
         parts.append(table(f"Groups by {attribute}", note, heads(titles), rows, "Group"))
         caption = f"Acceptance and FDR by {attribute}, with exact 95 % intervals"
         spoken = "; ".join(
@@ -225,59 +285,46 @@ def _group_name(one: GroupSummary) -> str:
     return "(erased)" if one.group is None else one.group
 
 
-def _group_cells(one: GroupSummary) -> str:
+def _group_cells(one: GroupSummary, highest: float) -> str:
+    """Return a group's counts: the accepted are good, bad, never known, pending or overridden."""
+    rate, outcomes = one.n_accepted / one.n_people, one.outcomes
     low, high = exact_interval(one.n_accepted, one.n_people)
     cells = [
         f"{one.n_people:,}",
         f"{one.n_accepted:,}",
-        share(one.n_accepted / one.n_people),
+        share(rate),
         f"{share(low)}–{share(high)}",
+        "–" if one.group is None or not highest else share(rate / highest),
         f"{one.n_explored:,}",
-        f"{one.n_overridden:,}",
+        f"{outcomes.good:,}",
+        f"{outcomes.bad:,}",
+        f"{outcomes.indeterminate:,}",
+        f"{outcomes.pending:,}",
+        f"{one.n_set_apart:,}",
+        f"{one.n_by_hand:,}",
+        share(outcomes.fdr),
+        interval(outcomes),
     ]
-    outcomes = _outcome_cells(one.outcomes).removeprefix(cell(f"{one.outcomes.accepted:,}"))
-    return "".join(map(cell, cells)) + outcomes
+    return "".join(map(cell, cells))
 
 
 def _certificate(found: Summary, svgs: dict[str, str]) -> str:
-    records = ladder_records(found)
-    if not records:
+    sentences = certificate_findings(found)
+    if not sentences:
         return ""
-    sentences = []
-    for group, rounds in records.items():
-        whom = "" if group is None else f" for group {group}"
-        certified = [one["round"] for one in rounds if one["status"] == "certified"]
-        first = f"first in round {certified[0]}" if certified else "so there is no promise yet"
-        sentences.append(
-            f"{len(certified)} of {len(rounds)} rounds are certified{whom}, {first}; "
-            f"{len(freezes(rounds))} rankings were frozen, certificates were dropped "
-            f"{times(_n_dropped(found, group))}, and testing began again {_again(rounds, found)}."
-        )
-        if rounds[-1]["message"]:
-            sentences.append(f"The last round{whom} said: “{rounds[-1]['message']}”")
-    return sentence_list("findings", sentences) + _figure("certificate", svgs, sentences[0])
+    picture = _figure("certificate", svgs, sentences[0])
+    return sentence_list("findings", sentences) + picture + certificate_table(found)
 
 
-def _again(rounds: Sequence[dict[str, Any]], found: Summary) -> str:
-    """Return when testing began again in one certificate's rounds, and after what."""
-    again = began_again(found, rounds[0]["group"])
-    if not again:
-        return "0 times"
-    when = [f"with round {t} after {why}" for t, why in again]
-    return f"{times(len(again))}, {', '.join(when[:-1])}{' and ' if when[1:] else ''}{when[-1]}"
-
-
-def _n_dropped(found: Summary, group: Any) -> int:
-    dropped = [one.says for one in found.changes if one.says.get("what") == "dropped"]
-    return sum(group is None or one.get("group") == group for one in dropped)
-
-
-def _changes(changes: Sequence[Change], found: Summary) -> str:
+def _changes(found: Summary, more: Particulars) -> str:
+    by_people = [one for one in found.changes if one.kind != "certificate"]
+    changes = sorted([*by_people, *more.withdrawals], key=lambda one: one.entry)
     if not changes:
-        return "<p>Nobody corrected, overrode, held or erased anything.</p>\n"
+        return "<p>Nobody corrected, withdrew, overrode, held or erased anything.</p>\n"
     sentences = [
-        f"{_are(found.total('n_overridden'), 'decision', 'decisions')} overridden; "
-        f"{found.overridden.accepted:,} of the accepted have an override, or had one. "
+        f"{_are(found.total('n_overridden'), 'decision', 'decisions')} overridden now; "
+        f"{people(found.overridden.accepted)} with an override, taken back or not, "
+        f"{'stands' if found.overridden.accepted == 1 else 'stand'} accepted. "
         f"{_are(found.n_erased, 'person', 'people')} erased, "
         f"{_are(found.n_held, 'person', 'people')} held."
     ]
@@ -293,7 +340,7 @@ def _changes(changes: Sequence[Change], found: Summary) -> str:
         for one in changes
     ]
     titles = ["What", "People", "When", "By", "It says"]
-    note = "Entries of the chain that were not batches or outcomes."
+    note = "Entries by which people changed what had been told or decided, or what is kept."
     return sentence_list("findings", sentences) + table(
         "Changes", note, heads(titles), rows, "Entry"
     )
@@ -304,14 +351,21 @@ def _are(n: int, one: str, many: str) -> str:
 
 
 def _why(one: Change) -> str:
-    """Return what an entry says of itself, without what it is for machines."""
-    silent = ("rows", "persons", "held", "undo")
-    return "; ".join(f"{key}: {text}" for key, text in one.says.items() if key not in silent)
+    """Return what an entry says of itself, the reason first and without what is for machines."""
+    silent = ("rows", "persons", "held", "undo", "reason", "n_early", "retention_months")
+    parts = [str(one.says["reason"])] if "reason" in one.says else []
+    early = one.says.get("n_early", 0)
+    if early:
+        parts.append(
+            f"{early:,} before {one.says.get('retention_months', MONTHS)} months were over"
+        )
+    parts += [f"{key}: {text}" for key, text in one.says.items() if key not in silent]
+    return "; ".join(parts) or "–"
 
 
 def _proof(found: Summary) -> str:
     return (
-        f"<p>The chain has {found.head.number:,} entries. Checkpoint:</p>\n"
+        f"<p>The chain has {found.head.number:,} entries. Checkpoint, not verified here:</p>\n"
         f"<p><code>{escape(str(found.head))}</code></p>\n"
         "<p>To check that nothing was changed, and that every decision follows from what was known "
         "then, run on the ledger</p>\n"

@@ -14,6 +14,7 @@ from secondlook.cli.files.csv_files import arrow
 from secondlook.cli.files.refusals import Refusals
 from secondlook.cli.files.rows import group_levels, people, split_rows, text_columns
 from secondlook.cli.files.tables import read_sent
+from secondlook.cli.programs.spelling import as_recorded, mistakable_ids
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,7 +28,8 @@ __all__ = ["BEFORE", "Applicants", "read_applicants", "roles_and_labels"]
 
 BEFORE = "the id was decided on before "  # nothing else is wrong with such a row
 
-_WHOLE = re.compile(r"0|-?[1-9]\d{0,17}")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # spelled as a whole number is written back
+_LEAST, _MOST = -(2**63), 2**63 - 1  # that an id can be
 
 
 @dataclass(frozen=True)
@@ -122,13 +124,12 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
         missing=program.about.get("missing", get_tags(classifier).input_tags.allow_nan),
         source=source,
         as_written=file.as_written,
+        names_of=lambda given, plain: as_recorded(program, given, plain),
     )
     if shape.id_kind == "i":
-        listed = table[roles.id].to_pylist()
-        whole = np.array([_WHOLE.fullmatch(one) is not None for one in listed], np.bool_)
-        reason = f"{roles.id!r} must be a whole number, as in the history"
-        refusals.add(np.flatnonzero(refusals.usable)[~whole], reason)
-        table = table.filter(arrow().array(whole))
+        table = _with_whole_ids(table, roles.id, refusals)
+    odd = mistakable_ids(table[roles.id].to_pylist(), roles.id, refusals, program)
+    table = table.filter(arrow().array(~odd))
     with program.ledger.reading(program.name) as reader:
         standing = reader.standing(table[roles.id].to_pylist())
         named = None if batch is None else reader.entry("batch", batch)
@@ -152,6 +153,20 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
     n_before = int(before.sum())
     X, groups, ids = _as_sent(sent, roles, shape, known)
     return Applicants(X, groups, ids, places, name, recorded, refusals, n_before)
+
+
+def _with_whole_ids(table: Any, column: str, refusals: Refusals) -> Any:
+    """Return the rows whose ids are whole numbers that a program can keep; refuse the others."""
+    listed, rows = table[column].to_pylist(), np.flatnonzero(refusals.usable)
+    whole = np.array([_WHOLE.fullmatch(one) is not None for one in listed], np.bool_)
+    fits = np.array(
+        [there and _LEAST <= int(one) <= _MOST for there, one in zip(whole, listed, strict=True)],
+        np.bool_,
+    )
+    refusals.add(rows[~whole], f"{column!r} must be a whole number, as in the history")
+    reason = f"{column!r} must be a whole number from {_LEAST} to {_MOST}, as in the history"
+    refusals.add(rows[whole & ~fits], reason)
+    return table.filter(arrow().array(fits))
 
 
 def _as_sent(

@@ -6,10 +6,22 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from secondlook.cli.programs.waiting_words import TO_DO, in_order, waits, without_advice
+
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.summary import Outcomes, Summary
 
-__all__ = ["CAUTION", "amount", "attention", "began_again", "days", "interval", "share", "times"]
+__all__ = [
+    "CAUTION",
+    "amount",
+    "attention",
+    "began_again",
+    "days",
+    "interval",
+    "people",
+    "share",
+    "times",
+]
 
 CAUTION = (
     "Outcomes that come late are not a random part of all, so an interval is about the outcomes "
@@ -17,8 +29,6 @@ CAUTION = (
 )
 
 
-_HARDLY = 0.1  # of the share accepted before: nearly nobody
-_EXPECTED = 5  # accepted people that make their absence no chance: it has a probability under 1 %
 _COUNTED = ("n_accepted", "n_people")
 
 
@@ -34,7 +44,7 @@ def attention(found: Summary, late: float) -> list[str]:
     """
     return [
         *_mistakes(found),
-        *_hardly_accepted(found),
+        *_unselective(found),
         *_unexplored(found),
         *_dropped(found),
         *_unlike_history(found),
@@ -60,28 +70,36 @@ def _mistakes(found: Summary) -> Iterator[str]:
     )
 
 
-def _hardly_accepted(found: Summary) -> Iterator[str]:
-    """Say so if the last round accepted under a tenth of the share of the rounds before.
+def _unselective(found: Summary) -> Iterator[str]:
+    """Say so if nobody or everybody was accepted so far, or nearly so in the last round only.
 
-    Only where as many people would have let expect five at that share: fewer may be chance.
+    ``far_fewer`` says what nearly is: by the accepted, or by the rejected.
     """
     if not found.rounds:
         return
+    from secondlook.ledger.summary import far_fewer  # noqa: PLC0415 - an extra
+
     *before, last = found.rounds
     accepted, people = (sum(getattr(one, key) for one in before) for key in _COUNTED)
+    n = people + last.n_people
     if not last.n_accepted and not accepted:
-        n = people + last.n_people
         yield f"Nobody was accepted of {n:,} people so far, so no outcome will be known."
-        return
-    if not people or not last.n_people:
-        return
-    usual = accepted / people
-    if last.n_accepted < _HARDLY * usual * last.n_people and usual * last.n_people >= _EXPECTED:
+    elif found.selects_nobody:
+        usual = found.history.accepted / found.n_history
         yield (
-            f"The last round accepted {last.n_accepted:,} of {last.n_people:,} people, and those "
-            f"before {share(usual)} of theirs: look at its file first, at columns whose unit or "
-            f"meaning changed, before anybody is told."
+            f"Everybody was accepted of {n:,} people so far, and of the history {share(usual)}: "
+            f"look at columns whose unit or meaning changed, unless so many are good."
         )
+    elif people:
+        usual, taken = accepted / people, last.n_accepted
+        if far_fewer(taken, last.n_people, usual) or far_fewer(
+            last.n_people - taken, last.n_people, 1 - usual
+        ):
+            yield (
+                f"The last round accepted {taken:,} of {last.n_people:,} people, and those "
+                f"before {share(usual)} of theirs: look at its file first, at columns whose unit "
+                f"or meaning changed, before anybody is told."
+            )
 
 
 def _unexplored(found: Summary) -> Iterator[str]:
@@ -143,8 +161,9 @@ def _unpromised(found: Summary) -> Iterator[str]:
     pilots = sum("pilot" in one.noted("status") for one in found.rounds)
     past = sum(False in one.noted("calibrated") for one in found.rounds)
     if "pilot" in last.noted("status"):
-        said = next((text for text in last.noted("message") if text), "")
-        yield f"The last round was a pilot and carries no promise ({pilots} of {n} were). {said}"
+        said = without_advice(next((text for text in last.noted("message") if text), ""))
+        were = f"The last round was a pilot and carries no promise ({pilots} of {n} were)."
+        yield " ".join(one for one in (were, *_waiting(found), said, TO_DO) if one)
         yield from _corrected_since(found)
     if False in last.noted("calibrated"):
         yield (
@@ -153,6 +172,17 @@ def _unpromised(found: Summary) -> Iterator[str]:
         )
     if found.promise.problem:
         yield f"α and what decisions are worth are not shown: {found.promise.problem}"
+
+
+def _waiting(found: Summary) -> Iterator[str]:
+    """Say what the tests of each certificate that is missing wait for."""
+    from secondlook.ledger.entering import entering  # noqa: PLC0415 - an extra
+
+    for one in found.rounds[-1].records:
+        next_in = entering(found, one.get("group")) if one.get("status") == "pilot" else None
+        if next_in is not None:
+            whom = "By now" if one.get("group") is None else f"For {one['group']}, by now"
+            yield f"{whom} {waits(next_in)}{in_order(next_in)}."
 
 
 def _corrected_since(found: Summary) -> Iterator[str]:
@@ -204,8 +234,8 @@ def _after_what(found: Summary, round: int) -> str:
 def _expired(found: Summary) -> Iterator[str]:
     if found.n_expired:
         yield (
-            f"The time for which data are kept is over for {found.n_expired:,} people: erase them, "
-            f"or hold those who must stay."
+            f"The time for which data are kept is over for "
+            f"{people(found.n_expired)}: erase them, or hold those who must stay."
         )
 
 
@@ -233,6 +263,17 @@ def interval(outcomes: Outcomes) -> str:
         return "–"
     low, high = outcomes.interval
     return f"{share(low)}–{share(high)}"
+
+
+def people(n: int) -> str:
+    """Write a number of people.
+
+    Examples
+    --------
+    >>> people(1), people(1200)
+    ('1 person', '1,200 people')
+    """
+    return "1 person" if n == 1 else f"{n:,} people"
 
 
 def days(value: float) -> str:

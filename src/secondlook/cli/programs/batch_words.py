@@ -5,18 +5,24 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from secondlook.budget import FdrBudget
 from secondlook.cli.files.refusals import Refusals
+from secondlook.cli.programs.waiting_words import in_order, waits
+
+if TYPE_CHECKING:  # an extra, and slow to import
+    from secondlook.ledger.entering import Entering
+    from secondlook.ledger.summary import Summary
 
 __all__ = [
     "alpha_and_delta",
     "commonest",
     "decided_words",
     "how_many",
+    "overridden_words",
     "promise",
     "reason_counts",
     "refused_words",
@@ -47,8 +53,22 @@ def alpha_and_delta(classifier: Any) -> tuple[float | None, float | None]:
     return getattr(budget, "alpha", None), None
 
 
-def promise(rounds: Sequence[dict[str, Any]], alpha: float | None, delta: float | None) -> str:
+def promise(
+    rounds: Sequence[dict[str, Any]],
+    alpha: float | None,
+    delta: float | None,
+    found: Summary | None = None,
+) -> str:
     """Return in words what a round promises, from its record.
+
+    Parameters
+    ----------
+    rounds
+        What the classifier noted, one for each certificate.
+    alpha, delta
+        What is to be promised.
+    found
+        How the program stands, which tells what the tests of a pilot wait for.
 
     Examples
     --------
@@ -65,13 +85,15 @@ def promise(rounds: Sequence[dict[str, Any]], alpha: float | None, delta: float 
     'Certified for B: with confidence 90 %, at most 15 % bad under the rule of this round.'
     """
     words = [
-        _certificate(one, alpha, delta) if "status" in one else _estimate(one, alpha)
+        _certificate(one, alpha, delta, found) if "status" in one else _estimate(one, alpha)
         for one in rounds
     ]
     return " ".join(dict.fromkeys(words))
 
 
-def _certificate(one: dict[str, Any], alpha: float | None, delta: float | None) -> str:
+def _certificate(
+    one: dict[str, Any], alpha: float | None, delta: float | None, found: Summary | None
+) -> str:
     whom = "" if one["group"] is None else f" for {one['group']}"
     if one["status"] == "certified":
         sure = f"with confidence {_percent(1 - (delta or 0))}, at most {_percent(alpha or 0)} bad"
@@ -80,23 +102,33 @@ def _certificate(one: dict[str, Any], alpha: float | None, delta: float | None) 
     barred = ""
     if one.get("n_unreachable"):
         barred = f" {one['n_unreachable']:,} people cannot be explored for the limits set."
-    again = _BEGAN_AGAIN.match(one["message"])
+    again, next_in = _BEGAN_AGAIN.match(one["message"]), None
+    if found is not None:
+        from secondlook.ledger.entering import entering  # noqa: PLC0415 - an extra
+
+        next_in = entering(found, one["group"])
     if again is None:
-        words = f"no promise yet{_more_outcomes(one, 'one', ', and too few outcomes')}"
+        words = f"no promise yet{_more_outcomes(one, 'one', ', and too few outcomes', next_in)}"
     else:
-        needed = _more_outcomes(one, "a promise", "; that is too few")
+        needed = _more_outcomes(one, "a promise", "; that is too few", next_in)
         words = f"no promise until there is new evidence. {again[0]}{needed}"
     return f"Pilot{whom}: {words}.{barred}"
 
 
-def _more_outcomes(one: dict[str, Any], goal: str, few: str) -> str:
-    """Say how many more outcomes a promise needs, or why nobody can say, as the end of a clause."""
+def _more_outcomes(one: dict[str, Any], goal: str, few: str, next_in: Entering | None) -> str:
+    """Say how many more outcomes a promise needs, or why nobody can say, as the end of a clause.
+
+    What is known and not in the tests is told with what they wait for.
+    """
     more = float(one["more_outcomes"])
+    waiting = "" if next_in is None else f"; {waits(next_in)}{in_order(next_in)}"
+    known = waiting if next_in is not None and next_in.n_known else ""
     if math.isfinite(more):
-        return f"; about {math.ceil(more):,} more outcomes are needed for {goal}"
+        return f"; about {math.ceil(more):,} more outcomes are needed for {goal}{known}"
     if _DO_NOT_SPEAK in one["message"]:
-        return f"; outcomes so far do not speak for {goal}, so nobody can say how many it needs"
-    return f"{few} to say how many a promise needs"
+        why = f"; outcomes so far do not speak for {goal}, so nobody can say how many it needs"
+        return f"{why}{known}"
+    return waiting or f"{few} to say how many a promise needs"
 
 
 def _estimate(one: dict[str, Any], alpha: float | None) -> str:
@@ -176,6 +208,26 @@ def decided_words(told: dict[str, Any]) -> list[str]:
     if told["out"] != "-":
         lines.append(f"Decisions: {told['out']}")
     return lines
+
+
+def overridden_words(since: dict[str, int]) -> list[str]:
+    """Say of a batch that is answered from the record whom people decided on otherwise since.
+
+    Examples
+    --------
+    >>> print(*overridden_words({"accepted": 0, "rejected": 1}))
+    1 of these decisions was overridden by hand since (0 accepted, 1 rejected), and the answer has
+    it as it was recorded; secondlook export has what holds now.
+    """
+    n = sum(since.values())
+    if not n:
+        return []
+    were, them = ("was", "it as it was") if n == 1 else ("were", "them as they were")
+    return [
+        f"{n:,} of these decisions {were} overridden by hand since ({since['accepted']:,} accepted,"
+        f" {since['rejected']:,} rejected), and the answer has {them} recorded; secondlook export "
+        f"has what holds now."
+    ]
 
 
 def so_far_words(so_far: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from secondlook.cli.files.places import check_output, check_writable
+from secondlook.cli.files.places import check_apart, check_output, check_writable, ledger_files
 from secondlook.cli.files.refusals import check_share, refused_path, too_many
 from secondlook.cli.files.tables import called, write_table
 from secondlook.cli.json_output import as_json
@@ -21,6 +21,7 @@ from secondlook.cli.programs.batch_words import (
     alpha_and_delta,
     commonest,
     decided_words,
+    overridden_words,
     promise,
     reason_counts,
     refused_words,
@@ -113,7 +114,7 @@ def decide(
     """
     with errors(json):
         check_share(most_refused)
-        no = _places(applicants, out, refused, json)
+        no = _places(applicants, out, refused, ledger, json)
         mine = opened(ledger, program, by, trusted, json)
         with status("reading who applies", json):
             sent = read_applicants(mine, applicants, batch, called(applicants))
@@ -135,6 +136,7 @@ def decide(
             write_table(answer(decided, reasons).take(sent.places), out)
         with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
             told = _what_was_decided(mine, decided, entry, sent.recorded) | {
+                "overridden_since": _overridden_since(mine, sent),
                 "unseen": unseen_values(mine, sent.X, sent.groups, decided.round),
                 "beyond_history": beyond,
                 "unlike_history": entry.says.get("about", {}).get("unlike_history", []),
@@ -148,6 +150,7 @@ def decide(
     else:
         lines = [
             *decided_words(told),
+            *overridden_words(told["overridden_since"]),
             *namesakes_words(told["namesakes"]),
             *unseen_words(told["unseen"]),
             *beyond_words(told["beyond_history"]),
@@ -191,7 +194,9 @@ def observe(
     with errors(json):
         no = refused_path(refused, outcomes, "--json" if json else None)
         check_output(no)
-        mine = opened(ledger, program, by, trusted, json)
+        from secondlook.cli.programs.telling import TellingProgram  # noqa: PLC0415 - an extra
+
+        mine = opened(ledger, program, by, trusted, json, TellingProgram)
         with status("reading outcomes", json):
             roles, labels = roles_and_labels(mine)
             told = read_outcomes(
@@ -221,32 +226,26 @@ def observe(
 
 def _tell(program: Program, told: Told) -> list[dict[str, Any]]:
     """Record what a file says that is new; return where testing began again, after what."""
-    from secondlook.certified_records import begun_again  # noqa: PLC0415 - with the ledger
-    from secondlook.ledger.telling import as_deployed  # noqa: PLC0415
+    from secondlook.cli.programs.telling import TellingProgram  # noqa: PLC0415 - with the ledger
 
-    shape, never, first = program.shape, told.states == "indeterminate", told.before == ""
-    found: list[dict[str, Any]] = []
+    assert isinstance(program, TellingProgram)
+    never, first = told.states == "indeterminate", told.before == ""
     # Apart, so that it is known what each of them did to the tests.
-    for after, which in (
-        ("outcomes", told.news & ~never & first),
-        ("correction", told.news & ~never & ~first),
-        ("withdrawal", told.news & never),
-    ):
-        if not which.any():
-            continue
-        before, ids = as_deployed(program.classifier), shape.ids(told.ids[which])
-        if after == "withdrawal":
-            program.withdraw(ids)
-        else:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", LearningWarning)  # it is told in other words
-                program.observe(ids, shape.labels(told.states[which]))
-        again = begun_again(before, as_deployed(program.classifier))
-        found += [asdict(one) | {"after": after} for one in again]
-    return found
+    parts = {
+        "outcomes": told.news & ~never & first,
+        "correction": told.news & ~never & ~first,
+        "withdrawal": told.news & never,
+    }
+    parts = {after: which for after, which in parts.items() if which.any()}
+    again = program.tell((told.ids[one], told.states[one]) for one in parts.values())
+    return [
+        asdict(one) | {"after": after}
+        for after, found in zip(parts, again, strict=True)
+        for one in found
+    ]
 
 
-def _places(source: str, out: str, refused: str | None, json: bool) -> str:
+def _places(source: str, out: str, refused: str | None, ledger: str, json: bool) -> str:
     """Check that all can be written before anything is decided; return where refused rows go."""
     check_writable(out)
     if json and out == "-":
@@ -255,14 +254,12 @@ def _places(source: str, out: str, refused: str | None, json: bool) -> str:
     if refused is None and out != "-":
         no = str(Path(out).with_name(no))
     for what, path, other, taken in (
-        ("the decisions", out, "the input", source),
-        ("refused rows", no, "the input", source),
-        ("refused rows", no, "the decisions", out),
+        ("the decisions", out, "the input", [source]),
+        ("refused rows", no, "the input", [source]),
+        ("refused rows", no, "the decisions", [out]),
+        ("the decisions", out, "the ledger", ledger_files(ledger)),
     ):
-        if "-" not in (path, taken) and Path(path).resolve() == Path(taken).resolve():
-            raise InputError(
-                f"{what} would take the place of {other} in {path!r}; choose another file."
-            )
+        check_apart(what, path, other, taken)
     return no
 
 
@@ -355,6 +352,19 @@ def _what_was_decided(
         "certified": bool(decided.certified),
         "promise": promise(entry.says["rounds"], alpha, delta),
     }
+
+
+def _overridden_since(program: Program, sent: Applicants) -> dict[str, int]:
+    """Return for how many people of a batch that was recorded before an override holds by now."""
+    from secondlook.ledger.overriding import in_force  # noqa: PLC0415 - with the ledger
+
+    if sent.recorded is None:
+        return {"accepted": 0, "rejected": 0}
+    with program.ledger.reading(program.name) as reader:
+        standing = reader.standing(list(map(str, sent.ids.tolist())))
+        by_hand = in_force(reader, standing)
+    accepted = int((by_hand & standing.accepted).sum())
+    return {"accepted": accepted, "rejected": int(by_hand.sum()) - accepted}
 
 
 def _dropped_since(program: Program, number: int) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as jsons
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -14,9 +13,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from secondlook.cli.files.places import check_apart, ledger_files
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Json, errors, writing
 from secondlook.cli.programs.options import LedgerUrl, ProgramName
+from secondlook.cli.standard_streams import binary_output
 from secondlook.errors import InputError
 
 __all__ = ["export"]
@@ -55,6 +56,8 @@ def export(
     with errors(json):
         wanted = _Wanted(out, features, groups, entries, checkpoint, json)
         wanted.check()
+        for path in wanted.paths:
+            check_apart("what is exported", path, "the ledger", ledger_files(ledger))
         from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
 
         with SqlLedger(ledger).reading(program) as reader:
@@ -86,6 +89,18 @@ class _Wanted:
     def folder(self) -> bool:
         return self.out != "-" and (Path(self.out).is_dir() or not Path(self.out).suffix)
 
+    @property
+    def paths(self) -> dict[str, str]:
+        """The files to be written, and what goes there."""
+        if self.checkpoint:
+            return {}
+        if not self.folder:
+            return {self.out: "entries" if self.entries else "decisions"}
+        found = {"entries.jsonl": "entries", "checkpoint.txt": "checkpoint"}
+        if not self.entries:
+            found = {"decisions.parquet": "decisions"} | found
+        return {str(Path(self.out) / name): what for name, what in found.items()}
+
     def check(self) -> None:
         """Raise if the options exclude each other."""
         if self.checkpoint and (self.entries or self.out != "-"):
@@ -110,22 +125,17 @@ class _Wanted:
 
 def _write(reader: Any, wanted: _Wanted) -> dict[str, int]:
     """Write what is wanted; return the number of lines or rows by path."""
-    if wanted.checkpoint:
-        return {}
-    if not wanted.folder:
-        write = _write_entries if wanted.entries else _write_decisions
-        return {wanted.out: write(reader, wanted, wanted.out)}
-    folder = Path(wanted.out)
-    with writing(wanted.out):
-        folder.mkdir(parents=True, exist_ok=True)
+    if wanted.folder:
+        with writing(wanted.out):
+            Path(wanted.out).mkdir(parents=True, exist_ok=True)
     found = {}
-    if not wanted.entries:
-        path = str(folder / "decisions.parquet")
-        found[path] = _write_decisions(reader, wanted, path)
-    path = str(folder / "entries.jsonl")
-    found[path] = _write_entries(reader, wanted, path)
-    with _opened(str(folder / "checkpoint.txt")) as file:
-        file.write(f"{reader.head()}\n".encode())
+    for path, what in wanted.paths.items():
+        if what == "checkpoint":
+            with _opened(path) as file:
+                file.write(f"{reader.head()}\n".encode())
+        else:
+            write = _write_entries if what == "entries" else _write_decisions
+            found[path] = write(reader, wanted, path)
     return found
 
 
@@ -183,9 +193,9 @@ def _write_parquet(tables: Iterator[Any], file: Any) -> int:
 def _opened(path: str) -> Iterator[Any]:
     """Open a file that appears whole or not at all, or standard output."""
     if path == "-":
-        sys.stdout.flush()
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        output = binary_output()
+        yield output
+        output.flush()
         return
     place = Path(path)
     part = place.with_name(f".{place.name}.{os.getpid()}")

@@ -21,6 +21,7 @@ from secondlook.cli.programs.attention import (
     began_again,
     days,
     interval,
+    people,
     share,
     times,
 )
@@ -60,7 +61,7 @@ def reported_ledger(
     if results:
         if ledger is not None:
             raise InputError(
-                f"a report shows results or a ledger, got {str(results[0])!r} and {ledger!r}; "
+                f"a report shows results or a ledger, got {str(results[0])!r} and --ledger; "
                 f"leave out one."
             )
         return ""
@@ -87,11 +88,13 @@ def report_program(
     """Write a page about a program, and say where it is."""
     from secondlook.cli.pages.report import write_program_report  # noqa: PLC0415
     from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
+    from secondlook.ledger.particulars import particulars  # noqa: PLC0415
     from secondlook.ledger.summing_up import summarise  # noqa: PLC0415
 
     with status("writing the report", json):
-        found = summarise(SqlLedger(ledger), program, groups=groups, trusted=trusted or ())
-        write_program_report(found, out, late)
+        kept = SqlLedger(ledger)
+        found = summarise(kept, program, groups=groups, trusted=trusted or ())
+        write_program_report(found, particulars(kept, found), out, late)
     if json:
         as_json({"written": [out], "checkpoint": str(found.head)})
     else:
@@ -141,6 +144,8 @@ def told(found: Any, late: float) -> dict[str, Any]:
             "explored": found.total("n_explored"),
             "explored_at_most": found.budget,
             "overridden": found.total("n_overridden"),
+            "accepted_and_overridden": found.total("n_set_apart"),
+            "accepted_by_hand": found.total("n_by_hand"),
             "erased": found.n_erased,
             "held": found.n_held,
             "expired": found.n_expired,
@@ -155,13 +160,28 @@ def told(found: Any, late: float) -> dict[str, Any]:
         "waiting": asdict(found.waiting()),
         "late": {"after_days": late, **asdict(found.waiting(late))},
         "certified_rounds": [one.round for one in found.rounds if one.certified],
+        "enters_next": _enters_next(found),
         "rounds": [_round(one) for one in found.rounds],
         "groups": [
-            asdict(one) | {"outcomes": _outcomes(one.outcomes), "erased": one.group is None}
+            asdict(one)
+            | {
+                "outcomes": _outcomes(one.outcomes),
+                "n_set_apart": one.n_set_apart,
+                "erased": one.group is None,
+            }
             for one in found.groups
         ],
         "changes": [asdict(one) for one in found.changes],
     }
+
+
+def _enters_next(found: Any) -> list[dict[str, Any]]:
+    """Return which round enters the tests of each certificate next, and what it waits for."""
+    from secondlook.ledger.entering import entering  # noqa: PLC0415 - an extra
+
+    groups = [one.get("group") for one in found.rounds[-1].records] if found.rounds else []
+    every = [(group, entering(found, group)) for group in groups]
+    return [{"group": group, **asdict(one)} for group, one in every if one is not None]
 
 
 def _outcomes(one: Any) -> dict[str, Any]:
@@ -171,6 +191,7 @@ def _outcomes(one: Any) -> dict[str, Any]:
 def _round(one: Any) -> dict[str, Any]:
     return asdict(one) | {
         "n_accepted": one.n_accepted,
+        "n_set_apart": one.n_set_apart,
         "alpha_exploit": one.alpha_exploit,
         "thresholds": one.thresholds,
         "outcomes": _outcomes(one.outcomes),
@@ -189,8 +210,9 @@ def _print(console: Console, found: Any, late: float, most: int) -> None:
     low, high = found.outcomes.range
     _say(
         console,
-        f"never: the outcome will not be known; overrides: accepted, and once overridden by a "
-        f"person, and in no other line. {CAUTION} If everybody without an outcome were good "
+        f"never: the outcome will not be known; overrides: who stands accepted and was once "
+        f"overridden by a person, in no other line of this table; tables below count decisions as "
+        f"the program made them. {CAUTION} If everybody without an outcome were good "
         f"the FDR would be {share(low)}, and {share(high)} if bad.",
         style="dim",
     )
@@ -202,6 +224,7 @@ def _print(console: Console, found: Any, late: float, most: int) -> None:
         _groups(console, attribute, [g for g in found.groups if g.attribute == attribute])
     _say(console, _summed_up(found))
     _say(console, f"Checkpoint: {found.head}")
+    _say(console, "Not verified here: secondlook verify does that.", style="dim")
 
 
 def _say(console: Console, words: str, style: str | None = None) -> None:
@@ -284,6 +307,6 @@ def _summed_up(found: Any) -> str:
         promised or "no round certified",
         f"{found.total('n_overridden'):,} overridden",
         "1 outcome corrected" if corrected == 1 else f"{corrected:,} outcomes corrected",
-        f"{found.n_held:,} people held, {found.n_erased:,} erased",
+        f"{people(found.n_held)} held, {found.n_erased:,} erased",
     ]
     return "; ".join(parts) + "."

@@ -13,11 +13,16 @@ __all__ = ["opened"]
 
 
 def opened(
-    ledger: str, program: str, by: str | None, trusted: list[str] | None, json: bool
+    ledger: str,
+    program: str,
+    by: str | None,
+    trusted: list[str] | None,
+    json: bool,
+    kind: type[Program] | None = None,
 ) -> Program:
-    """Return a program on a ledger, ready to decide and to write."""
+    """Return a program on a ledger, ready to decide and to write; ``kind`` may say more of it."""
     check_named("--by", by)
     from secondlook.ledger.program import Program  # noqa: PLC0415 - an extra
 
     with status("opening the program", json):
-        return Program.open(ledger, program, by=by, trusted=trusted or ())
+        return (kind or Program).open(ledger, program, by=by, trusted=trusted or ())

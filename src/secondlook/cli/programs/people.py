@@ -20,6 +20,7 @@ from secondlook.cli.programs.applicants import roles_and_labels
 from secondlook.cli.programs.batch_words import how_many, reason_counts, refused_words, say
 from secondlook.cli.programs.opening import opened
 from secondlook.cli.programs.options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
+from secondlook.cli.programs.spelling import as_recorded
 from secondlook.errors import InputError, LedgerWarning
 
 if TYPE_CHECKING:
@@ -264,17 +265,18 @@ def _named(
             f"people are named by a file or by --id, got {'both' if ids else 'neither'}; give one "
             f"of these."
         )
+    erasing = done == "erased"
     if file is None:
-        return _Named(
-            _all_of(program, list(dict.fromkeys(one.strip() for one in ids or ())), wrong, done)
-        )
+        meant = as_recorded(program, ids or [], erasing=erasing)
+        return _Named(_all_of(program, list(dict.fromkeys(map(str, meant))), wrong, done))
     no = refused_path(refused, file, "--json" if json else None)
     check_output(no)
     source = called(file)
     sent, column = read_listed(file, roles_and_labels(program)[0].id)
     table = sent.table
     check_there(table, (column,), source)
-    listed = [one or "" for one in trimmed(table, column)[column].to_pylist()]
+    given, plain = table[column].to_pylist(), trimmed(table, column)[column].to_pylist()
+    listed = [one or "" for one in as_recorded(program, given, plain, erasing=erasing)]
     refusals = Refusals(table, list(listed), sent.as_written, (column,))
     empty = np.array([not one or "\0" in one for one in listed], np.bool_)
     refusals.add(np.flatnonzero(empty), f"{column!r} is empty or holds NUL, so names nobody")
@@ -353,7 +355,7 @@ def _not_erasable(program: Program, early: bool) -> Callable[[Reader, Standing],
 def _ask(question: str, *, beside_table: bool) -> None:
     try:
         agreed = typer.confirm(question, err=beside_table)
-    except typer.Abort:
+    except (typer.Abort, RuntimeError):  # nobody answers, or standard input is closed
         agreed = False
     if not agreed:
         raise InputError("nobody was erased, since nobody agreed; answer y, or add --yes.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,9 +13,14 @@ from secondlook.cli.files.csv_files import first_line
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import DOES_NOT_FIT, Json, errors, status
 from secondlook.cli.programs.options import MaybeLedgerUrl, ProgramName, Trusted
-from secondlook.errors import InputError
+from secondlook.errors import InputError, LedgerError
+
+if TYPE_CHECKING:  # an extra, and slow to import
+    from secondlook.ledger import SqlLedger
 
 __all__ = ["verify"]
+
+_NO_CHECKPOINT = "No checkpoint is given, since not everything fits."
 
 _CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # all that begins like one; a file has another name
 
@@ -52,20 +58,26 @@ def verify(
     """
     with errors(json):
         url = _one_of(context, place, ledger)
-        from secondlook.ledger import Checkpoint, SqlLedger  # noqa: PLC0415 - an extra
+        from secondlook.ledger import Checkpoint, SqlLedger, Verification  # noqa: PLC0415 - an extra
         from secondlook.ledger import verify as prove  # noqa: PLC0415
+        from secondlook.ledger.chain import NOTHING  # noqa: PLC0415
 
         kept = None if checkpoint is None else Checkpoint.read(_text_of(checkpoint))
-        with status("making every decision again", json):
-            found = prove(
-                SqlLedger(url), program, checkpoint=kept, trusted=trusted or (), relearn=relearn
-            )
+        at = SqlLedger(url)
+        try:
+            with status("making every decision again", json):
+                found = prove(at, program, checkpoint=kept, trusted=trusted or (), relearn=relearn)
+        except LedgerError as error:
+            problem = _lost_tables(at, error)
+            if problem is None:
+                raise
+            found = Verification(problem, Checkpoint(program, 0, NOTHING), 0, 0, 0)
     if json:
         as_json(
             {
                 "ok": found.ok,
                 "problem": found.problem,
-                "checkpoint": str(found.head),
+                "checkpoint": str(found.head) if found.ok else None,
                 "entries": found.n_entries,
                 "decisions": found.n_decisions,
                 "not_repeated": found.n_not_repeated,
@@ -82,11 +94,36 @@ def verify(
         policies = "" if learned is None else f"; {learned:,} by policies learned again"
         if found.not_learned_from is not None:
             policies += f", the others not, since people of {found.not_learned_from} were erased"
-        again = f"{found.n_decisions:,} decisions made again{erased}{policies}"
-        print(f"{found.n_entries:,} entries checked, {again}")
-        print(f"Checkpoint: {found.head}")
+        again = f"{_counted(found.n_decisions, 'decision')} made again{erased}{policies}"
+        up_to = "" if found.ok else "Up to there "
+        print(f"{up_to}{_counted(found.n_entries, 'entry', 'entries')} checked, {again}")
+        print(f"Checkpoint: {found.head}" if found.ok else _NO_CHECKPOINT)
     if not found.ok:
         raise typer.Exit(DOES_NOT_FIT)
+
+
+def _counted(n: int, one: str, many: str | None = None) -> str:
+    return f"1 {one}" if n == 1 else f"{n:,} {many or f'{one}s'}"
+
+
+def _lost_tables(ledger: SqlLedger, error: LedgerError) -> str | None:
+    """Return which tables a ledger has lost, in a sentence, if that is why it cannot be read."""
+    import sqlalchemy as sa  # noqa: PLC0415 - an extra
+
+    from secondlook.ledger import schema  # noqa: PLC0415
+
+    dialect: Any = ledger.engine.dialect
+    if not isinstance(error.__cause__, sa.exc.DBAPIError | dialect.loaded_dbapi.Error):
+        return None
+    try:
+        there = set(sa.inspect(ledger.engine).get_table_names())
+    except sa.exc.SQLAlchemyError:
+        return None
+    lost = sorted(set(schema.metadata.tables) - there)
+    if not lost or not there & set(schema.metadata.tables):
+        return None
+    are = "table is" if len(lost) == 1 else "tables are"
+    return f"the ledger's {are} missing: {', '.join(lost)}; nothing else was checked."
 
 
 def _text_of(checkpoint: str) -> str:
@@ -95,7 +132,10 @@ def _text_of(checkpoint: str) -> str:
     if not checkpoint.startswith("@") and _CHECKPOINT.match(checkpoint) and not file.is_file():
         return checkpoint
     try:
-        return file.read_text(encoding="utf-8").strip()
+        content = file.read_bytes()
+        # PowerShell redirects into utf-16, and editors put a mark in front of utf-8.
+        wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+        return content.decode("utf-16" if wide else "utf-8-sig").strip()
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or first_line(error)
         raise InputError(
@@ -110,7 +150,7 @@ def _one_of(context: typer.Context, place: str | None, ledger: str | None) -> st
     typed = source is not None and source.name == "COMMANDLINE"
     if place is not None and typed and place != ledger:
         raise InputError(
-            f"verify takes one ledger, got {place!r} and --ledger {ledger!r}; leave one out."
+            "verify takes one ledger, got one of its own and another as --ledger; leave one out."
         )
     url = ledger if place is None else place
     if url is None:

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from secondlook.cli.files.places import check_apart, ledger_files
 from secondlook.cli.files.refusals import Refusals, check_share, refused_path, too_many
 from secondlook.cli.files.rows import (
     check_there,
@@ -33,6 +34,7 @@ from secondlook.cli.programs.batch_words import (
 )
 from secondlook.cli.programs.decision_columns import check_read_back
 from secondlook.cli.programs.options import By, MostRefused, Refused, Strict
+from secondlook.cli.programs.spelling import mistakable_ids
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
 if TYPE_CHECKING:
@@ -156,6 +158,7 @@ def _start(
     name = wanted.name if name is None else name
     _check_new(url, name)
     place = refused_path(refused, source, "--json" if json else None)
+    check_apart("refused rows", place, "the ledger", ledger_files(url))  # which may not be there
     found = _read_history(source, wanted)
     if strict:
         found.refused.stop(source)
@@ -224,6 +227,7 @@ def _read_history(source: str, config: Config) -> _History:
         as_written=sent.as_written,
     )
     before = refused.usable
+    mistakable_ids(ready[roles.id].to_pylist(), roles.id, refused)
     states, taken, unread = _past(refused, config)
     usable = refused.usable
     if not usable.any():

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from secondlook.cli.files.refusals import Refusals
 from secondlook.cli.files.rows import check_there, cut, outcome_states, trimmed
 from secondlook.cli.files.tables import read_listed
+from secondlook.cli.programs.spelling import as_recorded
 
 if TYPE_CHECKING:
     from secondlook.ledger.base import Standing
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 __all__ = ["Told", "read_outcomes"]
 
 _NOBODY = "the id was never decided on, or is erased"
-_STATES = ("good", "bad", "indeterminate")
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,11 @@ class Told:
 
     def counts(self) -> dict[str, Any]:
         """Return how much was new and how much was not."""
+        from secondlook.ledger.base import STATES  # noqa: PLC0415 - an extra
+
         first = self.before == ""
         return {
-            "recorded": {one: int((first & (self.states == one)).sum()) for one in _STATES},
+            "recorded": {one: int((first & (self.states == one)).sum()) for one in STATES},
             "corrections": int((self.news & ~first).sum()),
             "corrected": self._corrected(),
             "known_already": int((~self.news).sum()),
@@ -108,8 +110,9 @@ def read_outcomes(
     sent, column = read_listed(path, roles.id, text=(roles.outcome,))
     table = sent.table
     check_there(table, (column, roles.outcome), source)
-    names = trimmed(table, column)[column].to_pylist()
-    ids = np.array([one or "" for one in names], np.object_)
+    plain = trimmed(table, column)[column].to_pylist()
+    meant = as_recorded(program, table[column].to_pylist(), plain)
+    ids = np.array([one or "" for one in meant], np.object_)
     states = outcome_states(table[roles.outcome], labels)
     refusals = Refusals(table, ids.tolist(), sent.as_written, (column, roles.outcome))
     nobody = np.array([not one or "\0" in one for one in ids], np.bool_)
@@ -170,9 +173,11 @@ def _contradictory(
     ids: NDArray[Any], states: NDArray[np.str_], rows: NDArray[np.int64], refusals: Refusals
 ) -> NDArray[np.bool_]:
     """Refuse everybody of whom a file tells two things, since nobody knows which is meant."""
+    from secondlook.ledger.base import STATES  # noqa: PLC0415 - an extra
+
     names, place = np.unique(ids[rows], return_inverse=True)
-    code = np.searchsorted(sorted(_STATES), states[rows])
-    low, high = np.full(names.size, len(_STATES)), np.full(names.size, -1)
+    code = np.searchsorted(sorted(STATES), states[rows])
+    low, high = np.full(names.size, len(STATES)), np.full(names.size, -1)
     np.minimum.at(low, place, code)
     np.maximum.at(high, place, code)
     twice = (low < high)[place]

@@ -1,0 +1,179 @@
+"""What a command writes never takes the place of the ledger, nor of what the command reads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from cli.lender_files import PROGRAM, apply, call, done, people, refused
+from secondlook.ledger import Program, verify
+
+
+def is_there(program):
+    """Say whether a ledger has everything it had."""
+    return verify(program.ledger).ok
+
+
+@pytest.fixture
+def named(lender, tmp_path, monkeypatch):
+    """Return a function that gives the ledger another name, and its program there."""
+
+    def rename(name):
+        lender.ledger.engine.dispose()
+        Path("lender.db").rename(name)
+        url = f"sqlite:///{tmp_path / name}"
+        monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+        return Program.open(url)
+
+    return rename
+
+
+@pytest.mark.parametrize("name", ["lender.db", "history.csv", "program.toml", "x.txt", "x"])
+def test_a_report_is_a_page_by_its_name(lender, made, name):
+    for one in ("history.csv", "program.toml"):
+        shutil.copy(made / one, one)
+    before = Path(name).read_bytes() if Path(name).exists() else None
+    assert refused("report", "-o", name) == (
+        f"--out must name a file that ends in .html or .htm, got {name!r}; name such a file."
+    )
+    assert (Path(name).read_bytes() if Path(name).exists() else None) == before
+    assert is_there(lender)
+
+
+def test_a_page_that_is_there_is_replaced(lender):
+    for name in ("old.html", "OLD.HTM"):
+        Path(name).write_text("an older page")
+        assert done("report", "-o", name)["written"] == [name]
+        assert Path(name).read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_report_is_never_written_to_the_ledger_under_another_name(lender, link):
+    link("lender.db", "page.html")
+    sentence = "the report would take the place of the ledger in 'page.html'; choose another file."
+    assert refused("report", "-o", "page.html") == sentence
+    assert is_there(lender)
+
+
+def test_nor_to_what_sqlite_keeps_beside_it_or_to_a_ledger_called_like_a_page(named, tmp_path):
+    program = named("lender.html")
+    os.symlink("lender.html-wal", "log.html")
+    for name in ("lender.html", "./lender.html", str(tmp_path / "lender.html"), "log.html"):
+        assert "take the place of the ledger" in refused("report", "-o", name)
+    os.symlink("lender.html", "link.db")
+    assert "take the place of the ledger" in refused(
+        "report", "-o", "lender.html", "--ledger", "sqlite:///link.db"
+    )
+    assert is_there(program)
+
+
+def test_a_report_of_runs_leaves_the_ledger_alone_too(lender):
+    Path("run").mkdir()
+    os.symlink("lender.db", "page.html")
+    assert "take the place of the ledger" in refused("report", "run", "-o", "page.html")
+    os.symlink("loop.html", "loop.html")
+    refused("report", "run", "-o", "loop.html")
+    assert is_there(lender)
+
+
+def test_decisions_are_never_written_to_the_ledger(named):
+    program = named("lender.csv")
+    apply(20)
+    head = program.checkpoint()
+    os.symlink("lender.csv", "link.csv")
+    for name in ("lender.csv", "link.csv"):
+        assert refused("decide", "applicants.csv", "-o", name) == (
+            f"the decisions would take the place of the ledger in {name!r}; choose another file."
+        )
+    assert program.checkpoint() == head
+    os.link("applicants.csv", "same.csv")
+    assert "take the place of the input" in refused("decide", "applicants.csv", "-o", "same.csv")
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--refused", "no.csv")
+    assert is_there(program)
+
+
+def test_an_export_is_never_written_to_the_ledger(named):
+    program = named("lender.csv")
+    assert refused("export", "-o", "lender.csv") == (
+        "what is exported would take the place of the ledger in 'lender.csv'; choose another file."
+    )
+    assert is_there(program)
+
+
+@pytest.mark.parametrize("name", ["decisions.parquet", "entries.jsonl", "checkpoint.txt"])
+def test_nor_by_way_of_a_folder(named, name):
+    program = named(name)
+    before = sorted(Path().iterdir())
+    assert f"the ledger in {name!r}" in refused("export", "-o", ".")
+    assert sorted(Path().iterdir()) == before
+    assert is_there(program)
+
+
+def test_refused_rows_never_become_the_ledger(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("program.toml").write_text(PROGRAM)
+    past = people(60)
+    past.loc[3, "income"] = None
+    past.to_csv("history.csv", index=False)
+    words = ("init", "--config", "program.toml", "history.csv", "--ledger")
+    assert refused(*words, "sqlite:///history.refused.csv") == (
+        "refused rows would take the place of the ledger in 'history.refused.csv'; choose another "
+        "file."
+    )
+    assert not Path("history.refused.csv").exists()
+    assert refused(*words, "sqlite:///x.db", "--refused", "./history.csv").startswith(
+        "refused rows would take the place of the input"
+    )
+
+
+def test_rows_that_are_refused_take_a_name_that_is_free(named):
+    """Also where the ledger has the name that they would have."""
+    program = named("outcomes.refused.csv")
+    Path("outcomes.csv").write_text("id,outcome\nnobody,repaid\n")
+    assert call("observe", "outcomes.csv").exit_code == 2
+    assert Path("outcomes.2.refused.csv").exists()
+    assert is_there(program)
+
+
+def test_a_configuration_to_begin_with_replaces_nothing(lender):
+    os.symlink("nowhere", "dangling.toml")
+    for name in ("lender.db", "dangling.toml"):
+        assert "is there already and is not overwritten" in refused("init", "--example", "-o", name)
+    assert is_there(lender)
+
+
+WORLD = """
+methods = ["plain"]
+repetitions = 1
+[world]
+data = "lender"
+n_history = 400
+n_batch = 60
+n_rounds = 2
+"""
+
+
+@pytest.mark.parametrize("name", ["lock", "settings.json", "results.parquet", "report.html"])
+def test_results_of_a_run_never_take_the_place_of_its_ledger(named, name):
+    program = named(name)
+    Path("world.toml").write_text(WORLD)
+    words = ("simulate", "world.toml", "--jobs", 1, "--out", ".", "--ledger")
+    assert refused(*words, f"sqlite:///{name}") == (
+        f"results would take the place of the ledger in {name!r}; choose another folder."
+    )
+    assert is_there(program)
+
+
+def test_nor_of_the_data(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people(60).drop(columns="id").to_parquet("results.parquet")
+    before = Path("results.parquet").read_bytes()
+    columns = '[world.columns]\noutcome = "outcome"\ngood = "repaid"\ngroup = "sex"\n'
+    Path("world.toml").write_text(WORLD.replace('"lender"', '"results.parquet"') + columns)
+    assert refused("simulate", "world.toml", "--jobs", 1, "--out", ".") == (
+        "results would take the place of the data in 'results.parquet'; choose another folder."
+    )
+    assert Path("results.parquet").read_bytes() == before

@@ -1,0 +1,157 @@
+"""Standard output that lacks letters, is full or closed, and standard input that is not there."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.lender_files import apply, done, people
+from secondlook.cli.app import main
+from secondlook.cli.json_output import as_json
+from secondlook.cli.standard_streams import on_any_streams
+
+FULL = Path("/dev/full")
+needs_full = pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
+
+
+def run(monkeypatch, stdout, *words, stdin="the usual"):
+    """Run a command in this process with other streams; return its exit code and its errors."""
+    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "argv", ["secondlook", *words])
+        patch.setattr(sys, "stdout", stdout)
+        patch.setattr(sys, "stderr", said)
+        if stdin != "the usual":
+            patch.setattr(sys, "stdin", stdin)
+        with pytest.raises(SystemExit) as end:
+            main()
+    return end.value.code, said.buffer.getvalue().decode()
+
+
+def narrow(encoding="cp1252"):
+    return io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+
+
+def text_of(stream):
+    stream.flush()
+    return stream.buffer.getvalue().decode(stream.encoding)
+
+
+@pytest.mark.parametrize("words", ["status", "methods", "compare --help"])
+def test_letters_that_an_encoding_lacks_are_printed_as_escapes(lender, monkeypatch, words):
+    stdout = narrow()
+    assert run(monkeypatch, stdout, *words.split()) == (0, "")
+    assert r"\u03b1" in text_of(stdout)  # α
+
+
+def test_json_is_json_in_any_encoding(monkeypatch):
+    value = {"é": "α €", "smile": "\U0001f600"}
+    for encoding in ("ascii", "cp1252", "utf-8"):
+        stdout = narrow(encoding)
+        with monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", stdout)
+            with on_any_streams():
+                as_json(value)
+        assert json.loads(text_of(stdout)) == value
+
+
+def test_the_command_as_it_is_installed_prints_its_help_anywhere():
+    shown = subprocess.run(
+        [sys.executable, "-m", "secondlook", "--help"],
+        env={**os.environ, "PYTHONIOENCODING": "cp1252", "COLUMNS": "200"},
+        capture_output=True,
+        check=True,
+    )
+    assert rb"whether they keep \u03b1." in shown.stdout
+
+
+@needs_full
+@pytest.mark.parametrize("words", ["status", "status --json", "verify", "export", "--help"])
+@pytest.mark.parametrize("buffering", [-1, 0])
+def test_output_that_is_full_is_said_in_one_sentence(lender, monkeypatch, words, buffering):
+    stdout = io.TextIOWrapper(open(FULL, "wb", buffering), write_through=buffering == 0)  # noqa: SIM115
+    code, said = run(monkeypatch, stdout, *words.split())
+    stdout.close()  # which would raise if anything were left to write
+    assert code == 2
+    assert said == (
+        "secondlook: writing failed (No space left on device), most likely to standard output; "
+        "send it elsewhere and give the command again.\n"
+    )
+
+
+@needs_full
+def test_decisions_that_find_no_place_are_on_record(lender, monkeypatch):
+    apply(20)
+    stdout = io.TextIOWrapper(open(FULL, "wb"))  # noqa: SIM115
+    code, said = run(monkeypatch, stdout, "decide", "applicants.csv", "-o", "-")
+    stdout.close()
+    assert code == 2
+    (sentence,) = said.splitlines()
+    assert "and only their file is missing (standard output cannot be written" in sentence
+    assert done("decide", "applicants.csv", "-o", "d.csv")["recorded_before"] is not None
+
+
+def test_nothing_is_said_to_whoever_stops_reading(monkeypatch):
+    reads, writes = os.pipe()
+    os.close(reads)
+    stdout = os.fdopen(writes, "w")
+    assert run(monkeypatch, stdout, "--help") == (1, "")
+    stdout.close()
+
+
+def test_an_error_that_is_about_a_file_is_not_said_to_be_about_output():
+    with pytest.raises(FileNotFoundError), on_any_streams():
+        Path("/nowhere/x").read_text()
+
+
+def test_an_exit_code_stays_as_it_is():
+    with pytest.raises(SystemExit) as end, on_any_streams():
+        raise SystemExit(4)
+    assert end.value.code == 4
+
+
+def test_input_that_is_closed(lender, monkeypatch):
+    code, said = run(monkeypatch, narrow("utf-8"), "decide", "-", "-o", "d.csv", stdin=None)
+    assert code == 2
+    assert said == (
+        "secondlook: standard input is closed, so there is no csv to read; send a file to it, or "
+        "name one.\n"
+    )
+
+
+def test_input_that_cannot_be_read(lender, monkeypatch, tmp_path):
+    class Broken(io.RawIOBase):
+        def readable(self):
+            return True
+
+        def readinto(self, _):
+            raise IsADirectoryError(21, "Is a directory")
+
+    stdin = io.TextIOWrapper(io.BufferedReader(Broken()))
+    code, said = run(monkeypatch, narrow("utf-8"), "observe", "-", stdin=stdin)
+    assert (code, said) == (
+        2,
+        "secondlook: standard input cannot be read (Is a directory); send a file to it, or name "
+        "one.\n",
+    )
+
+
+def test_nobody_is_erased_if_nobody_can_answer(lender, monkeypatch):
+    somebody = people(1)["id"][0]
+    words = ("erase", "--id", somebody, "--early", "--reason", "asked for")
+    code, said = run(monkeypatch, narrow("utf-8"), *words, stdin=None)
+    assert code == 2
+    assert "nobody was erased, since nobody agreed; answer y, or add --yes." in said
+    assert lender.standing([somebody]).persons[0] >= 0
+
+
+def test_output_that_is_closed(lender, monkeypatch):
+    code, said = run(monkeypatch, None, "export")
+    assert code == 2
+    assert said == "secondlook: standard output is closed, so nothing can go there; name a file.\n"
