@@ -36,3 +36,11 @@ def test_a_time_that_nobody_can_tell_is_refused_before_a_program_starts(tmp_path
     words = ("init", "--config", "program.toml", "history.csv", "--ledger", "sqlite:///new.db")
     assert "[retention] months must be from 0 to " in refused(*words)
     assert not Path("new.db").exists()
+
+
+def test_settings_with_a_mark(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people(60).to_csv("history.csv", index=False)
+    Path("program.toml").write_text(PROGRAM, encoding="utf-8-sig")
+    words = ("init", "--config", "program.toml", "history.csv", "--ledger", "sqlite:///new.db")
+    assert done(*words)["people"] == 60

@@ -239,3 +239,15 @@ def test_overridden_people_have_outcomes_as_they_stand(decided):
     assert told["so_far"]["known"] == 0
     said = call("observe", "outcomes.csv").stdout
     assert " are pending. Not counted: 1 accepted with an override (1 known).\n" in said
+
+
+def test_a_month_without_outcomes_is_no_error(decided):
+    program, *_ = decided
+    head = program.checkpoint()
+    tell([])
+    told = done("observe", "outcomes.csv")
+    assert set(told["recorded"].values()) == {0}
+    assert call("observe", "outcomes.csv").stdout.startswith("0 outcomes recorded")
+    assert program.checkpoint() == head
+    (pd.read_csv("outcomes.csv")[["id"]]).to_csv("outcomes.csv", index=False)
+    assert "has no column 'outcome'" in refused("observe", "outcomes.csv")

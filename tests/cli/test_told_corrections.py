@@ -72,7 +72,7 @@ def test_decide_says_that_testing_began_again_when_and_why(pilot):
         "Pilot: no promise until there is new evidence. Testing began again with round 3 after a "
         "correction of an outcome that had been tested, and "
     )
-    none = "no outcome is in the tests since; that is too few to say how many a promise needs.\n"
+    none = "no outcome is in the tests since; round 3 waits for "
     assert said + none in call(*words).stdout
     assert said + none in call(*words).stdout  # from the record
     yes = answer()["id"][answer()["decision"] == "accept"]

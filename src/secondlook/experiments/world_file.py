@@ -27,7 +27,7 @@ def read_world_file(path: Path) -> Experiment:
     ``world.data`` is looked for beside this one.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}; name a TOML file of a world.") from error
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:

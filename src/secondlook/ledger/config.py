@@ -214,7 +214,7 @@ def read_config(path: str | Path) -> Config:
     """
     path = Path(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InputError(
             f"there is no file {str(path)!r}; secondlook init --example -o {path.name} writes one "

@@ -99,10 +99,13 @@ def read_sent(path: str, text: Iterable[str] = ()) -> Sent:
     return Sent(_checked(sent.table, called(path), text), sent.as_written)
 
 
-def read_listed(path: str, id_column: str, text: Iterable[str] = ()) -> tuple[Sent, str]:
+def read_listed(
+    path: str, id_column: str, text: Iterable[str] = (), *, may_be_empty: bool = False
+) -> tuple[Sent, str]:
     r"""Read a table of people on the record, and return which of its columns names them, as text.
 
-    That is ``id_column``, a program's own, or, if it is not there, ``id``, as decisions have it.
+    That is ``id_column``, a program's own, or, if it is not there, ``id``, as decisions have it. A
+    table without rows is refused unless it ``may_be_empty``.
 
     Examples
     --------
@@ -119,7 +122,9 @@ def read_listed(path: str, id_column: str, text: Iterable[str] = ()) -> tuple[Se
     there = sent.table.column_names
     is_joined = id_column not in there and _ID in there and _ID not in text
     column = _ID if is_joined else id_column
-    return Sent(_checked(sent.table, called(path), (column, *text)), sent.as_written), column
+    columns = column, *text
+    checked = _checked(sent.table, called(path), columns, may_be_empty=may_be_empty)
+    return Sent(checked, sent.as_written), column
 
 
 def _loaded(path: str, text: tuple[str, ...]) -> Sent:
@@ -144,7 +149,7 @@ def called(path: str) -> str:
     return "standard input" if path == "-" else Path(path).name
 
 
-def _checked(table: Any, name: str, text: Iterable[str]) -> Any:
+def _checked(table: Any, name: str, text: Iterable[str], *, may_be_empty: bool = False) -> Any:
     """Return a table with its columns of text, or say what is wrong with its columns."""
     twice = [one for one in dict.fromkeys(table.column_names) if table.column_names.count(one) > 1]
     if twice:
@@ -158,7 +163,7 @@ def _checked(table: Any, name: str, text: Iterable[str]) -> Any:
             f"{name} has a column without a name, number {', '.join(nameless)}; name it or take "
             f"it out."
         )
-    if table.num_rows == 0:
+    if table.num_rows == 0 and not may_be_empty:
         raise InputError(
             f"{name} has the columns {', '.join(map(repr, table.column_names))} and no rows; give "
             f"a file with people."

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from secondlook.decisions import Decisions
     from secondlook.ledger.base import Entry
     from secondlook.ledger.program import Program
+    from secondlook.ledger.summary import Summary
 
 __all__ = ["decide", "observe"]
 
@@ -135,13 +136,14 @@ def decide(
             entry, reasons = _recorded(mine, sent.name)
             write_table(answer(decided, reasons).take(sent.places), out)
         with _on_record(_NO_SUMMARY, _SHOW_AGAIN):
-            told = _what_was_decided(mine, decided, entry, sent.recorded) | {
+            stands = mine.summary()
+            told = _what_was_decided(mine, decided, entry, sent.recorded, stands) | {
                 "overridden_since": _overridden_since(mine, sent),
                 "unseen": unseen_values(mine, sent.X, sent.groups, decided.round),
                 "beyond_history": beyond,
                 "unlike_history": entry.says.get("about", {}).get("unlike_history", []),
                 "namesakes": namesakes(mine, roles_and_labels(mine)[0].groups),
-                "so_far": _so_far(mine),
+                "so_far": _so_far(stands),
                 "refused": reason_counts(sent.refusals, no),
                 "out": out,
             }
@@ -212,7 +214,7 @@ def observe(
             summary = told.counts() | {
                 "certificates_dropped": _dropped_since(mine, before),
                 "testing_began_again": began_again,
-                "so_far": _so_far(mine),
+                "so_far": _so_far(mine.summary()),
                 "refused": reason_counts(told.refusals, no),
             }
     if json:
@@ -336,7 +338,7 @@ def _recorded(program: Program, batch: str) -> tuple[Entry, list[str | None]]:
 
 
 def _what_was_decided(
-    program: Program, decided: Decisions, entry: Entry, before: Entry | None
+    program: Program, decided: Decisions, entry: Entry, before: Entry | None, stands: Summary
 ) -> dict[str, Any]:
     alpha, delta = alpha_and_delta(program.classifier)
     accepted, explored = int(decided.accepted.sum()), int(decided.explored.sum())
@@ -350,7 +352,7 @@ def _what_was_decided(
         "explored": explored,
         "rejected": len(decided) - accepted,
         "certified": bool(decided.certified),
-        "promise": promise(entry.says["rounds"], alpha, delta),
+        "promise": promise(entry.says["rounds"], alpha, delta, stands),
     }
 
 
@@ -374,9 +376,8 @@ def _dropped_since(program: Program, number: int) -> int:
     return sum(one["what"] == "dropped" for one in later)
 
 
-def _so_far(program: Program) -> dict[str, Any]:
+def _so_far(found: Summary) -> dict[str, Any]:
     """Return how many mistakes are known of among the accepted of all rounds, but for overrides."""
-    found = program.summary()
     told = found.outcomes
     return {
         "alpha": found.promise.alpha,

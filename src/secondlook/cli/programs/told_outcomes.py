@@ -107,7 +107,7 @@ def read_outcomes(
     corrections
         Whether what contradicts the record is a correction; if not, it is refused.
     """
-    sent, column = read_listed(path, roles.id, text=(roles.outcome,))
+    sent, column = read_listed(path, roles.id, text=(roles.outcome,), may_be_empty=True)
     table = sent.table
     check_there(table, (column, roles.outcome), source)
     plain = trimmed(table, column)[column].to_pylist()
