@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from cli.lender_files import answer, apply, call, done, people, refused, tell
-from secondlook.cli.pages import report
 from secondlook.cli.programs.attention import attention
 from secondlook.errors import InputError
 from secondlook.ledger import Program
@@ -66,10 +65,12 @@ def test_a_report_has_the_reasons_of_overrides_and_counts_those_that_hold(lender
     done("override", "--id", no[1], "--undo", "--reason", "the first was <meant>")
     done("hold", "--id", yes[0], "--reason", "a case")
     found = program.summary()
-    text = report._changes(found.changes, found)
-    assert text.count("reason: has a guarantor") == 2
-    assert "reason: the first was &lt;meant&gt;" in text
-    assert "1 decision is overridden; 1 of the accepted have an override, or had one." in text
+    assert call("report", "-o", "page.html").exit_code == 0
+    text = Path("page.html").read_text(encoding="utf-8")
+    assert text.count("has a guarantor") == 2
+    assert "the first was &lt;meant&gt;" in text
+    said = "1 decision is overridden now; 1 person with an override, taken back or not, stands acc"
+    assert said in text
     assert "0 people are erased, 1 person is held." in text
     assert done("status")["people"]["overridden"] == 1
     assert (found.rounds[0].n_overridden, sum(one.n_overridden for one in found.groups)) == (1, 1)
