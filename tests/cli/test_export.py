@@ -131,11 +131,62 @@ def test_the_chain_and_the_checkpoint(hostile_lender, tmp_path):
     data = json.loads(run("export", "--ledger", url, "-o", tmp_path / "all", "--json").stdout)
     assert data["written"] == {
         str(tmp_path / "all" / "decisions.parquet"): 240,
+        str(tmp_path / "all" / "outcomes.parquet"): len(told_rows(program)),
         str(tmp_path / "all" / "entries.jsonl"): head.number,
     }
     names = {one.name for one in (tmp_path / "all").iterdir()}
-    assert names == {"decisions.parquet", "entries.jsonl", "checkpoint.txt"}
+    assert names == {"decisions.parquet", "outcomes.parquet", "entries.jsonl", "checkpoint.txt"}
     assert (tmp_path / "all" / "checkpoint.txt").read_text() == f"{head}\n"
+
+
+def told_rows(program):
+    """Return what was told of whom, entry by entry."""
+    found = []
+    with program.ledger.reading("main") as reader:
+        for entry in reader.entries():
+            told = reader.facts(entry).outcomes
+            if entry.kind != "history" and told is not None:
+                names = reader.names(told.persons)
+                each = zip(names, told.states, strict=True)
+                found += [(*one, entry.at, entry.by, entry.number) for one in each]
+    return found
+
+
+def test_outcomes_as_they_were_told_with_what_they_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/x.db"
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    good = X[:, 0] + rng.normal(size=200) > 0
+    ids = [f"p{at}" for at in range(200)]
+    clf = sl.PartialFeedbackClassifier(random_state=0)
+    program = Program.create(url, clf, X[:100], good[:100], ids=ids[:100], by="init")
+    decided = program.decide(X[100:], ids=ids[100:])
+    one, two, three = decided.ids[decided.accepted][:3].tolist()
+    program.by = "first"
+    program.observe([one, two], [True, False])
+    program.withdraw([three])
+    program.by = "second"
+    program.observe([two, "p0"], [True, not good[0]])
+    program.observe([two], [False])
+    run("export", "--ledger", url, "--outcomes", "-o", "told.csv")
+    found = pd.read_csv("told.csv", keep_default_na=False)
+    said = {True: "good", False: "bad"}
+    assert found[["id", "outcome", "before", "by"]].values.tolist() == [
+        [one, "good", "", "first"],
+        [two, "bad", "", "first"],
+        [three, "indeterminate", "", "first"],
+        ["p0", said[not good[0]], said[bool(good[0])], "second"],
+        [two, "good", "bad", "second"],
+        [two, "bad", "good", "second"],
+    ]
+    columns = ["id", "outcome", "at", "by", "entry"]
+    assert list(found[columns].itertuples(index=False, name=None)) == told_rows(program)
+    program.erase([two], "asked", early=True)
+    run("export", "--ledger", url, "--outcomes", "-o", "told.parquet")
+    later = pq.read_table("told.parquet").to_pandas()
+    assert later["id"].isna().tolist() == later["erased"].tolist() == (found["id"] == two).tolist()
+    refused("each of their own", "export", "--ledger", url, "--outcomes", "--entries")
 
 
 def test_arrays_without_names_and_whole_number_ids(tmp_path):

@@ -103,7 +103,7 @@ def test_an_export_is_never_written_to_the_ledger(named):
     assert is_there(program)
 
 
-@pytest.mark.parametrize("name", ["decisions.parquet", "entries.jsonl", "checkpoint.txt"])
+@pytest.mark.parametrize("name", ["decisions.parquet", "outcomes.parquet", "checkpoint.txt"])
 def test_nor_by_way_of_a_folder(named, name):
     program = named(name)
     before = sorted(Path().iterdir())

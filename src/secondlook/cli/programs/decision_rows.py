@@ -14,7 +14,7 @@ from secondlook.ledger.base import Entry, ListedRows, Reader
 from secondlook.ledger.replay import Shape
 from secondlook.reasons import decode, in_words
 
-__all__ = ["EXPORTED", "decision_tables"]
+__all__ = ["EXPORTED", "decision_tables", "ids_of"]
 
 _ROWS = 20_000  # people read at a time
 _KINDS = {
@@ -109,7 +109,7 @@ class _View:
         gone = [one is None for one in part.people.applications]
         decided = part.decisions
         columns: list[Any] = [
-            _ids(part.people.applications, self.shape),
+            ids_of(part.people.applications, self.shape),
             gone,
             [decided.round] * n,
             [entry.key] * n,
@@ -179,7 +179,8 @@ class _View:
         ]
 
 
-def _ids(applications: Sequence[str | None], shape: Shape) -> Any:
+def ids_of(applications: Sequence[str | None], shape: Shape) -> Any:
+    """Return names as the program's ids, None for the erased."""
     if shape.id_kind != "i":
         return applications
     return [None if one is None else int(one) for one in applications]

@@ -22,6 +22,13 @@ from secondlook.errors import InputError
 
 __all__ = ["export"]
 
+_FILES = {  # in a folder
+    "decisions": "decisions.parquet",
+    "outcomes": "outcomes.parquet",
+    "entries": "entries.jsonl",
+    "checkpoint": "checkpoint.txt",
+}
+
 
 def export(
     ledger: LedgerUrl,
@@ -31,8 +38,7 @@ def export(
         typer.Option(
             "--out",
             "-o",
-            help="A .csv or .parquet file, a folder for decisions, chain and checkpoint, or - for "
-            "standard output.",
+            help="A .csv or .parquet file, a folder for all of it, or - for standard output.",
         ),
     ] = "-",
     features: Annotated[
@@ -40,6 +46,9 @@ def export(
     ] = False,
     groups: Annotated[
         bool, typer.Option("--groups", help="Add group values, which are kept apart for a reason.")
+    ] = False,
+    outcomes: Annotated[
+        bool, typer.Option("--outcomes", help="Only outcomes as they were told, corrections too.")
     ] = False,
     entries: Annotated[
         bool, typer.Option("--entries", help="Only the chain, as JSON lines.")
@@ -49,12 +58,14 @@ def export(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write decisions with what became of them; or the chain, or the checkpoint alone.
+    """Write decisions with what became of them; or all outcomes told, the chain, the checkpoint.
 
+    Outcomes have a row each time they were told, with who, when, and what a correction replaced.
     The erased appear without a name, marked as erased.
     """
     with errors(json):
-        wanted = _Wanted(out, features, groups, entries, checkpoint, json)
+        alone = {"outcomes": outcomes, "entries": entries, "checkpoint": checkpoint}
+        wanted = _Wanted(out, features, groups, [one for one in alone if alone[one]], json)
         wanted.check()
         for path in wanted.paths:
             check_apart("what is exported", path, "the ledger", ledger_files(ledger))
@@ -69,7 +80,7 @@ def export(
             print(head)
         elif out != "-":
             for path, n in written.items():
-                what = "entries" if path.endswith(".jsonl") else "decisions"
+                what = wanted.paths[path]
                 Console().print(f"{n:,} {what}: {path}", soft_wrap=True, highlight=False)
             Console().print(f"Checkpoint: {head}", soft_wrap=True, highlight=False)
 
@@ -81,8 +92,7 @@ class _Wanted:
     out: str
     features: bool
     groups: bool
-    entries: bool
-    checkpoint: bool
+    alone: list[str]  # what nothing but is wanted, of outcomes, entries and checkpoint
     json: bool
 
     @property
@@ -92,29 +102,32 @@ class _Wanted:
     @property
     def paths(self) -> dict[str, str]:
         """The files to be written, and what goes there."""
-        if self.checkpoint:
+        if self.alone == ["checkpoint"]:
             return {}
+        what = self.alone[0] if self.alone else "decisions"
         if not self.folder:
-            return {self.out: "entries" if self.entries else "decisions"}
-        found = {"entries.jsonl": "entries", "checkpoint.txt": "checkpoint"}
-        if not self.entries:
-            found = {"decisions.parquet": "decisions"} | found
-        return {str(Path(self.out) / name): what for name, what in found.items()}
+            return {self.out: what}
+        wanted = [what, "checkpoint"] if self.alone else [*_FILES]
+        return {str(Path(self.out) / _FILES[one]): one for one in wanted}
 
     def check(self) -> None:
         """Raise if the options exclude each other."""
-        if self.checkpoint and (self.entries or self.out != "-"):
+        if "checkpoint" in self.alone and (len(self.alone) > 1 or self.out != "-"):
             raise InputError(
-                "--checkpoint prints the checkpoint and writes nothing; leave out --out and "
-                "--entries."
+                "--checkpoint prints the checkpoint and writes nothing; leave out --out and all else."
             )
-        if self.json and self.out == "-" and not self.checkpoint:
+        if len(self.alone) > 1:
+            raise InputError(
+                "--outcomes and --entries are each of their own; leave out one, or name a folder "
+                "and get both."
+            )
+        if self.json and self.out == "-" and not self.alone == ["checkpoint"]:
             raise InputError(
                 "--json and what is exported would both go to standard output; name a file with "
                 "--out."
             )
         suffix = Path(self.out).suffix
-        allowed = [".jsonl"] if self.entries else [".csv", ".parquet"]
+        allowed = [".jsonl"] if self.alone == ["entries"] else [".csv", ".parquet"]
         fits = self.out == "-" or self.folder or suffix in allowed
         if not self.out or not fits:
             raise InputError(
@@ -134,8 +147,7 @@ def _write(reader: Any, wanted: _Wanted) -> dict[str, int]:
             with _opened(path) as file:
                 file.write(f"{reader.head()}\n".encode())
         else:
-            write = _write_entries if what == "entries" else _write_decisions
-            found[path] = write(reader, wanted, path)
+            found[path] = _WRITE[what](reader, wanted, path)
     return found
 
 
@@ -161,7 +173,21 @@ def _write_entries(reader: Any, _wanted: _Wanted, path: str) -> int:
 def _write_decisions(reader: Any, wanted: _Wanted, path: str) -> int:
     from secondlook.cli.programs.decision_rows import decision_tables  # noqa: PLC0415 - needs the ledger
 
-    tables = decision_tables(reader, features=wanted.features, groups=wanted.groups)
+    return _write_tables(
+        decision_tables(reader, features=wanted.features, groups=wanted.groups), path
+    )
+
+
+def _write_outcomes(reader: Any, _wanted: _Wanted, path: str) -> int:
+    from secondlook.cli.programs.outcome_rows import outcome_tables  # noqa: PLC0415 - the same
+
+    return _write_tables(outcome_tables(reader), path)
+
+
+_WRITE = {"decisions": _write_decisions, "outcomes": _write_outcomes, "entries": _write_entries}
+
+
+def _write_tables(tables: Iterator[Any], path: str) -> int:
     write = _write_parquet if path.endswith(".parquet") else _write_csv
     with _opened(path) as file:
         return write(tables, file)
