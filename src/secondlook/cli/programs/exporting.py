@@ -114,7 +114,7 @@ class _Wanted:
         """Raise if the options exclude each other."""
         if "checkpoint" in self.alone and (len(self.alone) > 1 or self.out != "-"):
             raise InputError(
-                "--checkpoint prints the checkpoint and writes nothing; leave out --out and all else."
+                "--checkpoint prints it and writes nothing; leave out --out and all else."
             )
         if len(self.alone) > 1:
             raise InputError(
