@@ -141,7 +141,7 @@ _COMMANDS = (
     _Command(
         DECIDING,
         "programs.exporting:export",
-        "Write decisions with what became of them; or all outcomes told, the chain, the checkpoint.",
+        "Write decisions with what became of them; or outcomes as told, the chain, the checkpoint.",
         "export --ledger sqlite:///lender.db --out decisions.parquet",
     ),
     _Command(

@@ -58,7 +58,7 @@ def export(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write decisions with what became of them; or all outcomes told, the chain, the checkpoint.
+    """Write decisions with what became of them; or outcomes as told, the chain, the checkpoint.
 
     Outcomes have a row each time they were told, with who, when, and what a correction replaced.
     The erased appear without a name, marked as erased.
