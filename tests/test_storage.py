@@ -162,23 +162,6 @@ def test_no_function_of_ours_can_be_called_by_a_file(tmp_path, rng):
     assert (tmp_path / "written").exists()
 
 
-def test_a_stored_estimator_reads_no_cache(tmp_path, rng, monkeypatch):
-    X = rng.normal(size=(200, 2))
-    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
-    learner = make_pipeline(StandardScaler(), pipeline)
-    classifier = PartialFeedbackClassifier(learner=learner, random_state=0)
-    classifier.fit(X, (X[:, 0] > 0).astype(int))
-    save(classifier, tmp_path / "x")
-    classifier.learner.steps[1][1].memory = str(tmp_path / "cache")
-    with pytest.raises(UntrustedError, match=r"got pipeline__memory='.*cache'; set pipeline__mem"):
-        save(classifier, tmp_path / "x")
-    with monkeypatch.context() as unchecked:
-        unchecked.setattr("secondlook.stored_estimators._check_no_cache", lambda _: None)
-        save(classifier, tmp_path / "x")
-    with pytest.raises(UntrustedError, match="since its files are pickles"):
-        load(tmp_path / "x")
-
-
 @pytest.mark.parametrize("learner", [None, HistGradientBoostingClassifier(max_iter=2)])
 def test_a_damaged_file_is_one_sentence_or_loads(make_classifier, learner):
     classifier, _ = make_classifier(n_batch=60, n_rounds=1, learner=learner)

@@ -35,6 +35,9 @@ def test_a_server_that_is_not_there():
         "postgres://ann:secret@127.0.0.1:1/db",
         "postgresql+asyncpg://ann:secret@127.0.0.1:1/db",
         "ann:secret@host",
+        "postgresql://ann@corp:secret@host:port/db",
+        "postgresql//ann:secret@host/db",
+        "password = 'secret' host=h",
     ],
 )
 def test_no_message_shows_a_password(url):

@@ -14,8 +14,8 @@ __all__ = ["read_url", "shown_url"]
 _SPELLINGS = {"postgres": "postgresql"}  # what servers call it, and what SQLAlchemy does
 _HIDDEN = "***"
 _SECRETS = ("password", "sslpassword")  # that may stand behind a question mark
-_BEFORE_AT = re.compile(r"((?:^|://)[^:/@]*:)(?!//).*@", re.DOTALL)
-_BEHIND_MARK = re.compile(rf"((?:{'|'.join(_SECRETS)})=)[^&]*", re.IGNORECASE)
+_BEFORE_AT = re.compile(r"((?:^|(?<!/)//)[^:/]*:)(?!//).*@", re.DOTALL)
+_BEHIND_MARK = re.compile(rf"((?:{'|'.join(_SECRETS)})\s*=\s*)('[^']*'|[^&]*)", re.IGNORECASE)
 
 
 def read_url(url: str) -> sa.URL:
