@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import asdict, replace
@@ -11,16 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from secondlook.certified_records import BegunAgain, begun_again, given_up_words
 from secondlook.decisions import Decisions
-from secondlook.errors import InputError, LearningWarning, LedgerError
+from secondlook.errors import InputError, LedgerError
 from secondlook.ledger.asking import Asking
 from secondlook.ledger.base import (
     DecisionRows,
     Entry,
     Facts,
     Ledger,
-    OutcomeRows,
     PeopleRows,
     Reader,
     Writer,
@@ -28,6 +25,7 @@ from secondlook.ledger.base import (
 from secondlook.ledger.certificates import record_certificates
 from secondlook.ledger.columns import Kept
 from secondlook.ledger.keeping import Keeping, store_state
+from secondlook.ledger.observing import Observing
 from secondlook.ledger.overriding import Overriding
 from secondlook.ledger.policies import record_policy, record_start
 from secondlook.ledger.replay import Allowed, Shape, State, first_difference
@@ -35,8 +33,6 @@ from secondlook.ledger.retention import check_months
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.starting import first_facts, who_writes
 from secondlook.ledger.telling import (
-    are_final,
-    as_deployed,
     as_names,
     check_batch,
     check_new_name,
@@ -44,11 +40,7 @@ from secondlook.ledger.telling import (
     fresh_copy,
     groups_of,
     new_ids,
-    news,
-    read_ids,
-    read_outcomes,
     recorded_decisions,
-    told_once,
 )
 from secondlook.ledger.texts import check_about, check_program_name
 from secondlook.reasons import reasons_for
@@ -58,7 +50,7 @@ __all__ = ["Program"]
 _NAME = "main"
 
 
-class Program(Asking, Overriding, Keeping):
+class Program(Asking, Observing, Overriding, Keeping):
     """Decide batches and take in outcomes on the record.
 
     ``Program.create`` starts one from a classifier and a history, ``Program.open`` goes on with it,
@@ -293,68 +285,6 @@ class Program(Asking, Overriding, Keeping):
         if t % self._every == 0:
             store_state(writer, state, self.by)
         return decided
-
-    def observe(self, ids: Any, outcomes: Any) -> None:
-        """Record outcomes of accepted people: in any order, in parts, any time later.
-
-        An outcome that is told again changes nothing. One that contradicts what is recorded is
-        kept as a correction, with who told it and when; decisions already made stay as they are.
-        If a certificate or a pilot had been tested on it, testing begins again, and a
-        ``LearningWarning`` says so.
-
-        Parameters
-        ----------
-        ids
-            Names of the applications.
-        outcomes
-            Their outcomes, in the labels of the history or the words of the configuration.
-
-        Raises
-        ------
-        UnknownIdError
-            If somebody is not known, or does not stand accepted; then nothing is recorded.
-        """
-        with self.ledger.writing(self.name) as writer:
-            state = self._current(writer)
-            names = read_ids(ids, state.shape)
-            about = self._settings(writer).says.get("about", {})
-            states = read_outcomes(outcomes, len(names), state.shape, about)
-            lost = self._record_outcomes(writer, state, names, states)
-            if lost:  # not later, or what raises where warnings are errors would be recorded
-                warnings.warn(given_up_words(lost), LearningWarning, stacklevel=2)
-        self._state = state
-
-    def withdraw(self, ids: Any) -> None:
-        """Record of accepted people that their outcome will never be known.
-
-        Nothing is learned from them; in the tests of a certificate they count as bad. Where there
-        are no certificates that can be taken back, by telling an outcome after all, and an outcome
-        can be withdrawn: both are kept as corrections.
-        """
-        with self.ledger.writing(self.name) as writer:
-            state = self._current(writer)
-            names = read_ids(ids, state.shape)
-            self._record_outcomes(writer, state, names, ["indeterminate"] * len(names))
-        self._state = state
-
-    def _record_outcomes(
-        self, writer: Writer, state: State, names: list[str], states: list[str]
-    ) -> tuple[BegunAgain, ...]:
-        """Append what is new; return where corrections made testing begin again."""
-        told = told_once(names, states)
-        lost: tuple[BegunAgain, ...] = ()
-        standing, ids = writer.standing(list(told)), state.shape.ids(told)
-        listed = np.array([*told.values()], np.object_)
-        for kind, rows in news(told, standing, for_good=are_final(state.classifier)):
-            outcomes = OutcomeRows(standing.persons[rows], listed[rows].tolist())
-            entry = writer.append(kind, {}, Facts(outcomes=outcomes), by=self.by)
-            ours = rows[~standing.overridden[rows]]
-            before = as_deployed(state.classifier)
-            state.learn(entry, ids[ours], listed[ours].tolist())
-            if kind == "correction":
-                lost = begun_again(before, as_deployed(state.classifier))
-            record_certificates(writer, state.classifier, self.by, why=kind)
-        return lost
 
     def snapshot(self) -> None:
         """Store the state, so that opening the program need not replay what came before."""

@@ -196,9 +196,7 @@ def observe(
     with errors(json):
         no = refused_path(refused, outcomes, "--json" if json else None)
         check_output(no)
-        from secondlook.cli.programs.telling import TellingProgram  # noqa: PLC0415 - an extra
-
-        mine = opened(ledger, program, by, trusted, json, TellingProgram)
+        mine = opened(ledger, program, by, trusted, json)
         with status("reading outcomes", json):
             roles, labels = roles_and_labels(mine)
             told = read_outcomes(
@@ -228,9 +226,6 @@ def observe(
 
 def _tell(program: Program, told: Told) -> list[dict[str, Any]]:
     """Record what a file says that is new; return where testing began again, after what."""
-    from secondlook.cli.programs.telling import TellingProgram  # noqa: PLC0415 - with the ledger
-
-    assert isinstance(program, TellingProgram)
     never, first = told.states == "indeterminate", told.before == ""
     # Apart, so that it is known what each of them did to the tests.
     parts = {

@@ -18,11 +18,10 @@ def opened(
     by: str | None,
     trusted: list[str] | None,
     json: bool,
-    kind: type[Program] | None = None,
 ) -> Program:
-    """Return a program on a ledger, ready to decide and to write; ``kind`` may say more of it."""
+    """Return a program on a ledger, ready to decide and to write."""
     check_named("--by", by)
     from secondlook.ledger.program import Program  # noqa: PLC0415 - an extra
 
     with status("opening the program", json):
-        return (kind or Program).open(ledger, program, by=by, trusted=trusted or ())
+        return Program.open(ledger, program, by=by, trusted=trusted or ())
