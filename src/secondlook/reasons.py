@@ -44,6 +44,7 @@ from secondlook.likelihoods import (
 from secondlook.reference import Reference
 
 __all__ = [
+    "ITEM",
     "MOST",
     "NO_SINGLE_FEATURE",
     "Explained",
@@ -57,11 +58,11 @@ __all__ = [
     "reasons_for",
 ]
 
+ITEM = np.dtype([("column", "<u2"), ("contribution", "<f4")])  # a reason, as ``encode`` writes it
 MOST = 4  # reasons a person; more say less
 NO_SINGLE_FEATURE = "no single feature; too little is known about applicants like this one"
 
 Floats = NDArray[np.float64]
-_ITEM = np.dtype([("column", "<u2"), ("contribution", "<f4")])
 _EMPTY = 1 << 15  # added to the position of a column that a person left empty
 _NOTHING = 1e-6  # of log-odds: less is rounding
 _CLOSE = 1e-5  # other machines round otherwise, and a solver stops a little elsewhere
@@ -292,7 +293,7 @@ def encode(contributions: Floats, empty: NDArray[np.bool_] | None = None) -> NDA
     [('debt', -3.0), ('missing income', -2.0)]
     """
     n, width = contributions.shape
-    items = np.zeros((n, min(MOST, width)), _ITEM)
+    items = np.zeros((n, min(MOST, width)), ITEM)
     # A stable sort, so that equals come in the order of their columns.
     columns = np.argsort(contributions, axis=1, kind="stable")[:, :MOST]
     values = np.take_along_axis(contributions, columns, axis=1)
@@ -304,7 +305,7 @@ def encode(contributions: Floats, empty: NDArray[np.bool_] | None = None) -> NDA
     found = np.full(n, b"", object)
     for length in range(1, items.shape[1] + 1):
         rows = np.flatnonzero(count == length)
-        joined = np.ascontiguousarray(items[rows, :length]).view(f"V{length * _ITEM.itemsize}")
+        joined = np.ascontiguousarray(items[rows, :length]).view(f"V{length * ITEM.itemsize}")
         found[rows] = joined.ravel().astype(object)
     return found
 
@@ -324,7 +325,7 @@ def decode(reasons: bytes, names: Sequence[str]) -> list[tuple[str, float]]:
 
 
 def _items(reasons: bytes) -> NDArray[Any] | None:
-    return None if len(reasons) % _ITEM.itemsize else np.frombuffer(reasons, _ITEM)
+    return None if len(reasons) % ITEM.itemsize else np.frombuffer(reasons, ITEM)
 
 
 def in_words(reasons: Sequence[tuple[str, float]]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.lender_files import PROGRAM, apply, call, done, people, refused
+from secondlook.cli.files.places import ledger_files
 from secondlook.ledger import Program, verify
 
 
@@ -68,6 +69,21 @@ def test_nor_to_what_sqlite_keeps_beside_it_or_to_a_ledger_called_like_a_page(na
         "report", "-o", "lender.html", "--ledger", "sqlite:///link.db"
     )
     assert is_there(program)
+
+
+def test_nor_to_a_ledger_whose_place_is_spelled_otherwise(named, tmp_path):
+    program = named("my l.html")
+    for place in ("my%20l.html", f"{tmp_path}/my%20l.html", "my%20l%2Ehtml?timeout=5", "my l.html"):
+        options = ("-o", "my l.html", "--ledger", f"sqlite:///{place}")
+        assert "take the place of the ledger" in refused("report", *options)
+    assert is_there(program)
+
+
+@pytest.mark.parametrize(
+    "url", [None, "", "sqlite://", "postgresql://ann@host/lender.db", "mysql://host/x", "lender.db"]
+)
+def test_other_places_have_no_files(url):
+    assert ledger_files(url) == []
 
 
 def test_a_report_of_runs_leaves_the_ledger_alone_too(lender):

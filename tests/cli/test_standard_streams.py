@@ -151,6 +151,24 @@ def test_nobody_is_erased_if_nobody_can_answer(lender, monkeypatch):
     assert lender.standing([somebody]).persons[0] >= 0
 
 
+@pytest.mark.parametrize(
+    "words", ["status", "status --json", "export --checkpoint", "--help", "--version"]
+)
+def test_whatever_prints_says_that_output_is_closed(lender, monkeypatch, words):
+    assert run(monkeypatch, None, *words.split()) == (
+        2,
+        "secondlook: standard output is closed, so nothing can be printed; send it elsewhere and "
+        "give the command again.\n",
+    )
+
+
+def test_a_command_that_prints_nothing_needs_no_output(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    with on_any_streams():
+        pass
+    assert sys.stdout is None
+
+
 def test_output_that_is_closed(lender, monkeypatch):
     code, said = run(monkeypatch, None, "export")
     assert code == 2

@@ -14,6 +14,7 @@ from rich.console import Console
 
 import secondlook as sl
 from cli.hostile_lender import EXPORTED, HOSTILE, refused, run
+from ledger_worlds import certified, started
 from secondlook.cli.programs import looking
 from secondlook.cli.programs.attention import attention
 from secondlook.cli.programs.batch_words import promise
@@ -108,6 +109,18 @@ def test_attention_is_drawn_to_mistakes_pilots_and_dropped_certificates(hostile_
     ]
     said = attention(replace(quiet, promise=Promise(problem="a type is not trusted.")), 1000.0)
     assert said == ["α and what decisions are worth are not shown: a type is not trusted."]
+
+
+def test_what_is_to_be_done_is_said_once(tmp_path):
+    """A pilot's own message says it too, to whoever has no ledger."""
+    program, _, (one,) = started(f"sqlite:///{tmp_path}/x.db", certified(), n_rounds=1)
+    program.decide(one.people.X, sensitive_features=one.people.group)
+    found = summarise(program.ledger)
+    (record,) = found.rounds[-1].records
+    assert "You can go on" in record["message"]
+    (said,) = [words for words in attention(found, 1000.0) if "was a pilot" in words]
+    assert "You can" not in said
+    assert said.endswith(f"nobody can say how many more are needed. {TO_DO}")
 
 
 def pilots(found, awaited, message="", **settings):

@@ -137,6 +137,8 @@ def test_after_a_correction_only_later_rounds_count_and_wait_for_those_before(tm
     with pytest.warns(LearningWarning, match="testing begins again with round 3"):
         desk.program.observe(ids[:1], 1 - outcome[:1])
     assert desk.engine().restarts == 1
+    assert [one.number for one in desk.engine().waiting] == [2]
+    assert desk.found() is None  # round 2 will never count, and round 3 is not there
     third, _ = desk.decide()
     began = desk.engine().stage_began
     assert began == 3

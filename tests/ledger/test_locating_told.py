@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ledger.tampered import N_PAST, PERSON, ROW, Copy, kept
 from ledger_worlds import algorithm_1, certified
-from secondlook.ledger import locating
+from secondlook.ledger import locating, locating_told
 from secondlook.ledger.base import STATES, Facts, OutcomeRows
 from secondlook.ledger.chain import joined
 from secondlook.ledger.kept_outcomes import remembered
@@ -30,7 +30,7 @@ def per_group():
 @pytest.fixture(autouse=True)
 def short_search(monkeypatch):
     """Let a search be given up sooner than it is, which is late enough for two outcomes here."""
-    monkeypatch.setattr(locating, "_MOST_HASHED", 4 * 10**8)
+    monkeypatch.setattr(locating, "_MOST_HASHED", 8 * 10**8)
 
 
 @pytest.fixture
@@ -88,6 +88,34 @@ def test_added_outcomes_beside_many_changes_cannot_be(our_copy, monkeypatch):
     why = "cannot be, since the person does not stand accepted"
     words = f"the outcome of application {name!r} (person {person}) {why}"
     assert problem == f"{entry} outcomes were changed: {words}."
+
+
+def test_who_was_accepted_in_a_history_may_be_what_was_changed(our_copy):
+    """No outcome is touched, so that none is said to be: decisions and outcomes share a hash."""
+    _, entry = our_copy.entry("history")
+    accepted = our_copy.run(
+        f"SELECT person, application FROM people WHERE accepted AND person < {N_PAST} LIMIT 2"
+    )
+    (person, name), (other, _) = accepted
+    problem = our_copy.change(
+        f"UPDATE people SET accepted = 0, exploit = 0 WHERE person IN ({person}, {other})", n=2
+    )
+    why = "cannot be, since the person does not stand accepted"
+    words = f"the outcome of person {person}, now called {name!r}, {why}"
+    assert problem == f"{entry} decisions or outcomes were changed: {words}."
+    decided = f"UPDATE people SET accepted = 1, exploit = 1 WHERE person IN ({person}, {other})"
+    assert our_copy.change(decided, n=2) is None
+
+
+def test_outcomes_that_were_added_to_a_history_are_named(our_copy):
+    """Whose cannot be there is a guess, which the hash proves."""
+    number, entry = our_copy.entry("history")
+    rejected = our_copy.run(
+        f"SELECT person FROM people WHERE NOT accepted AND person < {N_PAST} LIMIT 9"
+    )
+    before, names = outcomes_of(our_copy, number), dict(our_copy.run(NAMES))
+    tampered(our_copy, number, {person: "good" for (person,) in rejected})
+    assert our_copy.problem() == said_of(before, outcomes_of(our_copy, number), names, entry)
 
 
 def test_an_outcome_that_was_given_to_nobody(our_copy, monkeypatch):
@@ -307,10 +335,35 @@ def test_a_search_is_not_begun_that_cannot_be_ended(our_copy, monkeypatch):
     changed = {one: None, two: None}
     tampered(our_copy, number, changed)
     assert f"(person {one})" in our_copy.problem()
-    monkeypatch.setattr(locating, "_MOST_HASHED", 4000 * 5 * len(before))  # enough for one change
+    enough = 5 * len(before) * locating_told._EACH  # for one change
+    monkeypatch.setattr(locating, "_MOST_HASHED", enough)
     assert our_copy.problem() == f"{entry} outcomes were changed."
     tampered(our_copy, number, {one: before[one]})
     assert f"(person {two})" in our_copy.problem()
+
+
+def test_no_more_people_are_asked_for_than_can_be_tried(monkeypatch):
+    """However short the rows are, a try takes time."""
+    monkeypatch.setattr(locating, "_MOST_HASHED", 30 * locating_told._EACH)
+    asked, given_out = [], []
+
+    def missing(most):
+        asked.append(most)
+        for person in range(10, 10 + most):
+            given_out.append(person)
+            yield person
+
+    def found(lost):
+        was = told({5: "good", lost: "indeterminate"})
+        content = joined(content_parts(Facts(outcomes=was), [], [], None))
+        facts = Facts(outcomes=told({5: "good"}))
+        rows = Rows(facts, [], None, 0, content, lambda other: content_parts(other, [], [], None))
+        return changed_told(rows, Guesses(missing, dict, lambda _: []))
+
+    assert found(12).person == 12
+    assert found(20) is None
+    assert asked == [30 // len(STATES)] * 2
+    assert len(given_out) == sum(asked)
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified, per_group])

@@ -61,7 +61,7 @@ def test_far_fewer_than_usual_is_hardly_ever_chance(usual):
 
 
 @pytest.mark.parametrize(
-    ("history", "rounds", "selects_nobody"),
+    ("history", "rounds", "accepts_everybody"),
     [
         ((100, 60), [(12, 12)], False),  # 4.8 rejected were to be expected
         ((100, 60), [(13, 13)], True),
@@ -73,17 +73,17 @@ def test_far_fewer_than_usual_is_hardly_ever_chance(usual):
         ((0, 0), [(5000, 5000)], False),
     ],
 )
-def test_whether_everybody_is_accepted(tmp_path, history, rounds, selects_nobody):
+def test_whether_everybody_is_accepted(tmp_path, history, rounds, accepts_everybody):
     program, _, (one, *_) = started(f"sqlite:///{tmp_path}/ledger.db", algorithm_1(), n_rounds=1)
     program.decide(one.people.X, sensitive_features=one.people.group)
     found = program.summary()
-    assert not found.selects_nobody
+    assert not found.accepts_everybody
     n, accepted = history
     (last,) = found.rounds
     made = tuple(replace(last, n_people=m, n_exploited=yes, n_explored=0) for m, yes in rounds)
     past = Outcomes(good=accepted, bad=0, indeterminate=0, pending=0)
     other = replace(found, n_history=n, history=past, rounds=made)
-    assert other.selects_nobody == selects_nobody
+    assert other.accepts_everybody == accepts_everybody
 
 
 @dataclass(frozen=True)

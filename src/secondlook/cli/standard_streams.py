@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from typing import BinaryIO, NoReturn
 
 from secondlook.errors import InputError
 
@@ -16,6 +16,19 @@ __all__ = ["binary_output", "drop_output", "on_any_streams", "read_input"]
 
 _CANNOT = 2  # the exit code if what is said has no place to go
 _NO_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+class _Closed(io.TextIOBase):
+    """What stands for standard output if it is closed, since ``print`` then says nothing."""
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, _: str) -> NoReturn:
+        raise OSError(errno.EBADF, "standard output is closed")
 
 
 @contextmanager
@@ -29,6 +42,9 @@ def on_any_streams() -> Iterator[None]:
             with suppress(OSError):  # another file was put in its place, which has no position
                 stream.reconfigure(errors="backslashreplace")
     code: object = 0
+    is_closed = sys.stdout is None
+    if is_closed:
+        sys.stdout = _Closed()
     try:
         try:
             yield
@@ -36,21 +52,25 @@ def on_any_streams() -> Iterator[None]:
             code = end.code
             raise
         finally:
-            if sys.stdout is not None:
-                sys.stdout.flush()
+            sys.stdout.flush()
     except OSError as error:
         if error.filename is not None or error.errno not in (errno.EPIPE, *_NO_PLACE):
             raise
         drop_output()
         if error.errno == errno.EPIPE:  # whoever read has seen enough
             raise SystemExit(code or 1) from error
+        failed = f"writing failed ({error.strerror}), most likely to standard output"
+        if is_closed:
+            failed = "standard output is closed, so nothing can be printed"
         with suppress(OSError):  # errors may have no place either
             print(
-                f"secondlook: writing failed ({error.strerror}), most likely to standard output; "
-                f"send it elsewhere and give the command again.",
+                f"secondlook: {failed}; send it elsewhere and give the command again.",
                 file=sys.stderr,
             )
         raise SystemExit(code or _CANNOT) from error
+    finally:
+        if is_closed:
+            sys.stdout = None
 
 
 def drop_output() -> None:
@@ -78,7 +98,7 @@ def read_input() -> bytes:
 
 def binary_output() -> BinaryIO:
     """Return standard output for bytes, after what was printed, or say that it is closed."""
-    if sys.stdout is None:
+    if sys.stdout is None or isinstance(sys.stdout, _Closed):
         raise InputError("standard output is closed, so nothing can go there; name a file.")
     sys.stdout.flush()
     return sys.stdout.buffer

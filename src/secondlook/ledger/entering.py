@@ -12,9 +12,10 @@ from typing import Any
 
 from secondlook.ledger.summary import RoundSummary, Summary
 
-__all__ = ["Entering", "entering"]
+__all__ = ["BEGAN_AGAIN", "Entering", "entering"]
 
-_BEGAN_AGAIN = re.compile(r"Testing began again with round (\d+)")  # as a record's message says it
+# How the message of a record begins if its tests are new: the round that they began with.
+BEGAN_AGAIN = re.compile(r"Testing began again with round (\d+)[^.]*")
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Entering:
 def entering(found: Summary, group: Any = None) -> Entering | None:
     """Return which round enters the tests next; None if all are in them, or nobody can say.
 
+    Nobody can from a correction until the next round, whose record tells if testing began again.
+
     Parameters
     ----------
     found
@@ -59,6 +62,8 @@ def entering(found: Summary, group: Any = None) -> Entering | None:
     name = None if group is None else _named(group)
     if name is not None and not any(one.awaited_by_group for one in found.rounds):
         return None  # groups were not counted
+    if _may_begin_again(found, group):
+        return None
     n, since = len(found.rounds), _began(found.rounds[-1], group)
     waiting = [
         one
@@ -90,8 +95,21 @@ def _named(group: Any) -> str:
     return ", ".join(map(str, group)) if isinstance(group, list | tuple) else str(group)
 
 
+def _may_begin_again(found: Summary, group: Any) -> bool:
+    """Say whether something was recorded since the last round after which its tests may not go on.
+
+    Whether what was corrected had been tested is not on record.
+    """
+    since = [one for one in found.changes if one.entry > found.rounds[-1].entry]
+    return any(
+        one.kind == "correction"
+        or (one.says.get("what") == "dropped" and one.says.get("group") == group)
+        for one in since
+    )
+
+
 def _began(last: RoundSummary, group: Any) -> int:
     """Return the first round that counts in the tests of now, by what the last one noted."""
     said = [one["message"] for one in last.records if one.get("group") == group]
-    began = [_BEGAN_AGAIN.match(one) for one in said]
+    began = [BEGAN_AGAIN.match(one) for one in said]
     return max((int(one[1]) for one in began if one), default=1)

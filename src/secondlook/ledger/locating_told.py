@@ -13,6 +13,8 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import accumulate, chain, combinations, islice
 from math import comb
+from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from secondlook.ledger.locating import Change, Rows, shown, with_others
 __all__ = ["Guesses", "changed_told"]
 
 _OUTCOMES, _OVERRIDES, _ERASED = 3, 4, 5  # places in ``content_parts``
-_EACH = 4000  # bytes that are hashed in the time of all else that a try takes
+_EACH = 8000  # bytes that are hashed in the time of all else that a try takes
 _NONE = OutcomeRows(np.empty(0, np.int64), [])
 
 
@@ -59,7 +61,8 @@ def changed_told(rows: Rows, guesses: Guesses) -> Change | None:
     changed, erased, impossible = rows.facts.overrides, rows.facts.erased, guesses.impossible()
     found = _changed_outcomes(rows, guesses, impossible.get("outcomes", set()))
     if not found and changed is not None:
-        found = _taken_back(rows, _OVERRIDES, [*_override_rows(changed)])
+        change = Change("overrides", "override", 0, "")
+        found = _taken_back(rows, _OVERRIDES, change, [*_override_rows(changed)])
     if not found and erased is not None:
         found = _unerased(rows, erased, impossible.get("erasures", set()))
     return with_others(found)
@@ -73,8 +76,11 @@ def _changed_outcomes(rows: Rows, guesses: Guesses, impossible: set[int]) -> lis
     for one in chain([possible], guesses.kept(possible)):
         if rows.fit(outcomes=one):
             return _differences(one, told)
-    lost = guesses.missing(rows.room(20 * (len(stays) + 1)) // len(STATES))
-    found = _taken_back(rows, _OUTCOMES, sorted(_outcome_rows(possible, lost), key=_person))
+    lost = guesses.missing(rows.room(max(20 * (len(stays) + 1), _EACH)) // len(STATES))
+    change = Change("outcomes", "outcome", 0, "")
+    found = _taken_back(
+        rows, _OUTCOMES, change, sorted(_outcome_rows(possible, lost), key=itemgetter(0))
+    )
     also = _differences(possible, told) if found else []
     return sorted([*found, *also], key=lambda change: change.person)
 
@@ -94,28 +100,22 @@ def _how(was: str | None, now: str | None) -> str:
     return f"was {was!r} and is {'gone' if now is None else repr(now)}"
 
 
-@dataclass(frozen=True)
-class _Row:
-    """A row that is there or might have been, and what else it might have been.
+class _Row(NamedTuple):
+    """Somebody's row that is there or might have been, and what else it might have been.
 
     Texts are as they are hashed, empty for a row that is not there; each other one comes with how
     the row was changed from it.
     """
 
-    change: Change
+    person: int
     text: str
     others: Iterable[tuple[str, str]]
-
-
-def _person(row: _Row) -> int:
-    return row.change.person
 
 
 def _outcome_rows(told: OutcomeRows, lost: Iterable[int]) -> Iterator[_Row]:
     now = dict(zip(told.persons.tolist(), told.states, strict=True))
     for person, state in [*now.items(), *((one, None) for one in lost)]:
-        change = Change("outcomes", "outcome", person, "")
-        yield _Row(change, _outcome_text(person, state), _other_outcomes(person, state))
+        yield _Row(person, _outcome_text(person, state), _other_outcomes(person, state))
 
 
 def _other_outcomes(person: int, now: str | None) -> Iterator[tuple[str, str]]:
@@ -132,9 +132,7 @@ def _override_rows(changed: OverrideRows) -> Iterator[_Row]:
     taken = changed.accepted.astype(int).tolist()
     reasons = sorted(set(changed.reasons))
     for one in zip(changed.persons.tolist(), taken, changed.reasons, strict=True):
-        yield _Row(
-            Change("overrides", "override", one[0], ""), repr(one), _other_overrides(*one, reasons)
-        )
+        yield _Row(one[0], repr(one), _other_overrides(*one, reasons))
 
 
 def _other_overrides(
@@ -149,18 +147,17 @@ def _other_overrides(
             yield repr((person, accepted, why)), how
 
 
-@dataclass(frozen=True)
-class _Edit:
+class _Edit(NamedTuple):
     """A change taken back: the bytes from ``start`` to ``end`` were others."""
 
     row: int
     start: int
     end: int
     text: bytes
-    change: Change
+    how: str
 
 
-def _taken_back(rows: Rows, at: int, found: Sequence[_Row]) -> list[Change]:
+def _taken_back(rows: Rows, at: int, change: Change, found: Sequence[_Row]) -> list[Change]:
     """Return the changes without which the hash fits; nothing if none do, or to try takes long.
 
     Parameters
@@ -169,6 +166,8 @@ def _taken_back(rows: Rows, at: int, found: Sequence[_Row]) -> list[Change]:
         The rows of an entry.
     at
         Which of the parts of its hash is that of ``found``.
+    change
+        What to call a change of one, but for whose it is and how.
     found
         Rows in their order.
     """
@@ -178,14 +177,14 @@ def _taken_back(rows: Rows, at: int, found: Sequence[_Row]) -> list[Change]:
     before, after = b"".join(parts[:at]), b"".join(parts[at + 1 :])
     room = rows.room(max(len(whole), _EACH))
     every = (
-        _Edit(row, ends[row], ends[row + 1], _piece(text), replace(one.change, how=how))
+        _Edit(row, ends[row], ends[row + 1], _piece(text), how)
         for row, one in enumerate(found)
         for text, how in one.others
     )
     for chosen in islice(_choices([*islice(every, room)], len(found), room), room):
         digest = _digest_without(whole, chosen)
         if digest is not None and sha256(before + digest + after).digest() == rows.content:
-            return [one.change for one in chosen]
+            return [replace(change, person=found[one.row].person, how=one.how) for one in chosen]
     return []
 
 

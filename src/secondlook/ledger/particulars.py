@@ -13,12 +13,11 @@ import numpy as np
 
 from secondlook.ledger.base import Entry, Ledger, Reader
 from secondlook.ledger.summary import Change, Summary
-from secondlook.reasons import decode
+from secondlook.reasons import ITEM, decode
 
 __all__ = ["Particulars", "Reason", "Refusals", "count_reasons", "particulars"]
 
 _PART = 20_000  # people read at a time
-_ITEM = np.dtype([("column", "<u2"), ("contribution", "<f4")])  # as ``reasons.encode`` writes it
 
 
 @dataclass(frozen=True)
@@ -107,10 +106,10 @@ def count_reasons(parts: Iterable[list[bytes]], names: list[str]) -> Refusals:
     counts = np.zeros((2, 1 << 16), np.int64)
     for part in parts:
         length = np.fromiter(map(len, part), np.int64, len(part))
-        for odd in np.flatnonzero(length % _ITEM.itemsize)[:1]:
+        for odd in np.flatnonzero(length % ITEM.itemsize)[:1]:
             decode(part[odd], names)  # says what is wrong
-        length //= _ITEM.itemsize
-        columns = np.frombuffer(b"".join(part), _ITEM)["column"]
+        length //= ITEM.itemsize
+        columns = np.frombuffer(b"".join(part), ITEM)["column"]
         firsts = columns[(np.cumsum(length) - length)[length > 0]]
         n, n_without = n + len(part), n_without + int((length == 0).sum())
         for at, some in enumerate((columns, firsts)):

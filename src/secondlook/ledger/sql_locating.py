@@ -259,12 +259,15 @@ class LocatingReader(SqlReader):
         """Return of whom an entry tells something that cannot be told, by table."""
         found: dict[str, set[int]] = {}
         for one in self._impossible(entry):
-            found.setdefault(one.table, set()).add(one.person)
+            found.setdefault(f"{one.what}s", set()).add(one.person)
         return found
 
     def _impossible(self, entry: Entry) -> Iterator[Change]:
-        """Yield what an entry tells of people of whom it cannot be told."""
-        facts, (_, end) = self._facts(entry), header_range(entry)
+        """Yield what an entry tells of people of whom it cannot be told.
+
+        Whom a history accepted, it tells itself: that may be what was changed.
+        """
+        facts, (first, end) = self._facts(entry), header_range(entry)
         told, changed, erased = facts.outcomes, facts.overrides, facts.erased
         for table, what, persons in (
             ("outcomes", "outcome", None if told is None else told.persons),
@@ -276,7 +279,8 @@ class LocatingReader(SqlReader):
         if told is not None:
             for person in self._not_accepted(entry, told.persons):
                 how = "cannot be, since the person does not stand accepted"
-                yield Change("outcomes", "outcome", person, how)
+                table = "outcomes" if person < first else "decisions or outcomes"
+                yield Change(table, "outcome", person, how)
         if erased is not None:
             named = self._select(schema.people.c.person, schema.people.c.application)
             found = where_in(self._connection, named, schema.people.c.person, erased.tolist())

@@ -292,7 +292,7 @@ class Summary:
         return sum(getattr(one, name) for one in self.rounds)
 
     @property
-    def selects_nobody(self) -> bool:
+    def accepts_everybody(self) -> bool:
         """Whether everybody was accepted so far, though the history lets expect some who are not.
 
         A history of accepted people alone lets expect none.

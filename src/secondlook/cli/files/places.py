@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from secondlook.errors import InputError
+from secondlook.errors import InputError, LedgerError
 
 __all__ = ["are_one", "check_apart", "check_output", "check_writable", "ledger_files", "suffix_of"]
 
 _SUFFIXES = (".csv", ".parquet")
-_SQLITE = re.compile(r"sqlite(?:\+\w+)?:///([^?]+)")
 _BESIDE = ("-wal", "-shm", "-journal")  # behind a ledger's name: files of SQLite's
 
 
@@ -86,15 +84,24 @@ def are_one(one: str | Path, other: str | Path) -> bool:
 def ledger_files(url: str | None) -> list[Path]:
     """Return the files that a ledger on SQLite has or may get; none for any other.
 
+    A place where no ledger can live has none: whoever opens it says so.
+
     Examples
     --------
     >>> [one.name for one in ledger_files("sqlite:///lender.db")]
     ['lender.db', 'lender.db-wal', 'lender.db-shm', 'lender.db-journal']
     """
-    found = _SQLITE.match(url or "")
-    if found is None:
+    if not url:
         return []
-    real = Path(os.path.realpath(found[1]))  # beside which SQLite puts the others
+    from secondlook.ledger.urls import read_url  # noqa: PLC0415 - an extra, and slow to import
+
+    try:
+        place = read_url(url)
+    except LedgerError:
+        return []
+    if place.drivername != "sqlite" or not place.database:
+        return []
+    real = Path(os.path.realpath(place.database))  # beside which SQLite puts the others
     return [real, *(real.with_name(f"{real.name}{one}") for one in _BESIDE)]
 
 

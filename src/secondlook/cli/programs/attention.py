@@ -84,7 +84,7 @@ def _unselective(found: Summary) -> Iterator[str]:
     n = people + last.n_people
     if not last.n_accepted and not accepted:
         yield f"Nobody was accepted of {n:,} people so far, so no outcome will be known."
-    elif found.selects_nobody:
+    elif found.accepts_everybody:
         usual = found.history.accepted / found.n_history
         yield (
             f"Everybody was accepted of {n:,} people so far, and of the history {share(usual)}: "

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +32,7 @@ __all__ = [
 
 _REASONS = 5  # named in the summary; the file has all of them
 _NAMED = 3  # in a sentence
-# What a round's message says of itself: that its tests are new, and that outcomes did not help.
-_BEGAN_AGAIN = re.compile(r"Testing began again with round [^.]*")
+# What a round's message says if outcomes did not help.
 _DO_NOT_SPEAK = "outcomes so far do not speak for it"
 
 
@@ -102,11 +100,10 @@ def _certificate(
     barred = ""
     if one.get("n_unreachable"):
         barred = f" {one['n_unreachable']:,} people cannot be explored for the limits set."
-    again, next_in = _BEGAN_AGAIN.match(one["message"]), None
-    if found is not None:
-        from secondlook.ledger.entering import entering  # noqa: PLC0415 - an extra
+    from secondlook.ledger.entering import BEGAN_AGAIN, entering  # noqa: PLC0415 - an extra
 
-        next_in = entering(found, one["group"])
+    again = BEGAN_AGAIN.match(one["message"])
+    next_in = None if found is None else entering(found, one["group"])
     if again is None:
         words = f"no promise yet{_more_outcomes(one, 'one', ', and too few outcomes', next_in)}"
     else:

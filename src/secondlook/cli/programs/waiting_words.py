@@ -13,8 +13,11 @@ TO_DO = (
     "Go on deciding, and observe outcomes as they come; whoever's never will can be withdrawn, and "
     "counts as bad. α and δ stay as they are: others need a program of their own (secondlook init)."
 )
-# What rounds said on older ledgers, where nobody could raise either.
-_ADVICE = "You can go on, accept nobody, raise alpha or raise delta."
+# What rounds say at their end: to whoever has no ledger, and on older ones. TO_DO stands for it.
+_ADVICE = (
+    "You can go on, or start anew with a larger alpha or delta.",
+    "You can go on, accept nobody, raise alpha or raise delta.",
+)
 
 
 def waits(found: Entering) -> str:
@@ -65,14 +68,16 @@ def in_order(found: Entering) -> str:
 
 
 def without_advice(message: str) -> str:
-    """Return what a round said of itself, without what nobody can do to a program on a ledger.
+    """Return what a round said of itself, without what is to be done then.
 
     Examples
     --------
-    >>> without_advice(f"Nothing is shown. {_ADVICE} 3 people cannot be explored.")
+    >>> without_advice(f"Nothing is shown. {_ADVICE[0]} 3 people cannot be explored.")
     'Nothing is shown. 3 people cannot be explored.'
     """
-    return " ".join(message.replace(_ADVICE, "").split())
+    for advice in _ADVICE:
+        message = message.replace(advice, "")
+    return " ".join(message.split())
 
 
 def _outcomes(n: int) -> str:
