@@ -8,7 +8,9 @@ from secondlook.noise import OutcomeNoise
 from secondlook.strategies import Strategy
 from secondlook.utility import Utility
 
-__all__ = ["Rules"]
+__all__ = ["EDITION", "Rules"]
+
+EDITION = 2  # of the rules that new programs and new classifiers go by
 
 _FIRST_STAGE = 0.8  # of δ; restarts share the rest
 _LEVELS = (0.05, 0.30, 0.35, 0.30)  # of a stage's δ, ladder by ladder
@@ -44,6 +46,9 @@ class Rules:
         Rounds after which outcomes that have not come count as bad; None means never.
     monitor
         δ of the drift monitor; 0 means none.
+    edition
+        1 in what earlier versions started, which goes on as they did: walks start however far out,
+        and weights count forgotten rounds. 2 where neither is so.
     """
 
     alpha: float
@@ -57,6 +62,7 @@ class Rules:
     maturity: int = 0
     patience: int | None = None
     monitor: float = 0.05
+    edition: int = 1  # in what earlier versions saved
 
     @property
     def freezes(self) -> tuple[tuple[float, int], ...]:

@@ -182,7 +182,7 @@ class Engine:
             ranking, tau, floor, level, ((0, 1.0),), t, rules.alpha, rules.noise.most_bad
         )
         reach = Reach(ladder, ladder.standing(self.rows.X, self.rows["group"]))
-        ladder.starts = walk_starts(reach, self._pilot, self._estimates if k else None)
+        ladder.starts = walk_starts(reach, self._pilot, self._estimates if k else None, rules)
         self.ladders.append(ladder)
         self._reach.append(reach)
 
@@ -291,13 +291,16 @@ class Engine:
 
     def _settle(self, one: Waiting) -> None:
         """Let a round count in estimates: its people, and its policy in everybody's weight."""
-        if one.number < self.rows.first_round:  # forgotten before all its outcomes were in
-            self.rows.settled_round = one.number
-            return
         ladder, n_people = one.deployed, one.p.size
-        self.rows["p_sum"][:] += n_people * self._policy_for_rows(ladder, one.rung)
+        weights = n_people * self._policy_for_rows(ladder, one.rung)
+        if self.rules.edition > 1:  # the first counted every round, and did not tell them apart
+            if one.number < self.rows.first_round:  # forgotten before all its outcomes were in
+                self.rows.settled_round = one.number
+                return
+            newest = (*self._newest, (one.number, ladder, one.rung, n_people))
+            self._newest = newest[-_KEPT_ROUNDS:]
+        self.rows["p_sum"][:] += weights
         self.rows.settled_round = one.number
-        self._newest = (*self._newest, (one.number, ladder, one.rung, n_people))[-_KEPT_ROUNDS:]
         self._count(ladder, one.rung, n_people)
 
     def _policy_for_rows(self, ladder: Ladder, rung: int) -> Floats:
@@ -321,11 +324,12 @@ class Engine:
         """Leave old rounds out of estimates: their people, and their policies in the weights.
 
         A person of a round that is kept would otherwise count too little where forgotten rounds
-        accepted more people like that than the kept ones did.
+        accepted more people like that than the kept ones did. By the first edition of the rules it
+        does, as only people are left out.
         """
-        first, last = max(0, self._rounds - _KEPT_ROUNDS + 1), self.rows.settled_round
-        kept = [one for one in self._newest if one[0] >= first]
-        if len(kept) >= last - max(1, first) + 1:  # files of earlier versions do not tell rounds
+        first = max(0, self._rounds - _KEPT_ROUNDS + 1)
+        if self.rules.edition > 1:
+            kept = [one for one in self._newest if one[0] >= first]
             p_sum = np.zeros(len(self.rows))
             for _, ladder, rung, n_people in kept:
                 p_sum += n_people * self._policy_for_rows(ladder, rung)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from secondlook.certificate_rules import EDITION
 from secondlook.certificates import Choice, Engine
 from secondlook.certified_answers import CertifiedAnswers
 from secondlook.certified_records import begun_again, certified_record, given_up_words, n_tested
@@ -131,6 +132,8 @@ class CertifiedClassifier(CertifiedAnswers):
     ('pilot', 'certified', True)
     """
 
+    _edition: int = EDITION  # asks ``fit`` for the rules of an earlier version
+
     # What to do about columns that are not numbers.
     _encode: ClassVar[str] = (
         "this classifier takes numbers only, whatever its learner, so encode them before, or use "
@@ -235,6 +238,7 @@ class CertifiedClassifier(CertifiedAnswers):
         self._intake.passed(history)
         n_engines = self._intake.n_groups if self.certify == "per_group" else 1
         self._engines = [self._engine(n_engines) for _ in range(n_engines)]
+        self.__dict__.pop("_edition", None)  # the engines know it
         self._choices: list[Choice] = []
         self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
         self._reference_bits = history.bits[:_REFERENCE_ROWS]

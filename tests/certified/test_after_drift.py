@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -108,11 +110,15 @@ def test_rounds_that_wait_for_outcomes_count_if_they_are_kept(waiting):
     assert rows["p_sum"][rows.settled()] == pytest.approx(p, rel=1e-9)
 
 
-def test_a_file_that_does_not_tell_rounds_apart_goes_on_counting_all():
-    one = Told(np.random.default_rng(2))
-    one.play(WIDE, 7)
-    one.engine._newest = one.engine._newest[3:]  # as if it had been loaded two rounds ago
+@pytest.mark.parametrize("waiting", [0, 8])
+def test_by_the_first_edition_weights_count_forgotten_rounds(waiting):
+    one = Told(np.random.default_rng(2), maturity=waiting)
+    one.engine.rules = replace(one.engine.rules, edition=1)
+    one.play(WIDE, 10)
     one.engine.restart(forget=True)
-    one.play(NARROW, 3)
-    assert one.engine._estimates.n_people == 10 * N
-    assert one.estimate()[0] == pytest.approx(one.by_hand(kept=8, counted=10), rel=1e-9)
+    one.play(NARROW, 10)
+    settled = 20 - waiting
+    assert one.engine._estimates.n_people == settled * N
+    assert one.engine._estimates.widest == pytest.approx(WIDE, abs=0.02)
+    if not waiting:
+        assert one.estimate()[0] == pytest.approx(one.by_hand(kept=15, counted=20), rel=1e-9)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 import secondlook as sl
+from secondlook.certificate_rules import Rules
 from secondlook.ledger.comparing import first_other_content, first_other_value
 from secondlook.likelihoods import LinearLikelihood
 from secondlook.storage import dumps
@@ -33,6 +36,38 @@ def test_what_a_round_only_says_may_come_out_otherwise(rng):
     assert first_other_content(dumps(before), said, 0.0) is None
     done = dumps(replace(before, share=before.share + 0.1))
     assert first_other_content(dumps(before), done, 1e-6) == "CertifiedRound.share"
+
+
+def test_what_nothing_is_decided_by_is_left_out_with_all_that_only_it_refers_to(rng):
+    X = rng.integers(3, size=(200, 2))
+    now = sl.FiniteClassifier(random_state=0).fit(X, X[:, 0] > 0, accepted=X[:, 1] > 0)
+    now.decide(X)
+    earlier, other = copy(now), copy(now)
+    del earlier._last  # as it was stored before there was one
+    assert first_other_content(dumps(earlier), dumps(now), 0.0) is None
+    assert first_other_content(dumps(now), dumps(earlier), 0.0) is None
+    other._state = replace(now._state, summed=now._state.summed + 1)
+    assert first_other_content(dumps(earlier), dumps(other), 1e-6) == "CellState.summed"
+
+
+@pytest.mark.parametrize(("edition", "other"), [(1, None), (2, "Rules.edition")])
+def test_what_earlier_versions_left_unsaid_is_what_they_went_by(edition, other):
+    rules = Rules(0.2, 0.1, sl.Accuracy(), 20, False, 0.0, sl.Uniform(), sl.OutcomeNoise())
+    now = replace(rules, edition=edition)
+    del vars(rules)["edition"]
+    assert rules.edition == 1
+    assert first_other_content(dumps(now), dumps(rules), 0.0) == other
+    assert first_other_content(dumps(rules), dumps(now), 0.0) == other
+
+
+def test_objects_stand_in_the_same_places():
+    """Two equal strategies are not one that stands in both places."""
+    one, equal = sl.Uniform(), sl.Uniform()
+    twice, each = (dumps(one * two) for two in (one, equal))
+    assert first_other_content(twice, twice, 0.0) is None
+    assert first_other_content(each, each, 0.0) is None
+    assert first_other_content(twice, each, 0.0) is not None
+    assert first_other_content(each, twice, 0.0) is not None
 
 
 def test_records_are_compared_value_by_value():

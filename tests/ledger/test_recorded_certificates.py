@@ -167,7 +167,9 @@ def test_a_false_certificate_is_found(copied):
 
 def test_a_missing_certificate_is_found_by_learning(place, monkeypatch):
     with monkeypatch.context() as patched:
-        patched.setattr("secondlook.ledger.program.record_certificates", lambda *_a, **_o: None)
+        for one in ("program", "observing"):
+            name = f"secondlook.ledger.{one}.record_certificates"
+            patched.setattr(name, lambda *_a, **_o: None)
         program = certified_life(place)
     assert verify(program.ledger).ok
     found = verify(program.ledger, relearn=True)

@@ -7,11 +7,14 @@ import json
 import math
 import zipfile
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 __all__ = ["first_other_content", "first_other_value"]
+
+_STANDS = {"ref", "skops", "array", "frame"}  # for an object, or for what is in a file
 
 # What rounds say for people, which a later version may say in other words.
 _SAID = {
@@ -26,6 +29,13 @@ _SAID = {
     "Ladder": {"_z", "_z_squared"},  # sums that older versions kept, and nothing read
     "Intake": {"ranges"},  # which older versions did not keep, and nothing is decided by
     "ManyClassIntake": {"ranges"},
+    "FiniteClassifier": {"_last"},  # likewise
+}
+
+# What older versions did not keep, and what they went by instead.
+_UNSAID: dict[str, dict[str, Any]] = {
+    "Rules": {"edition": 1},
+    "Engine": {"_newest": {"tuple": []}},
 }
 
 
@@ -45,14 +55,14 @@ def first_other_content(one: bytes, other: bytes, close: float) -> str | None:
     >>> first_other_content(one, other, 0.2) is None
     True
     """
-    (before, files), (after, others) = _opened(one), _opened(other)
-    if len(before) != len(after):
-        return "the number of its parts"
-    for left, right in zip(map(_without_words, before), map(_without_words, after), strict=True):
-        where = str(left.get("type", "an object")) if isinstance(left, dict) else "an object"
-        found = _other(left, right, (files, others), close)
+    both = _Both(_opened(one), _opened(other))
+    if _other(both.one.root, both.other.root, both, close) is not None:
+        return "an object"
+    for left, right in both.met:  # which grows on the way
+        before, after = _comparable(both.one.objects[left]), _comparable(both.other.objects[right])
+        found = _other(before, after, both, close)
         if found is not None:
-            return f"{where}{found.removeprefix('.fields')}"
+            return f"{before.get('type', 'an object')}{found.removeprefix('.fields')}"
     return None
 
 
@@ -71,38 +81,69 @@ def first_other_value(
     names = [name for name in {**one, **other} if name not in leave_out]
     for name in names:
         both = name in one and name in other
-        if not both or _other(one[name], other[name], ({}, {}), close) is not None:
+        if not both or _other(one[name], other[name], None, close) is not None:
             return name
     return None
 
 
-def _without_words(one: Any) -> Any:
-    """Return an object without what it only says, and nothing rests on."""
-    if not isinstance(one, dict) or one.get("type") not in _SAID:
+@dataclass(frozen=True)
+class _Content:
+    """What ``storage.dumps`` wrote: its first object, the table of them, and files beside it."""
+
+    root: Any
+    objects: list[Any]
+    files: dict[str, bytes]
+
+
+class _Both:
+    """Two contents, and the pairs of objects that stand in each other's place.
+
+    Pairs are met on the way from the first one, so that an object to which only something that is
+    left out refers is left out too.
+    """
+
+    def __init__(self, one: _Content, other: _Content) -> None:
+        self.one, self.other = one, other
+        self.met: list[tuple[int, int]] = []
+        self._place: dict[int, int] = {}
+        self._back: dict[int, int] = {}
+
+    def meet(self, one: int, other: int) -> bool:
+        """Say whether two objects stand in each other's place here, as wherever they were met."""
+        if one not in self._place and other not in self._back:
+            self._place[one], self._back[other] = other, one
+            self.met.append((one, other))
+        return self._place.get(one) == other
+
+
+def _comparable(one: Any) -> Any:
+    """Return an object without what it only says, and with what it leaves unsaid."""
+    if "fields" not in one:
         return one
-    said = _SAID[one["type"]]
+    said, unsaid = _SAID.get(one["type"], ()), _UNSAID.get(one["type"], {})
     fields = {name: value for name, value in one["fields"].items() if name not in said}
-    return one | {"fields": fields}
+    return one | {"fields": unsaid | fields}
 
 
-def _opened(content: bytes) -> tuple[list[Any], dict[str, bytes]]:
+def _opened(content: bytes) -> _Content:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         files = {name: archive.read(name) for name in archive.namelist()}
     manifest = json.loads(files["manifest.json"])
-    return [*manifest["objects"], {"root": manifest["root"]}], files
+    return _Content(manifest["root"], manifest["objects"], files)
 
 
-def _other(
-    one: Any, other: Any, files: tuple[dict[str, bytes], dict[str, bytes]], close: float
-) -> str | None:
-    """Return the path to the first difference, empty for the values themselves."""
+def _other(one: Any, other: Any, both: _Both | None, close: float) -> str | None:
+    """Return the path to the first difference, empty for the values themselves.
+
+    Without ``both`` these are plain values, of which none stands for an object or a file.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
-        return _other_dict(one, other, files, close)
+        return _other_dict(one, other, both, close)
     if isinstance(one, list) and isinstance(other, list):
         if len(one) != len(other):
             return ""
         pairs = zip(one, other, strict=True)
-        found = (_other(a, b, files, close) for a, b in pairs)
+        found = (_other(a, b, both, close) for a, b in pairs)
         return next((path for path in found if path is not None), None)
     if _is_number(one) and _is_number(other):
         whole = isinstance(one, int) and isinstance(other, int)
@@ -114,29 +155,31 @@ def _other(
 
 
 def _other_dict(
-    one: dict[str, Any],
-    other: dict[str, Any],
-    files: tuple[dict[str, bytes], dict[str, bytes]],
-    close: float,
+    one: dict[str, Any], other: dict[str, Any], both: _Both | None, close: float
 ) -> str | None:
     if one.keys() != other.keys():
         return ""
-    if "skops" in one:
-        return None
-    if "array" in one:
-        before, after = (
-            np.load(io.BytesIO(found[value["array"]]), allow_pickle=False)
-            for found, value in zip(files, (one, other), strict=True)
-        )
-        return None if _same_arrays(before, after, close) else ""
-    if "frame" in one:
-        same = files[0][one["frame"]] == files[1][other["frame"]]
-        return None if same else ""
+    if both is not None and not one.keys().isdisjoint(_STANDS):
+        return None if _same_behind(one, other, both, close) else ""
     for name, value in one.items():
-        path = _other(value, other[name], files, close)
+        path = _other(value, other[name], both, close)
         if path is not None:
             return f".{name}{path}"
     return None
+
+
+def _same_behind(one: dict[str, Any], other: dict[str, Any], both: _Both, close: float) -> bool:
+    """Say whether two values stand for the same; of objects, whether they may, for now."""
+    if "ref" in one:
+        return both.meet(one["ref"], other["ref"])
+    if "skops" in one:
+        return True
+    kind = "array" if "array" in one else "frame"
+    before, after = both.one.files[one[kind]], both.other.files[other[kind]]
+    if kind == "frame":
+        return before == after
+    left, right = (np.load(io.BytesIO(file), allow_pickle=False) for file in (before, after))
+    return _same_arrays(left, right, close)
 
 
 def _same_arrays(one: Any, other: Any, close: float) -> bool:

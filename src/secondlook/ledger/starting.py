@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from secondlook.certificate_rules import EDITION
 from secondlook.ledger.base import DecisionRows, Facts, PeopleRows
 from secondlook.ledger.columns import Columns, encode_groups
 from secondlook.ledger.policies import kept_past
@@ -64,6 +65,7 @@ def first_facts(
         "group_names": names,
         "has_groups": values is not None,
         "people_by": "id",
+        "edition": EDITION,
         "id_kind": applications.dtype.kind,
         "good": good,
         "bad": bad,
