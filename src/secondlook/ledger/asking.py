@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
-from secondlook.ledger.base import Entry, Ledger, Reader, Standing
+from secondlook.ledger.base import Standing
 from secondlook.ledger.chain import Checkpoint
+from secondlook.ledger.engines import place_of
 from secondlook.ledger.explaining import recorded_reasons
-from secondlook.ledger.replay import Allowed, Shape
+from secondlook.ledger.part import PartOfProgram
+from secondlook.ledger.replay import Shape
 from secondlook.ledger.summary import Summary
 from secondlook.ledger.summing_up import summarise
 from secondlook.ledger.telling import read_ids, read_names
@@ -17,22 +18,13 @@ from secondlook.ledger.verifying import Verification, verify
 __all__ = ["Asking"]
 
 
-class Asking(ABC):
+class Asking(PartOfProgram):
     """The part of a program that answers and records nothing."""
-
-    ledger: Ledger
-    name: str
-    by: str
-    _allowed: Allowed
-
-    @abstractmethod
-    def _settings(self, reader: Reader) -> Entry:
-        """Return the program's first entry."""
 
     def __repr__(self) -> str:
         """Return who this is in one line, without what a URL may hold of a password."""
         engine = getattr(self.ledger, "engine", None)
-        place = repr(self.ledger) if engine is None else repr(str(engine.url))
+        place = repr(self.ledger) if engine is None else repr(place_of(engine))
         return f"{type(self).__name__}(name={self.name!r}, ledger={place}, by={self.by!r})"
 
     @property

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 from numpy.typing import NDArray
 
-from secondlook.ledger.base import Entry, Facts, Ledger, Reader, Writer
+from secondlook.ledger.base import Facts, Writer
 from secondlook.ledger.certificates import record_certificates
+from secondlook.ledger.part import PartOfProgram
 from secondlook.ledger.replay import Shape, State
 from secondlook.ledger.retention import (
     Deadlines,
@@ -31,21 +31,8 @@ def store_state(writer: Writer, state: State, by: str) -> None:
     state.reach(writer.append("snapshot", {"after": state.applied}, facts, by=by))
 
 
-class Keeping(ABC):
+class Keeping(PartOfProgram):
     """The part of a program that holds and erases people."""
-
-    ledger: Ledger
-    name: str
-    by: str
-    _state: State | None
-
-    @abstractmethod
-    def _current(self, reader: Reader) -> State:
-        """Return the state after the last entry, and keep none."""
-
-    @abstractmethod
-    def _settings(self, reader: Reader) -> Entry:
-        """Return the program's first entry."""
 
     def hold(self, ids: Any, reason: str) -> None:
         """Record that people must not be erased, whatever their age, until they are released.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,8 +10,9 @@ import numpy as np
 
 from secondlook.certified_records import BegunAgain, begun_again, given_up_words
 from secondlook.errors import LearningWarning
-from secondlook.ledger.base import Entry, Facts, Ledger, OutcomeRows, Reader, Writer
+from secondlook.ledger.base import Facts, OutcomeRows, Writer
 from secondlook.ledger.certificates import record_certificates
+from secondlook.ledger.part import PartOfProgram
 from secondlook.ledger.replay import State
 from secondlook.ledger.telling import (
     are_final,
@@ -26,21 +26,8 @@ from secondlook.ledger.telling import (
 __all__ = ["Observing"]
 
 
-class Observing(ABC):
+class Observing(PartOfProgram):
     """The part of a program that is told what became of people."""
-
-    ledger: Ledger
-    name: str
-    by: str
-    _state: State | None
-
-    @abstractmethod
-    def _current(self, reader: Reader) -> State:
-        """Return the state after the last entry, and keep none."""
-
-    @abstractmethod
-    def _settings(self, reader: Reader) -> Entry:
-        """Return the first entry."""
 
     def observe(self, ids: Any, outcomes: Any) -> None:
         """Record outcomes of accepted people: in any order, in parts, any time later.

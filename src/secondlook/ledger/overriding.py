@@ -8,33 +8,23 @@ one could look how things go and take back what does not suit.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError
-from secondlook.ledger.base import Facts, Ledger, OverrideRows, Reader, Standing
+from secondlook.ledger.base import Facts, OverrideRows, Reader, Standing
 from secondlook.ledger.certificates import record_certificates
-from secondlook.ledger.replay import State
+from secondlook.ledger.part import PartOfProgram
 from secondlook.ledger.retention import REMOVE, UNKNOWN, Wrong, check, check_reason
 from secondlook.ledger.telling import read_ids
 
 __all__ = ["Overriding", "in_force", "not_overridable", "not_overridden"]
 
 
-class Overriding(ABC):
+class Overriding(PartOfProgram):
     """The part of a program in which people decide otherwise than it did."""
-
-    ledger: Ledger
-    name: str
-    by: str
-    _state: State | None
-
-    @abstractmethod
-    def _current(self, reader: Reader) -> State:
-        """Return the state after the last entry, and keep none."""
 
     def override(self, ids: Any, accepted: Any, reason: str) -> None:
         """Record that somebody decided otherwise than the program did.
