@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -72,13 +72,16 @@ class Observing(PartOfProgram):
             self._record_outcomes(writer, state, names, ["indeterminate"] * len(names))
         self._state = state
 
-    def tell(self, parts: Iterable[tuple[Any, Sequence[str]]]) -> list[tuple[BegunAgain, ...]]:
+    def tell(
+        self, parts: Iterable[tuple[Iterable[Any], Iterable[str]]]
+    ) -> list[tuple[BegunAgain, ...]]:
         """Record parts of what a file tells, one after the other and all in one transaction.
 
         Parameters
         ----------
         parts
-            Names of applications, and what became of each: ``good``, ``bad`` or ``indeterminate``.
+            Names of applications, all may be text, and what became of each: ``good``, ``bad`` or
+            ``indeterminate``.
 
         Returns
         -------
@@ -89,10 +92,8 @@ class Observing(PartOfProgram):
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)  # and none in memory until all is durable
             for ids, states in parts:
-                before = as_deployed(state.classifier)
-                self._record_outcomes(
-                    writer, state, read_ids(ids, state.shape), [*map(str, states)]
-                )
+                before, names = as_deployed(state.classifier), [*map(str, ids)]
+                self._record_outcomes(writer, state, names, [*map(str, states)])
                 found.append(begun_again(before, as_deployed(state.classifier)))
         self._state = state
         return found
