@@ -13,17 +13,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from secondlook.datasets import load
-from secondlook.experiments.certificates import summarised
-from secondlook.experiments.comparison import OPTIMUM, compared
-from secondlook.experiments.methods import Setup, build
-from secondlook.experiments.paper import paper_experiment
-from secondlook.experiments.runner import Run, run_experiment
-from secondlook.experiments.spec import Experiment
-from secondlook.experiments.world_spec import WorldSpec
-from secondlook.simulate.people import Table
-from secondlook.simulate.populations import Lender, constrained_optimum
-from secondlook.simulate.run import run
+from secondlook.lab.datasets import load
+from secondlook.lab.experiments.certificates import summarised
+from secondlook.lab.experiments.comparison import OPTIMUM, compared
+from secondlook.lab.experiments.methods import Setup, build
+from secondlook.lab.experiments.paper import paper_experiment
+from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.experiments.spec import Experiment
+from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.simulate.people import Table
+from secondlook.lab.simulate.populations import Lender, constrained_optimum
+from secondlook.lab.simulate.run import run
 
 SEED = 3000  # not used while the method was made
 TIMED = 3  # runs

@@ -13,7 +13,7 @@ import numpy as np
 
 from secondlook import CertifiedClassifier, Revenue
 from secondlook.errors import LearningWarning
-from secondlook.evidence import DriftMonitor
+from secondlook.methods.certified.evidence import DriftMonitor
 
 ALPHA, LIMIT = 0.15, 0.05
 STREAMS, RUNS = 400, 12

@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from secondlook import FdrBudget, Revenue
-from secondlook.finite import CountedOutcomes, FiniteClassifier
+from secondlook.methods.finite import CountedOutcomes, FiniteClassifier
 
 N, REPEATS, TARGET = 10_000_000, 3, 10
 SIZES = {"income": 50, "job": 20, "region": 5}  # times two groups: ten thousand cells

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
-from secondlook.fairness import SelectionRateParity
+from secondlook.core.fairness import SelectionRateParity
 from secondlook.learners.logistic import ConstrainedLogistic
 
 ROWS, FEATURES = (10_000, 50_000, 240_000), (10, 100)

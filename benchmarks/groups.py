@@ -13,12 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from secondlook import CertifiedClassifier, GroupShare, ScoreWeighted, Uniform
-from secondlook.datasets import load
-from secondlook.experiments.judging import Everybody
-from secondlook.experiments.methods import Setup, build
-from secondlook.experiments.paper import paper_experiment
-from secondlook.experiments.world_spec import WorldSpec
-from secondlook.simulate.run import run
+from secondlook.lab.datasets import load
+from secondlook.lab.experiments.judging import Everybody
+from secondlook.lab.experiments.methods import Setup, build
+from secondlook.lab.experiments.paper import paper_experiment
+from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.simulate.run import run
 
 SEED, RUNS = 4000, 8  # seeds not used while the method was made
 DATA, GROUP, SCHOOLING = "acs-ca-2018-sample", "Black", "SCHL"

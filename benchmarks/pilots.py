@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 import secondlook as sl
-from secondlook.decisions import CertifiedRound
+from secondlook.core.decisions import CertifiedRound
 from secondlook.errors import LearningWarning
-from secondlook.experiments.methods import build
-from secondlook.experiments.paper import EXPERIMENTS
-from secondlook.experiments.repetition import seeds_of, setup_of
-from secondlook.experiments.sources import load_source
-from secondlook.simulate.run import run
+from secondlook.lab.experiments.methods import build
+from secondlook.lab.experiments.paper import EXPERIMENTS
+from secondlook.lab.experiments.repetition import seeds_of, setup_of
+from secondlook.lab.experiments.sources import load_source
+from secondlook.lab.simulate.run import run
 
 RUNS, ROUNDS = 6, 30
 EASE = {"hard": 0.8, "usual": 1.3, "easy": 2.2}  # log-odds of a good outcome at the average

@@ -11,9 +11,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from secondlook.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
+from secondlook.core.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
+from secondlook.core.utility import Revenue
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
-from secondlook.utility import Revenue
 
 REPEATS = 3
 

@@ -13,12 +13,12 @@ import warnings
 import numpy as np
 
 import secondlook as sl
-from secondlook.simulate.feedback import ByOutcome, Feedback, Geometric
-from secondlook.simulate.histories import SelectedOnOutcome
-from secondlook.simulate.people import People
-from secondlook.simulate.run import run
-from secondlook.simulate.streams import Drawn
-from secondlook.simulate.worlds import World
+from secondlook.lab.simulate.feedback import ByOutcome, Feedback, Geometric
+from secondlook.lab.simulate.histories import SelectedOnOutcome
+from secondlook.lab.simulate.people import People
+from secondlook.lab.simulate.run import run
+from secondlook.lab.simulate.streams import Drawn
+from secondlook.lab.simulate.worlds import World
 
 ALPHA, ROUNDS, PEOPLE = 0.15, 30, 600
 EVEN = sl.Revenue(gain=200, loss=200)  # break-even at one half, so that the bound binds

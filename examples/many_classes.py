@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from secondlook import FdrBudget, GroupShare
-from secondlook.many_classes import ManyClassClassifier
+from secondlook.methods.many_classes import ManyClassClassifier
 
 CLASSES = np.array(["fraud", "honest", "sloppy"])
 WORTH = {

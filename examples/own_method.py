@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from secondlook import Decisions
-from secondlook.experiments.methods import Setup
+from secondlook.lab.experiments.methods import Setup
 
 
 class Greedy:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from secondlook import GroupShare, PartialFeedbackClassifier, Revenue
-from secondlook.risk import Below, Limited
+from secondlook.core.limits import Below, Limited
 
 EXPOSURE = 40_000
 

@@ -8,7 +8,7 @@ from secondlook import (
     FdrBudget,
     GroupShare,
 )
-from secondlook.many_classes import ManyClassClassifier
+from secondlook.methods.many_classes import ManyClassClassifier
 
 CLASSES = np.array(["fraud", "honest", "sloppy"])
 

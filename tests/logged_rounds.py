@@ -11,21 +11,21 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from secondlook.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
-from secondlook.likelihoods import (
-    EstimatorLikelihood,
-    GroupedLikelihood,
-    Likelihood,
-    LinearLikelihood,
-)
-from secondlook.policies import LoggedPolicy, PolicyLog
-from secondlook.strategies import (
+from secondlook.core.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
+from secondlook.core.strategies import (
     EqualGroups,
     FromFunction,
     GroupShare,
     ScoreWeighted,
     Strategy,
     Uniform,
+)
+from secondlook.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog
+from secondlook.people.likelihoods import (
+    EstimatorLikelihood,
+    GroupedLikelihood,
+    Likelihood,
+    LinearLikelihood,
 )
 
 N_GROUPS, N_HISTORY, N_FEATURES = 3, 50, 4

@@ -106,7 +106,7 @@ def _answer(connection):
 def _run(words):
     from datetime import UTC, datetime  # noqa: PLC0415
 
-    from secondlook.entry import main  # noqa: PLC0415
+    from secondlook.__main__ import main  # noqa: PLC0415
     from secondlook.ledger import sql  # noqa: PLC0415
 
     today = os.environ.get("TODAY")

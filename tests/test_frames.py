@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from secondlook.decisions import Decisions
+from secondlook.core.decisions import Decisions
 from secondlook.errors import InputError
 from secondlook.frames import (
     as_array,

@@ -10,15 +10,14 @@ import secondlook
 
 def test_type_checkers_are_told_of_the_same_names_in_the_same_modules():
     tree = ast.parse(inspect.getsource(secondlook))
-    blocks = [one for one in tree.body if isinstance(one, ast.If)]
-    (shown,) = [one for one in blocks if ast.unparse(one.test) == "TYPE_CHECKING"]
-    told = {
+    (block,) = [node for node in tree.body if isinstance(node, ast.If)]
+    imported = {
         name.name: line.module.removeprefix("secondlook.")
-        for line in shown.body
+        for line in block.body
         for name in line.names
     }
-    assert told == secondlook._HOME
-    assert sorted(told) == sorted(secondlook.__all__)
+    assert imported == secondlook._MODULE_OF_NAME
+    assert sorted(imported) == secondlook.__all__
 
 
 @pytest.mark.parametrize("name", secondlook.__all__)

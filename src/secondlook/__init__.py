@@ -1,99 +1,61 @@
 """secondlook: decide batches when only the accepted show their outcome.
 
-Public names are imported when they are first asked for, so that the command line can answer without
-scikit-learn, which takes most of the time of an import.
+Public names are imported on first use: ``secondlook --help`` need not wait for scikit-learn.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from secondlook.budget import ExploitOnly, FdrBudget, PowerSchedule
-    from secondlook.certified import CertifiedClassifier
-    from secondlook.classifier import PartialFeedbackClassifier
-    from secondlook.clusters import ClusteredDomain
-    from secondlook.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
-    from secondlook.decisions import CertifiedRound, Correction, Decisions, Round
-    from secondlook.fairness import SelectionRateParity, TruePositiveRateParity
-    from secondlook.finite import CountedOutcomes, FiniteClassifier, NormalisedG
+_NAMES_OF_MODULE = {
+    "core.budget": ("ExploitOnly", "FdrBudget", "PowerSchedule"),
+    "core.coverage": ("CoverageRule", "MeanPastScore", "SumOfG", "SummedAcceptance"),
+    "core.decisions": ("CertifiedRound", "Correction", "Decisions", "Round"),
+    "core.fairness": ("SelectionRateParity", "TruePositiveRateParity"),
+    "core.limits": ("Above", "Below", "Column", "Limited", "OneOf"),
+    "core.noise": ("OutcomeNoise",),
+    "core.strategies": ("EqualGroups", "GroupShare", "ScoreWeighted", "Strategy", "Uniform"),
+    "core.utility": ("Accuracy", "PositiveRate", "Revenue", "Utility"),
+    "learners.logistic": ("ConstrainedLogistic",),
+    "learners.per_group": ("PerGroup",),
+    "methods.algorithm1.classifier": ("PartialFeedbackClassifier",),
+    "methods.certified.classifier": ("CertifiedClassifier",),
+    "methods.finite": ("ClusteredDomain", "CountedOutcomes", "FiniteClassifier", "NormalisedG"),
+    "methods.many_classes": ("ManyClassClassifier",),
+    "methods.storage": ("load", "save"),
+}
+_MODULE_OF_NAME = {name: module for module, names in _NAMES_OF_MODULE.items() for name in names}
+
+__all__ = sorted(_MODULE_OF_NAME)  # noqa: PLE0605
+
+if TYPE_CHECKING:  # the same names for type checkers and editors; a test compares the two
+    from secondlook.core.budget import ExploitOnly, FdrBudget, PowerSchedule
+    from secondlook.core.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
+    from secondlook.core.decisions import CertifiedRound, Correction, Decisions, Round
+    from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
+    from secondlook.core.limits import Above, Below, Column, Limited, OneOf
+    from secondlook.core.noise import OutcomeNoise
+    from secondlook.core.strategies import EqualGroups, GroupShare, ScoreWeighted, Strategy, Uniform
+    from secondlook.core.utility import Accuracy, PositiveRate, Revenue, Utility
     from secondlook.learners.logistic import ConstrainedLogistic
     from secondlook.learners.per_group import PerGroup
-    from secondlook.many_classes import ManyClassClassifier
-    from secondlook.noise import OutcomeNoise
-    from secondlook.risk import Above, Below, Column, Limited, OneOf
-    from secondlook.storage import load, save
-    from secondlook.strategies import EqualGroups, GroupShare, ScoreWeighted, Strategy, Uniform
-    from secondlook.utility import Accuracy, PositiveRate, Revenue, Utility
-
-__all__ = [
-    "Above",
-    "Accuracy",
-    "Below",
-    "CertifiedClassifier",
-    "CertifiedRound",
-    "ClusteredDomain",
-    "Column",
-    "ConstrainedLogistic",
-    "Correction",
-    "CountedOutcomes",
-    "CoverageRule",
-    "Decisions",
-    "EqualGroups",
-    "ExploitOnly",
-    "FdrBudget",
-    "FiniteClassifier",
-    "GroupShare",
-    "Limited",
-    "ManyClassClassifier",
-    "MeanPastScore",
-    "NormalisedG",
-    "OneOf",
-    "OutcomeNoise",
-    "PartialFeedbackClassifier",
-    "PerGroup",
-    "PositiveRate",
-    "PowerSchedule",
-    "Revenue",
-    "Round",
-    "ScoreWeighted",
-    "SelectionRateParity",
-    "Strategy",
-    "SumOfG",
-    "SummedAcceptance",
-    "TruePositiveRateParity",
-    "Uniform",
-    "Utility",
-    "load",
-    "save",
-]
-
-if not TYPE_CHECKING:  # a type checker would take every other name for one of ours
-    _HOMES = {
-        "budget": ("ExploitOnly", "FdrBudget", "PowerSchedule"),
-        "certified": ("CertifiedClassifier",),
-        "classifier": ("PartialFeedbackClassifier",),
-        "clusters": ("ClusteredDomain",),
-        "coverage": ("CoverageRule", "MeanPastScore", "SumOfG", "SummedAcceptance"),
-        "decisions": ("CertifiedRound", "Correction", "Decisions", "Round"),
-        "fairness": ("SelectionRateParity", "TruePositiveRateParity"),
-        "finite": ("CountedOutcomes", "FiniteClassifier", "NormalisedG"),
-        "learners.logistic": ("ConstrainedLogistic",),
-        "learners.per_group": ("PerGroup",),
-        "many_classes": ("ManyClassClassifier",),
-        "noise": ("OutcomeNoise",),
-        "risk": ("Above", "Below", "Column", "Limited", "OneOf"),
-        "storage": ("load", "save"),
-        "strategies": ("EqualGroups", "GroupShare", "ScoreWeighted", "Strategy", "Uniform"),
-        "utility": ("Accuracy", "PositiveRate", "Revenue", "Utility"),
-    }
-    _HOME = {name: home for home, names in _HOMES.items() for name in names}
+    from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
+    from secondlook.methods.certified.classifier import CertifiedClassifier
+    from secondlook.methods.finite import (
+        ClusteredDomain,
+        CountedOutcomes,
+        FiniteClassifier,
+        NormalisedG,
+    )
+    from secondlook.methods.many_classes import ManyClassClassifier
+    from secondlook.methods.storage import load, save
+else:
 
     def __getattr__(name):
-        if name not in _HOME:
+        if name not in _MODULE_OF_NAME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        found = getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
-        globals()[name] = found
-        return found
+        value = getattr(import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)
+        globals()[name] = value
+        return value
 
     def __dir__():
         return sorted({*globals(), *__all__})

@@ -1,6 +1,27 @@
-"""``python -m secondlook``."""
+"""The command ``secondlook``, which is also ``python -m secondlook``."""
 
-from secondlook.entry import main
+from __future__ import annotations
+
+import sys
+
+from secondlook.errors import to_install
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line, or explain how to install it."""
+    try:
+        from secondlook.cli.app import main as run  # noqa: PLC0415 (an extra)
+    except ModuleNotFoundError as error:
+        print(
+            f"secondlook: the command line needs {error.name}, which is not installed; "
+            f"{to_install('experiments')} installs it.",
+            file=sys.stderr,
+        )
+        raise SystemExit(2) from error
+    run()
+
 
 if __name__ == "__main__":
     main()

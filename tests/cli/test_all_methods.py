@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from secondlook.cli import running
 from secondlook.cli.app import app
-from secondlook.experiments import baseline_methods
-from secondlook.experiments.methods import METHODS, SETS, expanded
-from secondlook.experiments.runner import run_experiment
+from secondlook.lab.experiments import baseline_methods
+from secondlook.lab.experiments.methods import METHODS, SETS, expanded
+from secondlook.lab.experiments.runner import run_experiment
 
 WORLD = """
 methods = ["diverges", "greedy-aligned", "fuzzy-augmentation-aligned"]

@@ -12,10 +12,10 @@ import pytest
 
 from cli.lender_files import PROGRAM, call, done, entries, refused
 from secondlook.cli.programs.beyond import beyond_history
-from secondlook.intake import Intake
 from secondlook.ledger import Program
 from secondlook.ledger.verifying import verify
-from secondlook.ranges import Range, as_ranges, n_beyond, ranges_of
+from secondlook.people.intake import Intake
+from secondlook.people.ranges import Range, as_ranges, n_beyond, ranges_of
 
 
 def people(n, start=0):

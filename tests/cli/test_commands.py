@@ -16,15 +16,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from experiments.test_runner import SMALL
-from experiments.test_spec import one_sentence
-from experiments.test_world_file import write_loans
+from lab.experiments.test_runner import SMALL
+from lab.experiments.test_spec import one_sentence
+from lab.experiments.test_world_file import write_loans
 from secondlook.cli.app import app
-from secondlook.datasets import CATALOGUE, fico, pums
-from secondlook.experiments.released.switches import SWITCHES
-from secondlook.experiments.results import read_results, write_results
-from secondlook.experiments.runner import Run, run_experiment
-from secondlook.simulate.populations import Lender
+from secondlook.lab.datasets import CATALOGUE, fico, pums
+from secondlook.lab.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.results import read_results, write_results
+from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.simulate.populations import Lender
 
 COMMANDS = sorted(command.name or command.callback.__name__ for command in app.registered_commands)
 WORLD = """
@@ -347,7 +347,7 @@ def test_exit_codes_and_channels_of_real_processes():
 
 
 def test_without_the_extra_the_command_says_how_to_install_it():
-    code = "import sys; sys.modules['typer'] = None; from secondlook.entry import main; main()"
+    code = "import sys; sys.modules['typer'] = None; from secondlook.__main__ import main; main()"
     ran = process(code=code)
     assert ran.returncode == 2
     assert ran.stdout == ""

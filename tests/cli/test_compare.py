@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from cli.test_commands import as_json, call, refused
-from secondlook.experiments.comparison import COMPARED, compared
-from secondlook.experiments.results import read_results
+from secondlook.lab.experiments.comparison import COMPARED, compared
+from secondlook.lab.experiments.results import read_results
 
 WORLD = """
 methods = ["plain"]
@@ -218,7 +218,7 @@ def test_rows_that_come_again_are_told_in_every_form(monkeypatch):
     (hint,) = re.findall(r"As a page with figures: secondlook (.*)", said)
     written = []
     monkeypatch.setattr(
-        "secondlook.experiments.report.write_report", lambda *given: written.append(given)
+        "secondlook.lab.experiments.report.write_report", lambda *given: written.append(given)
     )
     assert call(*shlex.split(hint)).exit_code == 0
     (((results,), page, _),) = written

@@ -27,7 +27,7 @@ from cli.lender_files import (
 )
 from secondlook.cli.programs.batch_words import promise, refused_words, so_far_words
 from secondlook.ledger import Program, verify
-from secondlook.reasons import in_words
+from secondlook.people.reasons import in_words
 
 COLUMNS = [
     "id",

@@ -64,7 +64,7 @@ def test_decisions_with_all_that_became_of_them(hostile_lender, tmp_path):
     assert refusals["reasons"].notna().all()
     assert frame[frame["accepted"]]["reasons"].isna().all()
     name = refusals["id"].iloc[0]
-    from secondlook.reasons import in_words  # noqa: PLC0415
+    from secondlook.people.reasons import in_words  # noqa: PLC0415
 
     assert refusals["reasons"].iloc[0] == in_words(program.reasons([name])[name])
 

@@ -23,7 +23,7 @@ import secondlook as sl
 from cli.lender_files import PROGRAM, call, done, people, refused, start
 from secondlook.errors import InputError
 from secondlook.ledger import Program, SqlLedger, schema, verify
-from secondlook.storage import FORMAT, dumps
+from secondlook.methods.storage import FORMAT, dumps
 
 COLUMNS = [
     "x; DROP TABLE people;--",

@@ -15,7 +15,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
-from experiments.test_spec import one_sentence
+from lab.experiments.test_spec import one_sentence
 from secondlook.cli.app import app
 from secondlook.cli.files.tables import read_table
 from secondlook.ledger import Program, SqlLedger, verify

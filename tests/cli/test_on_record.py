@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from secondlook.cli.app import app
-from secondlook.experiments import on_record
+from secondlook.lab.experiments import on_record
 from secondlook.ledger import Checkpoint, SqlLedger, verify
 
 WORLD = """

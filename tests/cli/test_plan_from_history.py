@@ -15,7 +15,7 @@ from cli.lender_files import call, done, people, refused
 from secondlook.cli.output import print_plan
 from secondlook.cli.planned_history import read_history
 from secondlook.errors import InputError
-from secondlook.experiments.plan import Until
+from secondlook.lab.experiments.plan import Until
 
 ROLES = ("--outcome", "outcome", "--group", "sex")
 FEW = ("--people", "150", "--rounds", "2", "--repetitions", "2", "--jobs", "1")

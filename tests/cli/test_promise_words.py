@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 import numpy as np
 
-from certified.test_late_outcomes import Desk, certified_desk
+from methods.certified.test_late_outcomes import Desk, certified_desk
 from secondlook.cli.programs.batch_words import promise
 
 

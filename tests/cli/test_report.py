@@ -12,14 +12,14 @@ from itertools import chain
 import pytest
 
 from cli.hostile_lender import run
-from experiments.test_report import Page
+from lab.experiments.test_report import Page
 from secondlook.cli.pages.report import page
 from secondlook.cli.pages.spans import spans
 from secondlook.ledger import schema
 from secondlook.ledger.particulars import particulars
 from secondlook.ledger.summary import Change
 from secondlook.ledger.summing_up import summarise
-from secondlook.reasons import decode
+from secondlook.people.reasons import decode
 
 
 def read(program):

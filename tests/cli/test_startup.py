@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from secondlook.cli.app import _COMMANDS, app
 from secondlook.errors import InputError
-from secondlook.experiments.paper import ALPHAS, EXPERIMENTS, paper_experiment
-from secondlook.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
+from secondlook.lab.experiments.paper import ALPHAS, EXPERIMENTS, paper_experiment
+from secondlook.lab.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
 
 SLOW = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "joblib"}
 
@@ -21,7 +21,7 @@ SLOW = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "sqlalch
 FRESH = """
 import contextlib, io, json, sys
 
-from secondlook.entry import main
+from secondlook.__main__ import main
 
 slow, missing, commands = json.loads(sys.argv[1])
 sys.modules |= dict.fromkeys(missing)

@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.test_spec import one_sentence
-from secondlook.attributes import Attributes
+from lab.experiments.test_spec import one_sentence
 from secondlook.cli.files.places import check_output, check_writable
 from secondlook.cli.files.refusals import Refusals, refused_path
 from secondlook.cli.files.rows import (
@@ -29,6 +28,7 @@ from secondlook.cli.files.rows import (
     truth_values,
 )
 from secondlook.cli.files.tables import read_table, write_table
+from secondlook.core.groups import Attributes
 from secondlook.errors import InputError
 from secondlook.ledger.columns import Columns
 from secondlook.ledger.config import Labels, Roles

@@ -13,7 +13,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from cli.lender_files import PROGRAM, call, done, people, start
 from secondlook.cli.programs.unseen import _known_by, unseen_words
-from secondlook.likelihoods import (
+from secondlook.people.likelihoods import (
     EstimatorLikelihood,
     GroupedLikelihood,
     LinearLikelihood,

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+from secondlook.core.fairness import SelectionRateParity
 from secondlook.errors import InputError
-from secondlook.fairness import SelectionRateParity
 from secondlook.learners import multistart
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.smooth_problem import Bounds, SmoothProblem

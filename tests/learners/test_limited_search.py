@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from learners.test_thresholds import EXACT, Best, Case, brute_force, check_report, random_case
-from secondlook.fairness import SelectionRateParity
+from secondlook.core.fairness import SelectionRateParity
+from secondlook.core.utility import PositiveRate
 from secondlook.learners import group_search, thresholds
 from secondlook.learners.group_search import Found
 from secondlook.learners.merging import Effort
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds
-from secondlook.utility import PositiveRate
 
 PRECISION = 1e-6  # to which the least violation of more than two groups is found
 

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from learners.samples import Sample, excess, sample
+from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
 from secondlook.errors import LearningWarning
-from secondlook.fairness import SelectionRateParity, TruePositiveRateParity
 from secondlook.learners.group_shares import group_codes
 from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
 

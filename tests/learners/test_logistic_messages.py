@@ -7,8 +7,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from learners.samples import excess, sample
+from secondlook.core.fairness import SelectionRateParity
 from secondlook.errors import InputError, LearningWarning
-from secondlook.fairness import SelectionRateParity
 from secondlook.learners.logistic import ConstrainedLogistic
 
 

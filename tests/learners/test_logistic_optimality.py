@@ -11,8 +11,8 @@ from scipy.stats import binomtest
 from sklearn.exceptions import ConvergenceWarning
 
 from learners.samples import Sample, excess, expected_fdr, objective, sample
+from secondlook.core.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
 from secondlook.errors import LearningWarning
-from secondlook.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
 from secondlook.learners.logistic import ConstrainedLogistic
 
 

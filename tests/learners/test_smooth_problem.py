@@ -7,7 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from learners.samples import excess, objective, sample
-from secondlook.fairness import SelectionRateParity, TruePositiveRateParity
+from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.smooth_problem import _weighted_square
 

@@ -11,17 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from secondlook.errors import InputError
-from secondlook.fairness import (
+from secondlook.core.fairness import (
     RateParity,
     SelectionRateParity,
     TruePositiveRateParity,
     disparity,
 )
+from secondlook.core.utility import Accuracy, PositiveRate, Revenue, Utility
+from secondlook.errors import InputError
 from secondlook.learners.curves import exact_weights
 from secondlook.learners.pair_search import best_in_windows, range_max
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
-from secondlook.utility import Accuracy, PositiveRate, Revenue, Utility
 
 EXACT = 1e-9
 MAX_GAP = 1e-3

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import secondlook as sl
-from secondlook.certificate_rules import Rules
 from secondlook.ledger.comparing import first_other_content, first_other_value
-from secondlook.likelihoods import LinearLikelihood
-from secondlook.storage import dumps
+from secondlook.methods.certified.rules import Rules
+from secondlook.methods.storage import dumps
+from secondlook.people.likelihoods import LinearLikelihood
 
 
 def test_contents_are_compared_part_by_part():

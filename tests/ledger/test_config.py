@@ -11,14 +11,14 @@ from sklearn.pipeline import Pipeline
 from typer.testing import CliRunner
 
 import secondlook as sl
-from experiments.test_spec import one_sentence
+from lab.experiments.test_spec import one_sentence
 from secondlook.cli.app import app
+from secondlook.core.limits import Above, Below, Limited, OneOf
 from secondlook.errors import InputError
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.ledger import Program, verify
 from secondlook.ledger.config import Labels, Roles, example_config, read_config
 from secondlook.ledger.config_classifiers import CLASSIFIERS, LIMITS
-from secondlook.risk import Above, Below, Limited, OneOf
 
 NEEDED = """
 [columns]

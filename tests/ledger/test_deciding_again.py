@@ -9,9 +9,9 @@ from sklearn.tree import DecisionTreeClassifier
 import secondlook as sl
 from ledger.lived_programs import entries, lived, proved
 from ledger_worlds import algorithm_1, certified, started
-from secondlook import classifier as algorithm
-from secondlook.finite import FiniteClassifier
 from secondlook.ledger.program import Program
+from secondlook.methods.algorithm1 import classifier as algorithm
+from secondlook.methods.finite import FiniteClassifier
 
 CLASSIFIERS = {
     "default": algorithm_1,

@@ -9,10 +9,10 @@ import pytest
 import secondlook as sl
 from ledger.lived_programs import entries, lived, lying, proved
 from ledger_worlds import algorithm_1, certified, started
-from secondlook.learning import Learned
 from secondlook.ledger.base import Facts
 from secondlook.ledger.verifying import verify
-from secondlook.storage import dumps, loads
+from secondlook.methods.algorithm1.learning import Learned
+from secondlook.methods.storage import dumps, loads
 
 
 def stricter(f):

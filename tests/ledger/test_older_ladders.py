@@ -7,8 +7,8 @@ import pytest
 
 import secondlook as sl
 from ledger.lived_programs import lived
-from secondlook.ladders import Ladder
 from secondlook.ledger.verifying import verify
+from secondlook.methods.certified.ladder import Ladder
 
 
 @pytest.mark.parametrize("name", ["_z", "tau"])

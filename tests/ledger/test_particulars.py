@@ -9,7 +9,7 @@ import pytest
 
 from secondlook.errors import InputError
 from secondlook.ledger.particulars import Reason, Refusals, count_reasons
-from secondlook.reasons import decode, encode
+from secondlook.people.reasons import decode, encode
 
 NAMES = ["age", "income", "debt", "years", "region", "rent"]
 

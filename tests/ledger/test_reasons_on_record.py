@@ -16,16 +16,16 @@ import secondlook as sl
 from ledger_worlds import algorithm_1, certified, started
 from refused_people import log_odds, mixed_people
 from secondlook.errors import InputError, UnknownIdError
-from secondlook.finite import FiniteClassifier
 from secondlook.ledger.base import Facts
 from secondlook.ledger.program import Program
 from secondlook.ledger.verifying import verify
-from secondlook.reasons import (
+from secondlook.methods.finite import FiniteClassifier
+from secondlook.people.reasons import (
     decode,
     first_misfit,
     reasons_for,
 )
-from secondlook.reference import Reference
+from secondlook.people.reference import Reference
 from small_worlds import lender_world
 
 

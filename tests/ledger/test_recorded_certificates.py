@@ -12,13 +12,13 @@ import pytest
 import secondlook as sl
 from ledger.lived_programs import entries, lived, proved
 from secondlook.errors import LearningWarning
-from secondlook.ladders import Ladder
 from secondlook.ledger.base import Facts, to_json
 from secondlook.ledger.engines import scrub
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlWriter
 from secondlook.ledger.verifying import verify
-from secondlook.storage import loads
+from secondlook.methods.certified.ladder import Ladder
+from secondlook.methods.storage import loads
 
 
 def certified_life(url, **options):

@@ -21,7 +21,6 @@ from sklearn.pipeline import make_pipeline
 
 import secondlook as sl
 from ledger_worlds import algorithm_1, certified, same, started
-from secondlook.afterwards import Afterwards
 from secondlook.errors import InputError, LedgerError, LedgerWarning, UnknownIdError
 from secondlook.ledger import schema
 from secondlook.ledger.base import Facts
@@ -33,6 +32,7 @@ from secondlook.ledger.retention import (
     retention_months,
 )
 from secondlook.ledger.verifying import verify
+from secondlook.methods.algorithm1.afterwards import Afterwards
 
 START = datetime(2031, 1, 31, 12, tzinfo=UTC)
 LATER = START + timedelta(days=800)  # more than 25 months
@@ -214,7 +214,7 @@ def test_an_erasure_that_fails_erases_nobody(url, clock, monkeypatch):
     def fail(*args, **options):
         raise RuntimeError("the disk is gone")
 
-    for place in ("secondlook.ledger.keeping.store_state", "secondlook.memory.Memory.forget"):
+    for place in ("secondlook.ledger.keeping.store_state", "secondlook.people.store.Memory.forget"):
         with monkeypatch.context() as patch:
             patch.setattr(place, fail)
             with pytest.raises(RuntimeError, match="the disk is gone"):

@@ -16,7 +16,7 @@ from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.sql_reader import content_digest
 from secondlook.ledger.telling import news, told_once
-from secondlook.storage import dumps
+from secondlook.methods.storage import dumps
 
 N = 400
 STATES = ["good", "bad", "indeterminate"]

@@ -10,9 +10,9 @@ import numpy as np
 import secondlook as sl
 from ledger.lived_programs import entries, lived
 from ledger_worlds import algorithm_1, certified, started
-from secondlook.learning import Learned
 from secondlook.ledger.program import Program
-from secondlook.storage import loads
+from secondlook.methods.algorithm1.learning import Learned
+from secondlook.methods.storage import loads
 
 
 def test_a_stored_policy_gives_the_recorded_scores_and_thresholds(place):

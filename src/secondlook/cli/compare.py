@@ -25,7 +25,7 @@ from secondlook.cli.options import (
     method_names,
 )
 from secondlook.errors import InputError
-from secondlook.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
+from secondlook.lab.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
 
 __all__ = ["compare"]
 
@@ -67,10 +67,10 @@ def compare(
             )
         from secondlook.cli.compared_words import print_compared  # noqa: PLC0415 - slow to import
         from secondlook.cli.running import exit_if_nothing, met_again, ran  # noqa: PLC0415
-        from secondlook.experiments.comparison import USUAL, comparison  # noqa: PLC0415
-        from secondlook.experiments.methods import check_methods  # noqa: PLC0415
-        from secondlook.experiments.paper import paper_experiment  # noqa: PLC0415
-        from secondlook.experiments.world_file import read_world_file  # noqa: PLC0415
+        from secondlook.lab.experiments.comparison import USUAL, comparison  # noqa: PLC0415
+        from secondlook.lab.experiments.methods import check_methods  # noqa: PLC0415
+        from secondlook.lab.experiments.paper import paper_experiment  # noqa: PLC0415
+        from secondlook.lab.experiments.world_file import read_world_file  # noqa: PLC0415
 
         if from_file:
             experiment = read_world_file(Path(name))

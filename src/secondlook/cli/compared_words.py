@@ -12,11 +12,11 @@ from rich.console import Console
 
 from secondlook.cli.json_output import as_json
 from secondlook.cli.stacked_tables import print_stacked
-from secondlook.experiments.cautions import failures
-from secondlook.experiments.comparison import Breaks, Compared, Earned, compared, unjudged
-from secondlook.experiments.results import Results
-from secondlook.experiments.tables import main_alpha
-from secondlook.experiments.words import what_was_run
+from secondlook.lab.experiments.cautions import failures
+from secondlook.lab.experiments.comparison import Breaks, Compared, Earned, compared, unjudged
+from secondlook.lab.experiments.results import Results
+from secondlook.lab.experiments.tables import main_alpha
+from secondlook.lab.experiments.words import what_was_run
 
 __all__ = ["markdown", "print_compared"]
 

@@ -31,11 +31,11 @@ from secondlook.cli.options import (
     names,
 )
 from secondlook.errors import InputError
-from secondlook.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
-from secondlook.experiments.released.switches import SWITCHES, check_switches
+from secondlook.lab.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
+from secondlook.lab.experiments.released.switches import SWITCHES, check_switches
 
 if TYPE_CHECKING:
-    from secondlook.simulate.streams import Stream
+    from secondlook.lab.simulate.streams import Stream
 
 __all__ = ["plan", "reproduce", "simulate"]
 
@@ -83,7 +83,7 @@ def reproduce(
             )
         check_switches((*names(switch), *names(without)))
         from secondlook.cli.running import run_and_report, with_methods  # noqa: PLC0415 - slow
-        from secondlook.experiments.paper import alpha_sweep, paper_experiment  # noqa: PLC0415
+        from secondlook.lab.experiments.paper import alpha_sweep, paper_experiment  # noqa: PLC0415
 
         experiment = paper_experiment(name, data_set)
         if asked is not None:
@@ -119,7 +119,7 @@ def simulate(
         check_jobs(jobs)
         asked = None if methods is None else method_names(methods)
         from secondlook.cli.running import run_and_report, with_methods  # noqa: PLC0415 - slow
-        from secondlook.experiments.world_file import read_world_file  # noqa: PLC0415
+        from secondlook.lab.experiments.world_file import read_world_file  # noqa: PLC0415
 
         experiment = changed(read_world_file(world), repetitions, seed)
         if asked is not None:
@@ -196,13 +196,13 @@ def plan(
             patience = most + 1
         from secondlook.cli.output import Late, print_plan, repetition_bar  # noqa: PLC0415 - slow
         from secondlook.cli.planned_history import read_history  # noqa: PLC0415
-        from secondlook.experiments.plan import Plan  # noqa: PLC0415
-        from secondlook.experiments.plan import plan as make_plan  # noqa: PLC0415
-        from secondlook.experiments.world_spec import drawn_again  # noqa: PLC0415
-        from secondlook.simulate.feedback import Between  # noqa: PLC0415
-        from secondlook.simulate.populations import Binormal  # noqa: PLC0415
-        from secondlook.simulate.streams import Drawn, Resampled  # noqa: PLC0415
-        from secondlook.theory import Setting  # noqa: PLC0415
+        from secondlook.core.theory import Setting  # noqa: PLC0415
+        from secondlook.lab.experiments.plan import Plan  # noqa: PLC0415
+        from secondlook.lab.experiments.plan import plan as make_plan  # noqa: PLC0415
+        from secondlook.lab.experiments.world_spec import drawn_again  # noqa: PLC0415
+        from secondlook.lab.simulate.feedback import Between  # noqa: PLC0415
+        from secondlook.lab.simulate.populations import Binormal  # noqa: PLC0415
+        from secondlook.lab.simulate.streams import Drawn, Resampled  # noqa: PLC0415
 
         console, about = Console(), None
         if history is not None:

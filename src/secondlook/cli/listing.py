@@ -10,15 +10,15 @@ from rich.table import Table
 
 from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Data, Json, errors
-from secondlook.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.released.switches import SWITCHES
 
 __all__ = ["datasets", "methods", "switches", "version"]
 
 
 def datasets(data: Data = None, json: Json = False) -> None:
     """List data sets and populations, and whether they are here."""
-    from secondlook.datasets import CATALOGUE  # noqa: PLC0415 - slow to import
-    from secondlook.experiments.sources import POPULATIONS  # noqa: PLC0415
+    from secondlook.lab.datasets import CATALOGUE  # noqa: PLC0415 - slow to import
+    from secondlook.lab.experiments.sources import POPULATIONS  # noqa: PLC0415
 
     with errors(json):
         rows: list[dict[str, Any]] = [
@@ -58,7 +58,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
 
 def methods(json: Json = False) -> None:
     """List the methods that can be named."""
-    from secondlook.experiments.methods import METHODS, REFERENCES, SETS  # noqa: PLC0415 - slow
+    from secondlook.lab.experiments.methods import METHODS, REFERENCES, SETS  # noqa: PLC0415 - slow
 
     names = {name: words for name, (words, _) in {**METHODS, **REFERENCES}.items()}
     if json:

@@ -10,8 +10,8 @@ import typer
 from secondlook.cli.options import DOES_NOT_FIT, status
 
 if TYPE_CHECKING:  # slow to import, and the options are needed at once
-    from secondlook.experiments.results import Results
-    from secondlook.experiments.spec import Experiment
+    from secondlook.lab.experiments.results import Results
+    from secondlook.lab.experiments.spec import Experiment
 
 __all__ = ["OnRecord", "check_on_record", "in_one_line", "proved"]
 
@@ -27,7 +27,7 @@ OnRecord = Annotated[
 
 def check_on_record(experiment: Experiment, url: str) -> None:
     """Raise if the first method cannot be recorded there, before anything runs."""
-    from secondlook.experiments.on_record import check_recordable  # noqa: PLC0415 - an extra
+    from secondlook.lab.experiments.on_record import check_recordable  # noqa: PLC0415 - an extra
     from secondlook.ledger.engines import connect  # noqa: PLC0415
 
     check_recordable(experiment)
@@ -38,7 +38,7 @@ def proved(
     experiment: Experiment, source: Any, results: Results, url: str, json: bool
 ) -> dict[str, Any]:
     """Run an experiment's first method on the record; return what the proof found."""
-    from secondlook.experiments.on_record import run_on_record  # noqa: PLC0415 - an extra
+    from secondlook.lab.experiments.on_record import run_on_record  # noqa: PLC0415 - an extra
 
     with status("once more, through a ledger", json):
         found = run_on_record(experiment, source, results, url)

@@ -17,7 +17,7 @@ from secondlook.cli.json_output import as_json
 from secondlook.errors import InputError, UnavailableError, to_install
 
 if TYPE_CHECKING:  # slow to import, and every command imports this module
-    from secondlook.experiments.spec import Experiment
+    from secondlook.lab.experiments.spec import Experiment
 
 __all__ = [
     "DOES_NOT_FIT",

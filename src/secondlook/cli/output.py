@@ -24,13 +24,13 @@ from rich.progress import (
 from secondlook.cli.json_output import as_json
 from secondlook.cli.programs.fitted_tables import print_fitted
 from secondlook.cli.stacked_tables import print_stacked
-from secondlook.experiments import tables
-from secondlook.experiments.cautions import assumptions, failures
-from secondlook.experiments.plan import Until
-from secondlook.experiments.published import ALPHA, paper_row, published_table, why_different
-from secondlook.experiments.results import Results
-from secondlook.experiments.words import findings, remarks, what_was_run
-from secondlook.theory import Setting, convergence, feasibility, improvement, theory_lines
+from secondlook.core.theory import Setting, convergence, feasibility, improvement, theory_lines
+from secondlook.lab.experiments import tables
+from secondlook.lab.experiments.cautions import assumptions, failures
+from secondlook.lab.experiments.plan import Until
+from secondlook.lab.experiments.published import ALPHA, paper_row, published_table, why_different
+from secondlook.lab.experiments.results import Results
+from secondlook.lab.experiments.words import findings, remarks, what_was_run
 
 __all__ = [
     "Late",

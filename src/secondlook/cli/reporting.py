@@ -55,7 +55,7 @@ def report(
         if not results:
             report_program(url, program, out, late, groups, trusted, json)
             return
-        from secondlook.experiments.results import read_results  # noqa: PLC0415 - slow to import
+        from secondlook.lab.experiments.results import read_results  # noqa: PLC0415 - slow to import
 
         found = [read_results(path) for path in results]
         with writing(out):  # before anything is drawn
@@ -63,7 +63,7 @@ def report(
         if figures is not None:
             with writing(figures):
                 figures.mkdir(parents=True, exist_ok=True)
-        from secondlook.experiments.report import write_report  # noqa: PLC0415 - slower
+        from secondlook.lab.experiments.report import write_report  # noqa: PLC0415 - slower
 
         with status("writing the report", json), writing(out):
             written = write_report(found, out, figures)

@@ -17,17 +17,17 @@ from secondlook.cli.json_output import as_json
 from secondlook.cli.on_record import check_on_record, in_one_line, proved
 from secondlook.cli.options import HowToRun, status
 from secondlook.cli.output import download_bar, print_results, repetition_bar, summary_rows
-from secondlook.experiments.baseline_methods import left_out
-from secondlook.experiments.cautions import nothing_found
-from secondlook.experiments.methods import expanded
-from secondlook.experiments.released.switches import SWITCHES
-from secondlook.experiments.report import write_report
-from secondlook.experiments.results import Results
-from secondlook.experiments.runner import Run, run_experiment
-from secondlook.experiments.sources import load_source
-from secondlook.experiments.spec import Experiment
-from secondlook.experiments.world_spec import drawn_again
-from secondlook.simulate.people import Table
+from secondlook.lab.experiments.baseline_methods import left_out
+from secondlook.lab.experiments.cautions import nothing_found
+from secondlook.lab.experiments.methods import expanded
+from secondlook.lab.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.report import write_report
+from secondlook.lab.experiments.results import Results
+from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.experiments.sources import load_source
+from secondlook.lab.experiments.spec import Experiment
+from secondlook.lab.experiments.world_spec import drawn_again
+from secondlook.lab.simulate.people import Table
 
 __all__ = ["exit_if_nothing", "met_again", "ran", "run_and_report", "with_methods"]
 

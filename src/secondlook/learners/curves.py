@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secondlook.core.fairness import RateParity
 from secondlook.errors import InputError
-from secondlook.fairness import RateParity
 
 # Constraints count as met when they are missed by no more than this (all are shares).
 TOLERANCE = 1e-12

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secondlook.core.fairness import RateParity
 from secondlook.errors import InputError
-from secondlook.fairness import RateParity
 from secondlook.learners.smooth_problem import Floats
 
 __all__ = ["checked_codes", "group_codes", "group_shares"]
@@ -84,7 +84,7 @@ def group_shares(
 
     Examples
     --------
-    >>> from secondlook.fairness import SelectionRateParity
+    >>> from secondlook.core.fairness import SelectionRateParity
     >>> good = np.array([True, False, True])
     >>> rows, n = group_shares(SelectionRateParity(), np.array([0, 1, 0]), 2, np.ones(3), good)
     >>> [row.tolist() for row in rows], n

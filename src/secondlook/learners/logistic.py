@@ -14,8 +14,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from secondlook.core.fairness import RateParity
 from secondlook.errors import InputError, LearningWarning
-from secondlook.fairness import RateParity
 from secondlook.learners.box_qp import Array
 from secondlook.learners.group_shares import Codes, checked_codes, group_codes, group_shares
 from secondlook.learners.multistart import FitStatus, solve

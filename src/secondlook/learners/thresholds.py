@@ -17,8 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secondlook.core.fairness import RateParity, disparity
+from secondlook.core.utility import Utility
 from secondlook.errors import InputError
-from secondlook.fairness import RateParity, disparity
 from secondlook.learners.curves import (
     NOBODY,
     TOLERANCE,
@@ -34,7 +35,6 @@ from secondlook.learners.curves import (
 )
 from secondlook.learners.group_search import Found, search_groups
 from secondlook.learners.pair_search import search_pair
-from secondlook.utility import Utility
 
 __all__ = ["OperatingPoint", "group_thresholds", "shared_threshold"]
 
@@ -115,7 +115,7 @@ def shared_threshold(
 
     Examples
     --------
-    >>> from secondlook.utility import Revenue
+    >>> from secondlook.core.utility import Revenue
     >>> rows = [0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1], [1, 1, 1, 1], [0, 1, 0, 1]
     >>> point = shared_threshold(*rows, 2, utility=Revenue(200, 500), max_fdr=0.1)
     >>> point.thresholds.round(3).tolist(), point.utility
@@ -167,7 +167,7 @@ def group_thresholds(
 
     Examples
     --------
-    >>> from secondlook.utility import Revenue
+    >>> from secondlook.core.utility import Revenue
     >>> rows = [0.9, 0.8, 0.6, 0.4], [1, 1, 0, 1], [1, 1, 1, 1], [0, 1, 0, 1]
     >>> point = group_thresholds(*rows, 2, utility=Revenue(200, 500), max_fdr=0.1)
     >>> point.thresholds.round(3).tolist(), point.utility

@@ -17,7 +17,7 @@ from secondlook.errors import InputError, LearningWarning
 from secondlook.frames import subset
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.per_group import PerGroup
-from secondlook.likelihoods import (
+from secondlook.people.likelihoods import (
     EstimatorLikelihood,
     GroupedLikelihood,
     Likelihood,

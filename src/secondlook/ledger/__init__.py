@@ -17,14 +17,12 @@ from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.summing_up import summarise
-from secondlook.ledger.through_ledger import ThroughLedger
 from secondlook.ledger.verifying import Verification, verify
 
 __all__ = [
     "Checkpoint",
     "Program",
     "SqlLedger",
-    "ThroughLedger",
     "Verification",
     "summarise",
     "verify",

@@ -57,7 +57,7 @@ class Asking(PartOfProgram):
         """Return what spoke against people whom the program refused, as it was recorded.
 
         For each at most four columns with what they took off the log-odds of the score, against a
-        reference applicant; ``secondlook.reasons`` says what that is, and puts it in words.
+        reference applicant; ``secondlook.people.reasons`` says what that is, and puts it in words.
 
         Parameters
         ----------

@@ -142,7 +142,7 @@ class PeopleRows:
 
     ``groups`` is None for people without groups, otherwise one JSON text each. ``reasons`` is None
     where none were given, otherwise what spoke against each refused person
-    (``secondlook.reasons``), and None for the others.
+    (``secondlook.people.reasons``), and None for the others.
     """
 
     applications: Sequence[str | None]

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from secondlook.certified import CertifiedClassifier
-from secondlook.deployed import DeployedRung
 from secondlook.ledger.base import Facts, Writer
 from secondlook.ledger.policies import ladder_keys
+from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.deployed import DeployedRung
 
 __all__ = ["EVIDENCE", "granted_with", "record_certificates"]
 

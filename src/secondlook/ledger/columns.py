@@ -17,7 +17,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.attributes import Attributes
+from secondlook.core.groups import Attributes
 from secondlook.errors import InputError, to_install
 from secondlook.frames import check_columns, is_frame, is_missing, plain, without_mask
 from secondlook.ledger.base import to_json

@@ -47,8 +47,8 @@ def first_other_content(one: bytes, other: bytes, close: float) -> str | None:
 
     Examples
     --------
-    >>> from secondlook.likelihoods import LinearLikelihood
-    >>> from secondlook.storage import dumps
+    >>> from secondlook.people.likelihoods import LinearLikelihood
+    >>> from secondlook.methods.storage import dumps
     >>> one, other = (dumps(LinearLikelihood(np.ones(2), b)) for b in (0.5, 0.6))
     >>> first_other_content(one, other, 0.01)
     'LinearLikelihood.intercept'

@@ -13,13 +13,14 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from secondlook.budget import FdrBudget
-from secondlook.certified import CertifiedClassifier
-from secondlook.certified_settings import check_certified_settings
-from secondlook.classifier import PartialFeedbackClassifier
-from secondlook.coverage import MeanPastScore, SummedAcceptance, SumOfG
+from secondlook.core.budget import FdrBudget
+from secondlook.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
+from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
+from secondlook.core.limits import Above, Below, Limited, OneOf
+from secondlook.core.noise import OutcomeNoise
+from secondlook.core.strategies import EqualGroups, GroupShare, ScoreWeighted, Uniform
+from secondlook.core.utility import Accuracy, PositiveRate, Revenue
 from secondlook.errors import InputError, to_install
-from secondlook.fairness import SelectionRateParity, TruePositiveRateParity
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.ledger.config_kinds import (
     FLAG,
@@ -32,11 +33,10 @@ from secondlook.ledger.config_kinds import (
     Rows,
     Table,
 )
-from secondlook.noise import OutcomeNoise
-from secondlook.risk import Above, Below, Limited, OneOf
-from secondlook.settings import check_settings
-from secondlook.strategies import EqualGroups, GroupShare, ScoreWeighted, Uniform
-from secondlook.utility import Accuracy, PositiveRate, Revenue
+from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
+from secondlook.methods.algorithm1.settings import check_settings
+from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.certified.settings import check_certified_settings
 
 __all__ = ["CLASSIFIERS", "LIMITS", "build_classifier", "takes_missing"]
 

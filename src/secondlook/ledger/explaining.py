@@ -9,7 +9,7 @@ import numpy as np
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.ledger.base import Ints, Reader
 from secondlook.ledger.replay import Shape
-from secondlook.reasons import decode
+from secondlook.people.reasons import decode
 
 __all__ = ["recorded_reasons"]
 

@@ -20,7 +20,7 @@ from secondlook.ledger.retention import (
     retention_months,
 )
 from secondlook.ledger.telling import read_ids
-from secondlook.storage import dumps
+from secondlook.methods.storage import dumps
 
 __all__ = ["Keeping", "store_state"]
 

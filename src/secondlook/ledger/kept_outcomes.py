@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.ids import id_bits
 from secondlook.ledger.base import Entry, Ints, Reader
 from secondlook.ledger.replay import Allowed, Shape, State
-from secondlook.memory import Memory
-from secondlook.observed import NEVER, PENDING
-from secondlook.past_people import PastPeople
-from secondlook.places import HISTORY, rows_by_engine
+from secondlook.methods.certified.past_people import PastPeople
+from secondlook.methods.certified.places import HISTORY, rows_by_engine
+from secondlook.people.ids import id_bits
+from secondlook.people.observed import NEVER, PENDING
+from secondlook.people.store import Memory
 
 __all__ = ["KeptOutcomes", "kept_after", "remembered"]
 

@@ -20,7 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.decisions import Decisions
+from secondlook.core.decisions import Decisions
 from secondlook.ledger.base import DecisionRows, Entry, Facts
 from secondlook.ledger.chain import joined, packed
 from secondlook.ledger.kept_outcomes import KeptOutcomes

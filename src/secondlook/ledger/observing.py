@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from secondlook.certified_records import BegunAgain, begun_again, given_up_words
 from secondlook.errors import LearningWarning
 from secondlook.ledger.base import Facts, OutcomeRows, Writer
 from secondlook.ledger.certificates import record_certificates
@@ -22,6 +21,7 @@ from secondlook.ledger.telling import (
     read_outcomes,
     told_once,
 )
+from secondlook.methods.certified.records import BegunAgain, begun_again, given_up_words
 
 __all__ = ["Observing"]
 

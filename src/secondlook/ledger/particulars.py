@@ -13,7 +13,7 @@ import numpy as np
 
 from secondlook.ledger.base import Entry, Ledger, Reader
 from secondlook.ledger.summary import Change, Summary
-from secondlook.reasons import ITEM, decode
+from secondlook.people.reasons import ITEM, decode
 
 __all__ = ["Particulars", "Reason", "Refusals", "count_reasons", "particulars"]
 
@@ -96,7 +96,7 @@ def count_reasons(parts: Iterable[list[bytes]], names: list[str]) -> Refusals:
 
     Examples
     --------
-    >>> from secondlook.reasons import encode
+    >>> from secondlook.people.reasons import encode
     >>> kept = encode(np.array([[0.5, -2.0, -3.0], [0.1, -1.0, 0.0], [0.0, 0.0, 0.0]]))
     >>> count_reasons([kept.tolist()], ["age", "income", "debt"])
     Refusals(n=3, n_without=1, reasons=(Reason(name='income', n=2, n_first=1),

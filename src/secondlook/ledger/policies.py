@@ -26,12 +26,12 @@ from typing import Any
 
 from sklearn.base import BaseEstimator
 
-from secondlook.certified import CertifiedClassifier
-from secondlook.classifier import PartialFeedbackClassifier
 from secondlook.errors import InputError
 from secondlook.ledger.base import Facts, Writer
-from secondlook.likelihoods import PolicyFunction
-from secondlook.storage import dumps
+from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
+from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.storage import dumps
+from secondlook.people.likelihoods import PolicyFunction
 
 __all__ = [
     "START",

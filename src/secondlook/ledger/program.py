@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from secondlook.decisions import Decisions
+from secondlook.core.decisions import Decisions
 from secondlook.errors import InputError, LedgerError
 from secondlook.ledger.asking import Asking
 from secondlook.ledger.base import (
@@ -43,7 +43,7 @@ from secondlook.ledger.telling import (
     recorded_decisions,
 )
 from secondlook.ledger.texts import check_about, check_program_name
-from secondlook.reasons import reasons_for
+from secondlook.people.reasons import reasons_for
 
 __all__ = ["Program"]
 

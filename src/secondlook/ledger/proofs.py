@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.certified import CertifiedClassifier
-from secondlook.decisions import Decisions
+from secondlook.core.decisions import Decisions
 from secondlook.errors import LearningWarning
 from secondlook.frames import take
 from secondlook.ledger.base import DecisionRows, Entry, Facts, PeopleRows, Reader
@@ -31,8 +30,9 @@ from secondlook.ledger.replay import (
 )
 from secondlook.ledger.stand_ins import GroupValues, with_stand_ins
 from secondlook.ledger.telling import fold_of
-from secondlook.reasons import first_misfit
-from secondlook.storage import dumps
+from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.storage import dumps
+from secondlook.people.reasons import first_misfit
 
 __all__ = ["ByLearning", "ByPolicies", "DoesNotFitError", "Proof", "called"]
 

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from secondlook.certificates import Choice
-from secondlook.certified import CertifiedClassifier
-from secondlook.classifier import PartialFeedbackClassifier
-from secondlook.decisions import Decisions
+from secondlook.core.decisions import Decisions
 from secondlook.errors import InputError
-from secondlook.ladders import Ladder
-from secondlook.learning import Learned
 from secondlook.ledger.base import Entry, Facts, to_json
 from secondlook.ledger.comparing import first_other_value
 from secondlook.ledger.policies import START
 from secondlook.ledger.replay import Allowed
-from secondlook.memory import Memory
-from secondlook.policies import LoggedPolicy
-from secondlook.storage import loads
+from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
+from secondlook.methods.algorithm1.learning import Learned
+from secondlook.methods.algorithm1.policy_log import LoggedPolicy
+from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.certified.engine import Choice
+from secondlook.methods.certified.ladder import Ladder
+from secondlook.methods.storage import loads
+from secondlook.people.store import Memory
 
 __all__ = ["Algorithm1Again", "CertifiedAgain", "StoredPolicies"]
 

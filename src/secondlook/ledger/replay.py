@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.decisions import Decisions
+from secondlook.core.decisions import Decisions
 from secondlook.errors import LearningWarning, LedgerError
 from secondlook.ledger.base import DecisionRows, Entry, Facts, PeopleRows, Reader
 from secondlook.ledger.columns import Columns, decode_groups
-from secondlook.likelihoods import PolicyFunction
-from secondlook.reasons import Reference
-from secondlook.storage import loads
+from secondlook.methods.storage import loads
+from secondlook.people.likelihoods import PolicyFunction
+from secondlook.people.reasons import Reference
 
 __all__ = ["CLOSE", "Allowed", "Shape", "State", "differences", "erased_rows", "first_difference"]
 

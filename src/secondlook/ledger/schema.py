@@ -153,7 +153,7 @@ overrides = _entry_rows(
 
 erasures = _entry_rows("erasures")
 
-# Settings, policies and states as data (``secondlook.storage``), never as code.
+# Settings, policies and states as data (``secondlook.methods.storage``), never as code.
 payloads = sa.Table(
     "payloads",
     metadata,

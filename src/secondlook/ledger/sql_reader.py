@@ -12,7 +12,6 @@ import numpy as np
 import sqlalchemy as sa
 
 from secondlook.errors import LedgerError
-from secondlook.ids import is_text
 from secondlook.ledger import schema
 from secondlook.ledger.base import (
     DecisionRows,
@@ -31,6 +30,7 @@ from secondlook.ledger.bulk import as_flags, columns_of, none_as_nan, none_as_ot
 from secondlook.ledger.chain import NOTHING, Checkpoint, digest_of_rows, joined, packed
 from secondlook.ledger.sql_counting import Counting, sizes
 from secondlook.ledger.sql_standing import Lookup, check_kind, check_states
+from secondlook.people.ids import is_text
 
 __all__ = ["ILLEGIBLE", "SqlReader", "content_digest", "content_parts", "header_range"]
 

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import sqlalchemy as sa
 
-from secondlook.ids import is_text
 from secondlook.ledger import schema
 from secondlook.ledger.base import STATES, Ints, Standing
 from secondlook.ledger.bulk import as_flags, columns_of, where_in
+from secondlook.people.ids import is_text
 
 __all__ = ["Lookup", "check_kind", "check_states"]
 

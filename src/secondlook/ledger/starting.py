@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from secondlook.certificate_rules import EDITION
 from secondlook.ledger.base import DecisionRows, Facts, PeopleRows
 from secondlook.ledger.columns import Columns, encode_groups
 from secondlook.ledger.policies import kept_past
 from secondlook.ledger.telling import new_ids, past_outcomes
-from secondlook.reference import Reference
-from secondlook.storage import dumps
+from secondlook.methods.certified.rules import EDITION
+from secondlook.methods.storage import dumps
+from secondlook.people.reference import Reference
 
 __all__ = ["Start", "first_facts", "who_writes"]
 

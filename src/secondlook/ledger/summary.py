@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv
 
-from secondlook.budget import FdrBudget
+from secondlook.core.budget import FdrBudget
+from secondlook.core.utility import Utility
 from secondlook.ledger.chain import Checkpoint
-from secondlook.utility import Utility
 
 __all__ = [
     "Change",

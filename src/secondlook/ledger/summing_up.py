@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from secondlook.budget import FdrBudget
+from secondlook.core.budget import FdrBudget
+from secondlook.core.utility import Utility
 from secondlook.errors import InputError
 from secondlook.ledger.base import STATES, Bools, Entry, HeadCounts, Ints, Ledger, Reader
 from secondlook.ledger.retention import Deadlines, held, retention_months
@@ -24,8 +25,7 @@ from secondlook.ledger.summary import (
     RoundSummary,
     Summary,
 )
-from secondlook.storage import loads
-from secondlook.utility import Utility
+from secondlook.methods.storage import loads
 
 __all__ = ["summarise"]
 

@@ -10,18 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from secondlook.attributes import Attributes
-from secondlook.certified import CertifiedClassifier
-from secondlook.decisions import Decisions
-from secondlook.deployed import DeployedRung
+from secondlook.core.decisions import Decisions
+from secondlook.core.groups import Attributes
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.frames import as_array, column, plain
-from secondlook.ids import as_ids, check_spelling
-from secondlook.in_parts import InParts
 from secondlook.ledger.base import Entry, OutcomeRows, Reader, Standing
 from secondlook.ledger.columns import Kept, encode_groups, encode_known_groups
 from secondlook.ledger.replay import Shape, erased_rows
 from secondlook.ledger.retention import REMOVE, UNKNOWN
+from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.deployed import DeployedRung
+from secondlook.people.ids import as_ids, check_spelling
+from secondlook.people.in_parts import InParts
 
 __all__ = [
     "are_final",

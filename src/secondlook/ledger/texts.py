@@ -7,8 +7,8 @@ from reprlib import repr as shown
 from typing import Any
 
 from secondlook.errors import InputError
-from secondlook.ids import is_text
 from secondlook.ledger.base import to_json
+from secondlook.people.ids import is_text
 
 __all__ = ["LONGEST", "check_about", "check_name", "check_program_name", "check_text"]
 

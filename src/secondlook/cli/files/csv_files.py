@@ -32,7 +32,7 @@ _LOOKED_AT = 200  # bytes by which utf-16 without a mark is known
 
 def arrow(module: str = "") -> Any:
     """Return pyarrow or a module of it; it is imported when it is first needed."""
-    from secondlook.datasets.reading import pyarrow  # noqa: PLC0415 - an extra
+    from secondlook.lab.datasets.reading import pyarrow  # noqa: PLC0415 - an extra
 
     return pyarrow(module)
 

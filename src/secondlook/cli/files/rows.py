@@ -15,7 +15,7 @@ from secondlook.cli.files.tables import as_text
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
-    from secondlook.attributes import Attributes
+    from secondlook.core.groups import Attributes
     from secondlook.ledger.columns import Columns
     from secondlook.ledger.config import Labels, Roles
 

@@ -9,8 +9,8 @@ from typing import Any
 from secondlook.cli.pages.figures import ladder_records
 from secondlook.cli.programs.attention import began_again, times
 from secondlook.cli.programs.waiting_words import without_advice
-from secondlook.experiments.certificates import freezes
-from secondlook.experiments.page_parts import cell, heads, table
+from secondlook.lab.experiments.certificates import freezes
+from secondlook.lab.experiments.page_parts import cell, heads, table
 from secondlook.ledger.summary import Change, Summary
 
 __all__ = ["certificate_findings", "certificate_table"]

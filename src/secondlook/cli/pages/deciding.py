@@ -7,7 +7,7 @@ from html import escape
 from typing import Any
 
 from secondlook.cli.programs.attention import people, share
-from secondlook.experiments.page_parts import cell, heads, table
+from secondlook.lab.experiments.page_parts import cell, heads, table
 from secondlook.ledger.particulars import Particulars, Refusals
 from secondlook.ledger.retention import retention_months
 from secondlook.ledger.summary import Summary

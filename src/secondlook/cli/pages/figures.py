@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from secondlook.cli.pages.spans import Span, spans
-from secondlook.experiments.drawing import FONT, LOOK, legend_below, new_axes, to_svg
-from secondlook.experiments.ladder_figure import ladder
+from secondlook.lab.experiments.drawing import FONT, LOOK, legend_below, new_axes, to_svg
+from secondlook.lab.experiments.ladder_figure import ladder
 from secondlook.ledger.summary import GroupSummary, Summary, exact_interval
 
 __all__ = ["draw_all", "ladder_records", "quiet_svg"]

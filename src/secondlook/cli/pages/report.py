@@ -24,7 +24,7 @@ from secondlook.cli.programs.attention import (
     people,
     share,
 )
-from secondlook.experiments.page_parts import cell, figure, heads, sentence_list, table
+from secondlook.lab.experiments.page_parts import cell, figure, heads, sentence_list, table
 from secondlook.ledger.particulars import Particulars
 from secondlook.ledger.retention import MONTHS
 from secondlook.ledger.summary import (
@@ -99,7 +99,7 @@ def write_program_report(found: Summary, more: Particulars, path: Path, late: fl
 
 def page(found: Summary, more: Particulars, late: float) -> str:
     """Return the page."""
-    css = resources.files("secondlook.experiments").joinpath("report.css").read_text("utf-8")
+    css = resources.files("secondlook.lab.experiments").joinpath("report.css").read_text("utf-8")
     svgs = {key: quiet_svg(one, key) for key, one in draw_all(found).items()}
     sections = {
         "attention": ("What needs attention", _attention(found, late)),

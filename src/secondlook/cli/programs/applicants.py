@@ -18,7 +18,7 @@ from secondlook.cli.programs.spelling import as_recorded, mistakable_ids
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
-    from secondlook.attributes import Attributes
+    from secondlook.core.groups import Attributes
     from secondlook.ledger.base import Entry, Reader, Standing
     from secondlook.ledger.config import Labels, Roles
     from secondlook.ledger.program import Program

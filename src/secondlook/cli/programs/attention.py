@@ -214,7 +214,7 @@ def began_again(found: Summary, group: Any = None) -> list[tuple[int, str]]:
                 records.setdefault(str(record["group"]), []).append(record)
     if not records:
         return []
-    from secondlook.experiments.certificates import restarts  # noqa: PLC0415 - slow to import
+    from secondlook.lab.experiments.certificates import restarts  # noqa: PLC0415 - slow to import
 
     numbers = sorted({t for rounds in records.values() for t in restarts(rounds)})
     return [(t, _after_what(found, t)) for t in numbers]

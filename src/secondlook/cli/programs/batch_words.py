@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from secondlook.budget import FdrBudget
 from secondlook.cli.files.refusals import Refusals
 from secondlook.cli.programs.waiting_words import in_order, waits
+from secondlook.core.budget import FdrBudget
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.entering import Entering

@@ -53,7 +53,7 @@ from secondlook.cli.programs.unseen import unseen_values, unseen_words
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
 if TYPE_CHECKING:
-    from secondlook.decisions import Decisions
+    from secondlook.core.decisions import Decisions
     from secondlook.ledger.base import Entry
     from secondlook.ledger.program import Program
     from secondlook.ledger.summary import Summary
@@ -319,7 +319,7 @@ def _on_record(missing: str, then: str) -> Iterator[None]:
 
 def _recorded(program: Program, batch: str) -> tuple[Entry, list[str | None]]:
     """Return a batch's entry, and what spoke against each person in words."""
-    from secondlook.reasons import decode, in_words  # noqa: PLC0415 - with the ledger
+    from secondlook.people.reasons import decode, in_words  # noqa: PLC0415 - with the ledger
 
     with program.ledger.reading(program.name) as reader:
         entry = reader.entry("batch", batch)

@@ -9,7 +9,7 @@ import numpy as np
 
 from secondlook.cli.programs.batch_words import how_many
 from secondlook.errors import InputError
-from secondlook.ranges import Range, chance_beyond, n_beyond
+from secondlook.people.ranges import Range, chance_beyond, n_beyond
 
 __all__ = [
     "beyond_history",

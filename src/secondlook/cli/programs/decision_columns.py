@@ -11,7 +11,7 @@ from secondlook.cli.files.csv_files import arrow
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
-    from secondlook.decisions import Decisions
+    from secondlook.core.decisions import Decisions
     from secondlook.ledger.config import Roles
     from secondlook.ledger.program import Program
 

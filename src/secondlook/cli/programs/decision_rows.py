@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from secondlook.ledger.base import Entry, ListedRows, Reader
 from secondlook.ledger.replay import Shape
-from secondlook.reasons import decode, in_words
+from secondlook.people.reasons import decode, in_words
 
 __all__ = ["EXPORTED", "decision_tables", "ids_of"]
 

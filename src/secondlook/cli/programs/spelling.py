@@ -38,7 +38,7 @@ def as_recorded(
         Whether they are to be erased. Then nobody is taken for somebody else where people have been
         erased before: the one who was called exactly so may be one of these.
     """
-    from secondlook.ids import is_text  # noqa: PLC0415 - slow to import
+    from secondlook.people.ids import is_text  # noqa: PLC0415 - slow to import
 
     found = [one and one.strip() for one in given] if plain is None else list(plain)
     differs = np.array(given, np.object_) != np.array(found, np.object_)
@@ -69,7 +69,7 @@ def mistakable_ids(
     program
         Whose people are not new; None if everybody is.
     """
-    from secondlook.ids import check_spelling, mistakable  # noqa: PLC0415 - slow to import
+    from secondlook.people.ids import check_spelling, mistakable  # noqa: PLC0415 - slow to import
 
     found = np.zeros(len(names), np.bool_)
     try:

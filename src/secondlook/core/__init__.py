@@ -1,0 +1,1 @@
+"""Small, pure parts of a decision: utility, budget, coverage, strategies, fairness, draws."""

@@ -1,0 +1,1 @@
+"""Known truth, data sets, methods to compare with, and the paper's experiments."""

@@ -1,0 +1,261 @@
+"""What the baselines share: reading people, keyed coins, and a memory of whom they accepted.
+
+A baseline says how it starts from a history (``_start``), what it learns when outcomes have come
+(``_learn``) and with which probability its policy accepts somebody (``_probabilities``). Everything
+else is here. What it learns from is ``self._labelled()``, and nobody who was rejected is in it.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from secondlook.core.decisions import Decisions
+from secondlook.core.sampling import coin_flips
+from secondlook.errors import InputError
+from secondlook.lab.baselines.ledger import Labelled, Ledger, Unlabelled
+from secondlook.people.batches import Batch, History
+from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
+from secondlook.people.intake import Intake
+
+__all__ = ["Baseline", "Floats", "Labelled", "Unlabelled", "Verdict"]
+
+Floats = NDArray[np.float64]
+
+_COIN = 5  # purpose of a round's randomness
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a baseline decides on a batch, in the order of its rows.
+
+    Attributes
+    ----------
+    accepted
+        Who is accepted.
+    propensity
+        The probability of that, exact, or NaN where it is not known.
+    score
+        What people were compared by.
+    """
+
+    accepted: NDArray[np.bool_]
+    propensity: Floats
+    score: Floats
+
+
+class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
+    """Base of the methods to compare with.
+
+    A subclass has ``_start``, ``_learn`` and ``_probabilities``, and the parameters
+    ``group_as_feature``, ``pos_label`` and ``random_state``. ``settings`` names the ways in which a
+    method with a cost or a threshold is run: as published, and aligned with the break-even point.
+
+    Attributes
+    ----------
+    propensity_known
+        Whether ``Decisions.propensity`` is exact; where not, it is NaN for those it is not known
+        for.
+    reads_group
+        Whether decisions look at the group, so that it must be given.
+    assumption
+        What must hold for the method to be right, in one sentence; empty if nothing beyond what
+        every method here needs.
+    settings
+        Parameters by the name of the setting.
+    """
+
+    propensity_known: ClassVar[bool] = True
+    reads_group: ClassVar[bool] = False
+    assumption: ClassVar[str] = ""
+    settings: ClassVar[dict[str, dict[str, Any]]] = {}
+    _encode: ClassVar[str] = "this method takes numbers only, so encode them before"
+
+    group_as_feature: bool
+    pos_label: Any
+    random_state: Any
+    _intake: Intake
+    _ledger: Ledger
+    _news: bool
+    _round: int
+    _seed: int
+
+    @classmethod
+    def setting(cls, name: str, **options: Any) -> Self:
+        """Return the method as ``settings`` names it, with other options beside."""
+        if name not in cls.settings:
+            raise InputError(
+                f"{cls.__name__} has the settings {', '.join(cls.settings) or 'none'}, "
+                f"got {name!r}; name one of them."
+            )
+        return cls(**cls.settings[name] | options)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        accepted: Any = None,
+        sensitive_features: Any = None,
+        ids: Any = None,
+    ) -> Self:
+        """Start from a history.
+
+        Parameters
+        ----------
+        X
+            Features of everybody who applied.
+        y
+            Outcomes, read only where somebody was accepted.
+        accepted
+            Who was accepted; None means everybody.
+        sensitive_features
+            Groups.
+        ids
+            Names of the applications.
+        """
+        fresh = copy.copy(self)  # if something is wrong with a history, what was known is kept
+        fresh._begin(X, y, accepted, sensitive_features, ids)
+        self.__dict__.clear()
+        self.__dict__.update(fresh.__dict__)
+        return self
+
+    def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
+        """Decide a batch, after learning from outcomes that have come since the last one."""
+        check_is_fitted(self, "_ledger")
+        batch = self._intake.read_batch(self, X, sensitive_features, ids)
+        self._ledger.check_new(batch)
+        if self._news:
+            self._learn()
+            self._news = False
+        self._round += 1
+        try:
+            verdict = self._decide(batch)
+        except BaseException:
+            self._round -= 1
+            raise
+        p = verdict.propensity
+        self._ledger.record(batch, verdict.accepted, p, self._round)
+        self._intake.passed(batch)
+        return Decisions(
+            batch.ids,
+            verdict.accepted,
+            (p == 0) | (p == 1),
+            verdict.score,
+            p,
+            self._round,
+            batch.backend,
+        )
+
+    def observe(self, ids: Any, outcomes: Any) -> Self:
+        """Take in outcomes of accepted people, in any order, in parts, rounds late."""
+        return self._take_in(ids, outcomes, correcting=False)
+
+    def correct(self, ids: Any, outcomes: Any) -> Self:
+        """Replace recorded outcomes that turned out to be wrong."""
+        return self._take_in(ids, outcomes, correcting=True)
+
+    def acceptance_probability(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return the probability with which the policy of the last round accepts anybody."""
+        check_is_fitted(self, "_ledger")
+        return self._probabilities(self._people(X, sensitive_features))
+
+    def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return whom the policy of the last round accepts more likely than not."""
+        p = self.acceptance_probability(X, sensitive_features=sensitive_features)
+        return np.asarray(p >= 0.5)
+
+    @property
+    def n_outcomes_(self) -> int:
+        """Number of outcomes known, those of the history included."""
+        check_is_fitted(self, "_ledger")
+        return len(self._labelled())
+
+    # What a method is made of.
+
+    @abstractmethod
+    def _start(self, history: History) -> None:
+        """Check the parameters and learn from the history."""
+
+    @abstractmethod
+    def _learn(self) -> None:
+        """Learn again: outcomes have come since the last round."""
+
+    @abstractmethod
+    def _probabilities(self, people: Batch) -> Floats:
+        """Return the probability with which the policy in use accepts each, and change nothing."""
+
+    def _scores(self, people: Batch) -> Floats:
+        """Return what people are compared by; their probability of acceptance unless overridden."""
+        return self._probabilities(people)
+
+    def _decide(self, batch: Batch) -> Verdict:
+        """Decide by one coin a person; a method whose decisions hang together overrides this."""
+        p = self._probabilities(batch)
+        return Verdict(coin_flips(p, self._bits(batch)), p, self._scores(batch))
+
+    # What they can use.
+
+    def _bits(self, batch: Batch, purpose: int = _COIN) -> NDArray[np.uint64]:
+        """Return each person's random bits of this round, a function of seed, round and id."""
+        return keyed_bits(batch.bits, round_key(self._seed, self._round, purpose))
+
+    def _rng(self, purpose: int = 0) -> np.random.Generator:
+        """Return the generator of this round's fits, the same for the same seed and round."""
+        return np.random.default_rng([self._seed, self._round, purpose])
+
+    def _labelled(self) -> Labelled:
+        """Return the accepted people whose outcomes have come, those of the history included."""
+        return self._ledger.labelled()
+
+    def _rejected(self) -> Unlabelled:
+        """Return the people who were rejected, those of the history included."""
+        return self._ledger.rejected()
+
+    def _everybody(self) -> Unlabelled:
+        """Return everybody decided on so far, without outcomes."""
+        return self._ledger.everybody()
+
+    @property
+    def _n_groups(self) -> int:
+        return self._intake.n_groups
+
+    def _begin(self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any) -> None:
+        self._intake = Intake(
+            raw=False,
+            allow_missing=False,
+            group_as_feature=self.group_as_feature,
+            pos_label=self.pos_label,
+        )
+        history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
+        self.classes_ = self._intake.classes
+        self.groups_ = self._intake.groups
+        self._seed = seed_of(self.random_state)
+        self._round = 0
+        self._news = False
+        self._ledger = Ledger(history.X.shape[1])
+        unknown = np.full(len(history), np.nan)
+        self._ledger.record(history, history.accepted, unknown, 0, history.outcome)
+        self._intake.passed(history)
+        self._start(history)
+
+    def _people(self, X: Any, sensitive_features: Any) -> Batch:
+        features, group = self._intake.for_scoring(self, X, sensitive_features, self.reads_group)
+        n = group.size
+        return Batch(features, group, np.arange(n), np.arange(n, dtype=np.uint64), "numpy")
+
+    def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> Self:
+        check_is_fitted(self, "_ledger")
+        names = self._intake.read_ids(ids)
+        if names.size:
+            outcome = self._intake.read_outcomes(outcomes, names.shape[0])
+            if self._ledger.observe(names, id_bits(names), outcome, correcting=correcting):
+                self._news = True
+        return self

@@ -1,0 +1,10 @@
+"""FairAll: a variational autoencoder that learns from everybody, and a policy in its latent space.
+
+After Rateike et al. 2022. It needs jax and optax (``pip install 'secondlook[deep]'``), which are
+imported when the first model is made.
+"""
+
+from secondlook.lab.baselines.fairall.method import FairAll
+from secondlook.lab.baselines.fairall.schedules import Schedule
+
+__all__ = ["FairAll", "Schedule"]

@@ -1,0 +1,269 @@
+"""Training: minibatches, Adam, and a look at whether it diverged.
+
+An epoch is one compiled call over a stack of minibatches. These are padded to few sizes, so that
+rounds of different sizes share what was compiled. Everything is in double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import jax
+import numpy as np
+import optax
+from jax.flatten_util import ravel_pytree
+
+from secondlook.errors import InputError
+from secondlook.lab.baselines.fairall.columns import Floats
+from secondlook.lab.baselines.fairall.model import (
+    Model,
+    Noise,
+    Plan,
+    Rows,
+    Sizes,
+    initial_model,
+    losses,
+    pretraining_loss,
+)
+from secondlook.lab.baselines.fairall.networks import Network, initialise
+from secondlook.lab.baselines.fairall.policy import PolicyNoise, acceptance, nodes, policy_loss
+
+__all__ = ["DivergedError", "Networks", "People", "minibatches", "padded_width"]
+
+_LEAST_PADDED = 128
+_BLOCK = 512  # people whose probabilities are computed in one call
+
+
+class DivergedError(InputError):
+    """Networks whose weights are no longer numbers; the message says when and what to do."""
+
+
+@dataclass(frozen=True)
+class People:
+    """People to train on, as networks read them: with outcomes and 1/π, or with zeros for both."""
+
+    x: Floats
+    s: Floats
+    u: Floats
+    weight: Floats
+
+    def __len__(self) -> int:
+        return int(self.u.size)
+
+    @staticmethod
+    def without_outcomes(x: Floats, s: Floats) -> People:
+        """Return people of whom no outcome is known."""
+        return People(x, s, np.zeros(len(x)), np.zeros(len(x)))
+
+
+def minibatches(people: People, parts: int, width: int, rng: np.random.Generator) -> Rows:
+    """Cut people into minibatches at random, stacked and padded with zeros to one width.
+
+    Examples
+    --------
+    >>> people = People.without_outcomes(np.arange(1.0, 6.0)[:, None], np.ones((5, 1)))
+    >>> rows = minibatches(people, 3, 4, np.random.default_rng(0))
+    >>> rows.x.shape, rows.there.sum(axis=1).tolist()
+    ((3, 4, 1), [2.0, 2.0, 1.0])
+    """
+    n = len(people)
+    order = rng.permutation(n)
+    slot, part = np.divmod(np.arange(n), parts)
+
+    def stacked(column: Floats) -> Floats:
+        stack = np.zeros((parts, width, *column.shape[1:]))
+        stack[part, slot] = column[order]
+        return stack
+
+    columns = (people.x, people.s, people.u, people.weight, np.ones(n))
+    return Rows(*(stacked(column) for column in columns))
+
+
+def padded_width(n: int, parts: int) -> int:
+    """Return a width for minibatches, one of few, so that little has to be compiled again.
+
+    Examples
+    --------
+    >>> padded_width(10, 3), padded_width(500, 3)
+    (128, 256)
+    """
+    width = _LEAST_PADDED
+    while width * parts < n:
+        width *= 2
+    return width
+
+
+@dataclass(frozen=True)
+class Networks:
+    """All networks with the state of their optimisers; training returns new ones.
+
+    Attributes
+    ----------
+    plan
+        What training is like.
+    model, policy
+        Weights.
+    state, policy_state
+        Of Adam.
+    kl
+        Mean divergence of z from its prior in the last epoch: near 0, z says nothing of anybody.
+    """
+
+    plan: Plan
+    model: Model = field(repr=False)
+    policy: Network = field(repr=False)
+    state: Any = field(repr=False)
+    policy_state: Any = field(repr=False)
+    kl: float = float("nan")
+
+    @staticmethod
+    def initial(plan: Plan, sizes: Sizes, rng: np.random.Generator) -> Networks:
+        """Return networks with random weights."""
+        model = initial_model(rng, plan.layout, sizes)
+        policy = initialise(rng, [plan.latent, *sizes.policy, 1])
+        return _fresh(Networks(plan, model, policy, None, None))
+
+    def pretrained(
+        self, people: People, epochs: int, batch_size: int, rng: np.random.Generator
+    ) -> Networks:
+        """Train encoder and decoder without anybody's outcome; optimisers then start afresh."""
+        parts = max(1, -(-len(people) // batch_size))
+        width = padded_width(len(people), parts)
+
+        def step(now: Networks) -> tuple[Networks, Any]:
+            rows = minibatches(people, parts, width, rng)
+            noise = rng.standard_normal((parts, width, self.plan.latent))
+            model, state, kl = _pretrain(now.model, now.state, (rows, noise), self.plan)
+            return replace(now, model=model, state=state), kl
+
+        return _fresh(self._after(step, epochs, "pre-training"))
+
+    def trained(
+        self,
+        labelled: People,
+        unlabelled: People,
+        epochs: int,
+        parts: int,
+        rng: np.random.Generator,
+    ) -> Networks:
+        """Train the autoencoder and the classifier, then the policy, as many epochs each."""
+        plan, d = self.plan, self.plan.latent
+        width = padded_width(max(len(labelled), len(unlabelled)), parts)
+
+        def cut() -> list[Rows]:
+            return [minibatches(who, parts, width, rng) for who in (labelled, unlabelled)]
+
+        def learn(now: Networks) -> tuple[Networks, Any]:
+            noise = Noise(
+                rng.standard_normal((parts, 1, width, d)),
+                rng.standard_normal((parts, plan.reconstruction_draws, 2, width, d)),
+                rng.standard_normal((parts, plan.kl_draws, 2, width, d)),
+            )
+            model, state, kl = _train(now.model, now.state, (*cut(), noise), plan)
+            return replace(now, model=model, state=state), kl
+
+        def imitate(now: Networks) -> tuple[Networks, Any]:
+            noise = PolicyNoise(
+                rng.standard_normal((parts, width, d)),
+                rng.standard_normal((parts, width, d)),
+                rng.random((parts, width)),
+            )
+            policy, state, _ = _imitate(
+                now.policy, now.policy_state, (*cut(), noise), now.model, plan
+            )
+            return replace(now, policy=policy, policy_state=state), now.kl
+
+        learned = self._after(learn, epochs, "training the autoencoder")
+        return learned._after(imitate, epochs, "training the policy")
+
+    def acceptance(self, x: Floats, s: Floats) -> Floats:
+        """Return each person's probability of acceptance."""
+        n = len(x)
+        rule = nodes(self.plan.latent)
+        out = np.empty(-(-n // _BLOCK) * _BLOCK)
+        with jax.enable_x64(True):
+            for begin in range(0, n, _BLOCK):
+                block = slice(begin, begin + _BLOCK)
+                padding = ((0, max(0, begin + _BLOCK - n)), (0, 0))
+                people = (np.pad(one[block], padding) for one in (x, s))
+                out[block] = _acceptance(self.model, self.policy, *people, rule, self.plan.layout)
+        return out[:n]
+
+    def _after(
+        self, step: Callable[[Networks], tuple[Networks, Any]], epochs: int, doing: str
+    ) -> Networks:
+        """Return what epochs make of the networks, if that is finite."""
+        now, kl = self, self.kl
+        with jax.enable_x64(True):
+            for _ in range(epochs):
+                now, kl = step(now)
+        model, policy, state, policy_state = jax.device_get(
+            (now.model, now.policy, now.state, now.policy_state)
+        )
+        leaves = jax.tree.leaves((model, policy))
+        if not all(np.isfinite(leaf).all() for leaf in leaves):
+            raise DivergedError(
+                f"FairAll diverged while {doing}: its weights are no longer finite after {epochs} "
+                f"epochs; scale the features, take a smaller learning_rate, or another seed."
+            )
+        return Networks(self.plan, model, policy, state, policy_state, float(kl))
+
+
+def _fresh(networks: Networks) -> Networks:
+    adam = optax.adam(networks.plan.rate)
+    with jax.enable_x64(True):
+        state, policy_state = (
+            adam.init(ravel_pytree(weights)[0]) for weights in (networks.model, networks.policy)
+        )
+    return replace(networks, state=state, policy_state=policy_state)
+
+
+def _steps(
+    loss: Callable[[Any, Any], tuple[Any, Any]], weights: Any, state: Any, batches: Any, rate: float
+) -> tuple[Any, Any, Any]:
+    """Take one step of Adam a minibatch; ``loss(weights, minibatch)`` is a value and a KL."""
+    adam = optax.adam(rate)
+    # One long vector: a fraction of the time to compile that Adam on every array takes.
+    flat, shaped = ravel_pytree(weights)
+
+    def step(carry: Any, batch: Any) -> tuple[Any, Any]:
+        flat, state = carry
+        slope, kl = jax.grad(lambda one: loss(shaped(one), batch), has_aux=True)(flat)
+        change, state = adam.update(slope, state)
+        return (optax.apply_updates(flat, change), state), kl
+
+    (flat, state), kls = jax.lax.scan(step, (flat, state), batches)
+    return shaped(flat), state, kls.mean()
+
+
+@partial(jax.jit, static_argnames="plan")
+def _pretrain(model: Model, state: Any, batches: Any, plan: Plan) -> Any:
+    def loss(weights: Model, one: tuple[Rows, Any]) -> tuple[Any, Any]:
+        rows, noise = one
+        return pretraining_loss(weights, rows, noise, plan)
+
+    return _steps(loss, model, state, batches, plan.rate)
+
+
+@partial(jax.jit, static_argnames="plan")
+def _train(model: Model, state: Any, batches: Any, plan: Plan) -> Any:
+    def loss(weights: Model, one: tuple[Rows, Rows, Noise]) -> tuple[Any, Any]:
+        total, parts = losses(weights, *one, plan)
+        return total, parts.kl
+
+    return _steps(loss, model, state, batches, plan.rate)
+
+
+@partial(jax.jit, static_argnames="plan")
+def _imitate(policy: Network, state: Any, batches: Any, model: Model, plan: Plan) -> Any:
+    def loss(weights: Network, one: tuple[Rows, Rows, PolicyNoise]) -> tuple[Any, Any]:
+        value = policy_loss(weights, model, *one, plan)
+        return value, value
+
+    return _steps(loss, policy, state, batches, plan.rate)
+
+
+_acceptance = jax.jit(acceptance, static_argnames="layout")

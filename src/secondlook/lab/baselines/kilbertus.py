@@ -1,0 +1,307 @@
+"""Kilbertus et al. 2020: learn a randomised policy by the gradient of what it earns.
+
+"Fair Decisions Despite Imperfect Predictions": whoever only predicts from outcomes that a cut-off
+selected may never find the best policy, so accept everybody with some probability, weight outcomes
+by it, and climb. Below is what its authors' code does, put into rounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.errors import InputError
+from secondlook.lab.baselines.base import Baseline, Floats, Labelled
+from secondlook.lab.baselines.policy_gradient import (
+    Ascent,
+    Benefit,
+    Rows,
+    acceptance,
+    climb,
+)
+from secondlook.learners.logistic import ConstrainedLogistic
+from secondlook.people.batches import Batch, History
+
+__all__ = ["KilbertusPolicy", "Update"]
+
+_RIDGE = 1e-3  # a row's share of the penalty that keeps a first model of separable outcomes finite
+_REFERENCE = 500  # people of a group over whom its benefit is measured
+
+
+@dataclass(frozen=True)
+class Update:
+    """What one round of learning rested on.
+
+    Attributes
+    ----------
+    round
+        The last round decided before it.
+    n_rows, n_steps
+        Accepted people with outcomes, and steps of gradient ascent.
+    clip_rate
+        Share of these people whose weight was cut.
+    moving_share
+        Share of them with a slope at the end; the others can teach a semi-logistic policy nothing.
+    """
+
+    round: int
+    n_rows: int
+    n_steps: int
+    clip_rate: float
+    moving_share: float
+
+
+class KilbertusPolicy(Baseline):
+    """Accept with a logistic probability that climbs ``E[π(x)·(y − c)] − λ/2·Σ (b_s − b_r)²``.
+
+    The history fits a model of outcomes, whose intercept is shifted by log((1 − c)/c) so that the
+    policy accepts with probability 1/2 where the outcome is good with probability c. From then on
+    only people accepted by the policy itself count, weighted by one over their logged probability.
+    Groups matter through the penalty only, for any number of them; the FDR is not controlled.
+
+    Parameters
+    ----------
+    family
+        ``"logistic"``, or ``"semi"``: accept for sure from probability 1/2 on.
+    cost
+        c, what accepting costs where a good outcome is worth 1: loss/(gain + loss).
+    learn_from
+        ``"all"`` outcomes of our own rounds, or the ``"recent"`` round's only.
+    learning_rate, batch_size, epochs
+        Length of steps, rows of a minibatch, and how many times as many rows as outcomes have come
+        since the last round are stepped through, in turns over all rows learned from.
+    steps
+        Number of steps in each round, whatever has come, instead of ``epochs``.
+    parity
+        What the penalty compares between groups: ``"demographic"`` decisions d, or
+        ``"opportunity"`` d·y; None for no penalty.
+    penalty
+        λ.
+    exact_parity
+        Measure benefits over everybody of the last round (``"opportunity"``: over accepted rows,
+        weighted to stand for everybody), at most 500 of a group. False measures them over the
+        accepted rows of each minibatch, as published, which is not what J says: its rates have the
+        accepted for denominators.
+    expected_draws
+        Take the expectation over the policy's coins in the gradient; False draws them, as it was
+        published, with the same mean and more noise.
+    clip
+        Smallest probability by which an outcome is divided.
+    group_as_feature
+        Append the group to the features.
+    pos_label
+        Label of the good outcome; None means the larger.
+    random_state
+        Seed.
+
+    Attributes
+    ----------
+    updates_
+        An :class:`Update` for each round of learning.
+    coef_, intercept_
+        The policy in use, on standardised features.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> def people(n):
+    ...     X = rng.normal(size=(n, 2))
+    ...     return X, (rng.random(n) < 1 / (1 + np.exp(-1 - 2 * X[:, 0]))).astype(int)
+    >>> X, good = people(500)
+    >>> method = KilbertusPolicy.setting("aligned", random_state=0)
+    >>> method = method.fit(X, good, accepted=X[:, 1] > 0)
+    >>> for _ in range(5):
+    ...     X, good = people(500)
+    ...     batch = method.decide(X)
+    ...     method = method.observe(batch.ids[batch.accepted], good[batch.accepted])
+    >>> method.updates_[-1].n_rows > 500, bool((batch.propensity > 0).all())
+    (True, True)
+    """
+
+    settings: ClassVar[dict[str, dict[str, Any]]] = {
+        "published": {"cost": 0.6, "expected_draws": False},
+        "aligned": {"cost": 5 / 7, "expected_draws": False},
+        "icml": {
+            "cost": 0.6,
+            "expected_draws": False,
+            "learn_from": "recent",
+            "learning_rate": 0.01,
+            "batch_size": 128,
+            "steps": 128,
+            "parity": "demographic",
+            "penalty": 0.5,
+        },
+    }
+
+    def __init__(
+        self,
+        *,
+        family: Literal["logistic", "semi"] = "logistic",
+        cost: float = 5 / 7,
+        learn_from: Literal["all", "recent"] = "all",
+        learning_rate: float = 0.1,
+        batch_size: int = 64,
+        epochs: int = 40,
+        steps: int | None = None,
+        parity: Literal["demographic", "opportunity"] | None = None,
+        penalty: float = 0.1,
+        exact_parity: bool = True,
+        expected_draws: bool = True,
+        clip: float = 0.01,
+        group_as_feature: bool = False,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.family = family
+        self.cost = cost
+        self.learn_from = learn_from
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.epochs = epochs
+        self.steps = steps
+        self.parity = parity
+        self.penalty = penalty
+        self.exact_parity = exact_parity
+        self.expected_draws = expected_draws
+        self.clip = clip
+        self.group_as_feature = group_as_feature
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    @property
+    def coef_(self) -> Floats:
+        """Slopes of the policy in use, on standardised features."""
+        return self._theta[1:].copy()
+
+    @property
+    def intercept_(self) -> float:
+        """Intercept of the policy in use."""
+        return float(self._theta[0])
+
+    def _start(self, history: History) -> None:
+        self._check()
+        X = np.asarray(history.X, dtype=np.float64)
+        appended = self._n_groups - 1 if self.group_as_feature else 0
+        own = np.arange(X.shape[1]) < X.shape[1] - appended
+        spread = X.std(axis=0)
+        self._centre = np.where(own, X.mean(axis=0), 0.0)
+        self._spread = np.where(own & (spread > 0), spread, 1.0)
+        self.updates_: list[Update] = []
+        self._n_seen = 0
+        self._theta = self._first()
+
+    def _first(self) -> Floats:
+        """Return the policy that the history's outcomes give."""
+        past = self._labelled()
+        model = ConstrainedLogistic(l2=_RIDGE * len(past))
+        ones, codes = np.ones(len(past)), np.zeros(len(past), np.intp)
+        model.fit_checked(self._phi(past.X)[:, 1:], past.outcome, ones, codes, 1)
+        shift = np.log((1 - self.cost) / self.cost)
+        return np.append(model.intercept_ + shift, model.coef_[0])
+
+    def _phi(self, X: Any) -> Floats:
+        X = (np.asarray(X, dtype=np.float64) - self._centre) / self._spread
+        return np.hstack([np.ones((X.shape[0], 1)), X])
+
+    def _probabilities(self, people: Batch) -> Floats:
+        return acceptance(self._phi(people.X) @ self._theta, self.family == "semi")
+
+    def _scores(self, people: Batch) -> Floats:
+        return acceptance(self._phi(people.X) @ self._theta, semi=False)
+
+    def _learn(self) -> None:
+        own = self._labelled().own()
+        if len(own) == 0:  # an outcome of the history was corrected before any of ours came
+            self._theta = self._first()
+            return
+        news, self._n_seen = len(own) - self._n_seen, len(own)
+        if self.learn_from == "recent":
+            own = own.of(own.round == own.round.max())
+        weight = 1 / np.maximum(own.propensity, self.clip)
+        rows = self._rows(own, weight)
+        rng = self._rng()
+        ascent = self._ascent(news)
+        benefit = self._benefit(own, rows, weight, rng) if ascent.penalty else None
+        self._theta = climb(self._theta, rows, ascent, rng, benefit)
+        moving = 1.0 if not ascent.semi else float((rows.phi @ self._theta < 0).mean())
+        cut = float((own.propensity < self.clip).mean())
+        self.updates_.append(Update(self._round, len(own), ascent.n_steps, cut, moving))
+
+    def _rows(self, own: Labelled, weight: Floats) -> Rows:
+        benefit = weight * own.outcome if self.parity == "opportunity" else weight
+        return Rows(self._phi(own.X), (own.outcome - self.cost) * weight, benefit, own.group)
+
+    def _ascent(self, news: int) -> Ascent:
+        minibatches = max(1, news // self.batch_size)
+        return Ascent(
+            semi=self.family == "semi",
+            rate=self.learning_rate,
+            batch_size=self.batch_size,
+            n_steps=self.epochs * minibatches if self.steps is None else self.steps,
+            expected=self.expected_draws,
+            penalty=0.0 if self.parity is None or self._n_groups < 2 else self.penalty,
+            n_groups=self._n_groups,
+        )
+
+    def _benefit(
+        self, own: Labelled, rows: Rows, weight: Floats, rng: np.random.Generator
+    ) -> Benefit | None:
+        """Return over whom benefits are measured; None means over each minibatch."""
+        if not self.exact_parity:
+            return None
+        scale = float(weight.mean())
+        if self.parity == "opportunity":
+            some = self._some_of_each(own.group, rng)
+            return Benefit(
+                rows.phi[some],
+                self._shares(own.group[some], rows.benefit[some], weight[some]),
+                scale,
+            )
+        everybody = self._everybody()
+        last = np.flatnonzero(everybody.round == self._round)
+        some = last[self._some_of_each(everybody.group[last], rng)]
+        ones = np.ones(some.size)
+        return Benefit(
+            self._phi(everybody.X[some]), self._shares(everybody.group[some], ones, ones), scale
+        )
+
+    def _some_of_each(self, group: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:
+        """Return rows of at most 500 of each group, drawn at random."""
+        order = rng.permutation(group.size)
+        kept = [order[group[order] == z][:_REFERENCE] for z in range(self._n_groups)]
+        return np.concatenate(kept)
+
+    def _shares(self, group: NDArray[np.intp], benefit: Floats, weight: Floats) -> Floats:
+        """Return a row for each group that is there: benefits over the weight of its members."""
+        member = group == np.arange(self._n_groups)[:, None]
+        total = member @ weight
+        there = total > 0
+        return np.asarray(member[there] * benefit / total[there, None])
+
+    def _check(self) -> None:
+        for name, allowed in (
+            ("family", ("logistic", "semi")),
+            ("learn_from", ("all", "recent")),
+            ("parity", (None, "demographic", "opportunity")),
+        ):
+            if getattr(self, name) not in allowed:
+                raise InputError(f"{name} must be one of {allowed}, got {getattr(self, name)!r}.")
+        for name, allowed_range, valid in (
+            ("cost", "in (0, 1)", 0 < self.cost < 1),
+            ("learning_rate", "positive", 0 < self.learning_rate < np.inf),
+            ("batch_size", "1 or more", self.batch_size >= 1),
+            ("epochs", "1 or more", self.epochs >= 1),
+            ("steps", "1 or more, or None", self.steps is None or self.steps >= 1),
+            ("penalty", "0 or more", 0 <= self.penalty < np.inf),
+            ("clip", "in (0, 1]", 0 < self.clip <= 1),
+        ):
+            if not valid:
+                raise InputError(f"{name} must be {allowed_range}, got {getattr(self, name)!r}.")
+        if self.parity is not None and self._intake.groups is None:
+            raise InputError(
+                f"parity={self.parity!r} compares groups, and fit got none; pass "
+                f"sensitive_features to fit, or set parity to None."
+            )

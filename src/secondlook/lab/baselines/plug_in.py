@@ -1,0 +1,60 @@
+"""Plug-in thresholds: the certified method's ladders with estimates where its tests were.
+
+Each round deploys the widest policy whose estimated share of bad is at most α. Policies are chosen
+because they look good, so the chosen one looks better than it is; how often the bound breaks is
+what a test is for, and what this is compared for. Its rounds carry no certificate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.certified.engine import Choice, Engine
+
+__all__ = ["PlugInClassifier"]
+
+_ENOUGH = 30  # outcomes before an estimate means anything; until then the pilot decides
+
+
+class PlugInClassifier(CertifiedClassifier):
+    """Decide by the widest policy whose estimated FDR is at most α, without a test.
+
+    Options are those of ``CertifiedClassifier``; δ and the drift monitor have nothing to do.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> def people(n):
+    ...     X = rng.normal(size=(n, 2))
+    ...     return X, (rng.random(n) < 1 / (1 + np.exp(-2 - 3 * X[:, 0]))).astype(int)
+    >>> X, good = people(1000)
+    >>> clf = PlugInClassifier(horizon=20, random_state=0)
+    >>> clf = clf.fit(X, good, accepted=X[:, 0] > 0)
+    >>> for _ in range(3):
+    ...     X, good = people(1000)
+    ...     batch = clf.decide(X)
+    ...     clf = clf.observe(batch.ids[batch.accepted], good[batch.accepted])
+    >>> batch.certified, int(batch.accepted.sum()) > 600
+    (False, True)
+    """
+
+    def _engine(self, n_engines: int) -> Engine:
+        usual = super()._engine(n_engines)
+        return _Untested(usual.rules, usual.rows, usual.n_groups)
+
+
+class _Untested(Engine):
+    """Chooses by estimates alone."""
+
+    def choose(self) -> Choice:
+        """Return the widest rung of the newest ladder that looks allowed, else the pilot."""
+        reach = self._reach[-1]
+        if self.rows.known().size < _ENOUGH:
+            return self._try(reach)
+        rungs = range(reach.ladder.grid.size)
+        shares = np.array([self._estimates.mistakes(reach, rung)[0] for rung in rungs])
+        allowed = np.flatnonzero(shares <= self.rules.alpha)
+        if allowed.size == 0:
+            return self._try(reach)
+        return Choice(reach.ladder, int(allowed[-1]), False, float(shares[allowed[-1]]))

@@ -1,0 +1,335 @@
+"""Wei 2021: when to stop accepting a kind of people, from how many of their outcomes are known.
+
+Both methods accept whoever's estimated share of good μ lies above c_ν, which is below the cost c
+where little is known and rises to it (``wei_thresholds``). ``WeiFinite`` counts outcomes in cells,
+where that rule is optimal; ``WeiBootstrap`` puts in a model's likelihood, and for ν the number of
+outcomes that would leave as much doubt as bootstrap models show.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+
+from secondlook.errors import InputError
+from secondlook.lab.baselines.base import Baseline, Floats, Verdict
+from secondlook.lab.baselines.greedy import ALIGNED, check_share
+from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
+from secondlook.lab.baselines.wei_thresholds import acceptance_threshold, effective_discount
+from secondlook.people.batches import Batch, History
+from secondlook.people.observed import GrowingArray
+
+__all__ = ["WeiBootstrap", "WeiFinite"]
+
+_CAP = 6  # purpose of the bits by which a cell's people take turns
+_TOL = 1e-5  # of fits, in mean gradient: far below what bootstrap models differ by
+_LEAST = 1e-3  # outcomes that an estimate counts as, even where models disagree wildly
+
+
+class _Discounted(Baseline):
+    """What both share: the cost, and a discount that stands for the people to come."""
+
+    settings: ClassVar[dict[str, dict[str, Any]]] = {
+        "published": {"cost": 0.5},
+        "aligned": {"cost": ALIGNED},
+    }
+
+    cost: float
+    discount: float | None
+    horizon: int
+
+    def _start_discount(self, n_history: int) -> None:
+        check_share("cost", self.cost)
+        if self.discount is not None:
+            check_share("discount", self.discount)
+        _check_whole("horizon", self.horizon, 1)
+        to_come = max(2, self.horizon * n_history)
+        self._discount = 1 - 1 / to_come if self.discount is None else float(self.discount)
+
+
+class WeiFinite(_Discounted):
+    """People of one kind are accepted until what is known of them says to stop, for good.
+
+    A cell's outcomes so far and a Beta prior give (μ, ν), and the cell is open while μ > c_ν at the
+    discount γp/(1 − γ + γp), with p its share of everybody who came. Outcomes come after a round,
+    so a round decides alike on all people of a cell.
+
+    Parameters
+    ----------
+    cost
+        c in (0, 1), the share of good at which accepting breaks even.
+    discount
+        γ in (0, 1); None means 1 − 1/N with N = ``horizon`` times the size of the history, the
+        number of people to come if rounds are as large.
+    horizon
+        Rounds to come.
+    cells
+        ``"kmeans"``: clusters of features; ``"score"``: quantiles of a logistic likelihood learned
+        from the history, within each group.
+    n_cells
+        Number of clusters, or of quantiles in each group.
+    prior_count
+        Outcomes that the prior counts as. Its mean is the cell's share of good in the history with
+        one good and one bad person added.
+    max_per_cell
+        Most people of a cell accepted in one round, drawn at random; None means no limit.
+    group_as_feature
+        Append the group to the features.
+    pos_label
+        Label of the good outcome; None means the larger one.
+    random_state
+        Seed of clusters and draws.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> repaid = (rng.random(400) < 1 / (1 + np.exp(-1 - 2 * X[:, 0]))).astype(int)
+    >>> method = WeiFinite(5 / 7, n_cells=10, random_state=0)
+    >>> method = method.fit(X, repaid, accepted=X[:, 0] > -0.5)
+    >>> for _ in range(3):
+    ...     X = rng.normal(size=(400, 2))
+    ...     batch = method.decide(X)
+    ...     repaid = (rng.random(400) < 1 / (1 + np.exp(-1 - 2 * X[:, 0]))).astype(int)
+    ...     method = method.observe(batch.ids[batch.accepted], repaid[batch.accepted])
+    >>> method.accepts([[-2.0, 0.0], [2.0, 0.0]]).tolist()
+    [False, True]
+    """
+
+    assumption: ClassVar[str] = "Everybody in a cell is good with the same probability."
+
+    def __init__(
+        self,
+        cost: float = 0.5,
+        *,
+        discount: float | None = None,
+        horizon: int = 39,
+        cells: Literal["kmeans", "score"] = "kmeans",
+        n_cells: int = 50,
+        prior_count: float = 2.0,
+        max_per_cell: int | None = None,
+        group_as_feature: bool = False,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.cost = cost
+        self.discount = discount
+        self.horizon = horizon
+        self.cells = cells
+        self.n_cells = n_cells
+        self.prior_count = prior_count
+        self.max_per_cell = max_per_cell
+        self.group_as_feature = group_as_feature
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    @property
+    def reads_group(self) -> bool:  # type: ignore[override]
+        """Whether cells are within groups."""
+        return self.cells == "score"
+
+    def _start(self, history: History) -> None:
+        self._check_parameters()
+        self._start_discount(len(history))
+        self._draw_cells(history)
+        cell = self._cells_of(history.X, history.group)
+        taken = cell[history.accepted]
+        seen = np.bincount(taken, minlength=self._n_cells)
+        good = np.bincount(taken, history.outcome, self._n_cells)
+        self._prior = self.prior_count * (good + 1) / (seen + 2)
+        self._arrived = np.bincount(cell, minlength=self._n_cells)
+        self._crowd = np.zeros(self._n_cells, np.intp)
+        self._learn()
+
+    def _learn(self) -> None:
+        rows = self._labelled().own()
+        cell = self._cells_of(rows.X, rows.group)
+        seen = np.bincount(cell, minlength=self._n_cells)
+        self._count = np.asarray(self.prior_count + seen, dtype=np.float64)
+        self._mean = (self._prior + np.bincount(cell, rows.outcome, self._n_cells)) / self._count
+        share = np.maximum(self._arrived, 0.5) / max(1, self._arrived.sum())
+        self._discounts = effective_discount(self._discount, share)
+        self._open = self._mean > acceptance_threshold(self._count, self.cost, self._discounts)
+
+    def _decide(self, batch: Batch) -> Verdict:
+        cell = self._cells_of(batch.X, batch.group)
+        self._crowd = np.bincount(cell, minlength=self._n_cells)
+        self._arrived = self._arrived + self._crowd
+        p = self._chance()[cell]
+        accepted = p > 0
+        if self.max_per_cell is not None:
+            accepted &= _turn(cell, self._bits(batch, _CAP)) < self.max_per_cell
+        return Verdict(accepted, p, self._mean[cell])
+
+    def _probabilities(self, people: Batch) -> Floats:
+        return self._chance()[self._cells_of(people.X, people.group)]
+
+    def _scores(self, people: Batch) -> Floats:
+        return self._mean[self._cells_of(people.X, people.group)]
+
+    def _chance(self) -> Floats:
+        """Return each cell's probability of acceptance in a round as crowded as the last."""
+        if self.max_per_cell is None:
+            return self._open.astype(np.float64)
+        turn_comes = np.minimum(1.0, self.max_per_cell / np.maximum(1, self._crowd))
+        return np.asarray(self._open * turn_comes, dtype=np.float64)
+
+    def _draw_cells(self, history: History) -> None:
+        if self.cells == "kmeans":
+            clusters = KMeans(
+                min(self.n_cells, len(np.unique(history.X, axis=0))),
+                n_init=1,
+                random_state=self._seed % 2**32,
+            )
+            self._centres: Floats = clusters.fit(history.X).cluster_centers_.astype(np.float64)
+            self._n_cells = len(self._centres)
+            return
+        rows = self._labelled()
+        self._theta = fit_logistics(rows.X, rows.outcome)
+        score, inner = linear_scores(history.X, self._theta), np.linspace(0, 1, self.n_cells + 1)
+        self._edges = np.array(
+            [np.quantile(score[history.group == z], inner[1:-1]) for z in range(self._n_groups)]
+        )
+        self._n_cells = self.n_cells * self._n_groups
+
+    def _cells_of(self, X: Floats, group: NDArray[np.intp]) -> NDArray[np.intp]:
+        if self.cells == "kmeans":
+            distance = (self._centres**2).sum(axis=1) - 2 * X @ self._centres.T
+            return np.asarray(distance.argmin(axis=1))
+        score = linear_scores(X, self._theta)
+        place = (score[:, None] >= self._edges[group]).sum(axis=1)
+        return np.asarray(group * self.n_cells + place)
+
+    def _check_parameters(self) -> None:
+        if self.cells not in ("kmeans", "score"):
+            raise InputError(f"cells must be 'kmeans' or 'score', got {self.cells!r}.")
+        _check_whole("n_cells", self.n_cells, 1)
+        if not self.prior_count > 0:
+            raise InputError(f"prior_count must be above 0, got {self.prior_count!r}.")
+        if self.max_per_cell is not None:
+            _check_whole("max_per_cell", self.max_per_cell, 1)
+
+
+class WeiBootstrap(_Discounted):
+    """Accept while the likelihood exceeds what its own doubt asks for.
+
+    Each round fits a logistic model μ to everybody accepted so far and B more with weights from
+    Poisson(1). Their variance at a person counts as ν = μ(1−μ)/Var − 1 outcomes, and the person is
+    accepted if μ > c_ν. Given the fits nothing is random, so propensities are 0 or 1. Rows are not
+    weighted for how they were selected.
+
+    Parameters
+    ----------
+    cost
+        c in (0, 1), the share of good at which accepting breaks even.
+    discount
+        γ in (0, 1); None means 1 − 1/N with N = ``horizon`` times the size of the history, the
+        number of people to come if rounds are as large.
+    horizon
+        Rounds to come.
+    n_models
+        B, at least 2.
+    l2
+        Strength of the penalty on coefficients, at least 0.
+    group_as_feature
+        Append the group to the features.
+    pos_label
+        Label of the good outcome; None means the larger one.
+    random_state
+        Seed of the weights.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> repaid = (rng.random(400) < 1 / (1 + np.exp(-1 - 2 * X[:, 0]))).astype(int)
+    >>> method = WeiBootstrap(5 / 7, discount=0.99, random_state=0)
+    >>> method = method.fit(X, repaid, accepted=X[:, 0] > -0.5)
+    >>> batch = method.decide(rng.normal(size=(400, 2)))
+    >>> below = batch.accepted & (batch.score < 5 / 7)
+    >>> int(batch.accepted.sum()), int(below.sum())
+    (233, 19)
+    """
+
+    assumption: ClassVar[str] = "The logistic model is right, also where nobody was accepted."
+
+    def __init__(
+        self,
+        cost: float = 0.5,
+        *,
+        discount: float | None = None,
+        horizon: int = 39,
+        n_models: int = 20,
+        l2: float = 1.0,
+        group_as_feature: bool = False,
+        pos_label: Any = None,
+        random_state: Any = None,
+    ) -> None:
+        self.cost = cost
+        self.discount = discount
+        self.horizon = horizon
+        self.n_models = n_models
+        self.l2 = l2
+        self.group_as_feature = group_as_feature
+        self.pos_label = pos_label
+        self.random_state = random_state
+
+    def _start(self, history: History) -> None:
+        _check_whole("n_models", self.n_models, 2)
+        if not self.l2 >= 0:
+            raise InputError(f"l2 must be at least 0, got {self.l2!r}.")
+        self._start_discount(len(history))
+        self._models = np.zeros((history.X.shape[1] + 1, self.n_models + 1))
+        self._weights = GrowingArray(np.empty((0, self.n_models + 1)))
+        self._learn()
+
+    def _learn(self) -> None:
+        rows = self._labelled()
+        self._draw_weights(len(rows))
+        weight = self._weights.view()[: len(rows)].copy()
+        # A model that drew nobody good, or nobody bad, takes everybody.
+        for good in (0, 1):
+            weight[:, weight[rows.outcome == good].sum(axis=0) == 0] = 1.0
+        self._models = fit_logistics(
+            rows.X, rows.outcome, weight, l2=self.l2, start=self._models, tol=_TOL
+        )
+
+    def _draw_weights(self, n: int) -> None:
+        """Draw weights for new rows only, so that models change as little as their rows do."""
+        missing = n - len(self._weights.view())
+        if missing > 0:
+            drawn = self._rng().poisson(1.0, (missing, self.n_models)).astype(np.float64)
+            self._weights.append(np.column_stack([np.ones(missing), drawn]))
+
+    def _probabilities(self, people: Batch) -> Floats:
+        mean, count = self._doubt(people.X)
+        level = acceptance_threshold(count, self.cost, self._discount)
+        return (mean > level).astype(np.float64)
+
+    def _scores(self, people: Batch) -> Floats:
+        return linear_scores(people.X, self._models[:, 0])
+
+    def _doubt(self, X: Floats) -> tuple[Floats, Floats]:
+        """Return μ of each person, and how many outcomes it counts as."""
+        scores = linear_scores(X, self._models)
+        mean = scores[:, 0]
+        variance = np.maximum(scores[:, 1:].var(axis=1, ddof=1), np.finfo(np.float64).tiny)
+        return mean, np.maximum(mean * (1 - mean) / variance - 1, _LEAST)
+
+
+def _turn(cell: NDArray[np.intp], bits: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Return how many people of the same cell come before each, by their bits."""
+    order = np.lexsort((bits, cell))
+    begins = np.searchsorted(cell[order], cell[order])
+    turn = np.empty(cell.size, np.intp)
+    turn[order] = np.arange(cell.size) - begins
+    return turn
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise InputError(f"{name} must be a whole number of {least} or more, got {value!r}.")

@@ -1,0 +1,61 @@
+"""The paper's experiments as specs: three published settings and the sweep over α."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from secondlook.errors import InputError
+from secondlook.lab.experiments.methods import ABLATIONS, REFERENCES, VARIANTS
+from secondlook.lab.experiments.paper_names import check_experiment
+from secondlook.lab.experiments.spec import Experiment
+from secondlook.lab.experiments.world_spec import WorldSpec
+
+__all__ = ["ALPHAS", "DEFAULT_METHODS", "EXPERIMENTS", "alpha_sweep", "paper_experiment"]
+
+DEFAULT_METHODS = (
+    *VARIANTS,
+    *ABLATIONS,
+    "certified",
+    "fair-clf",
+    "fair-clf-schedule",
+    *REFERENCES,
+)
+ALPHAS = (0.05, 0.10, 0.15, 0.20, 0.25, 0.30)
+
+EXPERIMENTS = {
+    "german": Experiment(
+        "german",
+        WorldSpec("german", "sex", n_batch=500, n_rounds=39),
+        DEFAULT_METHODS,
+        published="german_gender",
+    ),
+    "adult-race": Experiment(
+        "adult-race",
+        WorldSpec("adult-ca-2019", "race", n_parts=40),
+        DEFAULT_METHODS,
+        published="adult_race",
+    ),
+    "adult-gender": Experiment(
+        "adult-gender",
+        WorldSpec("adult-ca-2019", "gender", n_parts=40),
+        DEFAULT_METHODS,
+        published="adult_gender",
+    ),
+}
+
+
+def paper_experiment(name: str, data: str | None = None) -> Experiment:
+    """Return a published setting, on its own data or on another data set of the same kind."""
+    check_experiment(name)
+    experiment = EXPERIMENTS[name]
+    if data is None or data == experiment.world.data:
+        return experiment
+    if name == "german":
+        raise InputError("the german experiment runs on its bundled data; leave the data out.")
+    world = replace(experiment.world, data=data)
+    return replace(experiment, name=f"{name} on {data}", world=world)
+
+
+def alpha_sweep(experiment: Experiment) -> Experiment:
+    """Return the experiment at α = 0.05, 0.10, …, 0.30, with α_exploit = (α/2)·t^0.2."""
+    return replace(experiment, name=f"{experiment.name}, sweep over α", alphas=ALPHAS)

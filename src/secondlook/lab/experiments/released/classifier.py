@@ -1,0 +1,233 @@
+"""Algorithm 1 as the released code runs it: our classifier with deviations switched on.
+
+Everything here overrides one step of ``PartialFeedbackClassifier``; with no switch on it is that
+classifier.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.core.budget import FdrBudget
+from secondlook.core.coverage import MeanPastScore, SummedAcceptance
+from secondlook.core.sampling import Draw
+from secondlook.core.strategies import Counts, GroupShare
+from secondlook.errors import InputError
+from secondlook.lab.experiments.methods import (
+    ABLATIONS,
+    VARIANTS,
+    Setup,
+    Variant,
+    constant_share,
+    fitted,
+)
+from secondlook.lab.experiments.released.logistic import ReleasedLogistic
+from secondlook.lab.simulate.run import Method
+from secondlook.learners.logistic import ConstrainedLogistic
+from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
+from secondlook.methods.algorithm1.exploration import draw_explored
+from secondlook.methods.algorithm1.learning import Learned
+from secondlook.people.intake import Batch
+
+__all__ = ["ReleasedBudget", "ReleasedClassifier", "build_released"]
+
+
+@dataclass(frozen=True)
+class ReleasedBudget(FdrBudget):
+    """The budget with C5 and C6, for a variant that began some rounds ago, or for an ablation."""
+
+    switches: frozenset[str] = frozenset()
+    begun: int = 0
+    explores: bool = True
+
+    def _check_constant(self, exploit: float | np.number[Any]) -> None:
+        """Allow α itself, which the ablation asks for."""
+        if not 0 < exploit <= self.alpha:
+            raise InputError(
+                f"exploit (α_exploit) must be in (0, alpha] = (0, {self.alpha}], got {exploit}."
+            )
+
+    def alpha_exploit(self, round: int) -> float:
+        """Return α_exploit; with C6 that of the round before, and not capped."""
+        own = round - self.begun
+        if "C6" in self.switches and not isinstance(self.exploit, int | float | np.number):
+            return float(self.exploit.at(max(1, own - 1), self.alpha))
+        return super().alpha_exploit(own)
+
+    def max_fdr(self, round: int) -> float:
+        """Return α_exploit + ε; with C6 it may pass α."""
+        if "C6" in self.switches:
+            return self.alpha_exploit(round) + self.slack
+        return super().max_fdr(round)
+
+    def explore_share(self, round: int) -> float:
+        """Return how many may be explored per exploited person; with C5 α − α_exploit."""
+        if not self.explores:
+            return 0.0
+        if "C5" in self.switches:
+            return max(0.0, self.alpha - self.alpha_exploit(round))
+        return super().explore_share(round)
+
+    def allot(
+        self, round: int, n_exploit: int, carried: float, n_candidates: int
+    ) -> tuple[int, float]:
+        """Return how many to explore; with C5 nothing is carried over."""
+        if "C5" in self.switches:
+            return min(math.floor(self.explore_share(round) * n_exploit), n_candidates), 0.0
+        return super().allot(round, n_exploit, carried, n_candidates)
+
+
+@dataclass(frozen=True)
+class _WholeQuotas(GroupShare):
+    """Quotas that are whole numbers already (C7)."""
+
+    quotas: tuple[float, ...] = ()
+
+    def group_shares(self, in_explore: Counts) -> Counts | None:  # noqa: ARG002
+        """Return each group's share of all quotas."""
+        total = sum(self.quotas)
+        return np.array(self.quotas) / total if total else None
+
+
+class ReleasedClassifier(PartialFeedbackClassifier):
+    """The classifier with deviations switched on; ``switched`` says which."""
+
+    switches: frozenset[str] = frozenset()
+
+    def switched(self, switches: frozenset[str]) -> ReleasedClassifier:
+        """Switch deviations on and return the classifier."""
+        self.switches = switches
+        return self
+
+    def become(self, variant: Variant, setup: Setup) -> ReleasedClassifier:
+        """Go on as another variant, keeping everything that was learned (C1)."""
+        assert isinstance(self.budget, ReleasedBudget)
+        self.budget = replace(self.budget, begun=len(self._rounds))
+        self.strategy = variant.strategy()
+        if _fair_in_the_fit(self.switches):
+            for learner in self._learners:
+                learner.set_params(fairness=variant.fairness(setup.goal))
+        else:
+            self.fairness = variant.fairness(setup.goal)
+            self.thresholds = variant.thresholds()
+        self._news = True
+        return self
+
+    @property
+    def _begun(self) -> int:
+        return self.budget.begun if isinstance(self.budget, ReleasedBudget) else 0
+
+    def _classifier_of_round(self, t: int) -> Learned:
+        if t - self._begun == 1 and self._past.decides and self.first_round == "past":
+            return Learned.following(self._past.likelihood, self._intake.n_groups)
+        return super()._classifier_of_round(t)
+
+    def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
+        learned = super()._learn(t, everywhere=everywhere or "B7" in self.switches)
+        if learned is None or "B9" not in self.switches:
+            return learned
+        return replace(learned, thresholds=np.full_like(learned.thresholds, 0.5))
+
+    def _explore(
+        self,
+        t: int,
+        batch: Batch,
+        explore: NDArray[np.intp],
+        score: NDArray[Any],
+        n_exploit: int,
+        n_explore: int,
+    ) -> tuple[Draw, NDArray[np.float64]]:
+        if "C7" not in self.switches or not isinstance(self.strategy, GroupShare):
+            return super()._explore(t, batch, explore, score, n_exploit, n_explore)
+        n_groups = self._intake.n_groups
+        here = np.bincount(batch.group[explore], minlength=n_groups)
+        quotas = np.floor(n_explore * here / max(1, here.sum()))
+        places = int(quotas.sum())
+        return draw_explored(
+            batch,
+            explore,
+            score,
+            places,
+            _WholeQuotas(quotas=tuple(quotas.tolist())),
+            n_groups,
+            seed=self._seed,
+            round=t,
+            n_instead=places,
+        )
+
+
+def _smallest_group(setup: Setup) -> int:
+    """Return the code of the group with fewest people in S_0."""
+    _, counts = np.unique(setup.past.people.group, return_counts=True)
+    return int(np.argmin(counts))
+
+
+def _fair_in_the_fit(switches: frozenset[str]) -> bool:
+    """Say whether a group constraint is held in the fit, as it must be where the cut is fixed."""
+    return bool(switches & {"B3", "B4", "B6", "B9"})
+
+
+def _learner(variant: Variant, setup: Setup, switches: frozenset[str]) -> ConstrainedLogistic:
+    fairness = variant.fairness(setup.goal) if _fair_in_the_fit(switches) else None
+    if not switches & {"B3", "B4", "B6"}:
+        return ConstrainedLogistic(fairness=fairness)
+    return ReleasedLogistic(
+        fairness=fairness,
+        hard="B3" in switches,
+        random_start="B4" in switches,
+        one_sided="B6" in switches,
+        minority=_smallest_group(setup),
+        random_state=setup.seed,
+    )
+
+
+def _new(name: str, setup: Setup, switches: frozenset[str]) -> ReleasedClassifier:
+    base, _, split = name.partition("@")
+    goal, variant = setup.goal, VARIANTS.get(base, VARIANTS["plain"])
+    constant = goal.alpha if name == "alpha-at-once" else constant_share(name, split)
+    rule = MeanPastScore if "C2" in switches else SummedAcceptance
+    classifier = ReleasedClassifier(
+        utility=goal.utility,
+        budget=ReleasedBudget(
+            goal.alpha,
+            goal.schedule if constant is None else constant,
+            goal.min_selection_rate,
+            goal.slack,
+            switches=switches,
+            explores=name not in ABLATIONS,
+        ),
+        coverage=rule(threshold=goal.threshold),
+        strategy=variant.strategy(),
+        learner=_learner(variant, setup, switches),
+        fairness=None if _fair_in_the_fit(switches) else variant.fairness(goal),
+        thresholds="shared" if _fair_in_the_fit(switches) else variant.thresholds(),
+        weights="none" if "B7" in switches else "acceptance",
+        first_round="learned" if "C4" in switches else "past",
+        constrain_fit=bool(switches & {"B3", "B9"}),
+        group_as_feature=setup.group_as_feature,
+        random_state=setup.seed,
+    ).switched(switches)
+    fitted(classifier, setup)
+    return classifier
+
+
+def build_released(
+    name: str, setup: Setup, switches: frozenset[str], shared: dict[str, Any]
+) -> Method:
+    """Return a variant or an ablation of Algorithm 1 with deviations switched on.
+
+    With C1 all variants of a repetition are one object, which lives in ``shared``.
+    """
+    if "C1" not in switches or name not in VARIANTS:
+        return _new(name, setup, switches)
+    key = f"one object at α = {setup.goal.alpha}"
+    if key not in shared:
+        shared[key] = _new(name, setup, switches)
+        return shared[key]  # type: ignore[no-any-return]
+    one: ReleasedClassifier = shared[key]
+    return one.become(VARIANTS[name], setup)

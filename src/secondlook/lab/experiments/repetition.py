@@ -1,0 +1,226 @@
+"""One repetition: a world, every method through it, and the counts of every round."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from threadpoolctl import threadpool_limits
+
+from secondlook.errors import InputError, LearningWarning
+from secondlook.lab.experiments.certificates import certificate_records
+from secondlook.lab.experiments.judging import Everybody, check_judgeable, judge
+from secondlook.lab.experiments.methods import ABLATIONS, REFERENCES, VARIANTS, Setup, build
+from secondlook.lab.experiments.released.classifier import build_released
+from secondlook.lab.experiments.released.setup import released_setup, released_world
+from secondlook.lab.experiments.results import COUNTS, SHARES, Failure, Results
+from secondlook.lab.experiments.spec import Experiment, Goal
+from secondlook.lab.simulate.histories import PastCutoff
+from secondlook.lab.simulate.people import People, Table
+from secondlook.lab.simulate.populations import Population
+from secondlook.lab.simulate.run import Method, Result, run
+from secondlook.lab.simulate.worlds import World
+
+__all__ = ["Segments", "check_world", "run_and_count", "run_repetition", "seeds_of", "setup_of"]
+
+Columns = dict[str, NDArray[Any]]
+
+
+def run_repetition(experiment: Experiment, source: Table | Population, number: int) -> Results:
+    """Run one repetition alone: its rows depend on the experiment and its number only."""
+    # Two threads on a busy machine are slower than one. What warnings would say of rounds in which
+    # nobody can be accepted, the counts say too.
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", LearningWarning)
+        switches = frozenset(experiment.switches)
+        spec, source = released_world(experiment.world, source, switches, experiment.seed)
+        world_seed, method_seed = seeds_of(experiment, number)
+        world = spec.build(source, world_seed)
+        segments = Segments.of(world, experiment.segments)
+        everybody = Everybody.of(spec, source, world_seed) if experiment.judged else None
+        parts: list[Columns] = []
+        records: list[dict[str, Any]] = []
+        failures: list[Failure] = []
+        shared: dict[str, Any] = {}
+        for goal in experiment.goals:
+            setup = setup_of(world, goal, source, method_seed, switches)
+            for name in experiment.methods:
+                _check_groups(name, world, setup)
+                try:
+                    if switches and (name.partition("@")[0] in VARIANTS or name in ABLATIONS):
+                        method = build_released(name, setup, switches, shared)
+                    else:
+                        method = build(name, world, setup)
+                    columns = run_and_count(method, world, segments, everybody)
+                    if number == 0:
+                        records += certificate_records(method, goal.alpha, name)
+                except Exception as error:
+                    # One method that fails must not cost what the others found.
+                    said = _sentence(error, name)
+                    failures.append(Failure(goal.alpha, name, number, method_seed, said))
+                    columns = _nothing(world.n_rounds * segments.names.size, experiment.judged)
+                parts.append(_keys(columns, goal, name, number, segments.names) | columns)
+        together = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
+        return Results(together, {}, tuple(records), tuple(failures))
+
+
+def seeds_of(experiment: Experiment, number: int) -> tuple[int, int]:
+    """Return the seeds of a repetition's world and of its methods."""
+    world, method = np.random.SeedSequence([experiment.seed, number]).generate_state(2)
+    return int(world), int(method)
+
+
+def _sentence(error: Exception, name: str) -> str:
+    """Say what went wrong; of what is not an answer to wrong input, also where.
+
+    Of a user's own method that is the innermost line of their file, if it came through there.
+    """
+    if isinstance(error, InputError):
+        return str(error)
+    frames = traceback.extract_tb(error.__traceback__)
+    module, _, function = name.partition(":")
+    own = getattr(sys.modules.get(module), "__file__", None) if function else None
+    frame = next((one for one in reversed(frames) if own and _same_file(one, own)), frames[-1])
+    where = frame.filename if function else Path(frame.filename).name
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"{what} (at {where}, line {frame.lineno})."
+
+
+def _same_file(frame: traceback.FrameSummary, file: str) -> bool:
+    return Path(frame.filename).resolve() == Path(file).resolve()
+
+
+def _nothing(n: int, judged: bool) -> Columns:
+    """Return the counts of a repetition that failed: nobody was decided on."""
+    columns: Columns = {key: np.zeros(n, np.int64) for key in COUNTS}
+    return columns | ({key: np.full(n, np.nan) for key in SHARES} if judged else {})
+
+
+def check_world(experiment: Experiment, source: Table | Population) -> None:
+    """Raise if the world of an experiment cannot be made, before any repetition runs."""
+    switches = frozenset(experiment.switches)
+    spec, source = released_world(experiment.world, source, switches, experiment.seed)
+    if experiment.judged:
+        check_judgeable(spec)
+    world = spec.build(source, 0)
+    world.history()
+    names = Segments.of(world, experiment.segments).names.tolist()
+    if experiment.focus and experiment.focus not in names:
+        raise InputError(f"focus must be one of {', '.join(names)}, got {experiment.focus!r}.")
+
+
+def setup_of(
+    world: World,
+    goal: Goal,
+    source: Table | Population,
+    seed: int,
+    switches: frozenset[str] = frozenset(),
+) -> Setup:
+    """Return what methods may know in a world."""
+    in_features = isinstance(source, Table) and source.group_feature is not None
+    setup = Setup(world.history(), goal, not in_features, seed, n_rounds=world.n_rounds)
+    return released_setup(setup, world, switches)
+
+
+def _check_groups(name: str, world: World, setup: Setup) -> None:
+    """Raise if somebody will come of a group that a method cannot have heard of."""
+    absent = sorted(set(world.stream.groups) - set(setup.past.people.group.tolist()))
+    if absent and name not in REFERENCES:
+        raise InputError(
+            f"nobody of group {absent[0]!r} is in S_0, so {name} cannot know that group; take a "
+            f"larger first batch, or leave the group out of the data."
+        )
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Whom rounds are counted by: the groups, or whom the past's cut-off let in and shut out."""
+
+    names: NDArray[np.str_]
+    cutoff: PastCutoff | None = None
+    feature: int = 0
+    reference: NDArray[np.float64] | None = None
+
+    @staticmethod
+    def of(world: World, by: str) -> Segments:
+        """Return the segments of a world."""
+        if by == "past":
+            rule = world.past_cutoff()
+            at = world.stream.features.index(rule.feature)
+            reference = world.history().people.X[:, at]
+            return Segments(np.array(["let in", "shut out"]), rule, at, reference)
+        return Segments(np.array(world.stream.groups))
+
+    def codes(self, people: People) -> NDArray[np.intp]:
+        """Return the segment of each person."""
+        if self.cutoff is None or self.reference is None:
+            return np.searchsorted(self.names, people.group)
+        out = self.cutoff.shut_out(people.X[:, self.feature], self.reference)
+        return out.astype(np.intp)
+
+    def count(self, columns: list[NDArray[np.bool_]], people: People) -> NDArray[np.int64]:
+        """Return how many people of each segment are in each column."""
+        code = self.codes(people)
+        counted = [np.bincount(code[column], minlength=self.names.size) for column in columns]
+        return np.array(counted, dtype=np.int64).T
+
+
+def run_and_count(
+    method: Method, world: World, segments: Segments, everybody: Everybody | None = None
+) -> Columns:
+    """Return counts, and shares of the population if there is one to judge by, as columns."""
+    counts, shares = [], []
+    codes = None if everybody is None else segments.codes(everybody.people)
+    for result in run(method, world):
+        counts.append(_counts(result, method, segments))
+        if everybody is not None and codes is not None:
+            shares.append(judge(method, everybody, codes, segments.names.size))
+    table = np.array(counts).reshape(-1, len(COUNTS))
+    columns: Columns = {key: table[:, i] for i, key in enumerate(COUNTS)}
+    if everybody is not None:
+        judged = np.array(shares).reshape(-1, len(SHARES))
+        columns |= {key: judged[:, i] for i, key in enumerate(SHARES)}
+    return columns
+
+
+def _counts(result: Result, method: Method, segments: Segments) -> NDArray[np.int64]:
+    decided, now = result.decided, result.applicants
+    good = now.outcome == 1
+    columns = [
+        np.ones(len(now), bool),
+        good,
+        decided.accepted,
+        decided.accepted & good,
+        decided.exploit,
+        decided.explored,
+        decided.explored & good,
+        np.full(len(now), decided.certified),
+    ]
+    counts = segments.count(columns, now.people)
+    accepts = getattr(method, "accepts", None)
+    if result.upcoming is None or accepts is None:
+        return np.hstack([counts, np.zeros((segments.names.size, 4), np.int64)])
+    people, good = result.upcoming.people, result.upcoming.outcome == 1
+    accepted = accepts(people.X, sensitive_features=people.group)
+    columns = [np.ones(len(people), bool), good, accepted, accepted & good]
+    return np.hstack([counts, segments.count(columns, people)])
+
+
+def _keys(
+    columns: Columns, goal: Goal, name: str, number: int, groups: NDArray[np.str_]
+) -> Columns:
+    n = columns[COUNTS[0]].size
+    n_rounds = n // groups.size
+    return {
+        "alpha": np.full(n, goal.alpha),
+        "method": np.full(n, name, dtype=object),
+        "repetition": np.full(n, number, dtype=np.int64),
+        "round": np.repeat(np.arange(1, n_rounds + 1), groups.size),
+        "group": np.tile(groups.astype(object), n_rounds),
+    }

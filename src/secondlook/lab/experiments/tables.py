@@ -1,0 +1,381 @@
+"""Rates, revenue and differences from head counts, with what chance does to them.
+
+Every number goes one way: counts of a round → a metric per round → one value per repetition →
+mean over repetitions with its standard error. Repetitions are what is independent, so every
+interval rests on them. A rate of nobody is NaN and left out of means (``nobody_accepted`` counts
+such rounds).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import ceil
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from secondlook.errors import InputError
+from secondlook.lab.experiments.results import COUNTS, Results
+
+__all__ = [
+    "METRICS",
+    "Estimate",
+    "Summary",
+    "late_rounds",
+    "least_served",
+    "main_alpha",
+    "noise_floor",
+    "over_repetitions",
+    "paired",
+    "per_repetition",
+    "per_round",
+    "series",
+    "share",
+    "summary",
+]
+
+Values = NDArray[np.float64]
+Rate = Literal["selection_rate", "true_positive_rate"]
+_CONFIDENCE = 0.95
+_REPETITION, _ROUND = 2, 3  # axes
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over repetitions and how well it is known.
+
+    Attributes
+    ----------
+    mean
+        Mean over repetitions.
+    standard_error
+        Standard deviation over repetitions / √repetitions; NaN with fewer than two.
+    half_width
+        Half of the 95 % interval by Student's t.
+    """
+
+    mean: Values
+    standard_error: Values
+    half_width: Values
+
+    @property
+    def low(self) -> Values:
+        """Lower end of the 95 % interval."""
+        return self.mean - self.half_width
+
+    @property
+    def high(self) -> Values:
+        """Upper end of the 95 % interval."""
+        return self.mean + self.half_width
+
+    def __getitem__(self, index: int | tuple[int | slice, ...]) -> Estimate:
+        parts = (self.mean, self.standard_error, self.half_width)
+        return Estimate(*(np.asarray(part[index]) for part in parts))
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One metric of all methods, axes (alpha, method).
+
+    Attributes
+    ----------
+    estimate
+        Mean over repetitions of each repetition's value.
+    pooled_sd
+        Standard deviation over all rounds of all repetitions: what the paper prints in brackets;
+        NaN for metrics that have no value per round.
+    """
+
+    estimate: Estimate
+    pooled_sd: Values
+
+
+@dataclass(frozen=True)
+class _Heads:
+    """Counts with axes (…, round, group) and what turns them into money and bounds."""
+
+    counts: dict[str, Values]
+    gain: float
+    loss: float
+    alpha: Values
+
+    def __getitem__(self, name: str) -> Values:
+        return self.counts[name]
+
+    def total(self, name: str) -> Values:
+        return np.asarray(self.counts[name].sum(axis=-1))
+
+    def pooled(self) -> _Heads:
+        """Return all rounds as one."""
+        summed = {k: v.sum(axis=_ROUND, keepdims=True) for k, v in self.counts.items()}
+        return _Heads(summed, self.gain, self.loss, self.alpha)
+
+
+def share(part: ArrayLike, whole: ArrayLike) -> Values:
+    """Return part / whole, NaN where the whole is 0."""
+    part, whole = np.asarray(part, float), np.asarray(whole, float)
+    unknown = np.full(np.broadcast_shapes(part.shape, whole.shape), np.nan)
+    return np.asarray(np.divide(part, whole, out=unknown, where=whole != 0))
+
+
+def _where_people(heads: _Heads, values: ArrayLike) -> Values:
+    return np.where(heads.total("people") > 0, values, np.nan)
+
+
+def _revenue(heads: _Heads) -> Values:
+    good = heads.total("accepted_good")
+    bad = heads.total("accepted") - good
+    return _where_people(heads, (heads.gain * good - heads.loss * bad) / 1000)
+
+
+def _fdr(heads: _Heads) -> Values:
+    accepted = heads.total("accepted")
+    return share(accepted - heads.total("accepted_good"), accepted)
+
+
+def _above_alpha(heads: _Heads) -> Values:
+    # With nobody accepted nobody bad was: such a round is not above.
+    return _where_people(heads, np.nan_to_num(_fdr(heads), nan=-1.0) > heads.alpha)
+
+
+def _selection_rate(heads: _Heads) -> Values:
+    return share(heads["accepted"], heads["people"])
+
+
+def _true_positive_rate(heads: _Heads) -> Values:
+    return share(heads["accepted_good"], heads["good"])
+
+
+def _difference(rates: Values) -> Values:
+    """Return the largest minus the smallest group's rate; NaN with fewer than two groups."""
+    known = np.isfinite(rates)
+    gap = np.where(known, rates, -np.inf).max(-1) - np.where(known, rates, np.inf).min(-1)
+    return np.where(known.sum(-1) > 1, gap, np.nan)
+
+
+METRICS: dict[str, Callable[[_Heads], Values]] = {
+    "revenue": _revenue,
+    "cumulative_revenue": lambda h: np.cumsum(_revenue(h), axis=_ROUND),
+    "fdr": _fdr,
+    "above_alpha": _above_alpha,
+    "nobody_accepted": lambda h: _where_people(h, h.total("accepted") == 0),
+    "acceptance_rate": lambda h: share(h.total("accepted"), h.total("people")),
+    "selection_rate": _selection_rate,
+    "true_positive_rate": _true_positive_rate,
+    "selection_rate_difference": lambda h: _difference(_selection_rate(h)),
+    "true_positive_rate_difference": lambda h: _difference(_true_positive_rate(h)),
+    "explored_share": lambda h: share(h.total("explored"), h.total("people")),
+    "explored_fdr": lambda h: share(
+        h.total("explored") - h.total("explored_good"), h.total("explored")
+    ),
+    "exploit_share": lambda h: share(h.total("exploit_region"), h.total("people")),
+    "certified": lambda h: share(h.total("certified"), h.total("people")),
+}
+_NEXT = {
+    "people": "n_next",
+    "good": "n_next_good",
+    "accepted": "n_next_accepted",
+    "accepted_good": "n_next_accepted_good",
+}
+_NOW = {name.removeprefix("n_"): name for name in COUNTS if name not in _NEXT.values()}
+
+
+def _heads(results: Results, next_batch: bool) -> _Heads:
+    names = _NEXT if next_batch else _NOW
+    goal = results.about["experiment"]["goal"]
+    return _Heads(
+        {short: results.count(name).astype(float) for short, name in names.items()},
+        float(goal["gain"]),
+        float(goal["loss"]),
+        np.asarray(results.alphas, float)[:, None, None, None],
+    )
+
+
+def per_round(
+    results: Results, metric: str, *, next_batch: bool = False, absolute_revenue: bool = False
+) -> Values:
+    """Return a metric of every round, axes (alpha, method, repetition, round).
+
+    Rates (``selection_rate``, ``true_positive_rate``) have a last axis for groups. Revenue is in
+    thousands: (gain · good accepted − loss · bad accepted) / 1000.
+
+    Parameters
+    ----------
+    results
+        Results.
+    metric
+        A name in ``METRICS``, or ``pooled_`` and such a name: of counts summed over all rounds, as
+        one round.
+    next_batch
+        Judge f_t on the batch after, instead of the decisions on the batch.
+    absolute_revenue
+        Take the absolute value of each round's revenue, as the released code does (E2).
+    """
+    name = metric.removeprefix("pooled_")
+    if name not in METRICS:
+        raise InputError(f"a metric is one of {', '.join(METRICS)}, got {metric!r}.")
+    if next_batch and name in ("explored_share", "explored_fdr", "exploit_share"):
+        raise InputError(f"nobody is explored in the next batch, so it has no {name}.")
+    heads = _heads(results, next_batch)
+    values = METRICS[name](heads.pooled() if name != metric else heads)
+    return np.abs(values) if absolute_revenue and metric == "revenue" else values
+
+
+def late_rounds(results: Results) -> int:
+    """Return how many rounds the last quarter holds, rounded up."""
+    return ceil(results.shape[_ROUND] / 4)
+
+
+def per_repetition(
+    results: Results, metric: str, *, next_batch: bool = False, absolute_revenue: bool = False
+) -> Values:
+    """Return one value per repetition, axes (alpha, method, repetition), rates also by group.
+
+    A metric is meant over rounds; ``late_`` before its name means the last quarter of rounds,
+    ``pooled_`` the metric of counts summed over rounds.
+    """
+    late = metric.startswith("late_")
+    if metric.startswith("late_pooled_"):
+        raise InputError(f"{metric} is not made: take pooled_ or late_, not both.")
+    values = per_round(
+        results,
+        metric.removeprefix("late_"),
+        next_batch=next_batch,
+        absolute_revenue=absolute_revenue,
+    )
+    if late:
+        values = values[:, :, :, -late_rounds(results) :]
+    return mean_known(values, axis=_ROUND)
+
+
+def mean_known(values: Values, axis: int | tuple[int, ...]) -> Values:
+    """Return the mean of what is known, NaN where nothing is."""
+    known = np.isfinite(values)
+    return share(np.where(known, values, 0).sum(axis), known.sum(axis))
+
+
+def over_repetitions(values: Values, axis: int = _REPETITION) -> Estimate:
+    """Return the mean along an axis with its standard error and 95 % interval.
+
+    Examples
+    --------
+    >>> found = over_repetitions(np.array([1.0, 2.0, 3.0, np.nan]), axis=0)
+    >>> float(found.mean), round(float(found.standard_error), 3), round(float(found.low), 3)
+    (2.0, 0.577, -0.484)
+    """
+    values = np.asarray(values, float)
+    n = np.isfinite(values).sum(axis)
+    mean = mean_known(values, axis)
+    squares = np.where(np.isfinite(values), values - np.expand_dims(mean, axis), 0) ** 2
+    error = np.sqrt(share(squares.sum(axis), np.maximum(n - 1, 0) * n))
+    t = stats.t.ppf((1 + _CONFIDENCE) / 2, np.maximum(n - 1, 1))
+    return Estimate(mean, error, error * t)
+
+
+def series(results: Results, metric: str, *, next_batch: bool = False) -> Estimate:
+    """Return a metric over the rounds, axes (alpha, method, round), rates also by group."""
+    return over_repetitions(per_round(results, metric, next_batch=next_batch))
+
+
+def summary(
+    results: Results, metric: str, *, next_batch: bool = False, absolute_revenue: bool = False
+) -> Summary:
+    """Return one metric of all methods: mean, standard error, and standard deviation over rounds.
+
+    Parameters
+    ----------
+    results
+        Results.
+    metric, next_batch, absolute_revenue
+        As ``per_repetition`` takes them.
+    """
+    options = {"next_batch": next_batch, "absolute_revenue": absolute_revenue}
+    estimate = over_repetitions(per_repetition(results, metric, **options))
+    if metric.startswith("pooled_"):
+        return Summary(estimate, np.full(estimate.mean.shape, np.nan))
+    values = per_round(results, metric.removeprefix("late_"), **options)
+    if metric.startswith("late_"):
+        values = values[:, :, :, -late_rounds(results) :]
+    axes = (_REPETITION, _ROUND)
+    centre = np.expand_dims(mean_known(values, axes), axes)
+    return Summary(estimate, np.sqrt(mean_known((values - centre) ** 2, axes)))
+
+
+def paired(results: Results, metric: str, first: str, second: str) -> Estimate:
+    """Return first − second, compared within each repetition; one axis, for alpha.
+
+    Both methods of a repetition see the same people, so their difference varies less than either.
+    """
+    values = per_repetition(results, metric)
+    a, b = (results.methods.index(name) for name in (first, second))
+    return over_repetitions(values[:, a] - values[:, b], axis=1)
+
+
+def main_alpha(results: Results) -> int:
+    """Return the place of the experiment's own α among those tried, or of the nearest one."""
+    goal = float(results.about["experiment"]["goal"]["alpha"])
+    return int(np.argmin(np.abs(np.asarray(results.alphas) - goal)))
+
+
+def focus(results: Results) -> str:
+    """Return the group that the experiment is about, or the one served least."""
+    named = results.about["experiment"].get("focus")
+    return str(named) if named in results.groups else least_served(results)
+
+
+def least_served(results: Results) -> str:
+    """Return the group whose good people are accepted least, over all methods and rounds."""
+    accepted, good = (
+        results.count(name).sum(axis=(0, 1, 2, 3)) for name in ("n_accepted_good", "n_good")
+    )
+    return results.groups[int(np.argmin(np.nan_to_num(share(accepted, good), nan=np.inf)))]
+
+
+def noise_floor(results: Results, rate: Rate, *, draws: int = 4000) -> Values:
+    """Return the difference of rates that chance makes on average if all groups had equal rates.
+
+    With p the share over all groups, group g's rate has variance p (1 − p) / n_g. For two groups
+    the mean absolute difference is √(2/π) · √(p (1 − p) (1/n_a + 1/n_b)); for more, the mean of
+    largest − smallest of normal numbers is drawn with a fixed seed.
+
+    Parameters
+    ----------
+    results
+        Results.
+    rate
+        ``"selection_rate"`` (n: all people) or ``"true_positive_rate"`` (n: good people).
+    draws
+        Number of draws for three groups or more.
+
+    Returns
+    -------
+    Values
+        Axes (alpha, method, repetition, round).
+    """
+    heads = _heads(results, next_batch=False)
+    selection = rate == "selection_rate"
+    n = heads["people" if selection else "good"]
+    p = share(heads.total("accepted" if selection else "accepted_good"), n.sum(-1))
+    sizes, which = np.unique(n.reshape(-1, n.shape[-1]), axis=0, return_inverse=True)
+    factor = _gap_of_noise(sizes, draws)[which.reshape(n.shape[:-1])]
+    return np.asarray(np.sqrt(p * (1 - p)) * factor)
+
+
+def _gap_of_noise(sizes: Values, draws: int) -> Values:
+    """Return the mean of largest − smallest of normals with variances 1 / size, a row each."""
+    deviations = np.sqrt(share(1.0, sizes))
+    if sizes.shape[1] == 2:
+        return np.asarray(np.sqrt(2 / np.pi) * np.sqrt((deviations**2).sum(-1)))
+    normals = np.random.default_rng(0).standard_normal((draws, sizes.shape[1]))
+    return np.array([_mean_range(normals, row) for row in deviations])
+
+
+def _mean_range(normals: Values, deviations: Values) -> float:
+    there = np.isfinite(deviations)
+    if there.sum() < 2:
+        return float("nan")
+    drawn = normals[:, there] * deviations[there]
+    return float((drawn.max(axis=1) - drawn.min(axis=1)).mean())

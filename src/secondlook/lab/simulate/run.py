@@ -1,0 +1,99 @@
+"""The loop: a world hands out batches and reveals outcomes of the accepted only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from secondlook.core.decisions import Decisions
+from secondlook.errors import InputError
+from secondlook.lab.simulate.feedback import Mailbox
+from secondlook.lab.simulate.people import Applicants
+from secondlook.lab.simulate.worlds import World
+
+__all__ = ["Method", "Result", "run"]
+
+
+class Method(Protocol):
+    """Anything that decides batches and observes outcomes.
+
+    A method that is told when an outcome it observed was wrong also has ``correct(ids, outcomes)``.
+    """
+
+    def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
+        """Decide a batch."""
+
+    def observe(self, ids: Any, outcomes: Any) -> Any:
+        """Take in outcomes of accepted people."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One round as only the world can tell it.
+
+    Attributes
+    ----------
+    applicants
+        The batch with its true outcomes.
+    decided
+        What the method decided.
+    upcoming
+        The next batch, on which f_t can be tried before it is learned again; None after the last.
+    """
+
+    applicants: Applicants
+    decided: Decisions
+    upcoming: Applicants | None
+
+
+def run(method: Method, world: World) -> Iterator[Result]:
+    """Drive a method through a world, round by round."""
+    mailbox = Mailbox()
+    batches = world.batches()
+    batch = next(batches, None)
+    t = 0
+    while batch is not None:
+        t += 1
+        people = batch.applicants.people
+        decided = _sealed(method.decide(people.X, sensitive_features=people.group), len(people))
+        mailbox.post(t, decided.ids[decided.accepted], batch.sealed.of(decided.accepted))
+        for ids, outcomes in mailbox.reports(t):
+            method.observe(ids, outcomes)
+        for ids, outcomes in mailbox.corrections(t):
+            _correct(method, ids, outcomes)
+        following = next(batches, None)
+        yield Result(batch.applicants, decided, None if following is None else following.applicants)
+        batch = following
+
+
+def _sealed(decided: Decisions, n: int) -> Decisions:
+    """Return a copy of decisions that nobody can change any more, if they are whole."""
+    if not isinstance(decided, Decisions):
+        raise InputError(f"decide must return Decisions, got {type(decided).__name__}.")
+    accepted, exploit, ids = decided.accepted, decided.exploit, decided.ids
+    for name, array in (("accepted", accepted), ("exploit", exploit)):
+        if not isinstance(array, np.ndarray) or array.dtype != np.bool_ or array.shape != (n,):
+            raise InputError(
+                f"decisions need one True or False per person in {name}, an array of shape ({n},); "
+                f"got {type(array).__name__} of {getattr(array, 'dtype', 'no')} values with shape "
+                f"{np.shape(array)}."
+            )
+    if np.shape(ids) != (n,) or np.unique(ids).size != n:
+        raise InputError(f"decisions need {n} different ids, one per person; got {np.size(ids)}.")
+    copies = [np.array(array) for array in (ids, accepted, exploit)]
+    for array in copies:
+        array.setflags(write=False)
+    return replace(decided, ids=copies[0], accepted=copies[1], exploit=copies[2])
+
+
+def _correct(method: Method, ids: Any, outcomes: Any) -> None:
+    correct = getattr(method, "correct", None)
+    if correct is None:
+        raise InputError(
+            f"this world corrects outcomes, and {type(method).__name__} has no "
+            f"correct(ids, outcomes) to be told with; add it, or set corrected_after to None."
+        )
+    correct(ids, outcomes)

@@ -1,0 +1,1 @@
+"""Methods: anything that can decide on a batch and observe outcomes."""

@@ -1,0 +1,261 @@
+"""Step 1 of Algorithm 1: learn f_t from the outcomes that have arrived.
+
+First a likelihood model, fitted to rows weighted so that they stand for everybody in EXPLOIT_t (the
+paper's η_w); then the operating point that is best on rows the model has not seen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.core.coverage import CoverageRule
+from secondlook.core.fairness import RateParity
+from secondlook.core.noise import OutcomeNoise
+from secondlook.core.utility import Utility
+from secondlook.errors import InputError
+from secondlook.frames import concat
+from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
+from secondlook.learners.wrap import fit_likelihood
+from secondlook.methods.algorithm1.policy_log import PolicyLog
+from secondlook.people.likelihoods import Likelihood, MeanLikelihood
+from secondlook.people.observed import ObservedRows
+
+__all__ = ["LabelledRows", "Learned", "LearningRules", "effective_sample_size", "learn"]
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LearningRules:
+    """How f_t is learned; see ``PartialFeedbackClassifier`` for what each choice means."""
+
+    utility: Utility
+    rule: CoverageRule
+    fairness: RateParity | None
+    thresholds: Literal["shared", "per_group"]
+    split: Literal["half", "cross"]
+    weights: Literal["acceptance", "none"]
+    weight_cap: float
+    min_outcomes: int
+    constrain_fit: bool
+    n_groups: int
+    max_fdr: float
+    min_selection_rate: float
+    noise: OutcomeNoise = OutcomeNoise()  # noqa: RUF009 (it is frozen)
+    waiting: tuple[int, ...] | None = None  # rounds that are left out until they are mature
+    everywhere: bool = False  # learn outside EXPLOIT_t too
+
+
+@dataclass(frozen=True)
+class Learned:
+    """f_t: a likelihood, thresholds, and what they rest on."""
+
+    likelihood: Likelihood
+    thresholds: Floats
+    calibrated: bool
+    n_outcomes: int
+    effective_sample_size: float
+    estimated_fdr: float
+    disparity: float
+    feasible: bool
+    note: str
+
+    @staticmethod
+    def following(past: Likelihood, n_groups: int) -> Learned:
+        """Return f_0 as the classifier of a round: accept whom the past would likely accept."""
+        return Learned(
+            likelihood=past,
+            thresholds=np.full(n_groups, 0.5),
+            calibrated=False,
+            n_outcomes=0,
+            effective_sample_size=0.0,
+            estimated_fdr=np.nan,
+            disparity=np.nan,
+            feasible=True,
+            note="Follows the past policy.",
+        )
+
+
+@dataclass(frozen=True)
+class LabelledRows:
+    """Labelled rows as learning uses them; a weight of zero leaves a row out."""
+
+    X: Any
+    outcome: NDArray[np.int8]
+    group: NDArray[np.intp]
+    weight: Floats
+    own_weight: Floats
+
+    @staticmethod
+    def of(fold: ObservedRows, log: PolicyLog, rules: LearningRules) -> LabelledRows:
+        """Return the people of a fold with the weights that rules give them."""
+        usable = fold.counted(rules.waiting)
+        if not rules.everywhere:
+            usable &= fold.known_people(log, rules.rule)
+        own = usable & (fold.column("round") > 0)
+        return LabelledRows(
+            fold.X,
+            # The pending have weight zero, or belong to a round that is mature, and count as bad.
+            np.maximum(fold.column("outcome"), 0),
+            fold.column("group"),
+            _inverse(fold.acceptance(log, own_rounds_only=False), usable, rules),
+            _inverse(fold.acceptance(log, own_rounds_only=True), own, rules)
+            if own.any()
+            else np.zeros(usable.shape),
+        )
+
+    @staticmethod
+    def joined(parts: list[LabelledRows]) -> LabelledRows:
+        """Return several folds as one."""
+        return LabelledRows(
+            concat([part.X for part in parts]),
+            *(
+                np.concatenate([getattr(part, name) for part in parts])
+                for name in ("outcome", "group", "weight", "own_weight")
+            ),
+        )
+
+    def has_both_outcomes(self) -> bool:
+        """Say whether those that count are not all good or all bad."""
+        good = self.outcome[self.weight > 0] == 1
+        return bool(good.any() and not good.all())
+
+
+def _inverse(acceptance: Floats, used: NDArray[np.bool_], rules: LearningRules) -> Floats:
+    """Return 1 / acceptance probability up to the cap where used, 0 elsewhere."""
+    if rules.weights == "none":
+        return used.astype(np.float64)
+    return np.asarray(used / np.maximum(acceptance, 1 / rules.weight_cap))
+
+
+def effective_sample_size(weight: Floats) -> float:
+    """Return (Σw)² / Σw², the number of equally weighted rows worth as much.
+
+    Examples
+    --------
+    >>> effective_sample_size(np.array([1.0, 1.0, 0.0]))
+    2.0
+    """
+    squares = float(weight @ weight)
+    return float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
+
+
+def learn(
+    learners: list[Any], folds: list[ObservedRows], log: PolicyLog, rules: LearningRules
+) -> Learned | None:
+    """Learn f_t, or return None while too little is known to tell good from bad.
+
+    ``split="half"``: likelihood from the first fold, thresholds from the second. ``"cross"``: each
+    fold is scored by the likelihood of the other, thresholds come from both, and the mean of the
+    two likelihoods (log-odds) is used. When a fold holds one outcome only, both folds together
+    serve both purposes, and the note says so.
+    """
+    if rules.constrain_fit:
+        for learner in learners:
+            _constrain(learner, rules.noise.recorded_fdr(rules.max_fdr), rules.min_selection_rate)
+    parts = []
+    for fold in folds:
+        fold.catch_up(log, rules.rule, rules.waiting)
+        parts.append(LabelledRows.of(fold, log, rules))
+    notes: list[str] = []
+    if not all(part.has_both_outcomes() for part in parts):
+        parts = [LabelledRows.joined(parts)]
+        if not parts[0].has_both_outcomes():
+            return None
+        notes.append("One fold held one outcome only: thresholds were not held out.")
+    fits = [
+        _fit(learner, part, rules)
+        for learner, part in zip(learners, parts, strict=False)
+        if part is parts[0] or rules.split == "cross"
+    ]
+    notes += [note for _, note in fits if note]
+    likelihoods = [likelihood for likelihood, _ in fits]
+    held_out = parts[1:] + parts[:1] if rules.split == "cross" else parts[-1:]
+    scores = [
+        likelihood.score(part.X, part.group)
+        for likelihood, part in zip(likelihoods, held_out, strict=True)
+    ]
+    point, weight, calibrated = _operating_point(scores, held_out, rules)
+    if point.message:
+        notes.append(point.message)
+    return Learned(
+        likelihoods[0] if len(likelihoods) == 1 else MeanLikelihood.of(tuple(likelihoods)),
+        _below_ties(point.thresholds, scores, held_out, weight),
+        calibrated,
+        int((weight > 0).sum()),
+        effective_sample_size(weight),
+        rules.noise.true_fdr(point.fdr),
+        point.disparity,
+        point.feasible,
+        " ".join(notes),
+    )
+
+
+def _below_ties(
+    thresholds: Floats, scores: list[NDArray[Any]], parts: list[LabelledRows], weight: Floats
+) -> Floats:
+    """Lower a threshold that accepts everybody by a few last bits.
+
+    It equals the lowest score, and the same person may score a last bit lower in another block.
+    Nobody is below, so nobody else is let in; other thresholds lie between scores already.
+    """
+    score, used = _together(scores), weight > 0
+    lowered = thresholds.copy()
+    if (thresholds == thresholds[0]).all():
+        who: list[tuple[Any, Any]] = [(slice(None), used)]
+    else:
+        group = np.concatenate([part.group for part in parts])
+        who = [(z, used & (group == z)) for z in range(thresholds.size)]
+    for z, mine in who:
+        lowest = np.min(score, where=mine, initial=np.inf)
+        if np.isfinite(lowest) and np.all(thresholds[z] == lowest):
+            lowered[z] -= 8 * float(np.spacing(lowest))
+    return lowered
+
+
+def _constrain(learner: Any, max_fdr: float, min_selection_rate: float) -> None:
+    """Hand the budget's bounds to a learner that fits under constraints."""
+    if "max_fdr" not in learner.get_params():
+        raise InputError(
+            f"constrain_fit=True needs a learner with the parameter max_fdr, such as "
+            f"ConstrainedLogistic, got {type(learner).__name__}."
+        )
+    lowest = min_selection_rate if min_selection_rate > 0 else None
+    learner.set_params(max_fdr=max_fdr, min_selection_rate=lowest)
+
+
+def _fit(learner: Any, rows: LabelledRows, rules: LearningRules) -> tuple[Likelihood, str]:
+    # Mean weight 1, so that a penalty means the same however rare acceptance was.
+    weight = rows.weight * (np.count_nonzero(rows.weight) / rows.weight.sum())
+    return fit_likelihood(learner, rows.X, rows.outcome, weight, rows.group, rules.n_groups)
+
+
+def _operating_point(
+    scores: list[NDArray[Any]], parts: list[LabelledRows], rules: LearningRules
+) -> tuple[OperatingPoint, Floats, bool]:
+    """Choose thresholds on held-out rows: our own logged ones once there are enough."""
+    own = _together([part.own_weight for part in parts])
+    calibrated = effective_sample_size(own) >= rules.min_outcomes
+    weight = own if calibrated else _together([part.weight for part in parts])
+    search = shared_threshold if rules.thresholds == "shared" else group_thresholds
+    point = search(
+        _together(scores).astype(np.float64, copy=False),
+        _together([part.outcome for part in parts]),
+        weight,
+        _together([part.group for part in parts]),
+        rules.n_groups,
+        utility=rules.noise.recorded_utility(rules.utility),
+        max_fdr=rules.noise.recorded_fdr(rules.max_fdr),
+        min_selection_rate=rules.min_selection_rate,
+        fairness=rules.fairness,
+    )
+    return point, weight, calibrated
+
+
+def _together(arrays: list[NDArray[Any]]) -> NDArray[Any]:
+    """Return arrays one after the other; one alone as it is."""
+    return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

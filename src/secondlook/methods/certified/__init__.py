@@ -1,0 +1,1 @@
+"""The certified method: decisions whose false discovery rate is proved."""

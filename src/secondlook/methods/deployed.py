@@ -1,0 +1,64 @@
+"""What decided the last round, for whoever keeps a record of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from secondlook.core.decisions import CertifiedRound
+from secondlook.methods.algorithm1.learning import Learned
+from secondlook.methods.algorithm1.policy_log import LoggedPolicy
+from secondlook.methods.certified.ladder import Ladder
+
+__all__ = ["Deployed", "DeployedRung"]
+
+
+@dataclass(frozen=True, eq=False)
+class Deployed:
+    """What decided the last round of Algorithm 1.
+
+    Attributes
+    ----------
+    f
+        f_t, its likelihood and thresholds.
+    follows_past
+        Whether its likelihood is f_0's.
+    policy
+        The policy as it is logged, with what its draw left to whom.
+    n_final
+        How many logged policies no later round can extend.
+    """
+
+    f: Learned
+    follows_past: bool
+    policy: LoggedPolicy
+    n_final: int
+
+
+@dataclass(frozen=True, eq=False)
+class DeployedRung:
+    """What decided the last round of the certified method, for everybody or one group.
+
+    Attributes
+    ----------
+    ladder, rung
+        The frozen ranking with its policies, and which of them.
+    certified
+        Whether it carried a promise.
+    record
+        What the round says of it.
+    restarts
+        How often certificates have been dropped so far, after the round too.
+    stage_began
+        The round with which testing last began anew, 1 if it never did; ladders that were frozen
+        before are out of use.
+    n_tested
+        Accepted people whose outcomes, come or given up, the tests of now rest on.
+    """
+
+    ladder: Ladder
+    rung: int
+    certified: bool
+    record: CertifiedRound
+    restarts: int
+    stage_began: int
+    n_tested: int

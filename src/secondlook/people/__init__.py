@@ -1,0 +1,1 @@
+"""The applicants: reading, naming, remembering and explaining them."""

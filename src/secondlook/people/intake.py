@@ -1,0 +1,405 @@
+"""The edge: what callers hand in, checked once and turned into what the library works on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import assert_all_finite, check_array, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.validation import validate_data
+
+from secondlook.core.groups import Attributes
+from secondlook.errors import InputError
+from secondlook.frames import (
+    ENCODE,
+    Features,
+    as_array,
+    check_columns,
+    column,
+    is_missing,
+    n_rows,
+    numeric_columns,
+    plain,
+    read_features,
+    take,
+)
+from secondlook.people.batches import Batch, History, one_group, seen_by
+from secondlook.people.ids import as_ids, id_bits, unique_bits
+from secondlook.people.ranges import ranges_of
+
+__all__ = ["Batch", "History", "Intake"]
+
+
+class Intake:
+    """What the history looked like, and readers for everything that must look the same.
+
+    Parameters
+    ----------
+    raw
+        Keep dataframes as they are, since the learner reads raw columns.
+    allow_missing
+        Whether the learner takes missing features.
+    group_as_feature
+        Append the group to the features.
+    pos_label
+        Label of the good outcome; None means the larger of the two.
+    needs_outcomes
+        Whether somebody of the history must have been accepted.
+    group_mode
+        ``"aware"``: decisions see groups; ``"blind"``: fits do; ``"audit"``: only reports do.
+    """
+
+    # Of the history, by name or position; nothing is decided by them, and older states have none.
+    ranges: dict[str | int, tuple[float, float, int]] | None = None
+
+    def __init__(
+        self,
+        *,
+        raw: bool,
+        allow_missing: bool,
+        group_as_feature: bool,
+        pos_label: Any,
+        needs_outcomes: bool = True,
+        group_mode: str = "aware",
+    ) -> None:
+        self.raw = raw
+        self.allow_missing = allow_missing
+        self.group_as_feature = group_as_feature
+        self.pos_label = pos_label
+        self.needs_outcomes = needs_outcomes
+        self.group_mode = group_mode
+        self.names: tuple[str, ...] | None = None
+        self.dtype = "<f8"  # of the history's features, and so of all
+        self.sensitive: Attributes | None = None
+        self.groups: NDArray[Any] | None = None
+        self.table: tuple[str, tuple[str, ...]] = ("numpy", ())  # kind, and columns of numbers
+        self.classes: NDArray[Any] = np.empty(0)
+        self.id_kind = "i"
+        self.next_id = 0
+
+    def read_history(
+        self, estimator: Any, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any
+    ) -> History:
+        """Read the history and remember its columns, groups, outcome labels and kind of ids."""
+        features, backend = self._features(estimator, X, reset=True)
+        self.ranges = ranges_of(features, self.names)
+        n = n_rows(features)
+        taken = self.read_accepted(accepted, n)
+        outcome = self._first_outcomes(y, taken, n)
+        group = self._first_groups(sensitive_features, n)
+        names = as_ids(np.arange(n) if ids is None else ids, n)
+        self.id_kind = names.dtype.kind
+        bits = self._bits(names)
+        features = self._with_group(features, group)
+        # By id: what is fitted to the history must not depend on the order of its rows.
+        order = np.argsort(bits, kind="stable")
+        outcome_of = np.zeros(n, dtype=np.int8)
+        outcome_of[taken] = outcome
+        return History(
+            take(features, order),
+            ids=names[order],
+            bits=bits[order],
+            backend=backend,
+            accepted=taken[order],
+            outcome=outcome_of[order][taken[order]],
+            **seen_by(group[order], self.group_mode),
+        )
+
+    def read_batch(self, estimator: Any, X: Any, sensitive_features: Any, ids: Any) -> Batch:
+        """Read a batch that must look like the history."""
+        features, backend = self.read_people(estimator, X)
+        n = n_rows(features)
+        group = self.read_groups(sensitive_features, n)
+        if ids is None:
+            names = self._next_ids(n)
+            bits = id_bits(names)
+        else:
+            names = self._own_kind(as_ids(ids, n))
+            names = names.copy() if self.id_kind == "i" else names  # new already if text
+            bits = self._bits(names)
+        # Decisions and the index of all ids share them: nobody else may change them.
+        names.setflags(write=False)
+        features, groups = self._with_group(features, group), seen_by(group, self.group_mode)
+        return Batch(features, ids=names, bits=bits, backend=backend, **groups)
+
+    def _next_ids(self, n: int) -> NDArray[np.int64]:
+        """Return the integers after the largest id so far, which need no further look."""
+        if self.id_kind != "i":
+            raise InputError("ids must be given, since those of the history were strings.")
+        if self.next_id + n > 2**63:
+            raise InputError(
+                f"the next {n} integers after {self.next_id - 1} are not all below 2**63; pass ids "
+                f"of your own that are."
+            )
+        return np.arange(self.next_id, self.next_id + n, dtype=np.int64)
+
+    def read_people(self, estimator: Any, X: Any) -> tuple[Any, str]:
+        """Read features that must have the history's columns, and at least one row."""
+        features, backend = self._features(estimator, X, reset=False)
+        if n_rows(features) == 0:
+            raise InputError("the batch is empty; pass at least one application.")
+        return features, backend
+
+    def for_scoring(self, estimator: Any, X: Any, sensitive_features: Any, needed: bool) -> Any:
+        """Read features, and groups if a classifier needs them, for ``predict``."""
+        features, _ = self._features(estimator, X, reset=False, own_words=False)
+        n = n_rows(features)
+        needed = (needed or self.group_as_feature) and self.group_mode == "aware"
+        if sensitive_features is None and not needed:
+            return features, one_group(n)
+        group = self.read_groups(sensitive_features, n)
+        return self._with_group(features, group), seen_by(group, self.group_mode)["group"]
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups that decisions or fits may see; one when there are none to see."""
+        if self.groups is None or self.group_mode == "audit":
+            return 1
+        return int(self.groups.size)
+
+    def read_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
+        """Turn group values into the codes of the history's groups."""
+        if self.sensitive is None:
+            if sensitive_features is not None:
+                raise InputError(
+                    "sensitive_features was not given to fit, so no group is known; "
+                    "give it to fit too, or leave it out."
+                )
+            return one_group(n)
+        if sensitive_features is None:
+            raise InputError(
+                f"sensitive_features is missing: fit got the groups {self.sensitive.listed()}; "
+                f"pass one of them for each row."
+            )
+        return self.sensitive.read(sensitive_features, n)
+
+    def read_outcomes(self, outcomes: ArrayLike, n: int) -> NDArray[np.int8]:
+        """Turn outcome labels into 1 (good) and 0 (bad)."""
+        values = column(outcomes, n, "outcomes", per="id")
+        good, bad = values == self.good, values == self.bad
+        if not np.all(good | bad):
+            strange = values[np.flatnonzero(~(good | bad))[0]]
+            raise InputError(
+                f"outcomes must be {self.bad!r} or {self.good!r}, as in the history, got "
+                f"{plain(strange)!r}; map it to one of them, or leave out whoever has no outcome "
+                f"yet."
+            )
+        return np.asarray(good, dtype=np.int8)
+
+    @property
+    def good(self) -> Any:
+        """Label of the good outcome."""
+        return plain(self.classes[-1]) if self.pos_label is None else self.pos_label
+
+    @property
+    def bad(self) -> Any:
+        """Label of the bad outcome."""
+        return plain(self.classes[0] if self.classes[0] != self.good else self.classes[1])
+
+    def _features(
+        self, estimator: Any, X: Any, *, reset: bool, own_words: bool = True
+    ) -> tuple[Any, str]:
+        """Read features; columns and their order are those of the history."""
+        if not reset and self._is_as_it_should_be(estimator, X):
+            self._check_finite(X, None)
+            return X, "numpy"
+        encode = getattr(estimator, "_encode", ENCODE)
+        features = read_features(X, raw=self.raw, encode=encode)
+        array = features.X
+        if not (self.raw and features.backend != "numpy"):
+            array = check_array(
+                array,
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=False,
+                ensure_min_samples=1 if reset else 0,
+                estimator=estimator,
+            )
+        if reset:
+            self.names = features.names
+        elif own_words or features.backend == "pyarrow":
+            check_columns(self.names, features.names)
+        self._check_as_scikit_learn_does(estimator, X, array, features, reset)
+        if not isinstance(array, np.ndarray):
+            self._check_same_table(array, features, reset)
+            return array, features.backend
+        if self.raw:
+            self._check_same_table(None, features, reset)
+        self._check_finite(array, features.names)
+        if reset:
+            self.dtype = array.dtype.str
+        return array.astype(self.dtype, copy=False), features.backend
+
+    def _is_as_it_should_be(self, estimator: Any, X: Any) -> bool:
+        """Say whether X is an array in which nothing but its values is left to check."""
+        return (
+            type(X) is np.ndarray
+            and not self.raw
+            and self.names is None
+            and X.dtype.str == self.dtype
+            and X.ndim == 2
+            and X.shape[0] > 0
+            and X.shape[1] == estimator.n_features_in_
+            and X.flags.c_contiguous
+        )
+
+    def _check_as_scikit_learn_does(
+        self, estimator: Any, X: Any, array: Any, features: Features, reset: bool
+    ) -> None:
+        """Keep scikit-learn's own record of columns, which does not read every kind of frame."""
+        if features.backend != "pyarrow":
+            validate_data(estimator, X, reset=reset, skip_check_array=True)
+        elif reset:
+            estimator.n_features_in_ = array.shape[1]
+            estimator.feature_names_in_ = np.array(features.names, dtype=object)
+
+    def _check_same_table(self, frame: Any, features: Features, reset: bool) -> None:
+        """Keep raw columns of one kind: rows of all rounds are joined for the learner."""
+        now = (features.backend, numeric_columns(frame))
+        if reset:
+            self.table = now
+        elif now != self.table:
+            raise InputError(
+                f"X must be the kind of table that fit got, with numbers and text in the same "
+                f"columns: fit got {self.table[0]} with numbers in {list(self.table[1])}, this is "
+                f"{now[0]} with numbers in {list(now[1])}; convert it."
+            )
+
+    def _check_finite(self, array: NDArray[Any], names: tuple[str, ...] | None) -> None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            values = array.ravel()
+            if np.isfinite(values @ values):  # one quick pass, no mask, in the usual case
+                return
+        wrong = np.isinf(array) if self.allow_missing else ~np.isfinite(array)
+        if not wrong.any():
+            return
+        row, position = np.argwhere(wrong)[0]
+        where = repr(names[position]) if names is not None else str(position)
+        raise InputError(
+            f"X contains NaN or inf in {int(wrong.any(axis=1).sum())} of {array.shape[0]} rows, "
+            f"first in row {row}, column {where}; every feature must be a finite number, so impute "
+            f"or leave out these rows."
+        )
+
+    def _with_group(self, X: Any, group: NDArray[np.intp]) -> Any:
+        """Append the group to the features, one column per group but the first."""
+        if not self.group_as_feature or self.n_groups == 1:
+            return X
+        if not isinstance(X, np.ndarray):
+            raise InputError(
+                "group_as_feature=True needs an array; with a learner that reads raw columns, keep "
+                "the group's column in the frame instead."
+            )
+        return np.hstack([X, (group[:, None] == np.arange(1, self.n_groups)).astype(X.dtype)])
+
+    def read_accepted(self, accepted: Any, n: int) -> NDArray[np.bool_]:
+        """Read who was accepted; None means everybody."""
+        if accepted is None:
+            return np.ones(n, dtype=np.bool_)
+        values = column(accepted, n, "accepted")
+        if not np.all((values == 0) | (values == 1)):
+            strange = values[np.flatnonzero((values != 0) & (values != 1))[0]]
+            raise InputError(
+                f"accepted must be True or False (1 or 0) for each row, got {plain(strange)!r}."
+            )
+        taken = values.astype(np.bool_)
+        if self.needs_outcomes and not taken.any():
+            raise InputError(
+                f"nobody among the {n} people of the history was accepted, so no outcome is known; "
+                f"pass a history with accepted people of both outcomes."
+            )
+        return taken
+
+    def _first_outcomes(self, y: Any, taken: NDArray[np.bool_], n: int) -> NDArray[np.int8]:
+        """Read outcomes of the accepted and nothing of anybody else."""
+        if not taken.any():
+            return self._no_outcomes()
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None.")
+        target = as_array(y)
+        if target.ndim == 2:
+            target = column_or_1d(target, warn=True)
+        values = column(target, n, "y")[taken]
+        missing = is_missing(values)
+        if missing.any():
+            raise InputError(
+                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted people; if they "
+                f"were rejected, say so with accepted=, and if their outcome is still to come, "
+                f"leave them out of the history."
+            )
+        if values.dtype.kind == "O":
+            values = np.array(values.tolist())  # the rejected may have had anything in their place
+        if values.dtype.kind == "f":
+            assert_all_finite(values, input_name="y")
+        check_classification_targets(values)
+        self.classes = np.unique(values)
+        if self.classes.size == 1:
+            raise InputError(
+                f"the accepted people of the history show only one class of outcome, "
+                f"{plain(self.classes[0])!r}; two are needed to tell good from bad, so add people "
+                f"with the other."
+            )
+        if self.classes.size > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(values)}. The outcomes are {self.classes.tolist()[:10]}; merge "
+                f"them into two, good and bad."
+            )
+        if self.pos_label is not None and self.pos_label not in self.classes.tolist():
+            raise InputError(
+                f"pos_label must be one of the outcomes {self.classes.tolist()}, "
+                f"got {self.pos_label!r}."
+            )
+        return np.asarray(values == self.good, dtype=np.int8)
+
+    def _no_outcomes(self) -> NDArray[np.int8]:
+        """Agree on labels where no outcome is known yet."""
+        self.classes = np.array([0, 1])
+        if self.pos_label is not None and self.pos_label not in (0, 1):
+            raise InputError(
+                f"pos_label must be 0 or 1 where nobody in the history was accepted, since "
+                f"outcomes to come are then 0 and 1, got {self.pos_label!r}; map them to these."
+            )
+        return np.empty(0, np.int8)
+
+    def _first_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
+        self.groups = self.sensitive = None
+        if sensitive_features is None:
+            return one_group(n)
+        self.sensitive, codes = Attributes.of(sensitive_features, n)
+        self.groups = self.sensitive.labels
+        members = np.bincount(codes)
+        if np.any(members == 1):
+            lone = plain(self.groups[np.flatnonzero(members == 1)[0]])
+            raise InputError(
+                f"the group {lone!r} has one member in the history; a group needs at least two, "
+                f"so merge it with another."
+            )
+        return codes
+
+    def read_ids(self, ids: Any) -> NDArray[Any]:
+        """Read ids that may name anybody, any number of times."""
+        values = np.atleast_1d(as_array(ids))
+        if values.size == 0:
+            return np.empty(0, np.int64)
+        return self._own_kind(as_ids(values, values.shape[0]))
+
+    def passed(self, batch: Batch) -> None:
+        """Take note that a batch has been recorded: default ids go on after its largest."""
+        if self.id_kind == "i":
+            # Below 0 are the largest of all bits.
+            last = batch.ids[-1] if batch.in_order and batch.ids[-1] >= 0 else batch.ids.max()
+            self.next_id = max(self.next_id, int(last) + 1)
+
+    _bits = staticmethod(unique_bits)
+
+    def _own_kind(self, names: NDArray[Any]) -> NDArray[Any]:
+        if names.dtype.kind != self.id_kind:
+            kinds = {"i": "integers", "U": "strings"}
+            raise InputError(
+                f"ids must be {kinds[self.id_kind]}, as in the history, "
+                f"got {kinds[names.dtype.kind]}; convert them."
+            )
+        return names

@@ -1,0 +1,48 @@
+"""Loaders against figures known of the real files; runs where SECONDLOOK_DATA names them."""
+
+import os
+
+import numpy as np
+import pytest
+
+from secondlook.lab.datasets import load
+
+DATA = os.environ.get("SECONDLOOK_DATA")
+
+pytestmark = pytest.mark.skipif(not DATA, reason="SECONDLOOK_DATA names no folder of data")
+
+
+def share(table, group):
+    return (table.group == group).mean()
+
+
+def good(table, group):
+    return table.outcome[table.group == group].mean()
+
+
+def test_california_2018():
+    table = load("acs-ca-2018-sample", data=DATA)
+    assert len(table) == 51_761
+    assert share(table, "White") == pytest.approx(0.934, abs=5e-4)
+    assert table.outcome.mean() == pytest.approx(0.439, abs=5e-4)
+    assert good(table, "White") == pytest.approx(0.446, abs=5e-4)
+    assert good(table, "Black") == pytest.approx(0.344, abs=6e-4)
+    assert "POBP" in table.features
+
+
+def test_three_states_2024():
+    table = load("acs-pa-ma-in-2024", data=DATA)
+    assert len(table) == 240_142
+    assert share(table, "White") == pytest.approx(0.937, abs=5e-4)
+    assert table.outcome.mean() == pytest.approx(0.324, abs=5e-4)
+    assert "without POBP" in table.source
+
+
+def test_credit_scores():
+    domain = load("fico", data=DATA)
+    assert domain.mass.size == 198 * 4
+    lowest = (domain.X[:, 0] == 0) & (domain.group == "white")
+    assert 1 - domain.good[lowest] == pytest.approx(0.985, abs=5e-4)
+    total = 133_165 + 18_274 + 14_702 + 7_906
+    assert domain.mass[domain.group == "white"].sum() == pytest.approx(133_165 / total)
+    assert np.all(domain.mass >= 0)

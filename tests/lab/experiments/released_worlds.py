@@ -1,0 +1,36 @@
+"""Worlds for the deviations of the released code, and methods that went through them."""
+
+from __future__ import annotations
+
+from secondlook.lab.experiments.methods import Setup
+from secondlook.lab.experiments.released.classifier import build_released
+from secondlook.lab.experiments.spec import Goal
+from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.simulate.populations import Lender
+from secondlook.lab.simulate.run import run
+
+GERMAN = WorldSpec("german", "sex", n_batch=200, n_rounds=4)
+
+
+LENDER = WorldSpec("lender", n_batch=300, n_rounds=4, n_history=400, past=({"rule": "policy"},))
+
+
+def on(*names):
+    return frozenset(names)
+
+
+def lender_setup(seed=0, spec=LENDER, **goal):
+    world = spec.build(Lender(), seed)
+    return world, Setup(world.history(), Goal(**goal), True, 5)
+
+
+def driven(method, world):
+    """Return what a method decides in a world, round by round, with the groups."""
+    return [(result.decided, result.applicants.people.group) for result in run(method, world)]
+
+
+def released(name, *switches, seed=0, spec=LENDER, **goal):
+    """Return a released variant that has been through the lender's world, and its decisions."""
+    world, setup = lender_setup(seed, spec, **goal)
+    method = build_released(name, setup, on(*switches), {})
+    return method, driven(method, world)

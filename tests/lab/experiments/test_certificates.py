@@ -1,0 +1,206 @@
+"""Certificates of a run: what is kept, what is summed up, and what a report says and draws."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from lab.experiments.test_report import Page
+from lab.experiments.test_tables import make_results
+from methods.certified.known_truth import Slope, play, start
+from secondlook.errors import LearningWarning
+from secondlook.lab.experiments import certificate_section
+from secondlook.lab.experiments.certificates import (
+    certificate_records,
+    certified_methods,
+    freezes,
+    records_of,
+    restarts,
+    summarised,
+)
+from secondlook.lab.experiments.ladder_figure import ladder
+from secondlook.lab.experiments.methods import Setup, build
+from secondlook.lab.experiments.report import write_report
+from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.experiments.spec import Experiment, Goal
+from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.simulate.populations import Lender, draw_applicants
+from secondlook.lab.simulate.run import run
+
+SPEC = WorldSpec("lender", n_batch=300, n_rounds=12, past=({"rule": "policy"},))
+METHODS = ("certified", "certified-per-group", "plug-in", "plain")
+
+
+@pytest.fixture(scope="module")
+def results():
+    goal = Goal(alpha=0.25, loss=200.0)
+    experiment = Experiment("x", SPEC, METHODS, goal=goal, repetitions=2)
+    return run_experiment(experiment, Lender(), Run(jobs=1))
+
+
+def test_the_first_repetition_is_kept_round_by_round(results):
+    """Against the rounds that a method tells when it is run by hand with the same seeds."""
+    assert {one["method"] for one in results.certificates} == set(METHODS[:2])
+    assert certified_methods(results) == list(METHODS[:2])
+    seeds = np.random.SeedSequence([0, 0]).generate_state(2)
+    world = SPEC.build(Lender(), int(seeds[0]))
+    goal = Goal(alpha=0.25, loss=200.0)
+    for name in METHODS[:2]:
+        method = build(name, world, Setup(world.history(), goal, True, int(seeds[1]), 12))
+        for _ in run(method, world):
+            pass
+        kept = [one for one in results.certificates if one["method"] == name]
+        assert len(kept) == len(method.rounds_) == 12 * (1 if name == "certified" else 2)
+        for record, told in zip(kept, method.rounds_, strict=True):
+            assert record["alpha"] == 0.25
+            for field, value in vars(told).items():
+                finite = not isinstance(value, float) or math.isfinite(value)
+                assert record[field] == (value if finite else None), field
+
+
+def test_records_are_json_without_numbers_that_are_none(results):
+    text = json.dumps(results.certificates, allow_nan=False)
+    assert json.loads(text) == list(results.certificates)
+    assert any(one["certified_to"] is None for one in results.certificates)
+    assert any(one["certified_to"] is not None for one in results.certificates)
+
+
+def with_certified(rng, rounds):
+    """Return results of one method that is certified in given (repetition, round)."""
+    results = make_results(rng, ("certified",), size=rounds.shape)
+    people = np.ones(results.shape, int)
+    certified = people * rounds[None, None, :, :, None]
+    columns = results.columns | {"n_people": people.ravel(), "n_certified": certified.ravel()}
+    return replace(results, columns=columns)
+
+
+def test_how_soon_certificates_came(rng):
+    rounds = np.zeros((4, 10), int)
+    rounds[0, 3:] = 1
+    rounds[1, 6:9] = 1
+    rounds[2, 9:] = 1
+    found = summarised(with_certified(rng, rounds), "certified", 0)
+    assert (found.first_median, found.first_earliest, found.first_latest) == (7, 4, 10)
+    assert found.rounds_share == pytest.approx((7 + 3 + 1) / 40)
+    assert (found.never_share, found.runs) == (0.25, 4)
+    nothing = summarised(with_certified(rng, 0 * rounds), "certified", 0)
+    assert math.isnan(nothing.first_median)
+    assert nothing.never_share == 1
+
+
+def test_freezes_and_restarts_are_where_the_engine_made_them(rng):
+    """A population turns bad, and an outcome is corrected while a pilot runs."""
+    good, worse = Slope(intercept=1.5), Slope(intercept=0.3)
+    classifier = start(good, rng, horizon=40)
+    (engine,) = classifier._engines
+    frozen, began = [], []
+    for t in range(1, 31):
+        before, ladders = engine.restarts, len(engine.ladders)
+        people = draw_applicants(good if t < 14 else worse, 400, rng)
+        decided = classifier.decide(people.people.X)
+        if len(engine.ladders) > ladders:
+            frozen.append(t)
+        ids, outcomes = decided.ids[decided.accepted], people.outcome[decided.accepted]
+        classifier.observe(ids, outcomes)
+        if t == 2:
+            with pytest.warns(LearningWarning, match="testing begins again with round 3"):
+                classifier.correct(ids[:1], 1 - outcomes[:1])
+        if engine.restarts > before:
+            began.append(t + 1)
+    records = certificate_records(classifier, 0.15, "certified")
+    assert freezes(records) == frozen
+    assert restarts(records) == began
+    assert len(began) >= 2
+    assert began[0] == 3
+
+
+# The report
+
+
+def test_a_report_tells_and_draws_certificates(results, tmp_path, words_only):
+    written = write_report([results], tmp_path / "r.html", tmp_path / "figures")
+    text = (tmp_path / "r.html").read_text()
+    page = Page(text)
+    assert page.open == []
+    assert len(page.ids) == len(set(page.ids))
+    assert {link[1:] for link in page.links} <= set(page.ids)
+    assert {"x-certificate", "x-certificate-certified", "x-certificate-certified-per-group"} <= set(
+        page.ids
+    )
+    assert "x-certificate-plug-in" not in page.ids
+    assert "x-certificate-certified.png" in {path.name for path in written}
+    found = summarised(results, "certified", 0)
+    assert f"The first certificate came in round {found.first_median:g} (median" in text
+    assert found.never_share < 1
+
+
+def test_without_a_certified_method_there_is_no_such_part(rng, tmp_path, words_only):
+    write_report([make_results(rng)], tmp_path / "r.html")
+    assert "The certificate" not in (tmp_path / "r.html").read_text()
+
+
+@pytest.fixture(scope="module")
+def never():
+    """Return results of a bound that three small rounds cannot show to be kept."""
+    spec = WorldSpec("lender", n_batch=120, n_rounds=3, past=({"rule": "policy"},))
+    experiment = Experiment("x", spec, ("certified",), goal=Goal(alpha=0.02), repetitions=2)
+    return run_experiment(experiment, Lender(), Run(jobs=1))
+
+
+def test_where_nothing_is_certified_the_last_pilot_speaks(never, tmp_path, words_only):
+    last = never.certificates[-1]["message"]
+    assert "No acceptance rule has been shown" in last
+    first, second = certificate_section.said(never, "certified")
+    assert first == "No round was certified in any of 2 runs."
+    assert last in second
+    write_report([never], tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "No acceptance rule has been shown" in page
+    assert 'id="x-certificate-certified"' in page
+
+
+def lines_of(axes):
+    return {line.get_label(): line for line in axes.get_lines()}
+
+
+def test_the_picture_shows_what_the_records_say(results):
+    records = records_of(results, "certified", 0.25)
+    reach, wealth = ladder(records).axes
+    rounds = records[None]
+    sure, tried = (
+        lines_of(reach)[words].get_ydata()
+        for words in ("deployed with a certificate", "deployed as a pilot, no promise")
+    )
+    for i, record in enumerate(rounds):
+        drawn, other = (sure, tried) if record["status"] == "certified" else (tried, sure)
+        assert drawn[i] == record["share"]
+        assert np.isnan(other[i])
+    (shade,) = reach.collections
+    tops = [one["certified_to"] for one in rounds if one["certified_to"] is not None]
+    lows = [one["certified_from"] for one in rounds if one["certified_from"] is not None]
+    heights = np.concatenate([path.vertices[:, 1] for path in shade.get_paths()])
+    assert (heights.min(), heights.max()) == (min(lows), max(tops))
+    needed = lines_of(wealth)["what it must reach"].get_ydata()
+    assert needed.tolist() == [one["next_threshold"] for one in rounds]
+
+
+def test_groups_with_certificates_of_their_own_have_rows_of_their_own(results):
+    records = records_of(results, "certified-per-group", 0.25)
+    assert list(records) == ["A", "B"]
+    figure = ladder(records)
+    assert len(figure.axes) == 4
+    assert "group B" in figure.axes[2].get_title(loc="left")
+
+
+def test_restarts_are_drawn(rng):
+    classifier = start(Slope(), rng, horizon=12)
+    play(classifier, Slope(), rng, n=300, rounds=5, truth=False)
+    records = certificate_records(classifier, 0.15, "certified")
+    words = "certificates dropped, testing began again"
+    assert words not in lines_of(ladder({None: records}).axes[0])
+    dropped = [*records[:-1], records[-1] | {"delta_spent": 0.9, "ladder": 0, "status": "pilot"}]
+    assert words in lines_of(ladder({None: dropped}).axes[0])

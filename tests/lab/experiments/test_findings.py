@@ -1,0 +1,79 @@
+"""What the experiments are said to show (docs/experiments.md), checked on the worlds themselves."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from secondlook.lab.datasets import load
+from secondlook.lab.experiments import tables
+from secondlook.lab.experiments.methods import VARIANTS
+from secondlook.lab.experiments.paper import paper_experiment
+from secondlook.lab.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.experiments.sources import load_source
+from secondlook.lab.experiments.world_file import read_world_file
+
+WORLDS = Path(__file__).parents[3] / "examples" / "worlds"
+OVERLOOKED = ("overlooked-group", "overlooked-region")
+
+
+def check_that_exploration_pays(experiment):
+    """Revenue, and the TPR of those shut out, are higher with exploration: intervals exclude 0."""
+    experiment = replace(experiment, methods=("explore-fair", "no-exploration"))
+    results = run_experiment(experiment, load_source(experiment.world), Run(jobs=1))
+    gain = tables.paired(results, "revenue", "explore-fair", "no-exploration")[0]
+    assert gain.low > 0
+    g = results.groups.index(experiment.focus)
+    rates = tables.per_repetition(results, "late_true_positive_rate")[0, :, :, g]
+    reached = tables.over_repetitions(rates[0] - rates[1], axis=0)
+    assert reached.low > 0.2
+    assert tables.summary(results, "pooled_fdr").estimate.mean.max() <= experiment.goal.alpha
+
+
+@pytest.mark.parametrize("name", OVERLOOKED)
+def test_exploration_pays_where_the_past_overlooked_people(name):
+    experiment = read_world_file(WORLDS / f"{name}.toml")
+    world = replace(experiment.world, n_batch=500, n_rounds=20)
+    check_that_exploration_pays(replace(experiment, repetitions=5, world=world))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", OVERLOOKED)
+def test_exploration_pays_as_the_files_have_it(name):
+    experiment = read_world_file(WORLDS / f"{name}.toml")
+    assert experiment.repetitions == 30
+    check_that_exploration_pays(experiment)
+
+
+@pytest.mark.parametrize("path", sorted(WORLDS.glob("*.toml")), ids=lambda path: path.stem)
+def test_every_example_is_an_experiment(path):
+    assert read_world_file(path).methods
+
+
+def released(off, repetitions):
+    """Run the four variants as released, with fresh resamples so that errors are honest."""
+    switches = tuple(name for name in SWITCHES if name not in off)
+    experiment = replace(paper_experiment("german"), methods=tuple(VARIANTS), switches=switches)
+    experiment = replace(experiment, repetitions=repetitions)
+    return run_experiment(experiment, load("german"), Run(jobs=1))
+
+
+@pytest.mark.long
+def test_the_released_code_orders_the_variants_and_one_switch_undoes_it():
+    """Published: none < exploit < explore ≈ both. With fresh objects per variant all are equal."""
+    shared = released(("A9",), 16)
+    for name in ("exploit-fair", "explore-fair", "both-fair"):
+        gain = tables.paired(shared, "revenue", name, "plain")[0]
+        assert gain.low > 0
+        assert 1 <= gain.mean <= 4
+    revenue = tables.summary(shared, "revenue").estimate.mean[0]
+    assert np.all(np.diff(revenue[:3]) > 0)
+    fresh = released(("A9", "C1"), 16)
+    for name in ("exploit-fair", "explore-fair", "both-fair"):
+        gain = tables.paired(fresh, "revenue", name, "plain")[0]
+        assert gain.low <= 0 <= gain.high
+        assert abs(gain.mean) < 1

@@ -1,0 +1,234 @@
+"""How long until a certificate: against the method's own record, and by what must hold."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from secondlook.cli.app import app
+from secondlook.core.utility import Revenue
+from secondlook.errors import InputError
+from secondlook.lab.experiments import plan as planning
+from secondlook.lab.experiments.plan import Plan, plan, run_until_certified
+from secondlook.lab.simulate.feedback import Between, Feedback, Fixed
+from secondlook.lab.simulate.populations import Binormal
+from secondlook.lab.simulate.run import run
+from secondlook.lab.simulate.streams import Drawn
+from secondlook.lab.simulate.worlds import World
+from secondlook.methods.certified.classifier import CertifiedClassifier
+
+EASY = Drawn(Binormal(good=0.85, auc=0.9), 400, 12)
+
+
+def test_easier_people_are_certified_sooner_and_cheaper():
+    easy, hard = (
+        plan(Plan(Drawn(Binormal(good=good, auc=auc), 400, 12), repetitions=4), jobs=1)[0]
+        for good, auc in ((0.85, 0.9), (0.7, 0.75))
+    )
+    assert easy.share_certified == 1
+    assert easy.rounds[1] < hard.rounds[1] or hard.share_certified < 1
+    assert easy.lost_on_bad[1] < hard.lost_on_bad[1] or hard.share_certified < 1
+    for figures in (easy.rounds, easy.accepted, easy.explored, easy.lost_on_bad):
+        assert figures[0] <= figures[1] <= figures[2]
+    assert easy.explored[1] <= easy.accepted[1]
+    assert easy.lost_on_bad[1] % 500 == 0 or easy.lost_on_bad[1] % 250 == 0
+
+
+def test_each_group_has_its_own_certificate_and_takes_longer():
+    shares = (("A", 0.7), ("B", 0.3))
+    stream = Drawn(Binormal(good=0.85, auc=0.9, shares=shares), 400, 12)
+    found = {one.whom: one for one in plan(Plan(stream, repetitions=4), jobs=1)}
+    assert list(found) == ["everybody", "A", "B"]
+    assert found["B"].rounds[1] >= found["everybody"].rounds[1] or np.isnan(found["B"].rounds[1])
+
+
+def test_the_same_seed_plans_the_same_whatever_the_cores():
+    one, other = (plan(Plan(EASY, repetitions=3), jobs=jobs) for jobs in (1, 2))
+    assert one == other
+
+
+def test_progress_and_refusals():
+    seen = []
+    plan(Plan(EASY, repetitions=2), jobs=1, progress=lambda *done: seen.append(done))
+    assert seen == [(1, 2), (2, 2)]
+    with pytest.raises(InputError, match="repetitions must be 2 or more, got 1"):
+        plan(Plan(EASY, repetitions=1))
+
+
+def test_the_command(tmp_path):
+    easy = ["plan", "--good", "0.85", "--auc", "0.9", "--people", "300", "--rounds", "8"]
+    few = ["--repetitions", "2", "--jobs", "1", "--json"]
+    done = CliRunner().invoke(app, [*easy, *few])
+    assert done.exit_code == 0, done.output
+    (everybody,) = json.loads(done.stdout)["certificate"]
+    assert everybody["whom"] == "everybody"
+    for wrong, words in (
+        (["--groups", "A:1"], "groups must look like"),
+        (["--auc", "0.3"], "auc must be in"),
+        (["--history", str(tmp_path / "x.csv")], "--outcome and --group"),
+    ):
+        refused = CliRunner().invoke(app, ["plan", *wrong, *few])
+        assert refused.exit_code == 2
+        assert words in json.loads(refused.stdout)["error"]
+
+
+# Outcomes that come late
+
+LATE = Plan(Drawn(Binormal(good=0.75, auc=0.8), 300, 16), repetitions=3)
+
+
+def as_if_at_once(wanted, number):
+    """Return rounds, accepted, explored and money until the certificate, in a world of its own."""
+    world = World(wanted.stream, wanted.past, seed=number)
+    past = world.history()
+    method = CertifiedClassifier(
+        0.15, 0.1, Revenue(gain=200, loss=500), horizon=world.n_rounds, random_state=number
+    ).fit(
+        past.people.X,
+        past.outcomes,
+        accepted=past.accepted,
+        sensitive_features=past.people.group,
+    )
+    taken = np.zeros(4)
+    for result in run(method, world):
+        if method.rounds_[-1].status == "certified":
+            return taken
+        accepted = result.decided.accepted
+        bad = (result.applicants.outcome[accepted] == 0).sum()
+        taken += [1, accepted.sum(), (accepted & ~result.decided.exploit).sum(), 500 * bad]
+    raise AssertionError
+
+
+def test_without_a_delay_figures_are_those_of_outcomes_at_once():
+    for number in range(3):
+        want = as_if_at_once(LATE, number)
+        for delay in (Fixed(), Between(0, 0)):
+            (found,) = run_until_certified(replace(LATE, delay=delay), "overall", number)
+            assert found.tobytes() == want.tobytes()
+    assert plan(LATE, jobs=1) == plan(replace(LATE, delay=Between(0, 0)), jobs=1)
+
+
+def first_certificates(delays, numbers=range(4)):
+    """Return the rounds before the first certificate, a row a delay and a column a seed."""
+    return np.array(
+        [
+            [run_until_certified(replace(LATE, delay=one), "overall", n)[0, 0] for n in numbers]
+            for one in delays
+        ]
+    )
+
+
+def later_and_later(rounds):
+    """Say whether certificates come no earlier with each longer delay, and later with the last."""
+    return bool((np.diff(rounds, axis=0) >= 0).all() and (rounds[-1] > rounds[0]).all())
+
+
+def test_a_longer_delay_never_gives_an_earlier_certificate(monkeypatch):
+    """In seeds of easy people; where evidence takes long, pilots differ and chance decides too."""
+    delays = (Fixed(0), Between(0, 2), Fixed(2), Between(1, 5), Fixed(5))
+    found = first_certificates(delays)
+    assert later_and_later(found)
+    # Nothing can be certified before the first round's outcomes are in.
+    assert (found.min(axis=1) >= [1, 3, 3, 6, 6]).all()
+    monkeypatch.setattr(planning, "Feedback", lambda **_: Feedback())  # delays are forgotten
+    assert not later_and_later(first_certificates(delays))
+
+
+def told_after(monkeypatch, wanted):
+    """Return how many rounds after their decision outcomes were told in a simulated run."""
+    seen = []
+
+    class Watched(CertifiedClassifier):
+        def decide(self, X, **options):
+            decided = super().decide(X, **options)
+            self.when = getattr(self, "when", {}) | dict.fromkeys(
+                decided.ids.tolist(), decided.round
+            )
+            self.now = decided.round
+            return decided
+
+        def observe(self, ids, outcomes):
+            seen.extend(self.now - self.when[one] for one in np.asarray(ids).tolist())
+            return super().observe(ids, outcomes)
+
+    monkeypatch.setattr(planning, "CertifiedClassifier", Watched)
+    run_until_certified(wanted, "overall", 0)
+    return set(seen)
+
+
+def test_outcomes_are_held_back(monkeypatch):
+    assert told_after(monkeypatch, LATE) == {0}
+    assert told_after(monkeypatch, replace(LATE, delay=Between(2, 4))) == {2, 3, 4}
+    assert told_after(monkeypatch, replace(LATE, delay=Fixed(3))) == {3}
+
+
+def test_maturity_and_patience_are_those_of_the_planned_program():
+    late = replace(LATE, delay=Between(1, 4))
+    rounds = {
+        (maturity, patience): run_until_certified(
+            replace(late, maturity=maturity, patience=patience), "overall", 0
+        )[0, 0]
+        for maturity, patience in ((0, None), (0, 5), (0, 2), (8, None))
+    }
+    waits = rounds[0, None]
+    assert rounds[0, 5] == waits  # all are in by then
+    assert not rounds[0, 2] <= waits  # what is late counts as bad
+    assert rounds[8, None] >= max(waits, 9)
+    for options, words in (
+        ({"maturity": -1}, "maturity counts rounds and must be 0 or more, got -1"),
+        ({"patience": 0}, "patience counts rounds and must be 1 or more, got 0"),
+    ):
+        with pytest.raises(InputError, match=words):
+            plan(replace(LATE, **options))
+
+
+AT_ONCE = "As if every outcome were known before the next round; --delay says how late they come."
+
+
+def test_the_command_says_how_late_outcomes_come(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    few = ["plan", "--good", "0.85", "--auc", "0.9", "--people", "300", "--rounds", "9"]
+    few += ["--repetitions", "2", "--jobs", "1"]
+    said = {}
+    for delay in ("", "0", "2", "1-4"):
+        words = [*few, *(["--delay", delay] if delay else [])]
+        said[delay] = CliRunner().invoke(app, words).stdout
+        told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+        least, _, most = (delay or "0").partition("-")
+        assert told["delay"] == {"least": int(least), "most": int(most or least)}
+        longest = told["delay"]["most"]
+        assert (told["maturity"], told["patience"]) == (0, longest + 1 if longest else None)
+    assert said[""] == said["0"]
+    assert AT_ONCE in said[""]
+    assert not any(AT_ONCE in said[delay] for delay in ("2", "1-4"))
+    assert (
+        "Outcomes come 2 rounds after the decision, all of them and right (maturity 0, pati"
+        in (said["2"])
+    )
+    assert "Outcomes come 1 to 4 rounds after the decision, all of them and right" in said["1-4"]
+    assert "count as bad" not in said["1-4"]
+    short = CliRunner().invoke(app, [*few, "--delay", "1-4", "--patience", "3"]).stdout
+    assert "patience 3, outcomes that take 3 rounds or more count as bad: a patience above 4" in (
+        short
+    )
+
+
+@pytest.mark.parametrize(
+    ("delay", "words"),
+    [
+        ("soon", "must look like 3-9, or be one number such as 3, got 'soon'"),
+        ("", "must look like 3-9"),
+        ("1.5", "must look like 3-9"),
+        ("-2", "must look like 3-9"),
+        ("9-3", "the least first, then the most, got '9-3'; write 3-9"),
+        ("40-50", "an outcome that takes 40 rounds or more comes after the last of 40 rounds"),
+    ],
+)
+def test_a_delay_that_cannot_be_played(delay, words):
+    done = CliRunner().invoke(app, ["plan", f"--delay={delay}", "--json"])
+    assert done.exit_code == 2
+    assert words in json.loads(done.stdout)["error"]

@@ -1,0 +1,444 @@
+"""Runs: killed and gone on with, spread in any way, and always the same rows."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import distributed
+import numpy as np
+import pytest
+
+from lab.experiments.test_spec import one_sentence
+from secondlook.errors import InputError
+from secondlook.lab.datasets import load
+from secondlook.lab.experiments import tables
+from secondlook.lab.experiments.methods import METHODS
+from secondlook.lab.experiments.repetition import run_repetition
+from secondlook.lab.experiments.results import COUNTS, KEYS, read_results
+from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.experiments.sources import load_source
+from secondlook.lab.experiments.spec import Experiment
+from secondlook.lab.experiments.world_file import read_world_file
+from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.simulate.populations import Lender
+
+SPEC = WorldSpec("lender", n_batch=80, n_rounds=3, past=({"rule": "policy"},))
+SMALL = Experiment("small", SPEC, ("plain", "opt-offline"), alphas=(0.15, 0.25), repetitions=4)
+KILLED = """
+methods = ["plain", "no-exploration"]
+repetitions = 7
+[world]
+data = "german"
+n_batch = 300
+n_rounds = 10
+"""
+
+SCRIPT = """
+import sys
+from pathlib import Path
+from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.experiments.sources import load_source
+from secondlook.lab.experiments.world_file import read_world_file
+experiment = read_world_file(Path(sys.argv[1]))
+run_experiment(experiment, load_source(experiment.world), Run(Path(sys.argv[2]), jobs=1))
+"""
+
+
+def rows(results):
+    return list(zip(*(results.columns[name].tolist() for name in (*KEYS, *COUNTS)), strict=True))
+
+
+def parts_of(folder):
+    return sorted((folder / "parts").glob("*.parquet"))
+
+
+def marks_of(paths):
+    """Return what changes when a file is written again."""
+    return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return run_experiment(SMALL, Lender(), Run(jobs=1))
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Return a list that grows with each repetition that is really run; for ``jobs=1``."""
+    ran = []
+
+    def make(setup):
+        ran.append(setup.seed)
+        return METHODS["alpha-at-once"][1](setup)
+
+    monkeypatch.setitem(METHODS, "counted", ("Counted", make))
+    return ran
+
+
+def wait_for_parts(folder, process, least):
+    for _ in range(6000):
+        if len(parts_of(folder)) >= least:
+            return
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.01)
+    raise AssertionError("no repetition was done")
+
+
+def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(tmp_path):
+    file, folder = tmp_path / "world.toml", tmp_path / "killed"
+    file.write_text(KILLED)
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, str(file), str(folder)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+    try:
+        wait_for_parts(folder, process, 2)
+        process.send_signal(signal.SIGSTOP)  # so that it cannot finish before it is killed
+        busy = replace(read_world_file(file), repetitions=1)
+        with pytest.raises(InputError, match=r"another run is writing to .*; wait") as no:
+            run_experiment(busy, load("german"), Run(folder, 1))
+        one_sentence(no)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    before = marks_of(parts_of(folder))
+    assert 2 <= len(before) < 7
+    assert not (folder / "results.parquet").exists()
+    with pytest.raises(InputError, match="not complete: start it again"):
+        read_results(folder)
+
+    told = []
+    experiment = read_world_file(file)
+    source = load_source(experiment.world)
+    run = Run(folder, jobs=1, progress=lambda *counts: told.append(counts))
+    resumed = run_experiment(experiment, source, run)
+    assert told[0] == (len(before), 7)
+    assert len(told) == 1 + 7 - len(before)
+    assert {name: marks_of(parts_of(folder))[name] for name in before} == before
+
+    whole = run_experiment(experiment, source, Run(tmp_path / "whole", jobs=1))
+    assert rows(resumed) == rows(whole)
+    for name in ("results.parquet", "settings.json"):
+        assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    for mine, other in zip(parts_of(folder), parts_of(tmp_path / "whole"), strict=True):
+        assert mine.read_bytes() == other.read_bytes()
+
+
+def test_two_processes_give_the_same_rows(whole):
+    told = []
+    run = Run(jobs=2, progress=lambda done, total: told.append((done, total)))
+    assert rows(run_experiment(SMALL, Lender(), run)) == rows(whole)
+    assert told == [(done, 4) for done in range(5)]
+
+
+def test_two_workers_of_a_cluster_give_the_same_rows(whole, tmp_path):
+    with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
+        assert len(client.scheduler_info()["workers"]) == 2
+        spread = run_experiment(SMALL, Lender(), Run(tmp_path, 2, "dask"))
+        keys = client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter)
+        assert keys > 0
+    assert rows(spread) == rows(whole)
+    assert rows(read_results(tmp_path)) == rows(whole)
+
+
+def test_any_repetition_alone_has_its_rows_of_the_whole(whole):
+    for number in (2, 0):
+        alone = run_repetition(SMALL, Lender(), number).columns
+        mine = whole.columns["repetition"] == number
+        for name in (*KEYS, *COUNTS):
+            assert alone[name].tolist() == whole.columns[name][mine].tolist()
+
+
+def test_rows_come_by_alpha_method_repetition_round_and_group(whole):
+    order = [
+        (alpha, method, repetition, t, group)
+        for alpha in (0.15, 0.25)
+        for method in SMALL.methods
+        for repetition in range(4)
+        for t in (1, 2, 3)
+        for group in "AB"
+    ]
+    assert [row[: len(KEYS)] for row in rows(whole)] == order
+    people = whole.count("n_people")
+    assert np.all(people.sum(axis=-1) == 80)
+    assert np.array_equal(people[0], people[1])
+    assert np.array_equal(people[:, 0], people[:, 1])
+
+
+def test_more_repetitions_later_use_those_there_are(tmp_path, counted):
+    few = replace(SMALL, methods=("counted",), alphas=(), repetitions=2)
+    first = run_experiment(few, Lender(), Run(tmp_path, 1))
+    before = marks_of(parts_of(tmp_path))
+    more = run_experiment(replace(few, repetitions=5), Lender(), Run(tmp_path, 1))
+    assert len(counted) == len(set(counted)) == 5
+    assert {name: marks_of(parts_of(tmp_path))[name] for name in before} == before
+    early = more.columns["repetition"] < 2
+    for name in (*KEYS, *COUNTS):
+        assert more.columns[name][early].tolist() == first.columns[name].tolist()
+    assert more.shape[2] == 5
+    with pytest.raises(InputError, match="holds 5 repetitions and 2 are asked for"):
+        run_experiment(few, Lender(), Run(tmp_path, 1))
+    assert len(counted) == 5
+    parts_of(tmp_path)[-1].write_bytes(b"")  # a disk was full: that repetition is done again
+    again = run_experiment(replace(few, repetitions=5), Lender(), Run(tmp_path, 1))
+    assert len(counted) == 6
+    assert rows(again) == rows(more)
+
+
+def test_no_times_are_kept_so_two_runs_are_the_same_bytes(tmp_path):
+    for name in ("one", "two"):
+        run_experiment(SMALL, Lender(), Run(tmp_path / name, 1))
+    for name in ("results.parquet", "settings.json"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_a_folder_and_memory_give_the_same(whole, tmp_path):
+    kept = run_experiment(SMALL, Lender(), Run(tmp_path, 1))
+    assert rows(kept) == rows(whole) == rows(read_results(tmp_path))
+    assert kept.about == whole.about == read_results(tmp_path).about
+
+
+def test_what_results_rest_on_is_kept(tmp_path):
+    experiment = replace(SMALL, world=WorldSpec("german", "sex", n_batch=60, n_rounds=2))
+    table = load("german")
+    one = replace(experiment, methods=("opt-offline",), repetitions=1)
+    about = run_experiment(one, table, Run(tmp_path, 1)).about
+    assert about["experiment"] == one.as_dict()
+    assert about["data"]["fingerprint"] == table.fingerprint
+    assert about["data"]["rows"] == 1000
+    assert about["labels"] == {"opt-offline": "OPT-OFFLINE, all outcomes of S_0"}
+    settings = json.loads((tmp_path / "settings.json").read_text())
+    assert {name: settings[name] for name in about} == about
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"methods": ("opt-offline", "plain")},
+        {"alphas": (0.15,)},
+        {"switches": ("C2",)},
+        {"world": replace(SPEC, n_batch=81)},
+    ],
+)
+def test_a_folder_of_another_experiment_is_refused(tmp_path, change):
+    quick = replace(SMALL, methods=("opt-offline",), repetitions=1)
+    run_experiment(quick, Lender(), Run(tmp_path, 1))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    with pytest.raises(
+        InputError, match=r"another run \(different experiment.*add --fresh .*another folder"
+    ) as no:
+        run_experiment(replace(quick, **change), Lender(), Run(tmp_path, 1))
+    assert str(tmp_path) in one_sentence(no)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    run_experiment(replace(quick, name="another name"), Lender(), Run(tmp_path, 1))
+
+
+def test_a_fresh_run_moves_what_is_there_aside_and_nothing_is_lost(tmp_path):
+    quick = replace(SMALL, methods=("opt-offline",), repetitions=2)
+    run_experiment(quick, Lender(), Run(tmp_path, 1, fresh=True))  # nothing there yet
+    (tmp_path / "notes.txt").write_text("not a part of a run")
+    (tmp_path / "report.html").write_text("a page")
+    for number, seed in ((1, 1), (2, 0)):
+        before = {
+            path.relative_to(tmp_path): path.read_bytes()
+            for path in sorted(tmp_path.rglob("*"))
+            if path.is_file() and path.name not in ("lock", "notes.txt")
+        }
+        other = replace(quick, seed=seed, repetitions=1)
+        results = run_experiment(other, Lender(), Run(tmp_path, 1, fresh=True))
+        assert results.shape[2] == 1
+        aside = tmp_path / f"before-{number}"
+        moved = {name: content for name, content in before.items() if "before" not in str(name)}
+        assert {name: (aside / name).read_bytes() for name in moved} == moved
+        kept = {name: content for name, content in before.items() if "before" in str(name)}
+        assert {name: (tmp_path / name).read_bytes() for name in kept} == kept
+    assert (tmp_path / "notes.txt").read_text() == "not a part of a run"
+    assert read_results(tmp_path / "before-1").shape[2] == 2
+    assert read_results(tmp_path).about["experiment"]["seed"] == 0
+
+
+def test_a_fresh_run_waits_for_nobody_elses_results(tmp_path, monkeypatch):
+    quick = replace(SMALL, methods=("nested",), alphas=(), repetitions=1)
+    refused = []
+
+    def make(setup):
+        with pytest.raises(InputError, match="another run is writing to the folder") as no:
+            run_experiment(quick, Lender(), Run(tmp_path, 1, fresh=True))
+        refused.append(no)
+        return METHODS["alpha-at-once"][1](setup)
+
+    monkeypatch.setitem(METHODS, "nested", ("Nested", make))
+    run_experiment(quick, Lender(), Run(tmp_path, 1))
+    assert len(refused) == 1
+    assert not list(tmp_path.glob("before-*"))
+
+
+def test_a_folder_of_other_data_is_refused(tmp_path):
+    table = load("german")
+    world = WorldSpec("german", "sex", n_batch=60, n_rounds=2)
+    quick = replace(SMALL, world=world, methods=("opt-offline",), repetitions=1)
+    run_experiment(quick, table, Run(tmp_path, 1))
+    other = replace(table, outcome=table.outcome[::-1])
+    with pytest.raises(InputError, match=r"\(different data") as no:
+        run_experiment(quick, other, Run(tmp_path, 1))
+    one_sentence(no)
+
+
+def test_two_runs_in_one_folder_at_once_are_refused(tmp_path, monkeypatch):
+    quick = replace(SMALL, methods=("nested",), alphas=(), repetitions=1)
+    refused = []
+
+    def nested(setup):
+        with pytest.raises(InputError, match="another run is writing to the folder") as no:
+            run_experiment(quick, Lender(), Run(tmp_path, 1))
+        refused.append(one_sentence(no))
+        return METHODS["alpha-at-once"][1](setup)
+
+    monkeypatch.setitem(METHODS, "nested", ("Nested", nested))
+    run_experiment(quick, Lender(), Run(tmp_path, 1))
+    assert len(refused) == 1
+
+
+def test_what_a_dead_run_left_half_written_does_no_harm(tmp_path, whole):
+    (tmp_path / "parts").mkdir()
+    half = (
+        "settings.part",
+        "results.parquet.part",
+        "parts/repetition-00001.parquet.part",
+        "parts/repetition-00002.parquet.part",
+    )
+    for name in half:
+        (tmp_path / name).write_bytes(b"PAR1 half")
+    assert rows(run_experiment(SMALL, Lender(), Run(tmp_path, 1))) == rows(whole)
+    assert rows(read_results(tmp_path)) == rows(whole)
+
+
+def test_a_run_that_was_stopped_keeps_what_was_done(tmp_path, monkeypatch):
+    def make(setup):
+        made.append(setup)
+        if len(made) == 3:
+            raise KeyboardInterrupt
+        return METHODS["alpha-at-once"][1](setup)
+
+    made = []
+    monkeypatch.setitem(METHODS, "fails", ("Fails", make))
+    quick = replace(SMALL, methods=("fails",), alphas=(), repetitions=4)
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(quick, Lender(), Run(tmp_path, 1))
+    assert len(parts_of(tmp_path)) == 2
+    done = run_experiment(quick, Lender(), Run(tmp_path, 1))
+    assert len(made) == 5
+    assert done.shape[2] == 4
+
+
+def diverging(numbers):
+    """Return a maker of a method that diverges in these repetitions, by their order."""
+    made = []
+
+    def make(setup):
+        made.append(setup.seed)
+        if len(made) - 1 in numbers:
+            raise FloatingPointError(f"diverged with seed {setup.seed}")
+        return METHODS["alpha-at-once"][1](setup)
+
+    return make, made
+
+
+def test_a_method_that_fails_in_some_repetitions_is_kept_with_its_seeds(tmp_path, monkeypatch):
+    make, made = diverging({1, 3})
+    monkeypatch.setitem(METHODS, "diverges", ("Diverges", make))
+    quick = replace(SMALL, methods=("diverges", "alpha-at-once"), alphas=(), repetitions=4)
+    run_experiment(quick, Lender(), Run(tmp_path, 1))
+    results = read_results(tmp_path)
+    failed = results.failed("diverges", 0)
+    assert [one.repetition for one in failed] == [1, 3]
+    assert [one.seed for one in failed] == [made[1], made[3]]
+    assert all(f"diverged with seed {one.seed} (at " in one.sentence for one in failed)
+    assert results.failed("alpha-at-once", 0) == ()
+    # What is left of it is what the same method found in the repetitions that it got through.
+    revenue = tables.per_repetition(results, "revenue")[0]
+    assert np.isnan(revenue[0]).tolist() == [False, True, False, True]
+    assert revenue[0, ::2].tolist() == revenue[1, ::2].tolist()
+
+
+def test_a_run_in_which_everything_fails_is_an_error(monkeypatch):
+    monkeypatch.setitem(METHODS, "diverges", ("Diverges", diverging(set(range(9)))[0]))
+    quick = replace(SMALL, methods=("diverges",), alphas=(), repetitions=2)
+    with pytest.raises(InputError, match=r"failed in every.*add --fresh; diverges said: Floating"):
+        run_experiment(quick, Lender(), Run(jobs=1))
+
+
+def test_progress_counts_up_to_the_total(tmp_path):
+    told = []
+    quick = replace(SMALL, methods=("opt-offline",))
+    run = Run(tmp_path, 1, progress=lambda done, total: told.append((done, total)))
+    run_experiment(quick, Lender(), run)
+    assert told == [(done, 4) for done in range(5)]
+    told.clear()
+    run_experiment(quick, Lender(), run)
+    assert told == [(4, 4)]
+
+
+@pytest.mark.parametrize("jobs", [0, -2])
+def test_jobs_that_mean_nothing_are_refused(jobs):
+    with pytest.raises(InputError, match=f"1 or more, or -1 for one per core, got {jobs}") as no:
+        run_experiment(SMALL, Lender(), Run(jobs=jobs))
+    one_sentence(no)
+
+
+# Bugs that were there when this was written: take the mark away with the fix.
+
+
+def test_a_group_that_is_absent_from_a_repetition_has_rows_of_zeros():
+    world = WorldSpec(
+        "lender",
+        population={"share_b": 0.01},
+        n_batch=30,
+        n_rounds=2,
+        past=({"rule": "random", "rate": 0.9},),
+    )
+    one = Experiment("x", world, ("opt-offline", "opt-hindsight"), repetitions=5, seed=2)
+    results = run_experiment(one, load_source(world), Run(jobs=1))
+    assert results.shape == (1, 2, 5, 2, 2)
+    assert np.all(results.count("n_people").sum(axis=-1) == 30)
+
+
+def test_a_method_that_is_not_there_leaves_the_folder_free(tmp_path):
+    wrong = replace(SMALL, methods=("opt-offline", "plian"), alphas=(), repetitions=1)
+    with pytest.raises(InputError, match="no method 'plian'"):
+        run_experiment(wrong, Lender(), Run(tmp_path, 1))
+    run_experiment(replace(wrong, methods=("opt-offline",)), Lender(), Run(tmp_path, 1))
+
+
+def test_a_folder_that_is_a_file_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="file") as no:
+        run_experiment(SMALL, Lender(), Run(tmp_path / "file", 1))
+    one_sentence(no)
+
+
+def test_a_negative_seed_is_refused():
+    with pytest.raises(InputError, match="seed"):
+        run_experiment(replace(SMALL, seed=-1), Lender(), Run(jobs=1))
+
+
+def test_settings_that_are_not_ours_are_refused(tmp_path):
+    (tmp_path / "settings.json").write_text("")
+    quick = replace(SMALL, methods=("opt-offline",), repetitions=1)
+    run_experiment(quick, Lender(), Run(tmp_path, 1))  # there are no results yet to protect
+    for text in ("", "[]"):
+        (tmp_path / "settings.json").write_text(text)
+        with pytest.raises(InputError, match="settings") as no:
+            run_experiment(quick, Lender(), Run(tmp_path, 1))
+        one_sentence(no)

@@ -1,0 +1,94 @@
+"""What a world's ``data`` names: populations, data sets, files."""
+
+from __future__ import annotations
+
+import pytest
+
+from lab.experiments.test_spec import one_sentence
+from lab.experiments.test_world_file import write_loans
+from secondlook.errors import InputError, UnavailableError
+from secondlook.lab.datasets import load
+from secondlook.lab.experiments.sources import load_source
+from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.simulate.people import Table
+from secondlook.lab.simulate.populations import Lender
+
+
+def test_populations_and_data_sets_by_name():
+    assert load_source(WorldSpec("lender")) == Lender()
+    assert load_source(WorldSpec("lender", population={"curvature": 1.0})) == Lender(curvature=1.0)
+    german = load_source(WorldSpec("german", "sex"))
+    assert isinstance(german, Table)
+    assert german.fingerprint == load("german").fingerprint
+
+
+def test_a_file_with_its_columns(tmp_path):
+    write_loans(tmp_path / "loans.csv")
+    columns = {
+        "outcome": "paid",
+        "good": "no",
+        "group": "town",
+        "features": ["debt"],
+        "name": "mine",
+        "unscaled": ["debt"],
+    }
+    table = load_source(WorldSpec(str(tmp_path / "loans.csv"), columns=columns))
+    words = [line.split(",") for line in (tmp_path / "loans.csv").read_text().split()[1:]]
+    assert table.name == "mine"
+    assert table.unscaled == ("debt",)
+    assert table.X[:, 0].tolist() == [float(row[1]) for row in words]
+    assert table.group.tolist() == [row[2] for row in words]
+    assert table.outcome.tolist() == [int(row[3] == "no") for row in words]
+
+
+OWN = {"outcome": "paid", "group": "town", "good": "yes"}
+
+
+@pytest.mark.parametrize(
+    ("file", "columns", "words"),
+    [
+        ({}, {}, "say in columns which one is the outcome"),
+        ({}, {"outcome": "paid"}, "columns lacks group: name the column"),
+        ({}, {"group": "town"}, "columns lacks outcome: name the column"),
+        ({}, OWN | {"colour": "red"}, "columns has no field 'colour'; known are outcome, group"),
+        ({}, OWN | {"group": "city"}, "has no column 'city'; its columns are 'income', 'debt'"),
+        ({}, OWN | {"features": ["age"]}, "has no column 'age'"),
+        ({}, OWN | {"good": "maybe"}, "good must be one of the values .*got 'maybe'"),
+        ({}, {"outcome": "paid", "group": "town"}, "name it with good="),
+        ({"outcomes": ("no", "yes", "late")}, OWN, "exactly two values, got 3"),
+        ({"outcomes": ("yes",)}, OWN, "exactly two values, got 1"),
+        ({"group": ("X", "")}, OWN, "group 'town' must be .* in every row"),
+    ],
+)
+def test_wrong_files_are_refused_in_one_sentence(tmp_path, file, columns, words):
+    write_loans(tmp_path / "loans.csv", **file)
+    with pytest.raises(InputError, match=words) as error:
+        load_source(WorldSpec(str(tmp_path / "loans.csv"), columns=columns))
+    one_sentence(error)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        (WorldSpec("germna"), r"no data of the name 'germna' \(the nearest is 'german'\)"),
+        (WorldSpec("german", "race"), "must be one of 'sex', got 'race'"),
+        (WorldSpec("german", population={"share_b": 0.1}), "population options are for lender"),
+        (WorldSpec("lender", population={"share_c": 0.1}), "got a wrong option: .*'share_c'"),
+        (WorldSpec("acs:XX:2018"), "two letters of a state"),
+        (WorldSpec("nowhere.csv", columns=OWN), "there is no file 'nowhere.csv'"),
+    ],
+)
+def test_wrong_names_are_refused_in_one_sentence(spec, words):
+    with pytest.raises(InputError, match=words) as error:
+        load_source(spec)
+    assert not isinstance(error.value, UnavailableError)
+    one_sentence(error)
+
+
+def test_a_folder_of_data_is_searched(tmp_path, monkeypatch):
+    monkeypatch.delenv("SECONDLOOK_DATA", raising=False)
+    monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(InputError, match=r"acs_ca_2018_adults_40pct\.parquet"):
+        load_source(WorldSpec("acs-ca-2018-sample", "race"), data=tmp_path)
+    with pytest.raises(InputError, match="must name a folder that exists"):
+        load_source(WorldSpec("acs-ca-2018-sample", "race"), data=tmp_path / "no")

@@ -1,0 +1,136 @@
+"""Experiments as data, and the paper's own: what they mean, what they refuse."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import fields, replace
+
+import pytest
+
+from secondlook.errors import InputError
+from secondlook.lab.experiments.baseline_methods import BASELINES
+from secondlook.lab.experiments.methods import METHODS, REFERENCES
+from secondlook.lab.experiments.paper import (
+    ALPHAS,
+    DEFAULT_METHODS,
+    EXPERIMENTS,
+    alpha_sweep,
+    paper_experiment,
+)
+from secondlook.lab.experiments.repetition import run_repetition
+from secondlook.lab.experiments.spec import Experiment, Goal
+from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.simulate.populations import Lender
+
+SMALL = WorldSpec("lender", n_batch=80, n_rounds=3, past=({"rule": "policy"},))
+
+
+def one_sentence(error):
+    """Return the words of an error after checking that they are one sentence."""
+    text = str(error.value if hasattr(error, "value") else error)
+    assert "\n" not in text, text
+    assert text[-1] in ".?", text
+    assert not re.search(r"[a-z)\]'\"]{2}\. [A-Z]", text), text
+    return text
+
+
+def experiment(**options):
+    return Experiment(**{"name": "x", "world": SMALL, "methods": ("plain",)} | options)
+
+
+def test_the_sweep_gives_every_bound_its_own_schedule_of_half_the_bound(monkeypatch):
+    built = []
+
+    def keep(setup):
+        built.append((setup.goal.alpha, METHODS["plain"][1](setup)))
+        return built[-1][1]
+
+    monkeypatch.setitem(METHODS, "kept", ("Kept", keep))
+    swept = alpha_sweep(experiment(methods=("kept",)))
+    assert swept.alphas == ALPHAS == (0.05, 0.10, 0.15, 0.20, 0.25, 0.30)
+    columns = run_repetition(swept, Lender(), 0).columns
+    assert list(dict.fromkeys(columns["alpha"].tolist())) == list(ALPHAS)
+    assert [alpha for alpha, _ in built] == list(ALPHAS)
+    for alpha, classifier in built:
+        want = [min(alpha / 2 * t**0.2, alpha - 0.001 - 0.01) for t in (1, 2, 3)]
+        assert [one.alpha_exploit for one in classifier.rounds_] == pytest.approx(want)
+
+
+def test_the_sweep_keeps_methods_and_everything_else():
+    swept = alpha_sweep(EXPERIMENTS["german"])
+    assert swept.methods == DEFAULT_METHODS
+    assert replace(swept, name="german", alphas=()) == EXPERIMENTS["german"]
+    assert [goal.alpha for goal in swept.goals] == list(ALPHAS)
+    for goal in swept.goals:
+        assert replace(goal, alpha=0.15) == Goal()
+        assert goal.schedule.at(7, goal.alpha) == pytest.approx(goal.alpha / 2 * 7**0.2)
+
+
+def test_the_papers_values_are_the_defaults():
+    assert EXPERIMENTS["german"].world.n_rounds == 39
+    assert EXPERIMENTS["german"].world.n_batch == 500
+    assert {EXPERIMENTS[f"adult-{by}"].world.n_parts for by in ("race", "gender")} == {40}
+    assert {one.repetitions for one in EXPERIMENTS.values()} == {50}
+    goal = Goal()
+    assert (goal.alpha, goal.gain, goal.loss, goal.slack) == (0.15, 200, 500, 0.001)
+    assert goal.schedule.at(1, goal.alpha) == 0.075
+    left_out = {"certified-within-group", "certified-per-group", "plain-unweighted", "plug-in"}
+    assert set(DEFAULT_METHODS) == {*METHODS, *REFERENCES} - left_out - {*BASELINES}
+
+
+def test_another_data_set_keeps_the_rest_of_an_experiment():
+    other = paper_experiment("adult-race", "acs:PA+MA+IN:2024")
+    assert other.world == replace(EXPERIMENTS["adult-race"].world, data="acs:PA+MA+IN:2024")
+    assert "acs:PA+MA+IN:2024" in other.name
+    assert paper_experiment("german", "german") == EXPERIMENTS["german"]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: paper_experiment("germany"), "known are german, adult-race, adult-gender"),
+        (lambda: paper_experiment("german", "fico"), "leave the data out"),
+        (lambda: experiment(repetitions=0), "repetitions must be 1 or more, got 0"),
+        (lambda: experiment(methods=()), "at least one method"),
+        (lambda: experiment(methods=("plain", "yang", "plain")), r"got \['plain'\] twice"),
+        (lambda: experiment(segments="town"), "must be 'group' or 'past', got 'town'"),
+    ],
+)
+def test_wrong_experiments_are_refused_in_one_sentence(make, words):
+    with pytest.raises(InputError, match=words) as error:
+        make()
+    one_sentence(error)
+
+
+def test_an_experiment_is_plain_data():
+    one = experiment(alphas=(0.1, 0.2), switches=("C1",))
+    data = one.as_dict()
+    assert json.loads(json.dumps(data)) == data
+    assert data["world"]["n_batch"] == 80
+    assert data["goal"]["alpha"] == 0.15
+
+
+def test_the_fingerprint_tells_apart_what_changes_results_and_nothing_else():
+    one = experiment()
+    assert replace(one, name="y", repetitions=7).fingerprint == one.fingerprint
+    changed = {
+        "world": replace(SMALL, n_batch=81),
+        "methods": ("no-exploration",),
+        "goal": Goal(loss=499.0),
+        "alphas": (0.2,),
+        "seed": 1,
+        "switches": ("C2",),
+        "published": "german_gender",
+        "segments": "past",
+        "focus": "B",
+        "judged": True,
+    }
+    assert set(changed) == {one.name for one in fields(Experiment)} - {"name", "repetitions"}
+    prints = {replace(one, **{name: value}).fingerprint for name, value in changed.items()}
+    assert len(prints | {one.fingerprint}) == 1 + len(changed)
+
+
+def test_the_sweep_drops_no_method():
+    named = ("plain", "explore-fair@0.12", "my_module:function", "plian")
+    assert alpha_sweep(experiment(methods=named)).methods == named

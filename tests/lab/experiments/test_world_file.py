@@ -1,0 +1,338 @@
+"""Experiments in TOML files: what they say is what is run, and what is wrong is told plainly."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lab.experiments.test_spec import one_sentence
+from secondlook.errors import InputError
+from secondlook.lab.experiments.repetition import run_repetition
+from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.experiments.sources import load_source
+from secondlook.lab.experiments.spec import Experiment, Goal
+from secondlook.lab.experiments.world_file import read_world_file
+from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.simulate.people import Table
+from secondlook.lab.simulate.populations import Lender
+
+METHODS = 'methods = ["plain"]\nrepetitions = 2\n'
+LENDER = '[world]\ndata = "lender"\nn_batch = 80\nn_rounds = 3\n'
+FULL = """
+methods = ["plain", "fair-clf"]
+repetitions = 3
+seed = 4
+alphas = [0.1, 0.2]
+switches = ["C2", "A1"]
+segments = "past"
+focus = "shut out"
+
+[goal]
+gain = 100.0
+loss = 300.0
+threshold = 0.4
+
+[world]
+data = "lender"
+n_batch = 90
+n_rounds = 4
+n_history = 120
+scaling = "none"
+past = [{rule = "cutoff", feature = "income", share = 0.6}, {rule = "random", rate = 0.9}]
+population = {share_b = 0.2}
+feedback = {delay = {kind = "by-outcome", good = 2, bad = 1}, wrong = 0.1, corrected_after = 1}
+drift = {shift = [-0.5, 0.0, 0.0], log_odds = -0.1}
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(text, name="mine.toml"):
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return read_world_file(path)
+
+    return read
+
+
+def run_alone(experiment):
+    return run_repetition(experiment, load_source(experiment.world), 0).columns
+
+
+def write_loans(path, outcomes=("no", "yes"), group=("X", "Y")):
+    rng = np.random.default_rng(5)
+    lines = ["income,debt,town,paid"]
+    for i in range(240):
+        income, debt = rng.normal(size=2)
+        chance = 1 / (1 + np.exp(-1 - 2 * income + debt))
+        which = int(rng.random() < chance) if i else len(outcomes)
+        paid = outcomes[min(which, len(outcomes) - 1)]
+        lines.append(f"{income:.4f},{debt:.4f},{group[i % len(group)]},{paid}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_everything_in_a_file_is_taken_as_it_says(read):
+    world = WorldSpec(
+        "lender",
+        n_batch=90,
+        n_rounds=4,
+        n_history=120,
+        scaling="none",
+        past=(
+            {"rule": "cutoff", "feature": "income", "share": 0.6},
+            {"rule": "random", "rate": 0.9},
+        ),
+        population={"share_b": 0.2},
+        feedback={
+            "delay": {"kind": "by-outcome", "good": 2, "bad": 1},
+            "wrong": 0.1,
+            "corrected_after": 1,
+        },
+        drift={"shift": [-0.5, 0.0, 0.0], "log_odds": -0.1},
+    )
+    assert read(FULL) == Experiment(
+        "mine",
+        world,
+        ("plain", "fair-clf"),
+        goal=Goal(gain=100.0, loss=300.0, threshold=0.4),
+        alphas=(0.1, 0.2),
+        repetitions=3,
+        seed=4,
+        switches=("A1", "C2"),
+        segments="past",
+        focus="shut out",
+    )
+
+
+def test_past_drift_and_feedback_of_a_file_happen_in_its_world(read):
+    spec = read(FULL).world
+    source = load_source(spec)
+    assert source == Lender(share_b=0.2)
+    world = spec.build(source, 1)
+    past = world.history()
+    income = past.people.X[:, 0]
+    assert len(past.people) == 120
+    cut = np.sort(income)[::-1][round(120 * 0.6) - 1]
+    assert income[past.accepted].min() >= cut
+    assert 0.7 < past.accepted[income >= cut].mean() < 1
+    batches = list(world.batches())
+    assert [len(one.applicants) for one in batches] == [90] * 4
+    means = [one.applicants.people.X[:, 0].mean() for one in batches]
+    assert np.all(np.diff(means) < 0)
+    assert means[-1] < -1.5
+    for one in batches:
+        good = one.applicants.outcome == 1
+        assert np.array_equal(one.sealed.arrives, np.where(good, 2, 1))
+        wrong = one.sealed.reported != one.sealed.truth
+        assert 0 < wrong.sum() < 30
+        assert np.array_equal(one.sealed.corrected[wrong], one.sealed.arrives[wrong] + 1)
+
+
+def test_outcomes_that_come_late_change_what_is_decided(read):
+    one = 'past = [{rule = "policy"}]\n'
+    at_once = run_alone(read(METHODS + LENDER + one))
+    late = run_alone(read(METHODS + LENDER + one + "feedback = {delay = {after = 9}}\n"))
+    assert np.array_equal(at_once["n_good"], late["n_good"])
+    first = at_once["round"] == 1
+    assert np.array_equal(at_once["n_accepted"][first], late["n_accepted"][first])
+    assert not np.array_equal(at_once["n_accepted"], late["n_accepted"])
+
+
+@pytest.mark.parametrize(
+    ("rule", "check"),
+    [
+        ('{rule = "everybody"}', lambda past, good: past.accepted.all()),
+        (
+            '{rule = "outcome", good = 1.0, bad = 0.0}',
+            lambda past, good: np.array_equal(past.accepted, good),
+        ),
+        (
+            '{rule = "group", group = "B", rate = 0.0}',
+            lambda past, good: np.array_equal(past.accepted, past.people.group == "A"),
+        ),
+        (
+            '{rule = "everybody"}, {rule = "group", group = "A", rate = 0.0}',
+            lambda past, good: np.array_equal(past.accepted, past.people.group == "B"),
+        ),
+        (
+            '{rule = "composition", good = 1.0, size = 1.0}',
+            lambda past, good: np.array_equal(past.accepted, good),
+        ),
+    ],
+)
+def test_rules_of_the_past(read, rule, check):
+    world = read(METHODS + LENDER + f"past = [{rule}]\n").world.build(Lender(), 3)
+    assert check(world.history(), world.full_history().outcome == 1)
+
+
+def test_a_file_of_ones_own_is_found_beside_the_world_file(read, tmp_path, monkeypatch):
+    write_loans(tmp_path / "loans.csv")
+    os.makedirs(tmp_path / "elsewhere")
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    columns = 'columns = {outcome = "paid", group = "town", good = "yes"}\n'
+    text = METHODS + LENDER.replace("lender", "loans.csv") + columns
+    experiment = read(text)
+    source = load_source(experiment.world)
+    assert isinstance(source, Table)
+    assert source.features == ("income", "debt")
+    results = run_experiment(experiment, source, Run(jobs=1))
+    assert results.groups == ("X", "Y")
+    assert results.count("n_people").sum(axis=-1).ravel().tolist() == [80] * 6
+    assert "loans.csv" in results.about["data"]["source"]
+
+
+def test_a_name_may_be_given_or_is_the_files(read):
+    assert read(METHODS + LENDER, "overlooked.toml").name == "overlooked"
+    assert read('name = "Bank"\n' + METHODS + LENDER).name == "Bank"
+
+
+WRONG_WHEN_READ = {
+    "[world": "cannot be read as TOML",
+    METHODS: "world is missing; an experiment needs",
+    LENDER: "methods is missing",
+    METHODS + "[world]\nn_batch = 3\n": "needs data",
+    METHODS + LENDER + "n_bacth = 3\n": r"\[world\] has no field 'n_bacth'; did you mean n_batch",
+    METHODS + LENDER + "qqq = 3\n": "has no field 'qqq'; known are data, group",
+    METHODS
+    + "[goal]\nalhpa = 0.1\n"
+    + LENDER: r"\[goal\] has no field 'alhpa'; did you mean alpha",
+    "sede = 1\n" + METHODS + LENDER: "the top level has no field 'sede'; did you mean seed",
+    'methods = ["plain"]\nrepetitions = 0\n' + LENDER: "repetitions must be 1 or more",
+    "methods = []\n" + LENDER: "at least one method",
+    'methods = ["plain", "plain"]\n' + LENDER: "once only",
+    'switches = ["Z9"]\n' + METHODS + LENDER: "there is no switch Z9; known are A1",
+    'segments = "town"\n' + METHODS + LENDER: "one of group, past",
+}
+
+
+@pytest.mark.parametrize(("text", "words"), WRONG_WHEN_READ.items())
+def test_a_wrong_file_is_refused_in_one_sentence_that_names_it(read, text, words):
+    with pytest.raises(InputError, match=words) as error:
+        read(text)
+    assert "mine.toml" in one_sentence(error)
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"there is no file .*no\.toml; name a TOML file") as error:
+        read_world_file(tmp_path / "no.toml")
+    one_sentence(error)
+
+
+def test_a_file_that_is_not_text(tmp_path):
+    (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(InputError, match="cannot be read as TOML"):
+        read_world_file(tmp_path / "bytes.toml")
+    with pytest.raises(InputError, match="cannot be read as TOML"):
+        read_world_file(tmp_path)
+
+
+GERMAN = LENDER.replace("lender", "german")
+WRONG_WHEN_RUN = {
+    'past = [{rule = "chance"}]': "a past rule is one of outcome, .*policy, got 'chance'",
+    "past = [{good = 0.4}]": "a past rule is one of .*, got None",
+    "past = []": "at least one rule of the past",
+    'past = [{rule = "random", share = 0.4}]': "past rule random got options it does not know",
+    'past = [{rule = "random", rate = 1.4}]': r"rate is a share and must be in \[0, 1\], got 1.4",
+    'past = [{rule = "cutoff", feature = "age"}]': "'age', which is not among the features income",
+    'past = [{rule = "group", group = "C"}]': "'C', but S_0 holds only A, B",
+    'feedback = {delay = {kind = "slow"}}': "fixed, between, geometric, by-outcome, got 'slow'",
+    'feedback = {delay = {kind = "between", least = 3, most = 2}}': "as large as least, got 2 and",
+    'feedback = {delay = {kind = "between", most = -2}}': "most counts rounds .* got -2",
+    'feedback = {delay = {kind = "fixed", mean = 2}}': "delay fixed got options",
+    'feedback = {delay = {kind = "fixed", after = -1}}': "0 or more, got -1",
+    "feedback = {lost = 0.1}": "feedback got options it does not know",
+    "feedback = {missing = 1.1}": r"missing is a probability .*\[0, 1\], got 1.1",
+    "drift = {tilt = 0.1}": "drift got options it does not know",
+    "drift = {shift = [0.1]}": "one number per feature",
+    'scaling = "batch"': "one of history, stream, none, got 'batch'",
+    "population = {size = 3}": "the population lender got a wrong option",
+    "n_history = 0": "n_history must be a whole number of at least 1, got 0",
+}
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG_WHEN_RUN.items())
+def test_a_wrong_world_is_refused_in_one_sentence(read, line, words):
+    with pytest.raises(InputError, match=words) as error:
+        run_alone(read(METHODS + LENDER + line + "\n"))
+    one_sentence(error)
+
+
+WRONG_ON_TABLES = {
+    'past = [{rule = "policy"}]': "is the synthetic lender's; choose another",
+    'drift = {feature = "height", tilt = 0.1}': "'height' is to drift, but the data set has only",
+    "n_parts = 1001": "n_batch means nothing for a data set cut into parts",
+    'group = "race"': "group of german must be one of 'sex', got 'race'",
+    "population = {share_b = 0.2}": "population options are for lender.*leave them out",
+}
+
+
+@pytest.mark.parametrize(("line", "words"), WRONG_ON_TABLES.items())
+def test_a_wrong_world_of_a_data_set_is_refused_in_one_sentence(read, line, words):
+    with pytest.raises(InputError, match=words) as error:
+        run_alone(read(METHODS + GERMAN + line + "\n"))
+    one_sentence(error)
+
+
+def test_a_cutoff_is_needed_to_count_by_it(read):
+    with pytest.raises(InputError, match="did not cut off at a feature; count by group"):
+        run_alone(read('segments = "past"\n' + METHODS + LENDER))
+
+
+def test_data_sets_drift_too(read):
+    one = read(METHODS + GERMAN + 'drift = {feature = "age", tilt = 0.2, spoil = 0.2}\n').world
+    world = one.build(load_source(one), 0)
+    applicants = [world.full_history(), *(batch.applicants for batch in world.batches())]
+    ages = [a.people.X[:, world.stream.features.index("age")].mean() for a in applicants]
+    good = [a.outcome.mean() for a in applicants]
+    assert ages[-1] > ages[0] + 0.3
+    assert good[-1] < good[0] - 0.15
+
+
+WRONG_KINDS = {
+    'world = "german"\n' + METHODS: "world",
+    "goal = 3\n" + METHODS + LENDER: "goal",
+    'methods = "plain"\nrepetitions = 2\n' + LENDER: "methods",
+    "methods = [3]\n" + LENDER: "methods",
+    'methods = ["plain"]\nrepetitions = "3"\n' + LENDER: "repetitions",
+    'methods = ["plain"]\nrepetitions = 1.5\n' + LENDER: "repetitions",
+    "alphas = 0.1\n" + METHODS + LENDER: "alphas",
+    'seed = "a"\n' + METHODS + LENDER: "seed",
+    "seed = -1\n" + METHODS + LENDER: "seed",
+    "switches = [3]\n" + METHODS + LENDER: "switch",
+    METHODS + '[goal]\ngain = "x"\n' + LENDER: "gain",
+    METHODS + '[goal]\nthreshold = "x"\n' + LENDER: "threshold",
+    METHODS + '[goal]\nexploit_start = "x"\n' + LENDER: "exploit_start",
+    METHODS + "[world]\ndata = 3\n": "data",
+    METHODS + LENDER + 'past = {rule = "random"}\n': "past",
+    METHODS + LENDER + 'past = ["random"]\n': "past",
+    METHODS + LENDER + "feedback = 3\n": "feedback",
+    METHODS + LENDER + "feedback = {delay = 2}\n": "delay",
+    METHODS + LENDER + "drift = {shift = 1}\n": "shift",
+    METHODS + LENDER + 'population = {share_b = "a"}\n': "share_b",
+}
+
+
+@pytest.mark.parametrize(("text", "words"), WRONG_KINDS.items())
+def test_a_value_of_the_wrong_kind_is_refused_in_one_sentence(read, text, words):
+    with pytest.raises(InputError, match=rf"\b{words}") as error:
+        run_alone(read(text))
+    one_sentence(error)
+
+
+def test_the_reference_of_world_files_is_one(tmp_path):
+    """docs/worlds.md shows every field, and each block in it can be read."""
+    text = (Path(__file__).parents[3] / "docs" / "worlds.md").read_text(encoding="utf-8")
+    blocks = [block.split("```")[0] for block in text.split("```toml")[1:]]
+    assert len(blocks) == 2
+    for block in blocks:
+        (tmp_path / "mine.toml").write_text(block, encoding="utf-8")
+        experiment = read_world_file(tmp_path / "mine.toml")
+        assert experiment.methods
+    fields = [
+        field.name for kind in (Experiment, Goal, WorldSpec) for field in dataclasses.fields(kind)
+    ]
+    assert [name for name in fields if name not in text and name != "published"] == []

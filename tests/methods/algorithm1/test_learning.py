@@ -1,0 +1,130 @@
+"""Step 1, recomputed by hand from what the classifier has written down."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from secondlook import (
+    ConstrainedLogistic,
+    MeanPastScore,
+    PartialFeedbackClassifier,
+    Revenue,
+    SummedAcceptance,
+)
+from secondlook.lab.simulate.run import run
+from secondlook.learners.thresholds import shared_threshold
+from secondlook.methods.algorithm1.learning import effective_sample_size
+from secondlook.people.likelihoods import LinearLikelihood, MeanLikelihood
+
+UTILITY = Revenue(gain=200, loss=300)
+
+
+def labelled(classifier, fold):
+    """Return features, outcomes, and weights (all rounds; own rounds only) of a fold."""
+    rows, log = classifier._memory.folds[fold], classifier._log
+    past, own = rows.column("past"), rows.column("own")
+    everybody = (own + log.n_history * past) / (log.n_history + log.n_people)
+    usable = (rows.column("outcome") >= 0) & (
+        rows.column("coverage") > classifier._rule.level(log.n_rounds)
+    )
+    cap = classifier.weight_cap
+    ours = usable & (rows.column("round") > 0)
+    return (
+        rows.X,
+        np.maximum(rows.column("outcome"), 0),
+        usable * np.minimum(1 / everybody, cap),
+        ours * np.minimum(log.n_people / np.maximum(own, 1e-12), cap),
+    )
+
+
+def after(make_classifier, n_rounds, **options):
+    classifier, world = make_classifier(n_rounds=n_rounds, **options)
+    for _ in run(classifier, world):
+        pass
+    learned = classifier._classifier_of_round(n_rounds + 1)
+    return classifier, learned
+
+
+def by_hand(classifier, fit_on, set_on):
+    X, y, weight, _ = labelled(classifier, fit_on)
+    used = weight > 0
+    model = ConstrainedLogistic(tol=1e-9).fit(
+        X[used], y[used], sample_weight=weight[used] / weight[used].mean()
+    )
+    X, y, weight, own = labelled(classifier, set_on)
+    calibrated = own.sum() ** 2 >= classifier.min_outcomes * (own @ own)
+    return model, model.predict_proba(X)[:, 1], y, own if calibrated else weight
+
+
+@pytest.mark.parametrize("coverage", [SummedAcceptance(), MeanPastScore()])
+@pytest.mark.parametrize("n_rounds", [1, 5])
+def test_one_half_fits_and_the_other_sets_the_threshold(make_classifier, n_rounds, coverage):
+    options = {"min_outcomes": 80, "weight_cap": 20.0, "coverage": coverage}
+    classifier, learned = after(make_classifier, n_rounds, **options)
+    model, score, y, weight = by_hand(classifier, 0, 1)
+    assert learned.likelihood.coef == pytest.approx(model.coef_[0], abs=1e-4)
+    assert learned.calibrated == (n_rounds == 5)
+    assert learned.n_outcomes == (weight > 0).sum()
+    assert learned.effective_sample_size == pytest.approx(weight.sum() ** 2 / (weight @ weight))
+    point = shared_threshold(
+        score,
+        y.astype(np.int8),
+        weight,
+        np.zeros(len(y), np.intp),
+        1,
+        utility=UTILITY,
+        max_fdr=classifier._budget.max_fdr(n_rounds + 1),
+    )
+    assert learned.thresholds == pytest.approx(np.repeat(point.thresholds, 2), abs=1e-4)
+    assert learned.estimated_fdr == pytest.approx(point.fdr, abs=1e-3)
+
+
+def test_cross_fitting_uses_every_label_for_both(make_classifier):
+    classifier, learned = after(make_classifier, 5, split="cross")
+    one, score_1, y_1, weight_1 = by_hand(classifier, 0, 1)
+    other, score_0, y_0, weight_0 = by_hand(classifier, 1, 0)
+    mean = (one.coef_[0] + other.coef_[0]) / 2
+    assert learned.likelihood.coef == pytest.approx(mean, abs=1e-4)
+    assert learned.n_outcomes == (weight_0 > 0).sum() + (weight_1 > 0).sum()
+    point = shared_threshold(
+        np.concatenate([score_1, score_0]),
+        np.concatenate([y_1, y_0]).astype(np.int8),
+        np.concatenate([weight_1, weight_0]),
+        np.zeros(len(y_0) + len(y_1), np.intp),
+        1,
+        utility=UTILITY,
+        max_fdr=classifier._budget.max_fdr(6),
+    )
+    assert learned.thresholds[0] == pytest.approx(point.thresholds[0], abs=1e-4)
+
+
+def test_halves_persist_over_rounds(make_classifier):
+    classifier, world = make_classifier(n_batch=200, n_rounds=4)
+    first = [fold.X.copy() for fold in classifier._memory.folds]
+    for _ in run(classifier, world):
+        pass
+    for fold, before in zip(classifier._memory.folds, first, strict=True):
+        assert np.array_equal(fold.X[: len(before)], before)
+        assert len(fold) > len(before)
+
+
+def test_a_fold_with_one_outcome_is_joined_to_the_other(rng):
+    X = rng.normal(size=(12, 1))
+    y = np.r_[0, np.ones(11, int)]
+    classifier = PartialFeedbackClassifier(random_state=0).fit(X, y)
+    assert "not held out" in classifier._learned.note
+
+
+def test_mean_of_likelihoods_is_taken_on_the_log_odds(rng):
+    X, group = rng.normal(size=(20, 2)), np.zeros(20, np.intp)
+    parts = (LinearLikelihood(np.array([1.0, 2]), 0.5), LinearLikelihood(np.array([-1.0, 0]), 1.5))
+    linear = MeanLikelihood.of(parts)
+    assert isinstance(linear, LinearLikelihood)
+    assert linear.score(X, group) == pytest.approx(MeanLikelihood(parts).score(X, group))
+
+
+def test_effective_sample_size():
+    assert effective_sample_size(np.array([2.0, 2.0, 2.0])) == 3
+    assert effective_sample_size(np.array([1.0, 0.0])) == 1
+    assert effective_sample_size(np.zeros(3)) == 0

@@ -1,0 +1,148 @@
+"""What the log of policies keeps, merges, and says of people's chances."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from logged_rounds import (
+    BLIND,
+    N_GROUPS,
+    RULES,
+    fast_walk,
+    likelihoods,
+    log_of,
+    people,
+    quiet,
+    random_rounds,
+)
+from secondlook.core.coverage import SummedAcceptance
+from secondlook.core.sampling import fixed_size_draw
+from secondlook.core.strategies import (
+    EqualGroups,
+    GroupShare,
+    ScoreWeighted,
+)
+from secondlook.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog
+from secondlook.people.ids import keyed_bits, round_key
+from secondlook.people.likelihoods import (
+    ConstantLikelihood,
+    LinearLikelihood,
+)
+
+FALSE_ALARM = 1e-6
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_merging_quiet_rounds_changes_no_coverage(rule):
+    X, group = people(300)
+    loud = [policy for policy, _ in random_rounds("linear", BLIND[:1], 2)]
+    rounds = [loud[0], *(quiet(1, n) for n in (5, 1, 30)), quiet(2, 7), loud[0], quiet(2, 4)]
+    merged, apart = log_of("linear", rounds), log_of("linear", [])
+    apart.policies.extend(rounds)
+    assert (len(merged.policies), len(apart.policies)) == (5, 7)
+    assert (merged.n_rounds, merged.n_people) == (apart.n_rounds, apart.n_people)
+    coverage = [log.coverage(X, group, rule) for log in (merged, apart)]
+    np.testing.assert_allclose(*coverage, 1e-12)
+    looks = [log.look(X, group, rule, score_of=0) for log in (merged, apart)]
+    assert np.array_equal(looks[0].known, looks[1].known)
+    if isinstance(rule, SummedAcceptance):
+        own = [fast_walk(log, rule, X, group)[0] for log in (merged, apart)]
+        np.testing.assert_allclose(*own, 1e-12)
+
+
+LOUD = replace(quiet(1, 5), left=np.array([0.0, 0.0, 0.1]))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (quiet(1, 3), quiet(2, 3)),
+        (quiet(1, 3), quiet(1, 3, threshold=0.6)),
+        (quiet(1, 3), replace(quiet(1, 3), group_factor=np.arange(1.0, 4))),
+        (quiet(1, 3), LOUD),
+        (LOUD, quiet(1, 3)),
+        (LOUD, LOUD),
+    ],
+    ids=["likelihood", "threshold", "factor", "explores", "explored", "both"],
+)
+def test_rounds_that_act_otherwise_are_kept_apart(first, second):
+    log = log_of("linear", [])
+    log.append(first)
+    log.append(second)
+    assert len(log.policies) == 2
+
+
+def test_quiet_rounds_are_merged_until_somebody_was_walked_past_them():
+    log = log_of("linear", [quiet(1, 5), quiet(1, 5)])
+    assert [one.n_people for one in log.policies] == [10]
+    log.seal()
+    log.append(quiet(1, 3))
+    log.append(quiet(1, 4))
+    log.append(quiet(1, 2), merge=False)
+    assert [one.n_people for one in log.policies] == [10, 7, 2]
+
+
+def test_a_score_at_the_threshold_is_accepted_in_the_log_as_in_the_decision():
+    """In single precision too, where .3 and .7 are rounded to different sides."""
+    X, group = np.zeros((1, 1), np.float32), np.zeros(1, np.intp)
+    for value in (0.3, 0.7):
+        likelihood, cut = ConstantLikelihood(value), np.array([value])
+        log = PolicyLog(likelihood, 1)
+        one = np.ones(1)
+        log.append(LoggedPolicy(0, cut, ScoreWeighted(), one, np.zeros(1), one, 100))
+        rule = SummedAcceptance(threshold=0.1)
+        own, _ = fast_walk(log, rule, X, group)
+        look = log.look(X, group, rule, score_of=0)
+        assert own[0] == 100
+        assert look.score >= cut.astype(look.score.dtype)
+        assert not log.look(X, group, SummedAcceptance(value + 1), score_of=0).known
+        assert log.coverage(X, group, rule) == value + 1
+
+
+@pytest.mark.parametrize("name", ["thresholds", "group_factor", "left", "others"])
+def test_what_was_logged_stays_as_it_was(name):
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(quiet(1, 3), name)[0] = 0.1
+
+
+def test_likelihoods_are_logged_once():
+    first, second = likelihoods("linear")[:2]
+    log = PolicyLog(first, 10)
+    assert [log.add_likelihood(one) for one in (second, first, second)] == [1, 0, 1]
+    equal = LinearLikelihood(second.coef.copy(), second.intercept)
+    assert log.add_likelihood(equal) == 2
+
+
+@pytest.mark.parametrize(
+    "strategy", [ScoreWeighted(), GroupShare(), ScoreWeighted() * EqualGroups()], ids=repr
+)
+def test_people_are_accepted_as_often_as_the_log_says(strategy):
+    n, n_draw, n_redraws = 14, 5, 4000
+    X, group = people(n, seed=3)
+    log, rule = log_of("linear", []), SummedAcceptance(10.0)  # nobody is known
+    look = log.look(X, group, rule, score_of=1)
+    counts = np.bincount(group, minlength=N_GROUPS).astype(float)
+    factor = strategy.group_factor(counts, counts)
+    size = strategy.person_factor(None, look.score, group) * factor[group]
+    accepted = np.zeros(n, int)
+    for t in range(n_redraws):
+        bits = keyed_bits(np.arange(n, dtype=np.uint64), round_key(0, t, 1))
+        shares, start = strategy.group_shares(counts), round_key(0, t, 2)
+        draw = fixed_size_draw(size, n_draw, bits, start, group, N_GROUPS, shares)
+        accepted += draw.drawn
+    half = np.full(N_GROUPS, 0.5)
+    log.append(LoggedPolicy(1, half, strategy, factor, draw.left, draw.others, n))
+    logged = fast_walk(log, rule, X, group)[0] / n
+    assert logged == pytest.approx(draw.chance(size, group))
+    # For people of the batch themselves the log is right up to one person's share of the draw.
+    pi = draw.probability
+    assert np.max(np.abs(logged - pi)) < 0.2
+    assert logged.sum() == pytest.approx(n_draw, abs=1)
+    tails = binom.cdf(accepted, n_redraws, pi), binom.sf(accepted - 1, n_redraws, pi)
+    assert np.min(tails) > FALSE_ALARM / (2 * n)
+    off = np.clip(pi + np.where(np.arange(n) % 2, 0.06, -0.06), 0.01, 0.99)
+    assert np.min(binom.cdf(accepted, n_redraws, off)) < FALSE_ALARM / (2 * n)  # it can fail

@@ -1,0 +1,174 @@
+"""Evidence: its mean by enumeration, its range, wealth by brute force, and the drift monitor."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.stats import binom
+
+from methods.certified.known_truth import ALPHA, too_many
+from secondlook.methods.certified.evidence import (
+    BETS,
+    RATIO_CAP,
+    DriftMonitor,
+    Wealth,
+    ladder_grid,
+    soft_edge,
+    values,
+)
+
+# Three kinds of people: covered, truncated (π/p above the cap), and truncated with π = 1.
+PI = np.array([[0.9, 0.3], [0.5, 1.0], [1.0, 0.02]])
+P = np.array([0.6, 0.05, 0.01])
+BAD = np.array([0.1, 0.3, 0.7])  # f
+ATOL = 1e-12
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.15, 0.6])
+def test_mean_of_z_by_enumeration(alpha):
+    mean = np.zeros_like(PI)
+    for accepted, bad in itertools.product([True, False], repeat=2):
+        chance = np.where(accepted, P, 1 - P) * np.where(bad, BAD, 1 - BAD)
+        z = values(PI, P, np.full(3, accepted), np.full(3, bad), alpha)
+        mean += chance[:, None] * z
+    rem = PI - np.minimum(PI / P[:, None], RATIO_CAP) * P[:, None]
+    assert (rem > 0.1).any()
+    assert (rem == 0).any()
+    f = BAD[:, None]
+    assert mean == pytest.approx(PI * (alpha - f) - rem * (1 - f), abs=ATOL)
+    assert np.all(mean <= PI * (alpha - f) + ATOL)
+
+
+def test_outcomes_of_the_rejected_are_not_read():
+    accepted = np.array([True, False, False])
+    one = values(PI, P, accepted, np.array([True, True, False]), ALPHA)
+    other = values(PI, P, accepted, np.array([True, False, True]), ALPHA)
+    assert np.array_equal(one, other)
+
+
+probabilities = st.floats(1e-9, 1.0)
+
+
+@given(
+    pi=arrays(float, (6, 3), elements=probabilities),
+    p=arrays(float, 6, elements=probabilities),
+    accepted=arrays(bool, 6),
+    bad=arrays(bool, 6),
+    alpha=st.floats(0.01, 0.95),
+)
+def test_no_row_can_ruin_anybody(pi, p, accepted, bad, alpha):
+    z = values(pi, p, accepted, bad, alpha)
+    bound = np.full(3, RATIO_CAP + 1)
+    assert np.all(z >= -(1 - alpha) * bound - 1e-9)
+    share = Wealth.start(alpha, 3).shares(bound)
+    assert np.all(1 + share[:, None, :] * z >= 0.05 - 1e-9)
+
+
+def test_wealth_is_the_product_that_it_says(rng):
+    n_rounds, n, n_policies = 5, 12, 4
+    wealth = Wealth.start(ALPHA, n_policies)
+    gamblers = [[1.0] * n_policies for _ in BETS]
+    best = [1.0] * n_policies
+    for _ in range(n_rounds):
+        bound = rng.choice([1.0, 2.5, RATIO_CAP + 1], n_policies)
+        use = rng.random(n_policies) < 0.7
+        z = rng.uniform(-(1 - ALPHA), ALPHA, (n, n_policies)) * bound
+        z[rng.random(n) < 0.3] = 0
+        wealth.add(z, bound, use)
+        for i, j in itertools.product(range(len(BETS)), range(n_policies)):
+            share = min(BETS[i] / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound[j]))
+            for row in range(n):
+                gamblers[i][j] *= 1 + (share * z[row, j] if use[j] else 0.0)
+        mixed = [sum(one[j] for one in gamblers) / len(BETS) for j in range(n_policies)]
+        best = [max(pair) for pair in zip(best, mixed, strict=True)]
+        assert np.exp(wealth.mixed()) == pytest.approx(mixed, rel=1e-9)
+        assert np.exp(wealth.best) == pytest.approx(best, rel=1e-9)
+
+
+def test_wealth_is_fair_by_enumeration():
+    """E[wealth] after two rows is 1 where FDR = α and all is covered, and less where not."""
+    pi, p = np.array([[0.5, 0.9]]), np.array([0.5])
+    means = np.zeros((2, 2))
+    for k, f in enumerate((ALPHA, 2 * ALPHA)):
+        for rows in itertools.product([(0, 0), (1, 0), (1, 1)], repeat=2):
+            wealth, chance = Wealth.start(ALPHA, 2), 1.0
+            for accepted, bad in rows:
+                outcome = (f if bad else 1 - f) if accepted else 1.0
+                chance *= (p[0] if accepted else 1 - p[0]) * outcome
+                z = values(pi, p, np.array([accepted == 1]), np.array([bad == 1]), ALPHA)
+                wealth.add(z, np.full(2, 1.8), np.ones(2, np.bool_))
+            means[k] += chance * np.exp(wealth.mixed())
+    assert means[0] == pytest.approx(1, abs=ATOL)
+    assert np.all(means[1] < 1)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0.01, 0.98), (0.05, 0.6), (0.3, 0.99)])
+def test_the_grid_rises_in_small_steps(first, last):
+    grid = ladder_grid(first, last)
+    steps = np.diff(grid)
+    assert (grid[0], grid[-1]) == (first, last)
+    assert np.all(steps > 0)
+    assert np.all(steps <= np.minimum(0.08 * grid[:-1], 0.02) + ATOL)
+
+
+ranks = arrays(float, 20, elements=st.floats(0, 1))
+
+
+@given(rank=ranks, q=st.floats(0.01, 0.98), tau=st.floats(0.003, 3))
+def test_soft_edge_is_sure_inside_and_falls_outside(rank, q, tau):
+    pi = soft_edge(rank, q, tau)
+    assert np.all((pi >= 0) & (pi <= 1))
+    assert np.all(pi[rank <= q] == 1)
+    assert pi == pytest.approx([math.exp(-max(0.0, r - q) / tau) for r in rank], abs=ATOL)
+    assert np.all(np.diff(pi[np.argsort(rank)]) <= 0)
+    assert np.all(soft_edge(rank, min(1.0, q + 0.1), tau) >= pi)
+
+
+@pytest.mark.parametrize("fdr", [ALPHA, 0.05])
+def test_the_monitor_cannot_expect_to_gain_by_enumeration(fdr):
+    mean, n = 0.0, 5
+    for counts in itertools.product(range(n + 1), repeat=3):
+        monitor = DriftMonitor(ALPHA)
+        for bad in counts:
+            monitor.add(np.arange(n) < bad)
+        mean += np.prod(binom.pmf(counts, n, fdr)) * math.exp(monitor.log_wealth())
+    if fdr == ALPHA:
+        assert mean == pytest.approx(1, abs=1e-10)
+    else:
+        assert mean < 1
+
+
+def alarm(rng, fdrs, n=60, delta=0.05):
+    """Return the number of rounds after which a monitor fires; 0 if it does not."""
+    monitor = DriftMonitor(ALPHA)
+    for t, fdr in enumerate(fdrs, 1):
+        monitor.add(rng.random(n) < fdr)
+        if monitor.log_wealth() >= -math.log(delta):
+            return t
+    return 0
+
+
+def test_the_monitor_seldom_cries_wolf():
+    """At most δ = 5 % of 400 streams at FDR = α; a false alarm of this test has chance 0.001."""
+    rng = np.random.default_rng(np.random.SeedSequence(7))
+    alarms = sum(alarm(rng, [ALPHA] * 40) > 0 for _ in range(400))
+    assert not too_many(alarms, 400, 0.05)
+
+
+def test_the_monitor_hears_the_wolf():
+    rng = np.random.default_rng(np.random.SeedSequence(8))
+    delays = [alarm(rng, [0.1] * 20 + [0.3] * 20) - 20 for _ in range(60)]
+    assert min(delays) > 0  # none missed, none early
+    assert np.median(delays) <= 6
+
+
+def test_a_monitor_without_rounds_has_lost_nothing():
+    assert DriftMonitor(ALPHA).log_wealth() == 0
+    assert not too_many(14, 100, 0.1)
+    assert too_many(30, 100, 0.1)

@@ -1,0 +1,254 @@
+"""Late, missing and corrected outcomes: rounds enter the tests in their order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from methods.certified.controls import Overtaking, with_engine
+from methods.certified.known_truth import DELTA, Flat, Slope, start, too_many
+from secondlook import CertifiedClassifier
+from secondlook.core.noise import OutcomeNoise
+from secondlook.core.strategies import Uniform
+from secondlook.core.utility import Accuracy
+from secondlook.errors import InputError, LearningWarning
+from secondlook.lab.simulate.feedback import ByOutcome, Feedback
+from secondlook.lab.simulate.histories import SelectedOnOutcome
+from secondlook.lab.simulate.populations import draw_applicants
+from secondlook.lab.simulate.run import run
+from secondlook.lab.simulate.streams import Drawn
+from secondlook.lab.simulate.worlds import World
+from secondlook.methods.certified.rules import Rules
+
+N = 300
+
+
+class Desk:
+    """A classifier, with the outcomes of everybody it accepted at hand."""
+
+    def __init__(self, seed=0, **options):
+        self.rng = np.random.default_rng(seed)
+        self.classifier = start(Slope(), self.rng, random_state=seed, **options)
+        self.accepted = []
+
+    @property
+    def engine(self):
+        return self.classifier._engines[0]
+
+    @property
+    def wealth(self):
+        return np.concatenate([ladder.wealth.log.ravel() for ladder in self.engine.ladders])
+
+    def decide(self, n=N):
+        batch = draw_applicants(Slope(), n, self.rng)
+        decided = self.classifier.decide(batch.people.X)
+        self.accepted.append((decided.ids[decided.accepted], batch.outcome[decided.accepted]))
+        return decided
+
+    def tell(self, t, which=(0, 1)):
+        ids, outcome = self.accepted[t - 1]
+        chosen = np.isin(outcome, which)
+        self.classifier.observe(ids[chosen], outcome[chosen])
+
+    def rounds(self, n):
+        for _ in range(n):
+            decided = self.decide()
+            self.tell(len(self.accepted))
+        return decided
+
+
+def test_wealth_moves_only_when_the_oldest_round_is_complete():
+    desk, in_order = Desk(), Desk()
+    for one in (desk, in_order):
+        one.decide()
+        one.decide()
+    still = desk.wealth
+    desk.tell(2)
+    assert np.array_equal(desk.wealth, still)
+    desk.tell(1, which=[1])
+    assert np.array_equal(desk.wealth, still)
+    assert len(desk.engine.waiting) == 2
+    desk.tell(1, which=[0])
+    assert not desk.engine.waiting
+    in_order.tell(1)
+    assert not np.array_equal(in_order.wealth, still)
+    in_order.tell(2)
+    assert desk.wealth == pytest.approx(in_order.wealth, abs=1e-12)
+
+
+def ever_certified(method, seed):
+    stream = Drawn(Flat(), n_batch=600, n_rounds=15, n_history=600)
+    late = Feedback(ByOutcome(good=0, bad=5))
+    world = World(stream, SelectedOnOutcome(), feedback=late, seed=seed)
+    past = world.history()
+    classifier = method(horizon=39, random_state=seed).fit(
+        past.people.X,
+        past.outcomes,
+        accepted=past.accepted,
+        sensitive_features=past.people.group,
+    )
+    return any(result.decided.certified for result in run(classifier, world))
+
+
+def test_overtaking_certifies_what_may_not_be():
+    """Goods at once, bads late, everybody above the bound: in order at most δ of the runs."""
+    runs = 12
+    in_order = sum(ever_certified(CertifiedClassifier, seed) for seed in range(runs))
+    overtaking = sum(ever_certified(with_engine(Overtaking), seed) for seed in range(runs))
+    assert not too_many(in_order, runs, DELTA)
+    assert too_many(overtaking, runs, DELTA)
+    assert overtaking >= 9
+
+
+def test_after_some_patience_the_pending_count_as_bad():
+    desk, told = Desk(patience=1), Desk()
+    for one in (desk, told):
+        one.decide()
+    ids, outcome = desk.accepted[0]
+    kept_back = np.arange(ids.size) % 4 == 0
+    desk.classifier.observe(ids[~kept_back], outcome[~kept_back])
+    assert not desk.wealth.any()  # nothing is tested before patience ends
+    desk.decide()
+    assert [one.number for one in desk.engine.waiting] == [2]
+    told.classifier.observe(ids, np.where(kept_back, 0, outcome))
+    assert desk.wealth == pytest.approx(told.wealth, abs=1e-12)
+    # What comes later is learned from, and changes no test.
+    before = desk.wealth
+    desk.classifier.observe(ids[kept_back], outcome[kept_back])
+    assert np.array_equal(desk.wealth, before)
+    assert desk.engine.restarts == 0
+
+
+def certified_desk(**options):
+    desk = Desk(**options)
+    for _ in range(15):
+        if desk.rounds(1).certified:
+            return desk
+    raise AssertionError("never certified")
+
+
+def test_correcting_a_used_outcome_restarts():
+    desk = certified_desk()
+    levels = [ladder.level for ladder in desk.engine.ladders]
+    ids, outcome = desk.accepted[0]
+    desk.classifier.correct(ids[:1], outcome[:1])  # what is recorded already changes nothing
+    assert desk.engine.restarts == 0
+    with pytest.warns(LearningWarning, match="testing begins again"):
+        desk.classifier.correct(ids[:1], 1 - outcome[:1])
+    assert desk.engine.restarts == 1
+    assert not any(ladder.certified().any() for ladder in desk.engine.ladders)
+    decided = desk.decide()
+    assert not decided.certified
+    assert desk.classifier.rounds_[-1].status == "pilot"
+    assert desk.engine.ladders[0].level < levels[0]
+    assert desk.engine.ladders[0].frozen == decided.round
+    desk.tell(decided.round)
+    while not desk.rounds(1).certified:  # and it can be certified again
+        assert len(desk.accepted) < 40
+    assert desk.engine.delta_spent <= DELTA
+
+
+def test_rounds_that_wait_through_a_restart_are_not_tested():
+    desk = certified_desk()
+    desk.decide()
+    ids, outcome = desk.accepted[0]
+    with pytest.warns(LearningWarning, match="testing begins again"):
+        desk.classifier.correct(ids[:1], 1 - outcome[:1])
+    desk.decide()
+    desk.tell(len(desk.accepted) - 1)
+    assert not desk.wealth.any()  # decided before the new ladders were frozen
+    desk.tell(len(desk.accepted))
+    assert desk.wealth.any()
+
+
+def test_rounds_that_wait_through_a_restart_do_not_speak_against_what_comes_after():
+    desk = certified_desk()
+    assert desk.decide().certified
+    ids, outcome = desk.accepted[0]
+    with pytest.warns(LearningWarning, match="testing begins again"):
+        desk.classifier.correct(ids[:1], 1 - outcome[:1])
+    ids, outcome = desk.accepted[-1]
+    desk.classifier.observe(ids, np.zeros_like(outcome))  # all bad
+    assert not desk.engine.waiting
+    assert desk.engine._monitor is None
+    assert desk.engine.restarts == 1
+
+
+def test_correcting_an_unused_outcome_does_not_restart():
+    desk = certified_desk()
+    desk.decide()
+    t = len(desk.accepted)
+    ids, outcome = desk.accepted[-1]
+    desk.classifier.observe(ids[:2], 1 - outcome[:2])
+    desk.classifier.correct(ids[:2], outcome[:2])
+    assert desk.engine.restarts == 0
+    desk.tell(t)
+    assert not desk.engine.waiting
+    assert desk.decide().certified
+
+
+def test_only_recorded_outcomes_can_be_corrected():
+    desk = Desk()
+    desk.decide()
+    ids, outcome = desk.accepted[0]
+    with pytest.raises(InputError, match="no outcome is recorded for id"):
+        desk.classifier.correct(ids[:1], outcome[:1])
+    desk.tell(1)
+    with pytest.raises(InputError, match="is recorded already and differs"):
+        desk.classifier.observe(ids[:1], 1 - outcome[:1])
+
+
+def test_levels_of_any_number_of_restarts_stay_within_delta():
+    """With horizon 1 all four ladders of a stage are frozen at once, and all levels spent."""
+    desk = Desk(horizon=1)
+    desk.rounds(25)
+    assert desk.classifier.rounds_[-1].n_outcomes >= 400
+    spent = [desk.engine.delta_spent]
+    for _ in range(30):
+        desk.engine.restart(forget=False)
+        desk.decide(20)
+        desk.tell(len(desk.accepted))
+        assert len(desk.engine.ladders) == 4
+        spent.append(desk.engine.delta_spent)
+    steps = np.diff([0.0, *spent])
+    assert steps[0] == pytest.approx(0.8 * DELTA)
+    assert steps[1:] == pytest.approx(0.2 * DELTA / 2.0 ** np.arange(1, 31))
+    assert spent[-1] <= DELTA
+
+
+@pytest.mark.parametrize("horizon", [None, 1, 39, 1000])
+def test_levels_of_a_stage_sum_to_at_most_one(horizon):
+    rules = Rules(0.15, DELTA, Accuracy(), horizon, False, 0.0, Uniform(), OutcomeNoise())
+    assert len(rules.levels) == len(rules.freezes)
+    assert 0.99 <= sum(rules.levels) <= 1 + 1e-12
+    assert all(level > 0 for level in rules.levels)
+    assert list(rules.freezes) == sorted(rules.freezes)
+
+
+@pytest.mark.parametrize("patience", [None, 8])
+def test_late_outcomes_certify_later_but_do(patience):
+    desk = Desk(patience=patience, horizon=25)
+    first = None
+    for t in range(1, 26):
+        if desk.decide().certified and first is None:
+            first = t
+        desk.tell(t, which=[1])
+        if t > 5:
+            desk.tell(t - 5, which=[0])
+    assert first is not None
+    assert first > 6  # nothing is tested before round 1 is complete
+    assert len(desk.engine.waiting) == 5
+
+
+def test_outcomes_that_never_come_block_the_tests_unless_patience_ends():
+    certified = {}
+    for patience in (None, 2):
+        desk = Desk(patience=patience, horizon=25)
+        for t in range(1, 21):
+            last = desk.decide().certified
+            ids, outcome = desk.accepted[t - 1]
+            some = ids % 40 != 0  # one in forty stays silent
+            desk.classifier.observe(ids[some], outcome[some])
+        certified[patience] = last
+        assert desk.engine.restarts == 0
+    assert certified == {None: False, 2: True}

@@ -1,0 +1,182 @@
+"""What a round reports, recomputed from its log by the formulas written out."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from methods.certified.controls import with_engine
+from methods.certified.known_truth import ALPHA, DELTA, Cliff, Flat, Slope, play, playing, start
+from secondlook.methods.certified.engine import Engine
+from secondlook.methods.certified.evidence import BETS, RATIO_CAP
+
+
+class Logged(Engine):
+    """Keeps each tested round, with the outcomes it was tested on."""
+
+    def _test(self, one):
+        if not hasattr(self, "tested"):
+            self.tested = []
+        self.tested.append((one, self.rows["outcome"][one.places].copy()))
+        super()._test(one)
+
+
+def z_of(pi, p, accepted, outcome):
+    """Return Z of every person, in order; outcomes are those of the accepted."""
+    answers = iter(outcome)
+    z = []
+    for policy, chance, taken in zip(pi, p, accepted, strict=True):
+        w = min(policy / chance, RATIO_CAP) if chance > 0 else RATIO_CAP
+        rem = policy - w * chance
+        gain = w * (ALPHA - (next(answers) == 0)) if taken else 0.0
+        z.append(gain - rem * (1 - ALPHA))
+    return z
+
+
+def replayed(ladder, rung, tested):
+    """Return the wealth of a rung after each round that was tested, by the formulas."""
+    gamblers, wealth = [0.0] * len(BETS), {}
+    q = ladder.grid[rung]
+    for one, outcome in tested:
+        use = [use for other, use in one.use if other is ladder]
+        if use and use[0][rung]:
+            rank = ladder.standing(one.X, one.group).rank
+            floor = float(ladder.floor.scale[0])
+            tail = [math.exp(-max(0.0, r - q) / ladder.tau) for r in rank]
+            pi = [floor + (1 - floor) * one_tail for one_tail in tail]
+            bound = RATIO_CAP + 1
+            if ladder is one.deployed:
+                ratio = math.exp(max(0.0, q - ladder.grid[one.rung]) / ladder.tau)
+                bound = ratio if ratio <= RATIO_CAP else bound
+            shares = [min(bet / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound)) for bet in BETS]
+            z = z_of(pi, one.p, one.accepted, outcome)
+            for i, share in enumerate(shares):
+                gamblers[i] += sum(math.log1p(share * value) for value in z)
+        wealth[one.number] = math.log(sum(map(math.exp, gamblers)) / len(BETS))
+    return wealth
+
+
+@pytest.fixture(scope="module", params=[0.0, 0.02], ids=["no floor", "floor"])
+def logged(request):
+    rng = np.random.default_rng(4)
+    classifier = start(Slope(), rng, method=with_engine(Logged), horizon=15, floor=request.param)
+    play(classifier, Slope(), rng, n=200, rounds=15, truth=False)
+    return classifier
+
+
+def test_wealth_can_be_recomputed_from_the_log(logged):
+    engine = logged._engines[0]
+    assert len(engine.tested) == 15
+    for ladder in engine.ladders:
+        for rung in (0, 15, 30, 45, 60, 79):
+            wealth = replayed(ladder, rung, engine.tested)
+            assert ladder.wealth.mixed()[rung] == pytest.approx(wealth[15], abs=1e-9)
+            assert ladder.wealth.best[rung] == pytest.approx(max(0, *wealth.values()), abs=1e-9)
+
+
+def test_walks_of_a_ladder_share_its_level(logged):
+    ladders = logged._engines[0].ladders
+    assert any(len(ladder.starts) > 1 for ladder in ladders)
+    for ladder in ladders:
+        starts, shares = zip(*ladder.starts, strict=True)
+        assert sum(shares) == pytest.approx(1)
+        assert len(set(starts)) == len(starts)
+
+
+def test_reports_say_what_the_log_says(logged):
+    engine = logged._engines[0]
+    for report, (one, _) in zip(logged.rounds_, engine.tested, strict=True):
+        ladder = engine.ladders[report.ladder]
+        assert ladder is one.deployed
+        assert report.share == ladder.grid[one.rung]
+        earlier = [pair for pair in engine.tested if pair[0].number < report.round]
+        best = max([0.0, *replayed(ladder, one.rung, earlier).values()])
+        assert report.log_wealth == pytest.approx(best, abs=1e-9)
+        assert report.threshold == ladder.threshold(one.rung)
+        assert report.n_accepted == one.accepted.sum()
+        assert report.n_outcomes == sum(pair[0].accepted.sum() for pair in earlier)
+        assert (report.status == "certified") == one.certified
+        if one.certified:
+            assert ladder.certified()[one.rung]
+            assert report.log_wealth >= report.threshold  # the easier of the two walks
+    spent = [report.delta_spent for report in logged.rounds_]
+    assert spent == sorted(spent)
+    assert spent[-1] == pytest.approx(sum(ladder.level for ladder in engine.ladders))
+    assert spent[-1] <= DELTA
+
+
+def test_a_pilot_says_how_far_the_nearest_ladder_is_and_not_the_newest():
+    rng = np.random.default_rng(2)
+    classifier = start(Slope(), rng, horizon=30)
+    (engine,) = classifier._engines
+    on_an_older_one = 0
+    for _ in playing(classifier, Slope(), rng, n=150, rounds=12, truth=False):
+        report = classifier.rounds_[-1]
+        if report.status == "certified":
+            break
+        if report.round > 2:
+            assert math.isfinite(report.more_outcomes), report.round
+            on_an_older_one += (
+                report.next_share
+                not in engine.ladders[report.ladder].grid[
+                    [first for first, _ in engine.ladders[report.ladder].starts]
+                ]
+            )
+            assert f"stands at {report.next_log_wealth:.2f}" in report.message
+            assert f"must reach {report.next_threshold:.2f}; about" in report.message
+            assert f"about {math.ceil(report.more_outcomes):,} more outcomes" in report.message
+    assert report.status == "certified"
+    assert on_an_older_one
+    assert "no outcome is in its tests yet, so nobody can say" in classifier.rounds_[0].message
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_pilots_begin_with_a_tenth_widen_and_may_accept_more_than_what_is_certified(seed):
+    rng = np.random.default_rng(seed)
+    classifier = start(Slope(), rng, horizon=30)
+    for policy in playing(classifier, Slope(), rng, n=150, rounds=15, truth=False):
+        if policy.certified:
+            break
+    *pilots, certified = classifier.rounds_
+    assert certified.status == "certified"
+    assert pilots[0].share <= 0.101
+    assert max(one.share for one in pilots) > 2 * pilots[0].share
+    assert pilots[-1].n_accepted > certified.n_accepted
+
+
+def check_words(classifier, policies):
+    for report, policy in zip(classifier.rounds_, policies, strict=True):
+        if policy.certified:
+            assert (report.status, report.message) == ("certified", "")
+            continue
+        assert report.status == "pilot"
+        assert report.message.startswith(
+            "No acceptance rule has been shown to keep bad acceptances at or below 0.15 with "
+            "confidence 0.9. The rule in use is a pilot: it takes the best "
+        )
+        assert "carries no promise" in report.message
+        assert "certified" not in report.message
+        assert "You can go on, or start anew with a larger alpha or delta." in report.message
+
+
+@pytest.mark.parametrize("population", [Flat(), Cliff(), Slope()])
+def test_pilot_rounds_say_so_and_certified_rounds_need_no_words(population):
+    rng = np.random.default_rng(9)
+    classifier = start(population, rng)
+    policies = play(classifier, population, rng, n=300, rounds=12, truth=False)
+    check_words(classifier, policies)
+    statuses = {report.status for report in classifier.rounds_}
+    assert statuses == ({"pilot"} if population == Flat() else {"pilot", "certified"})
+
+
+def test_weights_are_one_over_the_mean_propensity_of_all_rounds(logged):
+    """Also of rounds that a person did not apply in: the balance heuristic, for choosing only."""
+    engine = logged._engines[0]
+    X, group = engine.rows.X, engine.rows["group"]
+    total = sum(
+        one.deployed.policy(one.deployed.standing(X, group), one.rung) for one, _ in engine.tested
+    )
+    everybody = np.arange(len(engine.rows))
+    assert engine._estimates._weights(everybody) == pytest.approx(15 / total)

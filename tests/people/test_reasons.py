@@ -1,0 +1,279 @@
+"""Reasons for refusals: what lowered the score most, against everything recomputed by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+import secondlook as sl
+from ledger_worlds import algorithm_1, certified
+from refused_people import lived, log_odds, mixed_people
+from secondlook.errors import InputError
+from secondlook.learners.per_group import PerGroup
+from secondlook.people.likelihoods import ConstantLikelihood, LinearLikelihood
+from secondlook.people.reasons import (
+    MOST,
+    NO_SINGLE_FEATURE,
+    Scored,
+    contributions,
+    decode,
+    encode,
+    first_misfit,
+    in_words,
+    reasons_for,
+)
+from secondlook.people.reference import Reference
+
+NAMES = tuple("abcdefgh")
+
+
+LINEAR = {
+    "one model": algorithm_1,
+    "mean of two": lambda: algorithm_1(split="cross"),
+    "per group": lambda: algorithm_1(learner=PerGroup()),
+    "mean of two per group": lambda: algorithm_1(learner=PerGroup(), split="cross"),
+    "group as feature": lambda: algorithm_1(group_as_feature=True),
+    "certified": certified,
+    "certified per group": lambda: certified(certify="per_group"),
+}
+
+
+@pytest.mark.parametrize("make", LINEAR.values(), ids=LINEAR)
+def test_contributions_and_the_reference_sum_to_the_log_odds_of_a_linear_score(make):
+    classifier, X, group, decided, reference = lived(make())
+    found = contributions(classifier, X, reference, sensitive_features=group)
+    assert found.shape == X.shape
+    typical = np.tile(np.array(reference.values), (len(X), 1))  # in everybody's own group
+    scored = classifier.scored_by(typical, sensitive_features=group)
+    base = log_odds(scored.likelihood.score(scored.X, scored.group))
+    total = found.sum(axis=1) + base
+    assert np.abs(total - log_odds(decided.score)).max() < 1e-9
+    assert np.ptp(found.sum(axis=1)) > 1
+
+
+@pytest.mark.parametrize("make", LINEAR.values(), ids=LINEAR)
+def test_a_contribution_is_the_change_by_one_column_alone(make):
+    classifier, X, group, decided, reference = lived(make())
+    found = contributions(classifier, X, reference, sensitive_features=group)
+    rows = range(0, len(X), 37)
+    for row in rows:
+        for column in range(X.shape[1]):
+            other = X[[row]].copy()
+            other[0, column] = reference.values[column]
+            scored = classifier.scored_by(other, sensitive_features=group[[row]])
+            there = log_odds(scored.likelihood.score(scored.X, scored.group))[0]
+            expected = log_odds(decided.score[row]) - there
+            assert abs(found[row, column] - expected) < 1e-9
+
+
+def test_any_other_model_has_one_column_replaced_at_a_time():
+    rng = np.random.default_rng(5)
+    encoder = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["trade"]),
+        remainder="passthrough",
+    )
+    learner = make_pipeline(encoder, HistGradientBoostingClassifier(max_iter=15, random_state=0))
+    classifier = algorithm_1(learner=learner, strategy=sl.Uniform(), first_round="learned")
+    X, y = mixed_people(rng, 500)
+    accepted = rng.random(500) < np.where(X["debt"] < 0, 0.9, 0.4)
+    classifier.fit(X, y, accepted=accepted)
+    reference = Reference.of(X, accepted)
+    taken = X[accepted]
+    assert reference.values[0] == taken["trade"].mode()[0] == "baker"
+    assert np.allclose(reference.values[1:], taken[["age", "debt"]].mean(), rtol=1e-12)
+    X, _ = mixed_people(rng, 120)
+    decided = classifier.decide(X)
+    found = contributions(classifier, X, reference)
+    for row in range(0, 120, 5):
+        person = X.iloc[[row]]
+        p = classifier.predict_proba(person)[0, 1]
+        for column, name in enumerate(X.columns):
+            there = classifier.predict_proba(person.assign(**{name: reference.values[column]}))
+            assert abs(found[row, column] - (log_odds(p) - log_odds(there[0, 1]))) < 1e-9
+    told = reasons_for(classifier, X, decided.accepted, reference)
+    assert 0 < decided.accepted.sum() < 120
+    for row in range(120):
+        expected = sorted((c, at) for at, c in enumerate(found[row]) if c < -1e-6)
+        if decided.accepted[row]:
+            assert told[row] is None
+        else:
+            gone = X.iloc[row].isna()
+            names = [f"missing {name}" if gone[name] else name for name in X.columns]
+            names = [names[at] for _, at in expected]
+            assert [name for name, _ in decode(told[row], X.columns)] == names
+
+
+@given(
+    arrays(
+        np.float64,
+        st.tuples(st.integers(0, 6), st.integers(1, 8)),
+        elements=st.sampled_from([-3.0, -1.5, -1.0, -1e-9, 0.0, 0.25, 2.0]),
+    )
+)
+def test_reasons_are_the_most_negative_contributions_in_order(table):
+    encoded = encode(table)
+    assert len(encoded) == len(table)
+    for row, told in zip(table.tolist(), encoded, strict=True):
+        negative = sorted((value, at) for at, value in enumerate(row) if value < -1e-6)
+        assert len(told) == 6 * min(MOST, len(negative))
+        assert decode(told, NAMES) == [(NAMES[at], value) for value, at in negative[:MOST]]
+
+
+def test_the_bytes_are_what_they_are_said_to_be():
+    table = np.array([[0.0] * 300 + [-1.5, -1e300]])
+    (told,) = encode(table)
+    largest = float(np.finfo(np.float32).max)
+    assert told[:2] == (301).to_bytes(2, "little")
+    assert told[2:6] == np.float32(-largest).tobytes()
+    assert told[6:] == (300).to_bytes(2, "little") + np.array(-1.5, "<f4").tobytes()
+
+
+KINDS = {"array": None, "pandas": pd.DataFrame, "polars": pl.DataFrame}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_was_left_empty_is_called_missing(kind):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 2))
+    y = X.sum(axis=1) + rng.normal(size=600) > 0
+    X[rng.random(X.shape) < 0.3] = np.nan
+    names = ("x0", "x1") if kind == "array" else ("income", "debt")
+
+    def table(Z):
+        return Z if kind == "array" else KINDS[kind](dict(zip(names, Z.T, strict=True)))
+
+    learner = make_pipeline(SimpleImputer(add_indicator=True), LogisticRegression())
+    classifier = sl.PartialFeedbackClassifier(
+        learner=learner, first_round="learned", random_state=0
+    )
+    classifier.fit(table(X[:400]), y[:400], accepted=rng.random(400) < 0.9)
+    new = X[400:]
+    accepted = classifier.decide(table(new)).accepted
+    reference = Reference.of(table(X[:400]), np.ones(400, np.bool_))
+    told = reasons_for(classifier, table(new), accepted, reference)
+    named = set()
+    for row, one in zip(new, told, strict=True):
+        for name, _ in [] if one is None else decode(one, names):
+            column = names.index(name.removeprefix("missing "))
+            assert name.startswith("missing ") == np.isnan(row[column])
+            named.add(name)
+    assert named == {*names, *(f"missing {name}" for name in names)}
+
+    def misfit(recorded):
+        return first_misfit(classifier, table(new), accepted, reference, recorded)
+
+    assert misfit(list(told)) is None
+    marked = [
+        at for at, one in enumerate(told) if one and decode(one, names)[0][0].startswith("missing")
+    ]
+    at = marked[0]
+    unmarked = [one and one[:1] + bytes([one[1] & 0x7F]) + one[2:] for one in told]
+    earlier = [*told[:at], unmarked[at], *told[at + 1 :]]
+    alone = len(told[at]) == 6 or not decode(told[at], names)[1][0].startswith("missing")
+    assert misfit(earlier) == (None if alone else at)  # which said so of no column
+    false = next(at for at, one in enumerate(told) if one and one == unmarked[at])
+    one = told[false]
+    assert misfit([*told[:false], one[:1] + b"\x80" + one[2:], *told[false + 1 :]]) == false
+
+
+def test_permuting_columns_permutes_reasons():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(900, 6))
+    good = rng.random(900) < 1 / (1 + np.exp(-0.5 - X @ np.array([1.0, -0.8, 0.6, 0.3, 0.0, 2.0])))
+    order = rng.permutation(6)
+    told = []
+    for columns in (np.arange(6), order):
+        classifier = algorithm_1(strategy=sl.Uniform(), learner=LogisticRegression(tol=1e-10))
+        mine = X[:, columns]
+        classifier.fit(mine[:600], good[:600], accepted=X[:600, 0] > -0.5)
+        reference = Reference.of(mine[:600], X[:600, 0] > -0.5)
+        decided = classifier.decide(mine[600:])
+        names = [f"f{column}" for column in columns]
+        found = reasons_for(classifier, mine[600:], decided.accepted, reference)
+        told.append([None if one is None else decode(one, names) for one in found])
+    first, second = ([one for one in each if one is not None] for each in told)
+    assert len(first) == len(second) > 50
+    for one, two in zip(first, second, strict=True):
+        assert [name for name, _ in one] == [name for name, _ in two]
+        assert np.allclose([value for _, value in one], [value for _, value in two], atol=1e-5)
+
+
+@pytest.mark.parametrize("mode", ["blind", "audit"])
+def test_where_groups_may_not_decide_they_change_no_reason(mode):
+    make = algorithm_1(group_mode=mode, strategy=sl.Uniform())
+    classifier, X, group, decided, reference = lived(make)
+    told = reasons_for(classifier, X, decided.accepted, reference, sensitive_features=group)
+    others = reasons_for(classifier, X, decided.accepted, reference, sensitive_features=group[::-1])
+    assert list(told) == list(others)
+    classifier, X, group, decided, reference = lived(algorithm_1(learner=PerGroup()))
+    told = reasons_for(classifier, X, decided.accepted, reference, sensitive_features=group)
+    others = reasons_for(classifier, X, decided.accepted, reference, sensitive_features=group[::-1])
+    assert list(told) != list(others)  # a mode in which they may
+
+
+def test_reasons_are_about_the_person_and_not_about_the_draw():
+    classifier, X, group, _, reference = lived(algorithm_1(strategy=sl.Uniform()), n_history=1500)
+    twice, groups = np.repeat(X, 2, axis=0), np.repeat(group, 2)
+    decided = classifier.decide(twice, sensitive_features=groups)
+    told = reasons_for(classifier, twice, decided.accepted, reference, sensitive_features=groups)
+    exploit = decided.exploit.reshape(-1, 2)[:, 0]
+    first, second = decided.accepted.reshape(-1, 2).T
+    assert (first != second).any()  # one twin was drawn
+    everybody = reasons_for(
+        classifier, X, np.zeros(len(X), bool), reference, sensitive_features=group
+    )
+    for at, one in enumerate(told):
+        assert one == (None if decided.accepted[at] else everybody[at // 2])
+    above = ~exploit & ~first & (decided.score[::2] >= decided.threshold[::2])
+    assert above.any()
+    words = [in_words(decode(everybody[at], reference.names)) for at in range(len(X))]
+    assert not any("draw" in one for one in words)
+
+
+def test_whoever_is_better_in_everything_has_no_single_feature():
+    class Weighing:
+        def scored_by(self, X, *, sensitive_features=None):
+            model = LinearLikelihood(np.array([1.0, 2.0]), 0.0)
+            return Scored(model, X, np.zeros(len(X), np.intp))
+
+    reference = Reference(("a", "b"), (0.0, 0.0))
+    accepted = np.zeros(2, np.bool_)
+    told = reasons_for(Weighing(), np.array([[1.0, 1.0], [-1.0, 2.0]]), accepted, reference)
+    assert told[0] == b""
+    assert in_words(decode(told[0], reference.names)) == NO_SINGLE_FEATURE
+    assert in_words(decode(told[1], reference.names)) == "a (-1.00)"
+
+
+def test_a_score_that_is_the_same_for_all_gives_no_reasons():
+    class Constant:
+        def scored_by(self, X, *, sensitive_features=None):
+            return Scored(ConstantLikelihood(0.4), X, np.zeros(len(X), np.intp))
+
+    reference = Reference(("a",), (0.0,))
+    told = reasons_for(Constant(), np.array([[-9.0]]), np.array([False]), reference)
+    assert list(told) == [b""]
+
+
+def test_bytes_that_are_no_reasons_are_refused():
+    for wrong in (b"12345", np.array([9, 0, 0], "<u2").tobytes()):
+        with pytest.raises(InputError, match=f"{len(wrong)} bytes are no reasons about 2 columns"):
+            decode(wrong, ("a", "b"))
+
+
+def test_a_classifier_that_cannot_say_gives_none():
+    assert reasons_for(object(), None, np.array([False]), Reference((), ())) is None
+    history = np.arange(40.0)[:, None], np.arange(40) % 2
+    fresh = certified().fit(*history, accepted=np.arange(40) < 30)
+    with pytest.raises(InputError, match="no round has been decided yet"):
+        fresh.scored_by(np.zeros((1, 1)))
