@@ -174,6 +174,31 @@ def test_rounds_that_wait_through_a_restart_do_not_speak_against_what_comes_afte
     assert desk.engine.restarts == 1
 
 
+@pytest.mark.parametrize("options", [{}, {"patience": 2}, {"maturity": 1}])
+@pytest.mark.parametrize("forget_again", [False, True])
+def test_a_round_with_a_forgotten_applicant_survives_a_restart(options, forget_again):
+    """Its ladders are gone, so nothing is bet on it; it still counts in the estimates."""
+    desk = Desk(**options)
+    desk.rounds(4)
+    desk.decide()
+    waiting = len(desk.accepted)
+    ids, outcome = desk.accepted[-1]
+    desk.classifier.forget(ids[:1])
+    first_ids, first_outcome = desk.accepted[0]
+    with pytest.warns(LearningWarning, match="testing begins again"):
+        desk.classifier.correct(first_ids[:1], 1 - first_outcome[:1])
+    if forget_again:
+        desk.classifier.forget(ids[1:2])
+    desk.classifier.observe(ids[2:], outcome[2:])
+    if not forget_again:
+        desk.classifier.observe(ids[1:2], outcome[1:2])
+    desk.rounds(3)
+    assert not any(round.number == waiting for round in desk.engine.waiting)
+    assert desk.engine.rows.settled_round >= waiting
+    assert all(ladder.frozen > waiting for ladder in desk.engine.ladders)
+    assert desk.wealth.any()  # of rounds decided since
+
+
 def test_correcting_an_unused_outcome_does_not_restart():
     desk = certified_desk()
     desk.decide()

@@ -431,8 +431,8 @@ class Engine:
         self.ladders, self._reach = [], []
         self._pilot, self._widest = None, 0.0
         self._monitor = None
-        for one in self.waiting:
-            one.use = []
+        for one in self.waiting:  # its ladders are gone, so nothing is bet on it
+            one.use, one.at = [], None
 
     @property
     def forgot_old_rounds(self) -> bool:
