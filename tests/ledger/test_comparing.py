@@ -6,11 +6,9 @@ from copy import copy
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 import secondlook as sl
 from secondlook.ledger.comparing import first_other_content, first_other_value
-from secondlook.methods.certified.rules import Rules
 from secondlook.methods.storage import dumps
 from secondlook.people.likelihoods import LinearLikelihood
 
@@ -48,16 +46,6 @@ def test_what_nothing_is_decided_by_is_left_out_with_all_that_only_it_refers_to(
     assert first_other_content(dumps(now), dumps(earlier), 0.0) is None
     other._state = replace(now._state, summed=now._state.summed + 1)
     assert first_other_content(dumps(earlier), dumps(other), 1e-6) == "CellState.summed"
-
-
-@pytest.mark.parametrize(("edition", "other"), [(1, None), (2, "Rules.edition")])
-def test_what_earlier_versions_left_unsaid_is_what_they_went_by(edition, other):
-    rules = Rules(0.2, 0.1, sl.Accuracy(), 20, False, 0.0, sl.Uniform(), sl.OutcomeNoise())
-    now = replace(rules, edition=edition)
-    del vars(rules)["edition"]
-    assert rules.edition == 1
-    assert first_other_content(dumps(now), dumps(rules), 0.0) == other
-    assert first_other_content(dumps(rules), dumps(now), 0.0) == other
 
 
 def test_objects_stand_in_the_same_places():

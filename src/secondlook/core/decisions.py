@@ -243,6 +243,17 @@ class CertifiedRound:
         What groups could change in it: ``"aware"``, ``"blind"`` or ``"audit"``.
     n_unreachable
         How many of those not accepted for sure could not be explored for the limits set.
+    n_tested
+        Accepted applicants whose outcomes the tests of now rest on, the missing counted as bad.
+    next_n_tested
+        The same for the ladder of ``next_share``. If it is positive and ``more_outcomes`` is NaN,
+        the outcomes so far do not support a certificate.
+    tests_began
+        The round with which the tests of now began: 1, or the round after certificates and
+        evidence were last dropped.
+    restart_reason
+        Why they were dropped: ``"correction"`` of an outcome that had been tested, ``"drift"``
+        that the monitor noticed, or ``""`` if they never were.
     """
 
     round: int
@@ -266,3 +277,7 @@ class CertifiedRound:
     message: str
     group_mode: str = field(default="aware", kw_only=True)
     n_unreachable: int = field(default=0, kw_only=True)
+    n_tested: int = field(default=0, kw_only=True)
+    next_n_tested: int = field(default=0, kw_only=True)
+    tests_began: int = field(default=1, kw_only=True)
+    restart_reason: str = field(default="", kw_only=True)

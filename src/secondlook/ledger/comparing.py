@@ -32,12 +32,6 @@ _SAID = {
     "FiniteClassifier": {"_last"},  # likewise
 }
 
-# What older versions did not keep, and what they went by instead.
-_UNSAID: dict[str, dict[str, Any]] = {
-    "Rules": {"edition": 1},
-    "Engine": {"_newest": {"tuple": []}},
-}
-
 
 def first_other_content(one: bytes, other: bytes, close: float) -> str | None:
     """Return where two results of ``storage.dumps`` differ first; None if nowhere.
@@ -117,12 +111,12 @@ class _Both:
 
 
 def _comparable(one: Any) -> Any:
-    """Return an object without what it only says, and with what it leaves unsaid."""
+    """Return an object without what it only says."""
     if "fields" not in one:
         return one
-    said, unsaid = _SAID.get(one["type"], ()), _UNSAID.get(one["type"], {})
+    said = _SAID.get(one["type"], ())
     fields = {name: value for name, value in one["fields"].items() if name not in said}
-    return one | {"fields": unsaid | fields}
+    return one | {"fields": fields}
 
 
 def _opened(content: bytes) -> _Content:

@@ -119,8 +119,6 @@ class State:
         classifier = _loaded(facts.payload, entry, allowed)
         if "people_by" not in entry.says and hasattr(classifier, "_hashed"):
             classifier._hashed = True  # an earlier version started it
-        if "edition" not in entry.says and hasattr(classifier, "_edition"):
-            classifier._edition = 1  # so did one before certificates had a second edition
         return State(classifier, Shape.read(entry.says), entry, allowed)
 
     @staticmethod

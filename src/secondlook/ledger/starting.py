@@ -13,7 +13,6 @@ from secondlook.ledger.base import DecisionRows, Facts, PeopleRows
 from secondlook.ledger.columns import Columns, encode_groups
 from secondlook.ledger.policies import kept_past
 from secondlook.ledger.telling import new_ids, past_outcomes
-from secondlook.methods.certified.rules import EDITION
 from secondlook.methods.storage import dumps
 from secondlook.people.reference import Reference
 
@@ -65,7 +64,6 @@ def first_facts(
         "group_names": names,
         "has_groups": values is not None,
         "people_by": "id",
-        "edition": EDITION,
         "id_kind": applications.dtype.kind,
         "good": good,
         "bad": bad,

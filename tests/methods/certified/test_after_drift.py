@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -69,7 +67,7 @@ def test_estimates_count_rounds_that_are_kept_and_no_others():
     for rng in rngs(41, 6):
         one = Told(rng)
         one.play(WIDE, 10)
-        one.engine.restart(forget=True)
+        one.engine.restart("drift")
         one.play(NARROW, 10)
         share, error = one.estimate()
         assert share == pytest.approx(one.by_hand(kept=15, counted=15), rel=1e-9)
@@ -84,7 +82,7 @@ def test_how_far_rounds_went_is_said_of_those_kept():
     one.play(WIDE, 4)
     one.play(NARROW, 6)
     assert one.engine._estimates.widest == pytest.approx(WIDE, abs=0.02)
-    one.engine.restart(forget=True)
+    one.engine.restart("drift")
     assert one.engine._estimates.widest == pytest.approx(NARROW, abs=0.02)
     assert one.engine._estimates.n_people == KEPT * N
 
@@ -95,7 +93,7 @@ def test_rounds_that_wait_for_outcomes_count_if_they_are_kept(waiting):
     one = Told(np.random.default_rng(1), maturity=waiting)
     one.play(WIDE, 9)
     one.play(NARROW, 1)
-    one.engine.restart(forget=True)
+    one.engine.restart("drift")
     assert one.engine._estimates.n_people == max(0, KEPT - waiting) * N
     one.play(NARROW, 10)
     settled = 10 - waiting
@@ -108,17 +106,3 @@ def test_rounds_that_wait_for_outcomes_count_if_they_are_kept(waiting):
     for ladder, rung in one.rounds[10 - KEPT : 10 + settled]:
         p += N * ladder.policy(ladder.standing(X, group), rung)
     assert rows["p_sum"][rows.settled()] == pytest.approx(p, rel=1e-9)
-
-
-@pytest.mark.parametrize("waiting", [0, 8])
-def test_by_the_first_edition_weights_count_forgotten_rounds(waiting):
-    one = Told(np.random.default_rng(2), maturity=waiting)
-    one.engine.rules = replace(one.engine.rules, edition=1)
-    one.play(WIDE, 10)
-    one.engine.restart(forget=True)
-    one.play(NARROW, 10)
-    settled = 20 - waiting
-    assert one.engine._estimates.n_people == settled * N
-    assert one.engine._estimates.widest == pytest.approx(WIDE, abs=0.02)
-    if not waiting:
-        assert one.estimate()[0] == pytest.approx(one.by_hand(kept=15, counted=20), rel=1e-9)

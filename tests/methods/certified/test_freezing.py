@@ -19,8 +19,7 @@ from secondlook.methods.certified.rules import Rules
 from secondlook.methods.certified.rung_estimates import RungEstimates
 from secondlook.people.likelihoods import ConstantLikelihood
 
-EARLIER = Rules(ALPHA, DELTA, UTILITY, 20, False, 0.0, Uniform(), OutcomeNoise())
-RULES = replace(EARLIER, edition=2)
+RULES = Rules(ALPHA, DELTA, UTILITY, 20, False, 0.0, Uniform(), OutcomeNoise())
 
 
 def test_where_all_look_alike_a_rung_accepts_everybody_with_the_pilots_share():
@@ -59,7 +58,7 @@ def estimates(ranks, outcome, p):
 def test_a_first_ladder_starts_where_the_pilot_stands():
     one = ladder()
     nobody = Reach(one, one.standing(np.empty((0, 1)), np.empty(0, np.intp)))
-    starts = walk_starts(nobody, Pilot(ALPHA, 0.1), None, RULES)
+    starts = walk_starts(nobody, Pilot(ALPHA, 0.1), None)
     (start, share), (half, rest) = starts
     assert start == np.argmin(abs(one.grid - 0.1))
     assert half == np.argmin(abs(one.grid - one.grid[start] / 2))
@@ -72,13 +71,13 @@ def test_walks_start_apart_and_share_the_whole_level():
     nobody = Reach(one, one.standing(np.empty((0, 1)), np.empty(0, np.intp)))
     for first, share in enumerate(one.grid):
         half = int(np.argmin(abs(one.grid - share / 2)))
-        walks = walk_starts(nobody, Pilot(ALPHA, float(share)), None, RULES)
+        walks = walk_starts(nobody, Pilot(ALPHA, float(share)), None)
         assert [rung for rung, _ in walks] == ([first, half] if first else [0])
         assert sum(part for _, part in walks) == pytest.approx(1)
         one.starts = walks
         levels = dict(walks)
         assert one.threshold(first) == pytest.approx(-np.log(one.level * levels[first]))
-    assert walk_starts(nobody, Pilot(ALPHA, one.grid[0]), None, RULES) == ((0, 1.0),)
+    assert walk_starts(nobody, Pilot(ALPHA, one.grid[0]), None) == ((0, 1.0),)
 
 
 @pytest.mark.parametrize("edge", [1.0, 0.3, 0.085, 0.0])
@@ -97,18 +96,15 @@ def test_a_later_ladder_starts_where_evidence_grew_fastest(edge):
     ]
     known = estimates(at.rank, outcome, 0.9)
     reach, pilot_now = Reach(one, at), Pilot(ALPHA, 0.1)
-    start, earlier = (
-        walk_starts(reach, pilot_now, known, rules)[0][0] for rules in (RULES, EARLIER)
-    )
+    start = walk_starts(reach, pilot_now, known)[0][0]
     if edge == 0:
         assert max(growth) == 0
-        assert start == earlier == np.argmin(abs(one.grid - 0.05))
+        assert start == np.argmin(abs(one.grid - 0.05))
     elif edge == 1:  # the more the better, but a ladder starts no further out than a pilot goes
         assert one.grid[np.argmax(growth)] > 0.9
         assert start == np.argmin(abs(one.grid - 0.7))
-        assert earlier == int(np.argmax(growth))  # which the first edition does not limit
     else:
-        assert start == earlier == int(np.argmax(growth))
+        assert start == int(np.argmax(growth))
         assert start > pilot if edge > 0.1 else lowest <= start < pilot
 
 

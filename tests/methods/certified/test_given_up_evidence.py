@@ -70,10 +70,16 @@ def test_groups_are_named_whose_evidence_is_given_up():
 def test_rounds_after_it_say_what_has_been_tested_since():
     desk = Desk()
     desk.rounds(2)
-    assert "Testing began again" not in desk.classifier.rounds_[-1].message
+    before = desk.classifier.rounds_[-1]
+    assert "Testing began again" not in before.message
+    assert (before.tests_began, before.restart_reason) == (1, "")
+    assert before.n_tested == before.next_n_tested == desk.accepted[0][0].size
     corrected(desk, 1)
     said = "Testing began again with round 3 after a correction of an outcome that had been tested"
     desk.decide()
+    record = desk.classifier.rounds_[-1]
+    assert (record.tests_began, record.restart_reason) == (3, "correction")
+    assert (record.n_tested, record.next_n_tested) == (0, 0)
     assert desk.classifier.rounds_[-1].message.startswith(
         f"{said}, and no outcome is in the tests since. No acceptance rule"
     )
@@ -81,6 +87,7 @@ def test_rounds_after_it_say_what_has_been_tested_since():
     desk.tell(3)
     desk.decide()
     n = desk.accepted[2][0].size
+    assert (desk.classifier.rounds_[-1].n_tested, record.tests_began) == (n, 3)
     begin = f"{said}, and {n} outcomes are in the tests since. "
     assert desk.classifier.rounds_[-1].message.startswith(begin)
 
@@ -96,6 +103,8 @@ def test_drift_is_not_called_a_correction():
     desk.decide()
     words = f"again with round {desk.engine.stage_began} after outcomes that spoke against what"
     assert words in desk.classifier.rounds_[-1].message
+    assert desk.classifier.rounds_[-1].restart_reason == "drift"
+    assert desk.classifier.rounds_[-1].tests_began == desk.engine.stage_began
 
 
 def test_a_program_says_it_once_and_its_record_is_read_in_silence(tmp_path):

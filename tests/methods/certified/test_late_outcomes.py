@@ -230,7 +230,7 @@ def test_levels_of_any_number_of_restarts_stay_within_delta():
     assert desk.classifier.rounds_[-1].n_outcomes >= 400
     spent = [desk.engine.delta_spent]
     for _ in range(30):
-        desk.engine.restart(forget=False)
+        desk.engine.restart("correction")
         desk.decide(20)
         desk.tell(len(desk.accepted))
         assert len(desk.engine.ladders) == 4

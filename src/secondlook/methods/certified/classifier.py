@@ -45,7 +45,6 @@ from secondlook.methods.certified.records import (
     given_up_words,
     n_tested,
 )
-from secondlook.methods.certified.rules import EDITION
 from secondlook.methods.certified.settings import check_certified_settings, check_cold_start
 from secondlook.methods.deployed import DeployedRung
 from secondlook.people.ids import IdIndex, id_bits, keyed_bits, round_key
@@ -142,8 +141,6 @@ class CertifiedClassifier(CertifiedAnswers):
     >>> clf.rounds_[0].status, clf.rounds_[-1].status, batch.certified
     ('pilot', 'certified', True)
     """
-
-    _edition: int = EDITION  # asks ``fit`` for the rules of an earlier version
 
     # What to do about columns that are not numbers.
     _encode: ClassVar[str] = (
@@ -249,7 +246,6 @@ class CertifiedClassifier(CertifiedAnswers):
         self._intake.passed(history)
         n_engines = self._intake.n_groups if self.certify == "per_group" else 1
         self._engines = [self._engine(n_engines) for _ in range(n_engines)]
-        self.__dict__.pop("_edition", None)  # the engines know it
         self._choices: list[Choice] = []
         self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
         self._reference_bits = history.bits[:_REFERENCE_ROWS]
@@ -318,10 +314,7 @@ class CertifiedClassifier(CertifiedAnswers):
             rows = self._rows_of(batch.group, z)
             X, group, taken = batch.X[rows], batch.group[rows], accepted[rows]
             name, mode = self._group_name(z), self.group_mode
-            told = any(one.round == engine.stage_began - 1 for one in self._corrections)
-            record = certified_record(
-                t, engine, choice, X, group, taken, name, group_mode=mode, corrected=told
-            )
+            record = certified_record(t, engine, choice, X, group, taken, name, group_mode=mode)
             group = batch.for_fit().group[rows]
             entry = engine.entry(t, choice, X, group, p[rows], taken, batch.bits[rows])
             ready.append((engine, rows[taken], record, entry))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,7 @@ class Engine:
     ladders: list[Ladder] = field(default_factory=list)
     waiting: list[Waiting] = field(default_factory=list)
     restarts: int = 0
+    restart_reason: str = ""
     stage_began: int = 1
     delta_spent: float = 0.0
     _reach: list[Reach] = field(default_factory=list)
@@ -182,7 +183,7 @@ class Engine:
             ranking, tau, floor, level, ((0, 1.0),), t, rules.alpha, rules.noise.most_bad
         )
         reach = Reach(ladder, ladder.standing(self.rows.X, self.rows["group"]))
-        ladder.starts = walk_starts(reach, self._pilot, self._estimates if k else None, rules)
+        ladder.starts = walk_starts(reach, self._pilot, self._estimates if k else None)
         self.ladders.append(ladder)
         self._reach.append(reach)
 
@@ -293,12 +294,11 @@ class Engine:
         """Let a round count in estimates: its people, and its policy in everybody's weight."""
         ladder, n_people = one.deployed, one.p.size
         weights = n_people * self._policy_for_rows(ladder, one.rung)
-        if self.rules.edition > 1:  # the first counted every round, and did not tell them apart
-            if one.number < self.rows.first_round:  # forgotten before all its outcomes were in
-                self.rows.settled_round = one.number
-                return
-            newest = (*self._newest, (one.number, ladder, one.rung, n_people))
-            self._newest = newest[-_KEPT_ROUNDS:]
+        if one.number < self.rows.first_round:  # forgotten before all its outcomes were in
+            self.rows.settled_round = one.number
+            return
+        newest = (*self._newest, (one.number, ladder, one.rung, n_people))
+        self._newest = newest[-_KEPT_ROUNDS:]
         self.rows["p_sum"][:] += weights
         self.rows.settled_round = one.number
         self._count(ladder, one.rung, n_people)
@@ -324,19 +324,17 @@ class Engine:
         """Leave old rounds out of estimates: their people, and their policies in the weights.
 
         A person of a round that is kept would otherwise count too little where forgotten rounds
-        accepted more people like that than the kept ones did. By the first edition of the rules it
-        does, as only people are left out.
+        accepted more people like that than the kept ones did.
         """
         first = max(0, self._rounds - _KEPT_ROUNDS + 1)
-        if self.rules.edition > 1:
-            kept = [one for one in self._newest if one[0] >= first]
-            p_sum = np.zeros(len(self.rows))
-            for _, ladder, rung, n_people in kept:
-                p_sum += n_people * self._policy_for_rows(ladder, rung)
-            self.rows["p_sum"][:] = p_sum
-            self._deployed, self._people, self._widest_settled = [], 0, 0.0
-            for _, ladder, rung, n_people in kept:
-                self._count(ladder, rung, n_people)
+        kept = [one for one in self._newest if one[0] >= first]
+        p_sum = np.zeros(len(self.rows))
+        for _, ladder, rung, n_people in kept:
+            p_sum += n_people * self._policy_for_rows(ladder, rung)
+        self.rows["p_sum"][:] = p_sum
+        self._deployed, self._people, self._widest_settled = [], 0, 0.0
+        for _, ladder, rung, n_people in kept:
+            self._count(ladder, rung, n_people)
         self.rows.first_round = first
 
     def _p_sum(self, X: Any, group: Groups) -> Floats:
@@ -385,7 +383,7 @@ class Engine:
         used = self._tested(self.rows["round"][places])
         self.rows["outcome"][places] = outcome
         if correcting and np.any(changed & used):
-            self.restart(forget=False)
+            self.restart("correction")
         self.catch_up()
 
     def _tested(self, rounds: NDArray[np.intp]) -> NDArray[np.bool_]:
@@ -400,7 +398,7 @@ class Engine:
         """Test what is complete, and begin again if that speaks against the certificates."""
         self.test_complete_rounds()
         if self.drifted():
-            self.restart(forget=True)
+            self.restart("drift")
 
     def test_complete_rounds(self) -> int:
         """Take rounds into the tests in their order, as far as all their outcomes are in."""
@@ -419,25 +417,21 @@ class Engine:
         patience = self.rules.patience
         return patience is not None and self._rounds - one.number >= patience
 
-    def restart(self, *, forget: bool) -> None:
+    def restart(self, reason: Literal["correction", "drift"]) -> None:
         """Drop all certificates and begin again with what δ is left.
 
-        ``forget`` leaves old rounds out of everything learned and estimated from now on.
+        After drift, old rounds are left out of everything learned and estimated from now on.
         """
-        if forget:
+        if reason == "drift":
             self._forget_old_rounds()
         self.restarts += 1
+        self.restart_reason = reason
         self.stage_began = self._rounds + 1
         self.ladders, self._reach = [], []
         self._pilot, self._widest = None, 0.0
         self._monitor = None
         for one in self.waiting:  # its ladders are gone, so nothing is bet on it
             one.use, one.at = [], None
-
-    @property
-    def forgot_old_rounds(self) -> bool:
-        """Whether it last began again for drift; not told apart in the first rounds."""
-        return 0 < self.rows.first_round == self.stage_began - _KEPT_ROUNDS
 
     def drifted(self) -> bool:
         """Say whether the outcomes of certified rounds speak against their certificates."""

@@ -49,20 +49,20 @@ def edge_softness(
 
 
 def walk_starts(
-    reach: Reach, pilot: Pilot, estimates: RungEstimates | None, rules: Rules
+    reach: Reach, pilot: Pilot, estimates: RungEstimates | None
 ) -> tuple[tuple[int, float], ...]:
     """Return the rungs at which walks start, with the share of the ladder's level each gets.
 
     The first ladder of a stage, for which there are no ``estimates``, starts where the pilot
     stands; later ones where evidence has grown fastest, but not further out than a pilot may go,
-    as the pilot goes where a ladder starts; the first edition of ``rules`` has no such limit.
+    as the pilot goes where a ladder starts.
     """
     ladder = reach.ladder
     start = ladder.nearest(pilot.share)
     if estimates is not None:
         growth = estimates.growth(reach)
         lowest = ladder.nearest(0.7 * pilot.share)
-        furthest = ladder.nearest(OUTER if rules.edition > 1 else 1.0)
+        furthest = ladder.nearest(OUTER)
         if np.any(growth[lowest:] > 0):
             start = min(lowest + int(np.argmax(growth[lowest:])), furthest)
         else:

@@ -78,7 +78,7 @@ class Pilot:
 
 
 def pilot_words(deployed: float, nearest: Ladder, start: int, alpha: float, delta: float) -> str:
-    """Say what is in use, that nothing is promised, and what may be done about it.
+    """Say what is in use, that nothing is promised, and how far a certificate is.
 
     Parameters
     ----------
@@ -104,6 +104,5 @@ def pilot_words(deployed: float, nearest: Ladder, start: int, alpha: float, delt
         f"{deployed:.1%} and a soft edge, and carries no promise. Nearest to a certificate is the "
         f"best {nearest.grid[start]:.1%}: the evidence that it keeps the bound, the log wealth of "
         f"somebody who bets on that, stands at {evidence:.2f} and must reach "
-        f"{nearest.threshold(start):.2f}; {needed}. You can go on, or start anew with a "
-        f"larger alpha or delta."
+        f"{nearest.threshold(start):.2f}; {needed}."
     )

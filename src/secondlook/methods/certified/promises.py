@@ -60,5 +60,4 @@ def promised_rules(classifier: Any, n_engines: int, strategy: Strategy) -> Rules
         maturity=classifier.maturity,
         patience=classifier.patience,
         monitor=classifier.monitor / n_engines,
-        edition=classifier._edition,
     )

@@ -87,7 +87,6 @@ def certified_record(
     group: Any,
     *,
     group_mode: str,
-    corrected: bool,
 ) -> CertifiedRound:
     """Return the record of a round that an engine is about to log.
 
@@ -103,8 +102,6 @@ def certified_record(
         The group that the engine is for; None for everybody.
     group_mode
         What groups could change.
-    corrected
-        Whether outcomes were corrected right before testing last began again.
     """
     ladder, rung = choice.ladder, choice.rung
     certified = ladder.certified()
@@ -113,7 +110,7 @@ def certified_record(
     message = ""
     if not choice.certified:
         message = pilot_words(ladder.grid[rung], coming, following, rules.alpha, rules.delta)
-        message = f"{_began_again(engine, corrected)} {message}".strip()
+        message = f"{_began_again(engine)} {message}".strip()
     n_unreachable, limits = _left_out(choice, X, groups)
     return CertifiedRound(
         round=t,
@@ -137,6 +134,10 @@ def certified_record(
         message=f"{message} {limits}".strip(),
         group_mode=group_mode,
         n_unreachable=n_unreachable,
+        n_tested=n_tested(engine),
+        next_n_tested=coming.n_used,
+        tests_began=engine.stage_began,
+        restart_reason=engine.restart_reason,
     )
 
 
@@ -152,18 +153,16 @@ def _coming(engine: Engine, choice: Choice, certified: NDArray[np.bool_]) -> tup
     return following if choice.certified else nearest_certificate(engine.ladders) or following
 
 
-def _began_again(engine: Engine, corrected: bool) -> str:
+def _began_again(engine: Engine) -> str:
     """Say when and why testing last began again, and what has been tested since."""
     if not engine.restarts:
         return ""
-    why = ""
-    if engine.forgot_old_rounds:
-        why = " after outcomes that spoke against what had been certified"
-    elif corrected:
-        why = " after a correction of an outcome that had been tested"
+    why = "a correction of an outcome that had been tested"
+    if engine.restart_reason == "drift":
+        why = "outcomes that spoke against what had been certified"
     n, since = n_tested(engine), engine.stage_began
     tested = "1 outcome is" if n == 1 else f"{n:,} outcomes are" if n else "no outcome is"
-    return f"Testing began again with round {since}{why}, and {tested} in the tests since."
+    return f"Testing began again with round {since} after {why}, and {tested} in the tests since."
 
 
 def _left_out(choice: Choice, X: Any, groups: Groups) -> tuple[int, str]:

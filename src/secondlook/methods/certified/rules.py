@@ -8,9 +8,7 @@ from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import Strategy
 from secondlook.core.utility import Utility
 
-__all__ = ["EDITION", "Rules"]
-
-EDITION = 2  # of the rules that new programs and new classifiers go by
+__all__ = ["Rules"]
 
 _FIRST_STAGE = 0.8  # of δ; restarts share the rest
 _LEVELS = (0.05, 0.30, 0.35, 0.30)  # of a stage's δ, ladder by ladder
@@ -46,9 +44,6 @@ class Rules:
         Rounds after which outcomes that have not come count as bad; None means never.
     monitor
         δ of the drift monitor; 0 means none.
-    edition
-        1 in what earlier versions started, which goes on as they did: walks start however far out,
-        and weights count forgotten rounds. 2 where neither is so.
     """
 
     alpha: float
@@ -62,7 +57,6 @@ class Rules:
     maturity: int = 0
     patience: int | None = None
     monitor: float = 0.05
-    edition: int = 1  # in what earlier versions saved
 
     @property
     def freezes(self) -> tuple[tuple[float, int], ...]:
