@@ -20,7 +20,7 @@ from lab.experiments.test_runner import SMALL
 from lab.experiments.test_spec import one_sentence
 from lab.experiments.test_world_file import write_loans
 from secondlook.cli.app import app
-from secondlook.lab.datasets import CATALOGUE, fico, pums
+from secondlook.lab.datasets import CATALOGUE, acs, fico
 from secondlook.lab.experiments.released.switches import SWITCHES
 from secondlook.lab.experiments.results import read_results, write_results
 from secondlook.lab.experiments.runner import Run, run_experiment
@@ -145,7 +145,7 @@ def test_data_sets_are_listed_with_where_they_are():
     words = call("datasets").stdout
     assert "german" in words
     assert "acs:CA:2018" in words
-    refused("data must name a folder that exists", "datasets", "--data", "nowhere")
+    refused("data must name an existing folder", "datasets", "--data", "nowhere")
 
 
 # Runs
@@ -249,10 +249,10 @@ def test_report_of_a_run_that_is_not_complete(small, tmp_path):
         ("repetitions must be 1 or more, got 0", "german --repetitions 0"),
         ("jobs must be 1 or more, or -1", "german --methods plain --jobs 0"),
         ("leave the data out", "german --data-set fico"),
-        ("the nearest is 'adult-ca-2019'", "adult-race --data-set adult-ca-2018"),
+        ("did you mean 'adult-ca-2019'", "adult-race --data-set adult-ca-2018"),
         ("must be one of 'sex', got 'race'", "adult-race --data-set german"),
         ("acs_ca_2018_adults_40pct.parquet", "adult-race --data-set acs-ca-2018-sample"),
-        ("data must name a folder that exists", "adult-race --data nowhere"),
+        ("data must name an existing folder", "adult-race --data nowhere"),
         ("no method 'plian'; known are plain", "german --methods plian --repetitions 1 --jobs 1"),
         ("joblib knows no backend 'lokki'", "german --methods plain --backend lokki"),
         ("goes with the backend dask", "german --methods plain --scheduler tcp://localhost:1"),
@@ -295,7 +295,7 @@ def test_data_that_cannot_be_fetched_are_told_apart_by_the_exit_code(monkeypatch
     with socket.socket() as taken:  # bound and not listening: connections are refused
         taken.bind(("127.0.0.1", 0))
         closed = f"http://127.0.0.1:{taken.getsockname()[1]}"
-        monkeypatch.setattr(pums, "URL", closed)
+        monkeypatch.setattr(acs, "URL", closed)
         monkeypatch.setattr(fico, "URL", closed)
         for command in (
             ("reproduce", "adult-race"),

@@ -14,9 +14,14 @@ from numpy.typing import NDArray
 from secondlook.cli.files.rows import truth_values
 from secondlook.cli.files.tables import as_text
 from secondlook.errors import InputError
-from secondlook.lab.datasets.checks import listed
-from secondlook.lab.datasets.encoding import check_finite
-from secondlook.lab.datasets.reading import as_floats, pyarrow, read_columns, read_names
+from secondlook.lab.datasets.files import check_finite
+from secondlook.lab.datasets.reading import (
+    as_floats,
+    listed,
+    pyarrow,
+    read_columns,
+    read_names,
+)
 from secondlook.lab.simulate.people import Table
 
 __all__ = ["PlannedHistory", "read_history"]

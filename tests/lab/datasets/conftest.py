@@ -1,4 +1,4 @@
-"""A machine with nothing on it, a server on this one, and small survey files."""
+"""Fixtures: no data on the machine, a local server, and small survey files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SERIALNO,ST,AGEP,COW,SCHL,MAR,OCCP,POBP,WKHP,RAC1P,SEX,PINCP,PWGTP,AGEP2
 
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path, monkeypatch):
-    """No data on the machine, an own cache, and no proxy before the local server."""
+    """No data folder, a cache of the test's own, and no proxy before the local server."""
     monkeypatch.delenv("SECONDLOOK_DATA", raising=False)
     monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("NO_PROXY", "*")
@@ -35,7 +35,7 @@ def cache(tmp_path):
 
 @pytest.fixture
 def persons():
-    """Return a function that makes a person file: five people, one neither White nor Black."""
+    """Return a function that makes a person file of five people; the fourth has RAC1P 6."""
 
     def make(year=2019, code="06"):
         return PERSONS.format(year=year, code=code)
@@ -45,7 +45,7 @@ def persons():
 
 @pytest.fixture
 def zipped():
-    """Return a function that makes the bytes of a zip file as the Bureau's."""
+    """Return a function that makes the bytes of a zip file like the Census Bureau's."""
 
     def make(text, name="psam_p06.csv"):
         buffer = io.BytesIO()
@@ -58,17 +58,17 @@ def zipped():
 
 
 class Server:
-    """Answers what it was told to: path → body, or status, or what to promise and not to send."""
+    """Serves bodies by path; ``promised`` overrides the content length, -1 leaves it out."""
 
     def __init__(self):
         self.bodies: dict[str, bytes] = {}
         self.promised: dict[str, int] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self):
-                outer.asked.append(self.path)
+                outer.requests.append(self.path)
                 body = outer.bodies.get(self.path)
                 self.send_response(404 if body is None else 200)
                 body = body or b""

@@ -1,4 +1,4 @@
-"""Loaders against figures known of the real files; runs where SECONDLOOK_DATA names them."""
+"""Compare loaders with known figures of the real files; needs SECONDLOOK_DATA."""
 
 import os
 
@@ -9,7 +9,7 @@ from secondlook.lab.datasets import load
 
 DATA = os.environ.get("SECONDLOOK_DATA")
 
-pytestmark = pytest.mark.skipif(not DATA, reason="SECONDLOOK_DATA names no folder of data")
+pytestmark = pytest.mark.skipif(not DATA, reason="SECONDLOOK_DATA is not set")
 
 
 def share(table, group):

@@ -1,6 +1,5 @@
 import datetime
 import gzip
-import re
 
 import numpy as np
 import pyarrow as pa
@@ -30,7 +29,7 @@ def write(tmp_path):
         if name.endswith(".parquet"):
             pq.write_table(pa.table(columns), path)
             return path
-        cells = [["" if one is None else str(one) for one in row] for row in columns.values()]
+        cells = [["" if value is None else str(value) for value in row] for row in columns.values()]
         lines = [",".join(columns), *(",".join(row) for row in zip(*cells, strict=True))]
         text = ("\n".join(lines) + "\n").encode()
         path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
@@ -39,7 +38,7 @@ def write(tmp_path):
     return write
 
 
-def refused(message, path, **options):
+def check_rejected(message, path, **options):
     with pytest.raises(InputError, match=message):
         read_table(path, **(ROLES | {"features": ["income"]} | options))
 
@@ -59,27 +58,27 @@ def test_reads(name, write):
     )
 
 
-def test_all_columns_but_outcome_and_group_with_words_as_columns(write):
+def test_default_features_with_one_hot_text(write):
     table = read_table(
-        write(), categorical="one-hot", unscaled=["job", "owns"], name="mine", **ROLES
+        write(), categorical="one-hot", unscaled=["job", "owns"], name="loans_2024", **ROLES
     )
     assert table.features == ("income", "job=baker", "job=clerk", "job=smith", "owns")
     assert table.X[:, 1:4].tolist() == [[0, 1, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
     assert table.unscaled == ("job=baker", "job=clerk", "job=smith", "owns")
-    assert table.name == "mine"
+    assert table.name == "loans_2024"
 
 
-def test_words_of_a_dictionary_column_in_chunks(write, tmp_path):
-    one = pa.table(ROWS | {"job": pa.array(ROWS["job"]).dictionary_encode()})
-    other = pa.table(ROWS | {"job": pa.array(["a", "b", "a", "b"]).dictionary_encode()})
-    pq.write_table(pa.concat_tables([one, other]).unify_dictionaries(), tmp_path / "two.parquet")
+def test_dictionary_columns_in_chunks(write, tmp_path):
+    first = pa.table(ROWS | {"job": pa.array(ROWS["job"]).dictionary_encode()})
+    second = pa.table(ROWS | {"job": pa.array(["a", "b", "a", "b"]).dictionary_encode()})
+    pq.write_table(pa.concat_tables([first, second]).unify_dictionaries(), tmp_path / "two.parquet")
     table = read_table(tmp_path / "two.parquet", outcome="paid", group="job", features=["income"])
     assert table.group.tolist() == [*ROWS["job"], "a", "b", "a", "b"]
     table = read_table(tmp_path / "two.parquet", features=["job"], categorical="one-hot", **ROLES)
     assert table.X.sum(axis=0).tolist() == [2, 2, 1, 2, 1]
 
 
-def test_the_group_may_be_a_feature_too(write):
+def test_the_group_may_be_a_feature(write):
     table = read_table(write(town=[1, 2, 1, 2]), features=["town", "income"], **ROLES)
     assert table.X[:, 0].tolist() == [1, 2, 1, 2]
     assert table.group.tolist() == ["1", "2", "1", "2"]
@@ -105,72 +104,68 @@ def test_outcomes(paid, good, write):
 @pytest.mark.parametrize("name", ["loans.parquet", "loans.csv"])
 def test_missing_features(name, write):
     path = write(name, income=[20, None, 30, None], job=["clerk", None, "clerk", "baker"])
-    message = (
-        "values are missing in the features 'income' (2 rows), 'job' (1 rows), and each must be "
-        "there; fill them in, or name the number that stands for them, such as missing=0.0."
-    )
     one_hot = {"features": ["income", "job"], "categorical": "one-hot"}
-    refused(f"^{re.escape(message)}$", path, **one_hot)
+    check_rejected(
+        r"missing in the features 'income' \(2 rows\), 'job' \(1 rows\)", path, **one_hot
+    )
     table = read_table(path, missing=-1.0, **one_hot, **ROLES)
     assert table.X.tolist() == [[20, 0, 1], [-1, 0, 0], [30, 0, 1], [-1, 1, 0]]
 
 
-def test_missing_as_nan_and_as_a_whole_column(write):
+def test_missing_nan_and_missing_column(write):
     path = write(income=[1.0, np.nan, 2.0, 3.0], job=pa.nulls(4))
-    refused(r"'income' \(1 rows\), 'job' \(4 rows\)", path, features=["income", "job"])
+    check_rejected(r"'income' \(1 rows\), 'job' \(4 rows\)", path, features=["income", "job"])
     table = read_table(path, features=["income", "job"], missing=0.0, **ROLES)
     assert table.X.tolist() == [[1, 0], [0, 0], [2, 0], [3, 0]]
-    refused("^missing must be a finite number, got nan", path, missing=np.nan)
+    check_rejected("^missing must be a finite number, got nan", path, missing=np.nan)
 
 
-def test_words_are_no_numbers(write):
-    refused(
-        r"^the features 'job' hold words, and features must be numbers; leave them out of features="
-        r" or encode them with categorical='one-hot'\.$",
+def test_text_features_are_rejected(write):
+    check_rejected(
+        r"features must be numbers, and 'job' hold text.*categorical='one-hot'",
         write(),
         features=None,
     )
-    refused("^categorical must be one of None, 'one-hot', got 'x'", write(), categorical="x")
+    check_rejected("^categorical must be one of None, 'one-hot', got 'x'", write(), categorical="x")
 
 
-def test_other_things_are_no_numbers(write):
+def test_dates_and_infinity_are_rejected(write):
     path = write(income=[datetime.date(2024, 1, 1)] * 4)
-    refused(r"^the feature 'income' holds date32\[day\], and features must be", path)
-    refused(
-        r"^the feature 'income' must be finite, got infinity in 1 rows; replace it by a number, or "
-        r"leave it out of features=\.$",
+    check_rejected(r"^the feature 'income' holds date32\[day\], and features must be", path)
+    check_rejected(
+        r"the feature 'income' must be finite, got infinity in 1 rows",
         write(income=[1.0, np.inf, 2.0, 3.0]),
     )
 
 
-def test_too_many_words(tmp_path):
+def test_too_many_text_values(tmp_path):
     n = 201
     columns = {"job": [f"job{i}" for i in range(n)], "town": ["X"] * n, "paid": [0] * 200 + [1]}
     pq.write_table(pa.table(columns), tmp_path / "many.parquet")
-    refused(
-        "^the feature 'job' has 201 words, and at most 200 can become features; leave",
+    check_rejected(
+        "the feature 'job' has 201 different values, and at most 200",
         tmp_path / "many.parquet",
         features=["job"],
         categorical="one-hot",
     )
 
 
-def test_no_such_file(tmp_path):
-    refused(r"^there is no file '.*none.csv'; check the path\.$", tmp_path / "none.csv")
+def test_missing_file(tmp_path):
+    check_rejected(r"^there is no file '.*none.csv'; check the path\.$", tmp_path / "none.csv")
 
 
-def test_unknown_ending(tmp_path):
+def test_unknown_file_type(tmp_path):
     (tmp_path / "table.xlsx").touch()
     (tmp_path / "folder.csv").mkdir()
-    message = r"^a table is a file that ends in '.csv', '.csv.gz', '.parquet', got "
-    refused(message + "'table.xlsx'; convert", tmp_path / "table.xlsx")
-    refused(message + "'folder.csv'", tmp_path / "folder.csv")
+    message = r"'.csv', '.csv.gz', '.parquet', got "
+    check_rejected(message + "'table.xlsx'", tmp_path / "table.xlsx")
+    check_rejected(message + "'folder.csv'", tmp_path / "folder.csv")
 
 
 def test_missing_columns(write):
-    there = "'income', 'job', 'owns', 'town', 'paid'"
-    refused(
-        rf"^loans.csv has no column 'wage', 'age'; its columns are {there}\.$",
+    present = "'income', 'job', 'owns', 'town', 'paid'"
+    check_rejected(
+        rf"^loans.csv has no column 'wage', 'age'; its columns are {present}\.$",
         write("loans.csv"),
         outcome="wage",
         features=["age", "income"],
@@ -180,64 +175,64 @@ def test_missing_columns(write):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"features": []}, r"^features must be a list of at least one column, got \[\]; columns"),
+        ({"features": []}, r"^features must be a list of at least one column, got \[\]"),
         ({"features": "income"}, "^features must be a list of at least one column, got 'income'"),
         ({"features": ["income"] * 2}, "^features must name each column once, got 'income', 'inc"),
-        ({"features": ["paid"]}, "^the outcome 'paid' is what is decided about and can be neither"),
-        ({"group": "paid"}, "^the outcome 'paid' is what is decided about"),
-        ({"unscaled": ["town"]}, r"^unscaled must be a list of features, which are 'income', got"),
+        ({"features": ["paid"]}, "^the outcome 'paid' cannot be the group or a feature"),
+        ({"group": "paid"}, "^the outcome 'paid' cannot be the group or a feature"),
+        ({"unscaled": ["town"]}, r"^unscaled must be a list of features, out of 'income', got"),
         ({"unscaled": "income"}, "^unscaled must be a list of features"),
         ({"good": "yes"}, r"^good must be one of the values 0, 1 of the outcome 'paid', got 'yes'"),
     ],
 )
-def test_odd_roles(options, message, write):
-    refused(message, write(), **options)
+def test_wrong_columns_and_options(options, message, write):
+    check_rejected(message, write(), **options)
 
 
 @pytest.mark.parametrize(
     ("paid", "message"),
     [
-        ([1, 1, 1, 1], "^the outcome 'paid' must have exactly two values, got 1: 1; keep the rows"),
-        ([1, 2, 3, 1], "^the outcome 'paid' must have exactly two values, got 3: 1, 2, 3; keep"),
-        ([1, 0, None, 1], "^the outcome 'paid' must be there in every row, got 1 rows without it"),
-        ([1, 2, 2, 1], "^the outcome 'paid' has the values 1, 2, of which none is plainly the g"),
+        ([1, 1, 1, 1], "^the outcome 'paid' must have exactly two values, got 1: 1"),
+        ([1, 2, 3, 1], "^the outcome 'paid' must have exactly two values, got 3: 1, 2, 3"),
+        ([1, 0, None, 1], "^the outcome 'paid' must not be missing, got 1 rows"),
+        ([1, 2, 2, 1], "^the outcome 'paid' has the values 1, 2; name the good one"),
     ],
 )
-def test_odd_outcomes(paid, message, write):
-    refused(message, write(paid=paid))
+def test_wrong_outcomes(paid, message, write):
+    check_rejected(message, write(paid=paid))
 
 
 @pytest.mark.parametrize("name", ["loans.parquet", "loans.csv"])
 def test_missing_groups(name, write):
-    refused(
-        "^the group 'town' must be there in every row, got 2 rows without it; fill them in or",
+    check_rejected(
+        "^the group 'town' must not be missing, got 2 rows",
         write(name, town=["X", None, None, "Y"]),
     )
 
 
 def test_empty_group(write):
-    refused(
-        "^the group 'town' must be a word in every row, got an empty one in 2 rows; fill",
+    check_rejected(
+        "^the group 'town' must not be empty, got 2 rows",
         write(town=["X", "", " ", "Y"]),
     )
 
 
 def test_empty_files(tmp_path, write):
     (tmp_path / "empty.csv").touch()
-    refused("^empty.csv is empty; it needs a line of column names", tmp_path / "empty.csv")
+    check_rejected("^empty.csv is empty", tmp_path / "empty.csv")
     (tmp_path / "blank.csv").write_text("\n\n")
-    refused(r"^blank.csv cannot be read as csv \(", tmp_path / "blank.csv")
+    check_rejected(r"^blank.csv cannot be read as csv \(", tmp_path / "blank.csv")
     (tmp_path / "names.csv").write_text("income,town,paid\n")
-    refused("^names.csv has column names but no rows; give a file", tmp_path / "names.csv")
+    check_rejected("^names.csv has column names but no rows", tmp_path / "names.csv")
 
 
-def test_the_same_name_twice(tmp_path):
+def test_repeated_column_names(tmp_path):
     (tmp_path / "twice.csv").write_text("income,income,town,paid\n1,2,X,0\n")
-    message = ".* has more than one column of the name 'income'; rename all but one"
-    refused(f"^twice.csv{message}", tmp_path / "twice.csv")
+    message = ".* has more than one column named 'income'"
+    check_rejected(f"^twice.csv{message}", tmp_path / "twice.csv")
     table = pa.Table.from_arrays([pa.array([1])] * 2, names=["income", "income"])
     pq.write_table(table, tmp_path / "twice.parquet")
-    refused(f"^twice.parquet{message}", tmp_path / "twice.parquet")
+    check_rejected(f"^twice.parquet{message}", tmp_path / "twice.parquet")
 
 
 def test_damaged_files(tmp_path, write):
@@ -245,8 +240,8 @@ def test_damaged_files(tmp_path, write):
     whole = path.read_bytes()
     for content in (b"", b"PAR1 and nonsense", whole[:-30], whole[:4] + b"\xff" * 60 + whole[64:]):
         path.write_bytes(content)
-        refused(r"^loans.parquet cannot be read as parquet \(.*\); it may be damaged", path)
+        check_rejected(r"^loans.parquet cannot be read as parquet \(", path)
     (tmp_path / "uneven.csv").write_text("income,town,paid\n1,X,0\n1,2,3,4\n")
-    refused(r"^uneven.csv cannot be read as csv \(.*\); it may", tmp_path / "uneven.csv")
+    check_rejected(r"^uneven.csv cannot be read as csv \(", tmp_path / "uneven.csv")
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"income,town,paid\n1,X,0\n")[:-12])
-    refused(r"^cut.csv.gz cannot be read as csv \(", tmp_path / "cut.csv.gz")
+    check_rejected(r"^cut.csv.gz cannot be read as csv \(", tmp_path / "cut.csv.gz")

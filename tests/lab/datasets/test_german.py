@@ -1,6 +1,5 @@
 import gzip
 import hashlib
-import re
 from importlib.resources import files
 
 import numpy as np
@@ -42,13 +41,13 @@ def test_same_on_every_load():
     assert load_german().fingerprint == load_german().fingerprint
 
 
-def test_the_file_is_the_original_with_its_licence():
+def test_the_file_is_the_original_and_has_its_licence():
     folder = files("secondlook.lab.datasets").joinpath("data")
     raw = gzip.decompress(folder.joinpath("german.data.gz").read_bytes())
     assert hashlib.sha256(raw).hexdigest() == german.SHA256
     licence = folder.joinpath("german.LICENCE.txt").read_text()
-    for words in ("Statlog (German Credit Data)", "Hofmann", "CC BY 4.0", "10.24432/C5NC77"):
-        assert words in licence
+    for part in ("Statlog (German Credit Data)", "Hofmann", "CC BY 4.0", "10.24432/C5NC77"):
+        assert part in licence
 
 
 @pytest.mark.parametrize(
@@ -56,15 +55,14 @@ def test_the_file_is_the_original_with_its_licence():
     [gzip.compress(b"other", mtime=0), b"not gzip", b"\x1f\x8b"],
     ids=["other", "not", "cut"],
 )
-def test_refuses_another_file(packed, tmp_path, monkeypatch):
+def test_rejects_another_file(packed, tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "german.data.gz").write_bytes(packed)
     monkeypatch.setattr(german, "files", lambda _: tmp_path)
-    with pytest.raises(InputError, match=r"sha256 must be b21f.*; install secondlook again\.$"):
+    with pytest.raises(InputError, match=r"sha256 must be b21f"):
         load_german()
 
 
-def test_refuses_another_group():
-    message = "group must be one of 'sex', got 'race'."
-    with pytest.raises(InputError, match=re.escape(message)):
+def test_rejects_another_group():
+    with pytest.raises(InputError, match="group must be one of 'sex', got 'race'"):
         load_german("race")

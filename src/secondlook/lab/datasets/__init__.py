@@ -1,4 +1,4 @@
-"""Data sets under one roof: bundled, downloaded, or read from files of your own."""
+"""Data sets: bundled, downloaded, or read from your own files."""
 
 from secondlook.lab.datasets.acs import load_acs_income
 from secondlook.lab.datasets.catalogue import CATALOGUE, load

@@ -1,112 +1,162 @@
-"""Fetch a file into the cache: whole and checked, or not at all."""
+"""Find data files on this machine, and download missing ones into the cache with pooch."""
 
 from __future__ import annotations
 
-import http.client
+import importlib
 import os
-import secrets
-import urllib.error
-import urllib.request
-from collections.abc import Callable, Generator
-from contextlib import closing, suppress
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
-from secondlook.errors import InputError, UnavailableError
-from secondlook.lab.datasets.folders import CACHE_VARIABLE
+from secondlook.errors import InputError, UnavailableError, to_install
 
-__all__ = ["Progress", "fetch"]
+__all__ = [
+    "CACHE_VARIABLE",
+    "DATA_VARIABLE",
+    "Folder",
+    "Progress",
+    "cache_folder",
+    "fetch",
+    "find",
+    "search_folders",
+]
+
+Folder: TypeAlias = str | os.PathLike[str] | None
 
 Progress: TypeAlias = Callable[[int, int | None], None]
-"""Called with the bytes that came and the bytes to come in all, None if the server does not say."""
+"""Called with the bytes received and the total, which is None if the server does not send it."""
+
+DATA_VARIABLE = "SECONDLOOK_DATA"
+CACHE_VARIABLE = "SECONDLOOK_CACHE"
 
 _CHUNK = 1 << 18
 _TIMEOUT = 60.0  # seconds without a single byte
+
+
+def cache_folder() -> Path:
+    """Return the folder of downloads: SECONDLOOK_CACHE, or secondlook in the user's cache."""
+    if folder := os.environ.get(CACHE_VARIABLE):
+        return Path(folder).expanduser().absolute()
+    return Path(_import_pooch().os_cache("secondlook"))
+
+
+def search_folders(data: Folder) -> list[Path]:
+    """Return the folders to search, in order: ``data``, SECONDLOOK_DATA, the cache."""
+    given = {"data": data, DATA_VARIABLE: os.environ.get(DATA_VARIABLE) or None}
+    folders = []
+    for option, value in given.items():
+        if value is None:
+            continue
+        folder = Path(value).expanduser()
+        if not folder.is_dir():
+            raise InputError(
+                f"{option} must name an existing folder, got {os.fspath(value)!r}; "
+                f"create it or leave {option} out."
+            )
+        folders.append(folder)
+    return [*folders, cache_folder()]
+
+
+def find(data: Folder, names: Sequence[str]) -> Path | None:
+    """Return the first existing file; names are relative paths, the preferred one first."""
+    candidates = (folder / name for folder in search_folders(data) for name in names)
+    return next((path for path in candidates if path.is_file()), None)
 
 
 def fetch(
     url: str,
     target: Path,
     *,
-    problem: Callable[[Path], str | None],
+    find_problem: Callable[[Path], str | None],
     by_hand: str,
     progress: Progress | None = None,
 ) -> Path:
-    """Download into a file beside the target, check it, then rename it.
-
-    Nothing is ever seen under the target's name that is not whole: what is cut off, or fails the
-    check, is deleted.
+    """Download a file, check its content, and only then give it its name.
 
     Parameters
     ----------
     url
-        What to fetch.
+        Address of the file.
     target
-        Where to put it; its folder is made.
-    problem
-        Says what is wrong with a file, as the end of "what was sent …"; None if nothing is.
+        Path of the file; missing folders are created.
+    find_problem
+        Returns what is wrong with a downloaded file, such as ``"is not a zip file"``, or None.
     by_hand
-        What to do without a network, as the end of a sentence.
+        What a user without a network can do, as the end of a sentence.
     progress
-        Called after each part with bytes done and bytes in all.
+        Called after each part of the download.
     """
-    part = target.with_name(f".{target.name}.{secrets.token_hex(4)}.part")
+    pooch = _import_pooch()
+    pooch.get_logger().setLevel("WARNING")
+    requests = importlib.import_module("requests")
+    download = pooch.HTTPDownloader(
+        progressbar=_ProgressBar(progress) if progress else False,
+        chunk_size=_CHUNK,
+        timeout=_TIMEOUT,
+    )
+
+    # The publishers list no checksums, so the content is checked in pooch's temporary file: a
+    # damaged download never gets the name under which later runs look for it.
+    def download_and_check(address: str, file: str, caller: Any) -> None:
+        download(address, file, caller)
+        if (problem := find_problem(Path(file))) is not None:
+            raise UnavailableError(f"the file at {address} {problem}; try again, or {by_hand}.")
+
     try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with part.open("xb") as file, closing(_chunks(url, by_hand, progress)) as chunks:
-            file.writelines(chunks)
-        if (wrong := problem(part)) is not None:
-            raise UnavailableError(f"what {url} sent {wrong}; try again, or {by_hand}.")
-        os.replace(part, target)
+        pooch.retrieve(url, None, target.name, target.parent, downloader=download_and_check)
+    except requests.HTTPError as error:
+        status = error.response.status_code
+        raise UnavailableError(f"the server answered {status} for {url}; {by_hand}.") from error
+    except (requests.ConnectionError, requests.Timeout) as error:
+        raise UnavailableError(f"cannot reach {url} ({_reason(error)}); {by_hand}.") from error
+    except requests.RequestException as error:
+        raise UnavailableError(
+            f"the download of {url} broke off ({_reason(error)}); try again, or {by_hand}."
+        ) from error
     except OSError as error:
         raise InputError(
-            f"cannot write {target} ({_reason(error)}); name a folder that can be written to in "
-            f"{CACHE_VARIABLE}, or {by_hand}."
+            f"cannot write {target} ({_reason(error)}); set {CACHE_VARIABLE} to a writable folder, "
+            f"or {by_hand}."
         ) from error
-    finally:
-        # Also after Ctrl-C: half a file helps nobody.
-        with suppress(OSError):
-            part.unlink()
     return target
 
 
-def _chunks(url: str, by_hand: str, progress: Progress | None) -> Generator[bytes, None, None]:
-    """Yield the body in parts; what goes wrong on the way becomes one sentence."""
-    request = urllib.request.Request(url, headers={"User-Agent": "secondlook"})
-    try:
-        response = urllib.request.urlopen(request, timeout=_TIMEOUT)
-    except urllib.error.HTTPError as error:
-        error.close()
-        raise UnavailableError(f"the server answered {error.code} for {url}; {by_hand}.") from error
-    except (OSError, http.client.HTTPException) as error:
-        raise UnavailableError(f"cannot reach {url} ({_reason(error)}); {by_hand}.") from error
-    with response:
-        length = response.headers.get("Content-Length")
-        total = int(length) if length is not None else None
-        done = 0
-        while chunk := _read(response, url, by_hand):
-            done += len(chunk)
-            yield chunk
-            if progress is not None:
-                progress(done, total)
-    if total is not None and done != total:
-        raise UnavailableError(
-            f"the download of {url} broke off after {done:,} of {total:,} bytes; "
-            f"try again, or {by_hand}."
-        )
+@dataclass
+class _ProgressBar:
+    """Passes pooch's progress on to a function."""
+
+    report: Progress
+    total: int = 0
+    _done: int = 0
+
+    def update(self, n_bytes: int) -> None:
+        # pooch counts whole chunks, so its sum may pass the total.
+        self._done += n_bytes
+        self.report(min(self._done, self.total or self._done), self.total or None)
+
+    def reset(self) -> None:
+        self._done = 0
+
+    def close(self) -> None:
+        pass
 
 
-def _read(response: http.client.HTTPResponse, url: str, by_hand: str) -> bytes:
+def _import_pooch() -> Any:
     try:
-        return response.read(_CHUNK)
-    except (OSError, http.client.HTTPException) as error:
-        raise UnavailableError(
-            f"the download of {url} broke off ({_reason(error)}); try again, or {by_hand}."
+        return importlib.import_module("pooch")
+    except ImportError as error:
+        raise InputError(
+            f"data sets that are not bundled need pooch, which is not installed; "
+            f"{to_install('data')} installs it."
         ) from error
 
 
 def _reason(error: BaseException) -> str:
-    cause = error.reason if isinstance(error, urllib.error.URLError) else error
-    if isinstance(cause, OSError) and cause.strerror:
-        return cause.strerror
-    return str(cause) or type(cause).__name__
+    """Return the operating system's message if there is one below the error, else its own."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.strerror:
+            return cause.strerror
+        cause = cause.__cause__ or cause.__context__
+    return str(error) or type(error).__name__

@@ -1,4 +1,4 @@
-"""TransUnion TransRisk scores: who has which score, and how many of them pay, by race."""
+"""TransUnion TransRisk scores: the distribution of scores and the share of good payers, by race."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from pathlib import Path
 import numpy as np
 
 from secondlook.errors import InputError
-from secondlook.lab.datasets.checks import listed
-from secondlook.lab.datasets.download import Progress, fetch
-from secondlook.lab.datasets.folders import DATA_VARIABLE, Folder, cache_folder, folders
+from secondlook.lab.datasets.download import (
+    DATA_VARIABLE,
+    Folder,
+    Progress,
+    cache_folder,
+    fetch,
+    search_folders,
+)
+from secondlook.lab.datasets.reading import listed
 from secondlook.lab.simulate.finite import FiniteDomain
 from secondlook.lab.simulate.people import Floats
 
@@ -38,17 +44,17 @@ def load_fico(
 ) -> FiniteDomain:
     """Load the credit scores of the Federal Reserve's report of 2007 as a population.
 
-    A cell is a score (0 to 100) and a group; its mass is the group's total times what the group's
-    cumulative distribution gains at that score, its P(good) is 1 − per cent bad / 100.
+    A cell is a score (0 to 100) and a group; its mass is the group's total times the rise of
+    the group's cumulative distribution at that score, its P(good) is 1 − per cent bad / 100.
 
     Parameters
     ----------
     data
-        A folder that holds ``fico/*.csv``; without it SECONDLOOK_DATA and the cache are searched.
+        A folder that holds ``fico/*.csv``, searched before SECONDLOOK_DATA and the cache.
     download
-        Whether files that are nowhere are fetched into the cache.
+        Whether missing files are downloaded into the cache.
     progress
-        Called with bytes done and bytes in all of each file.
+        Called with bytes done and bytes in total of each file.
     """
     folder = find_fico(data)
     if folder is None:
@@ -58,69 +64,76 @@ def load_fico(
             f"or {DATA_VARIABLE}"
         )
         if not download:
-            raise InputError(f"the credit score tables of {URL} are not here; {by_hand}.")
+            raise InputError(
+                f"the credit score tables of {URL} are not on this machine; {by_hand}."
+            )
         for name in FILES:
             fetch(
-                f"{URL}/{name}", folder / name, problem=_problem, by_hand=by_hand, progress=progress
+                f"{URL}/{name}",
+                folder / name,
+                find_problem=_find_problem,
+                by_hand=by_hand,
+                progress=progress,
             )
-    return _domain(folder)
+    return _population(folder)
 
 
 def find_fico(data: Folder = None) -> Path | None:
-    """Return the first folder that holds all three files; None if there is none."""
-    candidates = (folder / FOLDER for folder in folders(data))
-    return next((one for one in candidates if all((one / f).is_file() for f in FILES)), None)
+    """Return the first folder that holds all three files, or None."""
+    candidates = (folder / FOLDER for folder in search_folders(data))
+    return next((c for c in candidates if all((c / name).is_file() for name in FILES)), None)
 
 
-def _domain(folder: Path) -> FiniteDomain:
-    _, totals = _columns(folder / TOTALS)
-    scores, cumulative = _columns(folder / CDF)
-    same, bad = _columns(folder / PERFORMANCE)
-    fits = (
+def _population(folder: Path) -> FiniteDomain:
+    _, totals = _read_columns(folder / TOTALS)
+    scores, cumulative = _read_columns(folder / CDF)
+    same_scores, bad = _read_columns(folder / PERFORMANCE)
+    consistent = (
         totals.shape[0] == 1
-        and np.array_equal(scores, same)
+        and np.array_equal(scores, same_scores)
         and np.all(np.diff(scores) > 0)
         and np.all(cumulative[-1] > 0)
         and np.all(bad <= 100)
     )
-    if not fits:
+    if not consistent:
         raise InputError(
-            f"the tables in {folder} do not fit together: {TOTALS} has one row, {CDF} and "
-            f"{PERFORMANCE} have the same rising scores and per cent; fetch them from {URL} again."
+            f"the tables in {folder} do not fit together: {TOTALS} must have one row, {CDF} and "
+            f"{PERFORMANCE} must have the same rising scores and percentages; download them from "
+            f"{URL} again."
         )
     return FiniteDomain(
         X=np.tile(scores, len(_GROUPS))[:, None],
         group=np.repeat(list(_GROUPS.values()), scores.size),
-        mass=(totals * _gains(cumulative)).T.ravel(),
+        mass=(totals * _shares(cumulative)).T.ravel(),
         good=1 - bad.T.ravel() / 100,
         features=("score",),
     )
 
 
-def _gains(cumulative: Floats) -> Floats:
-    """Return the share of each row, by column, of a distribution given rounded and cumulative.
+def _shares(cumulative: Floats) -> Floats:
+    """Return the share of each row, by column, of a rounded cumulative distribution.
 
-    Rounding may make it fall by a little, or end beside 100: a fall gains nothing, nor does the
-    way back up, and shares are of where it ends.
+    Rounding may make the distribution fall a little or end near 100. A fall, and the rise back
+    to the level before it, add nothing; shares are relative to the last value.
 
     Examples
     --------
-    >>> _gains(np.array([[10.0], [40.0], [39.9], [80.0]])).ravel().tolist()
+    >>> _shares(np.array([[10.0], [40.0], [39.9], [80.0]])).ravel().tolist()
     [0.125, 0.375, 0.0, 0.5]
     """
     rising = np.maximum.accumulate(cumulative, axis=0)
-    gains: Floats = np.diff(rising, axis=0, prepend=0.0) / rising[-1]
-    return gains
+    shares: Floats = np.diff(rising, axis=0, prepend=0.0) / rising[-1]
+    return shares
 
 
-def _columns(path: Path) -> tuple[Floats, Floats]:
-    """Return the first column (NaN where it holds words) and those of the groups."""
-    if (wrong := _problem(path)) is not None:
-        raise InputError(f"{path} {wrong}; fetch it from {URL} again.")
+def _read_columns(path: Path) -> tuple[Floats, Floats]:
+    """Return the first column (NaN for text) and the columns of the groups."""
+    if (problem := _find_problem(path)) is not None:
+        raise InputError(f"{path} {problem}; download it from {URL} again.")
     return _parse(path)
 
 
-def _problem(path: Path) -> str | None:
+def _find_problem(path: Path) -> str | None:
     try:
         values = _parse(path)[1]
     except (OSError, ValueError, IndexError, csv.Error):
@@ -133,13 +146,13 @@ def _problem(path: Path) -> str | None:
 def _parse(path: Path) -> tuple[Floats, Floats]:
     with path.open(newline="", encoding="utf-8-sig") as file:
         header, *rows = [row for row in csv.reader(file) if row]
-    places = [header.index(name) for name in _GROUPS]
-    values = np.array([[float(row[place]) for place in places] for row in rows])
+    positions = [header.index(name) for name in _GROUPS]
+    values = np.array([[float(row[i]) for i in positions] for row in rows])
     return np.array([_number(row[0]) for row in rows]), values
 
 
-def _number(word: str) -> float:
+def _number(text: str) -> float:
     try:
-        return float(word)
+        return float(text)
     except ValueError:
         return float("nan")

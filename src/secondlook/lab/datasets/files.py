@@ -1,9 +1,10 @@
-"""Any csv or parquet file of the user's own, with its columns named."""
+"""Read a table of people from the user's own csv or parquet file."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError
-from secondlook.lab.datasets.checks import check_choice, listed
-from secondlook.lab.datasets.encoding import Encoder
-from secondlook.lab.datasets.reading import pyarrow, read_columns, read_names
-from secondlook.lab.simulate.people import Table
+from secondlook.lab.datasets.reading import (
+    as_floats,
+    check_choice,
+    listed,
+    pyarrow,
+    read_columns,
+    read_names,
+)
+from secondlook.lab.simulate.people import Floats, Table
 
-__all__ = ["read_table"]
+__all__ = ["check_finite", "read_table"]
+
+_MOST_VALUES = 200  # of a text column that becomes one-hot features
 
 
 def read_table(
@@ -40,21 +48,21 @@ def read_table(
     outcome
         Column with exactly two values.
     group
-        Column whose values are the groups; they become words.
+        Column of groups; its values become text.
     features
-        Columns to use as features; without it all but outcome and group.
+        Columns to use as features; by default all but outcome and group.
     good
-        Which value of the outcome is good; may be left out where the values are 0 and 1.
+        The good value of the outcome; optional if the values are 0 and 1.
     name
-        Name of the table; without it the file's.
+        Name of the table; by default the file's.
     unscaled
-        Features to leave as they are when the others are standardised.
+        Features that are not standardised.
     categorical
-        ``"one-hot"`` makes a column of words a feature of 0 and 1 for each word; without it such a
-        column is refused.
+        ``"one-hot"`` turns a text column into one 0/1 feature for each value; by default text
+        columns are refused.
     missing
-        Number to put where a feature is missing; without it missing values are refused. A missing
-        word is none of the words. Outcome and group must always be there.
+        Number that replaces missing features; by default missing values are refused. A missing
+        text value is 0 in all its one-hot features. Outcome and group are never replaced.
 
     Examples
     --------
@@ -68,18 +76,18 @@ def read_table(
     """
     path = Path(path)
     check_choice("categorical", categorical, (None, "one-hot"))
-    there = read_names(path)
-    features = _chosen(features, there, outcome, group)
-    _check_there(path, there, [outcome, group, *features])
+    present = read_names(path)
+    features = _choose_features(features, present, outcome, group)
+    _check_present(path, present, [outcome, group, *features])
     rows = read_columns(path, list(dict.fromkeys([outcome, group, *features])))
     if rows.num_rows == 0:
-        raise InputError(f"{path.name} has column names but no rows; give a file with people.")
-    is_good, word = _outcome(rows[outcome], outcome, good)
-    encoder = Encoder(one_hot=categorical == "one-hot", missing=missing)
+        raise InputError(f"{path.name} has column names but no rows; give a file with rows.")
+    is_good, good_value = _outcome(rows[outcome], outcome, good)
+    encoder = _Encoder(one_hot=categorical == "one-hot", missing=missing)
     X, columns = encoder.encode({feature: rows[feature] for feature in features})
     return Table(
         name=name or path.name.split(".")[0],
-        source=f"{rows.num_rows:,} rows of the file {path.name}; good is {outcome} = {word}, "
+        source=f"{rows.num_rows:,} rows of the file {path.name}; good is {outcome} = {good_value}, "
         f"groups are the values of {group}.",
         features=tuple(column for made in columns.values() for column in made),
         X=X,
@@ -90,49 +98,47 @@ def read_table(
     )
 
 
-def _chosen(
-    features: Sequence[str] | None, there: list[str], outcome: str, group: str
+def _choose_features(
+    features: Sequence[str] | None, present: list[str], outcome: str, group: str
 ) -> list[str]:
     if features is None:
-        features = [one for one in there if one not in (outcome, group)]
+        features = [name for name in present if name not in (outcome, group)]
     if isinstance(features, str) or len(features) == 0:
         raise InputError(
             f"features must be a list of at least one column, got {features!r}; "
-            f"columns are {listed(there)}."
+            f"columns are {listed(present)}."
         )
     if outcome == group or outcome in features:
         raise InputError(
-            f"the outcome {outcome!r} is what is decided about and can be neither group nor "
-            f"feature; name other columns."
+            f"the outcome {outcome!r} cannot be the group or a feature; name other columns."
         )
     if len(set(features)) < len(features):
         raise InputError(f"features must name each column once, got {listed(features)}.")
     return list(features)
 
 
-def _check_there(path: Path, there: list[str], wanted: list[str]) -> None:
-    absent = [one for one in dict.fromkeys(wanted) if one not in there]
+def _check_present(path: Path, present: list[str], wanted: list[str]) -> None:
+    absent = [name for name in dict.fromkeys(wanted) if name not in present]
     if absent:
         raise InputError(
-            f"{path.name} has no column {listed(absent)}; its columns are {listed(there)}."
+            f"{path.name} has no column {listed(absent)}; its columns are {listed(present)}."
         )
 
 
 def _outcome(column: Any, name: str, good: object) -> tuple[NDArray[np.int8], str]:
-    """Return 1 for good, and the word of the good value."""
-    codes, values = _coded(column, name, "outcome")
+    """Return 1 for good outcomes, and the good value as text."""
+    codes, values = _encode_values(column, name, "outcome")
     if len(values) != 2:
         shown = listed(values[:5]) + ", …" * (len(values) > 5)
         raise InputError(
             f"the outcome {name!r} must have exactly two values, got {len(values)}: {shown}; "
-            f"keep the rows of two values or join some."
+            f"keep the rows of two values or merge values."
         )
     if good is None and set(values) != {0, 1}:
         raise InputError(
-            f"the outcome {name!r} has the values {listed(values)}, of which none is plainly the "
-            f"good one; name it with good=."
+            f"the outcome {name!r} has the values {listed(values)}; name the good one with good=."
         )
-    # Words given on a command line stand for numbers too.
+    # Values given on a command line are text, also if the column holds numbers.
     wanted = 1 if good is None else good
     match = [value == wanted or str(value) == str(wanted) for value in values]
     if not any(match):
@@ -140,29 +146,30 @@ def _outcome(column: Any, name: str, good: object) -> tuple[NDArray[np.int8], st
             f"good must be one of the values {listed(values)} of the outcome {name!r}, "
             f"got {good!r}."
         )
-    place = match.index(True)
-    return (codes == place).astype(np.int8), str(values[place])
+    position = match.index(True)
+    return (codes == position).astype(np.int8), str(values[position])
 
 
 def _group(column: Any, name: str) -> NDArray[np.str_]:
-    codes, values = _coded(column, name, "group")
-    words = np.array([str(value) for value in values], dtype=np.str_)
-    if any(not word.strip() for word in words):
-        empty = int(np.isin(codes, [i for i, word in enumerate(words) if not word.strip()]).sum())
+    codes, values = _encode_values(column, name, "group")
+    names = np.array([str(value) for value in values], dtype=np.str_)
+    empty_codes = [i for i, group in enumerate(names) if not group.strip()]
+    if empty_codes:
+        empty = int(np.isin(codes, empty_codes).sum())
         raise InputError(
-            f"the group {name!r} must be a word in every row, got an empty one in {empty:,} rows; "
+            f"the group {name!r} must not be empty, got {empty:,} rows with an empty group; "
             f"fill them in or leave the rows out."
         )
-    return words[codes]
+    return names[codes]
 
 
-def _coded(column: Any, name: str, role: str) -> tuple[NDArray[np.intp], list[Any]]:
-    """Return the number of each row's value, and the values; refuse missing ones."""
+def _encode_values(column: Any, name: str, role: str) -> tuple[NDArray[np.intp], list[Any]]:
+    """Return the code of each row's value, and the values; raise if a value is missing."""
     compute = pyarrow("compute")
     lacking = int(compute.sum(compute.is_null(column, nan_is_null=True)).as_py())
     if lacking:
         raise InputError(
-            f"the {role} {name!r} must be there in every row, got {lacking:,} rows without it; "
+            f"the {role} {name!r} must not be missing, got {lacking:,} rows without it; "
             f"fill them in or leave the rows out."
         )
     coded = column.combine_chunks()
@@ -173,11 +180,136 @@ def _coded(column: Any, name: str, role: str) -> tuple[NDArray[np.intp], list[An
 
 
 def _unscaled(names: Sequence[str], columns: dict[str, list[str]]) -> tuple[str, ...]:
-    """Return the features meant; the name of a column of words stands for all made of it."""
-    each = {one: [one] for made in columns.values() for one in made} | columns
-    unknown = [one for one in names if one not in each]
+    """Return the unscaled features; a text column stands for all features made from it."""
+    known = {feature: [feature] for made in columns.values() for feature in made} | columns
+    unknown = [name for name in names if name not in known]
     if isinstance(names, str) or unknown:
         raise InputError(
-            f"unscaled must be a list of features, which are {listed(columns)}, got {names!r}."
+            f"unscaled must be a list of features, out of {listed(columns)}, got {names!r}."
         )
-    return tuple(made for one in names for made in each[one])
+    return tuple(feature for name in names for feature in known[name])
+
+
+@dataclass(frozen=True)
+class _Encoder:
+    """Turns pyarrow columns into a matrix of numbers.
+
+    Parameters
+    ----------
+    one_hot
+        Whether a text column becomes one feature for each value; otherwise it is refused.
+    missing
+        Number that replaces missing numbers; None refuses missing values.
+    """
+
+    one_hot: bool = False
+    missing: float | None = None
+
+    def encode(self, columns: Mapping[str, Any]) -> tuple[Floats, dict[str, list[str]]]:
+        """Return the matrix, and for each column the names of its features."""
+        if self.missing is not None and not np.isfinite(self.missing):
+            raise InputError(f"missing must be a finite number, got {self.missing!r}.")
+        texts = [name for name, column in columns.items() if _is_text(name, column)]
+        if texts and not self.one_hot:
+            raise InputError(
+                f"features must be numbers, and {listed(texts)} hold text; leave them out of "
+                f"features= or encode them with categorical='one-hot'."
+            )
+        if self.missing is None:
+            _refuse_missing(columns)
+        values = {
+            name: _distinct_values(name, column) if name in texts else None
+            for name, column in columns.items()
+        }
+        features = {
+            name: [name] if known is None else [f"{name}={value}" for value in known]
+            for name, known in values.items()
+        }
+        return self._matrix(columns, values, sum(map(len, features.values()))), features
+
+    def _matrix(
+        self, columns: Mapping[str, Any], values: Mapping[str, list[str] | None], width: int
+    ) -> Floats:
+        compute = pyarrow("compute")
+        X = np.zeros((len(next(iter(columns.values()))), width))
+        first = 0
+        for name, column in columns.items():
+            known = values[name]
+            if known is None:
+                X[:, first] = self._numbers(name, column)
+                first += 1
+                continue
+            code = compute.index_in(_as_text(column), value_set=pyarrow().array(known, "string"))
+            rows = np.flatnonzero(~compute.is_null(code).to_numpy())
+            X[rows, first + code.drop_null().to_numpy()] = 1.0
+            first += len(known)
+        return X
+
+    def _numbers(self, name: str, column: Any) -> Floats:
+        numbers = as_floats(column)
+        if self.missing is not None:
+            numbers = np.where(np.isnan(numbers), self.missing, numbers)
+        check_finite(name, numbers, "features=")
+        return numbers
+
+
+def _is_text(name: str, column: Any) -> bool:
+    """Tell text from numbers; raise for any other type."""
+    types, kind = pyarrow().types, column.type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return True
+    numbers = (types.is_integer, types.is_floating, types.is_boolean, types.is_decimal)
+    if types.is_null(kind) or any(is_kind(kind) for is_kind in numbers):
+        return False
+    raise InputError(
+        f"the feature {name!r} holds {kind}, and features must be numbers; convert it to "
+        f"numbers or leave it out of features=."
+    )
+
+
+def check_finite(name: str, numbers: Floats, option: str) -> None:
+    """Raise if a feature has infinite values; ``option`` is the option that names features.
+
+    Examples
+    --------
+    >>> check_finite("debt", np.array([1.0, np.inf, -np.inf]), "--features")
+    Traceback (most recent call last):
+        ...
+    secondlook.errors.InputError: the feature 'debt' must be finite, got infinity in 2 rows; replace
+    infinite values, or leave the feature out of --features.
+    """
+    infinite = int(np.isinf(numbers).sum())
+    if infinite:
+        raise InputError(
+            f"the feature {name!r} must be finite, got infinity in {infinite:,} rows; replace "
+            f"infinite values, or leave the feature out of {option}."
+        )
+
+
+def _refuse_missing(columns: Mapping[str, Any]) -> None:
+    compute = pyarrow("compute")
+    counts = {
+        name: int(compute.sum(compute.is_null(column, nan_is_null=True)).as_py())
+        for name, column in columns.items()
+    }
+    lacking = [f"{name!r} ({count:,} rows)" for name, count in counts.items() if count]
+    if lacking:
+        raise InputError(
+            f"values are missing in the features {', '.join(lacking)}; fill them in, or give a "
+            f"number that replaces them, such as missing=0.0."
+        )
+
+
+def _distinct_values(name: str, column: Any) -> list[str]:
+    values = sorted(_as_text(column).unique().drop_null().to_pylist())
+    if len(values) > _MOST_VALUES:
+        raise InputError(
+            f"the feature {name!r} has {len(values):,} different values, and at most "
+            f"{_MOST_VALUES} can become features; leave it out of features= or merge values."
+        )
+    return values
+
+
+def _as_text(column: Any) -> Any:
+    return column.cast(pyarrow().string())

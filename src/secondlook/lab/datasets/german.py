@@ -1,4 +1,4 @@
-"""Statlog German credit: a thousand applicants of the 1970s, shipped with the package."""
+"""Statlog German credit: 1,000 applicants of the 1970s, bundled with the package."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.resources import files
 import numpy as np
 
 from secondlook.errors import InputError
-from secondlook.lab.datasets.checks import check_choice
+from secondlook.lab.datasets.reading import check_choice
 from secondlook.lab.simulate.people import Table
 
 __all__ = ["SHA256", "load_german"]
@@ -40,7 +40,7 @@ def load_german(group: str = "sex") -> Table:
     Parameters
     ----------
     group
-        Only ``"sex"``, in the words ``"male"`` and ``"female"``.
+        Only ``"sex"``, with the groups ``"male"`` and ``"female"``.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def load_german(group: str = "sex") -> Table:
 
 
 def _original() -> bytes:
-    """Return the bytes of the file as UCI published it, or refuse."""
+    """Return the bytes of the file as UCI published it; raise if the file differs."""
     packed = files("secondlook.lab.datasets").joinpath("data", "german.data.gz").read_bytes()
     try:
         raw = gzip.decompress(packed)

@@ -1,23 +1,57 @@
-"""Columns of csv and parquet files, read by pyarrow, which is an extra."""
+"""Read columns of csv and parquet files with pyarrow, which is an extra."""
 
 from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import IO, Any
 
 from secondlook.errors import InputError, to_install
-from secondlook.lab.datasets.checks import listed
 from secondlook.lab.simulate.people import Floats
 
-__all__ = ["as_floats", "pyarrow", "read_columns", "read_names", "read_numbers"]
+__all__ = [
+    "as_floats",
+    "check_choice",
+    "listed",
+    "pyarrow",
+    "read_columns",
+    "read_names",
+    "read_numbers",
+]
 
 SUFFIXES = (".csv", ".csv.gz", ".parquet")
 
 
+def listed(names: Iterable[object]) -> str:
+    """Return names in quotes, separated by commas.
+
+    Examples
+    --------
+    >>> listed(["a", "b"])
+    "'a', 'b'"
+    """
+    return ", ".join(repr(name) for name in names)
+
+
+def check_choice(option: str, value: object, allowed: Iterable[object]) -> None:
+    """Raise if a value is not an allowed one.
+
+    Examples
+    --------
+    >>> check_choice("group", "age", ["race", "gender"])
+    Traceback (most recent call last):
+        ...
+    secondlook.errors.InputError: group must be one of 'race', 'gender', got 'age'.
+    """
+    allowed = list(allowed)
+    if value not in allowed:
+        raise InputError(f"{option} must be one of {listed(allowed)}, got {value!r}.")
+
+
 def pyarrow(module: str = "") -> Any:
-    """Return pyarrow or a module of it; it is imported when it is first needed."""
+    """Import and return pyarrow or a module of it."""
     try:
         return importlib.import_module(f"pyarrow.{module}" if module else "pyarrow")
     except ImportError as error:
@@ -28,13 +62,13 @@ def pyarrow(module: str = "") -> Any:
 
 
 def read_names(path: Path) -> list[str]:
-    """Return the names of a file's columns; refuse a file that cannot be read as a table."""
+    """Return the names of a file's columns; raise if the file cannot be read as a table."""
     if not path.exists():
         raise InputError(f"there is no file {os.fspath(path)!r}; check the path.")
     if not path.is_file() or not path.name.lower().endswith(SUFFIXES):
         raise InputError(
-            f"a table is a file that ends in {listed(SUFFIXES)}, got {path.name!r}; "
-            f"convert it to one of these."
+            f"a table must be a file that ends in {listed(SUFFIXES)}, got {path.name!r}; "
+            f"convert it to such a file."
         )
     try:
         if _is_parquet(path):
@@ -45,16 +79,16 @@ def read_names(path: Path) -> list[str]:
             names = _csv(path).schema.names
     except (OSError, pyarrow().ArrowException) as error:
         raise _unreadable(path, error) from error
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
         raise InputError(
-            f"{path.name} has more than one column of the name {listed(twice)}; rename all but one."
+            f"{path.name} has more than one column named {listed(repeated)}; rename all but one."
         )
     return list(names)
 
 
 def read_columns(path: Path, columns: list[str]) -> Any:
-    """Return some columns of a file as a pyarrow table, typed as pyarrow sees fit."""
+    """Return some columns of a file as a pyarrow table, with the types that pyarrow infers."""
     try:
         if _is_parquet(path):
             return pyarrow("parquet").read_table(path, columns=columns)
@@ -64,7 +98,7 @@ def read_columns(path: Path, columns: list[str]) -> Any:
 
 
 def read_numbers(file: IO[bytes], columns: list[str]) -> dict[str, Floats]:
-    """Return some columns of an open csv file, all of them numbers; missing ones are NaN."""
+    """Return some numeric columns of an open csv file; missing values are NaN."""
     arrow, csv = pyarrow(), pyarrow("csv")
     convert = csv.ConvertOptions(
         include_columns=columns, column_types=dict.fromkeys(columns, arrow.float64())
@@ -77,14 +111,14 @@ def read_numbers(file: IO[bytes], columns: list[str]) -> dict[str, Floats]:
 
 
 def as_floats(column: Any) -> Floats:
-    """Return a pyarrow column as numbers, NaN where it is missing."""
+    """Return a pyarrow column as floats; missing values are NaN."""
     values: Floats = column.cast(pyarrow().float64()).to_numpy()
     return values
 
 
 def _csv(path: Path, columns: list[str] | None = None, *, whole: bool = False) -> Any:
     csv = pyarrow("csv")
-    # An empty cell is missing in columns of words too; quoted words are words, even "NA".
+    # Empty cells are missing in text columns too; quoted text is never missing, not even "NA".
     convert = csv.ConvertOptions(
         include_columns=columns, strings_can_be_null=True, quoted_strings_can_be_null=False
     )
@@ -96,8 +130,8 @@ def _is_parquet(path: Path) -> bool:
 
 
 def _unreadable(path: Path, error: Exception) -> InputError:
-    why = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+    reason = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
     return InputError(
-        f"{path.name} cannot be read as {'parquet' if _is_parquet(path) else 'csv'} ({why}); "
-        f"it may be damaged: write or fetch it again."
+        f"{path.name} cannot be read as {'parquet' if _is_parquet(path) else 'csv'} ({reason}); "
+        f"it may be damaged: write or download it again."
     )
