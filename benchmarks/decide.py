@@ -102,8 +102,8 @@ def whole_round() -> None:
     batch, outcomes = people(500_000, rng, np.float64)
     decided = classifier.decide(batch)
     accepted = decided.ids[decided.accepted], outcomes[decided.accepted]
-    labelled = classifier._memory.folds[0]
-    rows, y = labelled.X.copy(), np.maximum(labelled.column("outcome"), 0)
+    labelled = classifier._people.parts[0]
+    rows, y = labelled.X.copy(), np.maximum(labelled["outcome"], 0)
     learned, deciding = fresh(classifier), fresh(classifier)
 
     def fit() -> None:

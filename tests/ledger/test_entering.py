@@ -9,7 +9,7 @@ from ledger_worlds import algorithm_1, certified, started
 from secondlook.errors import LearningWarning
 from secondlook.ledger.entering import Entering, entering
 from secondlook.ledger.summing_up import summarise
-from secondlook.people.observed import PENDING
+from secondlook.people.store import PENDING
 
 
 class Desk:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,13 +17,10 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from sqlalchemy.pool import NullPool
 
-from ledger_worlds import algorithm_1, started
 from secondlook.errors import LedgerError
 from secondlook.ledger import engines, schema
-from secondlook.ledger.base import to_json
 from secondlook.ledger.chain import group_digests, people_digests
 from secondlook.ledger.program import Program
-from secondlook.ledger.replay import Allowed, State
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.verifying import verify
 
@@ -206,20 +202,6 @@ def test_what_is_of_another_kind_never_hashes(at, strange):
     row[at] = strange
     with pytest.raises(TypeError):
         people_digests(*[[one] for one in row])
-
-
-def test_a_program_of_an_earlier_version_keeps_its_people_as_it_did(tmp_path):
-    """Some learners make other models of the same rows in another order."""
-    program, _, _ = started(f"sqlite:///{tmp_path}/x.db", algorithm_1())
-    with program.ledger.reading("main") as reader:
-        first, history = (next(reader.entries(kind=one)) for one in ("program", "history"))
-        says = {name: one for name, one in first.says.items() if name != "people_by"}
-        assert len(says) < len(first.says)
-        for entry, hashed in ((first, False), (replace(first, header=to_json(says)), True)):
-            state = State.first(entry, reader.facts(first), Allowed())
-            state.apply(reader, history)
-            assert state.classifier._memory._hashed == hashed
-            assert "_hashed" not in vars(state.classifier)
 
 
 def test_a_database_of_others_is_left_alone_unless_a_ledger_is_to_be_made_there(url):

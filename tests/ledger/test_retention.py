@@ -214,7 +214,13 @@ def test_an_erasure_that_fails_erases_nobody(url, clock, monkeypatch):
     def fail(*args, **options):
         raise RuntimeError("the disk is gone")
 
-    for place in ("secondlook.ledger.keeping.store_state", "secondlook.people.store.Memory.forget"):
+    for place in (
+        "secondlook.ledger.keeping.store_state",
+        "secondlook.people.store.PeopleStore.forget",
+    ):
+        "secondlook.ledger.keeping.store_state",
+        "secondlook.people.store.PeopleStore.forget",
+    ):
         with monkeypatch.context() as patch:
             patch.setattr(place, fail)
             with pytest.raises(RuntimeError, match="the disk is gone"):
@@ -410,9 +416,9 @@ def test_a_state_in_memory_forgets_what_another_process_erased(url, clock):
     other = Program.open(url)
     clock.now = LATER
     other.erase([0, 1], "over")
-    for index in (program.classifier._memory.index, other.classifier._memory.index):
-        assert index.find(np.array([0, 1, 2], np.uint64)).tolist()[:2] == [-9, -9]
-        assert int(index.find(np.array([2], np.uint64))[0]) != -9
+    for people in (program.classifier._people, other.classifier._people):
+        assert people.find(np.array([0, 1, 2], np.uint64)).tolist()[:2] == [-9, -9]
+        assert int(people.find(np.array([2], np.uint64))[0]) != -9
 
 
 def test_without_its_states_a_program_says_so(url, clock):

@@ -126,7 +126,7 @@ DECIDE = {
     ),
     "known id": (
         lambda X, z: {"ids": ["h3", *(f"n{i}" for i in range(N - 1))]},
-        r"1 of 40 ids were decided on before, first 'h3'; ids are unique for ever",
+        r"1 of 40 ids were decided on before, first 'h3';",
     ),
     "duplicate ids": (
         lambda X, z: {"ids": ["twice", "twice", *(f"n{i}" for i in range(N - 2))]},

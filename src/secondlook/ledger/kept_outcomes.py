@@ -15,8 +15,7 @@ from secondlook.ledger.replay import Allowed, Shape, State
 from secondlook.methods.certified.past_people import PastPeople
 from secondlook.methods.certified.places import HISTORY, rows_by_engine
 from secondlook.people.ids import id_bits
-from secondlook.people.observed import NEVER, PENDING
-from secondlook.people.store import Memory
+from secondlook.people.store import NEVER, PENDING, PeopleStore
 
 __all__ = ["KeptOutcomes", "kept_after", "remembered"]
 
@@ -76,20 +75,18 @@ def remembered(classifier: Any, ids: NDArray[Any]) -> Codes:
         Names of applications.
     """
     bits = id_bits(ids)
-    memory = getattr(classifier, "_memory", None)
-    if isinstance(memory, Memory):
+    memory = getattr(classifier, "_people", None)
+    if isinstance(memory, PeopleStore):
         return _in_folds(memory, bits)
     if isinstance(getattr(classifier, "_history", None), PastPeople):
         return _in_engines(classifier, bits)
     return np.full(bits.size, _NOT_KNOWN)
 
 
-def _in_folds(memory: Memory, bits: Bits) -> Codes:
-    place, found = memory.index.find(bits), np.full(bits.size, _NOT_KNOWN)
-    for number, fold in enumerate(memory.folds):
-        mine = (place >= 0) & (place % 2 == number)
-        if mine.any():
-            found[mine] = fold.column("outcome")[place[mine] // 2]
+def _in_folds(memory: PeopleStore, bits: Bits) -> Codes:
+    place, found = memory.find(bits), np.full(bits.size, _NOT_KNOWN)
+    for fold, (here, rows) in zip(memory.parts, memory.rows_by_part(place), strict=True):
+        found[here] = fold["outcome"][rows]
     return found
 
 

@@ -22,7 +22,7 @@ from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.methods.certified.engine import Choice
 from secondlook.methods.certified.ladder import Ladder
 from secondlook.methods.storage import loads
-from secondlook.people.store import Memory
+from secondlook.people.store import PeopleStore
 
 __all__ = ["Algorithm1Again", "CertifiedAgain", "StoredPolicies"]
 
@@ -36,7 +36,7 @@ class Algorithm1Again(PartialFeedbackClassifier):
 
     def begin(self) -> None:
         """Start before round 1."""
-        self._memory, self._rounds, self._carried = Memory(self._seed), [], 0.0
+        self._people, self._rounds, self._carried = PeopleStore(), [], 0.0
 
     def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any) -> Decisions:
         """Decide a batch as the round to come; nothing of it is kept until ``go_on``."""

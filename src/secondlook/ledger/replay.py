@@ -117,8 +117,6 @@ class State:
     def first(entry: Entry, facts: Facts, allowed: Allowed) -> State:
         """Return the state after a program's first entry: settings and nothing else."""
         classifier = _loaded(facts.payload, entry, allowed)
-        if "people_by" not in entry.says and hasattr(classifier, "_hashed"):
-            classifier._hashed = True  # an earlier version started it
         return State(classifier, Shape.read(entry.says), entry, allowed)
 
     @staticmethod

@@ -18,8 +18,8 @@ from secondlook.methods.algorithm1.past import allows_missing, prepare_learner
 from secondlook.methods.group_modes import bound_fairness, bound_learner, deciding_strategy
 from secondlook.people.batches import Batch
 from secondlook.people.intake import Intake
-from secondlook.people.observed import GrowingArray
 from secondlook.people.ranges import Range, as_ranges
+from secondlook.people.store import GrowingArray
 
 __all__ = ["DecidingClassifier"]
 

@@ -52,8 +52,7 @@ from secondlook.methods.stored_estimators import dump_estimator, load_estimator
 from secondlook.people import likelihoods
 from secondlook.people.ids import IdIndex
 from secondlook.people.intake import Intake
-from secondlook.people.observed import GrowingArray, ObservedRows
-from secondlook.people.store import Memory
+from secondlook.people.store import ApplicantRows, GrowingArray, PeopleStore
 
 __all__ = ["dumps", "load", "loads", "save"]
 
@@ -95,9 +94,9 @@ _TYPES: tuple[type, ...] = (
     likelihoods.PolicyFunction,
     Intake,
     Attributes,
-    Memory,
+    PeopleStore,
     IdIndex,
-    ObservedRows,
+    ApplicantRows,
     GrowingArray,
     PastPolicy,
     PolicyLog,

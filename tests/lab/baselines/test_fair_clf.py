@@ -80,10 +80,10 @@ def test_parity_and_the_bound_hold_on_the_rows_it_learned_from(difference):
         next(rounds)
         record = method.rounds_[-1]
         assert record.feasible
-        fold = method._memory.folds[1]
-        learned = fold.column("round") < record.round
+        fold = method._people.parts[1]
+        learned = fold["round"] < record.round
         rows = learned & fold.known_outcomes()
-        X, group, good = fold.X[rows], fold.column("group")[rows], fold.column("outcome")[rows] == 1
+        X, group, good = fold.X[rows], fold["group"][rows], fold["outcome"][rows] == 1
         score = method._learned.likelihood.score(X, group)
         accepted = score >= np.asarray(record.thresholds)[group]
         assert rows.sum() == record.n_outcomes

@@ -233,10 +233,34 @@ def test_only_recorded_outcomes_can_be_corrected(make_classifier):
     people = batch.applicants.people
     decided = classifier.decide(people.X, sensitive_features=people.group)
     first = decided.ids[decided.accepted][:1]
-    with pytest.raises(InputError, match="nothing to correct; nothing was changed, tell it with"):
+    with pytest.raises(InputError, match="nothing to correct"):
         classifier.correct(first, [1])
     classifier.observe(first, [1])
     with pytest.raises(InputError, match=r"recorded already and differs .* with correct"):
         classifier.observe(first, [0])
     with pytest.raises(UnknownIdError, match="were rejected"):
         classifier.correct(decided.ids[~decided.accepted][:1], [1])
+
+
+def test_folds_are_halves_that_depend_on_seed_and_id_only():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(2000, 1)), rng.integers(0, 2, 2000)
+    folds = []
+    for seed, order in ((1, np.arange(2000)), (1, rng.permutation(2000)), (2, np.arange(2000))):
+        classifier = PartialFeedbackClassifier(random_state=seed)
+        classifier.fit(X[order], y[order], ids=np.arange(2000)[order])
+        folds.append(set(np.flatnonzero(classifier.fold_of(np.arange(2000)) == 0).tolist()))
+        kept = classifier._people.parts[0].X[:, 0]
+        assert np.array_equal(kept, X[sorted(folds[-1]), 0])
+    assert folds[0] == folds[1] != folds[2]
+    assert abs(len(folds[0]) - 1000) < 5 * np.sqrt(500)  # five standard deviations
+    assert abs(len(folds[0] & folds[2]) - 500) < 5 * np.sqrt(375)
+
+
+@pytest.mark.parametrize("ids", [[-3, -2, -1], [7, 8, 9], [9, 3, 5], [-5, 4, 6]])
+def test_the_next_ids_come_after_the_largest(ids):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    clf = PartialFeedbackClassifier(random_state=0).fit(X, y, ids=np.arange(-100, -40))
+    clf.decide(X[:3], ids=ids)
+    assert clf.decide(X[:2]).ids.tolist() == [max(0, max(ids) + 1), max(0, max(ids) + 1) + 1]

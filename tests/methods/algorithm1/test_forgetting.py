@@ -196,7 +196,7 @@ def test_an_outcome_is_taken_back_and_told_again():
     ours.observe(yes, good).withdraw(yes[:40])
     twin.observe(yes[40:], good[40:])
     assert ours.n_outcomes_ == twin.n_outcomes_
-    with pytest.raises(InputError, match="tell a correction with correct"):
+    with pytest.raises(InputError, match="recorded already"):
         ours.observe(yes[:1], good[:1])
     ours.correct(yes[:20], good[:20])
     twin.observe(yes[:20], good[:20])
@@ -297,20 +297,19 @@ def test_everybody_else_stays_who_they_are(make, options):
         gone |= set(lost)
     for name, outcome in outcomes.items():
         bits = id_bits(np.array([name]))
-        index = classifier._memory.index if make is algorithm_1 else classifier._index
+        index = classifier._people if make is algorithm_1 else classifier._index
         place = int(index.find(bits)[0])
         if name in gone:
             assert place == IdIndex.UNKNOWN
             continue
         if make is algorithm_1:
-            rows = classifier._memory.folds[place % 2]
-            at, column = place // 2, rows.column
+            rows, at = classifier._people.parts[place % 2], place // 2
         else:
             n = len(classifier._engines)
             rows = classifier._engines[place % n].rows
-            at, column = place // n, rows.__getitem__
+            at = place // n
         assert rows.X[at].tolist() == features[name].tolist()
-        assert int(column("outcome")[at]) == outcome
+        assert int(rows["outcome"][at]) == outcome
     assert sum(name not in gone for name in outcomes) > 100
 
 

@@ -141,15 +141,15 @@ def test_a_round_waits_until_it_is_complete_or_mature(batch, rng):
     classifier.set_params(maturity=3)
     classifier.observe(ids[1:], outcome[1:])  # one is still to come
     for t in (2, 3, 4):
-        assert classifier._memory.waiting(t, 3) == (1,)
+        assert classifier._people.waiting(t, 3) == (1,)
         rules = classifier._rules(t)
-        counted = sum(int(fold.counted(rules.waiting).sum()) for fold in classifier._memory.folds)
+        counted = sum(int(fold.counted(rules.waiting).sum()) for fold in classifier._people.parts)
         assert counted == classifier.n_outcomes_ - (ids.size - 1)
-    assert classifier._memory.waiting(5, 3) == ()  # mature: who is missing counts as bad
-    assert classifier._memory.waiting(2, 0) == ()
-    assert classifier._memory.waiting(2, None) is None
+    assert classifier._people.waiting(5, 3) == ()  # mature: who is missing counts as bad
+    assert classifier._people.waiting(2, 0) == ()
+    assert classifier._people.waiting(2, None) is None
     classifier.observe(ids[:1], outcome[:1])
-    assert classifier._memory.waiting(2, 3) == ()  # complete
+    assert classifier._people.waiting(2, 3) == ()  # complete
 
 
 def test_what_is_missing_from_a_mature_round_counts_as_bad(batch, rng, tmp_path):

@@ -22,17 +22,15 @@ UTILITY = Revenue(gain=200, loss=300)
 
 def labelled(classifier, fold):
     """Return features, outcomes, and weights (all rounds; own rounds only) of a fold."""
-    rows, log = classifier._memory.folds[fold], classifier._log
-    past, own = rows.column("past"), rows.column("own")
+    rows, log = classifier._people.parts[fold], classifier._log
+    past, own = rows["past"], rows["own"]
     everybody = (own + log.n_history * past) / (log.n_history + log.n_people)
-    usable = (rows.column("outcome") >= 0) & (
-        rows.column("coverage") > classifier._rule.level(log.n_rounds)
-    )
+    usable = (rows["outcome"] >= 0) & (rows["coverage"] > classifier._rule.level(log.n_rounds))
     cap = classifier.weight_cap
-    ours = usable & (rows.column("round") > 0)
+    ours = usable & (rows["round"] > 0)
     return (
         rows.X,
-        np.maximum(rows.column("outcome"), 0),
+        np.maximum(rows["outcome"], 0),
         usable * np.minimum(1 / everybody, cap),
         ours * np.minimum(log.n_people / np.maximum(own, 1e-12), cap),
     )
@@ -101,10 +99,10 @@ def test_cross_fitting_uses_every_label_for_both(make_classifier):
 
 def test_halves_persist_over_rounds(make_classifier):
     classifier, world = make_classifier(n_batch=200, n_rounds=4)
-    first = [fold.X.copy() for fold in classifier._memory.folds]
+    first = [fold.X.copy() for fold in classifier._people.parts]
     for _ in run(classifier, world):
         pass
-    for fold, before in zip(classifier._memory.folds, first, strict=True):
+    for fold, before in zip(classifier._people.parts, first, strict=True):
         assert np.array_equal(fold.X[: len(before)], before)
         assert len(fold) > len(before)
 

@@ -25,13 +25,15 @@ from secondlook.core.strategies import (
     EqualGroups,
     GroupShare,
     ScoreWeighted,
+    Uniform,
 )
-from secondlook.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog
+from secondlook.methods.algorithm1.policy_log import LOG_COLUMNS, LoggedPolicy, PolicyLog
 from secondlook.people.ids import keyed_bits, round_key
 from secondlook.people.likelihoods import (
     ConstantLikelihood,
     LinearLikelihood,
 )
+from secondlook.people.store import PENDING, ApplicantRows, PeopleStore
 
 FALSE_ALARM = 1e-6
 
@@ -146,3 +148,60 @@ def test_people_are_accepted_as_often_as_the_log_says(strategy):
     assert np.min(tails) > FALSE_ALARM / (2 * n)
     off = np.clip(pi + np.where(np.arange(n) % 2, 0.06, -0.06), 0.01, 0.99)
     assert np.min(binom.cdf(accepted, n_redraws, off)) < FALSE_ALARM / (2 * n)  # it can fail
+
+
+def deciding(n_people: int, threshold: float) -> LoggedPolicy:
+    """Return a policy that accepts scores from a threshold on and explores nobody."""
+    unit, nothing = np.ones(1), np.zeros(1)
+    return LoggedPolicy(1, nothing + threshold, Uniform(), unit, nothing, unit, n_people)
+
+
+def exploring(n_people: int, probability: float) -> LoggedPolicy:
+    """Return a policy that explores unknown applicants with a probability."""
+    unit = np.ones(1)
+    return LoggedPolicy(1, unit, Uniform(), unit, 2 * probability * unit, unit, n_people)
+
+
+def rows_of(outcomes: list[int]) -> ApplicantRows:
+    store, n = PeopleStore(1, LOG_COLUMNS), len(outcomes)
+    bits, outcome = np.arange(n).astype(np.uint64), np.array(outcomes, np.int8)
+    store.record(bits, np.ones(n, bool), 1, X=np.zeros((n, 1)), outcome=outcome)
+    return store.parts[0]
+
+
+def test_acceptance_is_the_mean_over_people_decided_on():
+    log = PolicyLog(ConstantLikelihood(0.25), n_history=40)
+    log.add_likelihood(ConstantLikelihood(0.6))
+    rows, rule = rows_of([1, PENDING]), SummedAcceptance(0.3, reference_size=40)
+
+    log.append(exploring(20, 0.5))  # w = .25 is not above .3: explored with probability ½
+    log.update(rows, rule)
+    assert rows["own"].tolist() == [10, 0]  # those without outcome are left for later
+    assert rows["coverage"].tolist() == [0.5, 0]
+    log.append(deciding(10, threshold=0.5))  # known now, and accepted
+    log.append(deciding(30, threshold=0.7))  # known, and rejected
+    log.update(rows, rule)
+    assert rows["own"].tolist() == [10 + 10, 0]
+    assert rows["walked"][0] == 3
+    assert log.known(rows, rule).tolist() == [True, False]
+
+    # Σ n_i·π_i = 20·½ + 10·1 + 30·0 of 60 people; with the history 40·¼ of 40 more.
+    assert log.mean_acceptance(rows, own_rounds_only=True)[0] == pytest.approx(20 / 60)
+    assert log.mean_acceptance(rows, own_rounds_only=False)[0] == pytest.approx(30 / 100)
+
+    rows["outcome"][1] = 0  # a late outcome: the same rounds are walked at once
+    log.update(rows, rule)
+    assert rows["own"].tolist() == [20, 20]
+    assert rows["past"].tolist() == [0.25, 0.25]
+    assert rows["coverage"][1] == rows["coverage"][0] == pytest.approx(0.75)
+
+
+def test_rounds_logged_after_an_update_count_too():
+    """They may not be merged into a policy that is in a row's sums already."""
+    rule, log, rows = SummedAcceptance(), PolicyLog(ConstantLikelihood(1.0), 10), rows_of([1])
+    assert log.add_likelihood(ConstantLikelihood(1.0)) == 1
+    for n_people in (10, 30, 20):
+        log.append(deciding(n_people, 0.5))
+        log.update(rows, rule)
+    assert rows["own"].tolist() == [60]
+    assert log.mean_acceptance(rows, own_rounds_only=True).tolist() == [1]

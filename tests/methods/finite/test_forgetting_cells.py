@@ -331,7 +331,7 @@ def test_an_outcome_is_taken_back_and_told_again(rng):
     twin.observe(yes[40:], good[40:])
     assert ours.counts_.good.tolist() == twin.counts_.good.tolist()
     assert ours.counts_.bad.tolist() == twin.counts_.bad.tolist()
-    with pytest.raises(InputError, match="tell a correction with correct"):
+    with pytest.raises(InputError, match="recorded already"):
         ours.observe(yes[:1], good[:1])
     ours.correct(yes[:20], good[:20])
     assert [one.before for one in ours.corrections_] == [None] * 20

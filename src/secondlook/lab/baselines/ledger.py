@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from secondlook.errors import InputError
 from secondlook.people.batches import Batch
 from secondlook.people.ids import IdIndex
-from secondlook.people.observed import PENDING, GrowingArray
-from secondlook.people.store import REJECTED, check_accepted, check_recorded
+from secondlook.people.store import PENDING, REJECTED, GrowingArray, check_accepted, check_recorded
 
 __all__ = ["Labelled", "Ledger", "Unlabelled"]
 

@@ -20,7 +20,7 @@ from secondlook.lab.baselines.greedy import ALIGNED, check_share
 from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
 from secondlook.lab.baselines.wei_thresholds import acceptance_threshold, effective_discount
 from secondlook.people.batches import Batch, History
-from secondlook.people.observed import GrowingArray
+from secondlook.people.store import GrowingArray
 
 __all__ = ["WeiBootstrap", "WeiFinite"]
 

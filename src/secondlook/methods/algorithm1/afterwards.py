@@ -20,7 +20,6 @@ class Afterwards(Answers):
 
     maturity: int | None
     _news: bool
-    _hashed: bool = False  # asks ``fit`` for the order in which earlier versions kept people
 
     def correct(self, ids: Any, outcomes: Any) -> Self:
         """Replace recorded outcomes that turned out to be wrong; the next round learns from them.
@@ -38,10 +37,10 @@ class Afterwards(Answers):
         names = self._intake.read_ids(ids)
         if names.size:
             outcome = self._intake.read_outcomes(outcomes, names.shape[0])
-            changed, before = self._memory.observe(names, id_bits(names), outcome, correcting=True)
-            self._news |= changed.size > 0
+            changes = self._people.observe(names, id_bits(names), outcome, correcting=True)
+            self._news |= len(changes) > 0
             t = len(self._rounds)
-            self._remember_corrections(t, names[changed], before, outcome[changed])
+            self._remember_corrections(t, names[changes.at], changes.before, changes.after)
         return self
 
     def withdraw(self, ids: Any) -> Self:
@@ -58,8 +57,10 @@ class Afterwards(Answers):
         """
         self._check_fitted()
         names = self._intake.read_ids(ids)
-        was_known = self._memory.withdraw(names, id_bits(names))
-        if was_known or self.maturity is not None:  # the missing count as bad in time
+        changes = self._people.withdraw(names, id_bits(names))
+        if (
+            changes.before >= 0
+        ).any() or self.maturity is not None:  # the missing count as bad in time
             self._news = True
         return self
 
@@ -80,7 +81,7 @@ class Afterwards(Answers):
         check_keeps_nobody(self._past.given, "past policy")
         names = self._intake.read_ids(ids)
         if names.size:
-            self._follow(self._memory.forget(names, id_bits(names)))
+            self._follow(self._people.forget(names, id_bits(names)))
             self._forget_corrections(names)
             self._news = True
         return self

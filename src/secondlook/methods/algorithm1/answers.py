@@ -18,7 +18,7 @@ from secondlook.methods.algorithm1.learning import Learned
 from secondlook.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog, per_person
 from secondlook.methods.estimator import DecidingClassifier
 from secondlook.people.reasons import Scored
-from secondlook.people.store import Memory
+from secondlook.people.store import PeopleStore
 
 __all__ = ["Answers"]
 
@@ -32,7 +32,7 @@ class Answers(DecidingClassifier):
     _deployed: Learned
     _learned: Learned
     _log: PolicyLog
-    _memory: Memory
+    _people: PeopleStore
     _rounds: list[Round]
 
     def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
@@ -118,8 +118,8 @@ class Answers(DecidingClassifier):
     @property
     def n_outcomes_(self) -> int:
         """Number of outcomes known, those of the history included."""
-        check_is_fitted(self, "_memory")
-        return self._memory.n_outcomes
+        check_is_fitted(self, "_people")
+        return self._people.n_outcomes
 
     def _score(self, X: Any, sensitive_features: Any, f: Learned) -> tuple[Any, NDArray[np.intp]]:
         needed = bool(np.any(f.thresholds != f.thresholds[0])) or f.likelihood.reads_group

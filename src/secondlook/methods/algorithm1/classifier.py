@@ -31,7 +31,12 @@ from secondlook.methods.algorithm1.learning import Learned, LearningRules, learn
 from secondlook.methods.algorithm1.learning_settings import learning_rules
 from secondlook.methods.algorithm1.past import allows_missing
 from secondlook.methods.algorithm1.past import past_policy as read_past_policy
-from secondlook.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog, per_person
+from secondlook.methods.algorithm1.policy_log import (
+    LOG_COLUMNS,
+    LoggedPolicy,
+    PolicyLog,
+    per_person,
+)
 from secondlook.methods.algorithm1.round_records import (
     ENOUGH_TO_TELL,
     nobody_accepted_words,
@@ -41,11 +46,14 @@ from secondlook.methods.algorithm1.round_records import (
 from secondlook.methods.algorithm1.settings import FIXED, check_settings, check_unchanged
 from secondlook.methods.deployed import Deployed
 from secondlook.people.batches import History
-from secondlook.people.ids import id_bits, seed_of
+from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
 from secondlook.people.intake import Batch, Intake
-from secondlook.people.store import Memory
+from secondlook.people.store import PeopleStore
 
 __all__ = ["ENOUGH_TO_TELL", "PartialFeedbackClassifier"]
+
+_FOLD = 3  # purpose of the randomness that assigns folds
+_SECOND = np.uint64(1 << 63)  # keyed bits from here on are in the second fold
 
 
 class PartialFeedbackClassifier(Afterwards):
@@ -234,8 +242,8 @@ class PartialFeedbackClassifier(Afterwards):
         self._seed = seed_of(self.random_state)
         self._past = read_past_policy(past_policy, self.learner, history, self.n_features_in_)
         self._log = PolicyLog(self._past.likelihood, len(history))
-        self._memory = Memory(self._seed, hashed=self.__dict__.pop("_hashed", False))
-        self._memory.record(history.for_fit(), history.accepted, 0, history.outcome)
+        self._people = PeopleStore(2, LOG_COLUMNS)
+        self._record_people(history, history.accepted, 0, history.outcome)
         self._start_counts()
         self._start_records(history)
         self._intake.passed(history)
@@ -266,7 +274,7 @@ class PartialFeedbackClassifier(Afterwards):
         check_unchanged(self, self._fitted)
         batch = self._intake.read_batch(self, X, sensitive_features, ids)
         if ids is not None:  # the next integers are new
-            self._memory.check_new(batch)
+            self._people.check_new(batch.ids, batch.bits)
         t = len(self._rounds) + 1
 
         # Step 1. Learn f_t (round 1: f_0) and split the batch into EXPLOIT_t and EXPLORE_t.
@@ -329,8 +337,8 @@ class PartialFeedbackClassifier(Afterwards):
         names = self._intake.read_ids(ids)
         if names.size:
             outcome = self._intake.read_outcomes(outcomes, names.shape[0])
-            changed, _ = self._memory.observe(names, id_bits(names), outcome, correcting=False)
-            self._news |= changed.size > 0
+            changes = self._people.observe(names, id_bits(names), outcome)
+            self._news |= len(changes) > 0
         return self
 
     def fold_of(self, ids: Any) -> NDArray[np.intp]:
@@ -342,7 +350,7 @@ class PartialFeedbackClassifier(Afterwards):
             Names of applications, of people decided on or not.
         """
         self._check_fitted()
-        return self._memory.fold_of(id_bits(self._intake.read_ids(ids)))
+        return self._fold_of(id_bits(self._intake.read_ids(ids)))
 
     @property
     def deployed_(self) -> Deployed | None:
@@ -424,13 +432,35 @@ class PartialFeedbackClassifier(Afterwards):
 
     def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
         rules = self._rules(t, everywhere=everywhere)
-        return learn(self._learners, self._memory.folds, self._log, rules)
+        return learn(self._learners, self._people.parts, self._log, rules)
 
     def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
         fairness, n_groups = self._bound(self.fairness), self._intake.n_groups
-        waiting = self._memory.waiting(t, self.maturity)
+        waiting = self._people.waiting(t, self.maturity)
         rules = learning_rules(self, t, self._budget, self._rule, fairness, n_groups, waiting)
         return replace(rules, everywhere=everywhere)
+
+    def _fold_of(self, bits: NDArray[np.uint64]) -> NDArray[np.intp]:
+        """Return the fold of ids, a function of them and of the seed only."""
+        keyed = keyed_bits(bits, round_key(self._seed, 0, _FOLD))
+        return (keyed >= _SECOND).astype(np.intp)
+
+    def _record_people(
+        self,
+        batch: Batch,
+        accepted: NDArray[np.bool_],
+        round: int,
+        outcome: NDArray[np.int8] | None = None,
+    ) -> None:
+        self._people.record(
+            batch.bits,
+            accepted,
+            round,
+            X=batch.X,
+            group=batch.for_fit().group,
+            part=self._fold_of(batch.bits),
+            outcome=outcome,
+        )
 
     def _record_round(
         self,
@@ -442,7 +472,7 @@ class PartialFeedbackClassifier(Afterwards):
     ) -> None:
         """Write the round down; until here only f_t was learned, and no record has changed."""
         self._deployed = f
-        self._memory.record(batch.for_fit(), accepted, record.round)
+        self._record_people(batch, accepted, record.round)
         self._log.append(policy, merge=self._rule.needs == "acceptance")
         self._intake.passed(batch)
         self._rounds.append(record)

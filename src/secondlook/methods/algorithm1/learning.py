@@ -22,7 +22,7 @@ from secondlook.learners.thresholds import OperatingPoint, group_thresholds, sha
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.methods.algorithm1.policy_log import PolicyLog
 from secondlook.people.likelihoods import Likelihood, MeanLikelihood
-from secondlook.people.observed import ObservedRows
+from secondlook.people.store import ApplicantRows
 
 __all__ = ["LabelledRows", "Learned", "LearningRules", "effective_sample_size", "learn"]
 
@@ -91,19 +91,19 @@ class LabelledRows:
     own_weight: Floats
 
     @staticmethod
-    def of(fold: ObservedRows, log: PolicyLog, rules: LearningRules) -> LabelledRows:
+    def of(fold: ApplicantRows, log: PolicyLog, rules: LearningRules) -> LabelledRows:
         """Return the people of a fold with the weights that rules give them."""
         usable = fold.counted(rules.waiting)
         if not rules.everywhere:
-            usable &= fold.known_people(log, rules.rule)
-        own = usable & (fold.column("round") > 0)
+            usable &= log.known(fold, rules.rule)
+        own = usable & (fold["round"] > 0)
         return LabelledRows(
             fold.X,
             # The pending have weight zero, or belong to a round that is mature, and count as bad.
-            np.maximum(fold.column("outcome"), 0),
-            fold.column("group"),
-            _inverse(fold.acceptance(log, own_rounds_only=False), usable, rules),
-            _inverse(fold.acceptance(log, own_rounds_only=True), own, rules)
+            np.maximum(fold["outcome"], 0),
+            fold["group"],
+            _inverse(log.mean_acceptance(fold, own_rounds_only=False), usable, rules),
+            _inverse(log.mean_acceptance(fold, own_rounds_only=True), own, rules)
             if own.any()
             else np.zeros(usable.shape),
         )
@@ -145,7 +145,7 @@ def effective_sample_size(weight: Floats) -> float:
 
 
 def learn(
-    learners: list[Any], folds: list[ObservedRows], log: PolicyLog, rules: LearningRules
+    learners: list[Any], folds: list[ApplicantRows], log: PolicyLog, rules: LearningRules
 ) -> Learned | None:
     """Learn f_t, or return None while too little is known to tell good from bad.
 
@@ -159,7 +159,7 @@ def learn(
             _constrain(learner, rules.noise.recorded_fdr(rules.max_fdr), rules.min_selection_rate)
     parts = []
     for fold in folds:
-        fold.catch_up(log, rules.rule, rules.waiting)
+        log.update(fold, rules.rule, rules.waiting)
         parts.append(LabelledRows.of(fold, log, rules))
     notes: list[str] = []
     if not all(part.has_both_outcomes() for part in parts):

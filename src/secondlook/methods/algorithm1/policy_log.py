@@ -20,11 +20,18 @@ from secondlook.frames import n_rows
 from secondlook.methods.algorithm1.block_scores import BlockScores, Scorer
 from secondlook.methods.algorithm1.past_rounds import LoggedPolicy, PastRounds
 from secondlook.people.likelihoods import Likelihood
+from secondlook.people.store import ApplicantRows
 
-__all__ = ["LoggedPolicy", "Look", "PolicyLog", "per_person"]
+__all__ = ["LOG_COLUMNS", "LoggedPolicy", "Look", "PolicyLog", "per_person"]
 
 Floats = NDArray[np.floating]
 Groups = NDArray[np.intp]
+
+_NOT_WALKED = -1
+# Columns of accepted applicants that ``PolicyLog.update`` fills in once an outcome has come:
+# ``past`` is f_0's acceptance probability; ``own`` is Σ n_i·π_i over the first ``walked`` policies,
+# and ``coverage`` is w after these.
+LOG_COLUMNS = {"walked": np.int32(_NOT_WALKED), "past": 0.0, "own": 0.0, "coverage": 0.0}
 
 # So many likelihoods take as much room as telling who is known for sure.
 _AT_FIRST, _BY_MEAN = 5, 10
@@ -211,6 +218,43 @@ class PolicyLog:
         for at, scores in _in_turn(np.flatnonzero(~known), scorer, X, group, rows, n_asked):
             added[at], w[at] = rounds.accumulate(scores, w[at])
         return added, w
+
+    def update(
+        self, rows: ApplicantRows, rule: CoverageRule, waiting: tuple[int, ...] | None = None
+    ) -> None:
+        """Bring the sums of all rows that count up to the newest policy.
+
+        A row that was up to date a round ago needs that round's policy only.
+        """
+        walked, counted = rows["walked"], rows.counted(waiting)
+        own, coverage, group = rows["own"], rows["coverage"], rows["group"]
+        new = np.flatnonzero(counted & (walked == _NOT_WALKED))
+        if new.size:
+            self.start(rows.X, group, new, rows["past"], coverage)
+            walked[new] = 0
+        self.seal()
+        for begin in np.flatnonzero(np.bincount(walked[counted])):
+            at = np.flatnonzero(counted & (walked == begin))
+            added, w = self.catch_up(
+                rows.X, group, rule, begin=int(begin), coverage=coverage, rows=at
+            )
+            # The sums and the number of policies in them change together, or not at all.
+            own[at] += added
+            coverage[at], walked[at] = w, len(self.policies)
+
+    def known(self, rows: ApplicantRows, rule: CoverageRule) -> NDArray[np.bool_]:
+        """Return which rows are in EXPLOIT_t, by their sums as of the last ``update``."""
+        return np.asarray(rows["coverage"] > rule.level(self.n_rounds))
+
+    def mean_acceptance(self, rows: ApplicantRows, *, own_rounds_only: bool) -> NDArray[np.float64]:
+        """Return Σ_i (n_i / N)·π_i, each row's mean acceptance probability under the policies.
+
+        The history counts as round 0 unless only our own rounds count.
+        """
+        if own_rounds_only:
+            return np.asarray(rows["own"] / self.n_people)
+        total = rows["own"] + self.n_history * rows["past"]
+        return np.asarray(total / (self.n_people + self.n_history))
 
     def _scorer_of(self, X: Any) -> Scorer:
         """Return the likelihoods made ready for features of this kind."""

@@ -50,8 +50,7 @@ from secondlook.methods.deployed import DeployedRung
 from secondlook.people.ids import IdIndex, id_bits, keyed_bits, round_key
 from secondlook.people.intake import Batch, Intake
 from secondlook.people.likelihoods import ConstantLikelihood, Likelihood
-from secondlook.people.observed import NEVER
-from secondlook.people.store import check_known
+from secondlook.people.store import NEVER, check_known
 
 __all__ = ["CertifiedClassifier"]
 

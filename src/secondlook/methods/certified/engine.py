@@ -25,8 +25,7 @@ from secondlook.methods.certified.ranking import Groups, Ranking
 from secondlook.methods.certified.rules import Rules
 from secondlook.methods.certified.rung_estimates import RungEstimates
 from secondlook.people.likelihoods import ConstantLikelihood, Likelihood
-from secondlook.people.observed import NEVER, PENDING
-from secondlook.people.store import check_recorded
+from secondlook.people.store import NEVER, PENDING, check_recorded
 
 __all__ = ["Choice", "Engine", "Waiting"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.people.observed import PENDING, GrowingArray, without
+from secondlook.people.store import PENDING, GrowingArray, without
 
 __all__ = ["OwnRows"]
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 from secondlook.people.ids import IdIndex, id_bits
-from secondlook.people.observed import NEVER, PENDING
 from secondlook.people.store import (
+    NEVER,
+    PENDING,
     REJECTED,
     check_decided,
     check_known,

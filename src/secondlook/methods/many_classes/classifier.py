@@ -253,7 +253,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         check_missing(self, self._table)
         self.decisions_ = as_names(self._table.decisions)
         self._given = GivenDecisions()
-        self._given.record(self._memory, history, history.accepted, None)
+        self._given.record(self._people, history, history.accepted, None)
         self._by_class: list[tuple[float, tuple[int, ...]]] = []
 
     def _follow(self, moved: list[NDArray[np.int64]]) -> None:
@@ -272,7 +272,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         t: int,
         given: NDArray[np.intp],
     ) -> ManyClassDecisions:
-        self._given.record(self._memory, batch, accepted, given)
+        self._given.record(self._people, batch, accepted, given)
         counts = np.bincount(given, minlength=self.decisions_.size)
         self._by_class.append((self._net_worth.multiplier, tuple(counts.tolist())))
         return ManyClassDecisions(
@@ -308,7 +308,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         check_is_fitted(self, "_rounds")
         table = self._table
         shape = (len(self._rounds), len(table.decisions), len(table.classes))
-        seen = self._given.outcomes(self._memory, shape)
+        seen = self._given.outcomes(self._people, shape)
         return tuple(
             ManyClassRound.of(record, *by_class, counts, table)
             for record, by_class, counts in zip(self._rounds, self._by_class, seen, strict=True)
@@ -340,7 +340,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
         rules = self._rules(t, everywhere=everywhere)
         missing = None if self.maturity is None else self._table.classes.index(self.missing)
-        folds = self._memory.folds
+        folds = self._people.parts
         return learn_classes(self.learner, folds, self._log, rules, self._table, missing)
 
     def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:

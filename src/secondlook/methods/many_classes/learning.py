@@ -20,14 +20,14 @@ from secondlook.methods.algorithm1.policy_log import PolicyLog
 from secondlook.methods.many_classes.class_models import NetWorth, fit_class_model
 from secondlook.methods.many_classes.decision_table import DecisionTable
 from secondlook.methods.many_classes.operating_point import best_rule
-from secondlook.people.observed import ObservedRows
+from secondlook.people.store import ApplicantRows
 
 __all__ = ["learn_classes"]
 
 
 def learn_classes(
     learner: Any,
-    folds: list[ObservedRows],
+    folds: list[ApplicantRows],
     log: PolicyLog,
     rules: LearningRules,
     table: DecisionTable,
@@ -41,10 +41,10 @@ def learn_classes(
     """
     parts = []
     for fold in folds:
-        fold.catch_up(log, rules.rule, rules.waiting)
+        log.update(fold, rules.rule, rules.waiting)
         rows = LabelledRows.of(fold, log, rules)
         if missing is not None:
-            recorded = fold.column("outcome")
+            recorded = fold["outcome"]
             outcome = np.where(recorded >= 0, recorded, np.int8(missing))
             rows = replace(rows, outcome=outcome)
         parts.append(rows)

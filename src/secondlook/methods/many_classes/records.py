@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from secondlook.core.decisions import Decisions, Round
 from secondlook.methods.many_classes.decision_table import DecisionTable
 from secondlook.people.intake import Batch
-from secondlook.people.observed import GrowingArray
-from secondlook.people.store import Memory
+from secondlook.people.store import GrowingArray, PeopleStore
 
 __all__ = ["GivenDecisions", "ManyClassDecisions", "ManyClassRound", "class_counts"]
 
@@ -88,21 +87,21 @@ class ManyClassRound(Round):
 
 
 class GivenDecisions:
-    """The decision that each accepted person got, in the place the memory has given them."""
+    """The decision that each accepted person got, in the place of the store."""
 
     def __init__(self) -> None:
         self._folds = [GrowingArray(np.empty(0, np.int16)) for _ in range(2)]
 
     def record(
         self,
-        memory: Memory,
+        people: PeopleStore,
         batch: Batch,
         accepted: NDArray[np.bool_],
         decision: NDArray[np.intp] | None,
     ) -> None:
-        """Write down codes of decisions after the memory has recorded a batch; None: not known."""
-        place = memory.index.find(batch.bits[accepted])
-        for number, (fold, kept) in enumerate(zip(memory.folds, self._folds, strict=True)):
+        """Write down codes of decisions after the store has recorded a batch; None: not known."""
+        place = people.find(batch.bits[accepted])
+        for number, (fold, kept) in enumerate(zip(people.parts, self._folds, strict=True)):
             kept.append(np.full(len(fold) - kept.view().size, _NOT_KNOWN, np.int16))
             if decision is not None:
                 mine = place % 2 == number
@@ -115,11 +114,11 @@ class GivenDecisions:
             for kept, positions in zip(self._folds, moved, strict=True)
         ]
 
-    def outcomes(self, memory: Memory, shape: tuple[int, int, int]) -> NDArray[np.intp]:
+    def outcomes(self, people: PeopleStore, shape: tuple[int, int, int]) -> NDArray[np.intp]:
         """Count the outcomes that have come by round, decision and class."""
         total = np.zeros(shape, np.intp)
-        for fold, kept in zip(memory.folds, self._folds, strict=True):
-            total += class_counts(fold.column("round"), kept.view(), fold.column("outcome"), shape)
+        for fold, kept in zip(people.parts, self._folds, strict=True):
+            total += class_counts(fold["round"], kept.view(), fold["outcome"], shape)
         return total
 
 
