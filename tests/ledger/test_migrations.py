@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from contextlib import closing
 from hashlib import sha256
@@ -83,19 +82,6 @@ def test_tables_that_are_not_of_their_version_are_left_alone(url, statement, ver
     if version != "none":
         tell(f"UPDATE alembic_version SET version_num = '{schema.NEWEST}'")
         assert SqlLedger(url).programs() == []
-
-
-def test_a_ledger_of_the_first_version_goes_on(tmp_path):
-    path = tmp_path / "first.db"
-    shutil.copy(FIRST, path)
-    url = f"sqlite:///{path}"
-    found = verify(SqlLedger(url))
-    assert found.problem is None
-    assert found.n_decisions == 80
-    program = Program.open(url)
-    X = np.random.default_rng(5).normal(size=(20, 2))
-    assert len(program.decide(X, sensitive_features=["A", "B"] * 10, batch="new")) == 20
-    assert verify(program.ledger).n_decisions == 100
 
 
 def test_two_settings_that_keep_sqlite_whole(tmp_path):

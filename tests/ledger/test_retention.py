@@ -218,9 +218,6 @@ def test_an_erasure_that_fails_erases_nobody(url, clock, monkeypatch):
         "secondlook.ledger.keeping.store_state",
         "secondlook.people.store.PeopleStore.forget",
     ):
-        "secondlook.ledger.keeping.store_state",
-        "secondlook.people.store.PeopleStore.forget",
-    ):
         with monkeypatch.context() as patch:
             patch.setattr(place, fail)
             with pytest.raises(RuntimeError, match="the disk is gone"):
