@@ -1,4 +1,4 @@
-"""People with claims: three classes of outcome, three decisions, a classifier for them."""
+"""Insurance claims: three outcome classes, three decisions, and a classifier for them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GOOD = {"pay": ("honest",), "part": ("honest", "sloppy")}
 
 
 def claims(n, rng):
-    """People of two groups with three classes."""
+    """Return features, outcomes and groups of claims."""
     X = rng.normal(size=(n, 2))
     logits = np.column_stack([X[:, 0] - 1, 1.5 + X[:, 1], np.zeros(n)])
     outcome = CLASSES[(logits + rng.gumbel(size=(n, 3))).argmax(axis=1)]
@@ -40,7 +40,7 @@ def claims_classifier(**options):
 
 
 def started(seed=0, n=800, **options):
-    """Return a classifier with a history and the generator that goes on after it."""
+    """Return a classifier with a history, and the generator of later claims."""
     rng = np.random.default_rng(seed)
     X, outcome, group = claims(n, rng)
     accepted = X[:, 1] + 0.5 * rng.normal(size=n) > 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -148,6 +148,8 @@ class PartialFeedbackClassifier(Afterwards):
     (42, True)
     """
 
+    _columns: ClassVar[dict[str, Any]] = LOG_COLUMNS  # extra columns of the store
+
     def __init__(
         self,
         utility: Utility | None = None,
@@ -242,7 +244,7 @@ class PartialFeedbackClassifier(Afterwards):
         self._seed = seed_of(self.random_state)
         self._past = read_past_policy(past_policy, self.learner, history, self.n_features_in_)
         self._log = PolicyLog(self._past.likelihood, len(history))
-        self._people = PeopleStore(2, LOG_COLUMNS)
+        self._people = PeopleStore(2, self._columns)
         self._record_people(history, history.accepted, 0, history.outcome)
         self._start_counts()
         self._start_records(history)

@@ -1,95 +1,195 @@
-"""Algorithm 1 for any number of outcome classes, of which some decisions show the outcome.
+"""Algorithm 1 with any number of outcome classes and of decisions, some of which show the outcome.
 
-Coverage, budget, draw, log and memory are those of two classes: what they need to know of a policy
-is whom it accepts, that is, whose outcome it will see. New is which decision somebody gets.
+Coverage, budget, draw, policy log and store are those of two classes: they only ask whether a
+policy accepts an applicant, that is, whether it will observe the outcome. This module adds the
+choice between several decisions, and learns it from outcomes with several classes.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from secondlook.core.budget import FdrBudget
 from secondlook.core.coverage import CoverageRule
-from secondlook.core.decisions import Correction
+from secondlook.core.decisions import Correction, Decisions, Round
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import Strategy
 from secondlook.core.utility import Accuracy
 from secondlook.errors import InputError, LearningWarning
+from secondlook.frames import as_array, column, is_missing
+from secondlook.learners.per_group import PerGroup
 from secondlook.learners.wrap import reads_raw_columns
 from secondlook.methods.algorithm1.classifier import ENOUGH_TO_TELL, PartialFeedbackClassifier
-from secondlook.methods.algorithm1.learning import Learned, LearningRules
+from secondlook.methods.algorithm1.learning import (
+    LabelledRows,
+    Learned,
+    LearningRules,
+    effective_sample_size,
+)
 from secondlook.methods.algorithm1.past import allows_missing
-from secondlook.methods.many_classes.class_models import NetWorth
+from secondlook.methods.algorithm1.policy_log import LOG_COLUMNS
+from secondlook.methods.algorithm1.settings import check_settings
 from secondlook.methods.many_classes.decision_table import (
     DecisionTable,
     as_names,
+    as_tuple,
+    check_known,
     named_classes,
     read_table,
 )
-from secondlook.methods.many_classes.intake import ManyClassIntake
-from secondlook.methods.many_classes.learning import learn_classes
-from secondlook.methods.many_classes.records import (
-    GivenDecisions,
-    ManyClassDecisions,
-    ManyClassRound,
-)
-from secondlook.methods.many_classes.settings import accepted_by, check_missing, check_options
+from secondlook.methods.many_classes.models import NetUtility, fit_class_model
+from secondlook.methods.many_classes.operating_point import best_rule
 from secondlook.people.batches import Batch, History
+from secondlook.people.intake import Intake
 
-__all__ = ["ManyClassClassifier"]
+__all__ = [
+    "ManyClassClassifier",
+    "ManyClassDecisions",
+    "ManyClassIntake",
+    "ManyClassRound",
+]
+
+_MAX_CLASSES = 127  # class codes are stored in a byte
+
+# Options with the same meaning and the same allowed values as for two classes.
+_SHARED_OPTIONS = (
+    "budget",
+    "coverage",
+    "strategy",
+    "learner",
+    "weights",
+    "weight_cap",
+    "min_outcomes",
+    "first_round",
+    "maturity",
+    "group_as_feature",
+    "group_mode",
+    "attributes",
+)
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ManyClassDecisions(Decisions):
+    """The decisions on a batch; outcomes will be observed of the ``accepted``.
+
+    Attributes
+    ----------
+    decision
+        Name of the decision on each applicant.
+    """
+
+    decision: NDArray[Any]
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return the decisions as named columns."""
+        return {"id": self.ids, "decision": self.decision} | super().columns()
+
+
+@dataclass(frozen=True, kw_only=True)
+class ManyClassRound(Round):
+    """The record of a round with counts by class, from the outcomes known by now.
+
+    Attributes
+    ----------
+    multiplier
+        λ, the price of a mistake in the rule of this round.
+    decided
+        Number of applicants by decision.
+    seen
+        Number of known outcomes by class.
+    error_share
+        Share of mistakes among the known outcomes of each observed decision; NaN without outcomes.
+    recall
+        Share of each class, among the known outcomes, whose decision the class is good for; NaN
+        without outcomes. It does not cover the rejected.
+    """
+
+    multiplier: float
+    decided: dict[Any, int]
+    seen: dict[Any, int]
+    error_share: dict[Any, float]
+    recall: dict[Any, float]
+
+    @staticmethod
+    def of(
+        record: Round,
+        multiplier: float,
+        decided: tuple[int, ...],
+        seen: NDArray[np.intp],
+        table: DecisionTable,
+    ) -> ManyClassRound:
+        """Extend a record by outcomes, given as counts by decision (rows) and class (columns)."""
+        right = seen * np.array(table.good)
+        per_decision, per_class = seen.sum(axis=1), seen.sum(axis=0)
+        with np.errstate(invalid="ignore"):
+            errors = 1 - right.sum(axis=1) / per_decision
+            recall = right.sum(axis=0) / per_class
+        by_decision = zip(table.decisions, errors.tolist(), table.observed, strict=True)
+        return ManyClassRound(
+            **vars(record),
+            multiplier=multiplier,
+            decided=dict(zip(table.decisions, decided, strict=True)),
+            seen=dict(zip(table.classes, per_class.tolist(), strict=True)),
+            error_share={name: share for name, share, observed in by_decision if observed},
+            recall=dict(zip(table.classes, recall.tolist(), strict=True)),
+        )
 
 
 class ManyClassClassifier(PartialFeedbackClassifier):
     """Decide batches with many outcome classes under a bound on mistakes, with exploration.
 
-    Everybody gets one of several decisions, and has one of several classes, which does not depend
-    on the decision. It is seen only after the *observed* decisions; whoever gets one of these is
-    accepted. People who are known get the decision of greatest expected utility such that at most
-    a share α_exploit of the accepted is a mistake; of the others as many as the budget allows are
-    drawn and get the best observed decision.
+    Every applicant gets one of several decisions and has one of several classes, which does not
+    depend on the decision. The class is observed only after the *observed* decisions; applicants
+    with an observed decision are called accepted. In the exploit region each applicant gets the
+    decision of greatest expected utility such that at most a share α_exploit of the accepted are
+    mistakes. Of the other applicants, as many as the budget allows are drawn and get the best
+    observed decision.
 
     Parameters
     ----------
     utility
         U[decision, class]: a dict of dicts, or a matrix with rows in the order of ``decisions`` and
-        columns in that of ``classes``; for two classes also a ``Utility``. None means 1 for a
+        columns in the order of ``classes``; for two classes also a ``Utility``. None means 1 for a
         decision that names the class, else 0.
     good
-        Which classes are no mistake for an accepted person: a collection of classes, or a dict from
-        each observed decision to such a collection. None means that a decision must name the class.
+        Classes that are not a mistake for an accepted applicant: a collection of classes, or a dict
+        from each observed decision to such a collection. None means that a decision must name the
+        class.
     observed
-        Decisions after which the outcome is seen; None means all but the first.
+        Decisions after which the outcome is observed; None means all but the first.
     decisions
         Names of the decisions; None means the keys of ``utility``, or else the classes.
     classes
-        All classes there can be; None means those that ``utility`` names, or else those that the
-        history shows, in sorted order.
+        All possible classes; None means those that ``utility`` names, or else those of the history,
+        sorted.
     budget, coverage, strategy
         As in ``PartialFeedbackClassifier``; strategies and coverage read the score of
-        ``DecisionTable.look``, which for two classes is P(good).
+        ``DecisionTable.evaluate``, which for two classes is P(good).
     learner
         Any scikit-learn classifier with ``predict_proba``; None means a multinomial logistic model
         of scaled features.
     weights, weight_cap, min_outcomes, first_round, group_as_feature, random_state
         As in ``PartialFeedbackClassifier``.
     maturity, missing
-        Rounds after which outcomes that have not come count as the class ``missing``; until then a
-        round of which some are still to come is left out of learning. None: outcomes count as soon
-        as they come, the others not at all.
+        Number of rounds after which missing outcomes count as the class ``missing``; until then a
+        round with missing outcomes is left out of learning. None: outcomes count as soon as they
+        arrive, missing outcomes do not count.
     noise
-        How likely each class is recorded as each class, a dict of dicts or a matrix with a row for
-        each true class, in the order of ``classes``: bounds, estimated FDR and utility are
-        corrected for it. ``predict_proba``, and the counts of ``rounds_``, are of what is recorded.
-        None means that classes are recorded as they are.
+        Probability that each class is recorded as each class, a dict of dicts or a matrix with a
+        row for each true class, in the order of ``classes``: bounds, estimated FDR and utility are
+        corrected for it. ``predict_proba`` and the counts of ``rounds_`` refer to recorded classes.
+        None means that classes are recorded correctly.
     group_mode, attributes
-        As in ``PartialFeedbackClassifier``. There are no constraints between groups here, so that
+        As in ``PartialFeedbackClassifier``. There are no constraints between groups here, so
         ``"blind"`` and ``"audit"`` decide alike.
 
     Attributes
@@ -97,7 +197,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     classes_ : outcome classes, sorted.
     decisions_ : names of the decisions.
     groups_ : group values.
-    rounds_ : what happened in each round, a tuple of ``ManyClassRound``.
+    rounds_ : the record of each round, a tuple of ``ManyClassRound``.
     policies_ : the logged policies, a tuple of ``LoggedPolicy``.
 
     Examples
@@ -127,11 +227,13 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     (500, ['pay', 'pay in part'])
     """
 
-    # Options of two classes that there are none of here.
+    # Options of the base class that do not exist for many classes.
     fairness = None
     thresholds = "shared"
     split = "half"
     constrain_fit = False
+
+    _columns: ClassVar[dict[str, Any]] = {**LOG_COLUMNS, "decision": np.int16(-1)}
 
     def __init__(
         self,
@@ -180,16 +282,17 @@ class ManyClassClassifier(PartialFeedbackClassifier):
 
     @property
     def pos_label(self) -> Any:
-        """The good class if there are two of which one is good for whoever is accepted, else None.
+        """The good class if there are two, one of which is good for every observed decision.
 
-        A ledger keeps outcomes as good and bad.
+        A ledger stores outcomes as good or bad and needs to know which class is good.
         """
         table: DecisionTable | None = getattr(self, "_table", None)
         if table is None or len(table.classes) != 2:
             return None
-        fine = np.array(table.good)[np.array(table.observed)]
-        is_it = fine.all(axis=0) & (fine.sum(axis=1) == 1).all()
-        return next((one for one, yes in zip(table.classes, is_it, strict=True) if yes), None)
+        good = np.array(table.good)[np.array(table.observed)]
+        always_good = good.all(axis=0) & (good.sum(axis=1) == 1).all()
+        labels = zip(table.classes, always_good, strict=True)
+        return next((label for label, is_good in labels if is_good), None)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -212,15 +315,15 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         Parameters
         ----------
         X
-            Features of everybody who applied.
+            Features of all applicants.
         y
             Outcomes; read only where accepted.
         accepted
-            Whose outcome was seen; None means everybody's, unless ``decisions`` tells.
+            Whose outcome was observed; None means all, or those that ``decisions`` accepted.
         decisions
-            Which decision each person got, in place of ``accepted``; needs ``observed=``.
+            Decision on each applicant, in place of ``accepted``; needs ``observed=``.
         sensitive_features
-            Group of each person.
+            Group of each applicant.
         ids
             Names of the applications, integers or strings; None means consecutive integers.
         past_policy
@@ -228,16 +331,70 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             or a fitted classifier of acceptance. None imitates ``accepted``.
         """
         if decisions is not None:
-            accepted = accepted_by(self, decisions, accepted)
+            accepted = self._accepted_by(decisions, accepted)
         self._begin(X, y, accepted, sensitive_features, ids, past_policy)
         self._fitted |= {"missing": self.missing}
         return self
 
+    def _accepted_by(self, decisions: Any, accepted: Any) -> NDArray[np.bool_]:
+        """Return whose outcome a history shows, given the decision on each applicant."""
+        if accepted is not None or self.observed is None:
+            raise InputError(
+                "decisions needs observed=, the decisions after which outcomes are observed, and "
+                "takes the place of accepted; name them, and leave accepted out."
+            )
+        values = np.atleast_1d(as_array(decisions))
+        named = list(self.utility) if isinstance(self.utility, Mapping) else self.classes
+        named = named if self.decisions is None else self.decisions
+        if named is not None:
+            check_known("decisions", as_tuple(np.unique(values)), as_tuple(named), "decisions")
+        return np.isin(values, as_names(as_tuple(self.observed)))
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the newest model's probability of each class, in the order of ``classes_``."""
+        check_is_fitted(self)
+        features, _ = self._intake.for_scoring(self, X, sensitive_features, needed=False)
+        return self._net_utility.model.probabilities(features)
+
+    def best_decision(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
+        """Return the decision of f_t on applicants in or outside the exploit region.
+
+        f_t is that of ``accepts``: of the last ``decide``, or learned from the history. Nothing is
+        recorded.
+        """
+        accepted = self.accepts(X, sensitive_features=sensitive_features)
+        features, _ = self._intake.for_scoring(self, X, sensitive_features, needed=False)
+        return np.asarray(self.decisions_[self._choose_decisions(features, accepted)])
+
+    @property
+    def rounds_(self) -> tuple[ManyClassRound, ...]:
+        """The record of each round, with the outcomes known by now."""
+        check_is_fitted(self, "_rounds")
+        table = self._table
+        shape = (len(self._rounds), len(table.decisions), len(table.classes))
+        seen = np.zeros(shape, np.intp)
+        for rows in self._people.parts:
+            own = rows.known_outcomes() & (rows["round"] > 0)
+            codes = rows["round"][own] - 1, rows["decision"][own], rows["outcome"][own]
+            np.add.at(seen, codes, 1)
+        return tuple(
+            ManyClassRound.of(record, *by_class, counts, table)
+            for record, by_class, counts in zip(self._rounds, self._by_class, seen, strict=True)
+        )
+
+    # Hooks of PartialFeedbackClassifier.
+
     def _check_options(self) -> None:
-        check_options(self)
+        shared = {name: getattr(self, name) for name in _SHARED_OPTIONS}
+        check_settings(PartialFeedbackClassifier(**shared))
+        if isinstance(self.learner, PerGroup):
+            raise InputError(
+                "learner must not be PerGroup, which is for two classes; use "
+                "group_as_feature=True instead."
+            )
         if hasattr(self, "_fitted"):
             self._check_table()
-            check_missing(self, self._table)
+            self._check_missing()
 
     def _new_intake(self) -> ManyClassIntake:
         return ManyClassIntake(
@@ -248,19 +405,14 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             named=named_classes(self.classes, self.utility),
         )
 
-    def _start_records(self, history: History) -> None:
+    def _start_records(self, history: History) -> None:  # noqa: ARG002
         self._table = self._read_table()
-        check_missing(self, self._table)
+        self._check_missing()
         self.decisions_ = as_names(self._table.decisions)
-        self._given = GivenDecisions()
-        self._given.record(self._people, history, history.accepted, None)
         self._by_class: list[tuple[float, tuple[int, ...]]] = []
 
-    def _follow(self, moved: list[NDArray[np.int64]]) -> None:
-        self._given.follow(moved)
-
     def _given_to(self, batch: Batch, accepted: NDArray[np.bool_]) -> NDArray[np.intp]:
-        return self._decisions_of(batch.X, accepted)
+        return self._choose_decisions(batch.X, accepted)
 
     def _answer(
         self,
@@ -272,9 +424,13 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         t: int,
         given: NDArray[np.intp],
     ) -> ManyClassDecisions:
-        self._given.record(self._people, batch, accepted, given)
+        place = self._people.find(batch.bits)
+        for rows, (here, at) in zip(
+            self._people.parts, self._people.rows_by_part(place), strict=True
+        ):
+            rows["decision"][at] = given[here]
         counts = np.bincount(given, minlength=self.decisions_.size)
-        self._by_class.append((self._net_worth.multiplier, tuple(counts.tolist())))
+        self._by_class.append((self._net_utility.multiplier, tuple(counts.tolist())))
         return ManyClassDecisions(
             batch.ids,
             accepted,
@@ -287,94 +443,202 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             decision=self.decisions_[given],
         )
 
-    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
-        """Return the newest model's probability of each class, in the order of ``classes_``."""
-        check_is_fitted(self)
-        features, _ = self._intake.for_scoring(self, X, sensitive_features, needed=False)
-        return self._net_worth.model.probabilities(features)
+    def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
+        """Learn class probabilities and then the best rule; None if fewer than two classes known.
 
-    def best_decision(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
-        """Return the decision that f_t gives people, whether known or not; nothing is recorded.
-
-        f_t is that of ``accepts``: of the last ``decide``, or what the history taught.
+        The model is fitted to the first fold, the rule to the second. If a fold holds a single
+        class, both use all rows, and the note says so.
         """
-        accepted = self.accepts(X, sensitive_features=sensitive_features)
-        features, _ = self._intake.for_scoring(self, X, sensitive_features, needed=False)
-        return np.asarray(self.decisions_[self._decisions_of(features, accepted)])
-
-    @property
-    def rounds_(self) -> tuple[ManyClassRound, ...]:
-        """What happened in each round, with the outcomes that are known by now."""
-        check_is_fitted(self, "_rounds")
-        table = self._table
-        shape = (len(self._rounds), len(table.decisions), len(table.classes))
-        seen = self._given.outcomes(self._people, shape)
-        return tuple(
-            ManyClassRound.of(record, *by_class, counts, table)
-            for record, by_class, counts in zip(self._rounds, self._by_class, seen, strict=True)
+        rules = self._rules(t, everywhere=everywhere)
+        parts = self._labelled_rows(rules)
+        note = ""
+        if not all(map(_has_two_classes, parts)):
+            parts = [LabelledRows.joined(parts)]
+            if not _has_two_classes(parts[0]):
+                return None
+            note = "A fold held a single class: the rule was not held out."
+        first, last = parts[0], parts[-1]
+        n_classes = len(self._table.classes)
+        model = fit_class_model(self.learner, first.X, first.outcome, first.weight, n_classes)
+        calibrated = effective_sample_size(last.own_weight) >= rules.min_outcomes
+        weight = last.own_weight if calibrated else last.weight
+        rule = best_rule(
+            self._table,
+            model.probabilities(last.X),
+            last.outcome,
+            weight,
+            max_fdr=rules.max_fdr,
+            min_selection_rate=rules.min_selection_rate,
+        )
+        if not rule.feasible:
+            note += (
+                f" No rule with an FDR of at most {rules.max_fdr:.4g} accepts a share of "
+                f"{rules.min_selection_rate:.4g}; the best accepts {rule.selection_rate:.4g}."
+            )
+        return Learned(
+            NetUtility(model, self._table, rule.multiplier),
+            np.full(rules.n_groups, rule.threshold),
+            calibrated,
+            int((weight > 0).sum()),
+            effective_sample_size(weight),
+            rule.fdr,
+            0.0,
+            rule.feasible,
+            note.strip(),
         )
 
-    @property
-    def _net_worth(self) -> NetWorth:
-        """The newest model and rule; round 1 may follow the past instead in whom it accepts."""
-        newest = self._learned.likelihood
-        assert isinstance(newest, NetWorth)
-        return newest
+    def _labelled_rows(self, rules: LearningRules) -> list[LabelledRows]:
+        """Return the labelled rows of each fold, with missing outcomes of mature rounds."""
+        parts = []
+        for fold in self._people.parts:
+            self._log.update(fold, rules.rule, rules.waiting)
+            rows = LabelledRows.of(fold, self._log, rules)
+            if self.maturity is not None:
+                missing = np.int8(self._table.classes.index(self.missing))
+                recorded = fold["outcome"]
+                rows = replace(rows, outcome=np.where(recorded >= 0, recorded, missing))
+            parts.append(rows)
+        return parts
 
-    def _decisions_of(self, features: Any, accepted: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """Return the code of each person's decision, given whether it is to accept them."""
-        newest = self._net_worth
-        looked = self._table.look(newest.model.probabilities(features), newest.multiplier)
-        return np.where(accepted, looked.accepting, looked.rejecting)
+    def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
+        rules = super()._rules(t, everywhere=everywhere)
+        # Utility and noise are part of the decision table.
+        return replace(rules, utility=Accuracy(), noise=OutcomeNoise())
+
+    def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
+        if exploit.sum() < ENOUGH_TO_TELL or not np.isinf(f.thresholds).all():
+            return super()._note(f, batch, exploit)
+        max_fdr = self._budget.max_fdr(len(self._rounds) + 1)
+        note = (
+            f"No rule keeps the estimated FDR at or below {max_fdr:.3g} with applicants worth "
+            f"accepting, so none was accepted or explored; check which classes are good, raise "
+            f"alpha, or change the utility."
+        )
+        warnings.warn(note, LearningWarning, stacklevel=3)
+        return note
 
     def _remember_corrections(
         self, round: int, names: NDArray[Any], before: NDArray[Any], after: NDArray[Any]
     ) -> None:
         label = dict(enumerate(self.classes_.tolist())).get
-        told = zip(names.tolist(), before.tolist(), after.tolist(), strict=True)
+        changes = zip(names.tolist(), before.tolist(), after.tolist(), strict=True)
         self._corrections += [
             Correction(name, round, label(old), label(new))
-            for name, old, new in dict.fromkeys(told)
+            for name, old, new in dict.fromkeys(changes)
         ]
 
-    def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
-        rules = self._rules(t, everywhere=everywhere)
-        missing = None if self.maturity is None else self._table.classes.index(self.missing)
-        folds = self._people.parts
-        return learn_classes(self.learner, folds, self._log, rules, self._table, missing)
+    # Decisions and their table.
 
-    def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
-        # Worth and noise are in the table.
-        rules = super()._rules(t, everywhere=everywhere)
-        return replace(rules, utility=Accuracy(), noise=OutcomeNoise())
+    @property
+    def _net_utility(self) -> NetUtility:
+        """The newest model and rule, even in a round that follows the past in accepting."""
+        newest = self._learned.likelihood
+        assert isinstance(newest, NetUtility)
+        return newest
 
-    def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
-        nobody = self._note_of_nobody(f, exploit, len(self._rounds) + 1)
-        return nobody or super()._note(f, batch, exploit)
-
-    def _note_of_nobody(self, f: Learned, exploit: NDArray[np.bool_], t: int) -> str:
-        if exploit.sum() < ENOUGH_TO_TELL or not np.isinf(f.thresholds).all():
-            return ""
-        note = (
-            f"No rule keeps the estimated FDR at or below {self._budget.max_fdr(t):.3g} with "
-            f"anybody worth accepting, so nobody was accepted or explored; check which classes are "
-            f"good, raise alpha, or change the utility."
-        )
-        warnings.warn(note, LearningWarning, stacklevel=3)
-        return note
+    def _choose_decisions(self, features: Any, accepted: NDArray[np.bool_]) -> NDArray[np.intp]:
+        """Return the code of the decision on each applicant, given who is accepted."""
+        newest = self._net_utility
+        best = self._table.evaluate(newest.model.probabilities(features), newest.multiplier)
+        return np.where(accepted, best.accepting, best.rejecting)
 
     def _read_table(self) -> DecisionTable:
-        """Read what decisions are worth; a matrix may have its columns in the order of classes."""
+        """Read the decision table, with its classes in the order of ``classes_``."""
         classes = tuple(self.classes_.tolist())
         named = named_classes(self.classes, self.utility) or classes
-        worth = self.utility, self.good, self.observed, self.decisions
-        table = read_table(*worth, named, self.noise)
-        return table.in_order(classes)
+        table = read_table(
+            self.utility, self.good, self.observed, self.decisions, named, self.noise
+        )
+        return table.reorder(classes)
 
     def _check_table(self) -> None:
         if self._read_table() != self._table:
             raise InputError(
-                "utility, good, observed, decisions, classes and noise must stay what they were "
-                "when the history was fitted, since what has been decided rests on them; set them "
-                "back or fit again."
+                "utility, good, observed, decisions, classes and noise must not change after fit, "
+                "because recorded decisions depend on them; restore them or fit again."
             )
+
+    def _check_missing(self) -> None:
+        """Raise unless ``missing`` is a class exactly if ``maturity`` is given."""
+        if self.maturity is None:
+            if self.missing is not None:
+                raise InputError(
+                    f"missing={self.missing!r} is the class of outcomes that are missing when "
+                    f"their round is mature; give maturity=, the number of rounds until then."
+                )
+        elif self.missing not in self._table.classes:
+            raise InputError(
+                f"maturity={self.maturity} needs missing=, the class of outcomes that are missing "
+                f"when their round is mature; the classes are {list(self._table.classes)}, got "
+                f"{self.missing!r}."
+            )
+
+
+def _has_two_classes(rows: LabelledRows) -> bool:
+    return np.unique(rows.outcome[rows.weight > 0]).size > 1
+
+
+class ManyClassIntake(Intake):
+    """Reads outcomes as codes into ``classes``, and everything else as for two classes.
+
+    Parameters
+    ----------
+    named
+        All possible classes; None means those of the history.
+    options
+        As for ``Intake``.
+    """
+
+    def __init__(self, *, named: tuple[Any, ...] | None, **options: Any) -> None:
+        super().__init__(pos_label=None, **options)
+        self.named = named
+
+    def _first_outcomes(self, y: Any, taken: NDArray[np.bool_], n: int) -> NDArray[np.int8]:
+        """Read the outcomes of the accepted only."""
+        if y is None:
+            raise ValueError("fit requires y to be passed, but the target y is None.")
+        target = as_array(y)
+        if target.ndim == 2:
+            target = column_or_1d(target, warn=True)
+        values = column(target, n, "y")[taken]
+        missing = is_missing(values)
+        if missing.any():
+            raise InputError(
+                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted applicants; if "
+                f"they were rejected, pass accepted= or decisions=, and if their outcome is not "
+                f"known yet, leave them out of the history."
+            )
+        if values.dtype.kind == "O":
+            values = np.array(values.tolist())  # entries of the rejected may have other types
+        if values.dtype.kind == "f":
+            assert_all_finite(values, input_name="y")
+        check_classification_targets(values)
+        shown = np.unique(values)
+        if shown.size == 1:
+            raise InputError(
+                f"the accepted applicants of the history show only one class of outcome, "
+                f"{shown.tolist()[0]!r}; at least two are needed, so add applicants with another."
+            )
+        self.classes = shown if self.named is None else np.unique(np.array(self.named))
+        if self.classes.size > _MAX_CLASSES:
+            raise InputError(
+                f"there may be at most {_MAX_CLASSES} classes, got {self.classes.size}; merge some."
+            )
+        return self._codes(values, "y")
+
+    def read_outcomes(self, outcomes: ArrayLike, n: int) -> NDArray[np.int8]:
+        """Turn outcome labels into codes."""
+        return self._codes(column(outcomes, n, "outcomes", per="id"), "outcomes")
+
+    def _codes(self, values: NDArray[Any], name: str) -> NDArray[np.int8]:
+        codes = np.full(values.shape, -1, np.int8)
+        for code, label in enumerate(self.classes):
+            codes[values == label] = code
+        if np.any(codes < 0):
+            unknown = as_tuple(values[codes < 0][:1])[0]
+            raise InputError(
+                f"{name} must be among the classes {self.classes.tolist()}, got {unknown!r}; name "
+                f"classes that the history does not show in classes= before fit, and leave out "
+                f"applicants without an outcome."
+            )
+        return codes

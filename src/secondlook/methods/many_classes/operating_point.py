@@ -1,13 +1,13 @@
-"""The best rule under the FDR bound: a price of mistakes and a threshold on net worth.
+"""The best rule under the FDR bound: a price of mistakes and a threshold on net utility.
 
-With known class probabilities the problem is: give each person a decision so that expected worth is
-greatest while, among the accepted, mistakes are at most a share α. Its Lagrangian falls apart into
-people: everybody gets the decision with the largest ``u_d − λ·(b_d − α)`` if it accepts, ``u_d`` if
-not. So the optimum ranks people by ``max_d (u_d − λ·b_d) − max_r u_r`` and accepts from −λ·α on.
+With known class probabilities the problem is to give each applicant a decision of greatest expected
+utility while at most a share α of the accepted are mistakes. Its Lagrangian separates by applicant:
+each gets the decision with the largest ``u_d − λ·(b_d − α)`` if it accepts, ``u_d`` if it rejects.
+So the optimum ranks applicants by ``max_d (u_d − λ·b_d) − max_r u_r`` and accepts from −λ·α on.
 
-Here λ is searched and, for each, the threshold is the best of all cuts on held-out outcomes, which
-also holds the bound where probabilities are not quite right. For two classes and two decisions the
-ranking is that of P(good) whatever λ, and the threshold that of ``shared_threshold``.
+Here λ is searched, and for each λ the threshold is the best of all cuts on held-out outcomes, which
+keeps the bound even if the probabilities are slightly wrong. For two classes and two decisions the
+ranking is that of P(good) for every λ, and the threshold that of ``shared_threshold``.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ __all__ = ["ClassRule", "best_rule", "dual_multipliers"]
 
 Floats = NDArray[np.float64]
 
-# Prices of a mistake that are tried, in units of the largest difference of worth.
+# Prices of a mistake to try, in units of the largest difference of utility.
 _PRICES = 2.0 ** np.arange(-6, 7)
 _BISECTIONS = 50
 
 
 @dataclass(frozen=True)
 class ClassRule:
-    """A rule and what it does on the rows it was chosen on.
+    """A rule, with its results on the rows it was chosen on.
 
     Attributes
     ----------
     multiplier
-        λ, the price of a mistake that the ranking and the choice of a decision reckon with.
+        λ, the price of a mistake in the ranking and in the choice of a decision.
     threshold
-        Score from which people are accepted; +inf accepts nobody.
+        Score from which applicants are accepted; +inf accepts none.
     utility
-        Mean worth, rejected people included.
+        Mean utility, rejected applicants included.
     fdr
-        Weighted share of mistakes among the accepted; 0 when nobody is accepted.
+        Weighted share of mistakes among the accepted; 0 if none is accepted.
     selection_rate
         Weighted share of the accepted.
     feasible
@@ -68,17 +68,17 @@ def best_rule(
 ) -> ClassRule:
     """Return the rule of greatest utility on held-out rows under both constraints.
 
-    If the least selection rate cannot be met, the FDR bound is kept, then the shortfall is made
-    least, then utility greatest. Among equals the smallest λ wins, then the fewest accepted.
+    If the least selection rate cannot be met, the FDR bound is kept, the shortfall minimised, and
+    then utility maximised. Ties go to the smallest λ, then to the fewest accepted.
 
     Parameters
     ----------
     table
-        What decisions are worth.
+        Utility of the decisions.
     p
         Probabilities of the recorded classes of the held-out rows.
     outcome, weight
-        Code of each row's recorded class, and its weight; rows of weight 0 do not matter.
+        Code of the recorded class and weight of each row; rows of weight 0 are ignored.
     max_fdr, min_selection_rate
         The constraints.
 
@@ -93,11 +93,11 @@ def best_rule(
     (0.7, 100.0)
     """
     used = np.flatnonzero(weight)
-    rows = _Rows(table, p[used], outcome[used], exact_weights(weight[used]))
+    rows = _HeldOutRows(table, p[used], outcome[used], exact_weights(weight[used]))
     tried = np.concatenate(
         [[0.0], _PRICES * table.unit, dual_multipliers(table, rows.p, rows.weight, max_fdr)]
     )
-    best: _Cut | None = None
+    best: _RankedCut | None = None
     for multiplier in np.unique(tried).tolist():
         cut = rows.best_cut(multiplier, max_fdr + TOLERANCE, min_selection_rate - TOLERANCE)
         if best is None or cut.is_better_than(best):
@@ -106,7 +106,7 @@ def best_rule(
     return ClassRule(
         best.multiplier,
         best.threshold,
-        best.worth * table.unit + rows.rejecting_all(),
+        best.utility * table.unit + rows.utility_of_rejecting(),
         float(np.clip(best.mistakes / best.accepted, 0.0, 1.0)) if best.accepted else 0.0,
         best.accepted,
         best.shortfall <= 0,
@@ -114,25 +114,25 @@ def best_rule(
 
 
 @dataclass(frozen=True)
-class _Cut:
-    """The best cut of one ranking; amounts are shares of all weight, worth is in units."""
+class _RankedCut:
+    """The best cut of a ranking; amounts are shares of all weight, utility is in units."""
 
     multiplier: float
     threshold: float
-    worth: float
+    utility: float
     mistakes: float
     accepted: float
     shortfall: float
 
-    def is_better_than(self, other: _Cut) -> bool:
+    def is_better_than(self, other: _RankedCut) -> bool:
         missing, others = max(self.shortfall, 0.0), max(other.shortfall, 0.0)
         if abs(missing - others) > TOLERANCE:
             return missing < others
-        return self.worth > other.worth + 1e-10
+        return self.utility > other.utility + 1e-10
 
 
 @dataclass(frozen=True)
-class _Rows:
+class _HeldOutRows:
     """Held-out rows with positive weights."""
 
     table: DecisionTable
@@ -144,30 +144,31 @@ class _Rows:
     def total(self) -> float:
         return float(self.weight.sum()) or 1.0
 
-    def rejecting_all(self) -> float:
-        """Return the mean worth if everybody gets the best decision that rejects them."""
-        rejected = self.table.look(self.p, 0.0).rejecting
-        worth = self.table.recorded_worth[rejected, self.outcome]
-        return float(self.weight @ worth) / self.total
+    def utility_of_rejecting(self) -> float:
+        """Return the mean utility if every row gets its best decision that rejects."""
+        rejecting = self.table.evaluate(self.p, 0.0).rejecting
+        utility = self.table.recorded_utility[rejecting, self.outcome]
+        return float(self.weight @ utility) / self.total
 
-    def best_cut(self, multiplier: float, max_fdr: float, least: float) -> _Cut:
-        looked = self.table.look(self.p, multiplier)
-        worth = self.table.recorded_worth / self.table.unit
-        gain = worth[looked.accepting, self.outcome] - worth[looked.rejecting, self.outcome]
-        order, ends = distinct_ends(looked.score)
+    def best_cut(self, multiplier: float, max_fdr: float, least: float) -> _RankedCut:
+        best = self.table.evaluate(self.p, multiplier)
+        utility = self.table.recorded_utility / self.table.unit
+        gain = utility[best.accepting, self.outcome] - utility[best.rejecting, self.outcome]
+        order, ends = distinct_ends(best.score)
         accepted = running(self.weight, order, ends) / self.total
-        mistake = self.table.recorded_bad[looked.accepting, self.outcome]
+        mistake = self.table.recorded_mistakes[best.accepting, self.outcome]
         mistakes = running(self.weight * mistake, order, ends) / self.total
-        # Accepting costs a trifle above the rounding of these sums: of equals the fewest accepted.
-        trifle = 1e-12 + 4 * self.weight.size * float(np.finfo(np.float64).eps)
-        value = running(self.weight * (gain - trifle), order, ends) / self.total
+        # Each acceptance costs slightly more than the rounding of these sums, so that of equal
+        # cuts the one with the fewest accepted wins.
+        cost = 1e-12 + 4 * self.weight.size * float(np.finfo(np.float64).eps)
+        value = running(self.weight * (gain - cost), order, ends) / self.total
         shortfall = np.where(mistakes <= max_fdr * accepted, least - accepted, np.inf)
-        lowest = max(float(shortfall.min()), 0.0)  # accepting nobody keeps the FDR bound
+        lowest = max(float(shortfall.min()), 0.0)  # finite: the empty cut keeps the FDR bound
         at = int(np.argmax(np.where(shortfall <= lowest, value, -np.inf)))
-        return _Cut(
+        return _RankedCut(
             multiplier,
-            _threshold(looked.score[order][ends], at),
-            float(value[at] + trifle * accepted[at]),
+            _threshold(best.score[order][ends], at),
+            float(value[at] + cost * accepted[at]),
             float(mistakes[at]),
             float(accepted[at]),
             float(shortfall[at]),
@@ -179,7 +180,7 @@ def _threshold(scores: Floats, cut: int) -> float:
     empty = np.empty(0)
     threshold = Curve(scores, empty, empty, empty).threshold(cut)
     if cut == scores.size > 0:
-        # The same person may be rounded down in another block, and nobody is below.
+        # Scores of another block may be rounded down, and no applicant scores lower.
         threshold -= 2 * 10.0**-SCORE_DIGITS
     return threshold
 
@@ -187,20 +188,19 @@ def _threshold(scores: Floats, cut: int) -> float:
 def dual_multipliers(
     table: DecisionTable, p: Floats, weight: Floats, max_fdr: float
 ) -> tuple[float, float]:
-    """Return the λ at which expected mistakes pass the bound, from just below and just above.
+    """Return the λ at which expected mistakes cross the bound, from just below and just above.
 
-    At most as many mistakes as the bound allows are expected above it, more below; both are 0 if
-    the bound does not bind.
+    Both are 0 if the bound does not bind.
     """
-    seen = np.array(table.observed)
-    worth = p @ table.recorded_worth.T
-    excess = (p @ table.recorded_bad.T)[:, seen] - max_fdr
-    rejected = worth[:, ~seen].max(axis=1)
+    observed = np.array(table.observed)
+    utility = p @ table.recorded_utility.T
+    excess = (p @ table.recorded_mistakes.T)[:, observed] - max_fdr
+    rejecting = utility[:, ~observed].max(axis=1)
 
     def too_many(multiplier: float) -> bool:
-        value = worth[:, seen] - multiplier * excess
+        value = utility[:, observed] - multiplier * excess
         at = value.argmax(axis=1)[:, None]
-        accepted = np.take_along_axis(value, at, axis=1)[:, 0] > rejected
+        accepted = np.take_along_axis(value, at, axis=1)[:, 0] > rejecting
         mistakes = np.take_along_axis(excess, at, axis=1)[:, 0]
         return float(weight @ (accepted * mistakes)) > 0
 

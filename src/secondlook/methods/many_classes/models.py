@@ -1,6 +1,6 @@
 """Models of class probabilities: any scikit-learn classifier, by default a multinomial logistic.
 
-A model gives everybody a probability of each class; a class that it has not met gets 0.
+A model gives every applicant a probability of each class, 0 for classes it was not trained on.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from secondlook.frames import n_rows, subset
 from secondlook.learners.wrap import _fit_arguments as fit_arguments
 from secondlook.methods.many_classes.decision_table import DecisionTable
 
-__all__ = ["ClassModel", "EstimatorModel", "NetWorth", "SoftmaxModel", "fit_class_model"]
+__all__ = ["ClassModel", "EstimatorModel", "NetUtility", "SoftmaxModel", "fit_class_model"]
 
 Floats = NDArray[np.float64]
 
 
 class ClassModel(Protocol):
-    """Anything that gives each person a probability of each class."""
+    """A model that gives each applicant a probability of each class."""
 
     def probabilities(self, X: Any) -> Floats:
-        """Return a row a person, a column a class."""
+        """Return a row per applicant, a column per class."""
 
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxModel:
-    """A multinomial logistic model as plain arrays, a row a class that it has met."""
+    """A multinomial logistic model as plain arrays; ``trained`` are the codes of its rows."""
 
     coef: Floats
     intercept: Floats
-    met: NDArray[np.intp]
+    trained: NDArray[np.intp]
     n_classes: int
 
     def probabilities(self, X: Any) -> Floats:
@@ -46,33 +46,34 @@ class SoftmaxModel:
         z -= z.max(axis=1, keepdims=True)
         np.exp(z, out=z)
         z /= z.sum(axis=1, keepdims=True)
-        return _spread(z, self.met, self.n_classes)
+        return _with_all_classes(z, self.trained, self.n_classes)
 
 
 @dataclass(frozen=True, eq=False)
 class EstimatorModel:
-    """Any fitted classifier of class codes."""
+    """A fitted scikit-learn classifier of class codes."""
 
     estimator: Any
     n_classes: int
 
     def probabilities(self, X: Any) -> Floats:
-        """Return the estimator's probabilities."""
-        met = np.asarray(self.estimator.classes_, dtype=np.intp)
-        return _spread(self.estimator.predict_proba(X), met, self.n_classes)
+        """Return the probabilities of the estimator."""
+        trained = np.asarray(self.estimator.classes_, dtype=np.intp)
+        return _with_all_classes(self.estimator.predict_proba(X), trained, self.n_classes)
 
 
-def _spread(p: Any, met: NDArray[np.intp], n_classes: int) -> Floats:
-    if met.size == n_classes:
+def _with_all_classes(p: Any, trained: NDArray[np.intp], n_classes: int) -> Floats:
+    """Return probabilities with columns of 0 for classes that the model was not trained on."""
+    if trained.size == n_classes:
         return np.asarray(p, np.float64)
-    spread = np.zeros((n_rows(p), n_classes))
-    spread[:, met] = p
-    return spread
+    complete = np.zeros((n_rows(p), n_classes))
+    complete[:, trained] = p
+    return complete
 
 
 @dataclass(frozen=True, eq=False)
-class NetWorth:
-    """f_t as the log of policies keeps it: accepting somebody is worth this much, from 0 to 1."""
+class NetUtility:
+    """f_t in the form of a likelihood: the net utility of accepting, scaled to [0, 1]."""
 
     reads_group: ClassVar[bool] = False
     model: ClassModel
@@ -80,8 +81,8 @@ class NetWorth:
     multiplier: float
 
     def score(self, X: Any, group: NDArray[np.intp]) -> Floats:  # noqa: ARG002
-        """Return the score of ``DecisionTable.look``."""
-        return self.table.look(self.model.probabilities(X), self.multiplier).score
+        """Return the score of ``DecisionTable.evaluate``."""
+        return self.table.evaluate(self.model.probabilities(X), self.multiplier).score
 
 
 def fit_class_model(
@@ -91,27 +92,27 @@ def fit_class_model(
     weight: Floats,
     n_classes: int,
 ) -> ClassModel:
-    """Fit a learner, None for the default, to weighted rows; rows of weight zero are left out."""
+    """Fit a learner, None for the default, to rows with positive weight."""
     used = weight > 0
-    people, seen = subset(X, used), outcome[used]
+    features, codes = subset(X, used), outcome[used]
     weight = weight[used] / weight[used].mean()  # a penalty then means the same in every round
     if learner is None:
-        return _fit_softmax(np.asarray(people, np.float64), seen, weight, n_classes)
+        return _fit_softmax(np.asarray(features, np.float64), codes, weight, n_classes)
     model = clone(learner)
-    arguments = fit_arguments(model, weight, np.zeros(seen.size, np.intp))
+    arguments = fit_arguments(model, weight, np.zeros(codes.size, np.intp))
     with config_context(enable_metadata_routing=False):
-        model.fit(people, seen, **arguments)
+        model.fit(features, codes, **arguments)
     return EstimatorModel(model, n_classes)
 
 
 def _fit_softmax(
     X: Floats, outcome: NDArray[np.int8], weight: Floats, n_classes: int
 ) -> SoftmaxModel:
-    """Fit a multinomial logistic to scaled features, and undo the scaling in its coefficients."""
+    """Fit a multinomial logistic to scaled features and undo the scaling in its coefficients."""
     scaler = StandardScaler().fit(X)
     fitted = LogisticRegression(max_iter=1000).fit(scaler.transform(X), outcome, weight)
     coef, intercept = fitted.coef_ / scaler.scale_, fitted.intercept_
     intercept = intercept - coef @ scaler.mean_
-    if coef.shape[0] == 1:  # two classes: the first has log-odds 0
+    if coef.shape[0] == 1:  # for two classes scikit-learn keeps only the log-odds of the second
         coef, intercept = np.vstack([0 * coef, coef]), np.append(0.0, intercept)
     return SoftmaxModel(coef, intercept, fitted.classes_.astype(np.intp), n_classes)

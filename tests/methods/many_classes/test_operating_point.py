@@ -1,4 +1,4 @@
-"""Many classes against optima found in other ways: all decision functions, and a linear program."""
+"""The best rule against optima found by enumeration and by a linear program."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ NAMES = ("reject", "full", "part", "later")
 
 def random_domain(rng, n_cells):
     """Return a table, masses and class probabilities of cells; four decisions, three classes."""
-    worth = rng.normal(size=(4, 3)) * 5
-    worth[1:] += 2 * np.eye(3)
+    utility = rng.normal(size=(4, 3)) * 5
+    utility[1:] += 2 * np.eye(3)
     good = {"full": ("a",), "part": ("a", "b"), "later": ("b", "c")}
     table = read_table(
-        worth, good, tuple(rng.choice(list(good), 2, replace=False)), NAMES, ("a", "b", "c")
+        utility, good, tuple(rng.choice(list(good), 2, replace=False)), NAMES, ("a", "b", "c")
     )
     return table, rng.dirichlet(np.ones(n_cells)), rng.dirichlet(np.ones(3), size=n_cells)
 
@@ -39,31 +39,31 @@ def as_rows(mass, p):
 
 
 def per_cell(table, p):
-    """Return each decision's expected worth, its chance of a mistake, and whether it accepts."""
-    worth, mistake = np.zeros((len(p), 4)), np.zeros((len(p), 4))
+    """Return expected utility and probability of a mistake by decision, and who accepts."""
+    expected, mistake = np.zeros((len(p), 4)), np.zeros((len(p), 4))
     for cell, d, y in itertools.product(range(len(p)), range(4), range(3)):
-        worth[cell, d] += p[cell, y] * table.worth[d][y]
+        expected[cell, d] += p[cell, y] * table.utility[d][y]
         if table.observed[d] and not table.good[d][y]:
             mistake[cell, d] += p[cell, y]
-    return worth, mistake, np.array(table.observed)
+    return expected, mistake, np.array(table.observed)
 
 
 def all_functions(table, mass, p, max_fdr):
     """Return the best utility among all decision functions that keep the bound."""
-    worth, mistake, accepts = per_cell(table, p)
+    expected, mistake, accepts = per_cell(table, p)
     functions = np.array(list(itertools.product(range(4), repeat=mass.size)))
     cells = np.arange(mass.size)
-    utility = worth[cells, functions] @ mass
+    utility = expected[cells, functions] @ mass
     kept = mistake[cells, functions] @ mass <= max_fdr * (accepts[functions] @ mass) + 1e-12
     return utility[kept].max()
 
 
 def randomised_optimum(table, mass, p, max_fdr):
-    """Return the best utility of rules that may toss coins: a linear program, an upper bound."""
-    worth, mistake, accepts = per_cell(table, p)
+    """Return the best utility of randomised rules, an upper bound, by a linear program."""
+    expected, mistake, accepts = per_cell(table, p)
     excess = mass[:, None] * (mistake - max_fdr * accepts)
     return -linprog(
-        -(mass[:, None] * worth).ravel(),
+        -(mass[:, None] * expected).ravel(),
         A_ub=excess.reshape(1, -1),
         b_ub=[0.0],
         A_eq=np.kron(np.eye(mass.size), np.ones(4)),
@@ -73,19 +73,19 @@ def randomised_optimum(table, mass, p, max_fdr):
 
 def value_of(rule, table, mass, p):
     """Return utility and FDR of a rule in the population, cell by cell."""
-    worth, mistake, _ = per_cell(table, p)
-    looked = table.look(p, rule.multiplier)
-    accepted = looked.score >= rule.threshold
-    decision = np.where(accepted, looked.accepting, looked.rejecting)
+    expected, mistake, _ = per_cell(table, p)
+    best = table.evaluate(p, rule.multiplier)
+    accepted = best.score >= rule.threshold
+    decision = np.where(accepted, best.accepting, best.rejecting)
     cells = np.arange(mass.size)
     wrong = mass[accepted] @ mistake[cells, decision][accepted]
     fdr = wrong / mass[accepted].sum() if accepted.any() else 0.0
-    return mass @ worth[cells, decision], fdr
+    return mass @ expected[cells, decision], fdr
 
 
 @pytest.mark.parametrize("max_fdr", [0.1, 0.3])
-def test_the_rule_against_all_decision_functions(max_fdr):
-    """Exact on most domains; where only a rule off the convex hull is better, one cell short."""
+def test_rule_against_all_decision_functions(max_fdr):
+    """The rule is exact on most domains; it misses optima that lie off the convex hull."""
     exact = 0
     for seed in range(40):
         table, mass, p = random_domain(np.random.default_rng(seed), n_cells=5)
@@ -100,39 +100,39 @@ def test_the_rule_against_all_decision_functions(max_fdr):
     assert exact >= 30
 
 
-def one_cell_short(seed, max_fdr=0.2):
-    """Say whether a rule is within one cell's worth of the linear program; the bound must hold."""
+def is_near_upper_bound(seed, max_fdr=0.2):
+    """Return whether a rule loses at most the utility of one cell to the linear program."""
     table, mass, p = random_domain(np.random.default_rng(1000 + seed), n_cells=60)
     rule = best_rule(table, *as_rows(mass, p), max_fdr=max_fdr)
     utility, fdr = value_of(rule, table, mass, p)
-    worth, _, _ = per_cell(table, p)
+    expected, _, _ = per_cell(table, p)
     upper = randomised_optimum(table, mass, p, max_fdr)
     assert fdr <= max_fdr + 1e-9
     assert utility <= upper + 1e-9
-    return utility >= upper - (mass * np.ptp(worth, axis=1)).max()
+    return utility >= upper - (mass * np.ptp(expected, axis=1)).max()
 
 
-def test_the_rule_against_the_linear_program(monkeypatch):
-    """At most one cell of an optimal basic solution tosses coins, so no more may be lost."""
-    assert all(one_cell_short(seed) for seed in range(25))
-    # Without a price of mistakes, ranking by worth alone keeps the bound but loses more.
+def test_rule_against_the_linear_program(monkeypatch):
+    """At most one cell of an optimal basic solution is randomised, so no more may be lost."""
+    assert all(is_near_upper_bound(seed) for seed in range(25))
+    # Without a price of mistakes, ranking by utility alone keeps the bound but loses more.
     monkeypatch.setattr(operating_point, "_PRICES", np.empty(0))
     monkeypatch.setattr(operating_point, "dual_multipliers", lambda *_: (0.0, 0.0))
-    assert not all(one_cell_short(seed) for seed in range(25))
+    assert not all(is_near_upper_bound(seed) for seed in range(25))
 
 
-def test_the_price_at_which_the_bound_binds():
-    """Expected mistakes of the Lagrangian's decisions, person by person, just around λ."""
+def test_dual_multipliers_bracket_the_price_at_which_the_bound_binds():
+    """Expected mistakes of the Lagrangian's decisions, cell by cell, just around λ."""
     binding = 0
     for seed in range(20):
         table, mass, p = random_domain(np.random.default_rng(seed), n_cells=8)
-        worth, mistake, accepts = per_cell(table, p)
+        expected, mistake, accepts = per_cell(table, p)
         below, above = dual_multipliers(table, p, mass, 0.15)
 
-        def excess(price, worth=worth, mistake=mistake, accepts=accepts, mass=mass):
+        def excess(price, expected=expected, mistake=mistake, accepts=accepts, mass=mass):
             total = 0.0
             for cell, share in enumerate(mass):
-                values = worth[cell] - price * accepts * (mistake[cell] - 0.15)
+                values = expected[cell] - price * accepts * (mistake[cell] - 0.15)
                 d = int(values.argmax())
                 total += share * accepts[d] * (mistake[cell, d] - 0.15)
             return total
@@ -145,7 +145,7 @@ def test_the_price_at_which_the_bound_binds():
     assert binding > 5
 
 
-def test_the_least_selection_rate_is_met_if_it_can_be():
+def test_least_selection_rate_is_met_if_possible():
     for seed in range(10):
         table, mass, p = random_domain(np.random.default_rng(seed), n_cells=30)
         rows = as_rows(mass, p)
@@ -156,14 +156,16 @@ def test_the_least_selection_rate_is_met_if_it_can_be():
         assert more.feasible == (more.selection_rate >= free.selection_rate + 0.02 - 1e-9)
 
 
-def test_the_score_is_net_worth_on_a_scale_from_0_to_1():
+def test_score_is_net_utility_on_a_scale_from_0_to_1():
     for seed in range(20):
         rng = np.random.default_rng(seed)
         table, _, p = random_domain(rng, n_cells=200)
         price = rng.exponential(5)
-        worth, mistake, accepts = per_cell(table, p)
-        net = (worth - price * mistake)[:, accepts].max(axis=1) - worth[:, ~accepts].max(axis=1)
-        score = table.look(p, price).score
+        expected, mistake, accepts = per_cell(table, p)
+        net = (expected - price * mistake)[:, accepts].max(axis=1) - expected[:, ~accepts].max(
+            axis=1
+        )
+        score = table.evaluate(p, price).score
         assert score.min() >= 0
         assert score.max() <= 1
         slope, start = np.polyfit(net, score, 1)
@@ -172,15 +174,15 @@ def test_the_score_is_net_worth_on_a_scale_from_0_to_1():
 
 
 @pytest.mark.parametrize("price", [0.0, 0.7, 100.0])
-def test_for_two_classes_the_score_is_the_probability_of_the_good_one(rng, price):
+def test_score_of_two_classes_is_the_probability_of_good(rng, price):
     table = read_table([[0, 0], [-500, 200]], None, None, None, (0, 1))
     good = rng.random(500)
-    score = table.look(np.column_stack([1 - good, good]), price).score
+    score = table.evaluate(np.column_stack([1 - good, good]), price).score
     assert np.allclose(score, good, atol=1e-11)
 
 
-# Eight kinds of claims: their shares, P(fraud, honest, sloppy), and how the past decided, which
-# also looked at the outcome. Paying in full is best for honest people, in part for sloppy ones.
+# Eight kinds of claims: their shares, P(fraud, honest, sloppy), and the past acceptance, which also
+# depended on the outcome. Paying in full is best for honest claims, in part for sloppy ones.
 CLASSES = np.array(["fraud", "honest", "sloppy"])
 MASS = np.array([0.20, 0.15, 0.15, 0.12, 0.12, 0.10, 0.08, 0.08])
 CHANCE = np.array(
@@ -196,7 +198,7 @@ CHANCE = np.array(
     ]
 )
 PAST = np.array([0.95, 0.8, 0.7, 0.7, 0.1, 0.5, 0.1, 0.02])
-WORTH = {
+UTILITY = {
     "refuse": {"fraud": 0, "honest": -2, "sloppy": 0},
     "pay": {"fraud": -10, "honest": 8, "sloppy": -3},
     "part": {"fraud": -6, "honest": 3, "sloppy": 3},
@@ -204,7 +206,7 @@ WORTH = {
 GOOD = {"pay": ("honest",), "part": ("honest", "sloppy")}
 ANYTHING = dict.fromkeys(GOOD, tuple(CLASSES.tolist()))
 BUDGET = FdrBudget(alpha=0.16, exploit=0.122)
-N_RUNS, N_ROUNDS, N_PEOPLE = 8, 15, 1500
+N_RUNS, N_ROUNDS, N_APPLICANTS = 8, 15, 1500
 
 
 def claims(n, rng):
@@ -214,68 +216,68 @@ def claims(n, rng):
 
 
 def long_run(seed, good):
-    """Return the last decision function, and mistakes and people accepted in the last rounds."""
+    """Return the last decision function, and mistakes and acceptances of the last rounds."""
     rng = np.random.default_rng(np.random.SeedSequence([2024, seed]))
     X, outcome, kind = claims(2000, rng)
     accepted = rng.random(2000) < PAST[kind] * np.where(outcome == "honest", 0.95, 0.35)
     classifier = ManyClassClassifier(
-        utility=WORTH, good=good, observed=tuple(GOOD), budget=BUDGET, random_state=seed
+        utility=UTILITY, good=good, observed=tuple(GOOD), budget=BUDGET, random_state=seed
     ).fit(X, outcome, accepted=accepted)
-    mistakes, taken = 0, 0
+    mistakes, accepted = 0, 0
     for t in range(N_ROUNDS):
-        X, outcome, _ = claims(N_PEOPLE, rng)
+        X, outcome, _ = claims(N_APPLICANTS, rng)
         decided = classifier.decide(X)
         classifier.observe(decided.ids[decided.accepted], outcome[decided.accepted])
         if t >= N_ROUNDS - 5:
             for name, fine in GOOD.items():
-                got = decided.decision == name
-                taken += int(got.sum())
-                mistakes += int((~np.isin(outcome[got], fine)).sum())
-    return classifier.best_decision(np.eye(MASS.size)).tolist(), mistakes, taken
+                given = decided.decision == name
+                accepted += int(given.sum())
+                mistakes += int((~np.isin(outcome[given], fine)).sum())
+    return classifier.best_decision(np.eye(MASS.size)).tolist(), mistakes, accepted
 
 
-def judge(functions):
-    """Return true utility and FDR of decision functions, a row each."""
-    table = read_table(WORTH, GOOD, tuple(GOOD), None, tuple(CLASSES.tolist()))
+def evaluate(functions):
+    """Return true utility and FDR of decision functions, a row per function."""
+    table = read_table(UTILITY, GOOD, tuple(GOOD), None, tuple(CLASSES.tolist()))
     names = list(table.decisions)
     codes = np.array([[names.index(d) for d in function] for function in functions])
     cells = np.arange(MASS.size)
-    worth, bad = CHANCE @ np.array(table.worth).T, CHANCE @ table.bad.T
+    utility, bad = CHANCE @ np.array(table.utility).T, CHANCE @ table.mistakes.T
     accepted = np.array(table.observed)[codes] @ MASS
     fdr = (bad[cells, codes] @ MASS) / np.where(accepted > 0, accepted, 1)
-    return worth[cells, codes] @ MASS, fdr
+    return utility[cells, codes] @ MASS, fdr
 
 
-def verdict(good):
-    """Run many times; say how often the end is near the optimum, and how sure FDR is above α."""
-    functions = list(itertools.product(WORTH, repeat=MASS.size))
-    utility, fdr = judge(functions)
+def run_many(good):
+    """Return the runs that end near the optimum and at it, and the p-value of FDR ≤ α."""
+    functions = list(itertools.product(UTILITY, repeat=MASS.size))
+    utility, fdr = evaluate(functions)
     allowed = np.where(fdr <= BUDGET.max_fdr(1), utility, -np.inf)
     best = list(functions[int(allowed.argmax())])
     runs = [long_run(seed, good) for seed in range(N_RUNS)]
     ends = [end for end, _, _ in runs]
-    utility, fdr = judge(ends)
+    utility, fdr = evaluate(ends)
     near = int(((utility >= 0.95 * allowed.max()) & (fdr <= BUDGET.alpha)).sum())
-    mistakes, taken = (sum(run[i] for run in runs) for i in (1, 2))
-    above = binomtest(mistakes, taken, BUDGET.alpha, alternative="greater").pvalue
+    mistakes, accepted = (sum(run[i] for run in runs) for i in (1, 2))
+    above = binomtest(mistakes, accepted, BUDGET.alpha, alternative="greater").pvalue
     return near, sum(end == best for end in ends), above
 
 
-def test_after_enough_rounds_decisions_are_those_of_the_enumerated_optimum():
-    """Three classes, a past that looked at the outcome, 3⁸ decision functions enumerated.
+def test_many_rounds_converge_to_the_enumerated_optimum():
+    """Three classes, a past that depended on the outcome, 3⁸ decision functions enumerated.
 
     If nine of ten runs end near the optimum, fewer than 5 of 8 do by chance once in 200 times.
-    Explored people included, mistakes must not be above α with a confidence of 99.9 %.
+    With explored applicants included, mistakes must not exceed α with a confidence of 99.9 %.
     """
-    near, exact, above = verdict(GOOD)
+    near, exact, above = run_many(GOOD)
     assert near >= 5
     assert exact >= 3
     assert above > 0.001
 
 
-def test_without_the_bound_the_same_check_fails():
-    """The control: with every class called good, worth alone decides."""
-    near, exact, above = verdict(ANYTHING)
+def test_convergence_check_fails_without_the_bound():
+    """The control: if every class is good, only utility decides."""
+    near, exact, above = run_many(ANYTHING)
     assert near < 5
     assert exact < 3
     assert above < 0.001
