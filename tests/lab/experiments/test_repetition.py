@@ -253,7 +253,7 @@ class Nothing(Spy):
     ("kind", "words"),
     [
         (Broken, r"^KeyError: 'my own bug' \(at .*test_repetition.py, line \d+\)\.$"),
-        (Short, "one True or False per person in accepted"),
+        (Short, "accepted must hold True or False"),
         (Nothing, "decide must return Decisions, got ndarray"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Delays of outcomes: whose comes when."""
+"""Tests of when outcomes arrive."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ from small_worlds import lender_world
 
 
 class Odd:
-    """A method that accepts every second person and notes when each outcome comes."""
+    """A method that accepts every second person and records when each outcome arrives."""
 
     def __init__(self):
-        self.round, self.came = 0, {}
+        self.round, self.arrived = 0, {}
 
     def decide(self, X, *, sensitive_features=None, ids=None):
         self.round += 1
         accepted = np.arange(len(X)) % 2 == 1
-        names = 1000 * self.round + np.arange(len(X))
+        ids = 1000 * self.round + np.arange(len(X))
         chance = accepted * 1.0
-        return Decisions(names, accepted, accepted, chance, chance, round=self.round)
+        return Decisions(ids, accepted, accepted, chance, chance, round=self.round)
 
     def observe(self, ids, outcomes):
-        for one, outcome in zip(ids.tolist(), outcomes.tolist(), strict=True):
-            assert one not in self.came
-            self.came[one] = (self.round, outcome)
+        for name, outcome in zip(ids.tolist(), outcomes.tolist(), strict=True):
+            assert name not in self.arrived
+            self.arrived[name] = (self.round, outcome)
 
 
 def slow_b(applicants, rng):
-    """Group B waits longer, and whoever has many years waits a round more."""
+    """Delay group B by two rounds, and people with many years by one more."""
     return np.where(applicants.people.group == "B", 2, 0) + (applicants.people.X[:, 2] > 0)
 
 
-def test_a_function_of_the_person_says_when_an_outcome_comes():
-    """Against a walk over all people of all rounds."""
+def test_delay_function():
+    """Compare arrivals with a loop over all people of all rounds."""
     world = lender_world(3, n_batch=60, n_rounds=6, feedback=Feedback(PerPerson(slow_b)))
     method, due, delays = Odd(), {}, set()
     for result in run(method, world):
@@ -60,13 +60,13 @@ def test_a_function_of_the_person_says_when_an_outcome_comes():
                     int(result.applicants.outcome[i]),
                 )
     assert delays == {0, 1, 2, 3}
-    assert method.came == due
+    assert method.arrived == due
 
 
-def test_a_function_is_handed_outcomes_and_the_worlds_own_randomness(rng):
+def test_delay_function_gets_outcomes_and_the_worlds_generator(rng):
     applicants = draw_applicants(Lender(), 500, rng)
     drawn = PerPerson(lambda people, rng: rng.geometric(0.25, len(people)) - 1)
-    same = [one.rounds(applicants, np.random.default_rng(8)) for one in (drawn, Geometric(3.0))]
+    same = [d.rounds(applicants, np.random.default_rng(8)) for d in (drawn, Geometric(3.0))]
     assert np.array_equal(*same)
     assert not np.array_equal(same[0], drawn.rounds(applicants, np.random.default_rng(9)))
     by_outcome = PerPerson(lambda people, rng: np.where(people.outcome == 1, 4, 1))
@@ -75,7 +75,7 @@ def test_a_function_is_handed_outcomes_and_the_worlds_own_randomness(rng):
     )
 
 
-def test_delays_are_whole_numbers_whatever_holds_them(rng):
+def test_delays_of_any_numeric_type_become_whole_numbers(rng):
     applicants = draw_applicants(Lender(), 5, rng)
     for values in ([0, 1, 2, 3, 4], (0.0, 1.0, 2.0, 3.0, 4.0), np.arange(5, dtype=np.uint8)):
         delays = PerPerson(lambda people, rng, values=values: values).rounds(applicants, rng)
@@ -84,26 +84,26 @@ def test_delays_are_whole_numbers_whatever_holds_them(rng):
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("delays", "message"),
     [
-        ([1] * 29, r"one for each of 30 people, got shape \(29,\); return one a person"),
-        (3, r"one for each of 30 people, got shape \(\)"),
+        ([1] * 29, r"each of 30 people, got shape \(29,\)"),
+        (3, r"each of 30 people, got shape \(\)"),
         ([[1]] * 30, r"each of 30 people, got shape \(30, 1\)"),
-        ([0] * 29 + [-1], r"a delay counts rounds, so 0, 1, 2 and so on, got .*-1.*; round it"),
-        ([0] * 29 + [np.nan], "counts rounds, .*, got .*nan"),
-        ([0] * 29 + [np.inf], "counts rounds, .*, got .*inf"),
-        ([0] * 29 + [1.7], "counts rounds, .*, got .*1.7"),
+        ([0] * 29 + [-1], r"a delay must be .*, got .*-1"),
+        ([0] * 29 + [np.nan], "a delay must be .*, got .*nan"),
+        ([0] * 29 + [np.inf], "a delay must be .*, got .*inf"),
+        ([0] * 29 + [1.7], "a delay must be .*, got .*1.7"),
     ],
 )
-def test_answers_that_are_no_delays_are_refused(answer, words):
-    feedback = Feedback(PerPerson(lambda applicants, rng: answer))
-    with pytest.raises(InputError, match=words):
+def test_invalid_delays_are_rejected(delays, message):
+    feedback = Feedback(PerPerson(lambda applicants, rng: delays))
+    with pytest.raises(InputError, match=message):
         list(run(Odd(), lender_world(0, n_batch=30, n_rounds=1, feedback=feedback)))
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.5, 3.0])
-def test_geometric_delays_have_their_distribution(mean, rng):
-    """Against mean^k / (1 + mean)^(k+1); the control is a mean a tenth larger."""
+def test_distribution_of_geometric_delays(mean, rng):
+    """Compare with mean^k / (1 + mean)^(k+1); the control has a mean that is 10 % larger."""
     n = 20_000
     delays = Geometric(mean).rounds(draw_applicants(Lender(), n, rng), rng)
     if mean == 0:
@@ -119,7 +119,7 @@ def test_geometric_delays_have_their_distribution(mean, rng):
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: Fixed(-1), "after counts rounds and must be 0 or more, got -1"),
         (lambda: Fixed(1.5), "after counts rounds and must be 0 or more, got 1.5"),
@@ -130,26 +130,26 @@ def test_geometric_delays_have_their_distribution(mean, rng):
         (lambda: Feedback(corrected_after=0), "whole number ≥ 1, got 0"),
     ],
 )
-def test_what_makes_no_sense_is_refused(make, words):
-    with pytest.raises(InputError, match=words):
+def test_invalid_options_are_rejected(make, message):
+    with pytest.raises(InputError, match=message):
         make()
 
 
-def test_between_makes_every_number_of_rounds_equally_likely(rng):
+def test_between_is_uniform(rng):
     applicants = draw_applicants(Lender(), 7_000, rng)
     delays = Between(3, 9).rounds(applicants, rng)
     values, counts = np.unique(delays, return_counts=True)
     assert values.tolist() == list(range(3, 10))
     assert chisquare(counts).pvalue > 1e-4
-    assert chisquare(np.bincount(np.maximum(delays, 4) - 4)).pvalue < 1e-4  # a broken one is seen
+    assert chisquare(np.bincount(np.maximum(delays, 4) - 4)).pvalue < 1e-4  # the control
     assert np.array_equal(Between(4, 4).rounds(applicants, rng), Fixed(4).rounds(applicants, rng))
 
 
-def test_larger_bounds_never_make_an_outcome_come_earlier(rng):
+def test_larger_bounds_never_make_an_outcome_arrive_earlier(rng):
     applicants = draw_applicants(Lender(), 500, rng)
     bounds = [(least, most) for least in range(4) for most in range(least, 7)]
-    found = {one: Between(*one).rounds(applicants, np.random.default_rng(3)) for one in bounds}
-    for small, early in found.items():
-        for large, late in found.items():
+    delays = {b: Between(*b).rounds(applicants, np.random.default_rng(3)) for b in bounds}
+    for small, early in delays.items():
+        for large, late in delays.items():
             if small[0] <= large[0] and small[1] <= large[1]:
                 assert (early <= late).all()

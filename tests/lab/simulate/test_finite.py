@@ -19,7 +19,7 @@ def domain():
     )
 
 
-def test_people_come_from_the_cells(domain, rng):
+def test_people_are_drawn_from_the_cells(domain, rng):
     people = domain.draw(50_000, rng)
     cell = domain.cell_of(people)
     assert np.bincount(cell) / 50_000 == pytest.approx(domain.mass, abs=0.01)
@@ -30,8 +30,8 @@ def test_people_come_from_the_cells(domain, rng):
 
 @pytest.mark.parametrize("alpha", [0.01, 0.06, 0.12, 0.15, 0.2, 0.5])
 @pytest.mark.parametrize("loss", [200, 500, 1500])
-def test_the_optimum_against_all_sets_of_cells(domain, alpha, loss):
-    """Among rankings by P(good); other sets can beat it only where the bound cuts a cell short."""
+def test_optimum_against_all_sets_of_cells(domain, alpha, loss):
+    """The optimum is the best ranking by P(good); other sets of cells may be better."""
     utility = Revenue(200, loss)
     best = domain.optimum(utility, alpha)
     order = np.argsort(domain.good)[::-1]
@@ -53,10 +53,10 @@ def test_the_optimum_against_all_sets_of_cells(domain, alpha, loss):
     assert best.utility <= max(feasible) + 1e-12
 
 
-def test_strangers_and_wrong_cells(domain):
+def test_unknown_people_and_invalid_cells(domain):
     with pytest.raises(InputError, match=r"no cell holds the person .* in group 'c'"):
         domain.cell_of(People(np.array([[0.0, 1.0]]), np.array(["c"])))
-    with pytest.raises(InputError, match="may stand once only"):
+    with pytest.raises(InputError, match="cells must differ"):
         FiniteDomain([[0], [0]], ["a", "a"], [1, 1], [0.5, 0.6])
     with pytest.raises(InputError, match="2 rows of X, 1 groups"):
         FiniteDomain([[0], [1]], ["a"], [1, 1], [0.5, 0.6])
@@ -67,6 +67,6 @@ def test_strangers_and_wrong_cells(domain):
 
 
 def test_a_cell_exactly_at_the_bound_is_allowed():
-    """1 − 0.85 is a little more than 0.15 to a computer."""
+    """In floating point, 1 − 0.85 is slightly more than 0.15."""
     domain = FiniteDomain([[0.0], [1.0]], ["a", "a"], [0.5, 0.5], [0.85, 0.2])
     assert domain.optimum(Revenue(200, 500), 0.15).utility == pytest.approx(47.5)

@@ -8,8 +8,8 @@ from secondlook.lab.simulate.people import People
 from secondlook.lab.simulate.populations import Binormal, Lender, constrained_optimum
 
 
-class Even:
-    """P(good) is uniform on [0, 1], so everything has a closed form."""
+class Uniform:
+    """A population with uniform P(good) on [0, 1], so that the optimum has a closed form."""
 
     def draw(self, n, rng):
         return People(rng.random((n, 1)), np.full(n, "A"))
@@ -24,12 +24,12 @@ class Even:
 @pytest.mark.parametrize(
     ("loss", "threshold"),
     [
-        (500, 5 / 7),  # break-even is above what the bound asks for
-        (300, 0.7),  # the bound binds: FDR (1 − c) / 2 = 0.15
+        (500, 5 / 7),  # break-even is above the threshold of the bound
+        (300, 0.7),  # the bound is active: FDR (1 − c) / 2 = 0.15
     ],
 )
 def test_optimum_against_a_closed_form(loss, threshold, rng):
-    best = constrained_optimum(Even(), Revenue(200, loss), 0.15, rng=rng)
+    best = constrained_optimum(Uniform(), Revenue(200, loss), 0.15, rng=rng)
     worth, _ = quad(lambda p: 200 * p - loss * (1 - p), threshold, 1)
     assert best.threshold == pytest.approx(threshold, abs=3e-3)
     assert best.utility == pytest.approx(worth, rel=0.01)
@@ -37,12 +37,12 @@ def test_optimum_against_a_closed_form(loss, threshold, rng):
     assert best.selection_rate == pytest.approx(1 - threshold, abs=3e-3)
 
 
-def test_nobody_is_worth_it(rng):
-    best = constrained_optimum(Even(), Revenue(1, 10**9), 0.15, n=1000, rng=rng)
+def test_accepting_no_one_is_optimal(rng):
+    best = constrained_optimum(Uniform(), Revenue(1, 10**9), 0.15, n=1000, rng=rng)
     assert (best.threshold, best.selection_rate) == (np.inf, 0.0)
 
 
-def test_lender_repays_and_was_treated_as_stated(rng):
+def test_lender(rng):
     people = Lender(past_penalty=2.0).draw(50_000, rng)
     p, before = (
         Lender().probability_good(people),
@@ -51,12 +51,12 @@ def test_lender_repays_and_was_treated_as_stated(rng):
     in_b = people.group == "B"
     assert in_b.mean() == pytest.approx(0.3, abs=0.01)
     assert before[in_b].mean() < before[~in_b].mean() - 0.2
-    # The group itself says nothing about repaying.
+    # Given the features, the group does not change the probability of repaying.
     twin = People(people.X, np.where(in_b, "A", "B"))
     assert np.array_equal(p, Lender().probability_good(twin))
 
 
-def test_binormal_people_are_told_apart_as_said(rng):
+def test_binormal_base_rate_and_auc(rng):
     population = Binormal(good=0.6, auc=0.8, shares=(("b", 1.0), ("a", 3.0)))
     people = population.draw(20_000, rng)
     p = population.probability_good(people)

@@ -12,7 +12,7 @@ from small_worlds import lender_world
 
 
 class Spy:
-    """A method that keeps everything it is handed."""
+    """A method that keeps all its inputs."""
 
     def __init__(self):
         self.seen, self.decided, self.observed = [], [], []
@@ -41,7 +41,7 @@ class Corrigible(Spy):
         self.corrected.append((len(self.decided), ids, outcomes))
 
 
-def test_a_method_is_told_outcomes_of_the_accepted_and_nothing_else():
+def test_methods_observe_outcomes_of_the_accepted_only():
     spy = Spy()
     for result in run(spy, lender_world(0, n_batch=30, n_rounds=3)):
         _, ids, outcomes = spy.observed[-1]
@@ -52,36 +52,36 @@ def test_a_method_is_told_outcomes_of_the_accepted_and_nothing_else():
 
 
 class Snoop(Spy):
-    """A method that follows every reference it was handed to the end, looking for outcomes."""
+    """A method that follows every reference in its inputs, looking for outcomes."""
 
     def decide(self, X, *, sensitive_features=None, ids=None):
         decided = super().decide(X, sensitive_features=sensitive_features, ids=ids)
-        self.loot = _reachable([X, sensitive_features, ids, self.observed])
+        self.arrays = _reachable([X, sensitive_features, ids, self.observed])
         return decided
 
 
 def _reachable(start):
-    """Return all arrays that can be reached from some objects by attributes, items and bases."""
+    """Return all arrays that can be reached through attributes, items and bases."""
     seen, todo, arrays = set(), list(start), []
     while todo:
-        one = todo.pop()
-        if id(one) in seen or one is None:
+        value = todo.pop()
+        if id(value) in seen or value is None:
             continue
-        seen.add(id(one))
-        if isinstance(one, np.ndarray):
-            arrays.append(one)
-            todo.append(one.base)
-        elif isinstance(one, list | tuple):
-            todo.extend(one)
-        elif isinstance(one, dict):
-            todo.extend(one.values())
-        elif hasattr(one, "__dict__"):
-            todo.extend(vars(one).values())
+        seen.add(id(value))
+        if isinstance(value, np.ndarray):
+            arrays.append(value)
+            todo.append(value.base)
+        elif isinstance(value, list | tuple):
+            todo.extend(value)
+        elif isinstance(value, dict):
+            todo.extend(value.values())
+        elif hasattr(value, "__dict__"):
+            todo.extend(vars(value).values())
     return arrays
 
 
-def _holds(arrays, truth):
-    """Say whether a column of an array has all of a batch's outcomes, one after the other."""
+def _contain(arrays, truth):
+    """Return whether a column of an array contains all outcomes of a batch, in order."""
     n = truth.size
     for array in arrays:
         columns = array.reshape(array.shape[0], -1).T if array.ndim else []
@@ -93,25 +93,25 @@ def _holds(arrays, truth):
     return False
 
 
-def test_a_method_that_looks_for_outcomes_of_the_rejected_finds_none():
-    """Nothing handed to a method leads to an array that holds a whole batch's outcomes."""
+def test_no_input_of_a_method_leads_to_the_outcomes_of_the_rejected():
+    """No reachable array holds the outcomes of a whole batch."""
     snoop = Snoop()
     n = 90
     for result in run(snoop, lender_world(3, n_batch=n, n_rounds=4)):
         truth = result.applicants.outcome
-        assert not _holds(snoop.loot, truth)
-        # A control: features that were cut from a table with outcomes lead to them.
+        assert not _contain(snoop.arrays, truth)
+        # Control: features that are a view of a table with outcomes do lead to them.
         table = np.column_stack([result.applicants.people.X, truth])
-        assert _holds(_reachable([{"X": table[:, :-1]}]), truth)
-        with pytest.raises(AttributeError):  # and a batch does not know where it came from
+        assert _contain(_reachable([{"X": table[:, :-1]}]), truth)
+        with pytest.raises(AttributeError):  # decisions hold no outcomes
             result.decided.outcome  # noqa: B018
 
 
-def test_the_search_for_outcomes_finds_them_where_they_are():
-    """The control: handed the world's own record, the search does find the outcomes."""
+def test_the_search_for_outcomes_finds_them_in_a_world_batch():
+    """Control of the test above."""
     (batch, *_) = lender_world(3, n_batch=90, n_rounds=1).batches()
-    found = _reachable([batch])
-    assert any(array is batch.applicants.outcome for array in found)
+    arrays = _reachable([batch])
+    assert any(array is batch.applicants.outcome for array in arrays)
 
 
 def test_the_world_does_not_depend_on_the_method():
@@ -123,13 +123,13 @@ def test_the_world_does_not_depend_on_the_method():
 
     feedback = Feedback(Geometric(2.0), missing=0.2, wrong=0.1)
     worlds = [
-        [one.applicants.outcome for one in run(method, lender_world(5, feedback=feedback))]
+        [result.applicants.outcome for result in run(method, lender_world(5, feedback=feedback))]
         for method in (Spy(), Refuser())
     ]
     assert np.array_equal(*worlds)
 
 
-def test_f_t_can_be_tried_on_the_next_batch_before_that_is_decided():
+def test_results_hold_the_upcoming_batch():
     results = list(run(Spy(), lender_world(2, n_rounds=3)))
     for now, then in pairwise(results):
         assert now.upcoming is not None
@@ -137,7 +137,7 @@ def test_f_t_can_be_tried_on_the_next_batch_before_that_is_decided():
     assert results[-1].upcoming is None
 
 
-def test_late_outcomes_come_when_they_are_due():
+def test_late_outcomes_arrive_on_time():
     spy = Spy()
     list(run(spy, lender_world(1, n_batch=30, n_rounds=5, feedback=Feedback(Fixed(2)))))
     assert [t for t, _, _ in spy.observed] == [3, 4, 5]
@@ -146,7 +146,7 @@ def test_late_outcomes_come_when_they_are_due():
         assert np.array_equal(ids, sent.ids[sent.accepted])
 
 
-def test_the_good_and_the_bad_come_apart():
+def test_good_and_bad_outcomes_with_different_delays():
     spy = Spy()
     world = lender_world(1, n_batch=60, n_rounds=4, feedback=Feedback(ByOutcome(good=0, bad=1)))
     list(run(spy, world))
@@ -154,16 +154,16 @@ def test_the_good_and_the_bad_come_apart():
     assert {t for t, _, outcomes in spy.observed if not outcomes.any()} == {2, 3, 4}
 
 
-def test_missing_outcomes_never_come_and_wrong_ones_are_corrected():
+def test_missing_outcomes_never_arrive_and_wrong_outcomes_are_corrected():
     method = Corrigible()
     feedback = Feedback(missing=0.3, wrong=0.2, corrected_after=2)
     results = list(run(method, lender_world(1, n_batch=900, n_rounds=6, feedback=feedback)))
     reported = {i: y for _, ids, ys in method.observed for i, y in zip(ids, ys, strict=True)}
     truth = {
         i: y
-        for one in results
-        for i, y in zip(one.decided.ids, one.applicants.outcome, strict=True)
-        if one.decided.accepted[list(one.decided.ids).index(i)]
+        for result in results
+        for i, y in zip(result.decided.ids, result.applicants.outcome, strict=True)
+        if result.decided.accepted[list(result.decided.ids).index(i)]
     }
     wrong = {i for i, y in reported.items() if truth[i] != y}
     assert len(reported) / len(truth) == pytest.approx(0.7, abs=0.05)
@@ -174,14 +174,14 @@ def test_missing_outcomes_never_come_and_wrong_ones_are_corrected():
     assert {t for t, _, _ in method.corrected} == {3, 4, 5, 6}
 
 
-def test_a_method_that_cannot_be_corrected_says_so():
+def test_corrections_need_a_method_with_correct():
     world = lender_world(1, n_rounds=4, feedback=Feedback(wrong=0.5, corrected_after=1))
-    with pytest.raises(InputError, match="Spy has no correct"):
+    with pytest.raises(InputError, match="Spy has no method correct"):
         list(run(Spy(), world))
 
 
 class Turncoat(Spy):
-    """Accepts everybody, and takes it back once outcomes have come."""
+    """Accepts everyone, and changes its decisions once outcomes have arrived."""
 
     def decide(self, X, **kwargs):
         decided = super().decide(X, **kwargs)
@@ -192,31 +192,37 @@ class Turncoat(Spy):
         self.decided[-1].accepted[outcomes == 0] = False
 
 
-def test_decisions_cannot_be_taken_back_after_outcomes_were_seen():
+def test_decisions_cannot_be_changed_after_outcomes_arrived():
     for result in run(Turncoat(), lender_world(0, n_batch=50, n_rounds=2)):
         assert result.decided.accepted.all()
 
 
 @pytest.mark.parametrize(
-    ("spoil", "words"),
+    ("change", "message"),
     [
-        (lambda d: replace(d, accepted=d.accepted.astype(int)), "one True or False per person"),
-        (lambda d: replace(d, accepted=np.arange(30)), "one True or False per person"),
+        (
+            lambda d: replace(d, accepted=d.accepted.astype(int)),
+            "accepted must hold True or False",
+        ),
+        (
+            lambda d: replace(d, accepted=np.arange(30)),
+            "accepted must hold True or False",
+        ),
         (lambda d: replace(d, accepted=d.accepted[:5]), r"an array of shape \(30,\)"),
         (lambda d: replace(d, ids=np.zeros(30, int)), "30 different ids"),
     ],
 )
-def test_decisions_that_are_not_whole_are_refused(spoil, words):
+def test_invalid_decisions_are_rejected(change, message):
     class Sloppy(Spy):
         def decide(self, X, **kwargs):
-            return spoil(super().decide(X, **kwargs))
+            return change(super().decide(X, **kwargs))
 
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match=message):
         list(run(Sloppy(), lender_world(0, n_batch=30, n_rounds=1)))
 
 
-def test_what_a_method_is_handed_cannot_be_changed():
-    """Another method, and the bookkeeping, look at the same people."""
+def test_inputs_of_methods_are_read_only():
+    """Other methods and the counts use the same arrays."""
     world = lender_world(0, n_batch=30, n_rounds=1)
     past = world.history()
     (batch,) = world.batches()

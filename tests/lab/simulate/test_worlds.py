@@ -3,10 +3,10 @@ import pytest
 
 from secondlook.errors import InputError
 from secondlook.lab.simulate.histories import (
+    AllAccepted,
     AtRandom,
     ByPolicy,
     Composition,
-    Everybody,
     GroupExcluding,
     PastCutoff,
     SelectedOnOutcome,
@@ -34,7 +34,7 @@ def world_of(past, n=20_000, **options):
 
 
 def shares(past):
-    """Accepted shares of the good and of the bad, and the share of good among the accepted."""
+    """Return the accepted shares of good and of bad people, and the good share of the accepted."""
     world = world_of(past)
     good, accepted = world.full_history().outcome == 1, world.history().accepted
     return accepted[good].mean(), accepted[~good].mean(), good[accepted].mean()
@@ -46,19 +46,19 @@ def test_history_hides_outcomes_of_the_rejected():
     assert 0.2 < past.accepted.mean() < 0.6
 
 
-def test_a_world_is_the_same_every_time_it_is_run_through():
+def test_a_world_is_the_same_in_every_run():
     world = lender_world(4)
-    for one, other in zip(world.batches(), world.batches(), strict=True):
-        assert np.array_equal(one.applicants.people.X, other.applicants.people.X)
-        assert np.array_equal(one.sealed.reported, other.sealed.reported)
+    for first, second in zip(world.batches(), world.batches(), strict=True):
+        assert np.array_equal(first.applicants.people.X, second.applicants.people.X)
+        assert np.array_equal(first.sealed.reported, second.sealed.reported)
     assert np.array_equal(world.history().accepted, lender_world(4).history().accepted)
     assert not np.array_equal(world.history().people.X, lender_world(5).history().people.X)
 
 
-def test_the_stream_does_not_depend_on_how_the_past_decided():
-    one, other = world_of(SelectedOnOutcome(), 50), world_of(AtRandom(), 50)
-    for here, there in zip(one.batches(), other.batches(), strict=True):
-        assert np.array_equal(here.applicants.people.X, there.applicants.people.X)
+def test_the_stream_does_not_depend_on_the_past_rule():
+    worlds = world_of(SelectedOnOutcome(), 50), world_of(AtRandom(), 50)
+    for first, second in zip(*(world.batches() for world in worlds), strict=True):
+        assert np.array_equal(first.applicants.people.X, second.applicants.people.X)
 
 
 def test_selected_on_the_outcome():
@@ -70,67 +70,67 @@ def test_composition_of_the_accepted():
     good, bad, share = shares(Composition(good=0.9, size=0.5))
     assert share == pytest.approx(0.9, abs=0.01)
     assert good * 0.7 + bad * 0.3 == pytest.approx(0.5, abs=0.03)
-    *_, scarce = shares(Composition(good=0.9, size=1.0))  # fewer, but still of that composition
+    *_, scarce = shares(Composition(good=0.9, size=1.0))  # fewer people, the same composition
     assert scarce == pytest.approx(0.9, abs=0.01)
 
 
-def test_a_cut_off_leaves_a_region_that_was_never_accepted():
+def test_cutoff_rule():
     world = world_of(PastCutoff("years", share=0.4))
     years, accepted = world.history().people.X[:, 2], world.history().accepted
     assert accepted.mean() == pytest.approx(0.4, abs=0.01)
     assert years[accepted].min() >= years[~accepted].max()
 
 
-def test_a_group_can_be_excluded_and_rules_combine():
+def test_excluded_group_and_combined_rules():
     world = world_of(GroupExcluding("B", rate=0.02) & SelectedOnOutcome(good=1.0, bad=0.0))
     people, accepted = world.history().people, world.history().accepted
     assert 0 < accepted[people.group == "B"].mean() < 0.03
     assert not accepted[world.full_history().outcome == 0].any()
 
 
-def test_at_random_everybody_and_by_policy():
+def test_random_all_accepted_and_policy_rules():
     assert world_of(AtRandom(0.3)).history().accepted.mean() == pytest.approx(0.3, abs=0.02)
-    assert world_of(Everybody()).history().accepted.all()
+    assert world_of(AllAccepted()).history().accepted.all()
     assert not world_of(ByPolicy(lambda people: people.X[:, 0] * 0)).history().accepted.any()
 
 
 @pytest.mark.parametrize(
-    ("past", "words"),
+    ("past", "message"),
     [
         (PastCutoff("wealth"), "feature 'wealth', which is not among the features income, debt"),
         (GroupExcluding("C"), "group 'C', but S_0 holds only A, B"),
     ],
 )
-def test_a_past_that_cannot_have_been(past, words):
-    with pytest.raises(InputError, match=words):
+def test_impossible_pasts_are_rejected(past, message):
+    with pytest.raises(InputError, match=message):
         world_of(past, 50).history()
 
 
-def test_shares_are_checked():
+def test_shares_are_validated():
     with pytest.raises(InputError, match="good is a share"):
         SelectedOnOutcome(good=90)
 
 
-def test_scaling_is_learned_from_the_history_only(table):
+def test_history_scaling_does_not_see_the_future(table):
     world = World(Resampled(table, 400, 3), AtRandom(), seed=0)
     X = world.history().people.X
     assert X[:, :3].mean(axis=0) == pytest.approx(0, abs=1e-12)
     assert X[:, :3].std(axis=0) == pytest.approx(1)
-    assert set(X[:, 3]) == {0.0, 1.0}  # the protected column is left alone
+    assert set(X[:, 3]) == {0.0, 1.0}  # the protected column is not scaled
     later = next(world.batches()).applicants.people.X
     assert np.abs(later[:, :3].mean(axis=0)).min() > 1e-4
-    # Changing the future changes nothing of how the history looks.
-    spoiled = Table(**{**vars(table), "X": np.vstack([table.X[:-5], 1e6 * table.X[-5:]])})
-    parts = [World(Parts(one, 40), AtRandom(), seed=2) for one in (table, spoiled)]
+    # Changing the future does not change the history.
+    changed = Table(**{**vars(table), "X": np.vstack([table.X[:-5], 1e6 * table.X[-5:]])})
+    parts = [World(Parts(t, 40), AtRandom(), seed=2) for t in (table, changed)]
     touched = [np.abs(w.history().people.X).max() > 100 for w in parts]
     assert touched == [False, False]
     assert np.array_equal(*(w.history().people.X for w in parts))
 
 
-def test_scaling_by_the_whole_stream_sees_the_future(table):
+def test_stream_scaling_sees_the_future(table):
     world = World(Parts(table, 10), AtRandom(), scaling="stream", seed=0)
     everything = [world.full_history(), *(batch.applicants for batch in world.batches())]
-    X = np.concatenate([one.people.X for one in everything])
+    X = np.concatenate([part.people.X for part in everything])
     assert X[:, :3].mean(axis=0) == pytest.approx(0, abs=1e-9)
     raw = World(Parts(table, 10), AtRandom(), scaling="none", seed=0).full_history()
     assert np.isin(raw.people.X[:, 0], table.X[:, 0]).all()
@@ -138,25 +138,25 @@ def test_scaling_by_the_whole_stream_sees_the_future(table):
         World(Parts(table, 10), AtRandom(), scaling="all", seed=0)
 
 
-def test_parts_hold_everybody_once(table):
+def test_parts_hold_each_row_once(table):
     world = World(Parts(table, 7), AtRandom(), scaling="none", seed=3)
     everything = [world.full_history(), *(batch.applicants for batch in world.batches())]
     assert world.n_rounds == 6
-    together = np.concatenate([one.people.X for one in everything])
+    together = np.concatenate([part.people.X for part in everything])
     assert np.array_equal(np.sort(together[:, 0]), np.sort(table.X[:, 0]))
     assert max(map(len, everything)) - min(map(len, everything)) <= 1
 
 
-def test_a_table_drifts(table):
+def test_drifting_table(table):
     drift = TableDrift("income", tilt=0.1, spoil=0.05)
     world = World(Resampled(table, 3000, 10, drift), AtRandom(), scaling="none", seed=0)
     batches = [batch.applicants for batch in world.batches()]
     assert batches[-1].people.X[:, 0].mean() > batches[0].people.X[:, 0].mean() + 4
-    high = [one.outcome[one.people.X[:, 0] > 10].mean() for one in batches]
+    high = [batch.outcome[batch.people.X[:, 0] > 10].mean() for batch in batches]
     assert high[-1] < high[0] - 0.2
 
 
-def test_a_population_drifts():
+def test_drifting_population():
     population = Drifting(Lender(), shift=(0.0, 0.2, 0.0), log_odds=-0.1)
     world = World(Drawn(population, 5000, 10), AtRandom(), seed=0)
     first, *_, last = world.batches()
@@ -169,21 +169,21 @@ def test_a_population_drifts():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda table: Resampled(table, 0, 3), "n_batch must be a whole number of at least 1"),
         (lambda table: Parts(table, 5000), "between 2 and the 2000 rows, got 5000"),
-        (lambda table: Resampled(table, 5, 3, TableDrift("wealth")), "'wealth' is to drift"),
+        (lambda table: Resampled(table, 5, 3, TableDrift("wealth")), "got 'wealth'"),
         (lambda table: Drifting(Lender(), shift=(1.0,)), "one number per feature"),
         (lambda table: TableDrift("income", spoil=2.0), "spoil is a probability"),
     ],
 )
-def test_streams_that_cannot_be(table, make, words):
-    with pytest.raises(InputError, match=words):
+def test_invalid_streams_are_rejected(table, make, message):
+    with pytest.raises(InputError, match=message):
         make(table)
 
 
-def test_the_fingerprint_tells_data_apart(table):
+def test_fingerprint(table):
     same = Table(**{**vars(table), "name": "other", "X": table.X.copy()})
     other = Table(**{**vars(table), "outcome": 1 - table.outcome})
     assert table.fingerprint == same.fingerprint != other.fingerprint

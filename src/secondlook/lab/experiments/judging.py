@@ -19,7 +19,7 @@ from secondlook.lab.experiments.world_spec import WorldSpec
 from secondlook.lab.simulate.finite import FiniteDomain
 from secondlook.lab.simulate.people import Floats, People, Table
 from secondlook.lab.simulate.populations import Population
-from secondlook.lab.simulate.preparation import Standardisation
+from secondlook.lab.simulate.streams import Standardisation
 
 __all__ = ["Everybody", "check_judgeable", "judge"]
 
@@ -85,7 +85,7 @@ def _scale(spec: WorldSpec, source: Table | Population, seed: int) -> Standardis
     rows = [raw.full_history().people.X]
     if spec.scaling == "stream":
         rows += [one.applicants.people.X for one in raw.batches()]
-    return Standardisation.of(np.concatenate(rows), raw.stream.features, raw.stream.unscaled)
+    return Standardisation.fit(np.concatenate(rows), raw.stream.features, raw.stream.unscaled)
 
 
 def check_judgeable(spec: WorldSpec) -> None:

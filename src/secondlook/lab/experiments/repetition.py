@@ -24,7 +24,7 @@ from secondlook.lab.experiments.spec import Experiment, Goal
 from secondlook.lab.simulate.histories import PastCutoff
 from secondlook.lab.simulate.people import People, Table
 from secondlook.lab.simulate.populations import Population
-from secondlook.lab.simulate.run import Method, Result, run
+from secondlook.lab.simulate.run import Method, RoundResult, run
 from secondlook.lab.simulate.worlds import World
 
 __all__ = ["Segments", "check_world", "run_and_count", "run_repetition", "seeds_of", "setup_of"]
@@ -161,7 +161,7 @@ class Segments:
         """Return the segment of each person."""
         if self.cutoff is None or self.reference is None:
             return np.searchsorted(self.names, people.group)
-        out = self.cutoff.shut_out(people.X[:, self.feature], self.reference)
+        out = self.cutoff.is_excluded(people.X[:, self.feature], self.reference)
         return out.astype(np.intp)
 
     def count(self, columns: list[NDArray[np.bool_]], people: People) -> NDArray[np.int64]:
@@ -189,7 +189,7 @@ def run_and_count(
     return columns
 
 
-def _counts(result: Result, method: Method, segments: Segments) -> NDArray[np.int64]:
+def _counts(result: RoundResult, method: Method, segments: Segments) -> NDArray[np.int64]:
     decided, now = result.decided, result.applicants
     good = now.outcome == 1
     columns = [

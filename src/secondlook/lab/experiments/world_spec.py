@@ -12,8 +12,7 @@ from secondlook.lab.simulate import histories as h
 from secondlook.lab.simulate.finite import FiniteDomain
 from secondlook.lab.simulate.people import Table
 from secondlook.lab.simulate.populations import Drifting, Lender, Population
-from secondlook.lab.simulate.preparation import Scaling
-from secondlook.lab.simulate.streams import Drawn, Parts, Resampled, Stream, TableDrift
+from secondlook.lab.simulate.streams import Drawn, Parts, Resampled, Scaling, Stream, TableDrift
 from secondlook.lab.simulate.worlds import World
 
 __all__ = ["PASTS", "WorldSpec", "drawn_again"]
@@ -28,7 +27,7 @@ PASTS: dict[str, Callable[..., h.HistoryRule]] = {
     "cutoff": h.PastCutoff,
     "group": h.GroupExcluding,
     "random": h.AtRandom,
-    "everybody": h.Everybody,
+    "everybody": h.AllAccepted,
 }
 DELAYS: dict[str, Callable[..., fb.Delay]] = {
     "fixed": fb.Fixed,

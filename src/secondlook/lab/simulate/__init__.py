@@ -1,1 +1,1 @@
-"""Worlds with known truth, in which any method can be tried."""
+"""Simulated worlds with known truth, in which methods are tested."""

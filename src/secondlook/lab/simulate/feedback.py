@@ -1,4 +1,4 @@
-"""How outcomes come back: at once or late, not at all, wrong, and corrected."""
+"""How outcomes come back: immediately, late or never, wrong, and corrected later."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = [
     "Geometric",
     "Mailbox",
     "PerPerson",
-    "Sealed",
+    "SealedOutcomes",
 ]
 
 Rounds = NDArray[np.int64]
@@ -37,7 +37,7 @@ class Delay(Protocol):
     """How many rounds pass between a decision and its outcome."""
 
     def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:
-        """Return whole numbers ≥ 0; 0 is after the round itself, before the next."""
+        """Return whole numbers ≥ 0; 0 means after the round itself, before the next."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Fixed:
         _check_rounds("after", self.after)
 
     def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:  # noqa: ARG002
-        """Return the same number for everybody."""
+        """Return the same number for every applicant."""
         return np.full(len(applicants), self.after, dtype=np.int64)
 
 
@@ -101,7 +101,7 @@ class Geometric:
 
 @dataclass(frozen=True)
 class ByOutcome:
-    """The good and the bad come after different times: loans default before they are repaid."""
+    """Good and bad outcomes have different delays: loans default before they are repaid."""
 
     good: int = 0
     bad: int = 0
@@ -111,7 +111,7 @@ class ByOutcome:
         _check_rounds("bad", self.bad)
 
     def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:  # noqa: ARG002
-        """Return the delay of each person's outcome."""
+        """Return the delay of each outcome."""
         return np.where(applicants.outcome == 1, self.good, self.bad).astype(np.int64)
 
 
@@ -122,33 +122,33 @@ class PerPerson:
     function: Callable[[Applicants, np.random.Generator], Any]
 
     def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:
-        """Call the function and check what it returns."""
+        """Call the function and check the delays it returns."""
         delay = np.asarray(self.function(applicants, rng))
         if delay.shape != (len(applicants),):
             raise InputError(
-                f"a function of delays must return one for each of {len(applicants)} people, got "
-                f"shape {delay.shape}; return one a person."
+                f"a delay function must return one number for each of {len(applicants)} people, "
+                f"got shape {delay.shape}."
             )
         whole = np.isfinite(delay) & (delay >= 0) & (delay == np.floor(delay))
         if not whole.all():
             raise InputError(
-                f"a delay counts rounds, so 0, 1, 2 and so on, got {delay[~whole][0]!r}; round it."
+                f"a delay must be a whole number of rounds, 0 or more, got {delay[~whole][0]!r}."
             )
         return delay.astype(np.int64)
 
 
 @dataclass(frozen=True)
 class Feedback:
-    """What happens to outcomes on their way back to the decider.
+    """How outcomes come back to the method.
 
     Parameters
     ----------
     delay
-        How late they are.
+        How many rounds they take.
     missing
         Probability that an outcome never comes.
     wrong
-        Probability that what comes first is the opposite of the truth.
+        Probability that the first report is the opposite of the truth.
     corrected_after
         Rounds after which a wrong outcome is corrected, from 1; None means never.
     """
@@ -169,8 +169,8 @@ class Feedback:
                 f"corrected_after counts rounds and must be a whole number ≥ 1, got {after}."
             )
 
-    def seal(self, applicants: Applicants, rng: np.random.Generator) -> Sealed:
-        """Decide for a whole batch what would come back and when, whoever is accepted."""
+    def seal(self, applicants: Applicants, rng: np.random.Generator) -> SealedOutcomes:
+        """Draw for a whole batch which outcome would come back when, before any decision."""
         n = len(applicants)
         arrives = np.where(rng.random(n) < self.missing, _NEVER, self.delay.rounds(applicants, rng))
         wrong = rng.random(n) < self.wrong
@@ -178,35 +178,35 @@ class Feedback:
         if self.corrected_after is not None:
             late = wrong & (arrives != _NEVER)
             corrected[late] = arrives[late] + self.corrected_after
-        return Sealed(
+        return SealedOutcomes(
             applicants.outcome, (applicants.outcome ^ wrong).astype(np.int8), arrives, corrected
         )
 
 
 @dataclass(frozen=True)
-class Sealed:
-    """A batch's outcomes on their way: truth, first report, and when each comes."""
+class SealedOutcomes:
+    """A batch's outcomes before they arrive: truth, first report, and when each arrives."""
 
     truth: NDArray[np.int8]
     reported: NDArray[np.int8]
     arrives: Rounds
     corrected: Rounds
 
-    def of(self, chosen: NDArray[np.bool_]) -> Sealed:
-        """Return the part that belongs to some people."""
-        return Sealed(
+    def select(self, chosen: NDArray[np.bool_]) -> SealedOutcomes:
+        """Return the outcomes of the chosen people."""
+        return SealedOutcomes(
             self.truth[chosen], self.reported[chosen], self.arrives[chosen], self.corrected[chosen]
         )
 
 
 @dataclass
 class Mailbox:
-    """Outcomes of the accepted that are still on their way."""
+    """Outcomes of accepted people that have not arrived yet."""
 
-    _letters: list[tuple[int, NDArray[Any], Sealed]] = field(default_factory=list)
+    _letters: list[tuple[int, NDArray[Any], SealedOutcomes]] = field(default_factory=list)
 
-    def post(self, round: int, ids: NDArray[Any], sealed: Sealed) -> None:
-        """Send off the outcomes of those accepted in a round."""
+    def post(self, round: int, ids: NDArray[Any], sealed: SealedOutcomes) -> None:
+        """Add the outcomes of the people accepted in a round."""
         if ids.size:
             self._letters.append((round, ids, sealed))
 
@@ -218,7 +218,7 @@ class Mailbox:
                 yield ids[now], sealed.reported[now]
 
     def corrections(self, round: int) -> Iterator[tuple[NDArray[Any], NDArray[np.int8]]]:
-        """Yield ids and true outcomes of those who are corrected after a round."""
+        """Yield ids and true outcomes that are corrected after a round."""
         for sent, ids, sealed in self._letters:
             now = sealed.corrected == round - sent
             if now.any():

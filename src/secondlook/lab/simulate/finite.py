@@ -1,4 +1,4 @@
-"""Populations of finitely many kinds of people, about which everything can be computed exactly."""
+"""Populations of finitely many kinds of people, for which all quantities are exact."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FiniteDomain:
     def __post_init__(self) -> None:
         X = np.atleast_2d(np.asarray(self.X, dtype=np.float64))
         group = np.asarray(self.group, dtype=np.str_)
-        mass, good = (np.asarray(one, dtype=np.float64) for one in (self.mass, self.good))
+        mass, good = (np.asarray(a, dtype=np.float64) for a in (self.mass, self.good))
         if not (mass.shape == good.shape == group.shape == X.shape[:1]):
             raise InputError(
                 f"every cell needs features, a group, a mass and a probability: got {X.shape[0]} "
@@ -64,8 +64,7 @@ class FiniteDomain:
             object.__setattr__(self, name, value)
         if np.unique(self._codes(X, group), axis=0).shape[0] < X.shape[0]:
             raise InputError(
-                "a cell is a combination of features and group and may stand once only; "
-                "add the masses of equal cells up."
+                "cells must differ in features or group; add up the masses of equal cells."
             )
 
     @property
@@ -94,10 +93,10 @@ class FiniteDomain:
         _, first, kind = np.unique(both, axis=0, return_index=True, return_inverse=True)
         cell = first[kind.ravel()[n_cells:]]
         if np.any(cell >= n_cells):
-            stranger = int(np.flatnonzero(cell >= n_cells)[0])
+            unknown = int(np.flatnonzero(cell >= n_cells)[0])
             raise InputError(
-                f"no cell holds the person with features {people.X[stranger].tolist()} in group "
-                f"{people.group[stranger].item()!r}; people of this domain come from its cells."
+                f"no cell holds the person with features {people.X[unknown].tolist()} in group "
+                f"{people.group[unknown].item()!r}; draw people from this domain."
             )
         return cell
 

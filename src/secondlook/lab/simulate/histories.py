@@ -1,7 +1,7 @@
-"""How the past decided: who of S_0 was accepted, so that their outcomes are known.
+"""How the past decided: rules that select the people of S_0 whose outcomes are known.
 
-A rule gives each person the probability with which the past accepted them. Rules combine:
-``SelectedOnOutcome() & GroupExcluding("B")`` accepts whom both accept.
+A rule gives each person a probability of having been accepted. Rules combine:
+``SelectedOnOutcome() & GroupExcluding("B")`` accepts the people that both rules accept.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from secondlook.errors import InputError
 from secondlook.lab.simulate.people import Applicants, Floats, People
 
 __all__ = [
+    "AllAccepted",
     "AtRandom",
     "ByPolicy",
     "Composition",
-    "Everybody",
     "GroupExcluding",
     "HistoryRule",
     "PastCutoff",
     "SelectedOnOutcome",
-    "parts_of",
+    "split_rule",
 ]
 
 
-_ROUNDING = 1e-9  # features at the cut-off may differ in their last bits once standardised
+_ROUNDING = 1e-9  # standardised features at the cut-off may differ in their last bits
 
 
 class HistoryRule:
-    """Base of all rules; as it stands, everybody was accepted."""
+    """Base of all rules: everyone was accepted."""
 
     def probability(self, applicants: Applicants, features: tuple[str, ...]) -> Floats:  # noqa: ARG002
-        """Return the probability with which the past accepted each person of S_0."""
+        """Return each person's probability of having been accepted."""
         return np.ones(len(applicants))
 
     def __and__(self, other: HistoryRule) -> HistoryRule:
@@ -45,21 +45,21 @@ class HistoryRule:
 
 @dataclass(frozen=True)
 class Both(HistoryRule):
-    """Whom two rules both accept, independently of each other; written ``a & b``."""
+    """Accepts the people that two independent rules both accept; written ``a & b``."""
 
     first: HistoryRule
     second: HistoryRule
 
     def probability(self, applicants: Applicants, features: tuple[str, ...]) -> Floats:
         """Return the product of both."""
-        one = self.first.probability(applicants, features)
-        return one * self.second.probability(applicants, features)
+        first = self.first.probability(applicants, features)
+        return first * self.second.probability(applicants, features)
 
 
-def parts_of(rule: HistoryRule) -> list[HistoryRule]:
-    """Return the rules that a rule was combined of."""
+def split_rule(rule: HistoryRule) -> list[HistoryRule]:
+    """Return the single rules of a combination."""
     if isinstance(rule, Both):
-        return [*parts_of(rule.first), *parts_of(rule.second)]
+        return [*split_rule(rule.first), *split_rule(rule.second)]
     return [rule]
 
 
@@ -67,7 +67,7 @@ def parts_of(rule: HistoryRule) -> list[HistoryRule]:
 class SelectedOnOutcome(HistoryRule):
     """A share of the good and a share of the bad were accepted (the paper's experiments).
 
-    Such a past knew the outcome: its accepted look far better than the same people would otherwise.
+    Such a past knew the outcome, so its accepted people look better than people like them are.
     """
 
     good: float = 0.9
@@ -83,7 +83,7 @@ class SelectedOnOutcome(HistoryRule):
 
 @dataclass(frozen=True)
 class Composition(HistoryRule):
-    """Of those accepted, a given share is good: the other reading of the paper's "90 % and 10 %".
+    """A given share of the accepted is good: the other reading of the paper's "90 % and 10 %".
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ class Composition(HistoryRule):
 
 @dataclass(frozen=True)
 class PastCutoff(HistoryRule):
-    """The past looked at one feature and accepted nobody below a cut-off.
+    """The past looked at one feature and rejected everyone below a cut-off.
 
     Parameters
     ----------
@@ -131,8 +131,8 @@ class PastCutoff(HistoryRule):
         if self.side not in ("above", "below"):
             raise InputError(f"side must be 'above' or 'below', got {self.side!r}.")
 
-    def shut_out(self, value: Floats, reference: Floats) -> NDArray[np.bool_]:
-        """Say who is on the wrong side of the cut-off that a reference (S_0) sets."""
+    def is_excluded(self, value: Floats, reference: Floats) -> NDArray[np.bool_]:
+        """Return which values are on the rejected side of the cut-off in a reference (S_0)."""
         sign = 1.0 if self.side == "above" else -1.0
         cutoff = np.quantile(sign * reference, 1 - self.share)
         return np.asarray(sign * value < cutoff - _ROUNDING * max(1.0, abs(float(cutoff))))
@@ -145,21 +145,21 @@ class PastCutoff(HistoryRule):
                 f"{', '.join(features)}."
             )
         value = applicants.people.X[:, features.index(self.feature)]
-        return np.where(self.shut_out(value, value), 0.0, 1.0)
+        return np.where(self.is_excluded(value, value), 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class GroupExcluding(HistoryRule):
-    """The past accepted (nearly) nobody of one group.
+    """The past accepted few people of one group, or none.
 
     Parameters
     ----------
     group
         The group.
     rate
-        Probability that somebody of it was accepted.
+        Probability of acceptance in the group.
     others
-        Probability for everybody else.
+        Probability of acceptance in all other groups.
     """
 
     group: str
@@ -171,16 +171,16 @@ class GroupExcluding(HistoryRule):
 
     def probability(self, applicants: Applicants, features: tuple[str, ...]) -> Floats:  # noqa: ARG002
         """Return ``rate`` in the group, ``others`` elsewhere."""
-        here = applicants.people.group == self.group
-        if not here.any():
+        in_group = applicants.people.group == self.group
+        if not in_group.any():
             known = ", ".join(np.unique(applicants.people.group).tolist())
             raise InputError(f"the past excluded group {self.group!r}, but S_0 holds only {known}.")
-        return np.where(here, self.rate, self.others)
+        return np.where(in_group, self.rate, self.others)
 
 
 @dataclass(frozen=True)
 class AtRandom(HistoryRule):
-    """Everybody had the same chance."""
+    """Each person was accepted with the same probability."""
 
     rate: float = 0.5
 
@@ -188,23 +188,23 @@ class AtRandom(HistoryRule):
         _check_shares(rate=self.rate)
 
     def probability(self, applicants: Applicants, features: tuple[str, ...]) -> Floats:  # noqa: ARG002
-        """Return the chance."""
+        """Return ``rate`` for each person."""
         return np.full(len(applicants), self.rate)
 
 
 @dataclass(frozen=True)
-class Everybody(HistoryRule):
-    """Everybody was accepted: all outcomes of S_0 are known."""
+class AllAccepted(HistoryRule):
+    """Everyone was accepted, so all outcomes of S_0 are known."""
 
 
 @dataclass(frozen=True)
 class ByPolicy(HistoryRule):
-    """The past followed a stated policy: a function of people that returns probabilities."""
+    """The past followed a given policy: a function of people that returns probabilities."""
 
     policy: Callable[[People], Floats]
 
     def probability(self, applicants: Applicants, features: tuple[str, ...]) -> Floats:  # noqa: ARG002
-        """Return what the policy says."""
+        """Return the policy's probabilities."""
         return np.asarray(self.policy(applicants.people), dtype=np.float64)
 
 

@@ -1,4 +1,4 @@
-"""People as a method sees them, and as only a world knows them."""
+"""People as methods see them, and applicants with the outcomes that only a world knows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class People:
-    """What a method may see of people: features and group."""
+    """Features and groups, which methods may see."""
 
     X: Floats
     group: NDArray[np.str_]
@@ -27,7 +27,7 @@ class People:
 
 @dataclass(frozen=True)
 class Applicants:
-    """People with their outcomes: stays inside a world.
+    """People with their outcomes; methods never get this object.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Applicants:
     outcome
         1 good, 0 bad.
     probability_good
-        True P(good | x, z) where it is known, NaN where only the outcome is.
+        True P(good | x, z), or NaN if only the outcome is known.
     """
 
     people: People
@@ -56,20 +56,19 @@ class Table:
     name
         Short name, such as ``"german"``.
     source
-        One sentence that says what the rows are and where they come from; every table made of
-        them repeats it.
+        One sentence on the rows and their origin, which reports repeat.
     features
         Names of the columns of ``X``.
     X
         Features as numbers, not scaled.
     group
-        Group of each person, as words.
+        Group of each person, as text.
     outcome
         1 good, 0 bad.
     unscaled
-        Features that are left as they are when the others are standardised.
+        Features that are not standardised.
     group_feature
-        The feature that says the group, if one does; without it methods get the group appended.
+        The feature that holds the group, if any; otherwise methods append the group themselves.
     """
 
     name: str
@@ -94,7 +93,7 @@ class Table:
         return digest.hexdigest()
 
     def take(self, rows: NDArray[np.intp]) -> Applicants:
-        """Return some rows, with outcomes; the true probabilities are not known."""
+        """Return some rows with outcomes; their true probabilities are unknown."""
         return Applicants(
             People(self.X[rows], self.group[rows]), self.outcome[rows], np.full(rows.size, np.nan)
         )

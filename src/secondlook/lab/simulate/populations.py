@@ -25,7 +25,7 @@ __all__ = [
 
 
 class Population(Protocol):
-    """Where people come from and how good they are."""
+    """A distribution of people with known probabilities of the good outcome."""
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -51,10 +51,10 @@ def draw_applicants(population: Population, n: int, rng: np.random.Generator) ->
 
 @dataclass(frozen=True)
 class Lender:
-    """Applicants for credit in two groups, one of which the past hardly accepted.
+    """Credit applicants in two groups; the past rejected most of group B.
 
-    Features: income, debt and years at the job, standardised. Both groups repay alike given their
-    features. The past looked at income, and at the group, and over-represents the well-to-do.
+    Features: income, debt and years at the job, standardised. Given the features, both groups repay
+    equally well. The past looked at income and group, so high incomes are over-represented in it.
 
     Parameters
     ----------
@@ -63,11 +63,11 @@ class Lender:
     income_gap
         How much lower the mean income of group B is, in standard deviations.
     past_penalty
-        How much the past held against group B, in log-odds of acceptance.
+        Penalty of the past on group B, in log-odds of acceptance.
     past_intercept, past_slope
         Log-odds of past acceptance at mean income in group A, and per standard deviation.
     curvature
-        Weight of debt squared in the log-odds of repaying, which a linear model misses.
+        Weight of debt squared in the log-odds of repaying, which a linear model cannot represent.
     years_weight
         Weight of the years at the job in the log-odds of repaying.
     """
@@ -111,17 +111,17 @@ class Lender:
         return np.asarray(expit(1.3 + 1.5 * income - 0.8 * debt + self.years_weight * years - bend))
 
     def probability_accepted_before(self, people: People) -> Floats:
-        """Return how likely the past was to accept: by income, and less in group B."""
-        held_against = self.past_penalty * (people.group == "B")
-        log_odds = self.past_intercept + self.past_slope * people.X[:, 0] - held_against
+        """Return the past's probability of acceptance: by income, and lower in group B."""
+        penalty = self.past_penalty * (people.group == "B")
+        log_odds = self.past_intercept + self.past_slope * people.X[:, 0] - penalty
         return np.asarray(expit(log_odds))
 
 
 @dataclass(frozen=True)
 class Binormal:
-    """People known by one score, normal among the good and among the bad.
+    """People with one score, which is normal among the good and among the bad.
 
-    P(good | score) is logistic in the score, so base rate and AUC say everything.
+    P(good | score) is logistic in the score, so base rate and AUC determine the population.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Binormal:
     auc
         Probability that a good person scores higher than a bad one, in (0.5, 1).
     shares
-        Groups with their shares, which say nothing about being good.
+        Groups with their shares; the group is independent of the outcome.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class Binormal:
 
     @property
     def distance(self) -> float:
-        """How far apart the good and the bad are, in standard deviations."""
+        """Difference of the mean scores of good and bad people, in standard deviations."""
         return float(np.sqrt(2) * ndtri(self.auc))
 
     @property
@@ -188,11 +188,11 @@ class Drifting:
     Parameters
     ----------
     population
-        Where it starts: as the history has it. Round 1 has drifted once.
+        The population of the history; round 1 has drifted once.
     shift
-        How far each feature moves per round.
+        Change of each feature per round.
     log_odds
-        What is added to the log-odds of the good outcome per round: P(y | x) itself drifts.
+        Change of the log-odds of the good outcome per round: P(y | x) itself drifts.
 
     Examples
     --------
@@ -209,7 +209,7 @@ class Drifting:
     def __post_init__(self) -> None:
         if self.shift and len(self.shift) != len(self.population.features):
             raise InputError(
-                f"shift needs one number per feature {self.population.features}, "
+                f"shift must have one number per feature {self.population.features}, "
                 f"got {len(self.shift)}."
             )
 
@@ -224,7 +224,7 @@ class Drifting:
         return self.population.groups
 
     def at(self, round: int) -> Drifting:
-        """Return the population as it is in a round."""
+        """Return the population of a round."""
         shift = tuple(step * round for step in self.shift)
         return Drifting(self.population, shift, self.log_odds * round)
 
@@ -234,13 +234,13 @@ class Drifting:
         return People(people.X + np.asarray(self.shift), people.group) if self.shift else people
 
     def probability_good(self, people: People) -> Floats:
-        """Return P(good | x, z), moved by ``log_odds``; where people stand now is what counts."""
+        """Return P(good | x, z) of the drifted features, moved by ``log_odds``."""
         return np.asarray(expit(logit(self.population.probability_good(people)) + self.log_odds))
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best rule under full knowledge: accept when P(good) is at least ``threshold``."""
+    """The best rule under full knowledge: accept if P(good) is at least ``threshold``."""
 
     threshold: float
     utility: float
@@ -272,13 +272,13 @@ def best_ranking(p: Floats, mass: Floats, utility: Utility, alpha: float) -> Opt
     gain = np.cumsum(mass * (utility.expected(1.0, p) - utility.expected(0.0, p)))
     selected = np.cumsum(mass)
     fdr = np.cumsum(mass * (1 - p)) / selected
-    allowed_fdr = alpha + 1e-12  # sums of decimal fractions miss the bound by rounding alone
-    last_of_its_kind = np.append(p[1:] < p[:-1], True)
-    allowed = np.where((fdr <= allowed_fdr) & last_of_its_kind, gain, -np.inf)
+    allowed_fdr = alpha + 1e-12  # rounding alone may push sums of decimals above the bound
+    last_of_ties = np.append(p[1:] < p[:-1], True)
+    allowed = np.where((fdr <= allowed_fdr) & last_of_ties, gain, -np.inf)
     best = int(np.argmax(allowed))
-    nobody = float(mass @ utility.expected(0.0, p))
+    no_one = float(mass @ utility.expected(0.0, p))
     if allowed[best] <= 0:
-        return Optimum(np.inf, nobody, 0.0, 0.0)
+        return Optimum(np.inf, no_one, 0.0, 0.0)
     return Optimum(
-        float(p[best]), nobody + float(gain[best]), float(fdr[best]), float(selected[best])
+        float(p[best]), no_one + float(gain[best]), float(fdr[best]), float(selected[best])
     )

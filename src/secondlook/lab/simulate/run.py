@@ -1,4 +1,4 @@
-"""The loop: a world hands out batches and reveals outcomes of the accepted only."""
+"""Run a method through a world: decide a batch, then observe outcomes of the accepted only."""
 
 from __future__ import annotations
 
@@ -14,34 +14,35 @@ from secondlook.lab.simulate.feedback import Mailbox
 from secondlook.lab.simulate.people import Applicants
 from secondlook.lab.simulate.worlds import World
 
-__all__ = ["Method", "Result", "run"]
+__all__ = ["Method", "RoundResult", "run"]
 
 
 class Method(Protocol):
     """Anything that decides batches and observes outcomes.
 
-    A method that is told when an outcome it observed was wrong also has ``correct(ids, outcomes)``.
+    Worlds that correct wrong outcomes also need ``correct(ids, outcomes)``.
     """
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch."""
 
     def observe(self, ids: Any, outcomes: Any) -> Any:
-        """Take in outcomes of accepted people."""
+        """Learn outcomes of accepted people."""
 
 
 @dataclass(frozen=True)
-class Result:
-    """One round as only the world can tell it.
+class RoundResult:
+    """One round with its true outcomes.
 
     Attributes
     ----------
     applicants
         The batch with its true outcomes.
     decided
-        What the method decided.
+        The method's decisions.
     upcoming
-        The next batch, on which f_t can be tried before it is learned again; None after the last.
+        The next batch, on which f_t can be evaluated before it is learned again; None after the
+        last round.
     """
 
     applicants: Applicants
@@ -49,8 +50,8 @@ class Result:
     upcoming: Applicants | None
 
 
-def run(method: Method, world: World) -> Iterator[Result]:
-    """Drive a method through a world, round by round."""
+def run(method: Method, world: World) -> Iterator[RoundResult]:
+    """Run a method through a world, round by round."""
     mailbox = Mailbox()
     batches = world.batches()
     batch = next(batches, None)
@@ -58,31 +59,33 @@ def run(method: Method, world: World) -> Iterator[Result]:
     while batch is not None:
         t += 1
         people = batch.applicants.people
-        decided = _sealed(method.decide(people.X, sensitive_features=people.group), len(people))
-        mailbox.post(t, decided.ids[decided.accepted], batch.sealed.of(decided.accepted))
+        decided = method.decide(people.X, sensitive_features=people.group)
+        decided = _checked_copy(decided, len(people))
+        mailbox.post(t, decided.ids[decided.accepted], batch.sealed.select(decided.accepted))
         for ids, outcomes in mailbox.reports(t):
             method.observe(ids, outcomes)
         for ids, outcomes in mailbox.corrections(t):
             _correct(method, ids, outcomes)
         following = next(batches, None)
-        yield Result(batch.applicants, decided, None if following is None else following.applicants)
+        upcoming = None if following is None else following.applicants
+        yield RoundResult(batch.applicants, decided, upcoming)
         batch = following
 
 
-def _sealed(decided: Decisions, n: int) -> Decisions:
-    """Return a copy of decisions that nobody can change any more, if they are whole."""
+def _checked_copy(decided: Decisions, n: int) -> Decisions:
+    """Check decisions and return a read-only copy, so that methods cannot change them later."""
     if not isinstance(decided, Decisions):
         raise InputError(f"decide must return Decisions, got {type(decided).__name__}.")
     accepted, exploit, ids = decided.accepted, decided.exploit, decided.ids
     for name, array in (("accepted", accepted), ("exploit", exploit)):
         if not isinstance(array, np.ndarray) or array.dtype != np.bool_ or array.shape != (n,):
             raise InputError(
-                f"decisions need one True or False per person in {name}, an array of shape ({n},); "
+                f"{name} must hold True or False for each person, an array of shape ({n},); "
                 f"got {type(array).__name__} of {getattr(array, 'dtype', 'no')} values with shape "
                 f"{np.shape(array)}."
             )
     if np.shape(ids) != (n,) or np.unique(ids).size != n:
-        raise InputError(f"decisions need {n} different ids, one per person; got {np.size(ids)}.")
+        raise InputError(f"decisions must have {n} different ids, got {np.size(ids)}.")
     copies = [np.array(array) for array in (ids, accepted, exploit)]
     for array in copies:
         array.setflags(write=False)
@@ -93,7 +96,7 @@ def _correct(method: Method, ids: Any, outcomes: Any) -> None:
     correct = getattr(method, "correct", None)
     if correct is None:
         raise InputError(
-            f"this world corrects outcomes, and {type(method).__name__} has no "
-            f"correct(ids, outcomes) to be told with; add it, or set corrected_after to None."
+            f"this world corrects outcomes, and {type(method).__name__} has no method "
+            f"correct(ids, outcomes); add it, or set corrected_after to None."
         )
     correct(ids, outcomes)

@@ -1,18 +1,20 @@
-"""Where the people of a world come from, round by round: S_0 first, then one batch a round."""
+"""Streams of people: S_0 first, then one batch per round; and how features are standardised."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
 from secondlook.errors import InputError
-from secondlook.lab.simulate.people import Applicants, Floats, Table
+from secondlook.lab.simulate.people import Applicants, Floats, People, Table
 from secondlook.lab.simulate.populations import Drifting, Population, draw_applicants
 
-__all__ = ["Drawn", "Parts", "Resampled", "Stream", "TableDrift"]
+__all__ = ["Drawn", "Parts", "Resampled", "Scaling", "Standardisation", "Stream", "TableDrift"]
+
+Scaling = Literal["history", "stream", "none"]
 
 
 class Stream(Protocol):
@@ -24,11 +26,11 @@ class Stream(Protocol):
 
     @property
     def unscaled(self) -> tuple[str, ...]:
-        """Features that preparation leaves as they are."""
+        """Features that are not standardised."""
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """All groups that may come, in order."""
+        """All groups that may occur, in order."""
 
     @property
     def n_rounds(self) -> int:
@@ -40,12 +42,12 @@ class Stream(Protocol):
 
 @dataclass(frozen=True)
 class Drawn:
-    """Fresh people from a population with known truth, which may drift.
+    """New people from a population with known truth, which may drift.
 
     Parameters
     ----------
     population
-        Where they come from.
+        The population.
     n_batch
         People in a round.
     n_rounds
@@ -71,7 +73,7 @@ class Drawn:
 
     @property
     def unscaled(self) -> tuple[str, ...]:
-        """Populations come standardised: no feature is scaled again."""
+        """All features, since populations are standardised already."""
         return self.features
 
     @property
@@ -100,9 +102,10 @@ class TableDrift:
     feature
         Name of the feature whose distribution drifts.
     tilt
-        Log-weight per round and standard deviation of that feature with which people are drawn.
+        Change of a person's log-weight in the draw, per round and standard deviation of that
+        feature.
     spoil
-        Probability per round with which a good outcome turns bad: P(y | x) itself drifts.
+        Probability per round that a good outcome turns bad: P(y | x) itself drifts.
     """
 
     feature: str
@@ -116,7 +119,7 @@ class TableDrift:
 
 @dataclass(frozen=True)
 class _FromTable:
-    """What streams of a data set have in common."""
+    """Common part of the streams of a data set."""
 
     table: Table
 
@@ -127,7 +130,7 @@ class _FromTable:
 
     @property
     def unscaled(self) -> tuple[str, ...]:
-        """Features that preparation leaves as they are."""
+        """Features that are not standardised."""
         return self.table.unscaled
 
     @property
@@ -140,7 +143,7 @@ class _FromTable:
 class Resampled(_FromTable):
     """People drawn with replacement from a data set (the paper's German credit).
 
-    Somebody may come again in a later round, as another application.
+    The same row may come again in a later round, as another application.
 
     Parameters
     ----------
@@ -151,7 +154,7 @@ class Resampled(_FromTable):
     n_rounds
         Rounds after S_0.
     drift
-        How the draw changes over the rounds; None means not at all.
+        How the draw changes over the rounds; None means no drift.
     """
 
     n_batch: int
@@ -162,8 +165,8 @@ class Resampled(_FromTable):
         _check_counts(n_batch=self.n_batch, n_rounds=self.n_rounds)
         if self.drift is not None and self.drift.feature not in self.table.features:
             raise InputError(
-                f"feature {self.drift.feature!r} is to drift, but the data set has only "
-                f"{', '.join(self.table.features)}."
+                f"the drifting feature must be one of {', '.join(self.table.features)}, "
+                f"got {self.drift.feature!r}."
             )
 
     def applicants(self, rng: np.random.Generator) -> Iterator[Applicants]:
@@ -188,7 +191,7 @@ class Resampled(_FromTable):
 
 @dataclass(frozen=True)
 class Parts(_FromTable):
-    """A data set shuffled and cut into equal parts: one is S_0, each other one a round.
+    """A data set, shuffled and cut into equal parts: the first is S_0, each other part a round.
 
     Parameters
     ----------
@@ -222,3 +225,31 @@ def _check_counts(**counts: int) -> None:
     for name, value in counts.items():
         if not (isinstance(value, int | np.integer) and value >= 1):
             raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
+
+
+@dataclass(frozen=True)
+class Standardisation:
+    """Subtracts a mean and divides by a deviation, column by column."""
+
+    mean: Floats
+    deviation: Floats
+
+    @staticmethod
+    def fit(X: Floats, features: tuple[str, ...], unscaled: tuple[str, ...]) -> Standardisation:
+        """Learn from rows; columns in ``unscaled`` stay unchanged, constant ones are only centred.
+
+        Examples
+        --------
+        >>> X = np.array([[1.0, 5.0], [3.0, 7.0]])
+        >>> scale = Standardisation.fit(X, ("a", "b"), unscaled=("b",))
+        >>> scale.apply(People(X, np.array(["A", "A"]))).X.tolist()
+        [[-1.0, 5.0], [1.0, 7.0]]
+        """
+        keep = np.isin(features, unscaled)
+        deviation = X.std(axis=0)
+        deviation[keep | (deviation == 0)] = 1.0
+        return Standardisation(np.where(keep, 0.0, X.mean(axis=0)), deviation)
+
+    def apply(self, people: People) -> People:
+        """Return the people with standardised features."""
+        return People((people.X - self.mean) / self.deviation, people.group)

@@ -1,4 +1,4 @@
-"""A world: a stream of people, their hidden outcomes, and how the past decided."""
+"""A world: a stream of people, their hidden outcomes, and the decisions of the past."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError
-from secondlook.lab.simulate.feedback import Feedback, Sealed
-from secondlook.lab.simulate.histories import HistoryRule, PastCutoff, parts_of
+from secondlook.lab.simulate.feedback import Feedback, SealedOutcomes
+from secondlook.lab.simulate.histories import HistoryRule, PastCutoff, split_rule
 from secondlook.lab.simulate.people import Applicants, Floats, People
-from secondlook.lab.simulate.preparation import Scaling, Standardisation
-from secondlook.lab.simulate.streams import Stream
+from secondlook.lab.simulate.streams import Scaling, Standardisation, Stream
 
-__all__ = ["Batch", "Past", "World"]
+__all__ = ["Past", "World", "WorldBatch"]
 
 
 @dataclass(frozen=True)
 class Past:
-    """What is known of S_0: everybody's features, who was accepted, outcomes of the accepted.
+    """What is known about S_0: all features, past decisions, outcomes of the accepted.
 
     Attributes
     ----------
     people
-        Everybody who applied.
+        All past applicants.
     accepted
-        Whom the past accepted.
+        Whether the past accepted each of them.
     outcomes
-        1 good, 0 bad, NaN for those who were rejected.
+        1 good, 0 bad, NaN for rejected applicants.
     """
 
     people: People
@@ -38,33 +37,31 @@ class Past:
 
 
 @dataclass(frozen=True)
-class Batch:
-    """One round's people with what only the world knows of them."""
+class WorldBatch:
+    """The applicants of a round and their outcomes, which only the world knows."""
 
     applicants: Applicants
-    sealed: Sealed
+    sealed: SealedOutcomes
 
 
 class World:
-    """A stream of people, how the past decided on the first of them, how outcomes come back.
+    """A stream of people, the past's decisions on S_0, and how outcomes come back.
 
-    A method is handed people, never the world: the outcome of somebody rejected stays in here.
-    Everything random comes from the seed, through generators of their own for the stream, the past
-    and the feedback; nothing that a method does can change it, and a world can be run through any
-    number of times.
+    Methods get people, never the world, so the outcomes of rejected people stay hidden. Stream,
+    past and feedback have random generators of their own, which derive from the seed: methods
+    cannot change what happens, and a world can be run any number of times.
 
     Parameters
     ----------
     stream
         S_0 and the batches.
     past
-        How the past decided on S_0.
+        Rule by which the past decided on S_0.
     feedback
-        How outcomes come back; None means at once, all, and right.
+        How outcomes come back; None means all, immediately and correct.
     scaling
-        ``"history"``: features are standardised by S_0 (nothing of the stream is known before it
-        comes); ``"stream"``: by all rounds together, future included, as the paper did; ``"none"``:
-        left as they are.
+        ``"history"``: features are standardised by S_0, as a real program could; ``"stream"``: by
+        all rounds together, future included, as the paper did; ``"none"``: not standardised.
     seed
         Seed of everything random in the world.
     """
@@ -92,7 +89,7 @@ class World:
         return self.stream.n_rounds
 
     def history(self) -> Past:
-        """Return what is known of S_0."""
+        """Return what is known about S_0."""
         first = self.full_history()
         raw = next(self.stream.applicants(self._generator(0)))
         chance = self._past.probability(raw, self.stream.features)
@@ -103,25 +100,25 @@ class World:
         return Past(first.people, accepted, outcomes)
 
     def full_history(self) -> Applicants:
-        """Return S_0 with every outcome: for offline references, never for a method."""
+        """Return S_0 with all outcomes, for offline references only."""
         return next(self._prepared())
 
     def past_cutoff(self) -> PastCutoff:
-        """Return the rule by which the past cut off at a feature, if it did."""
-        for rule in parts_of(self._past):
+        """Return the past's cut-off rule; raise if it has none."""
+        for rule in split_rule(self._past):
             if isinstance(rule, PastCutoff):
                 return rule
-        raise InputError("the past of this world did not cut off at a feature; count by group.")
+        raise InputError("the past of this world has no cut-off rule; count segments by group.")
 
-    def batches(self) -> Iterator[Batch]:
+    def batches(self) -> Iterator[WorldBatch]:
         """Yield the batches with their sealed outcomes."""
         rng = self._generator(2)
         for number, applicants in enumerate(self._prepared()):
             if number > 0:
-                yield Batch(applicants, self._feedback.seal(applicants, rng))
+                yield WorldBatch(applicants, self._feedback.seal(applicants, rng))
 
     def _prepared(self) -> Iterator[Applicants]:
-        """Yield S_0 and the batches with features as a method gets them."""
+        """Yield S_0 and the batches with standardised, read-only features."""
         scale: Standardisation | None = None
         if self._scaling == "stream":
             scale = self._standardisation(
@@ -132,13 +129,13 @@ class World:
             if self._scaling != "none":
                 scale = scale or self._standardisation(people.X)
                 people = scale.apply(people)
-            # What one method does to them must not reach another.
+            # Methods share these arrays, so none may change them.
             for array in (people.X, people.group, applicants.outcome):
                 array.setflags(write=False)
             yield replace(applicants, people=people)
 
     def _standardisation(self, X: Floats) -> Standardisation:
-        return Standardisation.of(X, self.stream.features, self.stream.unscaled)
+        return Standardisation.fit(X, self.stream.features, self.stream.unscaled)
 
     def _generator(self, purpose: int) -> np.random.Generator:
         return np.random.default_rng(self._seeds[purpose])
