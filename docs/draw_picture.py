@@ -1,0 +1,47 @@
+"""Draw the picture of the README from the results of ``secondlook compare``.
+
+    secondlook compare adult-race --data-set acs-ca-2018-sample --repetitions 15 \
+        --methods plain,certified --out results/picture
+    python docs/draw_picture.py results/picture docs/certified-against-plain.svg
+"""
+
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from secondlook.lab.experiments.comparison import population_fdr, population_utility
+from secondlook.lab.experiments.results import Results
+
+NAMES = {"plain": "plain (the paper's Algorithm 1)", "certified": "certified"}
+COLOURS = {"plain": "#d55e00", "certified": "#0072b2"}
+
+
+def draw(folder: Path, out: Path) -> None:
+    """Write one picture: money earned and mistakes made by the policy of each round."""
+    results = Results.read(folder)
+    methods = list(results.methods)
+    alpha = float(results.alphas[0])
+    fdr, utility = population_fdr(results)[0], population_utility(results)[0]
+    best = utility[methods.index("opt-hindsight")].mean()
+    plt.rcParams.update({"font.size": 9, "svg.hashsalt": "secondlook"})
+    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.9), layout="constrained")
+    for name, label in NAMES.items():
+        row = methods.index(name)
+        rounds = np.arange(1, fdr.shape[2] + 1)
+        left.plot(rounds, utility[row].mean(0) / best, color=COLOURS[name], label=label)
+        low, middle, high = np.nanquantile(fdr[row], [0.1, 0.5, 0.9], axis=0)
+        right.plot(rounds, middle, color=COLOURS[name], label=label)
+        right.fill_between(rounds, low, high, color=COLOURS[name], alpha=0.2, linewidth=0)
+    left.axhline(1, color="grey", linewidth=0.8, linestyle="--")
+    left.set(title="earned, as a share of the best linear rule", xlabel="round", ylim=(0, 1.15))
+    right.axhline(alpha, color="black", linewidth=0.8, linestyle="--")
+    right.annotate("α, the bound", (rounds[-1], alpha), (0, 3), textcoords="offset points", ha="right")
+    right.set(title="bad among the accepted (80 % of runs)", xlabel="round", ylim=(0, None))
+    left.legend(frameon=False, loc="lower right")
+    figure.savefig(out, metadata={"Date": None})
+
+
+if __name__ == "__main__":
+    draw(Path(sys.argv[1]), Path(sys.argv[2]))
