@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from secondlook.lab.experiments.comparison import population_fdr, population_utility
-from secondlook.lab.experiments.results import Results
+from secondlook.lab.experiments.results import read_results
 
 NAMES = {"plain": "plain (the paper's Algorithm 1)", "certified": "certified"}
 COLOURS = {"plain": "#d55e00", "certified": "#0072b2"}
@@ -20,7 +20,7 @@ COLOURS = {"plain": "#d55e00", "certified": "#0072b2"}
 
 def draw(folder: Path, out: Path) -> None:
     """Write one picture: money earned and mistakes made by the policy of each round."""
-    results = Results.read(folder)
+    results = read_results(folder / "results.parquet")
     methods = list(results.methods)
     alpha = float(results.alphas[0])
     fdr, utility = population_fdr(results)[0], population_utility(results)[0]
