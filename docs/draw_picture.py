@@ -1,8 +1,8 @@
 """Draw the picture of the README from the results of ``secondlook compare``.
 
-    secondlook compare adult-race --data-set acs-ca-2018-sample --repetitions 15 \
-        --methods plain,certified --out results/picture
-    python docs/draw_picture.py results/picture docs/certified-against-plain.svg
+Run ``secondlook compare adult-race --data-set acs-ca-2018-sample --repetitions 15 --methods
+plain,certified --out results/picture``, then ``python docs/draw_picture.py results/picture
+docs/certified-against-plain.svg``.
 """
 
 import sys
@@ -37,7 +37,8 @@ def draw(folder: Path, out: Path) -> None:
     left.axhline(1, color="grey", linewidth=0.8, linestyle="--")
     left.set(title="earned, as a share of the best linear rule", xlabel="round", ylim=(0, 1.15))
     right.axhline(alpha, color="black", linewidth=0.8, linestyle="--")
-    right.annotate("α, the bound", (rounds[-1], alpha), (0, 3), textcoords="offset points", ha="right")
+    end = (rounds[-1], alpha)
+    right.annotate("α, the bound", end, (0, 3), textcoords="offset points", ha="right")
     right.set(title="bad among the accepted (80 % of runs)", xlabel="round", ylim=(0, None))
     left.legend(frameon=False, loc="lower right")
     figure.savefig(out, metadata={"Date": None})

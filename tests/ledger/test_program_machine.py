@@ -1,8 +1,8 @@
 """A program on a ledger survives every order of operations.
 
 Hypothesis plays random lives of a program against a small model: decide, observe in parts, correct,
-withdraw, override and undo, hold and release, erase, snapshot, reopen. After every step a copy of the
-ledger decides another batch and verifies, and no exception is anything but an ``InputError``.
+withdraw, override and undo, hold and release, erase, snapshot, reopen. After every step a copy of
+the ledger decides another batch and verifies, and all exceptions are an ``InputError``.
 """
 
 from __future__ import annotations
