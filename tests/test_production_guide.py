@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from quick_commands import quick_commands
-from secondlook.cli.app import app
-from secondlook.cli.programs.options import DECIDING
+from secondlook.cli.app import DECIDING, app
 from secondlook.ledger import sql
 
 ROOT = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from secondlook.cli import running
+from secondlook.cli import runs
 from secondlook.cli.app import app
 from secondlook.lab.experiments import baseline_methods
 from secondlook.lab.experiments.methods import METHODS, SETS, expanded
@@ -30,7 +30,7 @@ def bare_machine(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
-    monkeypatch.setattr("secondlook.cli.running.write_report", lambda *_: None)
+    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
 
 
 def call(*arguments):
@@ -47,7 +47,7 @@ def asked(monkeypatch):
         quick = ("greedy-aligned",)
         return run_experiment(replace(experiment, methods=quick, repetitions=1), source, run)
 
-    monkeypatch.setattr(running, "run_experiment", look)
+    monkeypatch.setattr(runs, "run_experiment", look)
     return seen
 
 

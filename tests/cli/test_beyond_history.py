@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from cli.lender_files import PROGRAM, call, done, entries, refused
-from secondlook.cli.programs.beyond import beyond_history
+from secondlook.cli.input_checks import beyond_history
 from secondlook.ledger import Program
 from secondlook.ledger.verifying import verify
 from secondlook.people.intake import Intake

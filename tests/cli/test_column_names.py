@@ -6,8 +6,8 @@ import pytest
 
 import secondlook as sl
 from cli.lender_files import PROGRAM, answer, call, done, people, refused
-from secondlook.cli.programs.decision_columns import ANSWERED
-from secondlook.cli.programs.decision_rows import EXPORTED
+from secondlook.cli.files.export_tables import EXPORTED
+from secondlook.cli.input_checks import ANSWERED
 from secondlook.errors import LedgerError
 from secondlook.ledger import Program, SqlLedger
 

@@ -170,7 +170,7 @@ def test_a_method_that_always_fails_has_no_numbers_and_that_is_no_success(monkey
 
 
 def test_a_simulation_says_where_in_ones_own_file_it_failed(monkeypatch):
-    monkeypatch.setattr("secondlook.cli.running.write_report", lambda *_: None)
+    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
     deep = OWN.replace("yes = np.ones(len(X), bool)", "yes = np.linalg.inv(X)")
     own_module(monkeypatch, "mine_deep", deep)
     at = 1 + next(i for i, line in enumerate(deep.splitlines()) if "inv" in line)
@@ -184,7 +184,7 @@ def test_a_simulation_says_where_in_ones_own_file_it_failed(monkeypatch):
 
 
 def test_certificates_are_in_the_json_of_a_simulation(tmp_path, monkeypatch):
-    monkeypatch.setattr("secondlook.cli.running.write_report", lambda *_: None)
+    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
     Path("mine.toml").write_text(WORLD.replace('"plain"', '"certified", "plain"'))
     found = as_json("simulate", "mine.toml", "--repetitions", 1, "--jobs", 1)
     assert [one["round"] for one in found["certificates"]] == list(range(1, 9))

@@ -25,7 +25,9 @@ from cli.lender_files import (
     start,
     tell,
 )
-from secondlook.cli.programs.batch_words import promise, refused_words, so_far_words
+from secondlook.cli.commands.decide import promise
+from secondlook.cli.files.refusals import refused_words
+from secondlook.cli.messages import so_far_words
 from secondlook.ledger import Program, verify
 from secondlook.people.reasons import in_words
 

@@ -51,7 +51,7 @@ def test_a_ledger_that_is_lost_after_the_decisions_are_recorded(lender, tmp_path
         raise LedgerError("the ledger could not be used (gone); nothing was recorded, call again.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.cli.programs.batches._recorded", lost)
+        patch.setattr("secondlook.cli.commands.decide._recorded", lost)
         sentence = refused(*words)
     assert "as batch 'may' and only their file is missing (the ledger could not be used" in sentence
     assert "nothing was recorded" not in sentence

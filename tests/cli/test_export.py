@@ -95,7 +95,7 @@ def test_parts_and_csv_give_the_same_rows(hostile_lender, tmp_path, monkeypatch)
     url, *_ = hostile_lender
     run("export", "--ledger", url, "-o", tmp_path / "d.parquet", "--features", "--groups")
     whole = pq.read_table(tmp_path / "d.parquet")
-    monkeypatch.setattr("secondlook.cli.programs.decision_rows._ROWS", 7)
+    monkeypatch.setattr("secondlook.cli.files.export_tables._ROWS", 7)
     run("export", "--ledger", url, "-o", tmp_path / "parts.parquet", "--features", "--groups")
     assert pq.read_table(tmp_path / "parts.parquet").equals(whole)
     said = run("export", "--ledger", url, "--features", "--groups")

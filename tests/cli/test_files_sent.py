@@ -13,7 +13,7 @@ import pytest
 
 import secondlook as sl
 from cli.lender_files import call, done, people, refused, start
-from secondlook.cli.programs import batches
+from secondlook.cli.commands import decide as batches
 from secondlook.ledger import Program, verify
 
 ERASED = (

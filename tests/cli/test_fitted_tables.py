@@ -8,7 +8,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from secondlook.cli.programs.fitted_tables import print_fitted
+from secondlook.cli.output import print_fitted
 
 TITLES = ("round", "applied", "accepted", "pending", "FDR", "95 %")
 SPARE = ("pending", "95 %")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.lender_files import PROGRAM, apply, call, done, people, refused
-from secondlook.cli.files.places import ledger_files
+from secondlook.cli.files.tables import ledger_files
 from secondlook.ledger import Program, verify
 
 

@@ -32,7 +32,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("TERM", "dumb")
     # Drawing takes most of the time, and is tested elsewhere.
-    monkeypatch.setattr("secondlook.cli.running.write_report", lambda *arguments: None)
+    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *arguments: None)
     return tmp_path
 
 

@@ -12,8 +12,8 @@ import pytest
 from rich.console import Console
 
 from cli.lender_files import call, done, people, refused
-from secondlook.cli.output import print_plan
-from secondlook.cli.planned_history import read_history
+from secondlook.cli.commands.plan import print_plan
+from secondlook.cli.files.planned_history import read_history
 from secondlook.errors import InputError
 from secondlook.lab.experiments.plan import Until
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 import numpy as np
 
 from methods.certified.test_late_outcomes import Desk, certified_desk
-from secondlook.cli.programs.batch_words import promise
+from secondlook.cli.commands.decide import promise
 
 
 def said(desk):

@@ -13,8 +13,8 @@ import pytest
 
 from cli.hostile_lender import run
 from lab.experiments.test_report import Page
+from secondlook.cli.pages.figures import spans
 from secondlook.cli.pages.report import page
-from secondlook.cli.pages.spans import spans
 from secondlook.ledger import schema
 from secondlook.ledger.particulars import particulars
 from secondlook.ledger.summary import Change

@@ -9,8 +9,8 @@ import pytest
 from rich.console import Console
 
 from lab.experiments.test_tables import make_results
-from secondlook.cli.output import print_results
-from secondlook.cli.stacked_tables import print_stacked
+from secondlook.cli.output import print_stacked
+from secondlook.cli.runs import print_results
 from secondlook.lab.experiments.released.switches import SWITCHES
 
 HEADS = ("method", "revenue", "late", "FDR", "explored")

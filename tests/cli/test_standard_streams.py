@@ -13,8 +13,7 @@ import pytest
 
 from cli.lender_files import apply, done, people
 from secondlook.cli.app import main
-from secondlook.cli.json_output import as_json
-from secondlook.cli.standard_streams import on_any_streams
+from secondlook.cli.output import as_json, standard_streams
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
@@ -56,7 +55,7 @@ def test_json_is_json_in_any_encoding(monkeypatch):
         stdout = narrow(encoding)
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", stdout)
-            with on_any_streams():
+            with standard_streams():
                 as_json(value)
         assert json.loads(text_of(stdout)) == value
 
@@ -106,12 +105,12 @@ def test_nothing_is_said_to_whoever_stops_reading(monkeypatch):
 
 
 def test_an_error_that_is_about_a_file_is_not_said_to_be_about_output():
-    with pytest.raises(FileNotFoundError), on_any_streams():
+    with pytest.raises(FileNotFoundError), standard_streams():
         Path("/nowhere/x").read_text()
 
 
 def test_an_exit_code_stays_as_it_is():
-    with pytest.raises(SystemExit) as end, on_any_streams():
+    with pytest.raises(SystemExit) as end, standard_streams():
         raise SystemExit(4)
     assert end.value.code == 4
 
@@ -164,7 +163,7 @@ def test_whatever_prints_says_that_output_is_closed(lender, monkeypatch, words):
 
 def test_a_command_that_prints_nothing_needs_no_output(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
-    with on_any_streams():
+    with standard_streams():
         pass
     assert sys.stdout is None
 

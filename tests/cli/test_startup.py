@@ -9,7 +9,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from secondlook.cli.app import _COMMANDS, app
+from secondlook.cli.app import COMMANDS, DECIDING, app
 from secondlook.errors import InputError
 from secondlook.lab.experiments.paper import ALPHAS, EXPERIMENTS, paper_experiment
 from secondlook.lab.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
@@ -62,7 +62,7 @@ def test_help_version_and_what_is_no_command_import_nothing_slow():
 
 
 def test_wrong_options_of_commands_on_a_ledger_import_numpy_at_most():
-    names = [one.name for one in _COMMANDS if one.place.startswith("programs.")]
+    names = [one.name for one in COMMANDS if one.panel == DECIDING and one.name != "report"]
     assert len(names) >= 11
     answered = in_a_fresh_interpreter(*([name, "--nope"] for name in names))
     for name, (code, there, words) in zip(names, answered, strict=True):
@@ -71,7 +71,7 @@ def test_wrong_options_of_commands_on_a_ledger_import_numpy_at_most():
 
 
 def test_help_and_wrong_arguments_of_experiments_and_reports_import_nothing_slow():
-    names = [one.name for one in _COMMANDS if not one.place.startswith("programs.")]
+    names = [one.name for one in COMMANDS if one.panel != DECIDING or one.name == "report"]
     assert {"reproduce", "simulate", "plan", "compare", "report"} <= set(names)
     asked = [[name, word] for name in names for word in ("--help", "--nope")]
     wrong = {
@@ -142,7 +142,7 @@ def test_what_is_missing_once_a_command_is_under_way_is_said_too(monkeypatch, mi
     def run(*_, **__):
         raise ModuleNotFoundError(name=missing)
 
-    monkeypatch.setattr("secondlook.cli.running.run_and_report", run)
+    monkeypatch.setattr("secondlook.cli.runs.run_and_report", run)
     found = CliRunner().invoke(app, ["reproduce", "german", "--json"])
     sentence = (
         f"this command needs {missing.partition('.')[0]}, which is not installed; "
@@ -158,11 +158,13 @@ def test_a_module_of_somebody_elses_that_is_missing_is_not_explained_away(monkey
     def run(*_, **__):
         raise ModuleNotFoundError("No module named 'theirs'", name="theirs")
 
-    monkeypatch.setattr("secondlook.cli.running.run_and_report", run)
+    monkeypatch.setattr("secondlook.cli.runs.run_and_report", run)
     found = CliRunner().invoke(app, ["reproduce", "german"])
     assert isinstance(found.exception, ModuleNotFoundError)
 
 
-@pytest.mark.parametrize("command", _COMMANDS, ids=lambda one: one.name)
-def test_the_line_of_a_command_is_what_it_says_of_itself(command):
-    assert inspect.getdoc(command.function()).partition("\n\n")[0] == command.line
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
+def test_the_help_of_a_command_is_its_docstring_and_ends_with_its_example(command):
+    text, _, example = inspect.getdoc(command.load()).partition("\n\nExample: ")
+    assert text.partition("\n")[0] == command.summary()
+    assert example.startswith(f"secondlook {command.name}")

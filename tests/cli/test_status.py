@@ -15,10 +15,9 @@ from rich.console import Console
 import secondlook as sl
 from cli.hostile_lender import EXPORTED, HOSTILE, refused, run
 from ledger_worlds import certified, started
-from secondlook.cli.programs import looking
-from secondlook.cli.programs.attention import attention
-from secondlook.cli.programs.batch_words import promise
-from secondlook.cli.programs.waiting_words import TO_DO
+from secondlook.cli.commands import status as looking
+from secondlook.cli.commands.decide import promise
+from secondlook.cli.messages import TO_DO, attention
 from secondlook.ledger import Program, SqlLedger
 from secondlook.ledger.summary import Change, Outcomes, Promise
 from secondlook.ledger.summing_up import summarise

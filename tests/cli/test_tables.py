@@ -17,7 +17,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.experiments.test_spec import one_sentence
-from secondlook.cli.files.places import check_output, check_writable
 from secondlook.cli.files.refusals import Refusals, refused_path
 from secondlook.cli.files.rows import (
     history_columns,
@@ -27,7 +26,7 @@ from secondlook.cli.files.rows import (
     text_columns,
     truth_values,
 )
-from secondlook.cli.files.tables import read_table, write_table
+from secondlook.cli.files.tables import check_output, check_writable, read_table, write_table
 from secondlook.core.groups import Attributes
 from secondlook.errors import InputError
 from secondlook.ledger.columns import Columns

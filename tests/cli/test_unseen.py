@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from cli.lender_files import PROGRAM, call, done, people, start
-from secondlook.cli.programs.unseen import _known_by, unseen_words
+from secondlook.cli.input_checks import _known_by, unseen_words
 from secondlook.people.likelihoods import (
     EstimatorLikelihood,
     GroupedLikelihood,

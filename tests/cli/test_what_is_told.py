@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from cli.lender_files import answer, apply, call, done, people, refused, tell
-from secondlook.cli.programs.attention import attention
+from secondlook.cli.messages import attention
 from secondlook.errors import InputError
 from secondlook.ledger import Program
 from secondlook.ledger.summary import Outcomes

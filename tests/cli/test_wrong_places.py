@@ -3,7 +3,7 @@
 import pytest
 
 from cli.lender_files import apply, call, done, refused
-from secondlook.cli.app import _COMMANDS
+from secondlook.cli.app import COMMANDS
 
 WORLD = """
 methods = ["plain"]
@@ -28,7 +28,7 @@ def own_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command", [one.name for one in _COMMANDS if one.name not in ANSWER_TO_NOTHING]
+    "command", [one.name for one in COMMANDS if one.name not in ANSWER_TO_NOTHING]
 )
 def test_a_command_that_is_told_nothing_says_what_it_needs(command):
     found = call(command)
@@ -105,7 +105,7 @@ def test_a_file_is_no_folder_to_write_into(lender, command):
 
 
 def test_a_report_of_runs_says_where_it_cannot_be_written(monkeypatch):
-    monkeypatch.setattr("secondlook.cli.running.write_report", lambda *_: None)
+    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
     done("simulate", "world.toml", "--jobs", 1, "--out", "run")
     for option, place in (("--figures", "a-file"), ("--out", "a-file/x.html")):
         sentence = refused("report", "run", option, place)

@@ -13,40 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from secondlook.cli.json_output import as_json
+from secondlook.cli.output import as_json
 from secondlook.errors import InputError, UnavailableError, to_install
 
-if TYPE_CHECKING:  # slow to import, and every command imports this module
+if TYPE_CHECKING:
     from secondlook.lab.experiments.spec import Experiment
-
-__all__ = [
-    "DOES_NOT_FIT",
-    "Backend",
-    "Data",
-    "DataSet",
-    "Fresh",
-    "HowToRun",
-    "Jobs",
-    "Json",
-    "Methods",
-    "Out",
-    "Repetitions",
-    "Scheduler",
-    "Seed",
-    "changed",
-    "check_jobs",
-    "check_named",
-    "errors",
-    "method_names",
-    "names",
-    "not_installed",
-    "noted",
-    "status",
-    "writing",
-]
+    from secondlook.ledger.config import Labels, Roles
+    from secondlook.ledger.program import Program
 
 DOES_NOT_FIT = 4  # the exit code if a ledger does not
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of words.")]
 Jobs = Annotated[int, typer.Option(help="Repetitions at a time; -1 is one per core.")]
 Backend = Annotated[
@@ -86,7 +61,6 @@ Fresh = Annotated[
     typer.Option("--fresh", help="Begin again, and move results that are there aside."),
 ]
 Seed = Annotated[int | None, typer.Option(help="Seed of the whole experiment.")]
-
 # What may be missing, and the extra that installs it.
 _EXTRAS = {
     "matplotlib": "experiments",
@@ -109,7 +83,7 @@ class HowToRun:
     fresh: bool
 
 
-def status(words: str, quiet: bool) -> AbstractContextManager[Any]:
+def progress(words: str, quiet: bool) -> AbstractContextManager[Any]:
     """Say on standard error what is going on, while it is."""
     return nullcontext() if quiet else Console(stderr=True).status(words)
 
@@ -164,12 +138,12 @@ def writing(place: str | Path) -> Iterator[None]:
         ) from error
 
 
-def not_installed(what: str, error: ModuleNotFoundError) -> str:
+def not_installed_message(what: str, error: ModuleNotFoundError) -> str:
     """Say what is needed and how to install it.
 
     Examples
     --------
-    >>> not_installed("report", ModuleNotFoundError(name="matplotlib.figure"))
+    >>> not_installed_message("report", ModuleNotFoundError(name="matplotlib.figure"))
     "report needs matplotlib, which is not installed; `pip install 'secondlook[experiments]'` \
 (in a checkout: `pip install '.[experiments]'`) installs it."
     """
@@ -185,12 +159,12 @@ def errors(json: bool) -> Iterator[None]:
         yield
     except InputError as error:
         code = 3 if isinstance(error, UnavailableError) else 2
-        _tell(str(error), code, json)
+        _report_error(str(error), code, json)
         raise typer.Exit(code) from error
     except ModuleNotFoundError as error:
         if _package(error) not in _EXTRAS:
             raise
-        _tell(not_installed("this command", error), 2, json)
+        _report_error(not_installed_message("this command", error), 2, json)
         raise typer.Exit(2) from error
     except KeyboardInterrupt:
         print("secondlook: interrupted; the same command goes on from here.", file=sys.stderr)
@@ -201,7 +175,7 @@ def _package(error: ModuleNotFoundError) -> str:
     return str(error.name).partition(".")[0]
 
 
-def _tell(sentence: str, code: int, json: bool) -> None:
+def _report_error(sentence: str, code: int, json: bool) -> None:
     if json:
         as_json({"error": sentence, "code": code})
     print(f"secondlook: {sentence}", file=sys.stderr)
@@ -220,3 +194,95 @@ def noted(*kinds: type[Warning]) -> Iterator[list[str]]:
             print(f"secondlook: {one.message}", file=sys.stderr)
         else:
             warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+
+
+_LEDGER = typer.Option(
+    "--ledger",
+    envvar="SECONDLOOK_LEDGER",
+    metavar="URL",
+    help="Where the record lives: sqlite:///lender.db or postgresql://host/database.",
+)
+LedgerUrl = Annotated[str, _LEDGER]
+MaybeLedgerUrl = Annotated[str | None, _LEDGER]
+ProgramName = Annotated[
+    str, typer.Option("--program", metavar="NAME", help="Which of the ledger's programs.")
+]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who writes; default your login name."),
+]
+Refused = Annotated[
+    str | None,
+    typer.Option(
+        "--refused",
+        metavar="FILE",
+        help="Where refused rows go, with the reason; default <input>.refused.csv in the current "
+        "folder, and never over another file.",
+    ),
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Stop at the first row that is refused; record nothing.")
+]
+MostRefused = Annotated[
+    float,
+    typer.Option(
+        "--most-refused",
+        metavar="SHARE",
+        help="Record nothing if more than this share of the rows is refused; 1: whatever it is.",
+    ),
+]
+Trusted = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--trusted",
+        metavar="TYPE",
+        help="A type that stored models may contain; may be given several times.",
+    ),
+]
+UnlikeHistory = Annotated[
+    bool,
+    typer.Option(
+        "--unlike-history",
+        help="Decide even if most people are beyond the numbers that the history had.",
+    ),
+]
+OnRecord = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        help="Run the first method once more through a ledger that is made here, and prove it.",
+    ),
+]
+Late = Annotated[
+    float, typer.Option(min=0, help="Days after which an outcome that is to come is late.")
+]
+Groups = Annotated[
+    bool, typer.Option("--groups/--no-groups", help="Count groups too, if you may read them.")
+]
+
+
+def opened(
+    ledger: str,
+    program: str,
+    by: str | None,
+    trusted: list[str] | None,
+    json: bool,
+) -> Program:
+    """Return a program on a ledger, ready to decide and to write."""
+    check_named("--by", by)
+    from secondlook.ledger.program import Program  # noqa: PLC0415 - an extra
+
+    with progress("opening the program", json):
+        return Program.open(ledger, program, by=by, trusted=trusted or ())
+
+
+def roles_and_labels(program: Program) -> tuple[Roles, Labels]:
+    """Return a program's columns and outcomes; the usual names for one that was made in Python."""
+    from secondlook.ledger.config import Labels, Roles  # noqa: PLC0415 - an extra
+
+    about, shape = program.about, program.shape
+    groups = (shape.group_names or ("group",)) if shape.has_groups else ()
+    roles = Roles.read(about) or Roles("id", "outcome", None, groups, shape.columns.names or ())
+    good, bad = Labels.canonical(shape.good), Labels.canonical(shape.bad)
+    return roles, Labels.read(about) or Labels((good,), (bad,))

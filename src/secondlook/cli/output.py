@@ -1,267 +1,352 @@
-"""What the command line prints: tables and progress for people, JSON for programs."""
+"""What commands print for programs."""
 
 from __future__ import annotations
 
+import errno
+import io
+import json
 import math
+import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.markup import escape
+from rich.table import Table
 
-from secondlook.cli.json_output import as_json
-from secondlook.cli.programs.fitted_tables import print_fitted
-from secondlook.cli.stacked_tables import print_stacked
-from secondlook.core.theory import Setting, convergence, feasibility, improvement, theory_lines
-from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.cautions import assumptions, failures
-from secondlook.lab.experiments.plan import Until
-from secondlook.lab.experiments.published import ALPHA, paper_row, published_table, why_different
-from secondlook.lab.experiments.results import Results
-from secondlook.lab.experiments.words import findings, remarks, what_was_run
+from secondlook.errors import InputError
 
-__all__ = [
-    "Late",
-    "download_bar",
-    "print_plan",
-    "print_results",
-    "repetition_bar",
-    "summary_rows",
-]
-
-# Metric, title, decimals, whether there is room for its standard error.
-_COLUMNS = (
-    ("revenue", "revenue", 1, True),
-    ("late_revenue", "late", 1, True),
-    ("pooled_fdr", "FDR", 3, True),
-    ("above_alpha", "> α", 2, False),
-    ("selection_rate_difference", "ΔSR", 2, False),
-    ("true_positive_rate_difference", "ΔTPR", 2, False),
-    ("acceptance_rate", "acc", 2, False),
-)
-# For programs only: there is no room for them in a terminal.
-_MORE = ("fdr", "pooled_selection_rate_difference", "pooled_true_positive_rate_difference")
-_KEY = (
-    "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled over rounds; "
-    "> α: share of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true "
-    "positive rates in a round; acc: share of people accepted; ±: standard error over repetitions."
-)
-_PAPER = (
-    " paper: its revenue, on its own data; its FDR is a mean of rounds, which the report sets "
-    "beside ours."
-)
+if TYPE_CHECKING:
+    from secondlook.ledger.summary import Outcomes
 
 
-def summary_rows(results: Results) -> list[dict[str, Any]]:
-    """Return one row per α and method: mean and standard error of every metric, and the paper's."""
-    metrics = [*(metric for metric, *_ in _COLUMNS), *_MORE]
-    found = {metric: tables.summary(results, metric) for metric in metrics}
-    if "E2" in results.about["experiment"]["switches"]:
-        found["revenue_without_sign"] = tables.summary(results, "revenue", absolute_revenue=True)
-    key = results.about["experiment"]["published"]
-    rows = []
-    for a, alpha in enumerate(results.alphas):
-        printed = published_table(key) if key and alpha == ALPHA else {}
-        for m, method in enumerate(results.methods):
-            row: dict[str, Any] = {"alpha": alpha, "method": method}
-            row["label"] = results.about["labels"][method]
-            for metric, one in found.items():
-                row[metric] = float(one.estimate.mean[a, m])
-                row[f"{metric}_standard_error"] = float(one.estimate.standard_error[a, m])
-            row["published"] = {
-                metric: {"mean": number.mean, "bracket": number.bracket}
-                for metric, number in printed.get(paper_row(method) or "", {}).items()
-            }
-            row["why_different"] = why_different(key, method) if row["published"] else ""
-            row["failed_repetitions"] = [
-                {"repetition": one.repetition, "seed": one.seed, "sentence": one.sentence}
-                for one in results.failed(method, a)
-            ]
-            rows.append(row)
-    return rows
+def as_json(value: Any) -> None:
+    """Print a value as JSON; what is not known is null.
+
+    Examples
+    --------
+    >>> as_json({"fdr": float("nan"), "out": Path("decisions.csv")})
+    {
+     "fdr": null,
+     "out": "decisions.csv"
+    }
+    """
+    # Where letters may be missing, all are escaped as JSON does it.
+    takes_all = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    print(json.dumps(_as_plain_json(value), ensure_ascii=not takes_all, indent=1))
 
 
-def print_results(console: Console, results: Results) -> None:
-    """Print what was run, a table, and what it shows."""
-    console.print(what_was_run(results), highlight=False)
-    for remark in [*remarks(results), *assumptions(results)]:
-        console.print(remark, style="dim", highlight=False)
-    rows = summary_rows(results)
-    for alpha in results.alphas:
-        _print_table(console, results, alpha, [row for row in rows if row["alpha"] == alpha])
-    compared = any(row["published"] for row in rows)
-    console.print(_KEY + _PAPER * compared, style="dim", highlight=False)
-    reasons = dict.fromkeys(row["why_different"] for row in rows if row["why_different"])
-    for why in reasons:
-        named = dict.fromkeys(row["method"] for row in rows if row["why_different"] == why)
-        words = f"Where {' and '.join(named)} and the paper differ: {why}."
-        console.print(words, style="dim", highlight=False)
-    for failure in failures(results):
-        console.print(f"• {failure}", style="bold", highlight=False)
-    for finding in findings(results):
-        console.print(f"• {finding}", highlight=False)
+def _as_plain_json(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _as_plain_json(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_as_plain_json(one) for one in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
-def _print_table(
-    console: Console, results: Results, alpha: float, rows: list[dict[str, Any]]
-) -> None:
-    """Print a table of one α; in a narrow window, money above and mistakes below."""
-    money, mistakes = ["revenue", "late"], [title for _, title, *_ in _COLUMNS[2:]]
-    extra = ["|revenue|"] * ("revenue_without_sign" in rows[0])
-    extra += ["paper"] * any(row["published"] for row in rows)
-    cells = []
-    for row in rows:
-        failed = len(results.failed(row["method"], results.alphas.index(alpha)))
-        note = f" ({failed} of {results.shape[2]} failed)" if failed else ""
-        cells.append([row["method"] + note, *_cells(row, extra)])
-    titles = ["method", *money, *mistakes, *extra]
-    print_stacked(console, f"α = {alpha:g}", titles, cells, [[*money, *extra], mistakes])
+_CANNOT = 2  # the exit code if what is said has no place to go
+_NO_PLACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
-def _cells(row: dict[str, Any], extra: list[str]) -> list[str]:
-    cells = []
-    for metric, _, decimals, with_error in _COLUMNS:
-        error = f"±{row[f'{metric}_standard_error']:.{decimals}f}" if with_error else ""
-        cells.append(f"{row[metric]:.{decimals}f}{error}")
-    if "|revenue|" in extra:
-        cells.append(f"{row['revenue_without_sign']:.1f}")
-    if "paper" in extra:
-        paper = row["published"]
-        cells.append(f"{paper['revenue']['mean']:.1f}" if paper else "–")
-    return [cell.replace("nan", "–") for cell in cells]
+class _Closed(io.TextIOBase):
+    """What stands for standard output if it is closed, since ``print`` then says nothing."""
+
+    encoding = "utf-8"
+    errors = "backslashreplace"
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, _: str) -> NoReturn:
+        raise OSError(errno.EBADF, "standard output is closed")
 
 
-@dataclass(frozen=True)
-class Late:
-    """How many rounds outcomes take in a plan, and how the planned program waits for them."""
+@contextmanager
+def standard_streams() -> Iterator[None]:
+    r"""Print letters that an encoding lacks as escapes, and say in a sentence if nothing can be.
 
-    least: int = 0
-    most: int = 0
-    maturity: int = 0
-    patience: int | None = None
-
-    def lines(self) -> list[str]:
-        """Say how late outcomes come, and what that does to them.
-
-        Examples
-        --------
-        >>> print(*Late(3, 9, patience=10).lines())
-        Outcomes come 3 to 9 rounds after the decision, all of them and right (maturity 0, \
-patience 10).
-        """
-        if not self.most:
-            return [
-                "As if every outcome were known before the next round; --delay says how late they "
-                "come."
-            ]
-        after = f"{self.least} to {self.most}" if self.least < self.most else f"{self.most}"
-        waits = "none" if self.patience is None else self.patience
-        said = [
-            f"Outcomes come {after} round{'s' * (self.most > 1)} after the decision, all of them "
-            f"and right (maturity {self.maturity}, patience {waits})."
-        ]
-        if self.patience is not None and self.patience <= self.most:
-            said.append(
-                f"With patience {self.patience}, outcomes that take {self.patience} rounds or "
-                f"more count as bad: a patience above {self.most} waits for all."
+    An encoding such as cp1252 has no α, and gets ``\u03b1``.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            with suppress(OSError):  # another file was put in its place, which has no position
+                stream.reconfigure(errors="backslashreplace")
+    code: object = 0
+    is_closed = sys.stdout is None
+    if is_closed:
+        sys.stdout = _Closed()
+    try:
+        try:
+            yield
+        except SystemExit as end:  # as commands end
+            code = end.code
+            raise
+        finally:
+            sys.stdout.flush()
+    except OSError as error:
+        if error.filename is not None or error.errno not in (errno.EPIPE, *_NO_PLACE):
+            raise
+        drop_output()
+        if error.errno == errno.EPIPE:  # whoever read has seen enough
+            raise SystemExit(code or 1) from error
+        failed = f"writing failed ({error.strerror}), most likely to standard output"
+        if is_closed:
+            failed = "standard output is closed, so nothing can be printed"
+        with suppress(OSError):  # errors may have no place either
+            print(
+                f"secondlook: {failed}; send it elsewhere and give the command again.",
+                file=sys.stderr,
             )
-        return said
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the same as plain data."""
-        told = asdict(self)
-        return {"delay": {name: told.pop(name) for name in ("least", "most")}, **told}
+        raise SystemExit(code or _CANNOT) from error
+    finally:
+        if is_closed:
+            sys.stdout = None
 
 
-def print_plan(
+def drop_output() -> None:
+    """Let go what standard output could not write, or Python tries once more when it ends."""
+    with suppress(OSError, AttributeError):  # it is no file, or closed
+        place, nowhere = sys.stdout.fileno(), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, place)
+        os.close(nowhere)
+
+
+def read_input() -> bytes:
+    """Return all of standard input, or say why there is none."""
+    if sys.stdin is None:
+        raise InputError(
+            "standard input is closed, so there is no csv to read; send a file to it, or name one."
+        )
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise InputError(
+            f"standard input cannot be read ({error.strerror or error}); send a file to it, or "
+            f"name one."
+        ) from error
+
+
+def binary_output() -> BinaryIO:
+    """Return standard output for bytes, after what was printed, or say that it is closed."""
+    if sys.stdout is None or isinstance(sys.stdout, _Closed):
+        raise InputError("standard output is closed, so nothing can go there; name a file.")
+    sys.stdout.flush()
+    return sys.stdout.buffer
+
+
+def say(lines: Iterable[str], *, beside_table: bool = False) -> None:
+    """Print lines; on standard error if a table goes to standard output."""
+    console = Console(stderr=beside_table)
+    for line in lines:
+        console.print(line, soft_wrap=True, highlight=False, markup=False, emoji=False)
+
+
+def share(value: float) -> str:
+    """Write a share with three decimals.
+
+    Examples
+    --------
+    >>> share(0.15), share(math.nan)
+    ('0.150', '–')
+    """
+    return "–" if math.isnan(value) else f"{value:.3f}"
+
+
+def interval(outcomes: Outcomes) -> str:
+    """Write the exact 95 % interval of a share of bad.
+
+    Examples
+    --------
+    >>> from secondlook.ledger.summary import Outcomes
+    >>> interval(Outcomes(37, 3, 0, 0))
+    '0.016–0.204'
+    """
+    if not outcomes.known:
+        return "–"
+    low, high = outcomes.interval
+    return f"{share(low)}–{share(high)}"
+
+
+def people(n: int) -> str:
+    """Write a number of people.
+
+    Examples
+    --------
+    >>> people(1), people(1200)
+    ('1 person', '1,200 people')
+    """
+    return "1 person" if n == 1 else f"{n:,} people"
+
+
+def days(value: float) -> str:
+    """Write an age in days.
+
+    Examples
+    --------
+    >>> days(0.4), days(1.2), days(181.9), days(math.nan)
+    ('0 days', '1 day', '181 days', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    whole = math.floor(value)
+    return "1 day" if whole == 1 else f"{whole:,} days"
+
+
+def amount(value: float) -> str:
+    """Write a sum.
+
+    Examples
+    --------
+    >>> amount(-1234.5), amount(0.25), amount(math.nan)
+    ('−1,234.5', '0.25', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    return f"{round(value, 2):,.10g}".replace("-", "−")
+
+
+def times(n: int) -> str:
+    """Write how often something happened.
+
+    Examples
+    --------
+    >>> times(1), times(3)
+    ('once', '3 times')
+    """
+    return "once" if n == 1 else f"{n:,} times"
+
+
+_ANY = 100_000  # columns: wider than any table
+
+
+def print_fitted(
     console: Console,
-    found: list[Until],
-    json_wanted: bool,
-    theorems: Setting | None = None,
-    batch: int = 0,
-    history: dict[str, Any] | None = None,
-    late: Late | None = None,
+    title: str,
+    titles: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    spare: Sequence[str] = (),
 ) -> None:
-    """Print what it takes until a certificate, and what the theorems ask for if that is wanted."""
-    late = Late() if late is None else late
-    if json_wanted:
-        plan: dict[str, Any] = {"certificate": [asdict(one) for one in found], **late.as_dict()}
-        if theorems is not None:
-            bounds = feasibility(theorems), improvement(theorems), convergence(theorems)
-            plan["theorems"] = [asdict(bound) for bound in bounds]
-        if history is not None:
-            plan["history"] = history
-        as_json(plan)
+    """Print a table, and which columns were left out for want of room.
+
+    Parameters
+    ----------
+    console
+        Where to.
+    title, titles, rows
+        What it is called, and what it holds. The first column has names, the others numbers.
+    spare
+        Columns to leave out if they have no room, the first of them first. If that does not
+        suffice, lines are longer than the window.
+
+    Examples
+    --------
+    >>> from io import StringIO
+    >>> console = Console(file=StringIO(), width=26)
+    >>> rows = [["a long name", "1,000", "12"]]
+    >>> print_fitted(console, "Rounds", ("batch", "people", "days"), rows, ["days"])
+    >>> print(console.file.getvalue().strip())
+    Rounds
+    <BLANKLINE>
+     batch        people
+     ───────────────────
+     a long name   1,000
+    <BLANKLINE>
+    Not shown in 26 columns: days (--json has all).
+    """
+    room, shown, dropped = console.width, list(titles), []
+    table = _fitted_table(title, titles, rows, shown)
+    for one in spare:
+        if _fitted_width(console, table) <= room:
+            break
+        shown.remove(one)
+        dropped.append(one)
+        table = _fitted_table(title, titles, rows, shown)
+    needed = _fitted_width(console, table)
+    if needed > room:
+        console = Console(
+            file=console.file, width=needed, no_color=console.no_color, highlight=False
+        )
+    console.print(table)
+    if dropped:
+        words = f"Not shown in {room} columns: {', '.join(dropped)} (--json has all)."
+        console.print(words, style="dim", highlight=False, soft_wrap=True)
+
+
+def _fitted_table(
+    title: str, titles: Sequence[str], rows: Sequence[Sequence[str]], shown: Sequence[str]
+) -> Table:
+    table = Table(title=escape(title), box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    at = [place for place, one in enumerate(titles) if one in shown]
+    for place in at:
+        table.add_column(titles[place], justify="right" if place else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*(escape(row[place]) for place in at))
+    return table
+
+
+def _fitted_width(console: Console, table: Table) -> int:
+    return console.measure(table, options=console.options.update(width=_ANY)).maximum
+
+
+def print_stacked(
+    console: Console,
+    title: str,
+    titles: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    parts: Sequence[Sequence[str]],
+    spare: Sequence[str] = (),
+) -> None:
+    """Print one table if it has room, else one for each part of its columns, with all names.
+
+    Parameters
+    ----------
+    console
+        Where to.
+    title, titles, rows
+        What it is called, and what it holds. The first column has names, the others numbers.
+    parts
+        The other columns, split into those that belong together.
+    spare
+        Columns to leave out if their part has no room, the first of them first.
+
+    Examples
+    --------
+    >>> from io import StringIO
+    >>> console = Console(file=StringIO(), width=24)
+    >>> heads, rows = ("method", "early", "late", "TPR"), [["plain", ".25", ".90", ".40"]]
+    >>> print_stacked(console, "α = 0.15", heads, rows, [["early", "late"], ["TPR"]])
+    >>> for line in console.file.getvalue().splitlines():
+    ...     if line.strip():
+    ...         print(line.strip())
+    α = 0.15
+    method  early  late
+    ───────────────────
+    plain     .25   .90
+    method  TPR
+    ───────────
+    plain   .40
+    """
+    if _stacked_width(titles, rows) <= console.width:
+        print_fitted(console, title, titles, rows)
         return
-    rows = []
-    for one in found:
-        figures = (one.rounds, one.accepted, one.explored, one.lost_on_bad)
-        cells = [
-            f"{median:,.0f} ({low:,.0f}–{high:,.0f})" if math.isfinite(median) else "–"
-            for low, median, high in figures
-        ]
-        rows.append([one.whom, f"{one.share_certified:.0%}", *cells])
-    title = "Until the first certificate, median (5 % to 95 %)"
-    titles = ("for", "reached", "rounds", "accepted", "explored", "lost on bad")
-    print_fitted(console, title, titles, rows, ("explored",))
-    console.print(
-        "reached: share of simulated runs of the certified method that did; the rest is of these. "
-        "What is accepted and lost before the certificate is the pilot's, and carries no promise.",
-        style="dim",
-    )
-    for line in late.lines():
-        console.print(line, highlight=False)
-    for line in [] if theorems is None else theory_lines(theorems, batch):
-        console.print(line, highlight=False)
+    for number, part in enumerate(parts):
+        at = [0, *(place for place, one in enumerate(titles) if place and one in part)]
+        shown = [titles[place] for place in at]
+        cells = [[row[place] for place in at] for row in rows]
+        named = title if number == 0 else ""
+        print_fitted(console, named, shown, cells, [one for one in spare if one in part])
 
 
-@contextmanager
-def repetition_bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """Show how many repetitions are done, on standard error."""
-    if quiet:
-        yield None
-        return
-    with _progress(MofNCompleteColumn()) as bar:
-        task = bar.add_task("repetitions", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-@contextmanager
-def download_bar(quiet: bool) -> Iterator[Callable[[int, int | None], None] | None]:
-    """Show how much has been downloaded, on standard error, once anything is."""
-    if quiet:
-        yield None
-        return
-    with _progress(DownloadColumn()) as bar:
-        tasks: list[Any] = []
-
-        def show(done: int, total: int | None) -> None:
-            if not tasks:
-                tasks.append(bar.add_task("downloading", total=total))
-            bar.update(tasks[0], completed=done, total=total)
-
-        yield show
-
-
-def _progress(amount: Any) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        amount,
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(file=sys.stderr),
-    )
+def _stacked_width(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+    """Return how wide a table is whose columns have two spaces between, and one at each end."""
+    columns = zip(titles, *rows, strict=True)
+    return sum(max(map(cell_len, column)) + 2 for column in columns)

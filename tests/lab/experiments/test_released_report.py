@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lab.experiments.test_tables import from_counts
-from secondlook.cli.output import summary_rows
+from secondlook.cli.runs import summary_rows
 
 
 def test_e2_takes_the_sign_of_revenue_away():

@@ -69,7 +69,7 @@ def test_shares_are_taken():
 
 @pytest.mark.parametrize(("n_batch", "told"), [(40, True), (12, False), (13, True)])
 def test_simulate_says_that_rows_come_again(world, n_batch, told, monkeypatch):
-    monkeypatch.setattr("secondlook.cli.running.write_report", lambda *_: None)  # slow pictures
+    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)  # slow pictures
     path = world(n_batch=n_batch)  # 4 draws: the history and three rounds
     experiment = read_world_file(path)
     source = load_source(experiment.world)

@@ -16,8 +16,6 @@ from typing import Any
 
 from secondlook.errors import InputError
 
-__all__ = ["NUMBER", "arrow", "csv_bytes", "first_line", "read_csv"]
-
 NUMBER = r"^\s*[+-]?((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|(?i:inf|infinity))\s*$"
 _MARKED = r"^'*[=+\-@\t\r]"  # what gets an apostrophe
 _UNMARK = r"^'('*[=+\-@\t\r])"

@@ -6,17 +6,17 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
-from secondlook.cli.files.places import are_one, check_writable
-from secondlook.cli.files.tables import write_new_table
+from secondlook.cli.files.tables import are_one, check_writable, write_new_table
 from secondlook.errors import InputError
 
-__all__ = ["Cause", "Refusal", "Refusals", "check_share", "refused_path", "too_many"]
+if TYPE_CHECKING:
+    pass
 
 
 class Refusal(NamedTuple):
@@ -231,3 +231,50 @@ def refused_path(given: str | None, source: str, taken_by: str | None = None) ->
         )
     check_writable(given)
     return given
+
+
+_REASONS = 5  # named in the summary; the file has all of them
+_NAMED = 3  # in a sentence
+
+
+def reason_counts(refusals: Refusals, path: str) -> dict[str, Any]:
+    """Return how many rows were refused, for what cause, and where they are."""
+    return {
+        "rows": len(refusals),
+        "file": path if len(refusals) else None,
+        "reasons": {one.reason: one.n for one in refusals.causes()},
+    }
+
+
+def commonest(refusals: Refusals, most: int = _NAMED, *, apart: str | None = None) -> str:
+    """Return the commonest reasons of refused rows, as part of a sentence.
+
+    ``apart`` is how reasons begin that are left out.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> refused = Refusals(pa.table({"age": [None, 31, None]}), ["a", "b", "c"])
+    >>> refused.add([0, 2], "'age' is missing")
+    >>> commonest(refused)
+    "most often because 'age' is missing (2 rows)"
+    """
+    causes = refusals.causes()
+    found = [one for one in causes if apart is None or not one.reason.startswith(apart)][:most]
+    return "most often because " + ", then ".join(f"{why} ({_rows(n)})" for why, n in found)
+
+
+def refused_words(refused: dict[str, Any]) -> list[str]:
+    """Return what was refused in words, the most frequent reasons first."""
+    if not refused["rows"]:
+        return []
+    reasons = list(refused["reasons"].items())
+    place = "standard output" if refused["file"] == "-" else refused["file"]
+    lines = [f"{_rows(refused['rows'])} refused, with the reasons in {place}:"]
+    lines += [f"  {n:,} × {reason}" for reason, n in reasons[:_REASONS]]
+    rest = sum(n for _, n in reasons[_REASONS:])
+    return [*lines, f"  {rest:,} for other reasons"] if rest else lines
+
+
+def _rows(n: int) -> str:
+    return f"{n:,} row" if n == 1 else f"{n:,} rows"

@@ -19,19 +19,6 @@ if TYPE_CHECKING:
     from secondlook.ledger.columns import Columns
     from secondlook.ledger.config import Labels, Roles
 
-__all__ = [
-    "check_there",
-    "cut",
-    "group_levels",
-    "history_columns",
-    "outcome_states",
-    "people",
-    "split_rows",
-    "text_columns",
-    "trimmed",
-    "truth_values",
-]
-
 _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
 _SHOWN = 40  # characters of a value in a sentence

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from html import escape
 from importlib import resources
 from pathlib import Path
 from shlex import quote
+from typing import Any
 
+from secondlook.cli.messages import CAUTION, attention, began_again, without_advice
 from secondlook.cli.options import writing
-from secondlook.cli.pages.certificate import certificate_findings, certificate_table
-from secondlook.cli.pages.deciding import how_it_decides
-from secondlook.cli.pages.figures import draw_all, quiet_svg
-from secondlook.cli.pages.spans import Span, spans
-from secondlook.cli.programs.attention import (
-    CAUTION,
-    amount,
-    attention,
-    days,
-    interval,
-    people,
-    share,
-)
+from secondlook.cli.output import amount, days, interval, people, share, times
+from secondlook.cli.pages.figures import Span, draw_all, ladder_records, quiet_svg, spans
+from secondlook.lab.experiments.certificates import freezes
 from secondlook.lab.experiments.page_parts import cell, figure, heads, sentence_list, table
-from secondlook.ledger.particulars import Particulars
-from secondlook.ledger.retention import MONTHS
+from secondlook.ledger.particulars import Particulars, Refusals
+from secondlook.ledger.retention import MONTHS, retention_months
 from secondlook.ledger.summary import (
     Change,
     GroupSummary,
@@ -35,8 +27,6 @@ from secondlook.ledger.summary import (
     Summary,
     exact_interval,
 )
-
-__all__ = ["page", "write_program_report"]
 
 _TERMS = {
     "Accepted": "By the program's decision, whatever somebody made of it later. Each of them is "
@@ -384,3 +374,213 @@ def _figure(key: str, svgs: dict[str, str], spoken: str = "") -> str:
         return ""
     caption = _CAPTIONS[key]
     return figure(f"figure-{key}", svgs[key], f"{caption}. {spoken}".strip(), caption)
+
+
+def certificate_findings(found: Summary) -> list[str]:
+    """Return how the certificates of a program stand, in sentences; none if it tests for none."""
+    sentences = []
+    for group, rounds in ladder_records(found).items():
+        whom = "" if group is None else f" for group {group}"
+        certified = [one["round"] for one in rounds if one["status"] == "certified"]
+        first = f"first in round {certified[0]}" if certified else "so there is no promise yet"
+        frozen = len(freezes(rounds))
+        rankings = "1 ranking was" if frozen == 1 else f"{frozen:,} rankings were"
+        sentences.append(
+            f"{len(certified)} of {_rounds_certified(len(rounds))} certified{whom}, {first}; "
+            f"{rankings} frozen, certificates were dropped {times(_n_dropped(found, group))}, and "
+            f"testing began again {_again(rounds, found)}."
+        )
+        said = without_advice(rounds[-1]["message"])
+        if said:
+            sentences.append(f"The last round{whom} said: “{said}”")
+    return sentences
+
+
+def certificate_table(found: Summary) -> str:
+    """Return the certificates that came and went, one an entry; nothing if there were none."""
+    entries = [one for one in found.changes if one.kind == "certificate"]
+    if not entries:
+        return ""
+    rows = [
+        (
+            f"{one.entry}",
+            "".join(
+                cell(escape(text))
+                for text in (one.at[:16], str(one.says["round"]), _certificate_group(one))
+            )
+            + f'<td class="words">{escape(_certificate_event(one))}</td>',
+        )
+        for one in entries
+    ]
+    note = (
+        "A certificate is of a rule: the best share of a frozen ranking, with a soft edge. "
+        "Evidence is the log wealth of somebody who bets that the rule keeps the bound."
+    )
+    return table("Certificates", note, heads(["When", "Round", "Whom", "What"]), rows, "Entry")
+
+
+def _certificate_event(one: Change) -> str:
+    """Return in words what an entry says of a certificate."""
+    says = one.says
+    if says["what"] == "dropped":
+        n = len(says.get("certificates", ()))
+        lost = "1 certificate was" if n == 1 else f"{n:,} certificates were"
+        return f"{lost} dropped after {_after(str(says['why']))}"
+    return (
+        f"The best {says['share']:.1%} are certified at α = {says['alpha']:g} and δ = "
+        f"{says['delta']:g}: evidence {says['log_wealth']:.2f}, needed {says['threshold']:.2f}"
+    )
+
+
+def _after(why: str) -> str:
+    known = {"correction": "a correction", "outcomes": "outcomes that spoke against it"}
+    return known.get(why, f"an {why}" if why in ("erasure", "override") else why)
+
+
+def _certificate_group(one: Change) -> str:
+    group = one.says.get("group")
+    if group is None:
+        return "everybody"
+    return ", ".join(map(str, group)) if isinstance(group, list) else str(group)
+
+
+def _rounds_certified(n: int) -> str:
+    return "1 round is" if n == 1 else f"{n:,} rounds are"
+
+
+def _again(rounds: Sequence[dict[str, Any]], found: Summary) -> str:
+    """Return when testing began again in one certificate's rounds, and after what."""
+    again = began_again(found, rounds[0]["group"])
+    if not again:
+        return "0 times"
+    when = [f"with round {t} after {why}" for t, why in again]
+    return f"{times(len(again))}, {', '.join(when[:-1])}{' and ' if when[1:] else ''}{when[-1]}"
+
+
+def _n_dropped(found: Summary, group: Any) -> int:
+    dropped = [one.says for one in found.changes if one.says.get("what") == "dropped"]
+    return sum(group is None or one.get("group") == group for one in dropped)
+
+
+_METHODS = {
+    "CertifiedClassifier": "rounds carry a promise once outcomes of earlier ones have shown that "
+    "the rule keeps the bound, and are pilots until then",
+    "PartialFeedbackClassifier": "rounds hold an estimate of the mistakes under the bound, and "
+    "promise nothing",
+}
+_MODES = {
+    "aware": "a decision may depend on the group of the person decided on",
+    "blind": "the group of a person changes no decision on that person; groups of people whose "
+    "outcome is known may shape what is learned",
+    "audit": "no group changes any decision; groups are read to be counted",
+}
+_SHOWN = ("alpha", "delta", "learner", "group_mode", "maturity", "patience", "utility")
+_SECRET = ("random_state",)  # whoever knows it knows who will be drawn
+_MOST = 10  # columns named
+
+
+def how_it_decides(found: Summary, more: Particulars) -> str:
+    """Return what the record says of how decisions are made, as tables."""
+    rows = [
+        (name, f'<td class="words">{escape(" ".join(text.split()))}</td>')
+        for name, text in _settings(found, more)
+    ]
+    note = "As the first entry of the chain has it; it never changes."
+    return table("Settings", note, heads(["On the record"]), rows, "What") + _refusals(
+        more.refusals
+    )
+
+
+def _settings(found: Summary, more: Particulars) -> Iterator[tuple[str, str]]:
+    says, about = more.says, found.about
+    settings = says.get("settings", {})
+    version = says.get("secondlook", "of an unknown version")
+    yield "Started", f"{more.at[:16]} UTC by {more.by}, with secondlook {version}"
+    method = _METHODS.get(found.classifier)
+    yield "Method", found.classifier + (f": {method}" if method else "")
+    yield "Learner", _learner(settings.get("learner", "not told"))
+    yield "Decides by", _features(says)
+    yield "Protected attributes", _group_setting(says)
+    yield from _outcome_labels(says, about)
+    bound = found.promise.alpha
+    yield "α, the bound on the share of bad", "none" if bound is None else f"{bound:g}"
+    if found.promise.delta is not None:
+        promised = f"{found.promise.delta:g}, for all certified rounds together"
+        yield "δ, the chance that a certified round breaks it", promised
+    if "maturity" in settings:
+        yield "Maturity", _rounds_setting(settings["maturity"], "rounds until outcomes count")
+    if "patience" in settings:
+        late = "rounds after which an outcome that has not come counts as bad in the tests"
+        yield (
+            "Patience",
+            _rounds_setting(settings["patience"], late, "the tests wait for every outcome"),
+        )
+    worth = settings.get("utility", "not told")
+    yield "Worth of decisions", "the method's own" if worth == "None" else worth
+    yield "Missing values", _missing(about)
+    yield "Data of people are kept", f"{retention_months(about)} months, or longer under a hold"
+    others = [f"{key} = {text}" for key, text in settings.items() if key not in (*_SHOWN, *_SECRET)]
+    if others:
+        yield "Other settings", ", ".join(others)
+
+
+def _learner(said: str) -> str:
+    return "the method's own logistic model" if said == "None" else said
+
+
+def _features(says: dict[str, Any]) -> str:
+    columns = says.get("columns") or {}
+    names, texts = columns.get("names"), columns.get("texts", ())
+    if names is None:
+        n = len((says.get("reference") or {}).get("names", ()))
+        return f"{n} columns without names" if n else "columns without names"
+    return ", ".join(f"{one} (text)" if one in texts else str(one) for one in names)
+
+
+def _group_setting(says: dict[str, Any]) -> str:
+    if not says.get("has_groups", False):
+        return "none are known to the program"
+    names = ", ".join(map(str, says.get("group_names") or ["one without a name"]))
+    mode = str(says.get("group_mode", ""))
+    meaning = _MODES.get(mode)
+    return f"{names}; mode {mode}" + (f": {meaning}" if meaning else "")
+
+
+def _outcome_labels(says: dict[str, Any], about: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    words = about.get("outcomes") or {
+        "good": [says.get("good", "not told")],
+        "bad": [says.get("bad", "not told")],
+    }
+    for state in ("good", "bad"):
+        yield f"A {state} outcome", ", ".join(repr(one) for one in words.get(state, ()))
+    never = ", ".join(repr(one) for one in words.get("indeterminate", ()))
+    yield "Never to be known", never or "no word of a file; people are withdrawn one by one"
+
+
+def _rounds_setting(said: str, words: str, none: str = "none") -> str:
+    return none if said == "None" else f"{said} {words}"
+
+
+def _missing(about: dict[str, Any]) -> str:
+    if "missing" not in about:
+        return "as the learner takes them"
+    if about["missing"]:
+        return "rows with missing features are used; the learner says what is read in their place"
+    return "rows with missing features are refused"
+
+
+def _refusals(found: Refusals) -> str:
+    if not found.n:
+        return ""
+    rows = [
+        (one.name, cell(f"{one.n:,}") + cell(share(one.n / found.n)) + cell(f"{one.n_first:,}"))
+        for one in found.reasons[:_MOST]
+    ]
+    left_out = len(found.reasons) - len(rows)
+    more = f" Columns not shown: {left_out:,}." if left_out else ""
+    note = (
+        f"Of {people(found.n)} whom the program refused and who are not erased: columns that "
+        f"lowered the score, at most four a person; {found.n_without:,} have none that did.{more}"
+    )
+    titles = ["People", "Share", "As the first reason"]
+    return table("Reasons of refusals", note, heads(titles), rows, "Column")

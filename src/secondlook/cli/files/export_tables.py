@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from secondlook.ledger.base import Entry, ListedRows, Reader
+from secondlook.ledger.base import STATES, Entry, ListedRows, Reader
 from secondlook.ledger.replay import Shape
 from secondlook.people.reasons import decode, in_words
 
-__all__ = ["EXPORTED", "decision_tables", "ids_of"]
-
 _ROWS = 20_000  # people read at a time
-_KINDS = {
+_DECISION_KINDS = {
     "id": pa.string(),
     "erased": pa.bool_(),
     "round": pa.int64(),
@@ -38,7 +36,7 @@ _KINDS = {
     "outcome": pa.string(),
     "outcome_at": pa.string(),
 }
-EXPORTED = tuple(_KINDS)
+EXPORTED = tuple(_DECISION_KINDS)
 
 
 def decision_tables(
@@ -62,7 +60,7 @@ def decision_tables(
         shape,
         _feature_names(reader, shape) if features else None,
         _group_names(reader, shape) if groups and shape.has_groups else None,
-        {one.number: one.at for kind in _TELLING for one in reader.entries(kind=kind)},
+        {one.number: one.at for kind in _OUTCOME_ENTRIES for one in reader.entries(kind=kind)},
         {one.number for one in reader.entries(kind="override") if one.says.get("undo")},
     )
     yield view.empty()
@@ -76,7 +74,7 @@ def decision_tables(
             yield view.table(entry, part)
 
 
-_TELLING = ("outcomes", "correction")
+_OUTCOME_ENTRIES = ("outcomes", "correction")
 
 
 @dataclass(frozen=True)
@@ -93,7 +91,7 @@ class _View:
     def schema(self) -> pa.Schema:
         text, number = pa.string(), pa.float64()
         texts = self.shape.columns.texts
-        kinds = _KINDS | {"id": pa.int64() if self.shape.id_kind == "i" else text}
+        kinds = _DECISION_KINDS | {"id": pa.int64() if self.shape.id_kind == "i" else text}
         for name in self.features or ():
             kinds[f"feature.{name}"] = text if name in texts else number
         kinds |= {f"group.{name}": text for name in self.groups or ()}
@@ -220,3 +218,51 @@ def _group_names(reader: Reader, shape: Shape) -> list[str]:
                 width = len(json.loads(one))
                 return ["group"] if width == 1 else [f"group {at + 1}" for at in range(width)]
     return ["group"]
+
+
+_OUTCOME_KINDS = {
+    "id": pa.string(),
+    "erased": pa.bool_(),
+    "outcome": pa.string(),
+    "before": pa.string(),
+    "at": pa.string(),
+    "by": pa.string(),
+    "entry": pa.int64(),
+}
+_TELLING = ("history", "outcomes", "correction")
+
+
+def outcome_tables(reader: Reader) -> Iterator[pa.Table]:
+    """Yield tables of outcomes in the order in which they were told, but for the history's own.
+
+    A correction has the outcome that it replaced in ``before``, which is empty otherwise. The first
+    table has the columns and no rows.
+    """
+    shape = Shape.read(next(reader.entries(kind="program")).says)
+    kinds = _OUTCOME_KINDS | {"id": pa.int64() if shape.id_kind == "i" else pa.string()}
+    schema = pa.schema(list(kinds.items()))
+    yield schema.empty_table()
+    names, stands = np.array([*STATES, None], object), np.empty(0, np.int8)
+    for entry in reader.entries():
+        told = reader.facts(entry).outcomes if entry.kind in _TELLING else None
+        if told is None:
+            continue
+        persons, n = told.persons, len(told.persons)
+        if persons.max(initial=-1) >= stands.size:
+            more = int(persons.max()) + 1 - stands.size
+            stands = np.pad(stands, (0, max(more, stands.size)), constant_values=len(STATES))
+        before = names[stands[persons]].tolist()
+        stands[persons] = [STATES.index(one) for one in told.states]
+        if entry.kind == "history":
+            continue
+        applications = reader.names(persons)
+        columns = [
+            ids_of(applications, shape),
+            [one is None for one in applications],
+            list(told.states),
+            before,
+            [entry.at] * n,
+            [entry.by] * n,
+            [entry.number] * n,
+        ]
+        yield pa.table(columns, schema=schema)

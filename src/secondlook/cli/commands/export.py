@@ -13,14 +13,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from secondlook.cli.files.places import check_apart, ledger_files
-from secondlook.cli.json_output import as_json
-from secondlook.cli.options import Json, errors, writing
-from secondlook.cli.programs.options import LedgerUrl, ProgramName
-from secondlook.cli.standard_streams import binary_output
+from secondlook.cli.files.tables import check_apart, ledger_files
+from secondlook.cli.options import Json, LedgerUrl, ProgramName, errors, writing
+from secondlook.cli.output import as_json, binary_output
 from secondlook.errors import InputError
-
-__all__ = ["export"]
 
 _FILES = {  # in a folder
     "decisions": "decisions.parquet",
@@ -62,6 +58,8 @@ def export(
 
     Outcomes have a row each time they were told, with who, when, and what a correction replaced.
     The erased appear without a name, marked as erased.
+
+    Example: secondlook export --ledger sqlite:///lender.db --out decisions.parquet
     """
     with errors(json):
         alone = {"outcomes": outcomes, "entries": entries, "checkpoint": checkpoint}
@@ -171,7 +169,7 @@ def _write_entries(reader: Any, _wanted: _Wanted, path: str) -> int:
 
 
 def _write_decisions(reader: Any, wanted: _Wanted, path: str) -> int:
-    from secondlook.cli.programs.decision_rows import decision_tables  # noqa: PLC0415 - needs the ledger
+    from secondlook.cli.files.export_tables import decision_tables  # noqa: PLC0415 - needs the ledger
 
     return _write_tables(
         decision_tables(reader, features=wanted.features, groups=wanted.groups), path
@@ -179,7 +177,7 @@ def _write_decisions(reader: Any, wanted: _Wanted, path: str) -> int:
 
 
 def _write_outcomes(reader: Any, _wanted: _Wanted, path: str) -> int:
-    from secondlook.cli.programs.outcome_rows import outcome_tables  # noqa: PLC0415 - the same
+    from secondlook.cli.files.export_tables import outcome_tables  # noqa: PLC0415 - the same
 
     return _write_tables(outcome_tables(reader), path)
 

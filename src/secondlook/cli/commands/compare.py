@@ -1,4 +1,4 @@
-"""What ``secondlook compare`` prints: a table for people, Markdown for pages, JSON for programs."""
+"""``secondlook compare``: methods side by side on the same people, judged on all there are."""
 
 from __future__ import annotations
 
@@ -6,19 +6,94 @@ import math
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 
-from secondlook.cli.json_output import as_json
-from secondlook.cli.stacked_tables import print_stacked
-from secondlook.lab.experiments.cautions import failures
-from secondlook.lab.experiments.comparison import Breaks, Compared, Earned, compared, unjudged
-from secondlook.lab.experiments.results import Results
-from secondlook.lab.experiments.tables import main_alpha
-from secondlook.lab.experiments.words import what_was_run
+from secondlook.cli.options import (
+    Backend,
+    Data,
+    DataSet,
+    Fresh,
+    HowToRun,
+    Jobs,
+    Json,
+    Out,
+    Repetitions,
+    Scheduler,
+    Seed,
+    changed,
+    check_jobs,
+    errors,
+    method_names,
+)
+from secondlook.cli.output import as_json, print_stacked
+from secondlook.errors import InputError
+from secondlook.lab.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
 
-__all__ = ["markdown", "print_compared"]
+if TYPE_CHECKING:  # slow to import
+    from secondlook.lab.experiments.comparison import Breaks, Compared, Earned
+    from secondlook.lab.experiments.results import Results
+
+
+def compare(
+    name: Annotated[
+        str, typer.Argument(help=f"{', '.join(PAPER_EXPERIMENTS)}, or a TOML file of a world.")
+    ] = "german",
+    repetitions: Repetitions = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Names with commas between (see: secondlook methods), module:function for your "
+            "own, usual for seven that are well compared; default what the file says, or usual."
+        ),
+    ] = None,
+    data_set: DataSet = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
+    seed: Seed = None,
+    data: Data = None,
+    jobs: Jobs = -1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    json: Json = False,
+) -> None:
+    """Compare methods: what they earn of what can be earned, and whether they keep α.
+
+    Example: secondlook compare german --repetitions 10 --markdown
+    """
+    with errors(json):
+        check_jobs(jobs)
+        asked = None if methods is None else method_names(methods)
+        from_file = Path(name).suffix == ".toml"
+        if not from_file:
+            check_experiment(name)
+        elif data_set is not None:
+            raise InputError(
+                f"--data-set is for the paper's experiments, and {name} names its own data; leave "
+                f"it out."
+            )
+        from secondlook.cli.runs import exit_if_nothing, met_again, ran  # noqa: PLC0415
+        from secondlook.lab.experiments.comparison import USUAL, comparison  # noqa: PLC0415
+        from secondlook.lab.experiments.methods import check_methods  # noqa: PLC0415
+        from secondlook.lab.experiments.paper import paper_experiment  # noqa: PLC0415
+        from secondlook.lab.experiments.world_file import read_world_file  # noqa: PLC0415
+
+        if from_file:
+            experiment = read_world_file(Path(name))
+            wanted = experiment.methods
+        else:
+            experiment, wanted = paper_experiment(name, data_set), (USUAL,)
+        experiment = changed(comparison(experiment, asked or wanted), repetitions, seed)
+        check_methods(experiment.methods)
+        how = HowToRun(data, jobs, backend, scheduler, out, fresh)
+        results, source, folder = ran(experiment, how, quiet=json)
+        drawn = met_again(experiment, source)
+        print_compared(results, folder, drawn, json=json, as_markdown=markdown)
+        exit_if_nothing(results)
+
 
 _KEY = (
     "early, middle, late, whole: expected revenue of the policies in use as a share of the offline "
@@ -45,6 +120,10 @@ def print_compared(
     json, as_markdown
         The form; words if neither.
     """
+    from secondlook.lab.experiments.comparison import compared  # noqa: PLC0415 - slow to import
+    from secondlook.lab.experiments.tables import main_alpha  # noqa: PLC0415
+    from secondlook.lab.experiments.words import what_was_run  # noqa: PLC0415
+
     found, (n_drawn, again) = compared(results), drawn
     if json:
         as_json(
@@ -85,6 +164,9 @@ def print_compared(
 
 def _notes(results: Results) -> list[str]:
     """Return what to know of single methods: which failed, and which cannot be judged."""
+    from secondlook.lab.experiments.cautions import failures  # noqa: PLC0415 - slow to import
+    from secondlook.lab.experiments.comparison import unjudged  # noqa: PLC0415
+
     return failures(results) + [
         f"{method} has no acceptance_probability(X, sensitive_features=…), so what it earns in the "
         f"population and how often it breaks α are not known; give it one (docs/worlds.md)."
@@ -97,6 +179,7 @@ def markdown(found: list[Compared]) -> str:
 
     Examples
     --------
+    >>> from secondlook.lab.experiments.comparison import Breaks, Compared, Earned
     >>> never, always = Breaks(0, 0, 0, 0), Breaks(40, 10, 2, 1)
     >>> earned = {"early": Earned(0.5, 0.01), "late": Earned(0.8, float("nan"))}
     >>> one = Compared("plain", "Algorithm 1", earned, never, always, {"A": 0.4}, 0.1)

@@ -24,8 +24,6 @@ from secondlook.lab.datasets.reading import (
 )
 from secondlook.lab.simulate.people import Table
 
-__all__ = ["PlannedHistory", "read_history"]
-
 _ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|key)$", re.IGNORECASE)
 _SHOWN = 5  # values of an outcome in a sentence
 

@@ -1,34 +1,177 @@
-"""What needs somebody's attention in a program, most urgent first; and numbers in words."""
+"""What ``decide`` and ``observe`` say when they are done."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from secondlook.cli.programs.waiting_words import TO_DO, in_order, waits, without_advice
+from secondlook.cli.output import days, people, share, times
+from secondlook.core.budget import FdrBudget
+from secondlook.errors import InputError
 
-if TYPE_CHECKING:  # an extra, and slow to import
-    from secondlook.ledger.summary import Outcomes, Summary
+if TYPE_CHECKING:
+    from secondlook.ledger.entering import Entering
+    from secondlook.ledger.summary import Summary
 
-__all__ = [
-    "CAUTION",
-    "amount",
-    "attention",
-    "began_again",
-    "days",
-    "interval",
-    "people",
-    "share",
-    "times",
-]
+
+def alpha_and_delta(classifier: Any) -> tuple[float | None, float | None]:
+    """Return a classifier's bound on mistakes, and the chance of breaking it if it has one."""
+    if hasattr(classifier, "delta"):
+        return classifier.alpha, classifier.delta
+    budget = getattr(classifier, "budget", None) or FdrBudget()
+    return getattr(budget, "alpha", None), None
+
+
+def percent(share: float) -> str:
+    """Write a share as a percentage."""
+    return f"{100 * share:.3g} %"
+
+
+def so_far_words(so_far: dict[str, Any]) -> str:
+    """Return in words how many mistakes are known of.
+
+    Examples
+    --------
+    >>> told = {"alpha": None, "bad": 3, "known": 40, "pending": 9, "interval": (0.016, 0.204)}
+    >>> so_far_words(told)
+    'So far 3 of 40 known outcomes are bad: 7.5 % (95 % interval 1.6 % to 20.4 %); 9 are pending.'
+    >>> apart = {"accepted": 2, "known": 1}
+    >>> so_far_words({"known": 0, "pending": 4, "by_override": apart})
+    'So far no outcome is known; 4 are pending. Not counted: 2 accepted with an override (1 known).'
+    """
+    return _without_overrides(so_far) + _overridden(so_far)
+
+
+def _overridden(so_far: dict[str, Any]) -> str:
+    """Say who is left out of the figures, if anybody is."""
+    found = so_far.get("by_override", {"accepted": 0})
+    if not found["accepted"]:
+        return ""
+    n, known = found["accepted"], found["known"]
+    return f" Not counted: {n:,} accepted with an override ({known:,} known)."
+
+
+def _without_overrides(so_far: dict[str, Any]) -> str:
+    waiting = f"{so_far['pending']:,} {'is' if so_far['pending'] == 1 else 'are'} pending"
+    if not so_far["known"]:
+        return f"So far no outcome is known; {waiting}."
+    low, high = map(percent, so_far["interval"])
+    bound = "" if so_far["alpha"] is None else f", against a bound of {percent(so_far['alpha'])}"
+    return (
+        f"So far {so_far['bad']:,} of {so_far['known']:,} known outcomes are bad: "
+        f"{percent(so_far['bad'] / so_far['known'])} (95 % interval {low} to {high}){bound}; "
+        f"{waiting}."
+    )
+
+
+NO_SUMMARY = "everything is recorded and only this summary is missing"
+SHOW_AGAIN = "the same command again shows it"
+
+
+@contextmanager
+def on_record(missing: str, then: str) -> Iterator[None]:
+    """Say of what goes wrong from here on that nothing is lost."""
+    try:
+        yield
+    except (InputError, OSError) as error:
+        raise InputError(f"{missing} ({str(error).partition(';')[0]}); {then}.") from error
+
+
+def so_far(found: Summary) -> dict[str, Any]:
+    """Return how many mistakes are known of among the accepted of all rounds, but for overrides."""
+    told = found.outcomes
+    return {
+        "alpha": found.promise.alpha,
+        "bad": told.bad,
+        "known": told.known,
+        "pending": told.pending,
+        "fdr": told.fdr,
+        "interval": told.interval,
+        "by_override": {"accepted": found.overridden.accepted, "known": found.overridden.known},
+    }
+
+
+TO_DO = (
+    "Go on deciding, and observe outcomes as they come; whoever's never will can be withdrawn, and "
+    "counts as bad. α and δ stay as they are: others need a program of their own (secondlook init)."
+)
+# What rounds say at their end: to whoever has no ledger, and on older ones. TO_DO stands for it.
+_ADVICE = (
+    "You can go on, or start anew with a larger alpha or delta.",
+    "You can go on, accept nobody, raise alpha or raise delta.",
+)
+
+
+def waits(found: Entering) -> str:
+    """Return what the round waits for that enters the tests next, and when it does.
+
+    Examples
+    --------
+    >>> from secondlook.ledger.entering import Entering
+    >>> waits(Entering(1, 39, 0, matures=0, at_latest=13, n_known=317))
+    'round 1 waits for 39 outcomes and enters the tests after round 13 at the latest'
+    >>> waits(Entering(1, 1, 0, matures=3, at_latest=None, n_known=0))
+    'round 1 waits for 1 outcome and enters the tests once it is in, after round 3'
+    >>> waits(Entering(12, 133, 568, matures=0, at_latest=None, n_known=0))
+    'round 12 waits for 133 outcomes, and 568 of rounds before it, and enters the tests once they
+    are in'
+    >>> waits(Entering(4, 0, 0, matures=6, at_latest=16, n_known=94))
+    'round 4 enters the tests after round 6'
+    """
+    n, before = found.awaited, found.awaited_before
+    if not n and not before:
+        return f"round {found.round} enters the tests after round {found.matures}"
+    if not n:
+        what = f"{outcomes_count(before)} of rounds before it"
+    else:
+        what = outcomes_count(n) + (f", and {before:,} of rounds before it," if before else "")
+    if found.at_latest is not None:
+        when = f"after round {found.at_latest} at the latest"
+    else:
+        when = "once it is in" if n + before == 1 else "once they are in"
+        when += f", after round {found.matures}" if found.matures else ""
+    return f"round {found.round} waits for {what} and enters the tests {when}"
+
+
+def in_order(found: Entering) -> str:
+    """Return what is known and in no test, as a clause; nothing if nothing is.
+
+    Examples
+    --------
+    >>> from secondlook.ledger.entering import Entering
+    >>> in_order(Entering(1, 39, 0, matures=0, at_latest=13, n_known=317))
+    '; rounds enter in their order, so 317 known outcomes are in no test yet'
+    """
+    n = found.n_known
+    if not n:
+        return ""
+    known = "1 known outcome is" if n == 1 else f"{n:,} known outcomes are"
+    return f"; rounds enter in their order, so {known} in no test yet"
+
+
+def without_advice(message: str) -> str:
+    """Return what a round said of itself, without what is to be done then.
+
+    Examples
+    --------
+    >>> without_advice(f"Nothing is shown. {_ADVICE[0]} 3 people cannot be explored.")
+    'Nothing is shown. 3 people cannot be explored.'
+    """
+    for advice in _ADVICE:
+        message = message.replace(advice, "")
+    return " ".join(message.split())
+
+
+def outcomes_count(n: int) -> str:
+    """Write a number of outcomes."""
+    return "1 outcome" if n == 1 else f"{n:,} outcomes"
+
 
 CAUTION = (
     "Outcomes that come late are not a random part of all, so an interval is about the outcomes "
     "known so far."
 )
-
-
 _COUNTED = ("n_accepted", "n_people")
 
 
@@ -131,7 +274,7 @@ def _unlike_history(found: Summary) -> Iterator[str]:
     """Say which batches somebody decided although their numbers were not like the history's."""
     rounds = [one for one in found.rounds if one.about.get("unlike_history")]
     if rounds:
-        from secondlook.cli.programs.beyond import unlike  # noqa: PLC0415 - slow to import
+        from secondlook.cli.input_checks import unlike  # noqa: PLC0415 - slow to import
 
         last = rounds[-1]
         which = ", ".join(unlike(row) for row in last.about["unlike_history"])
@@ -237,78 +380,3 @@ def _expired(found: Summary) -> Iterator[str]:
             f"The time for which data are kept is over for "
             f"{people(found.n_expired)}: erase them, or hold those who must stay."
         )
-
-
-def share(value: float) -> str:
-    """Write a share with three decimals.
-
-    Examples
-    --------
-    >>> share(0.15), share(math.nan)
-    ('0.150', '–')
-    """
-    return "–" if math.isnan(value) else f"{value:.3f}"
-
-
-def interval(outcomes: Outcomes) -> str:
-    """Write the exact 95 % interval of a share of bad.
-
-    Examples
-    --------
-    >>> from secondlook.ledger.summary import Outcomes
-    >>> interval(Outcomes(37, 3, 0, 0))
-    '0.016–0.204'
-    """
-    if not outcomes.known:
-        return "–"
-    low, high = outcomes.interval
-    return f"{share(low)}–{share(high)}"
-
-
-def people(n: int) -> str:
-    """Write a number of people.
-
-    Examples
-    --------
-    >>> people(1), people(1200)
-    ('1 person', '1,200 people')
-    """
-    return "1 person" if n == 1 else f"{n:,} people"
-
-
-def days(value: float) -> str:
-    """Write an age in days.
-
-    Examples
-    --------
-    >>> days(0.4), days(1.2), days(181.9), days(math.nan)
-    ('0 days', '1 day', '181 days', '–')
-    """
-    if math.isnan(value):
-        return "–"
-    whole = math.floor(value)
-    return "1 day" if whole == 1 else f"{whole:,} days"
-
-
-def amount(value: float) -> str:
-    """Write a sum.
-
-    Examples
-    --------
-    >>> amount(-1234.5), amount(0.25), amount(math.nan)
-    ('−1,234.5', '0.25', '–')
-    """
-    if math.isnan(value):
-        return "–"
-    return f"{round(value, 2):,.10g}".replace("-", "−")
-
-
-def times(n: int) -> str:
-    """Write how often something happened.
-
-    Examples
-    --------
-    >>> times(1), times(3)
-    ('once', '3 times')
-    """
-    return "once" if n == 1 else f"{n:,} times"

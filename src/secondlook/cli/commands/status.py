@@ -3,105 +3,37 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from secondlook.cli.json_output import as_json
-from secondlook.cli.options import Json, errors, status
-from secondlook.cli.programs.attention import (
-    CAUTION,
+from secondlook.cli.messages import CAUTION, attention, began_again
+from secondlook.cli.options import (
+    Groups,
+    Json,
+    Late,
+    LedgerUrl,
+    ProgramName,
+    Trusted,
+    errors,
+    progress,
+)
+from secondlook.cli.output import (
     amount,
-    attention,
-    began_again,
+    as_json,
     days,
     interval,
     people,
+    print_fitted,
     share,
     times,
 )
-from secondlook.cli.programs.fitted_tables import print_fitted
-from secondlook.cli.programs.options import LedgerUrl, ProgramName, Trusted
-from secondlook.errors import InputError
-
-__all__ = [
-    "Groups",
-    "Late",
-    "ReportedLedger",
-    "report_program",
-    "reported_ledger",
-    "status_of",
-]
-
-Late = Annotated[
-    float, typer.Option(min=0, help="Days after which an outcome that is to come is late.")
-]
-Groups = Annotated[
-    bool, typer.Option("--groups/--no-groups", help="Count groups too, if you may read them.")
-]
-ReportedLedger = Annotated[
-    str | None,
-    typer.Option(
-        "--ledger",
-        metavar="URL",
-        help="The ledger to show; default SECONDLOOK_LEDGER, if no results are named.",
-    ),
-]
 
 
-def reported_ledger(
-    ledger: str | None, results: Sequence[Path] | None, figures: Path | None
-) -> str:
-    """Return which ledger a report is about, empty if it is about results."""
-    if results:
-        if ledger is not None:
-            raise InputError(
-                f"a report shows results or a ledger, got {str(results[0])!r} and --ledger; "
-                f"leave out one."
-            )
-        return ""
-    url = ledger or os.environ.get("SECONDLOOK_LEDGER", "")
-    if not url:
-        raise InputError(
-            "there is nothing to report on: name the results of runs, or a ledger by --ledger or "
-            "SECONDLOOK_LEDGER."
-        )
-    if figures is not None:
-        raise InputError("--figures is for results of runs; leave it out for a ledger.")
-    return url
-
-
-def report_program(
-    ledger: str,
-    program: str,
-    out: Path,
-    late: float,
-    groups: bool,
-    trusted: list[str] | None,
-    json: bool,
-) -> None:
-    """Write a page about a program, and say where it is."""
-    from secondlook.cli.pages.report import write_program_report  # noqa: PLC0415
-    from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
-    from secondlook.ledger.particulars import particulars  # noqa: PLC0415
-    from secondlook.ledger.summing_up import summarise  # noqa: PLC0415
-
-    with status("writing the report", json):
-        kept = SqlLedger(ledger)
-        found = summarise(kept, program, groups=groups, trusted=trusted or ())
-        write_program_report(found, particulars(kept, found), out, late)
-    if json:
-        as_json({"written": [out], "checkpoint": str(found.head)})
-    else:
-        Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
-
-
-def status_of(
+def status(
     ledger: LedgerUrl,
     program: ProgramName = "main",
     late: Late = 180.0,
@@ -112,12 +44,15 @@ def status_of(
     trusted: Trusted = None,
     json: Json = False,
 ) -> None:
-    """Say how a program stands: what needs attention, rounds, outcomes, mistakes, groups."""
+    """Say how a program stands: what needs attention, rounds, outcomes, mistakes, groups.
+
+    Example: secondlook status --ledger sqlite:///lender.db --late 180
+    """
     with errors(json):
         from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
         from secondlook.ledger.summing_up import summarise  # noqa: PLC0415
 
-        with status("counting", json):
+        with progress("counting", json):
             found = summarise(SqlLedger(ledger), program, groups=groups, trusted=trusted or ())
         if json:
             as_json(told(found, late))

@@ -10,8 +10,15 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from secondlook.cli.files.places import check_apart, ledger_files
-from secondlook.cli.files.refusals import Refusals, check_share, refused_path, too_many
+from secondlook.cli.files.refusals import (
+    Refusals,
+    check_share,
+    commonest,
+    reason_counts,
+    refused_path,
+    refused_words,
+    too_many,
+)
 from secondlook.cli.files.rows import (
     check_there,
     cut,
@@ -22,26 +29,26 @@ from secondlook.cli.files.rows import (
     text_columns,
     truth_values,
 )
-from secondlook.cli.files.tables import called, read_sent
-from secondlook.cli.json_output import as_json
-from secondlook.cli.options import Json, check_named, errors, noted, status
-from secondlook.cli.programs.batch_words import (
-    alpha_and_delta,
-    commonest,
-    reason_counts,
-    refused_words,
-    say,
+from secondlook.cli.files.tables import called, check_apart, ledger_files, read_sent
+from secondlook.cli.input_checks import check_read_back, mistakable_ids
+from secondlook.cli.messages import alpha_and_delta
+from secondlook.cli.options import (
+    By,
+    Json,
+    MostRefused,
+    Refused,
+    Strict,
+    check_named,
+    errors,
+    noted,
+    progress,
 )
-from secondlook.cli.programs.decision_columns import check_read_back
-from secondlook.cli.programs.options import By, MostRefused, Refused, Strict
-from secondlook.cli.programs.spelling import mistakable_ids
+from secondlook.cli.output import as_json, say
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
 if TYPE_CHECKING:
     from secondlook.ledger.columns import Columns
     from secondlook.ledger.config import Config
-
-__all__ = ["init"]
 
 _ENOUGH_TO_TELL = 30  # rows that do not agree by chance
 
@@ -83,6 +90,8 @@ def init(
 
     Outcomes are read where somebody was accepted, and nowhere else. Rows that cannot be used go to
     a file with the reasons; if more than half are such rows, no program is started.
+
+    Example: secondlook init --ledger sqlite:///lender.db --config program.toml past.csv
     """
     with errors(json):
         check_share(most_refused)
@@ -174,7 +183,7 @@ def _start(
             f"configuration, {place} has the rows with the reasons."
         )
     X, groups, ids = people(found.table, wanted.roles, columns)
-    with status("learning from the history", json), noted(LearningWarning) as notes:
+    with progress("learning from the history", json), noted(LearningWarning) as notes:
         made = Program.create(
             url,
             classifier,

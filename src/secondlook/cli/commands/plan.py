@@ -2,130 +2,29 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from secondlook.cli.on_record import OnRecord
 from secondlook.cli.options import (
-    Backend,
-    Data,
-    DataSet,
-    Fresh,
-    HowToRun,
     Jobs,
     Json,
-    Methods,
-    Out,
-    Repetitions,
-    Scheduler,
-    Seed,
-    changed,
     check_jobs,
     errors,
-    method_names,
     names,
 )
+from secondlook.cli.output import as_json, print_fitted
 from secondlook.errors import InputError
-from secondlook.lab.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
-from secondlook.lab.experiments.released.switches import SWITCHES, check_switches
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # slow to import
+    from secondlook.core.theory import Setting
+    from secondlook.lab.experiments.plan import Until
     from secondlook.lab.simulate.streams import Stream
-
-__all__ = ["plan", "reproduce", "simulate"]
-
-*_FIRST, _LAST = PAPER_EXPERIMENTS
-
-
-def reproduce(
-    name: Annotated[str, typer.Argument(help=f"{', '.join(_FIRST)} or {_LAST}.")],
-    repetitions: Repetitions = None,
-    methods: Methods = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Train deep methods by their quick schedules.")
-    ] = False,
-    data_set: DataSet = None,
-    sweep: Annotated[
-        bool, typer.Option("--alpha-sweep", help="At α = 0.05, 0.10, …, 0.30.")
-    ] = False,
-    as_released: Annotated[
-        bool, typer.Option("--as-released", help="Switch on all deviations of the released code.")
-    ] = False,
-    switch: Annotated[
-        str, typer.Option(help="Deviations to switch on, such as C1,C2 (see: secondlook switches).")
-    ] = "",
-    without: Annotated[
-        str, typer.Option(help="With --as-released: deviations to leave off, such as A9.")
-    ] = "",
-    seed: Seed = None,
-    data: Data = None,
-    jobs: Jobs = -1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
-    out: Out = None,
-    fresh: Fresh = False,
-    ledger: OnRecord = None,
-    json: Json = False,
-) -> None:
-    """Run one of the paper's experiments: table, figures, report."""
-    with errors(json):
-        check_experiment(name)
-        check_jobs(jobs)
-        asked = None if methods is None else method_names(methods)
-        if without and not as_released:
-            raise InputError(
-                "--without leaves deviations off that --as-released switches on; add it."
-            )
-        check_switches((*names(switch), *names(without)))
-        from secondlook.cli.running import run_and_report, with_methods  # noqa: PLC0415 - slow
-        from secondlook.lab.experiments.paper import alpha_sweep, paper_experiment  # noqa: PLC0415
-
-        experiment = paper_experiment(name, data_set)
-        if asked is not None:
-            experiment = with_methods(experiment, asked, quick=quick)
-        if sweep:
-            experiment = alpha_sweep(experiment)
-        on = set(SWITCHES) if as_released else set()
-        if experiment.world.n_parts:
-            on.discard("A9")  # nothing is resampled there
-        chosen = (on | set(names(switch))) - set(names(without))
-        experiment = replace(experiment, switches=check_switches(chosen))
-        experiment = changed(experiment, repetitions, seed)
-        how = HowToRun(data, jobs, backend, scheduler, out, fresh)
-        run_and_report(experiment, how, ledger, json=json)
-
-
-def simulate(
-    world: Annotated[Path, typer.Argument(help="A TOML file of a world (docs/worlds.md).")],
-    repetitions: Repetitions = None,
-    methods: Methods = None,
-    seed: Seed = None,
-    data: Data = None,
-    jobs: Jobs = -1,
-    backend: Backend = None,
-    scheduler: Scheduler = None,
-    out: Out = None,
-    fresh: Fresh = False,
-    ledger: OnRecord = None,
-    json: Json = False,
-) -> None:
-    """Run methods in a world of your own, described in a file."""
-    with errors(json):
-        check_jobs(jobs)
-        asked = None if methods is None else method_names(methods)
-        from secondlook.cli.running import run_and_report, with_methods  # noqa: PLC0415 - slow
-        from secondlook.lab.experiments.world_file import read_world_file  # noqa: PLC0415
-
-        experiment = changed(read_world_file(world), repetitions, seed)
-        if asked is not None:
-            experiment = with_methods(experiment, asked)
-        how = HowToRun(data, jobs, backend, scheduler, out, fresh)
-        run_and_report(experiment, how, ledger, json=json)
 
 
 def plan(
@@ -180,7 +79,10 @@ def plan(
     jobs: Jobs = -1,
     json: Json = False,
 ) -> None:
-    """Say how long a certificate takes, and what it costs until then."""
+    """Say how long a certificate takes, and what it costs until then.
+
+    Example: secondlook plan --good 0.7 --auc 0.75 --people 500 --groups A=0.8,B=0.2
+    """
     with errors(json):
         if history is not None and not (outcome and group):
             raise InputError("a file needs --outcome and --group: the names of its columns.")
@@ -194,8 +96,8 @@ def plan(
         least, most = _delay(delay, rounds)
         if patience is None and most:
             patience = most + 1
-        from secondlook.cli.output import Late, print_plan, repetition_bar  # noqa: PLC0415 - slow
-        from secondlook.cli.planned_history import read_history  # noqa: PLC0415
+        from secondlook.cli.files.planned_history import read_history  # noqa: PLC0415
+        from secondlook.cli.runs import repetition_bar  # noqa: PLC0415 - slow
         from secondlook.core.theory import Setting  # noqa: PLC0415
         from secondlook.lab.experiments.plan import Plan  # noqa: PLC0415
         from secondlook.lab.experiments.plan import plan as make_plan  # noqa: PLC0415
@@ -276,3 +178,94 @@ def _shares(text: str) -> tuple[tuple[str, float], ...]:
         return tuple((name.strip(), float(share)) for name, share in pairs)
     except ValueError:
         raise InputError(f"groups must look like A=0.8,B=0.2, got {text!r}.") from None
+
+
+@dataclass(frozen=True)
+class Late:
+    """How many rounds outcomes take in a plan, and how the planned program waits for them."""
+
+    least: int = 0
+    most: int = 0
+    maturity: int = 0
+    patience: int | None = None
+
+    def lines(self) -> list[str]:
+        """Say how late outcomes come, and what that does to them.
+
+        Examples
+        --------
+        >>> print(*Late(3, 9, patience=10).lines())
+        Outcomes come 3 to 9 rounds after the decision, all of them and right (maturity 0, \
+patience 10).
+        """
+        if not self.most:
+            return [
+                "As if every outcome were known before the next round; --delay says how late they "
+                "come."
+            ]
+        after = f"{self.least} to {self.most}" if self.least < self.most else f"{self.most}"
+        waits = "none" if self.patience is None else self.patience
+        said = [
+            f"Outcomes come {after} round{'s' * (self.most > 1)} after the decision, all of them "
+            f"and right (maturity {self.maturity}, patience {waits})."
+        ]
+        if self.patience is not None and self.patience <= self.most:
+            said.append(
+                f"With patience {self.patience}, outcomes that take {self.patience} rounds or "
+                f"more count as bad: a patience above {self.most} waits for all."
+            )
+        return said
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the same as plain data."""
+        told = asdict(self)
+        return {"delay": {name: told.pop(name) for name in ("least", "most")}, **told}
+
+
+def print_plan(
+    console: Console,
+    found: list[Until],
+    json_wanted: bool,
+    theorems: Setting | None = None,
+    batch: int = 0,
+    history: dict[str, Any] | None = None,
+    late: Late | None = None,
+) -> None:
+    """Print what it takes until a certificate, and what the theorems ask for if that is wanted."""
+    from secondlook.core.theory import (  # noqa: PLC0415 - slow to import
+        convergence,
+        feasibility,
+        improvement,
+        theory_lines,
+    )
+
+    late = Late() if late is None else late
+    if json_wanted:
+        plan: dict[str, Any] = {"certificate": [asdict(one) for one in found], **late.as_dict()}
+        if theorems is not None:
+            bounds = feasibility(theorems), improvement(theorems), convergence(theorems)
+            plan["theorems"] = [asdict(bound) for bound in bounds]
+        if history is not None:
+            plan["history"] = history
+        as_json(plan)
+        return
+    rows = []
+    for one in found:
+        figures = (one.rounds, one.accepted, one.explored, one.lost_on_bad)
+        cells = [
+            f"{median:,.0f} ({low:,.0f}–{high:,.0f})" if math.isfinite(median) else "–"
+            for low, median, high in figures
+        ]
+        rows.append([one.whom, f"{one.share_certified:.0%}", *cells])
+    title = "Until the first certificate, median (5 % to 95 %)"
+    titles = ("for", "reached", "rounds", "accepted", "explored", "lost on bad")
+    print_fitted(console, title, titles, rows, ("explored",))
+    console.print(
+        "reached: share of simulated runs of the certified method that did; the rest is of these. "
+        "What is accepted and lost before the certificate is the pilot's, and carries no promise.",
+        style="dim",
+    )
+    for line in late.lines():
+        console.print(line, highlight=False)
+    for line in [] if theorems is None else theory_lines(theorems, batch):
+        console.print(line, highlight=False)

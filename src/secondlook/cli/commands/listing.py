@@ -8,15 +8,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from secondlook.cli.json_output import as_json
 from secondlook.cli.options import Data, Json, errors
+from secondlook.cli.output import as_json
 from secondlook.lab.experiments.released.switches import SWITCHES
-
-__all__ = ["datasets", "methods", "switches", "version"]
 
 
 def datasets(data: Data = None, json: Json = False) -> None:
-    """List data sets and populations, and whether they are here."""
+    """List data sets and populations, and whether they are here.
+
+    Example: secondlook datasets --json
+    """
     from secondlook.lab.datasets import CATALOGUE  # noqa: PLC0415 - slow to import
     from secondlook.lab.experiments.sources import POPULATIONS  # noqa: PLC0415
 
@@ -57,7 +58,10 @@ def datasets(data: Data = None, json: Json = False) -> None:
 
 
 def methods(json: Json = False) -> None:
-    """List the methods that can be named."""
+    """List the methods that can be named.
+
+    Example: secondlook methods --json
+    """
     from secondlook.lab.experiments.methods import METHODS, REFERENCES, SETS  # noqa: PLC0415 - slow
 
     names = {name: words for name, (words, _) in {**METHODS, **REFERENCES}.items()}
@@ -73,7 +77,10 @@ def methods(json: Json = False) -> None:
 
 
 def switches(json: Json = False) -> None:
-    """List the deviations of the paper's released code that can be switched on."""
+    """List the deviations of the paper's released code that can be switched on.
+
+    Example: secondlook switches --json
+    """
     if json:
         as_json(SWITCHES)
         return
@@ -81,7 +88,10 @@ def switches(json: Json = False) -> None:
 
 
 def version(json: Json = False) -> None:
-    """Print the version."""
+    """Print the version.
+
+    Example: secondlook version
+    """
     number = installed_version("secondlook")
     if json:
         as_json({"version": number})

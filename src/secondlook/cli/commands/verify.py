@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from secondlook.cli.files.csv_files import first_line
-from secondlook.cli.json_output import as_json
-from secondlook.cli.options import DOES_NOT_FIT, Json, errors, status
-from secondlook.cli.programs.options import MaybeLedgerUrl, ProgramName, Trusted
+from secondlook.cli.options import (
+    DOES_NOT_FIT,
+    Json,
+    MaybeLedgerUrl,
+    ProgramName,
+    Trusted,
+    errors,
+    progress,
+)
+from secondlook.cli.output import as_json
 from secondlook.errors import InputError, LedgerError
 
-if TYPE_CHECKING:  # an extra, and slow to import
+if TYPE_CHECKING:
     from secondlook.ledger import SqlLedger
 
-__all__ = ["verify"]
-
 _NO_CHECKPOINT = "No checkpoint is given, since not everything fits."
-
 _CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # all that begins like one; a file has another name
 
 
@@ -54,7 +58,7 @@ def verify(
     Decisions are made again from the stored policies, the people as they applied and the keyed
     randomness. Prints a checkpoint: keep it elsewhere, and hand it in next time.
 
-    Example: secondlook verify --ledger sqlite:///lender.db --relearn
+    Example: secondlook verify sqlite:///lender.db --program main
     """
     with errors(json):
         url = _one_of(context, place, ledger)
@@ -65,7 +69,7 @@ def verify(
         kept = None if checkpoint is None else Checkpoint.read(_text_of(checkpoint))
         at = SqlLedger(url)
         try:
-            with status("making every decision again", json):
+            with progress("making every decision again", json):
                 found = prove(at, program, checkpoint=kept, trusted=trusted or (), relearn=relearn)
         except LedgerError as error:
             problem = _lost_tables(at, error)

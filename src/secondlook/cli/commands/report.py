@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from secondlook.cli.files.places import check_apart, ledger_files
-from secondlook.cli.json_output import as_json
-from secondlook.cli.options import Json, errors, status, writing
-from secondlook.cli.programs.looking import (
+from secondlook.cli.files.tables import check_apart, ledger_files
+from secondlook.cli.options import (
     Groups,
+    Json,
     Late,
-    ReportedLedger,
-    report_program,
-    reported_ledger,
+    ProgramName,
+    Trusted,
+    errors,
+    progress,
+    writing,
 )
-from secondlook.cli.programs.options import ProgramName, Trusted
+from secondlook.cli.output import as_json
 from secondlook.errors import InputError
-
-__all__ = ["report"]
 
 _PAGES = (".html", ".htm")
 
@@ -45,7 +45,10 @@ def report(
     trusted: Trusted = None,
     json: Json = False,
 ) -> None:
-    """Write one HTML file that shows a program on a ledger, or the results of runs."""
+    """Write one HTML file that shows a program on a ledger, or the results of runs.
+
+    Example: secondlook report --ledger sqlite:///lender.db --out lender.html
+    """
     with errors(json):
         _check_page(out)
         url = reported_ledger(ledger, results, figures)
@@ -65,7 +68,7 @@ def report(
                 figures.mkdir(parents=True, exist_ok=True)
         from secondlook.lab.experiments.report import write_report  # noqa: PLC0415 - slower
 
-        with status("writing the report", json), writing(out):
+        with progress("writing the report", json), writing(out):
             written = write_report(found, out, figures)
         if json:
             as_json({"written": written})
@@ -84,3 +87,60 @@ def _check_page(out: Path) -> None:
             f"--out must name a file that ends in {' or '.join(_PAGES)}, got {str(out)!r}; name "
             f"such a file."
         )
+
+
+ReportedLedger = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger",
+        metavar="URL",
+        help="The ledger to show; default SECONDLOOK_LEDGER, if no results are named.",
+    ),
+]
+
+
+def reported_ledger(
+    ledger: str | None, results: Sequence[Path] | None, figures: Path | None
+) -> str:
+    """Return which ledger a report is about, empty if it is about results."""
+    if results:
+        if ledger is not None:
+            raise InputError(
+                f"a report shows results or a ledger, got {str(results[0])!r} and --ledger; "
+                f"leave out one."
+            )
+        return ""
+    url = ledger or os.environ.get("SECONDLOOK_LEDGER", "")
+    if not url:
+        raise InputError(
+            "there is nothing to report on: name the results of runs, or a ledger by --ledger or "
+            "SECONDLOOK_LEDGER."
+        )
+    if figures is not None:
+        raise InputError("--figures is for results of runs; leave it out for a ledger.")
+    return url
+
+
+def report_program(
+    ledger: str,
+    program: str,
+    out: Path,
+    late: float,
+    groups: bool,
+    trusted: list[str] | None,
+    json: bool,
+) -> None:
+    """Write a page about a program, and say where it is."""
+    from secondlook.cli.pages.report import write_program_report  # noqa: PLC0415
+    from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
+    from secondlook.ledger.particulars import particulars  # noqa: PLC0415
+    from secondlook.ledger.summing_up import summarise  # noqa: PLC0415
+
+    with progress("writing the report", json):
+        kept = SqlLedger(ledger)
+        found = summarise(kept, program, groups=groups, trusted=trusted or ())
+        write_program_report(found, particulars(kept, found), out, late)
+    if json:
+        as_json({"written": [out], "checkpoint": str(found.head)})
+    else:
+        Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)

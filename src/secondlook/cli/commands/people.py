@@ -10,30 +10,34 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
-from secondlook.cli.files.places import check_output
-from secondlook.cli.files.refusals import Refusals, refused_path
+from secondlook.cli.files.refusals import Refusals, reason_counts, refused_path, refused_words
 from secondlook.cli.files.rows import check_there, trimmed
-from secondlook.cli.files.tables import called, read_listed
-from secondlook.cli.json_output import as_json
-from secondlook.cli.options import Json, errors, noted, status
-from secondlook.cli.programs.applicants import roles_and_labels
-from secondlook.cli.programs.batch_words import how_many, reason_counts, refused_words, say
-from secondlook.cli.programs.opening import opened
-from secondlook.cli.programs.options import By, LedgerUrl, ProgramName, Refused, Strict, Trusted
-from secondlook.cli.programs.spelling import as_recorded
+from secondlook.cli.files.tables import called, check_output, read_listed
+from secondlook.cli.input_checks import as_recorded
+from secondlook.cli.options import (
+    By,
+    Json,
+    LedgerUrl,
+    ProgramName,
+    Refused,
+    Strict,
+    Trusted,
+    errors,
+    noted,
+    opened,
+    progress,
+    roles_and_labels,
+)
+from secondlook.cli.output import as_json, people, say
 from secondlook.errors import InputError, LedgerWarning
 
 if TYPE_CHECKING:
     from secondlook.ledger.base import Reader, Standing
     from secondlook.ledger.program import Program
 
-__all__ = ["erase", "hold", "override", "release", "withdraw"]
-
 # Who cannot, why, in words that follow on "ids that", and what to do.
 Wrongs = Sequence[tuple[NDArray[np.bool_], str, str]]
-
 _REMOVE = "remove them"  # what is done with them in any case
-
 File = Annotated[
     str | None,
     typer.Argument(
@@ -71,6 +75,8 @@ def override(
 
     Outcomes follow the override. Nothing is learned from overridden people, and a certificate
     counts whoever was accepted and then turned away as bad; taking it back does not change that.
+
+    Example: secondlook override --id a17 --accept --reason 'has a guarantor'
     """
     with errors(json):
         if undo == (accept is not None):
@@ -84,7 +90,7 @@ def override(
             if named.ids:
                 mine.undo_override(mine.shape.ids(named.ids), reason)
             stand = "stands" if len(named.ids) == 1 else "stand"
-            words = f"{how_many(len(named.ids))} {stand} again as the program decided."
+            words = f"{people(len(named.ids))} {stand} again as the program decided."
             _tell(named, "undone", words, json)
             return
 
@@ -99,7 +105,7 @@ def override(
         if named.ids:
             mine.override(mine.shape.ids(named.ids), to, reason)
         words = f"{'accepted' if to else 'rejected'} by hand"
-        _tell(named, "overridden", f"{how_many(len(named.ids))} {words}.", json)
+        _tell(named, "overridden", f"{people(len(named.ids))} {words}.", json)
 
 
 def withdraw(
@@ -117,6 +123,8 @@ def withdraw(
 
     Nothing is learned from them; in the tests of a certificate they count as bad. Where there are
     no certificates, an outcome that is on record can be withdrawn too.
+
+    Example: secondlook withdraw not-taken-up.csv --ledger sqlite:///lender.db
     """
     with errors(json):
         mine = opened(ledger, program, by, trusted, json)
@@ -136,7 +144,7 @@ def withdraw(
         if named.ids:
             mine.withdraw(whom)
         n, already = len(named.ids) - before, f", and {before:,} before" if before else ""
-        words = f"{how_many(n)} withdrawn{already}: no outcome will be known."
+        words = f"{people(n)} withdrawn{already}: no outcome will be known."
         counts = {"withdrawn": n, "withdrawn_before": before}
         _tell(named, "withdrawn", words, json, more=counts)
 
@@ -153,12 +161,15 @@ def hold(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Keep people from being erased, whatever their age, until they are released."""
+    """Keep people from being erased, whatever their age, until they are released.
+
+    Example: secondlook hold disputed.csv --reason 'case 12/31'
+    """
     with errors(json):
         mine = opened(ledger, program, by, trusted, json)
         named = _named(mine, file, ids, refused, json, strict, _held(is_held=True), "held")
         mine.hold(mine.shape.ids(named.ids), reason)
-        _tell(named, "held", f"{how_many(len(named.ids))} held.", json)
+        _tell(named, "held", f"{people(len(named.ids))} held.", json)
 
 
 def release(
@@ -173,12 +184,15 @@ def release(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """End every hold on people."""
+    """End every hold on people.
+
+    Example: secondlook release disputed.csv --reason 'case 12/31 is settled'
+    """
     with errors(json):
         mine = opened(ledger, program, by, trusted, json)
         named = _named(mine, file, ids, refused, json, strict, _held(is_held=False), "released")
         mine.release(mine.shape.ids(named.ids), reason)
-        _tell(named, "released", f"{how_many(len(named.ids))} no longer held.", json)
+        _tell(named, "released", f"{people(len(named.ids))} no longer held.", json)
 
 
 def erase(
@@ -205,6 +219,8 @@ def erase(
     Names, features, groups and reasons leave the record, and all stored states with them. People
     under hold cannot be erased, and others not before their retention period is over. Other
     programs of the ledger that hold the same ids are named, and erased by themselves.
+
+    Example: secondlook erase --expired --reason 'retention period is over'
     """
     with errors(json):
         if not yes and (json or file == "-"):
@@ -228,13 +244,13 @@ def erase(
         notes: list[str] = []
         others = also_in(mine.ledger, program, named.ids)
         if named.ids and not yes:
-            question = f"Erase {how_many(len(named.ids))} of the program {program!r} for good?"
+            question = f"Erase {people(len(named.ids))} of the program {program!r} for good?"
             _ask(question, beside_table=named.no == "-")
         if named.ids:
-            with status(f"erasing {how_many(len(named.ids))}", json), noted(LedgerWarning) as notes:
+            with progress(f"erasing {people(len(named.ids))}", json), noted(LedgerWarning) as notes:
                 mine.erase(mine.shape.ids(named.ids), reason, early=early)
         stays = "; the decisions stay" if named.ids else ""
-        lines = [f"{how_many(len(named.ids))} erased{stays}.", *_elsewhere(others)]
+        lines = [f"{people(len(named.ids))} erased{stays}.", *_elsewhere(others)]
         if named.ids and ledger.startswith("postgresql"):
             lines.append("PostgreSQL drops them from its files when it is vacuumed: run VACUUM.")
         _tell(named, "erased", "\n".join(lines), json, notes, {"other_programs": others})

@@ -1,0 +1,1 @@
+"""The commands, one file each, with their options, checks and messages."""

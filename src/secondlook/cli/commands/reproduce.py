@@ -1,0 +1,98 @@
+"""Run methods in worlds: ``secondlook reproduce``, ``simulate`` and ``plan``."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from secondlook.cli.options import (
+    Backend,
+    Data,
+    DataSet,
+    Fresh,
+    HowToRun,
+    Jobs,
+    Json,
+    Methods,
+    OnRecord,
+    Out,
+    Repetitions,
+    Scheduler,
+    Seed,
+    changed,
+    check_jobs,
+    errors,
+    method_names,
+    names,
+)
+from secondlook.errors import InputError
+from secondlook.lab.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
+from secondlook.lab.experiments.released.switches import SWITCHES, check_switches
+
+if TYPE_CHECKING:
+    pass
+
+*_FIRST, _LAST = PAPER_EXPERIMENTS
+
+
+def reproduce(
+    name: Annotated[str, typer.Argument(help=f"{', '.join(_FIRST)} or {_LAST}.")],
+    repetitions: Repetitions = None,
+    methods: Methods = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Train deep methods by their quick schedules.")
+    ] = False,
+    data_set: DataSet = None,
+    sweep: Annotated[
+        bool, typer.Option("--alpha-sweep", help="At α = 0.05, 0.10, …, 0.30.")
+    ] = False,
+    as_released: Annotated[
+        bool, typer.Option("--as-released", help="Switch on all deviations of the released code.")
+    ] = False,
+    switch: Annotated[
+        str, typer.Option(help="Deviations to switch on, such as C1,C2 (see: secondlook switches).")
+    ] = "",
+    without: Annotated[
+        str, typer.Option(help="With --as-released: deviations to leave off, such as A9.")
+    ] = "",
+    seed: Seed = None,
+    data: Data = None,
+    jobs: Jobs = -1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    ledger: OnRecord = None,
+    json: Json = False,
+) -> None:
+    """Run one of the paper's experiments: table, figures, report.
+
+    Example: secondlook reproduce adult-race --data-set acs-ca-2018-sample --repetitions 5
+    """
+    with errors(json):
+        check_experiment(name)
+        check_jobs(jobs)
+        asked = None if methods is None else method_names(methods)
+        if without and not as_released:
+            raise InputError(
+                "--without leaves deviations off that --as-released switches on; add it."
+            )
+        check_switches((*names(switch), *names(without)))
+        from secondlook.cli.runs import run_and_report, with_methods  # noqa: PLC0415 - slow
+        from secondlook.lab.experiments.paper import alpha_sweep, paper_experiment  # noqa: PLC0415
+
+        experiment = paper_experiment(name, data_set)
+        if asked is not None:
+            experiment = with_methods(experiment, asked, quick=quick)
+        if sweep:
+            experiment = alpha_sweep(experiment)
+        on = set(SWITCHES) if as_released else set()
+        if experiment.world.n_parts:
+            on.discard("A9")  # nothing is resampled there
+        chosen = (on | set(names(switch))) - set(names(without))
+        experiment = replace(experiment, switches=check_switches(chosen))
+        experiment = changed(experiment, repetitions, seed)
+        how = HowToRun(data, jobs, backend, scheduler, out, fresh)
+        run_and_report(experiment, how, ledger, json=json)

@@ -1,0 +1,61 @@
+"""Run methods in worlds: ``secondlook reproduce``, ``simulate`` and ``plan``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from secondlook.cli.options import (
+    Backend,
+    Data,
+    Fresh,
+    HowToRun,
+    Jobs,
+    Json,
+    Methods,
+    OnRecord,
+    Out,
+    Repetitions,
+    Scheduler,
+    Seed,
+    changed,
+    check_jobs,
+    errors,
+    method_names,
+)
+
+if TYPE_CHECKING:
+    pass
+
+
+def simulate(
+    world: Annotated[Path, typer.Argument(help="A TOML file of a world (docs/worlds.md).")],
+    repetitions: Repetitions = None,
+    methods: Methods = None,
+    seed: Seed = None,
+    data: Data = None,
+    jobs: Jobs = -1,
+    backend: Backend = None,
+    scheduler: Scheduler = None,
+    out: Out = None,
+    fresh: Fresh = False,
+    ledger: OnRecord = None,
+    json: Json = False,
+) -> None:
+    """Run methods in a world of your own, described in a file.
+
+    Example: secondlook simulate examples/worlds/overlooked-group.toml
+    """
+    with errors(json):
+        check_jobs(jobs)
+        asked = None if methods is None else method_names(methods)
+        from secondlook.cli.runs import run_and_report, with_methods  # noqa: PLC0415 - slow
+        from secondlook.lab.experiments.world_file import read_world_file  # noqa: PLC0415
+
+        experiment = changed(read_world_file(world), repetitions, seed)
+        if asked is not None:
+            experiment = with_methods(experiment, asked)
+        how = HowToRun(data, jobs, backend, scheduler, out, fresh)
+        run_and_report(experiment, how, ledger, json=json)

@@ -1,1 +1,0 @@
-"""Commands on programs: deciding real batches, on the record."""

@@ -1,0 +1,378 @@
+"""Run an experiment and say what came of it; slow to import, so commands do it late."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+from joblib.parallel import BACKENDS
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from secondlook.cli.files.tables import check_apart, ledger_files
+from secondlook.cli.options import DOES_NOT_FIT, HowToRun, progress
+from secondlook.cli.output import as_json, print_stacked
+from secondlook.errors import InputError, to_install
+from secondlook.lab.experiments import tables
+from secondlook.lab.experiments.baseline_methods import left_out
+from secondlook.lab.experiments.cautions import assumptions, failures, nothing_found
+from secondlook.lab.experiments.methods import expanded
+from secondlook.lab.experiments.published import ALPHA, paper_row, published_table, why_different
+from secondlook.lab.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.report import write_report
+from secondlook.lab.experiments.results import Results
+from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.experiments.sources import load_source
+from secondlook.lab.experiments.spec import Experiment
+from secondlook.lab.experiments.words import findings, remarks, what_was_run
+from secondlook.lab.experiments.world_spec import drawn_again
+from secondlook.lab.simulate.people import Table
+
+if TYPE_CHECKING:
+    from secondlook.lab.experiments.results import Results
+    from secondlook.lab.experiments.spec import Experiment
+
+_WRITTEN = ("lock", "settings.json", "results.parquet", "report.html")  # in the folder of a run
+
+
+def with_methods(
+    experiment: Experiment, names: tuple[str, ...], *, quick: bool = False
+) -> Experiment:
+    """Return an experiment with other methods; say which are left out if all are asked for."""
+    chosen = replace(experiment, methods=expanded(names, quick=quick))
+    if "all" in names and left_out():
+        print(f"secondlook: {left_out()}", file=sys.stderr)
+    return chosen
+
+
+def ran(experiment: Experiment, how: HowToRun, quiet: bool) -> tuple[Results, Any, Path]:
+    """Run what has not run yet; return the results, whom it was about, and the folder."""
+    folder = _folder(experiment, how)
+    for name in _WRITTEN:
+        check_apart("results", folder / name, "the data", [experiment.world.data], "folder")
+    with download_bar(quiet) as bar:
+        source = load_source(experiment.world, data=how.data, progress=bar)
+    with prepared(how.backend, how.jobs, how.scheduler), repetition_bar(quiet) as progress:
+        run = Run(folder, how.jobs, how.backend, progress, how.fresh)
+        return run_experiment(experiment, source, run), source, folder
+
+
+def met_again(experiment: Experiment, source: Any) -> tuple[int, list[str]]:
+    """Return how many people a repetition draws from a data set, and say so if rows come again."""
+    n_drawn = experiment.world.people_drawn(source)
+    return n_drawn, drawn_again(len(source) if isinstance(source, Table) else 0, n_drawn)
+
+
+def run_and_report(
+    experiment: Experiment, how: HowToRun, ledger: str | None, *, json: bool
+) -> None:
+    """Run an experiment, write its report, and print what there is to say."""
+    if ledger is not None:
+        for name in _WRITTEN:
+            place = _folder(experiment, how) / name
+            check_apart("results", place, "the ledger", ledger_files(ledger), "folder")
+        check_on_record(experiment, ledger)
+    results, source, folder = ran(experiment, how, quiet=json)
+    page = folder / "report.html"
+    with progress("writing the report", json):
+        write_report([results], page, folder / "figures")
+    n_drawn, again = met_again(experiment, source)
+    proof = None if ledger is None else proved(experiment, source, results, ledger, json)
+    if json:
+        as_json(
+            {
+                "folder": folder,
+                "report": page,
+                "results": folder / "results.parquet",
+                "about": results.about,
+                "people_drawn": n_drawn,
+                "summary": summary_rows(results),
+                "certificates": results.certificates,
+                "failures": [asdict(one) for one in results.failures],
+            }
+            | ({} if proof is None else {"ledger": proof})
+        )
+    else:
+        console = Console()
+        print_results(console, results)
+        for line in again:
+            console.print(line, style="dim", soft_wrap=True, highlight=False)
+        console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
+        if proof is not None:
+            console.print(in_one_line(proof), soft_wrap=True, highlight=False)
+    exit_if_nothing(results)
+
+
+def exit_if_nothing(results: Results) -> None:
+    """End with an exit code and a sentence if no method has any numbers, once all is printed."""
+    words = nothing_found(results)
+    if words:
+        print(f"secondlook: {words}", file=sys.stderr)
+        raise typer.Exit(2)
+
+
+def _folder(experiment: Experiment, how: HowToRun) -> Path:
+    return how.out or Path("results") / _slug(experiment)
+
+
+def _slug(experiment: Experiment) -> str:
+    """Return a folder name that tells experiments apart which differ in more than repetitions."""
+    words = [experiment.name]
+    if experiment.switches:
+        off = [name for name in SWITCHES if name not in experiment.switches]
+        few = len(experiment.switches) <= len(off)
+        words.append("with " + " ".join(experiment.switches) if few else "as released")
+        words += ["without " + " ".join(off)] if off and not few else []
+    words.append(experiment.fingerprint[:6])
+    return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(words)).strip("-").lower()
+
+
+def prepared(backend: str | None, jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
+    """Return a context in which joblib knows a backend.
+
+    Parameters
+    ----------
+    backend
+        Name of the backend; ``"dask"`` gets a client, ``"ray"`` is registered, others are known.
+    jobs
+        Dask workers to start here; −1 means one per core.
+    scheduler
+        Address of a running Dask scheduler instead, such as ``tcp://host:8786``.
+    """
+    if backend == "dask":
+        return _dask(jobs, scheduler)
+    if scheduler is not None:
+        raise InputError(f"a scheduler goes with the backend dask, got backend {backend!r}.")
+    if backend == "ray":
+        _register_ray()
+    elif backend is not None and backend not in BACKENDS:
+        known = ", ".join(sorted({*BACKENDS, "dask", "ray"}))
+        raise InputError(f"joblib knows no backend {backend!r}; known are {known}.")
+    return nullcontext()
+
+
+def _register_ray() -> None:
+    try:
+        from ray.util.joblib import register_ray  # noqa: PLC0415 (not ours to install)
+    except ImportError as error:
+        raise InputError("the backend ray needs Ray; install it with `pip install ray`.") from error
+    register_ray()
+
+
+def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
+    """Return a client of a scheduler that runs already, or of workers started here."""
+    try:
+        import distributed  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        raise InputError(
+            f"the backend dask needs Dask; {to_install('dask')} installs it."
+        ) from error
+    client: Callable[..., AbstractContextManager[Any]] = distributed.Client
+    if scheduler is None:
+        workers = os.cpu_count() or 1 if jobs == -1 else jobs
+        return client(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+    try:
+        return client(scheduler, timeout=10)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {scheduler}: {error}.") from error
+
+
+def check_on_record(experiment: Experiment, url: str) -> None:
+    """Raise if the first method cannot be recorded there, before anything runs."""
+    from secondlook.lab.experiments.on_record import check_recordable  # noqa: PLC0415 - an extra
+    from secondlook.ledger.engines import connect  # noqa: PLC0415
+
+    check_recordable(experiment)
+    connect(url, make=True).dispose()  # makes nothing yet
+
+
+def proved(
+    experiment: Experiment, source: Any, results: Results, url: str, json: bool
+) -> dict[str, Any]:
+    """Run an experiment's first method on the record; return what the proof found."""
+    from secondlook.lab.experiments.on_record import run_on_record  # noqa: PLC0415 - an extra
+
+    with progress("once more, through a ledger", json):
+        found = run_on_record(experiment, source, results, url)
+    if found.problem is not None:
+        print(f"secondlook: {found.problem}", file=sys.stderr)
+        raise typer.Exit(DOES_NOT_FIT)
+    return {
+        "url": url,
+        "program": experiment.methods[0],
+        "entries": found.n_entries,
+        "decisions": found.n_decisions,
+        "checkpoint": str(found.head),
+    }
+
+
+def in_one_line(proof: dict[str, Any]) -> str:
+    """Say what was proved.
+
+    Examples
+    --------
+    >>> in_one_line({"program": "plain", "entries": 3, "decisions": 50, "checkpoint": "3:ab:plain"})
+    'On the record (plain): 3 entries fit, 50 decisions made again; checkpoint 3:ab:plain'
+    """
+    return (
+        f"On the record ({proof['program']}): {proof['entries']} entries fit, "
+        f"{proof['decisions']} decisions made again; checkpoint {proof['checkpoint']}"
+    )
+
+
+# Metric, title, decimals, whether there is room for its standard error.
+_COLUMNS = (
+    ("revenue", "revenue", 1, True),
+    ("late_revenue", "late", 1, True),
+    ("pooled_fdr", "FDR", 3, True),
+    ("above_alpha", "> α", 2, False),
+    ("selection_rate_difference", "ΔSR", 2, False),
+    ("true_positive_rate_difference", "ΔTPR", 2, False),
+    ("acceptance_rate", "acc", 2, False),
+)
+# For programs only: there is no room for them in a terminal.
+_MORE = ("fdr", "pooled_selection_rate_difference", "pooled_true_positive_rate_difference")
+_KEY = (
+    "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled over rounds; "
+    "> α: share of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true "
+    "positive rates in a round; acc: share of people accepted; ±: standard error over repetitions."
+)
+_PAPER = (
+    " paper: its revenue, on its own data; its FDR is a mean of rounds, which the report sets "
+    "beside ours."
+)
+
+
+def summary_rows(results: Results) -> list[dict[str, Any]]:
+    """Return one row per α and method: mean and standard error of every metric, and the paper's."""
+    metrics = [*(metric for metric, *_ in _COLUMNS), *_MORE]
+    found = {metric: tables.summary(results, metric) for metric in metrics}
+    if "E2" in results.about["experiment"]["switches"]:
+        found["revenue_without_sign"] = tables.summary(results, "revenue", absolute_revenue=True)
+    key = results.about["experiment"]["published"]
+    rows = []
+    for a, alpha in enumerate(results.alphas):
+        printed = published_table(key) if key and alpha == ALPHA else {}
+        for m, method in enumerate(results.methods):
+            row: dict[str, Any] = {"alpha": alpha, "method": method}
+            row["label"] = results.about["labels"][method]
+            for metric, one in found.items():
+                row[metric] = float(one.estimate.mean[a, m])
+                row[f"{metric}_standard_error"] = float(one.estimate.standard_error[a, m])
+            row["published"] = {
+                metric: {"mean": number.mean, "bracket": number.bracket}
+                for metric, number in printed.get(paper_row(method) or "", {}).items()
+            }
+            row["why_different"] = why_different(key, method) if row["published"] else ""
+            row["failed_repetitions"] = [
+                {"repetition": one.repetition, "seed": one.seed, "sentence": one.sentence}
+                for one in results.failed(method, a)
+            ]
+            rows.append(row)
+    return rows
+
+
+def print_results(console: Console, results: Results) -> None:
+    """Print what was run, a table, and what it shows."""
+    console.print(what_was_run(results), highlight=False)
+    for remark in [*remarks(results), *assumptions(results)]:
+        console.print(remark, style="dim", highlight=False)
+    rows = summary_rows(results)
+    for alpha in results.alphas:
+        _print_table(console, results, alpha, [row for row in rows if row["alpha"] == alpha])
+    compared = any(row["published"] for row in rows)
+    console.print(_KEY + _PAPER * compared, style="dim", highlight=False)
+    reasons = dict.fromkeys(row["why_different"] for row in rows if row["why_different"])
+    for why in reasons:
+        named = dict.fromkeys(row["method"] for row in rows if row["why_different"] == why)
+        words = f"Where {' and '.join(named)} and the paper differ: {why}."
+        console.print(words, style="dim", highlight=False)
+    for failure in failures(results):
+        console.print(f"• {failure}", style="bold", highlight=False)
+    for finding in findings(results):
+        console.print(f"• {finding}", highlight=False)
+
+
+def _print_table(
+    console: Console, results: Results, alpha: float, rows: list[dict[str, Any]]
+) -> None:
+    """Print a table of one α; in a narrow window, money above and mistakes below."""
+    money, mistakes = ["revenue", "late"], [title for _, title, *_ in _COLUMNS[2:]]
+    extra = ["|revenue|"] * ("revenue_without_sign" in rows[0])
+    extra += ["paper"] * any(row["published"] for row in rows)
+    cells = []
+    for row in rows:
+        failed = len(results.failed(row["method"], results.alphas.index(alpha)))
+        note = f" ({failed} of {results.shape[2]} failed)" if failed else ""
+        cells.append([row["method"] + note, *_cells(row, extra)])
+    titles = ["method", *money, *mistakes, *extra]
+    print_stacked(console, f"α = {alpha:g}", titles, cells, [[*money, *extra], mistakes])
+
+
+def _cells(row: dict[str, Any], extra: list[str]) -> list[str]:
+    cells = []
+    for metric, _, decimals, with_error in _COLUMNS:
+        error = f"±{row[f'{metric}_standard_error']:.{decimals}f}" if with_error else ""
+        cells.append(f"{row[metric]:.{decimals}f}{error}")
+    if "|revenue|" in extra:
+        cells.append(f"{row['revenue_without_sign']:.1f}")
+    if "paper" in extra:
+        paper = row["published"]
+        cells.append(f"{paper['revenue']['mean']:.1f}" if paper else "–")
+    return [cell.replace("nan", "–") for cell in cells]
+
+
+@contextmanager
+def repetition_bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """Show how many repetitions are done, on standard error."""
+    if quiet:
+        yield None
+        return
+    with _progress(MofNCompleteColumn()) as bar:
+        task = bar.add_task("repetitions", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def download_bar(quiet: bool) -> Iterator[Callable[[int, int | None], None] | None]:
+    """Show how much has been downloaded, on standard error, once anything is."""
+    if quiet:
+        yield None
+        return
+    with _progress(DownloadColumn()) as bar:
+        tasks: list[Any] = []
+
+        def show(done: int, total: int | None) -> None:
+            if not tasks:
+                tasks.append(bar.add_task("downloading", total=total))
+            bar.update(tasks[0], completed=done, total=total)
+
+        yield show
+
+
+def _progress(amount: Any) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        amount,
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(file=sys.stderr),
+    )
