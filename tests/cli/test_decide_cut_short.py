@@ -58,7 +58,7 @@ def test_a_ledger_that_is_lost_after_the_decisions_are_recorded(lender, tmp_path
     assert len(entries(lender, "batch")) == 1
     assert not (tmp_path / "decisions.csv").exists()
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.asking.summarise", lost)
+        patch.setattr("secondlook.ledger.program.summary_of", lost)
         sentence = refused(*words)
     assert "everything is recorded and only this summary is missing (the ledger could" in sentence
     assert len(answer()) == 100

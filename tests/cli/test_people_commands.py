@@ -56,14 +56,12 @@ def test_override_by_id_and_by_file(lender):
     words = refused("override", "--id", no[0], "--accept", "--reason", "again")
     assert words == (
         f"ids that were overridden before cannot be overridden, got {no[0]!r}; nothing was "
-        f"recorded, take that back first (--undo), or remove them."
+        f"recorded, undo that override first (--undo, undo_override), or remove them."
     )
     assert kinds(url) == before
     file = listed("frauds.csv", [yes[0], yes[1], "nobody", "", no[2], yes[0], "a00001"])
     strict = refused("override", file, "--reject", "--reason", "fraud", "--strict")
-    assert (
-        "frauds.csv, row 3 (id 'nobody'): ids that are not known, since they were never" in strict
-    )
+    assert "frauds.csv, row 3 (id 'nobody'): ids that are unknown or erased" in strict
     assert kinds(url) == before
     found = call("override", file, "--reject", "--reason", "fraud", "--by", "a person")
     assert found.exit_code == 0, found.stderr
@@ -72,11 +70,10 @@ def test_override_by_id_and_by_file(lender):
     left = pd.read_csv("frauds.refused.csv", keep_default_na=False)
     assert left["id"].tolist() == ["nobody", "", no[2], "a00001"]
     assert left["reason"].tolist() == [
-        "ids that are not known, since they were never decided on or are erased already, "
-        "cannot be overridden",
+        "ids that are unknown or erased cannot be overridden",
         "'id' is empty or holds NUL, so names nobody",
-        "ids that are rejected as it is cannot be overridden",
-        "ids that are the history's cannot be overridden",
+        "ids that are already rejected cannot be overridden",
+        "ids that belong to the history cannot be overridden",
     ]
     with Program.open(url).ledger.reading("main") as reader:
         *_, entry = reader.entries(kind="override")
@@ -95,7 +92,7 @@ def test_an_override_is_taken_back(lender):
     found = call("override", file, "--undo", "--reason", "the wrong person")
     assert "2 people stand again as the program decided.\n1 row refused" in found.stdout
     left = pd.read_csv("wrong.refused.csv")
-    assert left["reason"].tolist() == ["ids that stand as the program decided cannot be undone"]
+    assert left["reason"].tolist() == ["ids that are not overridden cannot be undone"]
     assert done("override", "--id", no[1], "--undo", "--reason", "has none") == {"undone": 1}
     done("override", "--id", no[2], "--accept", "--reason", "a guarantor")
     standing = Program.open(url).standing([*no[:2], yes[0]])
@@ -130,7 +127,7 @@ def test_withdraw(lender, config):
     assert kinds(url) == before
     assert kinds(url).count("outcomes") == 2
     words = refused("withdraw", "--id", no[0])
-    assert words.startswith("ids that do not stand accepted cannot be withdrawn, got ")
+    assert words.startswith("ids that are not accepted cannot be withdrawn, got ")
     told = done("withdraw", listed("never.csv", [yes[1], yes[2], no[0]]))
     if config == PROGRAM:  # an outcome can be taken back
         assert (told["withdrawn"], told["refused"]["rows"]) == (2, 1)
@@ -165,10 +162,7 @@ def test_hold_release_and_erase(lender):
         "refused": {
             "rows": 1,
             "file": "disputed.refused.csv",
-            "reasons": {
-                "ids that are not known, since they were never decided on or are erased already, "
-                "cannot be held": 1
-            },
+            "reasons": {"ids that are unknown or erased cannot be held": 1},
         },
     }
     told = done("erase", "--expired", "--reason", "over", "--yes")
@@ -250,6 +244,6 @@ def test_whom_it_is_about_must_be_said_once(lender):
     pd.DataFrame({"name": yes[:2], "x": 1}).to_csv("wrong.csv", index=False)
     assert "'id'" in refused("hold", "wrong.csv", "--reason", "why")
     assert refused("hold", *ids, "--reason", " ") == (
-        "a hold needs a reason in words, got none; say why."
+        "a hold needs a reason as text, got ' '; give one."
     )
     assert call("override", *ids, "--reason", "why").exit_code == 2  # neither accept nor reject

@@ -21,7 +21,7 @@ def two(lender, monkeypatch):
     frame = people(40, 1000).drop(columns="outcome")
     frame.loc[0, "id"], frame.loc[1, "id"] = "1", " 1"
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.telling.check_spelling", lambda *_: None)
+        patch.setattr("secondlook.ledger.program.check_spelling", lambda *_: None)
         X, sex = frame[["income", "debt"]], frame[["sex"]]
         lender.decide(X, sensitive_features=sex, ids=frame["id"].tolist(), batch="old")
     frame.to_csv("applicants.csv", index=False)
@@ -41,8 +41,8 @@ def test_nobody_is_erased_in_the_place_of_another(two):
     assert is_known(two, "1", " 1") == [True, False]
     # The same once more does not reach the other, who is called almost so.
     assert refused(*erase("--id", " 1")) == (
-        "ids that are not known, since they were never decided on or are erased already, cannot be "
-        "erased, got ' 1'; nothing was recorded, leave it out."
+        "ids that are unknown or erased cannot be erased, got ' 1'; nothing was "
+        "recorded, leave it out."
     )
     Path("them.csv").write_text("id\n 1\n")
     assert done(*erase("them.csv"), code=2)["erased"] == 0
@@ -127,7 +127,7 @@ def test_those_on_record_are_answered_from_it(lender, monkeypatch, odd):
     frame.loc[0, "id"] = odd
     frame.to_csv("applicants.csv", index=False)
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.telling.check_spelling", lambda *_: None)
+        patch.setattr("secondlook.ledger.program.check_spelling", lambda *_: None)
         X, sex = frame[["income", "debt"]], frame[["sex"]]
         lender.decide(X, sensitive_features=sex, ids=frame["id"].tolist(), batch="old")
     told = done("decide", "applicants.csv", "-o", "decisions.csv")

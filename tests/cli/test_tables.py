@@ -29,8 +29,8 @@ from secondlook.cli.files.rows import (
 from secondlook.cli.files.tables import check_output, check_writable, read_table, write_table
 from secondlook.core.groups import Attributes
 from secondlook.errors import InputError
-from secondlook.ledger.columns import Columns
 from secondlook.ledger.config import Labels, Roles
+from secondlook.ledger.encoding import Columns
 
 LONG = "x" * 1_500_000  # longer than the blocks in which pyarrow reads
 

@@ -89,7 +89,7 @@ def test_cells_on_the_record_are_decided_erased_and_proved(place, name, rng, tmp
     repeated = again.decide(X, sensitive_features=group, batch="after")
     assert repeated.ids.tolist() == batch.ids.tolist()
     assert again.classifier.counts_.applicants.sum() == counted.applicants.sum() + 80
-    with pytest.raises(UnknownIdError, match="are not known"):
+    with pytest.raises(UnknownIdError, match="are unknown or erased"):
         again.erase(gone[:1], "again", early=True)
     found = proved(again)
     assert found.n_decisions == 80  # those before rest on people who are gone

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 
 from ledger_worlds import algorithm_1, same, started
 from secondlook.errors import InputError
-from secondlook.ledger.columns import Columns
+from secondlook.ledger.encoding import Columns
 from secondlook.ledger.program import Program
 from secondlook.ledger.retention import MOST_MONTHS
 from secondlook.ledger.verifying import verify
@@ -62,7 +62,7 @@ def test_ledgers_with_ids_that_are_no_longer_taken_go_on(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/ledger.db"
     strange = [*WRONG, *(f"x{at}" for at in range(20 - len(WRONG)))]
     with monkeypatch.context() as before:
-        before.setattr("secondlook.ledger.telling.check_spelling", lambda _ids: None)
+        before.setattr("secondlook.ledger.program.check_spelling", lambda _ids: None)
         program, (one, two, three) = named(url, [" h1", "h1"])
         group = {"sensitive_features": one.group}
         first = program.decide(one.X, ids=strange, batch="first", **group)
@@ -147,7 +147,7 @@ def test_text_among_which_something_else_stands_is_refused():
 @pytest.mark.parametrize("months", [MOST_MONTHS + 1, 10**5, -1])
 def test_a_time_that_no_new_program_may_have(tmp_path, months):
     url = f"sqlite:///{tmp_path}/ledger.db"
-    with pytest.raises(InputError, match=f"from 0 to 1200, got {months}; create the program"):
+    with pytest.raises(InputError, match=f"from 0 to 1200, got {months};"):
         started(url, algorithm_1(), about={"retention_months": months})
     program, *_ = started(url, algorithm_1(), about={"retention_months": MOST_MONTHS})
     assert program.expired().size == 0

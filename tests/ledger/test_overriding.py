@@ -29,7 +29,7 @@ def test_people_stand_again_as_decided_and_stay_out_of_what_is_learned(decided):
     standing = program.standing([*yes[:2], *no[:2]])
     assert standing.accepted.tolist() == [True, False, False, True]
     assert standing.overridden.all()
-    with pytest.raises(UnknownIdError, match="1 of 1 ids do not stand accepted"):
+    with pytest.raises(UnknownIdError, match="1 of 1 ids are not accepted"):
         program.observe(no[:1], [1])
     program.observe([yes[0], no[1]], [1 - outcomes[0], 1])
     program.observe(yes[2:], outcomes[2:])
@@ -78,17 +78,17 @@ def test_whose_override_cannot_be_taken_back(decided):
     program.observe(no[1:2], [1])
     before = program.checkpoint()
     for ids, words in (
-        (no[:1], f"1 of 1 ids stand as the program decided, first '{no[0]}'; nothing was taken ba"),
-        ([yes[0], yes[1]], f"1 of 2 ids stand as the program decided, first '{yes[1]}'"),
+        (no[:1], f"1 of 1 ids are not overridden, first '{no[0]}'; nothing was undone"),
+        ([yes[0], yes[1]], f"1 of 2 ids are not overridden, first '{yes[1]}'"),
         (no[1:2], "have an outcome already"),
-        ([10**9], "1 of 1 ids are not known, since they were never .*; nothing was taken back"),
-        ([0], "are the history's"),
+        ([10**9], "1 of 1 ids are unknown or erased, .*; nothing was undone"),
+        ([0], "belong to the history"),
     ):
         with pytest.raises(InputError, match=words):
             program.undo_override(ids, "why not")
-    with pytest.raises(InputError, match="the end of an override needs a reason in words"):
+    with pytest.raises(InputError, match="the end of an override needs a reason"):
         program.undo_override(yes[:1], "")
-    with pytest.raises(InputError, match=r"were overridden before.*take that back first \(--undo"):
+    with pytest.raises(InputError, match=r"were overridden before.*undo that override first"):
         program.override(yes[:1], True, "why not")
     program.undo_override(np.empty(0, np.int64), "nobody")
     assert program.checkpoint() == before

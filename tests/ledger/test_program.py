@@ -54,12 +54,15 @@ def test_the_same_batch_again_is_answered_from_the_record(url):
     for changed, words in (
         ({"X": other}, "first in row 7"),
         ({"sensitive_features": flipped}, "first in row 3"),
-        ({"X": X[:-1], "sensitive_features": group[:-1]}, f"{len(X)} people and not {len(X) - 1}"),
+        (
+            {"X": X[:-1], "sensitive_features": group[:-1]},
+            f"{len(X)} applicants instead of",
+        ),
         ({"ids": ids + 1}, "first in row 0"),
         ({"X": second.people.X, "sensitive_features": second.people.group}, "first in row 0"),
     ):
         sent = {"X": X, "sensitive_features": group} | changed
-        with pytest.raises(InputError, match=f"'b' with other content, {words}[;,]"):
+        with pytest.raises(InputError, match=f"'b' with other content, {words}"):
             program.decide(sent.pop("X"), batch="b", **sent)
     assert program.checkpoint() == before
 
@@ -95,8 +98,8 @@ def test_outcomes_that_cannot_be_are_refused_and_nothing_is_recorded(url):
     yes, no = decided.ids[decided.accepted][:2], decided.ids[~decided.accepted][:1]
     before = program.checkpoint()
     for ids, outcomes, error, words in (
-        ([yes[0], no[0]], [1, 1], UnknownIdError, f"1 of 2 ids do not stand .* first '{no[0]}'"),
-        ([10**9], [1], UnknownIdError, "1 of 1 ids are not known, .* first '1000000000'"),
+        ([yes[0], no[0]], [1, 1], UnknownIdError, f"1 of 2 ids are not accepted.* first '{no[0]}'"),
+        ([10**9], [1], UnknownIdError, "1 of 1 ids are unknown or erased, first '1000000000'"),
         ([yes[0], yes[0]], [0, 1], InputError, f"contradict each other for id '{yes[0]}'"),
         ([yes[0]], [7], InputError, r"outcomes must be 0\.0 or 1\.0, as in the history, got 7;"),
         (["x"], [1], InputError, "ids must be integers, as in the history, got strings;"),
@@ -118,7 +121,7 @@ def test_whoever_is_withdrawn_has_no_outcome(url, make):
     before = program.checkpoint()
     program.withdraw(yes[:2])
     if make is certified:
-        words = "has an outcome or was withdrawn, and these exclude each other for good"
+        words = "has an outcome or was withdrawn"
         with pytest.raises(InputError, match=f"id '{yes[0]}' {words}"):
             program.observe(yes[:1], outcomes[:1])
         with pytest.raises(InputError, match=f"id '{yes[2]}' {words}"):
@@ -163,18 +166,18 @@ def test_an_override_is_a_fact_and_teaches_nothing(url, make):
     program.override(yes[:2], False, "fraud was found")
     program.override(no[:2], True, "has a guarantor")
     outcomes = one.outcome[decided.accepted]
-    with pytest.raises(UnknownIdError, match=r"2 of .* ids do not stand accepted"):
+    with pytest.raises(UnknownIdError, match=r"2 of .* ids are not accepted"):
         program.observe(yes, outcomes)
     for ids, to, words in (
         (yes[:1], True, "were overridden before"),
-        (yes[2:3], True, "are accepted as it is"),
-        (no[2:3], False, "are rejected as it is"),
-        ([10**9], True, "are not known, since they were never decided on or are erased"),
-        ([0], True, "are the history's"),
+        (yes[2:3], True, "are already accepted"),
+        (no[2:3], False, "are already rejected"),
+        ([10**9], True, "are unknown or erased"),
+        ([0], True, "belong to the history"),
     ):
         with pytest.raises(InputError, match=words):
             program.override(ids, to, "why not")
-    with pytest.raises(InputError, match="an override needs a reason in words"):
+    with pytest.raises(InputError, match="an override needs a reason"):
         program.override(yes[2:3], False, " ")
     program.observe(no[:2], [0, 0])
     program.observe(yes[2:], outcomes[2:])

@@ -303,24 +303,6 @@ def test_a_ledger_that_is_written_while_it_is_read_is_not_trusted(shared):
     assert without_rights(entries(shared.url)) == str(n)
 
 
-def test_an_older_ledger_cannot_be_upgraded_there():
-    with folder_for_others() as folder:
-        shared = Shared(FIRST, folder)
-        before = FIRST.read_bytes()
-        shutil.copy(FIRST, folder / "upgraded.db")
-        assert verify(f"sqlite:///{folder}/upgraded.db").ok  # and all that it takes is imported
-        (folder / "upgraded.db").unlink()
-        shared.rights()
-        said = without_rights(lambda: Program.open(shared.url))
-        assert "has tables of version 0001, which must be upgraded to " in said
-        assert "cannot be written there (attempt to write a readonly database); copy it" in said
-        assert len(said.splitlines()) == 1
-        assert Path(shared.path).read_bytes() == before
-        assert shared.names() == ["lender.db"]
-        shared.rights(0o644, 0o755)
-        assert verify(shared.url).ok
-
-
 def test_what_is_no_ledger_or_cannot_be_reached(shared):
     other = shared.folder / "other.db"
     with closing(sqlite3.connect(other)) as connection:

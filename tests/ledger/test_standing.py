@@ -12,10 +12,10 @@ from secondlook.ledger.base import DecisionRows, Facts, OutcomeRows, OverrideRow
 from secondlook.ledger.base import Standing as Stood
 from secondlook.ledger.bulk import is_one_of
 from secondlook.ledger.chain import NOTHING, digest_of_rows, joined
+from secondlook.ledger.outcomes import new_outcomes, unique_outcomes
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.sql_reader import content_digest
-from secondlook.ledger.telling import news, told_once
 from secondlook.methods.storage import dumps
 
 N = 400
@@ -229,9 +229,9 @@ def test_what_is_new_is_what_each_person_s_record_lacks(rng):
         kinds.add(type(expected))
         if isinstance(expected, str):
             with pytest.raises(InputError, match=f"id '{expected}' has an outcome or was with"):
-                news(now, standing, for_good=for_good)
+                new_outcomes(now, standing, final=for_good)
             continue
-        found = dict(news(now, standing, for_good=for_good))
+        found = dict(new_outcomes(now, standing, final=for_good))
         assert {kind: rows.tolist() for kind, rows in found.items()} == expected
     assert kinds == {dict, str}
 
@@ -246,10 +246,10 @@ def test_outcomes_are_hashed_as_the_rows_that_they_are(states, rng):
 
 
 def test_the_same_may_be_told_twice_but_not_two_things():
-    assert told_once(["b", "a", "b"], ["good", "bad", "good"]) == {"b": "good", "a": "bad"}
-    assert list(told_once(["b", "a", "b"], ["good", "bad", "good"])) == ["b", "a"]
+    assert unique_outcomes(["b", "a", "b"], ["good", "bad", "good"]) == {"b": "good", "a": "bad"}
+    assert list(unique_outcomes(["b", "a", "b"], ["good", "bad", "good"])) == ["b", "a"]
     with pytest.raises(InputError, match="contradict each other for id 'b'; give one per id"):
-        told_once(["a", "b", "b", "a"], ["good", "good", "bad", "bad"])
+        unique_outcomes(["a", "b", "b", "a"], ["good", "good", "bad", "bad"])
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])

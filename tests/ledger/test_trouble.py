@@ -256,7 +256,7 @@ def test_batches_that_cannot_be_are_refused_and_leave_no_trace(tmp_path, X, word
 
 def test_ids_that_look_alike_stay_apart(url, monkeypatch):
     # As older versions took them; where new ones are refused, these are still kept apart.
-    monkeypatch.setattr("secondlook.ledger.telling.check_spelling", lambda _ids: None)
+    monkeypatch.setattr("secondlook.ledger.program.check_spelling", lambda _ids: None)
     program, frame, groups = with_words(url)
     ids = [
         "a",

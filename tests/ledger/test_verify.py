@@ -379,7 +379,7 @@ def test_a_false_decision_with_true_hashes_is_found(tmp_path, monkeypatch, make,
     assert (
         f"the {what} of application '{decided.ids[-1] + 12}' comes out otherwise" in found.problem
     )
-    with pytest.raises(LedgerError, match=r"round 2 .* comes out otherwise than recorded"):
+    with pytest.raises(LedgerError, match=r"round 2 .* differs from the record"):
         Program.open(url)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,10 @@ class Decisions:
         What groups may change: ``"aware"``, ``"blind"`` or ``"audit"``.
     threshold
         The score from which each person was accepted for sure; None where there is none.
+    reasons
+        Why each rejected applicant was rejected: columns with their contribution to the log-odds
+        of the score, the most negative first; None for accepted applicants. A ledger's ``Program``
+        fills it in; otherwise it is None as a whole.
     """
 
     ids: NDArray[np.generic]
@@ -53,6 +58,7 @@ class Decisions:
     certified: bool = False
     group_mode: str = field(default="aware", kw_only=True)
     threshold: NDArray[np.floating] | None = field(default=None, kw_only=True)
+    reasons: Sequence[list[tuple[str, float]] | None] | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
         return int(self.accepted.shape[0])

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.ledger.base import Entry, Ints, Reader
-from secondlook.ledger.replay import Allowed, Shape, State
+from secondlook.ledger.encoding import Shape
+from secondlook.ledger.replay import Allowed, State
 from secondlook.methods.certified.past_people import PastPeople
 from secondlook.methods.certified.places import HISTORY, rows_by_engine
 from secondlook.people.ids import id_bits

@@ -1,63 +1,98 @@
-"""A program: a classifier whose every decision and outcome is in a ledger before it counts."""
+"""A program: a classifier that records every decision and outcome in a ledger before it counts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import getpass
+import re
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import asdict, replace
+from functools import cached_property
 from importlib.metadata import version
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
 
 from secondlook.core.decisions import Decisions
-from secondlook.errors import InputError, LedgerError
-from secondlook.ledger.asking import Asking
+from secondlook.errors import InputError, LearningWarning, LedgerError, UnknownIdError
+from secondlook.frames import as_array, column
 from secondlook.ledger.base import (
     DecisionRows,
     Entry,
     Facts,
     Ledger,
+    OutcomeRows,
+    OverrideRows,
     PeopleRows,
     Reader,
+    Standing,
     Writer,
 )
 from secondlook.ledger.certificates import record_certificates
-from secondlook.ledger.columns import Kept
-from secondlook.ledger.keeping import Keeping, store_state
-from secondlook.ledger.observing import Observing
-from secondlook.ledger.overriding import Overriding
-from secondlook.ledger.policies import record_policy, record_start
-from secondlook.ledger.replay import Allowed, Shape, State, first_difference
-from secondlook.ledger.retention import check_months
-from secondlook.ledger.sql import SqlLedger
-from secondlook.ledger.starting import first_facts, who_writes
-from secondlook.ledger.telling import (
-    as_names,
-    check_batch,
-    check_new_name,
-    fold_of,
-    fresh_copy,
-    groups_of,
-    new_ids,
-    recorded_decisions,
+from secondlook.ledger.chain import Checkpoint
+from secondlook.ledger.encoding import (
+    Columns,
+    EncodedFeatures,
+    Shape,
+    encode_batch_groups,
+    encode_groups,
 )
+from secondlook.ledger.engines import place_of
+from secondlook.ledger.objections import (
+    check_objections,
+    to_erasure,
+    to_hold,
+    to_outcome,
+    to_override,
+    to_release,
+    to_undo,
+)
+from secondlook.ledger.outcomes import (
+    check_states,
+    new_outcomes,
+    outcomes_are_final,
+    read_outcomes,
+    unique_outcomes,
+)
+from secondlook.ledger.policies import kept_past, record_policy, record_start
+from secondlook.ledger.replay import Allowed, State, erased_rows, first_difference, fold_of
+from secondlook.ledger.retention import (
+    Deadlines,
+    check_months,
+    check_reason,
+    expired,
+    in_utc,
+    retention_months,
+)
+from secondlook.ledger.sql import SqlLedger
+from secondlook.ledger.summary import Summary
+from secondlook.ledger.summing_up import summary_of
 from secondlook.ledger.texts import check_about, check_program_name
-from secondlook.people.reasons import reasons_for
+from secondlook.ledger.verifying import Verification, verify
+from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.certified.records import BegunAgain, begun_again, given_up_words
+from secondlook.methods.deployed import DeployedRung
+from secondlook.methods.storage import dumps
+from secondlook.people.ids import as_ids, check_spelling
+from secondlook.people.reasons import Reference, reasons_for
 
-__all__ = ["Program"]
+__all__ = ["Program", "ProgramView"]
 
 _NAME = "main"
 
 
-class Program(Asking, Observing, Overriding, Keeping):
-    """Decide batches and take in outcomes on the record.
+class Program:
+    """Decide batches and record outcomes in a ledger.
 
-    ``Program.create`` starts one from a classifier and a history, ``Program.open`` goes on with it,
-    in this process or another. Every call writes first and answers then; a call that raises has
-    recorded nothing, unless ``erase`` raises a ``LedgerWarning`` where warnings are errors. Several
-    processes may have the same program open: they take turns, and each catches up with what the
-    others have written. On SQLite, programs of one file take turns too.
+    ``Program.create`` starts a program from a classifier and a history; ``Program.open`` continues
+    it, in this process or another. Every call writes first and answers then: a call that raises
+    has recorded nothing, unless ``erase`` raises a ``LedgerWarning`` because warnings are errors.
+    Several processes may have the same program open: they take turns to write, and each catches up
+    with the entries of the others. On SQLite, all programs of a file take turns.
 
     Examples
     --------
@@ -110,51 +145,52 @@ class Program(Asking, Observing, Overriding, Keeping):
         about: dict[str, Any] | None = None,
         past_policy: Any = None,
     ) -> Program:
-        """Start a program; the ledger is made if it is not there.
+        """Start a program, and create the ledger if it does not exist.
 
         Parameters
         ----------
         url
             ``sqlite:///lender.db`` or ``postgresql://host/database``.
         classifier
-            With its settings; ``random_state`` must be a whole number, so that decisions can be
-            recomputed. It is copied, and not changed.
+            A classifier with its settings; it is copied, not changed. ``random_state`` must be a
+            whole number, so that decisions can be recomputed.
         X, y, accepted, sensitive_features, ids
             The history, as for ``fit``.
         name
-            The program's, one of several that a ledger may hold.
+            Name of the program; a ledger may hold several.
         by
             Who writes; None means the user's login name.
         types, trusted
-            What the stored classifier may be made of, as for ``load``; it holds for all that this
-            object does, ``summary`` and ``verify`` too.
+            What the stored classifier may be made of, as for ``load``; this applies to everything
+            that this object does, ``summary`` and ``verify`` included.
         snapshot_every
-            Rounds after which the state is stored, so that opening need not replay more.
+            The state is stored after so many rounds, so that opening replays no more than these.
         about
-            Whatever else is to be kept with the program's settings, as JSON.
+            Further data to store with the program's settings, as JSON.
         past_policy
-            f_0 if it is known, as for ``fit``: a fitted classifier, which is kept as data.
+            f_0 if it is known, as for ``fit``: a fitted classifier, which is stored as data.
         """
         check_program_name(name)
         check_about(about)
         check_months(about)
-        fresh, allowed = fresh_copy(classifier), Allowed(tuple(types), tuple(trusted))
+        fresh = _unfitted_copy(classifier)
+        allowed = Allowed(tuple(types), tuple(trusted))
         program = cls(
             SqlLedger(url, make=True),
             name,
-            by=who_writes(by),
+            by=_login_name() if by is None else by,
             allowed=allowed,
             snapshot_every=snapshot_every,
         )
-        history = {"accepted": accepted, "sensitive_features": sensitive_features, "ids": ids}
-        start = first_facts(classifier, fresh, X, y, history, past_policy)
+        given = {"accepted": accepted, "sensitive_features": sensitive_features, "ids": ids}
+        header, settings, history = _first_facts(fresh, X, y, given, past_policy)
+        header["about"] = about or {}
         with program.ledger.creating(name) as writer:
-            header = start.header | {"about": about or {}}
-            first = writer.append("program", header, start.settings, by=program.by)
-            second = writer.append("history", {}, start.history, by=program.by)
+            first = writer.append("program", header, settings, by=program.by)
+            second = writer.append("history", {}, history, by=program.by)
             state = State.first(first, writer.facts(first), allowed)
             state.apply(writer, second)
-            store_state(writer, state, program.by)
+            program._store_state(writer, state)
             record_start(writer, state.classifier, program.by)
         program._state = state
         return program
@@ -169,26 +205,147 @@ class Program(Asking, Observing, Overriding, Keeping):
         types: Iterable[type] = (),
         trusted: Iterable[str] = (),
         snapshot_every: int = 20,
+        load: bool = True,
     ) -> Program:
-        """Go on with a program; what the parameters mean is said at ``create``."""
+        """Open a program that exists.
+
+        Parameters
+        ----------
+        url, name, by, types, trusted, snapshot_every
+            As for ``create``.
+        load
+            Rebuild the state now. False leaves that to the first call that needs it, which then
+            also raises if the program does not exist; a command that reads once needs no more.
+        """
         allowed = Allowed(tuple(types), tuple(trusted))
-        who = who_writes(by)
+        who = _login_name() if by is None else by
         program = cls(SqlLedger(url), name, by=who, allowed=allowed, snapshot_every=snapshot_every)
-        with program.ledger.reading(name) as reader:
-            program._state = program._current(reader)
+        if load:
+            with program.ledger.reading(name) as reader:
+                program._state = program._current(reader)
         return program
+
+    def __repr__(self) -> str:
+        """Return name, ledger and user; a password in the URL is not shown."""
+        engine = getattr(self.ledger, "engine", None)
+        place = repr(self.ledger) if engine is None else repr(place_of(engine))
+        return f"{type(self).__name__}(name={self.name!r}, ledger={place}, by={self.by!r})"
+
+    # Reading
+
+    @contextmanager
+    def reading(self) -> Iterator[ProgramView]:
+        """Read the program as it is at one moment, in one transaction.
+
+        Yields
+        ------
+        ProgramView
+            Shape, classifier, applicants, entries and summary, for use inside the ``with`` block.
+
+        Examples
+        --------
+        >>> with program.reading() as view:  # doctest: +SKIP
+        ...     known = view.standing(["a17", "a18"]).persons >= 0
+        ...     mistakes = view.summary().outcomes.fdr
+        """
+        with self.ledger.reading(self.name) as reader:
+            view = ProgramView(self, reader)
+            try:
+                yield view
+            finally:
+                # Another thread may have rebuilt the state meanwhile, and maybe gone on with it.
+                if self._state is None:
+                    self._state = vars(view).get("_state")
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Data that ``create`` stored with the program's settings."""
+        with self.reading() as view:
+            return view.about
+
+    @property
+    def shape(self) -> Shape:
+        """The columns, groups, ids and outcome labels of the program."""
+        with self.reading() as view:
+            return view.shape
 
     @property
     def classifier(self) -> Any:
-        """A copy of the classifier as the ledger has it now; what is done to it is not recorded.
+        """A copy of the classifier in its current state; changes to it are not recorded.
 
-        Each look makes another, which for a million people takes some tenths of a second.
+        Every access makes a copy, which takes some tenths of a second for a million applicants;
+        ``reading`` gives access without one.
         """
+        with self.reading() as view:
+            return deepcopy(view.classifier)
+
+    def standing(self, ids: Any) -> Standing:
+        """Return what is decided and known about applicants, in the order asked for.
+
+        Parameters
+        ----------
+        ids
+            Ids as for ``observe``, or all as text; unknown ones get the number −1.
+        """
+        with self.reading() as view:
+            return view.standing(ids)
+
+    def reasons(self, ids: Any) -> dict[Any, list[tuple[str, float]]]:
+        """Return why the program rejected applicants, as it was recorded.
+
+        For each applicant at most four columns with their contribution to the log-odds of the
+        score, compared with a reference applicant; see ``secondlook.people.reasons``.
+
+        Parameters
+        ----------
+        ids
+            Ids of rejected applicants.
+        """
+        with self.reading() as view:
+            return view.reasons(ids)
+
+    def expired(self) -> NDArray[Any]:
+        """Return the ids whose retention period is over, without those held or erased."""
+        with self.reading() as view:
+            deadlines = Deadlines.of(view.reader, retention_months(view.about))
+            return view.shape.ids(expired(view.reader, deadlines, self.ledger.clock()))
+
+    def checkpoint(self) -> Checkpoint:
+        """Return the end of the chain, to be stored elsewhere and given to ``verify`` later."""
         with self.ledger.reading(self.name) as reader:
-            state = self._current(reader)
-        found = deepcopy(state.classifier)  # before another thread may go on with it
-        self._state = state
-        return found
+            return reader.head()
+
+    def summary(self, *, groups: bool = True) -> Summary:
+        """Return rounds, outcomes, mistakes and changes; see ``summarise``.
+
+        Parameters
+        ----------
+        groups
+            Whether to count groups too.
+        """
+        with self.reading() as view:
+            return view.summary(groups=groups)
+
+    def verify(
+        self, *, checkpoint: Checkpoint | str | None = None, relearn: bool = False
+    ) -> Verification:
+        """Check the record and make its decisions again; see ``secondlook.ledger.verify``.
+
+        Parameters
+        ----------
+        checkpoint, relearn
+            As for ``secondlook.ledger.verify``.
+        """
+        return verify(
+            self.ledger,
+            self.name,
+            checkpoint=checkpoint,
+            types=self._allowed.types,
+            trusted=self._allowed.trusted,
+            relearn=relearn,
+        )
+
+    # Deciding
 
     def decide(
         self,
@@ -204,71 +361,84 @@ class Program(Asking, Observing, Overriding, Keeping):
         Parameters
         ----------
         X, sensitive_features, ids
-            The people, as for the classifier's ``decide``.
+            The applicants, as for the classifier's ``decide``.
         batch
-            A name for the batch. Whoever is not sure that a call got through sends it again under
-            the same name: a batch that was recorded is answered from the record.
+            A name for the batch. If it is uncertain whether a call succeeded, send the batch again
+            under the same name: a recorded batch is answered from the record.
         about
-            Whatever else is to be kept with the batch, as JSON, for good: name nobody. Of a batch
-            that was recorded before it changes nothing.
+            Further data to store with the batch, as JSON; they are never erased, so do not name
+            applicants. Ignored for a batch that is recorded already.
+
+        Returns
+        -------
+        Decisions
+            With ``reasons`` for rejected applicants.
 
         Raises
         ------
         InputError
-            If there is something wrong with the batch or its name, or another one was recorded
-            under it.
+            If the batch or its name cannot be used, or another batch has the name.
         LedgerError
             If the ledger failed. The batch may be sent again.
         """
-        check_batch(X, batch)
+        _check_batch(X, batch)
         check_about(about)
-        with self.ledger.writing(self.name) as writer:
-            state = self._current(writer)  # and none in memory until all is durable
-            kept = state.shape.columns.encode(X)
-            groups = groups_of(state.classifier, sensitive_features, len(kept))
+        with self._writing() as (writer, state):
+            encoded = state.shape.columns.encode(X)
+            groups = encode_batch_groups(state.classifier, sensitive_features, len(encoded))
             known = None if batch is None else writer.entry("batch", batch)
             if known is not None:
-                decided = recorded_decisions(writer, state.shape, known, kept, groups, ids)
+                decided = _recorded_decisions(writer, state.shape, known, encoded, groups, ids)
             else:
-                check_new_name(batch)
-                named = new_ids(ids, len(kept))
-                decided = self._decide(writer, state, kept, groups, named, batch, about)
-        self._state = state
-        return replace(decided, backend=kept.backend)
+                _check_new_batch_name(batch)
+                decided = self._decide(
+                    writer,
+                    state,
+                    encoded,
+                    groups,
+                    sensitive_features,
+                    _new_ids(ids, len(encoded)),
+                    batch,
+                    about,
+                )
+        return replace(decided, backend=encoded.backend)
 
     def _decide(
         self,
         writer: Writer,
         state: State,
-        kept: Kept,
+        encoded: EncodedFeatures,
         groups: list[str] | None,
+        sensitive_features: Any,
         ids: Any,
         batch: str | None,
         about: dict[str, Any] | None,
     ) -> Decisions:
-        rows = PeopleRows([""] * len(kept), kept.numbers, kept.texts, groups)
-        shown = state.shape.groups(rows)
-        decided: Decisions = state.classifier.decide(kept.X, sensitive_features=shown, ids=ids)
+        """Decide a new batch and append it; ``groups`` are the sensitive features as stored."""
+        classifier = state.classifier
+        decided: Decisions = classifier.decide(
+            encoded.X, sensitive_features=sensitive_features, ids=ids
+        )
         reasons = reasons_for(
-            state.classifier,
-            kept.X,
+            classifier,
+            encoded.X,
             decided.accepted,
             state.shape.reference,
-            sensitive_features=shown,
+            sensitive_features=sensitive_features,
         )
         t = decided.round
-        rounds = [asdict(one) for one in state.classifier.rounds_ if one.round == t]
         header = {
             "round": t,
             "certified": decided.certified,
             "group_mode": decided.group_mode,
-            "rounds": rounds,
+            "rounds": [asdict(record) for record in classifier.rounds_ if record.round == t],
             "secondlook": version("secondlook"),
-            **record_policy(writer, state.classifier, self.by),
+            **record_policy(writer, classifier, self.by),
             **({"about": about} if about else {}),
         }
+        names = list(map(str, decided.ids.tolist()))
         facts = Facts(
-            replace(rows, applications=as_names(decided.ids), reasons=reasons),
+            PeopleRows(names, encoded.numbers, encoded.texts, groups, reasons),
             DecisionRows(
                 t,
                 decided.accepted,
@@ -276,29 +446,301 @@ class Program(Asking, Observing, Overriding, Keeping):
                 decided.score.astype(np.float64),
                 decided.propensity,
                 None if decided.threshold is None else decided.threshold.astype(np.float64),
-                fold_of(state.classifier, decided.ids),
+                fold_of(classifier, decided.ids),
             ),
         )
-        entry = writer.append("batch", header, facts, by=self.by, key=batch)
-        state.reach(entry)
-        record_certificates(writer, state.classifier, self.by, why="outcomes")
+        state.reach(writer.append("batch", header, facts, by=self.by, key=batch))
+        record_certificates(writer, classifier, self.by, why="outcomes")
         if t % self._every == 0:
-            store_state(writer, state, self.by)
-        return decided
+            self._store_state(writer, state)
+        return replace(decided, reasons=state.shape.reasons(reasons))
+
+    # Outcomes
+
+    def observe(self, ids: Any, outcomes: Any) -> None:
+        """Record outcomes of accepted applicants, in any order, in parts, at any later time.
+
+        An outcome that is already recorded changes nothing. One that contradicts the record is
+        stored as a correction, with who gave it and when; past decisions stay as they are. If a
+        certificate or a pilot was tested on the corrected outcome, testing begins again, and a
+        ``LearningWarning`` says so.
+
+        Parameters
+        ----------
+        ids
+            Ids of accepted applicants.
+        outcomes
+            Their outcomes, in the labels of the history or of the configuration.
+
+        Raises
+        ------
+        UnknownIdError
+            If an applicant is unknown or not accepted; then nothing is recorded.
+        """
+        with self._writing() as (writer, state):
+            names = state.shape.read_ids(ids)
+            about = self._settings(writer).says.get("about", {})
+            states = read_outcomes(outcomes, len(names), state.shape, about)
+            lost = self._record_outcomes(writer, state, names, states)
+            # Inside the transaction: if warnings are errors, nothing is recorded.
+            if lost:
+                warnings.warn(given_up_words(lost), LearningWarning, stacklevel=2)
+
+    def withdraw(self, ids: Any) -> None:
+        """Record that the outcomes of accepted applicants will never be known.
+
+        Nothing is learned from these applicants; the tests of a certificate count them as bad. If
+        there are no certificates, a withdrawal can be undone by an outcome, and an outcome can be
+        withdrawn; both are stored as corrections.
+
+        Parameters
+        ----------
+        ids
+            Ids of accepted applicants.
+        """
+        with self._writing() as (writer, state):
+            names = state.shape.read_ids(ids)
+            self._record_outcomes(writer, state, names, ["indeterminate"] * len(names))
+
+    def observe_parts(
+        self, parts: Iterable[tuple[Iterable[Any], Iterable[str]]]
+    ) -> list[tuple[BegunAgain, ...]]:
+        """Record several lists of outcomes, one after the other, in one transaction.
+
+        Parameters
+        ----------
+        parts
+            Ids, which may all be text, and for each ``"good"``, ``"bad"`` or ``"indeterminate"``.
+
+        Returns
+        -------
+        list of tuple of BegunAgain
+            For each part, which tests it made begin again.
+        """
+        restarts = []
+        with self._writing() as (writer, state):
+            for ids, outcomes in parts:
+                names, states = [*map(str, ids)], [*map(str, outcomes)]
+                check_states(names, states)
+                before = _deployed_rungs(state.classifier)
+                self._record_outcomes(writer, state, names, states)
+                restarts.append(begun_again(before, _deployed_rungs(state.classifier)))
+        return restarts
+
+    def _record_outcomes(
+        self, writer: Writer, state: State, names: list[str], states: list[str]
+    ) -> tuple[BegunAgain, ...]:
+        """Append the outcomes that are new; return which tests a correction made begin again."""
+        outcomes = unique_outcomes(names, states)
+        names, listed = list(outcomes), np.array([*outcomes.values()], np.object_)
+        standing, ids = writer.standing(names), state.shape.ids(outcomes)
+        check_objections(names, to_outcome(standing), "nothing was recorded", UnknownIdError)
+        lost: tuple[BegunAgain, ...] = ()
+        final = outcomes_are_final(state.classifier)
+        for kind, rows in new_outcomes(outcomes, standing, final=final):
+            facts = Facts(outcomes=OutcomeRows(standing.persons[rows], listed[rows].tolist()))
+            entry = writer.append(kind, {}, facts, by=self.by)
+            # The classifier did not accept applicants whom an override accepted.
+            learned = rows[~standing.overridden[rows]]
+            before = _deployed_rungs(state.classifier)
+            state.learn(entry, ids[learned], listed[learned].tolist())
+            if kind == "correction":
+                lost = begun_again(before, _deployed_rungs(state.classifier))
+            record_certificates(writer, state.classifier, self.by, why=kind)
+        return lost
+
+    # Overrides
+    #
+    # An undo is an entry of its own that repeats the program's decision, and nothing is learned
+    # from an applicant who was ever overridden; a certificate keeps counting an applicant as bad
+    # whom the program accepted and an override rejected. Otherwise one could wait for outcomes and
+    # then undo the overrides that do not suit.
+
+    def override(self, ids: Any, accepted: Any, reason: str) -> None:
+        """Record that a person decided differently from the program.
+
+        Outcomes follow the override. Nothing is learned from overridden applicants, and a
+        certificate counts applicants as bad whom the program accepted and the override rejects.
+
+        Parameters
+        ----------
+        ids
+            Ids of applicants without an outcome.
+        accepted
+            The new decision for all of them, True or False.
+        reason
+            The reason, as text.
+        """
+        check_reason("an override", reason)
+        if not isinstance(accepted, bool | np.bool_):
+            raise InputError(
+                f"accepted must be True or False, for all ids alike, got {accepted!r}; call "
+                f"override once for the accepted and once for the rejected."
+            )
+        self._replace(ids, bool(accepted), reason)
+
+    def undo_override(self, ids: Any, reason: str) -> None:
+        """Record that overrides no longer hold: the program's decisions apply again.
+
+        Outcomes follow the program's decision. The override stays on the record, and so do its
+        effects on learning and certificates.
+
+        Parameters
+        ----------
+        ids
+            Ids of overridden applicants without an outcome.
+        reason
+            The reason, as text.
+        """
+        check_reason("the end of an override", reason)
+        self._replace(ids, None, reason)
+
+    def _replace(self, ids: Any, accepted: bool | None, reason: str) -> None:
+        """Append an override; None undoes the override in force."""
+        with self._writing() as (writer, state):
+            names = _unique(state.shape.read_ids(ids))
+            standing = writer.standing(names)
+            if accepted is None:
+                check_objections(names, to_undo(writer, standing), "nothing was undone")
+                header, decisions = {"undo": True}, ~standing.accepted
+            else:
+                objections = to_override(writer, standing, accepted)
+                check_objections(names, objections, "nothing was recorded")
+                header, decisions = {}, np.full(len(names), accepted)
+            if not names:
+                return
+            rows = OverrideRows(standing.persons, decisions, [reason] * len(names))
+            entry = writer.append("override", header, Facts(overrides=rows), by=self.by)
+            # Applicants whom an undo rejects again were never accepted by the classifier.
+            ordered = state.shape.ids(names)[np.argsort(standing.persons)]
+            rejected = ordered if accepted is False else ordered[:0]
+            state.learn(entry, rejected, ["indeterminate"] * rejected.size)
+            record_certificates(writer, state.classifier, self.by, why="override")
+
+    # Retention
+
+    def hold(self, ids: Any, reason: str) -> None:
+        """Record that applicants must not be erased until they are released.
+
+        Parameters
+        ----------
+        ids
+            Ids of applicants.
+        reason
+            The reason, as text.
+        """
+        self._hold(ids, reason, is_held=True)
+
+    def release(self, ids: Any, reason: str) -> None:
+        """Record that applicants are no longer held; every hold on them ends.
+
+        Parameters
+        ----------
+        ids
+            Ids of held applicants.
+        reason
+            The reason, as text.
+        """
+        self._hold(ids, reason, is_held=False)
+
+    def _hold(self, ids: Any, reason: str, *, is_held: bool) -> None:
+        check_reason("a hold" if is_held else "a release", reason)
+        with self.ledger.writing(self.name) as writer:
+            names = _unique(Shape.read(self._settings(writer).says).read_ids(ids))
+            persons = writer.standing(names).persons
+            objections = to_hold(persons) if is_held else to_release(writer, persons)
+            check_objections(names, objections, f"nothing was {'held' if is_held else 'released'}")
+            if names:
+                header = {"held": is_held, "reason": reason, "persons": np.sort(persons).tolist()}
+                writer.append("hold", header, Facts(), by=self.by)
+
+    def erase(self, ids: Any, reason: str, *, early: bool = False) -> int:
+        """Erase applicants; decisions on them stay, and the program continues without them.
+
+        Their names, features, group values and reasons are deleted with the salts of their hashes,
+        and so is every stored state; the classifier forgets them, and a new state is stored, all in
+        one transaction. The chain still holds, and records how many were erased, when, by whom and
+        why.
+
+        Parameters
+        ----------
+        ids
+            Ids of applicants, also of the history.
+        reason
+            The reason, as text; it is never erased, so do not name applicants in it.
+        early
+            Erase applicants before their retention period is over, for example at their request.
+
+        Returns
+        -------
+        int
+            How many were erased.
+
+        Raises
+        ------
+        InputError
+            If an applicant is unknown, held, or must be kept longer; then nothing is erased.
+
+        Warns
+        -----
+        LedgerWarning
+            If a trace of the erased is left next to the ledger for a time; they are erased even if
+            warnings are errors.
+        """
+        check_reason("an erasure", reason)
+        with self._writing() as (writer, state):
+            names = _unique(state.shape.read_ids(ids))
+            if names:
+                self._erase(writer, state, names, reason, early)
+        return len(names)
+
+    def _erase(
+        self, writer: Writer, state: State, names: list[str], reason: str, early: bool
+    ) -> None:
+        if not hasattr(state.classifier, "forget"):
+            raise InputError(
+                f"a {type(state.classifier).__name__} cannot forget applicants, so its program "
+                f"could not continue without them; nothing was erased, use "
+                f"PartialFeedbackClassifier or CertifiedClassifier."
+            )
+        months = retention_months(self._settings(writer).says.get("about", {}))
+        now, persons = self.ledger.clock(), writer.standing(names).persons
+        objections = to_erasure(writer, persons, months=months, now=now, early=early)
+        check_objections(names, objections, "nothing was erased")
+        until = Deadlines.of(writer, months).of_people(persons)
+        n_early = int((until > np.datetime64(in_utc(now))).sum())
+        header = {"reason": reason, "retention_months": months, "n_early": n_early}
+        state.reach(writer.append("erasure", header, Facts(erased=persons), by=self.by))
+        state.classifier.forget(state.shape.ids(names))
+        record_certificates(writer, state.classifier, self.by, why="erasure")
+        self._store_state(writer, state)
+
+    # State
 
     def snapshot(self) -> None:
-        """Store the state, so that opening the program need not replay what came before."""
+        """Store the state, so that opening the program need not replay earlier entries."""
+        with self._writing() as (writer, state):
+            self._store_state(writer, state)
+
+    def _store_state(self, writer: Writer, state: State) -> None:
+        """Append the state, from which a later process can continue."""
+        facts = Facts(payload=dumps(state.classifier))
+        state.reach(writer.append("snapshot", {"after": state.applied}, facts, by=self.by))
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[Writer, State]]:
+        """Write, with the current state; it is kept in memory only if everything is durable."""
         with self.ledger.writing(self.name) as writer:
             state = self._current(writer)
-            store_state(writer, state, self.by)
+            yield writer, state
         self._state = state
 
     def _current(self, reader: Reader) -> State:
-        """Return the state after the last entry, and keep none: what follows may fail."""
+        """Return the state after the last entry, and keep none: the caller may fail."""
         state: State | None = vars(self).pop("_state", None)  # in one step: no two threads get it
         later = None if state is None else state.missed(reader)
-        if state is None or later is None or any(one.kind == "erasure" for one in later):
-            state = self._stored(reader)  # nobody who was erased stays in memory
+        if state is None or later is None or any(entry.kind == "erasure" for entry in later):
+            state = self._stored(reader)  # erased applicants do not stay in memory
             later = list(reader.entries(state.applied))
         for entry in later:
             decided = state.apply(reader, entry)
@@ -307,23 +749,302 @@ class Program(Asking, Observing, Overriding, Keeping):
                 fold = fold_of(state.classifier, decided.ids)
                 if recorded is None or first_difference(recorded, decided, fold=fold) is not None:
                     raise LedgerError(
-                        f"round {decided.round} of program {self.name!r} comes out otherwise than "
-                        f"recorded, so the state cannot be rebuilt; verify the ledger, and check "
-                        f"that the learner has a fixed random_state."
+                        f"round {decided.round} of program {self.name!r} differs from the record "
+                        f"when it is decided again, so the state cannot be rebuilt; verify the "
+                        f"ledger, and check that the learner has a fixed random_state."
                     )
         return state
 
     def _stored(self, reader: Reader) -> State:
+        """Return the newest stored state, or the one before the history."""
         settings = self._settings(reader)
         for entry in reader.newest_first("snapshot"):
             facts = reader.facts(entry)
-            if facts.payload is not None:
+            if facts.payload is not None:  # states before an erasure are deleted
                 shape = Shape.read(settings.says)
                 return State.from_snapshot(entry, facts, shape, self._allowed)
         return State.first(settings, reader.facts(settings), self._allowed)
 
     def _settings(self, reader: Reader) -> Entry:
+        """Return the program's first entry."""
         settings = reader.entry("program", "#1")
         if settings is None:
             raise LedgerError(f"the program {self.name!r} has no entries; verify the ledger.")
         return settings
+
+
+class ProgramView:
+    """A program at one moment: everything comes from the same read transaction.
+
+    ``Program.reading`` makes it; it is valid inside that ``with`` block. Nothing is read before it
+    is asked for, and what was read once is kept.
+
+    Attributes
+    ----------
+    program
+        The program.
+    reader
+        Entries and rows of the ledger.
+    """
+
+    def __init__(self, program: Program, reader: Reader) -> None:
+        self.program, self.reader = program, reader
+
+    @cached_property
+    def settings(self) -> Entry:
+        """The program's first entry."""
+        return self.program._settings(self.reader)
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """Data that ``Program.create`` stored with the settings."""
+        about: dict[str, Any] = self.settings.says.get("about", {})
+        return about
+
+    @cached_property
+    def shape(self) -> Shape:
+        """The columns, groups, ids and outcome labels of the program."""
+        return Shape.read(self.settings.says)
+
+    @cached_property
+    def _state(self) -> State:
+        return self.program._current(self.reader)
+
+    @property
+    def classifier(self) -> Any:
+        """The classifier itself, not a copy: do not change it.
+
+        Later calls of the program go on with this object, so copy what must outlive the block.
+        """
+        return self._state.classifier
+
+    def standing(self, ids: Any) -> Standing:
+        """Return what is decided and known about applicants, as ``Program.standing`` does."""
+        return self.reader.standing(self.shape.read_names(ids))
+
+    def reasons(self, ids: Any) -> dict[Any, list[tuple[str, float]]]:
+        """Return why the program rejected applicants, as ``Program.reasons`` does."""
+        names = self.shape.read_ids(ids)
+        persons = self.reader.standing(names).persons
+        check_objections(names, to_hold(persons), "no reasons were read")
+        recorded = self._recorded_reasons(persons)
+        without = [name for name, one in zip(names, recorded, strict=True) if one is None]
+        if without:
+            raise InputError(
+                f"{len(without)} of {len(names)} ids have no reasons on record, first "
+                f"{without[0]!r}: only applicants whom the program itself rejected have some; "
+                f"remove them."
+            )
+        reasons = self.shape.reasons(recorded)
+        assert reasons is not None
+        listed = [reason or [] for reason in reasons]
+        return dict(zip(self.shape.ids(names).tolist(), listed, strict=True))
+
+    def _recorded_reasons(self, persons: NDArray[np.int64]) -> list[bytes | None]:
+        """Return the stored reasons of applicants; None for those without."""
+        recorded: list[bytes | None] = [None] * persons.size
+        for entry in self.reader.entries(kind="batch"):
+            first, n = entry.says["rows"]["first"], entry.says["rows"]["n"]
+            inside = np.flatnonzero((persons >= first) & (persons < first + n))
+            people = self.reader.facts(entry).people if inside.size else None
+            if people is not None and people.reasons is not None:
+                for at in inside.tolist():
+                    recorded[at] = people.reasons[int(persons[at]) - first]
+        return recorded
+
+    def summary(self, *, groups: bool = True) -> Summary:
+        """Return rounds, outcomes, mistakes and changes, as ``Program.summary`` does."""
+        return summary_of(
+            self.reader,
+            self.program.name,
+            now=self.program.ledger.clock(),
+            groups=groups,
+            types=self.program._allowed.types,
+            trusted=self.program._allowed.trusted,
+        )
+
+
+def _unfitted_copy(classifier: Any) -> Any:
+    """Return an unfitted classifier with the same settings, if its decisions can be replayed."""
+    seed = getattr(classifier, "random_state", None)
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer):
+        raise InputError(
+            f"random_state must be a whole number in a ledger, so that decisions can be "
+            f"recomputed from the record, got {seed!r}; choose one."
+        )
+    return clone(classifier)
+
+
+def _first_facts(
+    classifier: Any, X: Any, y: Any, given: dict[str, Any], past_policy: Any
+) -> tuple[dict[str, Any], Facts, Facts]:
+    """Return header and facts of the settings, and the facts of the history.
+
+    The classifier is fitted here to see that it can learn from the history; ``given`` holds
+    ``accepted``, ``sensitive_features`` and ``ids``, as for ``fit``.
+    """
+    settings, columns = dumps(classifier), Columns.of(X)
+    encoded = columns.encode(X)
+    n, groups = len(encoded), given["sensitive_features"]
+    new_ids = _new_ids(given["ids"], n)
+    ids = np.arange(n) if new_ids is None else new_ids
+    names, values = (None, None) if groups is None else encode_groups(groups, n)
+    past = kept_past(classifier, past_policy)
+    known = {} if past_policy is None else {"past_policy": past_policy}
+    classifier.fit(encoded.X, y, **given, **known)
+    accepted, outcomes, good, bad = _past_outcomes(classifier, y, given["accepted"], n)
+    header = {
+        "classifier": type(classifier).__name__,
+        "settings": {key: repr(one) for key, one in classifier.get_params(deep=False).items()},
+        "group_mode": getattr(classifier, "group_mode", "aware"),
+        "columns": asdict(columns),
+        "group_names": names,
+        "has_groups": values is not None,
+        "id_kind": ids.dtype.kind,
+        "good": good,
+        "bad": bad,
+        "reference": Reference.of(
+            encoded.X,
+            accepted,
+            names or (getattr(groups, "name", None),),
+            most_frequent=getattr(classifier, "reads_cells", False),
+        ).as_dict(),
+        "secondlook": version("secondlook"),
+    }
+    applications = list(map(str, ids.tolist()))
+    people = PeopleRows(applications, encoded.numbers, encoded.texts, values)
+    unknown = np.full(n, np.nan)
+    decisions = DecisionRows(0, accepted, accepted, unknown, unknown)
+    return header, Facts(payload=settings), Facts(people, decisions, outcomes, payload=past)
+
+
+def _past_outcomes(
+    fitted: Any, y: Any, accepted: Any, n: int
+) -> tuple[NDArray[np.bool_], OutcomeRows | None, Any, Any]:
+    """Return who was accepted in a history, the outcomes, and the labels of good and bad."""
+    labels = fitted.classes_.tolist()
+    if len(labels) != 2:
+        raise InputError(
+            f"a ledger stores outcomes as good or bad, and these are {labels}; merge them into "
+            f"two, or decide without a ledger."
+        )
+    decisions = list(getattr(fitted, "decisions_", ()))
+    if len(decisions) > 2:
+        raise InputError(
+            f"a ledger stores whether an applicant was accepted, and this classifier decides "
+            f"between {', '.join(map(str, decisions))}; leave two decisions, or decide without a "
+            f"ledger."
+        )
+    good = labels[-1] if fitted.pos_label is None else fitted.pos_label
+    bad = next(label for label in labels if label != good)
+    taken = np.ones(n, np.bool_)
+    if accepted is not None:
+        taken = column(accepted, n, "accepted").astype(np.bool_)
+    rows = np.flatnonzero(taken)
+    if not rows.size:
+        return taken, None, good, bad
+    states = np.where(as_array(y).reshape(n)[rows] == good, "good", "bad").tolist()
+    return taken, OutcomeRows(rows, states), good, bad
+
+
+def _login_name() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return "unknown"
+
+
+def _unique(names: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _deployed_rungs(classifier: Any) -> tuple[DeployedRung, ...]:
+    """Return what decided the last round of the certified method; nothing for other methods."""
+    return classifier.deployed_ if isinstance(classifier, CertifiedClassifier) else ()
+
+
+def _check_batch(X: Any, name: Any) -> None:
+    """Raise if a batch is empty, or its name is not text."""
+    if name is not None and (not isinstance(name, str) or not name.strip()):
+        raise InputError(f"a batch's name must be text with letters, got {name!r}; take another.")
+    n = X.shape[:1] if hasattr(X, "shape") else (len(X) if hasattr(X, "__len__") else 1,)
+    if tuple(n) == (0,):
+        raise InputError("the batch is empty; pass at least one application.")
+
+
+def _check_new_batch_name(name: str | None) -> None:
+    """Raise if a new batch has a name that an unnamed batch may have."""
+    if name is not None and re.fullmatch(r"#\d+", name):
+        raise InputError(
+            f"a batch's name must not be # and a number, since unnamed batches are called so, got "
+            f"{name!r}; take another."
+        )
+
+
+def _new_ids(ids: Any, n: int) -> NDArray[Any] | None:
+    """Return the ids of new applicants; None if the program is to number them."""
+    if ids is None:
+        return None
+    names = as_ids(ids, n)
+    check_spelling(names)
+    return names
+
+
+def _recorded_decisions(
+    reader: Reader,
+    shape: Shape,
+    entry: Entry,
+    encoded: EncodedFeatures,
+    groups: list[str] | None,
+    ids: Any,
+) -> Decisions:
+    """Return the decisions of a recorded batch if it has the content that was sent."""
+    facts = reader.facts(entry)
+    people, decisions = facts.people, facts.decisions
+    assert people is not None
+    assert decisions is not None
+    _check_same_batch(entry, people, encoded, groups, ids)
+    return Decisions(
+        shape.ids(people.applications),
+        decisions.accepted,
+        decisions.exploit,
+        decisions.score,
+        decisions.propensity,
+        decisions.round,
+        certified=entry.says["certified"],
+        group_mode=entry.says["group_mode"],
+        threshold=decisions.threshold,
+        reasons=shape.reasons(people.reasons),
+    )
+
+
+def _check_same_batch(
+    entry: Entry, people: PeopleRows, encoded: EncodedFeatures, groups: list[str] | None, ids: Any
+) -> None:
+    """Raise unless the batch that was sent is the recorded one, and nothing of it was erased."""
+    different = f"a batch was recorded under the name {entry.key!r} with other content"
+    advice = "nothing was decided, send the recorded batch or take another name"
+    if len(people) != len(encoded):
+        raise InputError(
+            f"{different}, {len(people)} applicants instead of {len(encoded)}; {advice}."
+        )
+    sent: list[Sequence[Any]] = [encoded.numbers, encoded.texts]
+    stored: list[Sequence[Any]] = [people.numbers, people.texts]
+    if ids is not None:
+        sent.append(list(map(str, as_ids(ids, len(encoded)).tolist())))
+        stored.append(people.applications)
+    nothing = [None] * len(people)
+    sent.append(nothing if groups is None else groups)
+    stored.append(nothing if people.groups is None else people.groups)
+    erased = erased_rows(people)
+    rows = zip(zip(*sent, strict=True), zip(*stored, strict=True), erased, strict=True)
+    for at, (new, old, gone) in enumerate(rows):
+        if new != old and not gone:
+            raise InputError(f"{different}, first in row {at}, counted from 0; {advice}.")
+    if erased.any():
+        raise InputError(
+            f"{erased.sum()} of the {len(people)} applicants of the batch {entry.key!r} are "
+            f"erased, so it cannot be answered from the record again; secondlook export has its "
+            f"decisions, without the names of the erased, and new applicants go into a batch with "
+            f"another name."
+        )

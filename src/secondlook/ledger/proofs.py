@@ -17,19 +17,19 @@ from secondlook.frames import take
 from secondlook.ledger.base import DecisionRows, Entry, Facts, PeopleRows, Reader
 from secondlook.ledger.certificates import EVIDENCE, granted_with
 from secondlook.ledger.comparing import first_other_content, first_other_value
+from secondlook.ledger.encoding import Shape
 from secondlook.ledger.locating import DecidedAgain
 from secondlook.ledger.policies import PolicyFact, policies_of
 from secondlook.ledger.repeating import StoredPolicies
 from secondlook.ledger.replay import (
     CLOSE,
     Allowed,
-    Shape,
     State,
     erased_rows,
     first_difference,
+    fold_of,
 )
 from secondlook.ledger.stand_ins import GroupValues, with_stand_ins
-from secondlook.ledger.telling import fold_of
 from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.methods.storage import dumps
 from secondlook.people.reasons import first_misfit

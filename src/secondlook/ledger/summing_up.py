@@ -27,7 +27,7 @@ from secondlook.ledger.summary import (
 )
 from secondlook.methods.storage import loads
 
-__all__ = ["summarise"]
+__all__ = ["summarise", "summary_of"]
 
 _CHANGES = ("correction", "override", "hold", "erasure", "certificate")
 
@@ -73,38 +73,51 @@ def summarise(
     """
     now = ledger.clock()
     with ledger.reading(program) as reader:
-        settings = next(reader.entries(kind="program"))
-        counts = _Counts(reader.head_counts(groups=groups))
-        promise = _promise(reader, settings, types, trusted)
-        ours = counts.round > 0
-        about = settings.says.get("about", {})
-        erased = _erased(reader)
-        kept = held(reader)
-        over = Deadlines.of(reader, retention_months(about)).over(now)
-        gone = partial(_erased_pending, reader, erased)
-        return Summary(
-            program=program,
-            classifier=settings.says.get("classifier", ""),
-            about=about,
-            at=now.isoformat(timespec="seconds"),
-            head=reader.head(),
-            promise=promise,
-            n_history=counts.sum(~ours),
-            history=counts.outcomes(~ours & counts.accepted),
-            rounds=tuple(
-                _round(entry, counts.of_round(entry.says["round"]), promise, now, gone)
-                for entry in reader.entries(kind="batch")
-            ),
-            groups=tuple(_groups(counts, settings.says.get("group_names"))),
-            changes=tuple(_changes(reader)),
-            outcomes=counts.outcomes(ours & counts.undisputed),
-            exploited=counts.outcomes(ours & counts.undisputed & counts.exploit),
-            explored=counts.outcomes(ours & counts.undisputed & ~counts.exploit),
-            overridden=counts.outcomes(ours & (counts.override == 1)),
-            n_erased=erased.size,
-            n_held=kept.size,
-            n_expired=np.setdiff1d(over, np.union1d(kept, erased)).size,
-        )
+        return summary_of(reader, program, now=now, groups=groups, types=types, trusted=trusted)
+
+
+def summary_of(
+    reader: Reader,
+    program: str,
+    *,
+    now: datetime,
+    groups: bool = True,
+    types: Iterable[type] = (),
+    trusted: Iterable[str] = (),
+) -> Summary:
+    """Return the summary of a program that is being read; ``now`` is when, in UTC."""
+    settings = next(reader.entries(kind="program"))
+    counts = _Counts(reader.head_counts(groups=groups))
+    promise = _promise(reader, settings, types, trusted)
+    ours = counts.round > 0
+    about = settings.says.get("about", {})
+    erased = _erased(reader)
+    kept = held(reader)
+    over = Deadlines.of(reader, retention_months(about)).over(now)
+    gone = partial(_erased_pending, reader, erased)
+    return Summary(
+        program=program,
+        classifier=settings.says.get("classifier", ""),
+        about=about,
+        at=now.isoformat(timespec="seconds"),
+        head=reader.head(),
+        promise=promise,
+        n_history=counts.sum(~ours),
+        history=counts.outcomes(~ours & counts.accepted),
+        rounds=tuple(
+            _round(entry, counts.of_round(entry.says["round"]), promise, now, gone)
+            for entry in reader.entries(kind="batch")
+        ),
+        groups=tuple(_groups(counts, settings.says.get("group_names"))),
+        changes=tuple(_changes(reader)),
+        outcomes=counts.outcomes(ours & counts.undisputed),
+        exploited=counts.outcomes(ours & counts.undisputed & counts.exploit),
+        explored=counts.outcomes(ours & counts.undisputed & ~counts.exploit),
+        overridden=counts.outcomes(ours & (counts.override == 1)),
+        n_erased=erased.size,
+        n_held=kept.size,
+        n_expired=np.setdiff1d(over, np.union1d(kept, erased)).size,
+    )
 
 
 class _Counts:

@@ -81,9 +81,9 @@ if TYPE_CHECKING:
     from secondlook.core.groups import Attributes
     from secondlook.ledger.base import Entry, Reader, Standing
     from secondlook.ledger.config import Roles
+    from secondlook.ledger.encoding import Shape
     from secondlook.ledger.entering import Entering
     from secondlook.ledger.program import Program
-    from secondlook.ledger.replay import Shape
     from secondlook.ledger.summary import Summary
 
 _WRITE_AGAIN = (
@@ -291,13 +291,13 @@ def _what_was_decided(
 
 def _overridden_since(program: Program, sent: Applicants) -> dict[str, int]:
     """Return for how many people of a batch that was recorded before an override holds by now."""
-    from secondlook.ledger.overriding import in_force  # noqa: PLC0415 - with the ledger
+    from secondlook.ledger.objections import overrides_in_force  # noqa: PLC0415 - with the ledger
 
     if sent.recorded is None:
         return {"accepted": 0, "rejected": 0}
     with program.ledger.reading(program.name) as reader:
         standing = reader.standing(list(map(str, sent.ids.tolist())))
-        by_hand = in_force(reader, standing)
+        by_hand = overrides_in_force(reader, standing)
     accepted = int((by_hand & standing.accepted).sum())
     return {"accepted": accepted, "rejected": int(by_hand.sum()) - accepted}
 
@@ -376,7 +376,7 @@ def read_applicants(program: Program, path: str, batch: str | None, source: str)
         )
     from sklearn.utils import get_tags  # noqa: PLC0415 - slow to import
 
-    from secondlook.ledger.telling import known_groups  # noqa: PLC0415 - an extra
+    from secondlook.ledger.encoding import known_groups  # noqa: PLC0415 - an extra
 
     known = known_groups(classifier)
     file = read_sent(path, text=text_columns(roles, shape.columns))

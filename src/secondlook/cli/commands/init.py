@@ -47,8 +47,8 @@ from secondlook.cli.output import as_json, say
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
 if TYPE_CHECKING:
-    from secondlook.ledger.columns import Columns
     from secondlook.ledger.config import Config
+    from secondlook.ledger.encoding import Columns
 
 _ENOUGH_TO_TELL = 30  # rows that do not agree by chance
 

@@ -127,7 +127,7 @@ def _record(program: Program, told: Told) -> list[dict[str, Any]]:
         "withdrawal": told.news & never,
     }
     parts = {after: which for after, which in parts.items() if which.any()}
-    again = program.tell((told.ids[one], told.states[one]) for one in parts.values())
+    again = program.observe_parts((told.ids[one], told.states[one]) for one in parts.values())
     return [
         asdict(one) | {"after": after}
         for after, found in zip(parts, again, strict=True)
@@ -312,9 +312,9 @@ def _cannot_be(
     told: NDArray[np.str_], before: NDArray[np.str_], standing: Standing, classifier: Any
 ) -> list[tuple[NDArray[np.bool_], str]]:
     """Return whose outcome a program would refuse, with the reasons."""
-    from secondlook.ledger.telling import are_final  # noqa: PLC0415 - an extra
+    from secondlook.ledger.outcomes import outcomes_are_final  # noqa: PLC0415 - an extra
 
-    for_good = are_final(classifier)
+    for_good = outcomes_are_final(classifier)
     past = for_good & (standing.round == 0) & (told != before)
     never, known = "indeterminate", np.isin(before, ("good", "bad"))
     return [

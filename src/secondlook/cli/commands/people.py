@@ -97,9 +97,9 @@ def override(
         to = accept
 
         def wrong(reader: Reader, standing: Standing) -> Wrongs:
-            from secondlook.ledger.overriding import not_overridable  # noqa: PLC0415 - an extra
+            from secondlook.ledger.objections import to_override  # noqa: PLC0415 - an extra
 
-            return not_overridable(reader, standing, to)
+            return to_override(reader, standing, to)
 
         named = _named(mine, file, ids, refused, json, strict, wrong, "overridden")
         if named.ids:
@@ -128,15 +128,15 @@ def withdraw(
     """
     with errors(json):
         mine = opened(ledger, program, by, trusted, json)
-        from secondlook.ledger.telling import are_final, without_outcome  # noqa: PLC0415
+        from secondlook.ledger.objections import to_outcome  # noqa: PLC0415 - an extra
+        from secondlook.ledger.outcomes import outcomes_are_final  # noqa: PLC0415
 
-        for_good = are_final(mine.classifier)
+        for_good = outcomes_are_final(mine.classifier)
 
         def wrong(_reader: Reader, standing: Standing) -> Wrongs:
             known = np.array([one in ("good", "bad") for one in standing.states], np.bool_)
             why = "have an outcome, on which certificates may rest,"
-            wrongs = [*without_outcome(standing), (known & for_good, why)]
-            return [(who, words, _REMOVE) for who, words in wrongs]
+            return [*to_outcome(standing), (known & for_good, why, _REMOVE)]
 
         named = _named(mine, file, ids, refused, json, strict, wrong, "withdrawn")
         whom = mine.shape.ids(named.ids)
@@ -343,27 +343,28 @@ def _wrongs(
 
 
 def _not_overridden(reader: Reader, standing: Standing) -> Wrongs:
-    from secondlook.ledger.overriding import not_overridden  # noqa: PLC0415 - an extra
+    from secondlook.ledger.objections import to_undo  # noqa: PLC0415 - an extra
 
-    return not_overridden(reader, standing)
+    return to_undo(reader, standing)
 
 
 def _held(*, is_held: bool) -> Callable[[Reader, Standing], Wrongs]:
     def wrong(reader: Reader, standing: Standing) -> Wrongs:
-        from secondlook.ledger.retention import not_held  # noqa: PLC0415 - an extra
+        from secondlook.ledger.objections import to_hold, to_release  # noqa: PLC0415 - an extra
 
-        return not_held(reader, standing.persons, is_held=is_held)
+        return to_hold(standing.persons) if is_held else to_release(reader, standing.persons)
 
     return wrong
 
 
 def _not_erasable(program: Program, early: bool) -> Callable[[Reader, Standing], Wrongs]:
-    from secondlook.ledger.retention import not_erasable, retention_months  # noqa: PLC0415
+    from secondlook.ledger.objections import to_erasure  # noqa: PLC0415 - an extra
+    from secondlook.ledger.retention import retention_months  # noqa: PLC0415
 
     months, now = retention_months(program.about), program.ledger.clock()
 
     def wrong(reader: Reader, standing: Standing) -> Wrongs:
-        return not_erasable(reader, standing.persons, months=months, now=now, early=early)
+        return to_erasure(reader, standing.persons, months=months, now=now, early=early)
 
     return wrong
 

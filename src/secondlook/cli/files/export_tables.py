@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from secondlook.ledger.base import STATES, Entry, ListedRows, Reader
-from secondlook.ledger.replay import Shape
+from secondlook.ledger.encoding import Shape
 from secondlook.people.reasons import decode, in_words
 
 _ROWS = 20_000  # people read at a time

@@ -16,8 +16,8 @@ from secondlook.errors import InputError
 
 if TYPE_CHECKING:
     from secondlook.core.groups import Attributes
-    from secondlook.ledger.columns import Columns
     from secondlook.ledger.config import Labels, Roles
+    from secondlook.ledger.encoding import Columns
 
 _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
@@ -168,7 +168,7 @@ def history_columns(
     source
         What messages call the table.
     """
-    from secondlook.ledger.columns import Columns  # noqa: PLC0415 - an extra
+    from secondlook.ledger.encoding import Columns  # noqa: PLC0415 - an extra
 
     names, stated = tuple(features), set(texts)
     check_there(table, names, source)

@@ -7,8 +7,8 @@ from typing import Any
 from secondlook.core.decisions import Decisions
 from secondlook.errors import InputError
 from secondlook.ledger.base import Reader
+from secondlook.ledger.encoding import Shape
 from secondlook.ledger.program import Program
-from secondlook.ledger.replay import Shape
 from secondlook.ledger.sql import SqlLedger
 
 __all__ = ["ThroughLedger"]
