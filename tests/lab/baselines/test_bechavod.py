@@ -10,8 +10,12 @@ from scipy.optimize import linprog
 from scipy.stats import binomtest
 
 from secondlook.errors import InputError, UnknownIdError
-from secondlook.lab.baselines.bechavod import BechavodMixture, CostSensitive
-from secondlook.lab.baselines.fair_mixture import FairProblem, fair_mixture
+from secondlook.lab.baselines.bechavod import (
+    BechavodMixture,
+    CostSensitive,
+    FairProblem,
+    fair_mixture,
+)
 from secondlook.lab.simulate.run import run
 from small_worlds import lender_world
 

@@ -15,7 +15,7 @@ from lab.baselines.playing import check_promises, check_refusals, people, starte
 from secondlook.errors import InputError
 from secondlook.lab.baselines.fairall import FairAll, Schedule
 from secondlook.lab.baselines.fairall.columns import Columns
-from secondlook.lab.baselines.fairall.schedules import SCHEDULES, as_schedule
+from secondlook.lab.baselines.fairall.method import SCHEDULES, as_schedule
 from secondlook.lab.baselines.fairall.training import (
     DivergedError,
     People,

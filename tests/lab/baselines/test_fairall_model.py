@@ -16,9 +16,8 @@ from jax.flatten_util import ravel_pytree  # noqa: E402
 
 from secondlook.lab.baselines.fairall import model as vae  # noqa: E402
 from secondlook.lab.baselines.fairall.columns import Layout  # noqa: E402
-from secondlook.lab.baselines.fairall.likelihoods import log_features, precision  # noqa: E402
-from secondlook.lab.baselines.fairall.networks import apply, initialise  # noqa: E402
-from secondlook.lab.baselines.fairall.policy import (  # noqa: E402
+from secondlook.lab.baselines.fairall.model import apply, initialise, log_features, precision  # noqa: E402  # noqa: E402
+from secondlook.lab.baselines.fairall.training import (  # noqa: E402
     PolicyNoise,
     acceptance,
     nodes,

@@ -8,10 +8,13 @@ from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
 from secondlook.errors import InputError
-from secondlook.lab.baselines.epsilon_greedy import EpsilonGreedy, RandomBelowCutoff
-from secondlook.lab.baselines.frozen import FrozenPast
-from secondlook.lab.baselines.greedy import Greedy
-from secondlook.lab.baselines.thompson import BootstrapThompson
+from secondlook.lab.baselines.greedy import (
+    BootstrapThompson,
+    EpsilonGreedy,
+    FrozenPast,
+    Greedy,
+    RandomBelowCutoff,
+)
 
 SLOPE = np.array([1.5, -1.0])
 

@@ -13,10 +13,10 @@ from sklearn.linear_model import LogisticRegression
 
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.lab.baselines import kilbertus
-from secondlook.lab.baselines.kilbertus import KilbertusPolicy
-from secondlook.lab.baselines.policy_gradient import (
+from secondlook.lab.baselines.kilbertus import (
     Ascent,
     Benefit,
+    KilbertusPolicy,
     Rows,
     acceptance,
     climb,

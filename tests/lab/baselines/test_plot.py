@@ -10,8 +10,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.neural_network._stochastic_optimizers import AdamOptimizer
 
 from lab.baselines.playing import N, check_promises, check_refusals, on_german, people, started
-from secondlook.lab.baselines.optimists import LogisticOptimist, NetworkOptimist
-from secondlook.lab.baselines.plot import PseudoLabelOptimism
+from secondlook.lab.baselines.plot import LogisticOptimist, NetworkOptimist, PseudoLabelOptimism
 from secondlook.lab.baselines.small_networks import Networks
 
 

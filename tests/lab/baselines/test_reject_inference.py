@@ -8,8 +8,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import PolynomialFeatures
 
 from secondlook.errors import InputError
-from secondlook.lab.baselines.greedy import Greedy
-from secondlook.lab.baselines.label_augmentation import LabelAugmentation
+from secondlook.lab.baselines.greedy import Greedy, LabelAugmentation
 from secondlook.lab.baselines.reject_inference import Extrapolation, FuzzyAugmentation
 
 KINDS = (LabelAugmentation, Extrapolation, FuzzyAugmentation)

@@ -11,9 +11,18 @@ from scipy.stats import binomtest
 
 from lab.baselines.playing import N, check_promises, check_refusals, on_german, people, started
 from secondlook.errors import InputError
-from secondlook.lab.baselines.score_cuts import CUTS, MATCHES, Rates, best_cuts, rates_of
-from secondlook.lab.baselines.score_densities import ScoreDensity, weighted_quantile
-from secondlook.lab.baselines.yang import BoundedExploration, lower_bound, upper_bound
+from secondlook.lab.baselines.yang import (
+    CUTS,
+    MATCHES,
+    BoundedExploration,
+    Rates,
+    ScoreDensity,
+    best_cuts,
+    lower_bound,
+    rates_of,
+    upper_bound,
+    weighted_quantile,
+)
 
 
 @pytest.mark.parametrize(("a", "b", "cut"), [(2.0, 5.0, 0.6), (8.0, 1.4, 0.95), (0.7, 0.9, 0.8)])

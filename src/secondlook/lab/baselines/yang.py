@@ -2,21 +2,226 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import betainc, betaincinv, btdtria, polygamma, psi
 
 from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Baseline, Floats, Verdict
 from secondlook.lab.baselines.greedy import check_share
 from secondlook.lab.baselines.ledger import Labelled
 from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
-from secondlook.lab.baselines.score_cuts import MATCHES, best_cuts, rates_of
-from secondlook.lab.baselines.score_densities import ScoreDensity
 from secondlook.people.batches import Batch, History
 
-__all__ = ["BoundedExploration", "lower_bound", "upper_bound"]
+__all__ = [
+    "CUTS",
+    "MATCHES",
+    "BoundedExploration",
+    "Rates",
+    "ScoreDensity",
+    "best_cuts",
+    "lower_bound",
+    "rates_of",
+    "upper_bound",
+    "weighted_quantile",
+]
+
+
+CUTS = np.round(np.arange(1.005, 0.0, -0.005), 3)  # strictest first: nobody reaches it
+MATCHES = ("equal_opportunity", "equal_acceptance", "shared", "per_group")
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Rates at every cut, a row a group.
+
+    Attributes
+    ----------
+    good, bad
+        Share of the good, and of the bad, at the cut or above.
+    base
+        Share of good in each group.
+    """
+
+    good: Floats
+    bad: Floats
+    base: Floats
+
+    @property
+    def accepted(self) -> Floats:
+        """Share of everybody at the cut or above."""
+        return self.base[:, None] * self.good + (1 - self.base[:, None]) * self.bad
+
+
+def rates_of(
+    score: Floats, outcome: NDArray[np.int8], group: NDArray[np.intp], n_groups: int
+) -> Rates:
+    """Return the rates of labelled people; a group without good, or without bad, gets everybody's.
+
+    Parameters
+    ----------
+    score, outcome, group
+        People whose outcomes are known, some of them good and some bad.
+    n_groups
+        Number of groups.
+
+    Examples
+    --------
+    >>> outcome, group = np.array([1, 1, 0]), np.zeros(3, int)
+    >>> rates = rates_of(np.array([0.9, 0.6, 0.7]), outcome, group, 1)
+    >>> at = int(np.flatnonzero(CUTS == 0.65)[0])
+    >>> float(rates.good[0, at]), float(rates.bad[0, at])
+    (0.5, 1.0)
+    """
+    curves = np.array(
+        [
+            [_reached(score, (outcome == y) & (group == z), outcome == y) for y in (1, 0)]
+            for z in range(n_groups)
+        ]
+    )
+    seen = np.bincount(group, minlength=n_groups)
+    good = np.bincount(group, outcome, n_groups)
+    base = np.where(seen > 0, good / np.maximum(seen, 1), outcome.mean())
+    return Rates(curves[:, 0], curves[:, 1], base)
+
+
+def best_cuts(rates: Rates, share: Floats, gain: float, loss: float, match: str) -> Floats:
+    """Return each group's cut: the best of those that match.
+
+    Maximises ``Σ_z share_z·(base_z·good_z·gain − (1−base_z)·bad_z·loss)``. Groups match if each has
+    its strictest cut at which a rate reaches one common level (``"equal_opportunity"``: that of the
+    good; ``"equal_acceptance"``: that of everybody), if their cut is the same (``"shared"``), or
+    always (``"per_group"``). Of equally good ones the strictest are taken.
+
+    Examples
+    --------
+    >>> score = np.array([0.9, 0.6, 0.4, 0.8, 0.3, 0.2])
+    >>> outcome, group = np.array([1, 1, 0, 1, 1, 0]), np.array([0, 0, 0, 1, 1, 1])
+    >>> rates = rates_of(score, outcome, group, 2)
+    >>> best_cuts(rates, np.array([0.5, 0.5]), 1.0, 1.0, "equal_opportunity").tolist()
+    [0.6, 0.3]
+    """
+    base = rates.base[:, None]
+    worth = share[:, None] * (base * rates.good * gain - (1 - base) * rates.bad * loss)
+    if match == "per_group":
+        return np.asarray(CUTS[worth.argmax(axis=1)])
+    if match == "shared":
+        return np.full(share.size, CUTS[worth.sum(axis=0).argmax()])
+    rate = rates.good if match == "equal_opportunity" else rates.accepted
+    levels = np.unique(rate)
+    # Rates rise from cut to cut, so the strictest cut that reaches a level is found by bisection.
+    at = np.array([np.searchsorted(one, levels - 1e-12) for one in rate])
+    at = np.minimum(at, CUTS.size - 1)
+    total = np.take_along_axis(worth, at, axis=1).sum(axis=0)
+    return np.asarray(CUTS[at[:, total.argmax()]])
+
+
+def _reached(score: Floats, mine: NDArray[np.bool_], everybody: NDArray[np.bool_]) -> Floats:
+    chosen = np.sort(score[mine if mine.any() else everybody])
+    return 1 - np.searchsorted(chosen, CUTS - 1e-12) / max(1, chosen.size)
+
+
+_EDGE = 1e-6  # scores are kept so far from 0 and 1
+_SHAPES = (1e-2, 1e3)
+_STEPS = 100
+
+
+@dataclass(frozen=True)
+class ScoreDensity:
+    """A Beta(a, b) density of scores of which one quantile is watched.
+
+    Attributes
+    ----------
+    a, b
+        Its shape; a is learned, b stays.
+    level
+        τ: the watched quantile ω is the score below which a share τ lies.
+
+    Examples
+    --------
+    >>> density = ScoreDensity(2.0, 2.0, level=0.5)
+    >>> round(float(density.reference), 6), round(float(density.cdf(0.25)), 6)
+    (0.5, 0.15625)
+    """
+
+    a: float
+    b: float
+    level: float
+
+    @staticmethod
+    def fit(scores: Floats, level: float) -> ScoreDensity:
+        """Return the density of largest likelihood, by Newton's method."""
+        if scores.size < 2 or np.ptp(scores) == 0:
+            raise InputError(
+                f"a density of scores needs at least two different ones, got {scores.size}; the "
+                f"history needs more accepted people of each outcome."
+            )
+        s = np.clip(scores, _EDGE, 1 - _EDGE)
+        target = np.array([np.log(s).mean(), np.log1p(-s).mean()])
+        shape = _by_moments(s)
+        for _ in range(_STEPS):
+            gradient = target - psi(shape) + psi(shape.sum())
+            curve = np.diag(polygamma(1, shape)) - polygamma(1, shape.sum())
+            step = np.linalg.solve(curve, gradient)
+            shape = np.clip(shape + step, shape / 4, shape * 4)  # shapes stay positive
+            if np.abs(step).max() < 1e-10 * shape.max():
+                break
+        a, b = np.clip(shape, *_SHAPES)
+        return ScoreDensity(float(a), float(b), level)
+
+    @property
+    def reference(self) -> float:
+        """ω: the score below which a share τ lies."""
+        return float(self.quantile(self.level))
+
+    def cdf(self, score: ArrayLike) -> Floats:
+        """Return the share below a score."""
+        return np.asarray(betainc(self.a, self.b, np.clip(score, 0, 1)))
+
+    def quantile(self, share: ArrayLike) -> Floats:
+        """Return the score below which a share lies; shares beyond [0, 1] are the ends."""
+        return np.asarray(betaincinv(self.a, self.b, np.clip(share, 0, 1)))
+
+    def with_reference(self, score: float) -> ScoreDensity:
+        """Return the density with the same b whose watched quantile is this score."""
+        a = btdtria(self.level, self.b, np.clip(score, _EDGE, 1 - _EDGE))
+        return replace(self, a=float(np.clip(a, *_SHAPES)))
+
+    def mended(self, scores: Floats, weight: Floats, above: float) -> ScoreDensity:
+        """Return what scores from ``above`` on say of the watched quantile.
+
+        Within what is left of the density there, ω is the quantile 1 − (1−τ)/(1−F(above)). Where it
+        is not within, these scores say nothing of it, and the density stays.
+        """
+        seen = scores >= above
+        left = 1 - float(self.cdf(above))
+        inside = 1 - (1 - self.level) / left if left > 0 else 0.0
+        if not seen.any() or not 0 < inside < 1:
+            return self
+        return self.with_reference(weighted_quantile(scores[seen], weight[seen], inside))
+
+
+def weighted_quantile(scores: Floats, weight: Floats, share: float) -> float:
+    """Return the smallest score below or at which at least a share of the weight lies.
+
+    Examples
+    --------
+    >>> weighted_quantile(np.array([3.0, 1.0, 2.0]), np.array([1.0, 1.0, 2.0]), 0.5)
+    2.0
+    """
+    order = np.argsort(scores, kind="stable")
+    reached = np.cumsum(weight[order])
+    place = np.searchsorted(reached, share * reached[-1] * (1 - 1e-12))
+    return float(scores[order[min(int(place), scores.size - 1)]])
+
+
+def _by_moments(s: Floats) -> Floats:
+    mean, variance = s.mean(), s.var()
+    return np.asarray(np.array([mean, 1 - mean]) * max(mean * (1 - mean) / variance - 1, 0.1))
+
 
 _ENOUGH = 30  # scores to fit a density to; a group with fewer borrows everybody's
 

@@ -15,15 +15,18 @@ from typing import Any
 from secondlook.errors import InputError, to_install
 from secondlook.lab.baselines.base import Baseline
 from secondlook.lab.baselines.bechavod import BechavodMixture
-from secondlook.lab.baselines.epsilon_greedy import EpsilonGreedy, RandomBelowCutoff
 from secondlook.lab.baselines.fairall import FairAll
-from secondlook.lab.baselines.frozen import FrozenPast
-from secondlook.lab.baselines.greedy import Greedy
+from secondlook.lab.baselines.greedy import (
+    BootstrapThompson,
+    EpsilonGreedy,
+    FrozenPast,
+    Greedy,
+    LabelAugmentation,
+    RandomBelowCutoff,
+)
 from secondlook.lab.baselines.kilbertus import KilbertusPolicy
-from secondlook.lab.baselines.label_augmentation import LabelAugmentation
 from secondlook.lab.baselines.plot import PseudoLabelOptimism
 from secondlook.lab.baselines.reject_inference import Extrapolation, FuzzyAugmentation
-from secondlook.lab.baselines.thompson import BootstrapThompson
 from secondlook.lab.baselines.wei import WeiBootstrap, WeiFinite
 from secondlook.lab.baselines.yang import BoundedExploration
 from secondlook.lab.experiments.setup import Setup

@@ -4,7 +4,6 @@ After Rateike et al. 2022. It needs jax and optax (``pip install 'secondlook[dee
 imported when the first model is made.
 """
 
-from secondlook.lab.baselines.fairall.method import FairAll
-from secondlook.lab.baselines.fairall.schedules import Schedule
+from secondlook.lab.baselines.fairall.method import FairAll, Schedule
 
 __all__ = ["FairAll", "Schedule"]

@@ -7,38 +7,129 @@ coordinates, and ``q(u | x, s)`` the classifier, which stands in for outcomes th
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import logsumexp
+from jax.scipy.special import gammaln, logsumexp
 from jax.scipy.stats import norm
 
 from secondlook.lab.baselines.fairall.columns import Layout
-from secondlook.lab.baselines.fairall.likelihoods import log_bernoulli, log_features
-from secondlook.lab.baselines.fairall.networks import Network, apply, initialise
 
 __all__ = [
     "Model",
+    "Network",
     "Noise",
     "Parts",
     "Plan",
     "Rows",
     "Sizes",
+    "apply",
     "classifier_loss",
     "classify",
     "decode",
     "encode",
     "gaussian_kl",
     "initial_model",
+    "initialise",
     "labelled_elbo",
+    "log_bernoulli",
+    "log_features",
     "losses",
     "mean",
     "mixture_kl",
+    "precision",
     "pretraining_loss",
     "unlabelled_elbo",
 ]
+
+Network = list[tuple[Any, Any]]
+
+_BIAS = 0.01
+
+
+def initialise(rng: np.random.Generator, sizes: Sequence[int]) -> Network:
+    """Return Xavier-uniform weights, with biases slightly above 0.
+
+    Examples
+    --------
+    >>> network = initialise(np.random.default_rng(0), [3, 8, 2])
+    >>> [weights.shape for weights, _ in network]
+    [(3, 8), (8, 2)]
+    """
+    return [(_xavier(rng, n_in, n_out), np.full(n_out, _BIAS)) for n_in, n_out in pairwise(sizes)]
+
+
+def _xavier(rng: np.random.Generator, n_in: int, n_out: int) -> Any:
+    limit = (6.0 / (n_in + n_out)) ** 0.5
+    return rng.uniform(-limit, limit, (n_in, n_out))
+
+
+def apply(network: Network, x: Any) -> Any:
+    """Return what a network makes of rows; the last layer is linear."""
+    for weights, bias in network[:-1]:
+        x = jax.nn.relu(x @ weights + bias)
+    weights, bias = network[-1]
+    return x @ weights + bias
+
+
+_LEAST_PRECISION = 1e-2
+_MOST_PRECISION = 1e2
+
+
+def precision(raw: jax.Array) -> jax.Array:
+    """Return τ: about softplus(raw), and never beyond its bounds.
+
+    Examples
+    --------
+    >>> bool(1e-2 < precision(jnp.array(-5.0)) < precision(jnp.array(500.0)) < 1e2)
+    True
+    """
+    free, room = jax.nn.softplus(raw), _MOST_PRECISION - _LEAST_PRECISION
+    return _LEAST_PRECISION + free * room / (free + room)
+
+
+def log_bernoulli(logit: jax.Array, value: jax.Array) -> jax.Array:
+    """Return ``log p(value)`` where the log-odds of 1 are given."""
+    return -value * jax.nn.softplus(-logit) - (1.0 - value) * jax.nn.softplus(logit)
+
+
+def log_features(parameters: jax.Array, x: jax.Array, layout: Layout) -> jax.Array:
+    """Return ``log p(x)`` of each row, summed over its columns.
+
+    Parameters
+    ----------
+    parameters
+        For each row, h of all real columns, then one number per column read: the raw τ, the log of
+        a Poisson rate, log-odds, or log-weights of levels.
+    x
+        Rows as ``Columns.read`` gives them.
+    layout
+        Their kinds.
+    """
+    h, other = parameters[..., : layout.n_real], parameters[..., layout.n_real :]
+    ends = [layout.n_real, layout.n_real + layout.n_count]
+    ends += [ends[-1] + layout.n_binary]
+    (raw, rate, logit, weights), (real, count, binary, levels) = (
+        jnp.split(one, ends, axis=-1) for one in (other, x)
+    )
+    tau = precision(raw)
+    total = jnp.sum(
+        h * real - tau * real**2 / 2 - h**2 / (2 * tau) + jnp.log(tau / (2 * math.pi)) / 2, axis=-1
+    )
+    total += jnp.sum(count * rate - jnp.exp(rate) - gammaln(count + 1.0), axis=-1)
+    total += jnp.sum(log_bernoulli(logit, binary), axis=-1)
+    begin = 0
+    for size in layout.levels:
+        own = slice(begin, begin + size)
+        total += jnp.sum(jax.nn.log_softmax(weights[..., own]) * levels[..., own], axis=-1)
+        begin += size
+    return total
+
 
 Model = dict[str, Network]
 
