@@ -20,16 +20,64 @@ from sklearn.utils.validation import check_is_fitted
 from secondlook.core.decisions import Decisions
 from secondlook.core.sampling import coin_flips
 from secondlook.errors import InputError
-from secondlook.lab.baselines.ledger import Labelled, Ledger, Unlabelled
 from secondlook.people.batches import Batch, History
 from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
 from secondlook.people.intake import Intake
+from secondlook.people.store import PeopleStore
 
 __all__ = ["Baseline", "Floats", "Labelled", "Unlabelled", "Verdict"]
 
 Floats = NDArray[np.float64]
 
 _COIN = 5  # purpose of a round's randomness
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """Accepted people whose outcomes have come, in the order of rounds and, within, of ids.
+
+    Attributes
+    ----------
+    X, group
+        Features, and codes of groups.
+    outcome
+        1 good, 0 bad.
+    propensity
+        The probability with which each was accepted; NaN where that is not known, as for everybody
+        of the history.
+    round
+        The round of the decision, 0 for the history.
+    """
+
+    X: Floats
+    group: NDArray[np.intp]
+    outcome: NDArray[np.int8]
+    propensity: Floats
+    round: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return int(self.outcome.size)
+
+    def own(self) -> Labelled:
+        """Return those of our own rounds, without the history."""
+        return self.of(self.round > 0)
+
+    def of(self, rows: NDArray[Any]) -> Labelled:
+        """Return some of the rows."""
+        columns = (self.X, self.group, self.outcome, self.propensity, self.round)
+        return Labelled(*(column[rows] for column in columns))
+
+
+@dataclass(frozen=True)
+class Unlabelled:
+    """People with features and groups; there is nothing else to know of them."""
+
+    X: Floats
+    group: NDArray[np.intp]
+    round: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return int(self.group.size)
 
 
 @dataclass(frozen=True)
@@ -82,7 +130,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     pos_label: Any
     random_state: Any
     _intake: Intake
-    _ledger: Ledger
+    _store: PeopleStore
     _news: bool
     _round: int
     _seed: int
@@ -129,9 +177,9 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch, after learning from outcomes that have come since the last one."""
-        check_is_fitted(self, "_ledger")
+        check_is_fitted(self, "_store")
         batch = self._intake.read_batch(self, X, sensitive_features, ids)
-        self._ledger.check_new(batch)
+        self._store.check_new(batch.ids, batch.bits)
         if self._news:
             self._learn()
             self._news = False
@@ -142,7 +190,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
             self._round -= 1
             raise
         p = verdict.propensity
-        self._ledger.record(batch, verdict.accepted, p, self._round)
+        self._record(batch, verdict.accepted, p)
         self._intake.passed(batch)
         return Decisions(
             batch.ids,
@@ -164,7 +212,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
 
     def acceptance_probability(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the probability with which the policy of the last round accepts anybody."""
-        check_is_fitted(self, "_ledger")
+        check_is_fitted(self, "_store")
         return self._probabilities(self._people(X, sensitive_features))
 
     def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
@@ -175,7 +223,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def n_outcomes_(self) -> int:
         """Number of outcomes known, those of the history included."""
-        check_is_fitted(self, "_ledger")
+        check_is_fitted(self, "_store")
         return len(self._labelled())
 
     # What a method is made of.
@@ -213,15 +261,26 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _labelled(self) -> Labelled:
         """Return the accepted people whose outcomes have come, those of the history included."""
-        return self._ledger.labelled()
+        rows = self._store.parts[0]
+        known = rows.known_outcomes()
+        columns = (rows[name][known] for name in ("group", "outcome", "propensity", "round"))
+        return Labelled(rows.X[known], *columns)
 
     def _rejected(self) -> Unlabelled:
         """Return the people who were rejected, those of the history included."""
-        return self._ledger.rejected()
+        rows = self._store.rejected
+        if rows is None:
+            raise AssertionError("baselines keep rejected applicants")
+        return Unlabelled(rows.X, rows["group"], rows["round"])
 
     def _everybody(self) -> Unlabelled:
         """Return everybody decided on so far, without outcomes."""
-        return self._ledger.everybody()
+        accepted, rejected = self._store.parts[0], self._rejected()
+        return Unlabelled(
+            np.concatenate([accepted.X, rejected.X]),
+            np.concatenate([accepted["group"], rejected.group]),
+            np.concatenate([accepted["round"], rejected.round]),
+        )
 
     @property
     def _n_groups(self) -> int:
@@ -240,11 +299,28 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         self._seed = seed_of(self.random_state)
         self._round = 0
         self._news = False
-        self._ledger = Ledger(history.X.shape[1])
+        self._store = PeopleStore(columns={"propensity": np.nan}, keep_rejected=True)
         unknown = np.full(len(history), np.nan)
-        self._ledger.record(history, history.accepted, unknown, 0, history.outcome)
+        self._record(history, history.accepted, unknown, history.outcome)
         self._intake.passed(history)
         self._start(history)
+
+    def _record(
+        self,
+        batch: Batch,
+        accepted: NDArray[np.bool_],
+        propensity: Floats,
+        outcome: NDArray[np.int8] | None = None,
+    ) -> None:
+        self._store.record(
+            batch.bits,
+            accepted,
+            self._round,
+            X=np.asarray(batch.X, dtype=np.float64),
+            group=batch.group,
+            outcome=outcome,
+            columns={"propensity": propensity},
+        )
 
     def _people(self, X: Any, sensitive_features: Any) -> Batch:
         features, group = self._intake.for_scoring(self, X, sensitive_features, self.reads_group)
@@ -252,10 +328,10 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         return Batch(features, group, np.arange(n), np.arange(n, dtype=np.uint64), "numpy")
 
     def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> Self:
-        check_is_fitted(self, "_ledger")
+        check_is_fitted(self, "_store")
         names = self._intake.read_ids(ids)
         if names.size:
             outcome = self._intake.read_outcomes(outcomes, names.shape[0])
-            if self._ledger.observe(names, id_bits(names), outcome, correcting=correcting):
+            if len(self._store.observe(names, id_bits(names), outcome, correcting=correcting)):
                 self._news = True
         return self

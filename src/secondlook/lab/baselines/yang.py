@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv, btdtria, polygamma, psi
 
 from secondlook.errors import InputError
-from secondlook.lab.baselines.base import Baseline, Floats, Verdict
+from secondlook.lab.baselines.base import Baseline, Floats, Labelled, Verdict
 from secondlook.lab.baselines.greedy import check_share
-from secondlook.lab.baselines.ledger import Labelled
 from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
 from secondlook.people.batches import Batch, History
 
