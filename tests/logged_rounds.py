@@ -152,14 +152,12 @@ def slow_walk(
 def fast_walk(
     log: PolicyLog, rule: CoverageRule, X: Any, group: Any, begin: int = 0, start: Any = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return Σ n_i·π_i and w by ``catch_up``."""
+    """Return Σ n_i·π_i and w by ``PolicyLog.walk``."""
     own, coverage = (np.zeros(len(X)), None) if start is None else start
-    rows = np.arange(len(X))
     if coverage is None:
-        past, coverage = np.empty(len(X)), np.empty(len(X))
-        log.start(X, group, rows, past, coverage)
-        np.testing.assert_allclose(past, log.likelihoods[0].score(X, group), 1e-5)
-    added, after = log.catch_up(X, group, rule, begin=begin, coverage=coverage, rows=rows)
+        coverage = log.past_acceptance(X, group)
+        np.testing.assert_allclose(coverage, log.likelihoods[0].score(X, group), 1e-5)
+    added, after = log.walk(X, group, rule, coverage, begin=begin)
     return own + added, after
 
 

@@ -32,7 +32,7 @@ from secondlook.ledger.retention import (
     retention_months,
 )
 from secondlook.ledger.verifying import verify
-from secondlook.methods.algorithm1.afterwards import Afterwards
+from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
 
 START = datetime(2031, 1, 31, 12, tzinfo=UTC)
 LATER = START + timedelta(days=800)  # more than 25 months
@@ -403,7 +403,7 @@ def test_a_log_that_cannot_be_emptied_is_told_and_they_are_erased(tmp_path, cloc
 def test_who_cannot_forget_cannot_erase(url, clock, monkeypatch):
     program, _, _ = started(url, algorithm_1())
     clock.now = LATER
-    monkeypatch.delattr(Afterwards, "forget")
+    monkeypatch.delattr(PartialFeedbackClassifier, "forget")
     with pytest.raises(InputError, match="a PartialFeedbackClassifier cannot forget applicants"):
         program.erase([0], "over")
     assert 0 in program.expired()

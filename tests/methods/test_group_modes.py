@@ -30,7 +30,6 @@ from secondlook import (
 )
 from secondlook.core.strategies import FromFunction, Product, Strategy
 from secondlook.errors import InputError
-from secondlook.methods.group_modes import deciding_strategy
 from small_worlds import lender_world
 
 pytestmark = pytest.mark.filterwarnings("ignore:No threshold keeps", "ignore:No model found")
@@ -431,11 +430,10 @@ def test_strategies_without_the_group():
             return score + group
 
     score, group = np.array([0.2, 0.2]), np.array([0, 1])
-    blind = deciding_strategy(Uniform() * Partial(), "blind")
+    blind = (Uniform() * Partial()).without_group()
     assert isinstance(blind, Product)
     assert blind.left == Uniform()
     assert blind.person_factor(None, score, group).tolist() == [0.2, 0.2]
     assert (Uniform() * Partial()).person_factor(None, score, group).tolist() == [0.2, 1.2]
-    assert deciding_strategy(Partial(), "aware") == Partial()
     marks = [Uniform(), ScoreWeighted(), GroupShare(), EqualGroups(), OwnQuota(), blind]
     assert [one.reads_group for one in marks] == [False, False, True, True, True, False]

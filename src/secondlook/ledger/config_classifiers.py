@@ -33,8 +33,7 @@ from secondlook.ledger.config_kinds import (
     Rows,
     Table,
 )
-from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
-from secondlook.methods.algorithm1.settings import check_settings
+from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier, check_settings
 from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.methods.certified.settings import check_certified_settings
 

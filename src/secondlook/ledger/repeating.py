@@ -59,7 +59,7 @@ class Algorithm1Again(PartialFeedbackClassifier):
             position, policy.thresholds, self._strategy, factor, left, others, n_people
         )
         wrong = self._other(logged, record) if whole else None
-        self._log._n_final = stored["final"]
+        self._log.n_final = stored["final"]
         self._log.append(logged, merge=self._rule.needs == "acceptance")
         self._rounds.append(record)
         self._carried = float(record["carried"])

@@ -5,33 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from secondlook.core.decisions import CertifiedRound
-from secondlook.methods.algorithm1.learning import Learned
-from secondlook.methods.algorithm1.policy_log import LoggedPolicy
 from secondlook.methods.certified.ladder import Ladder
 
-__all__ = ["Deployed", "DeployedRung"]
-
-
-@dataclass(frozen=True, eq=False)
-class Deployed:
-    """What decided the last round of Algorithm 1.
-
-    Attributes
-    ----------
-    f
-        f_t, its likelihood and thresholds.
-    follows_past
-        Whether its likelihood is f_0's.
-    policy
-        The policy as it is logged, with what its draw left to whom.
-    n_final
-        How many logged policies no later round can extend.
-    """
-
-    f: Learned
-    follows_past: bool
-    policy: LoggedPolicy
-    n_final: int
+__all__ = ["DeployedRung"]
 
 
 @dataclass(frozen=True, eq=False)

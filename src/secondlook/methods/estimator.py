@@ -1,4 +1,11 @@
-"""What the classifiers that decide have in common as scikit-learn estimators."""
+"""The base class of all classifiers that decide, and checks of the options that they share.
+
+``group_mode`` limits what groups may change. ``"aware"``: a decision may depend on the applicant's
+group. ``"blind"``: it may not; groups of labelled rows change what is learned, through a constraint
+in the fit or on a shared threshold. ``"audit"``: no group changes a decision; groups are read,
+checked and counted for reports. The intake hands out only the groups that a mode allows
+(``batches.seen_by``); ``check_group_mode`` refuses options that cannot be combined with a mode.
+"""
 
 from __future__ import annotations
 
@@ -7,25 +14,49 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
+from sklearn.pipeline import Pipeline
+from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from secondlook.core.decisions import Correction, Decisions, GroupCount
 from secondlook.core.fairness import RateParity
-from secondlook.core.strategies import Strategy
-from secondlook.methods.algorithm1.past import allows_missing, prepare_learner
-from secondlook.methods.group_modes import bound_fairness, bound_learner, deciding_strategy
+from secondlook.core.strategies import Strategy, as_strategy
+from secondlook.errors import InputError
+from secondlook.learners.logistic import ConstrainedLogistic
+from secondlook.learners.per_group import PerGroup
 from secondlook.people.batches import Batch
 from secondlook.people.intake import Intake
 from secondlook.people.ranges import Range, as_ranges
 from secondlook.people.store import GrowingArray
 
-__all__ = ["DecidingClassifier"]
+__all__ = [
+    "DecidingClassifier",
+    "allows_missing",
+    "check_group_mode",
+    "check_learner",
+    "check_rounds",
+    "check_unchanged",
+    "prepare_learner",
+]
+
+_MODES = ("aware", "blind", "audit")
+_ATTRIBUTES = ("crossed", "side_by_side")
+_BY_GROUP = {
+    "thresholds": "per_group",
+    "ranks": "within_group",
+    "certify": "per_group",
+    "group_as_feature": True,
+}
+_WHY = {
+    "blind": "an applicant's group must not change the decision",
+    "audit": "no group may change a decision",
+}
 
 
 class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Base of the classifiers: a subclass has ``_start`` and ``predict_proba``."""
+    """Base class; a subclass implements ``_start`` and ``predict_proba``."""
 
     learner: Any
     group_mode: Any = "aware"  # for subclasses that have no such option
@@ -42,7 +73,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _begin(self, *history: Any) -> None:
-        """Start on a copy: if something is wrong with a history, what was known is not lost."""
+        """Start on a copy, so that a history with an error leaves the classifier as it was."""
         fresh = copy.copy(self)
         fresh._start(*history)
         self.__dict__.clear()
@@ -50,7 +81,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def corrections_(self) -> tuple[Correction, ...]:
-        """Outcomes that were replaced, in the order in which that was told."""
+        """Outcomes that were replaced, in the order of the corrections."""
         check_is_fitted(self, "_corrections")
         return tuple(self._corrections)
 
@@ -58,8 +89,8 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def feature_ranges_(self) -> dict[str | int, Range] | None:
         """Least and largest number of each column of the history, rounded outward.
 
-        By name, or by position where columns have none. Rounded, since the extremes are single
-        people's; nothing is decided by them. None for cells, and in files of older versions.
+        By name, or by position if columns have none. They are rounded because the extremes belong
+        to single applicants. No decision depends on them. None for cells.
 
         Examples
         --------
@@ -76,23 +107,23 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, round: int, names: NDArray[Any], before: NDArray[Any], after: NDArray[Any]
     ) -> None:
         labels = {1: self._intake.good, 0: self._intake.bad}
-        told = zip(names.tolist(), before.tolist(), after.tolist(), strict=True)
+        changes = zip(names.tolist(), before.tolist(), after.tolist(), strict=True)
         self._corrections += [
             Correction(name, round, labels.get(old), labels[new])
-            for name, old, new in dict.fromkeys(told)
+            for name, old, new in dict.fromkeys(changes)
         ]
 
     def _forget_corrections(self, names: NDArray[Any]) -> None:
-        """Drop what was told of people who are to be forgotten."""
+        """Delete the corrections of applicants who are to be forgotten."""
         gone = set(names.tolist())
         self._corrections = [one for one in self._corrections if one.id not in gone]
 
     @property
     def group_counts_(self) -> tuple[GroupCount, ...]:
-        """How many of each group applied, were accepted and explored, round by round.
+        """How many applicants of each group applied, were accepted and explored, in each round.
 
-        By combination of the protected attributes, or by each attribute where these stand side by
-        side. Nothing of it is ever read by a decision.
+        By combination of the protected attributes, or by each attribute with
+        ``attributes="side_by_side"``. No decision reads these counts.
         """
         check_is_fitted(self, "_head_counts")
         known = self._intake.sensitive
@@ -115,35 +146,35 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._head_counts = GrowingArray(np.empty((0, 3, known.n_groups if known else 1), np.int64))
 
     def _counted(self, batch: Batch, decided: Decisions) -> Decisions:
-        """Count heads by group, and return the decisions."""
+        """Count applicants by group, and return the decisions."""
         group = batch.group if batch.report_group is None else batch.report_group
         n_groups = self._head_counts.view().shape[2]
-        if n_groups == 1:
-            who = (decided.accepted, decided.explored)
-            counts = np.array([[len(batch)], *([np.count_nonzero(one)] for one in who)])
-        else:
-            rows = (group, group[decided.accepted], group[decided.explored])
-            counts = np.array([np.bincount(one, minlength=n_groups) for one in rows])
+        parts = (group, group[decided.accepted], group[decided.explored])
+        counts = np.array([np.bincount(part, minlength=n_groups) for part in parts])
         self._head_counts.append(counts[None])
         return decided
 
     def _prepared_learner(self) -> Any:
-        """Return a fresh learner whose constraints are over the history's attributes."""
-        fresh = prepare_learner(self.learner)
-        return bound_learner(fresh, self._intake.sensitive, self.attributes)
+        """Return a fresh learner whose constraints compare the groups of the history."""
+        learner = prepare_learner(self.learner)
+        bound = {name: self._bound(one) for name, one in _constraints(learner).items()}
+        return learner.set_params(**bound) if bound else learner
 
     def _bound(self, fairness: RateParity | None) -> RateParity | None:
-        """Return a constraint over the history's attributes."""
-        return bound_fairness(fairness, self._intake.sensitive, self.attributes)
+        """Return a constraint that compares the groups of the history, by attribute if asked."""
+        known = self._intake.sensitive
+        if fairness is None or known is None or self.attributes == "crossed":
+            return fairness
+        return fairness.over(known.partitions)
 
     def _allowed(self, strategy: Strategy) -> Strategy:
-        """Return a strategy that sees what the mode lets it see."""
-        return deciding_strategy(strategy, self.group_mode)
+        """Return a strategy that sees no more than the group mode allows."""
+        return strategy if self.group_mode == "aware" else strategy.without_group()
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
         """Return the likelier outcome under the newest model.
 
-        An outcome is not a decision: whom to accept is answered by ``accepts`` and ``decide``.
+        An outcome is not a decision: ``accepts`` and ``decide`` return decisions.
         """
         probability = self.predict_proba(X, sensitive_features=sensitive_features)
         return np.asarray(self.classes_[np.argmax(probability, axis=1)])
@@ -167,3 +198,103 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._intake.read_accepted(accepted, predicted.shape[0])
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
         return float(accuracy_score(np.asarray(y)[rows], predicted[rows], sample_weight=weight))
+
+
+def check_rounds(name: str, value: Any, least: int) -> None:
+    """Raise unless a value is None or a number of rounds."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if value is not None and not (whole and value >= least):
+        raise InputError(f"{name} counts rounds and must be {least} or more, got {value!r}.")
+
+
+def check_unchanged(classifier: Any, fitted: dict[str, Any]) -> None:
+    """Raise if an option differs from the value that it had in ``fit``."""
+    for name, before in fitted.items():
+        now = getattr(classifier, name)
+        if now is not before and now != before:
+            raise InputError(
+                f"{name} was {before!r} when the history was fitted and is {now!r} now; what has "
+                f"been learned depends on it, so set it back or fit again."
+            )
+
+
+def check_group_mode(classifier: Any) -> None:
+    """Raise unless a classifier's options can be combined with its group mode and attributes."""
+    for name, allowed in (("group_mode", _MODES), ("attributes", _ATTRIBUTES)):
+        if getattr(classifier, name) not in allowed:
+            raise InputError(f"{name} must be one of {allowed}, got {getattr(classifier, name)!r}.")
+    fairness = getattr(classifier, "fairness", None)
+    per_group = getattr(classifier, "thresholds", "shared") == "per_group"
+    if classifier.attributes == "side_by_side" and per_group and fairness is not None:
+        raise InputError(
+            "attributes='side_by_side' with a fairness constraint needs thresholds='shared', got "
+            "'per_group'; share them, or compare combinations with attributes='crossed'."
+        )
+    if classifier.group_mode != "aware":
+        _check_decisions_see_no_group(classifier)
+    if classifier.group_mode == "audit":
+        if fairness is not None:
+            _refuse(classifier, "fairness", "set it to None, or use 'blind'")
+        if _constraints(classifier.learner):
+            _refuse(classifier, "a fairness constraint in the learner", "drop it, or use 'blind'")
+
+
+def _check_decisions_see_no_group(classifier: Any) -> None:
+    for name, value in _BY_GROUP.items():
+        if getattr(classifier, name, None) == value:
+            _refuse(classifier, f"{name}={value!r}", "leave that out")
+    if _fits_by_group(classifier.learner):
+        _refuse(classifier, "a learner with a model per group", "use one model for all groups")
+    strategy = as_strategy(classifier.strategy)
+    if strategy.reads_group:
+        what = f"the strategy {strategy!r}, which depends on the group"
+        _refuse(classifier, what, "explore with Uniform() or ScoreWeighted()")
+
+
+def _refuse(classifier: Any, what: str, instead: str) -> None:
+    mode = classifier.group_mode
+    raise InputError(
+        f"group_mode={mode!r} cannot be combined with {what}, since {_WHY[mode]}; {instead}, or "
+        f"use group_mode='aware'."
+    )
+
+
+def _fits_by_group(learner: Any) -> bool:
+    last = learner.steps[-1][1] if isinstance(learner, Pipeline) else learner
+    return isinstance(last, PerGroup)
+
+
+def _constraints(learner: Any) -> dict[str, RateParity]:
+    """Return the fairness constraints among the parameters of a learner and of its parts."""
+    if not hasattr(learner, "get_params"):
+        return {}
+    parameters = learner.get_params(deep=True).items()
+    return {name: value for name, value in parameters if isinstance(value, RateParity)}
+
+
+def check_learner(learner: Any) -> None:
+    """Raise unless a learner is None or can be fitted and gives probabilities."""
+    if learner is None or (hasattr(learner, "fit") and hasattr(learner, "predict_proba")):
+        return
+    raise InputError(
+        f"learner must be a scikit-learn classifier with predict_proba, got {learner!r}."
+    )
+
+
+def prepare_learner(learner: Any) -> Any:
+    """Return a clone that starts each fit from its last solution, if the learner can."""
+    check_learner(learner)
+    if learner is None:
+        return ConstrainedLogistic(warm_start=True)
+    fresh = clone(learner)
+    if isinstance(fresh, ConstrainedLogistic):
+        fresh.set_params(warm_start=True)
+    return fresh
+
+
+def allows_missing(learner: Any) -> bool:
+    """Return whether a learner's first step accepts missing features."""
+    if isinstance(learner, PerGroup):
+        return allows_missing(learner.learner)
+    first = learner.steps[0][1] if isinstance(learner, Pipeline) else learner
+    return first is not None and bool(get_tags(first).input_tags.allow_nan)

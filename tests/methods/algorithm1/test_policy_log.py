@@ -1,4 +1,4 @@
-"""What the log of policies keeps, merges, and says of people's chances."""
+"""The policy log: what it keeps and merges, and its walk against a slow one, person by person."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from scipy.stats import binom
 
 from logged_rounds import (
     BLIND,
+    N_FEATURES,
     N_GROUPS,
+    N_HISTORY,
+    READING,
     RULES,
     fast_walk,
     likelihoods,
@@ -18,11 +21,13 @@ from logged_rounds import (
     people,
     quiet,
     random_rounds,
+    slow_walk,
 )
-from secondlook.core.coverage import SummedAcceptance
+from secondlook.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
 from secondlook.core.sampling import fixed_size_draw
 from secondlook.core.strategies import (
     EqualGroups,
+    FromFunction,
     GroupShare,
     ScoreWeighted,
     Uniform,
@@ -81,7 +86,7 @@ def test_rounds_that_act_otherwise_are_kept_apart(first, second):
 def test_quiet_rounds_are_merged_until_somebody_was_walked_past_them():
     log = log_of("linear", [quiet(1, 5), quiet(1, 5)])
     assert [one.n_people for one in log.policies] == [10]
-    log.seal()
+    log.n_final = 1
     log.append(quiet(1, 3))
     log.append(quiet(1, 4))
     log.append(quiet(1, 2), merge=False)
@@ -205,3 +210,144 @@ def test_rounds_logged_after_an_update_count_too():
         log.update(rows, rule)
     assert rows["own"].tolist() == [60]
     assert log.mean_acceptance(rows, own_rounds_only=True).tolist() == [1]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("strategies", [BLIND[:1], BLIND, READING], ids=["one", "blind", "reading"])
+@pytest.mark.parametrize("kind", ["linear", "estimators"])
+def test_against_the_slow_walk(kind, strategies, dtype, rule):
+    X, group = people(80, dtype)
+    rounds = random_rounds(kind, strategies)
+    slow = slow_walk(kind, rounds, rule, X, group)
+    log = log_of(kind, [policy for policy, _ in rounds])
+    tolerance = 1e-12 if dtype is np.float64 else 1e-5
+    clear = slow.margin > 10 * tolerance
+    assert clear.mean() > 0.95
+
+    own, coverage = fast_walk(log, rule, X, group)
+    np.testing.assert_allclose(own[clear], slow.own[clear], tolerance, 50 * tolerance)
+    np.testing.assert_allclose(coverage[clear], slow.coverage[clear], tolerance, 50 * tolerance)
+    assert np.array_equal(log.coverage(X, group, rule), coverage)
+
+    look = log.look(X, group, rule, score_of=2)
+    known = coverage > rule.level(log.n_rounds)
+    assert 0.1 < known.mean() < 0.9  # both regions are there
+    assert np.array_equal(look.known[clear], known[clear])
+    for position in (0, 2):
+        score = log.look(X, group, rule, score_of=position).score
+        # Anything but a linear model scores in double precision, so no tie is rounded apart.
+        assert score.dtype == (dtype if kind == "linear" else np.float64)
+        expected = likelihoods(kind)[position].score(X, group)
+        np.testing.assert_allclose(score, expected, 10 * tolerance)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+@pytest.mark.parametrize("kind", ["linear", "estimators"])
+def test_in_steps_as_at_once(kind, rule):
+    X, group = people(300)
+    rounds = [policy for policy, _ in random_rounds(kind, READING)]
+    at_once = fast_walk(log_of(kind, rounds), rule, X, group)
+    log = log_of(kind, [])
+    so_far = fast_walk(log, rule, X, group)
+    for begin, end in ((0, 1), (1, 4), (4, 6), (6, 9)):
+        for policy in rounds[begin:end]:
+            log.append(policy)
+        so_far = fast_walk(log, rule, X, group, begin, so_far)
+    np.testing.assert_allclose(so_far, at_once, 1e-12, 1e-12)
+
+
+@pytest.mark.parametrize("kind", ["linear", "estimators"])
+@pytest.mark.parametrize("rule", RULES, ids=repr)
+def test_a_person_is_judged_alone(kind, rule):
+    X, group = people(5000)  # several blocks
+    log = log_of(kind, [policy for policy, _ in random_rounds(kind, BLIND)])
+    own, coverage = fast_walk(log, rule, X, group)
+    some = np.r_[np.arange(2040, 2060), np.arange(4990, 5000)]
+    np.testing.assert_allclose(
+        fast_walk(log, rule, X[some], group[some]), (own[some], coverage[some]), 1e-12
+    )
+    look, part = (log.look(X[rows], group[rows], rule, score_of=1) for rows in (slice(None), some))
+    assert np.array_equal(look.known[some], part.known)
+    np.testing.assert_allclose(look.score[some], part.score, 1e-12)
+
+
+@pytest.mark.parametrize("rows", [[150, 3, 77], [5, 9, 7], [6, 5, 7], [40, 41, 42]], ids=repr)
+def test_rows_are_answered_for_in_their_order(rows):
+    X, group = people(200)
+    log = log_of("linear", [policy for policy, _ in random_rounds("linear", BLIND)])
+    coverage, rows = np.linspace(0.1, 0.6, 200), np.array(rows)
+    found = log.walk(X, group, RULES[0], coverage[rows], rows)
+    alone = fast_walk(log, RULES[0], X[rows], group[rows], 0, (np.zeros(3), coverage[rows]))
+    np.testing.assert_allclose(found, alone)
+
+
+@pytest.mark.parametrize("rule", [SummedAcceptance(0.5), SumOfG(1.5)], ids=repr)
+def test_nobody_becomes_unknown(rule):
+    X, group = people(500)
+    log, before = log_of("linear", []), np.zeros(500, bool)
+    for policy, _ in random_rounds("linear", BLIND):
+        log.append(policy)
+        known = log.look(X, group, rule, score_of=0).known
+        assert np.all(known >= before)
+        before = known
+
+
+@pytest.mark.parametrize(
+    ("rule", "own", "known"),
+    [
+        (SummedAcceptance(0.5, reference_size=8), 10, [False, True, True]),
+        (SummedAcceptance(0.75, reference_size=8), 4, [False, False, True]),
+        (MeanPastScore(0.5), 4, [False, False, False]),
+        (SumOfG(0.5), 10, [False, True, True]),
+        (SumOfG(1.0), 4, [False, False, True]),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize(
+    "likelihood", [LinearLikelihood(np.zeros(2), 0.0), ConstantLikelihood(0.5)], ids=repr
+)
+def test_whoever_is_exactly_at_tau_is_not_known(likelihood, rule, own, known):
+    """Everybody scores ½, which is the cut too, and is explored with ¼ by a round of eight."""
+    X, group = np.zeros((3, 2)), np.zeros(3, np.intp)
+    one = np.ones(1)
+    policy = LoggedPolicy(0, 0.5 * one, ScoreWeighted(), one, one, 1.5 * one, 8)
+    log, found = PolicyLog(likelihood, N_HISTORY), []
+    for _ in range(2):
+        found.append(log.look(X, group, rule, score_of=0).known.tolist())
+        log.append(policy)
+    found.append(log.look(X, group, rule, score_of=0).known.tolist())
+    assert found == [[one] * 3 for one in known]
+    assert fast_walk(log, rule, X, group)[0].tolist() == [own] * 3
+
+
+def test_whom_a_function_gives_nothing_or_nonsense_had_no_chance():
+    """It need only be positive for the candidates of its own round."""
+    strategy = FromFunction(lambda X, score, group: X[:, 0])
+    X, one = np.array([[np.nan, 0], [0, 0], [-1, 0], [0.5, 0]]), np.ones(1)
+    log, group = PolicyLog(ConstantLikelihood(0.1), N_HISTORY), np.zeros(4, np.intp)
+    log.append(LoggedPolicy(0, 0.5 * one, strategy, one, one, one, 8))
+    own, coverage = fast_walk(log, SummedAcceptance(0.9, reference_size=8), X, group)
+    np.testing.assert_allclose(own, [0, 0, 0, 8 / 3], atol=1e-20)
+    np.testing.assert_allclose(coverage, 0.1 + own / 8)
+
+
+def test_people_leave_the_exploit_region_under_the_mean():
+    log, one = log_of("linear", []), np.zeros(1, np.intp)
+    log.likelihoods[:2] = [ConstantLikelihood(0.9), ConstantLikelihood(0.2)]
+    X, rule = np.zeros((1, N_FEATURES)), MeanPastScore(0.5)
+    known = []
+    for t in range(4):
+        known.append(bool(log.look(X, one, rule, score_of=0).known[0]))
+        log.policies.append(quiet(1, n_people=t + 1))
+    assert known == [True, True, False, False]  # means .9, .55, .43, .375
+
+
+def test_known_people_get_their_decision():
+    X, group = people(200)
+    log = log_of("linear", [quiet(1, 7, threshold=0.4)])
+    own, coverage = fast_walk(log, SummedAcceptance(0.0), X, group)  # everybody is known
+    score = likelihoods("linear")[1].score(X, group)
+    assert np.array_equal(own, 7.0 * (score >= 0.4))
+    past = likelihoods("linear")[0].score(X, group)
+    np.testing.assert_allclose(coverage, past + own / 100)

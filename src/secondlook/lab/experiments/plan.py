@@ -18,8 +18,8 @@ from secondlook.lab.simulate.histories import HistoryRule, SelectedOnOutcome
 from secondlook.lab.simulate.run import run
 from secondlook.lab.simulate.streams import Stream
 from secondlook.lab.simulate.worlds import World
-from secondlook.methods.algorithm1.settings import check_rounds
 from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.estimator import check_rounds
 
 __all__ = ["Plan", "Until", "plan", "run_until_certified"]
 

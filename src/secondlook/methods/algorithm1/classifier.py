@@ -1,22 +1,22 @@
 """Algorithm 1 of "Fair Classification with Partial Feedback" as a scikit-learn estimator.
 
-Read ``decide`` and ``observe`` beside the paper's box; everything they call is a part that can be
-replaced (``docs/architecture.md``).
+Read ``decide`` and ``observe`` beside the paper's box; everything they call can be replaced
+(``docs/architecture.md``).
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from secondlook.core.budget import FdrBudget
-from secondlook.core.coverage import CoverageRule
+from secondlook.core.coverage import CoverageRule, SummedAcceptance
 from secondlook.core.decisions import Decisions, Round
 from secondlook.core.fairness import RateParity
 from secondlook.core.noise import OutcomeNoise
@@ -24,12 +24,9 @@ from secondlook.core.sampling import Draw
 from secondlook.core.strategies import Strategy, as_strategy
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError, LearningWarning
-from secondlook.learners.wrap import reads_raw_columns
-from secondlook.methods.algorithm1.afterwards import Afterwards
+from secondlook.learners.wrap import check_keeps_nobody, reads_raw_columns
 from secondlook.methods.algorithm1.exploration import draw_explored, find_candidates
 from secondlook.methods.algorithm1.learning import Learned, LearningRules, learn
-from secondlook.methods.algorithm1.learning_settings import learning_rules
-from secondlook.methods.algorithm1.past import allows_missing
 from secondlook.methods.algorithm1.past import past_policy as read_past_policy
 from secondlook.methods.algorithm1.policy_log import (
     LOG_COLUMNS,
@@ -37,26 +34,95 @@ from secondlook.methods.algorithm1.policy_log import (
     PolicyLog,
     per_person,
 )
-from secondlook.methods.algorithm1.round_records import (
-    ENOUGH_TO_TELL,
-    nobody_accepted_words,
-    nobody_known_words,
-    round_record,
+from secondlook.methods.estimator import (
+    DecidingClassifier,
+    allows_missing,
+    check_group_mode,
+    check_learner,
+    check_rounds,
+    check_unchanged,
 )
-from secondlook.methods.algorithm1.settings import FIXED, check_settings, check_unchanged
-from secondlook.methods.deployed import Deployed
-from secondlook.people.batches import History
+from secondlook.people.batches import Batch, History
 from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
-from secondlook.people.intake import Batch, Intake
+from secondlook.people.intake import Intake
+from secondlook.people.reasons import Scored
 from secondlook.people.store import PeopleStore
 
-__all__ = ["ENOUGH_TO_TELL", "PartialFeedbackClassifier"]
+__all__ = ["ENOUGH_TO_TELL", "Deployed", "PartialFeedbackClassifier", "check_settings"]
+
+ENOUGH_TO_TELL = 30  # applicants in a region before a note says that nothing can start there
 
 _FOLD = 3  # purpose of the randomness that assigns folds
 _SECOND = np.uint64(1 << 63)  # keyed bits from here on are in the second fold
 
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "thresholds": ("shared", "per_group"),
+    "split": ("half", "cross"),
+    "weights": ("acceptance", "none"),
+    "first_round": ("past", "learned"),
+}
+_KINDS: dict[str, type] = {
+    "utility": Utility,
+    "budget": FdrBudget,
+    "coverage": CoverageRule,
+    "fairness": RateParity,
+    "noise": OutcomeNoise,
+}
+# Options that cannot change between rounds, because records depend on them.
+_FIXED = (
+    "coverage",
+    "learner",
+    "group_as_feature",
+    "group_mode",
+    "attributes",
+    "pos_label",
+    "random_state",
+)
 
-class PartialFeedbackClassifier(Afterwards):
+
+def check_settings(classifier: Any) -> None:
+    """Raise unless all options of a classifier of Algorithm 1 are allowed."""
+    for name, allowed in _CHOICES.items():
+        value = getattr(classifier, name)
+        if value not in allowed:
+            raise InputError(f"{name} must be one of {allowed}, got {value!r}.")
+    for name, kind in _KINDS.items():
+        value = getattr(classifier, name)
+        if value is not None and not isinstance(value, kind):
+            raise InputError(f"{name} must be a {kind.__name__} or None, got {value!r}.")
+    for name in ("weight_cap", "min_outcomes"):
+        value = getattr(classifier, name)
+        if not value >= 1:
+            raise InputError(f"{name} must be 1 or more, got {value}.")
+    check_rounds("maturity", classifier.maturity, least=0)
+    as_strategy(classifier.strategy)
+    check_learner(classifier.learner)
+    check_group_mode(classifier)
+
+
+@dataclass(frozen=True, eq=False)
+class Deployed:
+    """The policy of the last round of Algorithm 1, for a record of it.
+
+    Attributes
+    ----------
+    f
+        f_t, its likelihood and thresholds.
+    follows_past
+        Whether its likelihood is f_0's.
+    policy
+        The policy as it is logged.
+    n_final
+        How many logged policies no later round can extend.
+    """
+
+    f: Learned
+    follows_past: bool
+    policy: LoggedPolicy
+    n_final: int
+
+
+class PartialFeedbackClassifier(DecidingClassifier):
     """Decide batches under partial feedback with a bound on mistakes and fair exploration.
 
     One caller at a time: rounds follow one another, so calls from several threads need a lock.
@@ -70,8 +136,8 @@ class PartialFeedbackClassifier(Afterwards):
     coverage
         Who counts as known; None means ``SummedAcceptance()``.
     strategy
-        Whom to explore: a ``Strategy``, or a function of (X, score, group); None means
-        ``ScoreWeighted()``. ``risk.Limited`` puts limits on risk, people and money around one.
+        Who is explored: a ``Strategy``, or a function of (X, score, group); None means
+        ``ScoreWeighted()``. ``risk.Limited`` adds limits on risk, people and money.
     learner
         Likelihood model: any scikit-learn classifier with ``predict_proba``, a ``Pipeline`` if raw
         columns are to be read; None means ``ConstrainedLogistic()``.
@@ -79,40 +145,40 @@ class PartialFeedbackClassifier(Afterwards):
         Group constraint on the thresholds. For thresholds that are blind to the group, put it into
         the fit instead: ``learner=ConstrainedLogistic(fairness=…)``.
     thresholds
-        ``"shared"``: one for everybody; ``"per_group"``: one for each group.
+        ``"shared"``: one for all groups; ``"per_group"``: one for each group.
     split
-        ``"half"``: the likelihood learns from one half of the labelled people, the thresholds from
+        ``"half"``: the likelihood learns from one half of the labelled rows, the thresholds from
         the other; ``"cross"``: both learn from all, each half scored by the model of the other.
         Halves go by id and persist over rounds.
     weights
         ``"acceptance"``: labelled rows count one over the mean probability with which the logged
-        policies accept such a person (the paper's η_w); ``"none"``: all count the same.
+        policies accept such an applicant (the paper's η_w); ``"none"``: all count the same.
     weight_cap
         Largest such weight. A larger cap corrects more and is noisier: a few heavy rows that turn
         out bad can make every threshold but the strictest look infeasible.
     min_outcomes
-        Effective number of held-out outcomes of our own decisions from which on the thresholds rest
-        on these alone; before that they rest on the history too, and the round is flagged as not
+        Effective number of held-out outcomes of our own decisions from which on the thresholds are
+        chosen on these alone. With fewer, the history is used too, and the round is flagged as not
         calibrated.
     first_round
         ``"past"``: round 1 decides as f_0 does (Algorithm 1); ``"learned"``: by what the history
-        teaches. With nobody rejected in the history and no past policy given, there is no f_0 to
+        teaches. If the history has no rejections and no past policy is given, there is no f_0 to
         follow, and round 1 is learned.
     maturity
-        Rounds after which outcomes that have not come count as bad; until then a round of which
-        some are still to come is left out of learning. None: outcomes count as soon as they come,
-        the others not at all, which is right only if bad outcomes come neither earlier nor later
-        than good ones. 0: whoever is not known to be good counts as bad at once.
+        Rounds after which missing outcomes count as bad; until then a round with missing outcomes
+        is left out of learning. None: outcomes count as soon as they arrive and missing ones never
+        do, which is right only if bad outcomes arrive neither earlier nor later than good ones.
+        0: missing outcomes count as bad at once.
     noise
         How often outcomes are recorded wrongly: estimated FDR and utility are corrected for it.
         None means never.
     group_as_feature
         Append the group to the features.
     group_mode
-        What groups may change. ``"aware"``: everything; ``"blind"``: the group of the person
-        decided on changes nothing, those of labelled people only what is learned, through
-        ``fairness`` on a shared threshold or in the learner; ``"audit"``: no group changes any
-        decision, groups are read, checked and counted.
+        What groups may change. ``"aware"``: everything; ``"blind"``: an applicant's own group
+        changes nothing, groups of labelled rows change only what is learned, through ``fairness``
+        on a shared threshold or in the learner; ``"audit"``: no group changes any decision, groups
+        are read, checked and counted.
     attributes
         Several columns of ``sensitive_features``. ``"crossed"``: each combination is a group;
         ``"side_by_side"``: fairness constraints and counts go by each attribute, and all else that
@@ -121,8 +187,8 @@ class PartialFeedbackClassifier(Afterwards):
         Also hold the FDR and selection-rate constraints, in expectation, while fitting the
         likelihood, as the paper does; needs ``ConstrainedLogistic``.
     pos_label
-        Label of the good outcome; None means the larger of the two, which is the later in the
-        alphabet for words: name it then.
+        Label of the good outcome; None means the larger of the two, which for text is the later in
+        the alphabet.
     random_state
         Seed of the draws.
 
@@ -130,9 +196,9 @@ class PartialFeedbackClassifier(Afterwards):
     ----------
     classes_ : outcome labels.
     groups_ : group values, in the order of ``Round.thresholds``.
-    rounds_ : what happened in each round, a tuple of ``Round``.
+    rounds_ : a ``Round`` for each round.
     policies_ : the logged policies, a tuple of ``LoggedPolicy``.
-    deployed_ : what decided the last round, a ``Deployed``.
+    deployed_ : the policy of the last round, a ``Deployed``.
 
     Examples
     --------
@@ -210,15 +276,15 @@ class PartialFeedbackClassifier(Afterwards):
         Parameters
         ----------
         X
-            Features of everybody who applied.
+            Features of all past applicants.
         y
             Outcomes; read only where accepted.
         accepted
-            Who was accepted; None means everybody.
+            Which applicants were accepted; None means all of them.
         sensitive_features
-            Group of each person; several columns are several protected attributes.
+            Group of each applicant; several columns are several protected attributes.
         ids
-            Names of the applications, integers or strings; None means consecutive integers.
+            Ids of the applications, integers or strings; None means consecutive integers.
         past_policy
             f_0 if it is known: a function of the features that returns probabilities of acceptance,
             or a fitted classifier of acceptance. None fits the learner to imitate ``accepted``.
@@ -229,7 +295,6 @@ class PartialFeedbackClassifier(Afterwards):
     def _start(
         self, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any, past_policy: Any
     ) -> None:
-        """Forget everything and start from a history."""
         self._check_options()
         self._intake = self._new_intake()
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
@@ -240,7 +305,7 @@ class PartialFeedbackClassifier(Afterwards):
             )
         self.classes_ = self._intake.classes
         self.groups_ = self._intake.groups
-        as_strategy(self.strategy).for_columns(self._intake.names)  # they must be there
+        as_strategy(self.strategy).for_columns(self._intake.names)  # raises if one is missing
         self._seed = seed_of(self.random_state)
         self._past = read_past_policy(past_policy, self.learner, history, self.n_features_in_)
         self._log = PolicyLog(self._past.likelihood, len(history))
@@ -257,7 +322,7 @@ class PartialFeedbackClassifier(Afterwards):
         self._learned: Learned = learned
         self._deployed = learned
         self._news, self._learned_by = False, self._rules(1)
-        self._fitted = {name: getattr(self, name) for name in FIXED}
+        self._fitted = {name: getattr(self, name) for name in _FIXED}
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch: steps 1 to 3 of Algorithm 1.
@@ -265,11 +330,11 @@ class PartialFeedbackClassifier(Afterwards):
         Parameters
         ----------
         X
-            Features of the people who apply, one or a million.
+            Features of the applicants, one or a million.
         sensitive_features
             Their groups; needed if ``fit`` got groups.
         ids
-            Names of the applications, never used before; None means the next integers.
+            Ids of the applications, never used before; None means the next integers.
         """
         self._check_fitted()
         self._check_options()
@@ -285,35 +350,45 @@ class PartialFeedbackClassifier(Afterwards):
         look = self._log.look(batch.X, batch.group, self._rule, score_of=position)
         exploit, explore = look.known, np.flatnonzero(~look.known)
 
-        # Step 2. Exploit: accept whom f_t accepts.
+        # Step 2. Exploit: accept the applicants that f_t accepts.
         threshold = per_person(f.thresholds.astype(look.score.dtype), batch.group)
         accepted = exploit & (look.score >= threshold)
         n_exploit = int(np.count_nonzero(accepted))
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
-        found = find_candidates(batch, explore, look.score, self._strategy, self._intake.n_groups)
-        n_may = int(np.count_nonzero(found.may))
-        n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, n_may)
-        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, found.at_most)
+        candidates = find_candidates(
+            batch, explore, look.score, self._strategy, self._intake.n_groups
+        )
+        n_candidates = int(np.count_nonzero(candidates.may))
+        n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, n_candidates)
+        n_explore, carried = self._budget.allot(t, n_exploit, self._carried, candidates.at_most)
         draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
         propensity = accepted.astype(np.float64)
-        accepted[explore.take(np.flatnonzero(draw.drawn))] = True
+        accepted[explore[draw.drawn]] = True
         propensity[explore] = draw.probability
 
-        note = f"{self._note(f, batch, exploit)} {found.note(n_wanted, n_explore)}".strip()
+        note = f"{self._note(f, batch, exploit)} {candidates.note(n_wanted, n_explore)}".strip()
         policy = LoggedPolicy(
             position, f.thresholds, self._strategy, group_factor, draw.left, draw.others, len(batch)
         )
-        record = round_record(
-            t,
-            f,
-            exploit,
-            n_exploit,
-            draw,
-            found.barred,
+        record = Round(
+            round=t,
+            n_people=len(batch),
+            n_exploit_region=int(np.count_nonzero(exploit)),
+            n_exploited=n_exploit,
+            n_explored=int(np.count_nonzero(draw.drawn)),
             alpha_exploit=self._budget.alpha_exploit(t),
             carried=carried,
+            thresholds=tuple(f.thresholds.tolist()),
+            calibrated=f.calibrated,
+            n_outcomes=f.n_outcomes,
+            effective_sample_size=f.effective_sample_size,
+            estimated_fdr=f.estimated_fdr,
+            disparity=f.disparity,
+            feasible=f.feasible,
             note=note,
+            n_unreachable=sum(candidates.barred),
+            unreachable=candidates.barred,
             group_mode=self.group_mode,
         )
         given = self._given_to(batch, accepted)
@@ -323,15 +398,15 @@ class PartialFeedbackClassifier(Afterwards):
         return self._counted(batch, replace(decided, threshold=threshold))
 
     def observe(self, ids: Any, outcomes: Any) -> PartialFeedbackClassifier:
-        """Take in outcomes of accepted people: step 4 of Algorithm 1.
+        """Record outcomes of accepted applicants: step 4 of Algorithm 1.
 
         In any order, in parts, many rounds late; the same outcome may come again. Step 5, the
-        update of coverage, happens by itself, since coverage is a function of the logged policies.
+        update of coverage, needs no call, since coverage is a function of the logged policies.
 
         Parameters
         ----------
         ids
-            Names of the applications.
+            Ids of the applications.
         outcomes
             Their outcomes, in the labels of the history.
         """
@@ -343,28 +418,168 @@ class PartialFeedbackClassifier(Afterwards):
             self._news |= len(changes) > 0
         return self
 
+    def correct(self, ids: Any, outcomes: Any) -> Self:
+        """Replace recorded outcomes that turned out to be wrong; the next round learns from them.
+
+        Decisions already made stay as they are.
+
+        Parameters
+        ----------
+        ids
+            Ids of applications whose outcomes are recorded.
+        outcomes
+            The right outcomes.
+        """
+        self._check_fitted()
+        names = self._intake.read_ids(ids)
+        if names.size:
+            outcome = self._intake.read_outcomes(outcomes, names.shape[0])
+            changes = self._people.observe(names, id_bits(names), outcome, correcting=True)
+            self._news |= len(changes) > 0
+            t = len(self._rounds)
+            self._remember_corrections(t, names[changes.at], changes.before, changes.after)
+        return self
+
+    def withdraw(self, ids: Any) -> Self:
+        """Record that the outcomes of accepted applicants will never be known.
+
+        Use it for a loan that was not taken up, or a decision that was overridden by hand. Nothing
+        is learned from these applicants from now on, even if an outcome is recorded. If an outcome
+        arrives after all, record it with ``correct``.
+
+        Parameters
+        ----------
+        ids
+            Ids of accepted applications.
+        """
+        self._check_fitted()
+        names = self._intake.read_ids(ids)
+        changes = self._people.withdraw(names, id_bits(names))
+        # With a maturity, pending outcomes come to count as bad, so withdrawing one is news too.
+        if (changes.before >= 0).any() or self.maturity is not None:
+            self._news = True
+        return self
+
+    def forget(self, ids: Any) -> Self:
+        """Forget applicants for good: their features, groups, outcomes and ids.
+
+        Nothing is learned from them from the next round on. Decisions, counts and the policies of
+        rounds so far stay as they are, and so does what a learner keeps of the rows it was fitted
+        to: coefficients, but also categories of an encoder.
+
+        Parameters
+        ----------
+        ids
+            Ids of applications, accepted or rejected, those of the history too.
+        """
+        self._check_fitted()
+        check_keeps_nobody(self.learner)
+        check_keeps_nobody(self._past.given, "past policy")
+        names = self._intake.read_ids(ids)
+        if names.size:
+            self._people.forget(names, id_bits(names))
+            self._forget_corrections(names)
+            self._news = True
+        return self
+
+    # Questions that change nothing.
+
+    def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return which applicants f_t accepts at its operating point, whether known or not.
+
+        f_t is the classifier of the last ``decide`` (f_0 in a round that follows the past), or the
+        one learned from the history after ``fit``. Nothing is recorded.
+        """
+        check_is_fitted(self)
+        score, group = self._score(X, sensitive_features, self._deployed)
+        return np.asarray(score >= per_person(self._deployed.thresholds, group))
+
+    def acceptance_probability(
+        self, X: Any, *, sensitive_features: Any = None
+    ) -> NDArray[np.float64]:
+        """Return the probability with which the last round's policy accepts applicants.
+
+        0 or 1 in the exploit region of that round, the probability of being drawn elsewhere, for
+        applicants who were not in its batch.
+        """
+        check_is_fitted(self)
+        if not self._rounds:
+            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        return self._log.last_acceptance(features, group, self._rule)
+
+    def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return which applicants the limits of the strategy currently bar from exploration.
+
+        An exclusion rule or an exposure limit bars an applicant for good; a limit on risk may let
+        them in once f_t has learned more. f_t is that of ``accepts``. An applicant who is known
+        needs no exploration, whether barred or not.
+        """
+        check_is_fitted(self)
+        features, group = self._read_for(self._deployed, X, sensitive_features)
+        score = np.asarray(self._deployed.likelihood.score(features, group))
+        why = self._strategy.barred(features, score)
+        return np.zeros(group.size, np.bool_) if why is None else np.asarray(why != 0)
+
+    def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
+        """Return applicants as f_t reads them, with its likelihood; f_t is that of ``accepts``."""
+        check_is_fitted(self)
+        features, group = self._read_for(self._deployed, X, sensitive_features)
+        return Scored(self._deployed.likelihood, features, group)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return f_t's likelihood of each outcome, in the order of ``classes_``."""
+        check_is_fitted(self)
+        score, _ = self._score(X, sensitive_features, self._learned)
+        return self._per_class(score)
+
+    def coverage_of(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return the coverage w of applicants as the next round will see it."""
+        check_is_fitted(self)
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        w = self._log.coverage(features, group, self._rule)
+        return w / self._rule.count(len(self._rounds))
+
     def fold_of(self, ids: Any) -> NDArray[np.intp]:
         """Return the fold of applications: with ``split="half"``, 0 learns f_t, 1 its thresholds.
 
         Parameters
         ----------
         ids
-            Names of applications, of people decided on or not.
+            Ids of applications, decided on or not.
         """
         self._check_fitted()
         return self._fold_of(id_bits(self._intake.read_ids(ids)))
 
     @property
+    def rounds_(self) -> tuple[Round, ...]:
+        """The record of each round."""
+        check_is_fitted(self, "_rounds")
+        return tuple(self._rounds)
+
+    @property
+    def policies_(self) -> tuple[LoggedPolicy, ...]:
+        """The logged policies; rounds that acted alike may share one."""
+        check_is_fitted(self, "_log")
+        return tuple(self._log.policies)
+
+    @property
+    def n_outcomes_(self) -> int:
+        """Number of outcomes known, those of the history included."""
+        check_is_fitted(self, "_people")
+        return self._people.n_outcomes
+
+    @property
     def deployed_(self) -> Deployed | None:
-        """What decided the last round, for a record of it; None before any round."""
+        """The policy of the last round; None before any round."""
         check_is_fitted(self, "_rounds")
         if not self._rounds:
             return None
         f, log = self._deployed, self._log
         follows_past = f.likelihood is self._past.likelihood
-        return Deployed(f, follows_past, log.policies[-1], log._n_final)
+        return Deployed(f, follows_past, log.policies[-1], log.n_final)
 
-    # What a classifier of another kind of outcome does differently.
+    # Hooks for classifiers of other kinds of outcomes.
 
     def _check_options(self) -> None:
         check_settings(self)
@@ -379,10 +594,10 @@ class PartialFeedbackClassifier(Afterwards):
         )
 
     def _start_records(self, history: History) -> None:
-        """Begin records of one's own; nothing has been learned yet."""
+        """Begin additional records; nothing has been learned yet."""
 
     def _given_to(self, batch: Batch, accepted: NDArray[np.bool_]) -> Any:  # noqa: ARG002
-        """Return what else is decided about people; nothing is written down yet."""
+        """Return additional decisions; nothing has been recorded yet."""
         return None
 
     def _answer(
@@ -395,11 +610,41 @@ class PartialFeedbackClassifier(Afterwards):
         t: int,
         given: Any,  # noqa: ARG002
     ) -> Decisions:
-        """Return the decisions of a round that is written down."""
+        """Return the decisions of a round that has been recorded."""
         decided = batch.ids, accepted, exploit, score, propensity, t, batch.backend
         return Decisions(*decided, group_mode=self.group_mode)
 
-    # The steps.
+    # Parts of the steps.
+
+    def _check_fitted(self) -> None:
+        """Raise unless there is a history; scikit-learn's own check takes a tenth of a round."""
+        if not hasattr(self, "_fitted"):
+            check_is_fitted(self)
+
+    def _classifier_of_round(self, t: int) -> Learned:
+        if t == 1 and self._past.decides and self.first_round == "past":
+            return Learned.following(self._past.likelihood, self._intake.n_groups)
+        rules = self._rules(t)
+        if self._news or rules != self._learned_by:
+            self._learned = self._learn(t) or self._learned
+            self._news, self._learned_by = False, rules
+        return self._learned
+
+    def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
+        rules = self._rules(t, everywhere=everywhere)
+        return learn(self._learners, self._people.parts, self._log, rules)
+
+    def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
+        return LearningRules.of(
+            self,
+            max_fdr=self._budget.max_fdr(t),
+            min_selection_rate=max(0.0, self._budget.min_selection_rate - self._budget.slack),
+            rule=self._rule,
+            fairness=self._bound(self.fairness),
+            n_groups=self._intake.n_groups,
+            waiting=self._people.waiting(t, self.maturity),
+            everywhere=everywhere,
+        )
 
     def _explore(
         self,
@@ -419,28 +664,34 @@ class PartialFeedbackClassifier(Afterwards):
             self._intake.n_groups,
             seed=self._seed,
             round=t,
-            # Somebody else would have taken the place of an average person, exploited or not.
+            # Another applicant would have taken the place of an average one, exploited or not.
             n_instead=self._budget.allowed(t, n_exploit * (1 - 1 / len(batch)), self._carried),
         )
 
-    def _classifier_of_round(self, t: int) -> Learned:
-        if t == 1 and self._past.decides and self.first_round == "past":
-            return Learned.following(self._past.likelihood, self._intake.n_groups)
-        rules = self._rules(t)
-        if self._news or rules != self._learned_by:
-            self._learned = self._learn(t) or self._learned
-            self._news, self._learned_by = False, rules
-        return self._learned
-
-    def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
-        rules = self._rules(t, everywhere=everywhere)
-        return learn(self._learners, self._people.parts, self._log, rules)
-
-    def _rules(self, t: int, *, everywhere: bool = False) -> LearningRules:
-        fairness, n_groups = self._bound(self.fairness), self._intake.n_groups
-        waiting = self._people.waiting(t, self.maturity)
-        rules = learning_rules(self, t, self._budget, self._rule, fairness, n_groups, waiting)
-        return replace(rules, everywhere=everywhere)
+    def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
+        """Return what the round's record must mention; warn if the run cannot go on like this."""
+        so_far, n_known = self._log.n_people + len(batch), np.count_nonzero(exploit)
+        none_known = not (n_known or any(record.n_exploit_region for record in self._rounds))
+        note = f.note
+        if none_known and so_far >= ENOUGH_TO_TELL:
+            w = self._log.coverage(batch.X, batch.group, self._rule)
+            largest = float(w.max()) / self._rule.count(len(self._rounds))
+            note = (
+                f"None of the {so_far} applicants decided on so far is known well enough to "
+                f"exploit (largest coverage {largest:.3g}, threshold {self._rule.threshold}), so "
+                f"none can be explored either; lower the threshold of the coverage rule."
+            )
+        elif n_known >= ENOUGH_TO_TELL and np.isinf(f.thresholds).all():
+            max_fdr = self._budget.max_fdr(len(self._rounds) + 1)
+            note = (
+                f"No threshold keeps the estimated FDR at or below {max_fdr:.3g} and accepts "
+                f"applicants worth accepting, so none was accepted or explored; check that "
+                f"{self._intake.good!r} is the good outcome (pos_label), raise alpha, or change "
+                f"the utility."
+            )
+        if note and (note != f.note or not f.feasible):
+            warnings.warn(note, LearningWarning, stacklevel=3)
+        return note
 
     def _fold_of(self, bits: NDArray[np.uint64]) -> NDArray[np.intp]:
         """Return the fold of ids, a function of them and of the seed only."""
@@ -472,7 +723,7 @@ class PartialFeedbackClassifier(Afterwards):
         policy: LoggedPolicy,
         record: Round,
     ) -> None:
-        """Write the round down; until here only f_t was learned, and no record has changed."""
+        """Record the round; until here only f_t was learned, and no record has changed."""
         self._deployed = f
         self._record_people(batch, accepted, record.round)
         self._log.append(policy, merge=self._rule.needs == "acceptance")
@@ -480,18 +731,25 @@ class PartialFeedbackClassifier(Afterwards):
         self._rounds.append(record)
         self._carried = record.carried
 
-    def _note(self, f: Learned, batch: Batch, exploit: NDArray[np.bool_]) -> str:
-        """Say what went differently from what was asked for; aloud if the run cannot go on so."""
-        so_far, n_known = self._log.n_people + len(batch), np.count_nonzero(exploit)
-        nobody_known = not (n_known or any(one.n_exploit_region for one in self._rounds))
-        note = f.note
-        if nobody_known and so_far >= ENOUGH_TO_TELL:
-            w = self._log.coverage(batch.X, batch.group, self._rule)
-            largest = float(w.max()) / self._rule.count(len(self._rounds))
-            note = nobody_known_words(so_far, largest, self._rule)
-        elif n_known >= ENOUGH_TO_TELL and np.isinf(f.thresholds).all():
-            max_fdr = self._budget.max_fdr(len(self._rounds) + 1)
-            note = nobody_accepted_words(max_fdr, self._intake.good)
-        if note and (note != f.note or not f.feasible):
-            warnings.warn(note, LearningWarning, stacklevel=3)
-        return note
+    def _score(self, X: Any, sensitive_features: Any, f: Learned) -> tuple[Any, NDArray[np.intp]]:
+        needed = bool(np.any(f.thresholds != f.thresholds[0])) or f.likelihood.reads_group
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
+        return np.asarray(f.likelihood.score(features, group), dtype=np.float64), group
+
+    def _read_for(
+        self, f: Learned, X: Any, sensitive_features: Any
+    ) -> tuple[Any, NDArray[np.intp]]:
+        """Return features and groups as a likelihood reads them."""
+        return self._intake.for_scoring(self, X, sensitive_features, f.likelihood.reads_group)
+
+    @property
+    def _budget(self) -> FdrBudget:
+        return FdrBudget() if self.budget is None else self.budget
+
+    @property
+    def _rule(self) -> CoverageRule:
+        return SummedAcceptance() if self.coverage is None else self.coverage
+
+    @property
+    def _strategy(self) -> Strategy:
+        return self._allowed(as_strategy(self.strategy).for_columns(self._intake.names))

@@ -1,4 +1,4 @@
-"""Step 3 of Algorithm 1: draw whom to explore."""
+"""Step 3 of Algorithm 1: draw the applicants to explore."""
 
 from __future__ import annotations
 
@@ -13,45 +13,47 @@ from secondlook.core.sampling import Draw, fixed_size_draw
 from secondlook.core.strategies import Strategy, check_sizes
 from secondlook.frames import take
 from secondlook.methods.algorithm1.policy_log import per_person
-from secondlook.people.batches import one_group
 from secondlook.people.ids import keyed_bits, round_key
 from secondlook.people.intake import Batch
 
-__all__ = ["Candidates", "barred_words", "draw_explored", "find_candidates"]
+__all__ = ["Candidates", "barred_message", "draw_explored", "find_candidates"]
 
 _DRAW, _START = 1, 2  # purposes of a round's randomness
-_BESIDE_NOBODY = 1e-18  # size of nobody, beside which the log's g of somebody barred is nothing
+# Least ``others`` of a draw under limits: beside it, the tiny g that the log gives to barred
+# applicants has no chance.
+_LEAST_OTHERS = 1e-18
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Who of an explore region may be explored, and how many of them at most.
+    """The applicants of an explore region that may be explored.
 
     Attributes
     ----------
     may
-        Who may be, an entry per row of the explore region.
+        Which may be, an entry per row of the explore region.
     at_most
-        How many of them, whoever is drawn.
+        How many of them can be drawn, whichever they are.
     barred
-        How many of the region may not be, by group.
-    words
-        The same in a sentence; empty if all may.
+        How many of the region may not be explored, by group.
+    message
+        The same as a sentence; empty if all may be explored.
     """
 
     may: NDArray[np.bool_]
     at_most: int
     barred: tuple[int, ...]
-    words: str
+    message: str
 
     def note(self, n_wanted: int, n_explore: int) -> str:
-        """Say what the limits did to a round whose budget wanted more than they let be explored."""
+        """Return how the limits reduced a round in which the budget allowed ``n_wanted``."""
         if n_explore == n_wanted:
-            return self.words
-        money = (
-            f"The exposure limit let {n_explore} people be explored of {n_wanted} in the budget."
+            return self.message
+        exposure = (
+            f"The exposure limit allowed {n_explore} of the {n_wanted} applicants in the budget to "
+            f"be explored."
         )
-        return f"{self.words} {money}".strip()
+        return f"{self.message} {exposure}".strip()
 
 
 def find_candidates(
@@ -61,7 +63,7 @@ def find_candidates(
     strategy: Strategy,
     n_groups: int,
 ) -> Candidates:
-    """Return who of the explore region may be explored under a strategy's limits."""
+    """Return which rows of the explore region may be explored under a strategy's limits."""
     if not isinstance(strategy, Limited) or explore.size == 0:
         return Candidates(np.ones(explore.size, np.bool_), explore.size, (0,) * n_groups, "")
     features = take(batch.X, explore) if strategy.reads_features else None
@@ -71,32 +73,32 @@ def find_candidates(
     at_most = strategy.at_most(left, int(may.sum()))
     group = batch.group if batch.report_group is None else batch.report_group
     barred = np.bincount(group.take(explore[~may]), minlength=n_groups)
-    return Candidates(may, at_most, tuple(barred.tolist()), barred_words(strategy, why))
+    return Candidates(may, at_most, tuple(barred.tolist()), barred_message(strategy, why))
 
 
-def barred_words(strategy: Limited, why: NDArray[np.int8]) -> str:
-    """Say how many candidates cannot be explored, why, and of whom nothing is promised.
+def barred_message(strategy: Limited, why: NDArray[np.int8]) -> str:
+    """Return a sentence on how many candidates cannot be explored and why; empty if all can.
 
     Examples
     --------
-    >>> barred_words(Limited(max_risk=0.8), np.array([0, 3, 3]))
-    '2 of 3 candidates cannot be explored (risk above 0.8: 2): that everybody is explored is
-    promised of the others only.'
+    >>> barred_message(Limited(max_risk=0.8), np.array([0, 3, 3]))
+    '2 of 3 candidates cannot be explored (risk above 0.8: 2); the promise of exploration covers
+    the others only.'
     """
     counts = np.bincount(why, minlength=1)
     n_barred = why.size - int(counts[0])
     if n_barred == 0:
         return ""
-    reasons = (f"{strategy.reasons[one]}: {counts[one]}" for one in np.unique(why[why > 0]))
+    reasons = (f"{strategy.reasons[code]}: {counts[code]}" for code in np.unique(why[why > 0]))
     parts, n = ", ".join(reasons), why.size
     if n_barred == n:
         return (
-            f"None of {n} candidates can be explored ({parts}): that everybody is explored is "
-            f"promised of nobody."
+            f"None of {n} candidates can be explored ({parts}); the promise of exploration covers "
+            f"none of them."
         )
     return (
-        f"{n_barred} of {n} candidates cannot be explored ({parts}): that everybody is explored "
-        f"is promised of the others only."
+        f"{n_barred} of {n} candidates cannot be explored ({parts}); the promise of exploration "
+        f"covers the others only."
     )
 
 
@@ -121,36 +123,36 @@ def draw_explored(
     explore
         Rows of its explore region.
     score
-        f_t's score of everybody in the batch.
+        f_t's score of the whole batch.
     n_explore
         How many to draw, if the strategy's limits allow as many.
     strategy
-        What makes g.
+        Gives g.
     n_groups
         How many groups there are.
     seed, round
-        What the randomness is keyed by, together with the ids.
+        Keys of the randomness, together with the ids.
     n_instead
-        How many might have been drawn had somebody else been a candidate in the place of an
-        average person of the batch; for the chance that the log gives to others.
+        How many would be drawn if another applicant took the place of an average one of the batch;
+        for the probability that the log gives to other applicants.
 
     Returns
     -------
     draw
-        Who was drawn, with exact probabilities, one entry per row of ``explore``; 0 for those
-        who may not be explored.
+        The rows drawn, with exact probabilities, one entry per row of ``explore``; 0 for rows that
+        may not be explored.
     group_factor
         The strategy's factor per group in this round.
     """
     keys = seed, round, n_instead
     if not strategy.is_limited:
         return _draw_from(batch, explore, score, n_explore, strategy, n_groups, *keys)
-    found = find_candidates(batch, explore, score, strategy, n_groups)
-    left, n_left = explore[found.may], min(n_explore, found.at_most)
-    draw, group_factor = _draw_from(batch, left, score, n_left, strategy, n_groups, *keys)
+    candidates = find_candidates(batch, explore, score, strategy, n_groups)
+    may, n_draw = candidates.may, min(n_explore, candidates.at_most)
+    draw, group_factor = _draw_from(batch, explore[may], score, n_draw, strategy, n_groups, *keys)
     drawn, probability = np.zeros(explore.size, np.bool_), np.zeros(explore.size)
-    drawn[found.may], probability[found.may] = draw.drawn, draw.probability
-    others = np.maximum(draw.others, _BESIDE_NOBODY)
+    drawn[may], probability[may] = draw.drawn, draw.probability
+    others = np.maximum(draw.others, _LEAST_OTHERS)
     return Draw(drawn, probability, draw.left, others), group_factor
 
 
@@ -165,8 +167,8 @@ def _draw_from(
     round: int,
     n_instead: int,
 ) -> tuple[Draw, NDArray[np.float64]]:
-    group = _groups_of(batch, rows, n_groups)
-    in_explore, in_batch = _heads(group, n_groups), _heads(batch.group, n_groups)
+    group = batch.group[rows]
+    in_explore, in_batch = _count(group, n_groups), _count(batch.group, n_groups)
     group_factor = strategy.group_factor(in_batch, in_explore)
     if rows.size == 0:
         return Draw.of_nobody(n_instead, n_groups), group_factor
@@ -186,13 +188,6 @@ def _draw_from(
     return draw, group_factor
 
 
-def _groups_of(batch: Batch, rows: NDArray[np.intp], n_groups: int) -> NDArray[np.intp]:
-    """Return the groups of some rows."""
-    return batch.group.take(rows) if n_groups > 1 else one_group(rows.size)
-
-
-def _heads(group: NDArray[np.intp], n_groups: int) -> NDArray[np.float64]:
-    """Count people by group."""
-    if n_groups == 1:
-        return np.array([float(group.size)])
+def _count(group: NDArray[np.intp], n_groups: int) -> NDArray[np.float64]:
+    """Count applicants by group."""
     return np.bincount(group, minlength=n_groups).astype(float)

@@ -1,7 +1,8 @@
 """Step 1 of Algorithm 1: learn f_t from the outcomes that have arrived.
 
-First a likelihood model, fitted to rows weighted so that they stand for everybody in EXPLOIT_t (the
-paper's η_w); then the operating point that is best on rows the model has not seen.
+First a likelihood model is fitted to rows weighted so that they represent all applicants in
+EXPLOIT_t (the paper's η_w); then the best operating point is chosen on rows that the model has not
+seen.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from secondlook.core.coverage import CoverageRule
 from secondlook.core.fairness import RateParity
 from secondlook.core.noise import OutcomeNoise
-from secondlook.core.utility import Utility
+from secondlook.core.utility import Accuracy, Utility
 from secondlook.errors import InputError
 from secondlook.frames import concat
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
@@ -49,10 +50,25 @@ class LearningRules:
     waiting: tuple[int, ...] | None = None  # rounds that are left out until they are mature
     everywhere: bool = False  # learn outside EXPLOIT_t too
 
+    @classmethod
+    def of(cls, classifier: Any, **rules: Any) -> LearningRules:
+        """Return the rules of a round: a classifier's options and what depends on the round."""
+        return cls(
+            utility=Accuracy() if classifier.utility is None else classifier.utility,
+            thresholds=classifier.thresholds,
+            split=classifier.split,
+            weights=classifier.weights,
+            weight_cap=classifier.weight_cap,
+            min_outcomes=classifier.min_outcomes,
+            constrain_fit=classifier.constrain_fit,
+            noise=OutcomeNoise() if classifier.noise is None else classifier.noise,
+            **rules,
+        )
+
 
 @dataclass(frozen=True)
 class Learned:
-    """f_t: a likelihood, thresholds, and what they rest on."""
+    """f_t: a likelihood, its thresholds, and what they were learned from."""
 
     likelihood: Likelihood
     thresholds: Floats
@@ -66,7 +82,7 @@ class Learned:
 
     @staticmethod
     def following(past: Likelihood, n_groups: int) -> Learned:
-        """Return f_0 as the classifier of a round: accept whom the past would likely accept."""
+        """Return f_0 as the classifier of a round, with threshold ½."""
         return Learned(
             likelihood=past,
             thresholds=np.full(n_groups, 0.5),
@@ -92,14 +108,14 @@ class LabelledRows:
 
     @staticmethod
     def of(fold: ApplicantRows, log: PolicyLog, rules: LearningRules) -> LabelledRows:
-        """Return the people of a fold with the weights that rules give them."""
+        """Return the rows of a fold with the weights that rules give them."""
         usable = fold.counted(rules.waiting)
         if not rules.everywhere:
             usable &= log.known(fold, rules.rule)
         own = usable & (fold["round"] > 0)
         return LabelledRows(
             fold.X,
-            # The pending have weight zero, or belong to a round that is mature, and count as bad.
+            # Pending rows have weight zero, unless their round is mature: then they count as bad.
             np.maximum(fold["outcome"], 0),
             fold["group"],
             _inverse(log.mean_acceptance(fold, own_rounds_only=False), usable, rules),
@@ -120,7 +136,7 @@ class LabelledRows:
         )
 
     def has_both_outcomes(self) -> bool:
-        """Say whether those that count are not all good or all bad."""
+        """Return whether rows with a weight have both outcomes."""
         good = self.outcome[self.weight > 0] == 1
         return bool(good.any() and not good.all())
 
@@ -147,12 +163,12 @@ def effective_sample_size(weight: Floats) -> float:
 def learn(
     learners: list[Any], folds: list[ApplicantRows], log: PolicyLog, rules: LearningRules
 ) -> Learned | None:
-    """Learn f_t, or return None while too little is known to tell good from bad.
+    """Learn f_t, or return None while only one outcome is known.
 
     ``split="half"``: likelihood from the first fold, thresholds from the second. ``"cross"``: each
     fold is scored by the likelihood of the other, thresholds come from both, and the mean of the
-    two likelihoods (log-odds) is used. When a fold holds one outcome only, both folds together
-    serve both purposes, and the note says so.
+    two likelihoods (log-odds) is used. If a fold holds one outcome only, both folds together serve
+    both purposes, and the note says so.
     """
     if rules.constrain_fit:
         for learner in learners:
@@ -198,20 +214,20 @@ def learn(
 def _below_ties(
     thresholds: Floats, scores: list[NDArray[Any]], parts: list[LabelledRows], weight: Floats
 ) -> Floats:
-    """Lower a threshold that accepts everybody by a few last bits.
+    """Lower a threshold that equals the lowest score by a few last bits.
 
-    It equals the lowest score, and the same person may score a last bit lower in another block.
-    Nobody is below, so nobody else is let in; other thresholds lie between scores already.
+    The same applicant may score a last bit lower in another block, and would then be rejected. No
+    row scores lower, so none is let in by this; other thresholds lie between scores already.
     """
     score, used = _together(scores), weight > 0
     lowered = thresholds.copy()
     if (thresholds == thresholds[0]).all():
-        who: list[tuple[Any, Any]] = [(slice(None), used)]
+        parts_of: list[tuple[Any, Any]] = [(slice(None), used)]
     else:
         group = np.concatenate([part.group for part in parts])
-        who = [(z, used & (group == z)) for z in range(thresholds.size)]
-    for z, mine in who:
-        lowest = np.min(score, where=mine, initial=np.inf)
+        parts_of = [(z, used & (group == z)) for z in range(thresholds.size)]
+    for z, rows in parts_of:
+        lowest = np.min(score, where=rows, initial=np.inf)
         if np.isfinite(lowest) and np.all(thresholds[z] == lowest):
             lowered[z] -= 8 * float(np.spacing(lowest))
     return lowered
@@ -229,6 +245,7 @@ def _constrain(learner: Any, max_fdr: float, min_selection_rate: float) -> None:
 
 
 def _fit(learner: Any, rows: LabelledRows, rules: LearningRules) -> tuple[Likelihood, str]:
+    """Fit the likelihood, and return it with a note on the fit."""
     # Mean weight 1, so that a penalty means the same however rare acceptance was.
     weight = rows.weight * (np.count_nonzero(rows.weight) / rows.weight.sum())
     return fit_likelihood(learner, rows.X, rows.outcome, weight, rows.group, rules.n_groups)
@@ -257,5 +274,5 @@ def _operating_point(
 
 
 def _together(arrays: list[NDArray[Any]]) -> NDArray[Any]:
-    """Return arrays one after the other; one alone as it is."""
+    """Return arrays joined; a single one without a copy."""
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)

@@ -24,8 +24,6 @@ from secondlook.core.sampling import coin_flips
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError, LearningWarning
 from secondlook.learners.wrap import check_keeps_nobody
-from secondlook.methods.algorithm1.past import allows_missing
-from secondlook.methods.algorithm1.settings import check_unchanged
 from secondlook.methods.certified.answers import CertifiedAnswers
 from secondlook.methods.certified.engine import Choice, Engine
 from secondlook.methods.certified.learned_rankings import learn_ranking, missing_words
@@ -47,6 +45,7 @@ from secondlook.methods.certified.records import (
 )
 from secondlook.methods.certified.settings import check_certified_settings, check_cold_start
 from secondlook.methods.deployed import DeployedRung
+from secondlook.methods.estimator import allows_missing, check_unchanged
 from secondlook.people.ids import IdIndex, id_bits, keyed_bits, round_key
 from secondlook.people.intake import Batch, Intake
 from secondlook.people.likelihoods import ConstantLikelihood, Likelihood

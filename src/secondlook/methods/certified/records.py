@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from secondlook.core.decisions import CertifiedRound
 from secondlook.core.limits import Limited
-from secondlook.methods.algorithm1.exploration import barred_words
+from secondlook.methods.algorithm1.exploration import barred_message
 from secondlook.methods.certified.engine import Choice, Engine
 from secondlook.methods.certified.ladder import Ladder, nearest_certificate
 from secondlook.methods.certified.pilot import pilot_words
@@ -176,4 +176,4 @@ def _left_out(choice: Choice, X: Any, groups: Groups) -> tuple[int, str]:
     if not beyond.any():
         return 0, ""
     why = strategy.barred(X[beyond], score[beyond])
-    return int((why != 0).sum()), barred_words(strategy, why)
+    return int((why != 0).sum()), barred_message(strategy, why)

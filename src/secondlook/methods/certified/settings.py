@@ -11,8 +11,7 @@ from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import as_strategy
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
-from secondlook.methods.algorithm1.settings import check_rounds
-from secondlook.methods.group_modes import check_group_mode
+from secondlook.methods.estimator import check_group_mode, check_rounds
 
 __all__ = ["check_certified_settings", "check_cold_start"]
 

@@ -21,7 +21,7 @@ from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import Strategy
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError, LearningWarning
-from secondlook.methods.algorithm1.settings import check_unchanged
+from secondlook.methods.estimator import check_unchanged
 from secondlook.methods.finite.coverage import CellCoverage
 from secondlook.methods.finite.exploration import draw_from_cells, sizes_of_cells
 from secondlook.methods.finite.intake import CellIntake

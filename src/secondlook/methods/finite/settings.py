@@ -10,11 +10,10 @@ from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import as_strategy
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
-from secondlook.methods.algorithm1.settings import check_rounds
+from secondlook.methods.estimator import check_group_mode, check_rounds
 from secondlook.methods.finite.coverage import as_cell_coverage
 from secondlook.methods.finite.learner import CONSTRAINTS, HYPOTHESES
 from secondlook.methods.finite.past import check_reads_no_group
-from secondlook.methods.group_modes import check_group_mode
 
 __all__ = ["FIXED", "check_settings"]
 

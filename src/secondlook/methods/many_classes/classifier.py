@@ -28,16 +28,19 @@ from secondlook.errors import InputError, LearningWarning
 from secondlook.frames import as_array, column, is_missing
 from secondlook.learners.per_group import PerGroup
 from secondlook.learners.wrap import reads_raw_columns
-from secondlook.methods.algorithm1.classifier import ENOUGH_TO_TELL, PartialFeedbackClassifier
+from secondlook.methods.algorithm1.classifier import (
+    ENOUGH_TO_TELL,
+    PartialFeedbackClassifier,
+    check_settings,
+)
 from secondlook.methods.algorithm1.learning import (
     LabelledRows,
     Learned,
     LearningRules,
     effective_sample_size,
 )
-from secondlook.methods.algorithm1.past import allows_missing
 from secondlook.methods.algorithm1.policy_log import LOG_COLUMNS
-from secondlook.methods.algorithm1.settings import check_settings
+from secondlook.methods.estimator import allows_missing
 from secondlook.methods.many_classes.decision_table import (
     DecisionTable,
     as_names,
