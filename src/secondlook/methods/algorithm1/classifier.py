@@ -740,7 +740,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self, f: Learned, X: Any, sensitive_features: Any
     ) -> tuple[Any, NDArray[np.intp]]:
         """Return features and groups as a likelihood reads them."""
-        return self._intake.for_scoring(self, X, sensitive_features, f.likelihood.reads_group)
+        needed = f.likelihood.reads_group
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed)
+        return features, group
 
     @property
     def _budget(self) -> FdrBudget:

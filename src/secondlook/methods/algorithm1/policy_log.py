@@ -187,7 +187,7 @@ class PolicyLog:
             block, z = take(X, rows), group[rows]
             start, look.score[rows] = first.table(block, z).T
             if rule.needs == "score":
-                w = scorer.table(block, z) @ weights
+                w: Any = scorer.table(block, z) @ weights
             elif which.size == 0:
                 w = start
             elif rule.needs == "g":
