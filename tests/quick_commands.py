@@ -57,7 +57,7 @@ def serve(place):
 
     import secondlook.cli.pages.report  # noqa: PLC0415
     import secondlook.ledger.config  # noqa: PLC0415
-    import secondlook.ledger.summing_up  # noqa: F401, PLC0415
+    import secondlook.ledger.summary  # noqa: F401, PLC0415
     from secondlook.cli.app import app  # noqa: PLC0415
 
     with suppress(SystemExit), redirect_stdout(io.StringIO()):

@@ -16,16 +16,14 @@ from lab.experiments.test_report import Page
 from secondlook.cli.pages.figures import spans
 from secondlook.cli.pages.report import page
 from secondlook.ledger import schema
-from secondlook.ledger.particulars import particulars
-from secondlook.ledger.summary import Change
-from secondlook.ledger.summing_up import summarise
+from secondlook.ledger.summary import Change, read_details, summarise
 from secondlook.people.reasons import decode
 
 
 def read(program):
     """Return what a page is made of."""
     found = summarise(program.ledger)
-    return found, particulars(program.ledger, found)
+    return found, read_details(program.ledger, found)
 
 
 def tables(html):

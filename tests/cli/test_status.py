@@ -19,8 +19,7 @@ from secondlook.cli.commands import status as looking
 from secondlook.cli.commands.decide import promise
 from secondlook.cli.messages import TO_DO, attention
 from secondlook.ledger import Program, SqlLedger
-from secondlook.ledger.summary import Change, Outcomes, Promise
-from secondlook.ledger.summing_up import summarise
+from secondlook.ledger.summary import Change, Outcomes, Promise, summarise
 
 
 def test_status_says_the_same_in_words_and_in_json(hostile_lender):

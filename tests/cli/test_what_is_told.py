@@ -13,8 +13,7 @@ from cli.lender_files import answer, apply, call, done, people, refused, tell
 from secondlook.cli.messages import attention
 from secondlook.errors import InputError
 from secondlook.ledger import Program
-from secondlook.ledger.summary import Outcomes
-from secondlook.ledger.summing_up import summarise
+from secondlook.ledger.summary import Outcomes, summarise
 
 DECIDE = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
 ERASE = ("erase", "--early", "--reason", "asked for it", "--yes")

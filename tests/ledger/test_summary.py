@@ -1,9 +1,10 @@
-"""A summary is what counting everybody by hand gives, whatever was changed since."""
+"""A summary equals counting every applicant by hand, whatever has changed since."""
 
 from __future__ import annotations
 
 import math
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -20,11 +21,19 @@ from sklearn.preprocessing import OneHotEncoder
 
 import secondlook as sl
 from ledger_worlds import algorithm_1, certified, started
-from secondlook.errors import LedgerError
+from secondlook.errors import InputError, LedgerError
 from secondlook.ledger.base import Facts, OverrideRows
 from secondlook.ledger.program import Program
-from secondlook.ledger.summary import Outcomes, exact_interval, far_fewer
-from secondlook.ledger.summing_up import summarise
+from secondlook.ledger.summary import (
+    Outcomes,
+    ReasonCount,
+    Rejections,
+    count_reasons,
+    exact_interval,
+    far_fewer,
+    summarise,
+)
+from secondlook.people.reasons import decode, encode
 from small_worlds import lender_world
 
 SELECTOR = "sklearn.compose._column_transformer.make_column_selector"
@@ -39,7 +48,7 @@ def test_the_interval_is_that_of_clopper_and_pearson(n, confidence):
         assert exact_interval(bad, n, confidence) == pytest.approx((found.low, found.high))
 
 
-def test_where_nothing_is_known():
+def test_without_known_outcomes():
     nothing = Outcomes(0, 0, 0, 0)
     assert math.isnan(nothing.fdr)
     assert nothing.interval == nothing.range == (0.0, 1.0)
@@ -73,7 +82,7 @@ def test_far_fewer_than_usual_is_hardly_ever_chance(usual):
         ((0, 0), [(5000, 5000)], False),
     ],
 )
-def test_whether_everybody_is_accepted(tmp_path, history, rounds, accepts_everybody):
+def test_accepts_everybody(tmp_path, history, rounds, accepts_everybody):
     program, _, (one, *_) = started(f"sqlite:///{tmp_path}/ledger.db", algorithm_1(), n_rounds=1)
     program.decide(one.people.X, sensitive_features=one.people.group)
     found = program.summary()
@@ -213,7 +222,7 @@ def tallied(people):
     return Outcomes(*known, states.count(None))
 
 
-def test_a_summary_is_what_counting_by_hand_gives(url):
+def test_a_summary_equals_counting_by_hand(url):
     book = disturbed(url)
     found, people = summarise(book.program.ledger), list(book.people.values())
     undisputed = [one for one in people if one.undisputed]
@@ -244,7 +253,7 @@ def test_a_summary_is_what_counting_by_hand_gives(url):
     assert found.total("n_explored") == sum(one.accepted and not one.exploit for one in people) > 0
 
 
-def test_groups_are_those_of_each_attribute_and_of_both(url):
+def test_groups_of_each_attribute_and_of_their_combinations(url):
     book = disturbed(url)
     found, people = summarise(book.program.ledger), list(book.people.values())
     labels = {
@@ -274,7 +283,7 @@ def test_groups_are_those_of_each_attribute_and_of_both(url):
     assert len(expected) == 3 + 3 + 5
 
 
-def test_changes_say_how_many_when_and_by_whom(url):
+def test_changes_have_number_time_and_author(url):
     book = disturbed(url)
     found = summarise(book.program.ledger)
     assert [(one.kind, one.n) for one in found.changes] == [
@@ -293,7 +302,7 @@ def test_changes_say_how_many_when_and_by_whom(url):
     assert found.head == book.program.checkpoint()
 
 
-def test_who_waits_and_for_how_long(url):
+def test_pending_outcomes_and_their_age(url):
     book = disturbed(url)
     found = summarise(book.program.ledger)
     book.now += timedelta(hours=12)
@@ -317,7 +326,7 @@ def test_who_waits_and_for_how_long(url):
     assert 0 < found.waiting(90.0).n < found.waiting(45.0).n < found.waiting().n
 
 
-def test_budget_worth_and_what_rounds_noted(url):
+def test_budget_worth_and_records_of_rounds(url):
     book = Book(url, algorithm_1(), n_rounds=3)
     book.observe(book.some(lambda one: one.accepted and one.round == 1, 40))
     found = summarise(book.program.ledger)
@@ -354,7 +363,7 @@ def test_a_certified_program(tmp_path):
     assert [one.attribute for one in found.groups] == ["group", "group"]
 
 
-def test_people_are_listed_with_all_that_is_known_of_them(url):
+def test_listed_applicants_have_their_overrides_and_outcomes(url):
     book = disturbed(url)
     people = list(book.people.values())
     with book.program.ledger.reading("main") as reader:
@@ -383,7 +392,7 @@ def test_people_are_listed_with_all_that_is_known_of_them(url):
         assert entries[outcome[1]].kind == "correction"
 
 
-def test_whose_time_is_over(tmp_path):
+def test_expired_applicants(tmp_path):
     book = disturbed(f"sqlite:///{tmp_path}/ledger.db")
     assert summarise(book.program.ledger).n_expired == 0
     book.now = datetime(2033, 2, 5, tzinfo=UTC)  # 25 months after the first batch, and 4 days
@@ -405,7 +414,7 @@ def test_groups_need_not_be_readable(tmp_path):
         summarise(book.program.ledger)
 
 
-def test_programs_of_one_ledger_are_counted_apart(url):
+def test_programs_of_one_ledger_are_counted_separately(url):
     book = Book(url, algorithm_1(), n_rounds=1)
     X = np.random.default_rng(0).normal(size=(60, 2))
     clf = sl.PartialFeedbackClassifier(random_state=0)
@@ -416,7 +425,7 @@ def test_programs_of_one_ledger_are_counted_apart(url):
     assert summarise(book.program.ledger).total("n_people") == 150
 
 
-def test_settings_that_cannot_be_read_are_said_to_be_so(tmp_path):
+def test_unreadable_settings_are_a_problem_of_the_promise(tmp_path):
     X = pd.DataFrame({"trade": ["smith", "baker"] * 30})
     encoder = make_column_transformer(
         (OneHotEncoder(), make_column_selector(dtype_exclude="number"))
@@ -436,7 +445,7 @@ def test_settings_that_cannot_be_read_are_said_to_be_so(tmp_path):
     assert again.n_history == found.n_history == 60
 
 
-def test_a_time_that_cannot_be_read_is_one_sentence(tmp_path):
+def test_an_unreadable_time_is_a_ledger_error(tmp_path):
     program, _, (one, *_) = started(f"sqlite:///{tmp_path}/x.db", algorithm_1(), n_batch=20)
     program.decide(one.people.X, sensitive_features=one.people.group)
     with closing(sqlite3.connect(tmp_path / "x.db")) as connection:
@@ -445,3 +454,36 @@ def test_a_time_that_cannot_be_read_is_one_sentence(tmp_path):
     for ask in (lambda: summarise(program.ledger), program.expired):
         with pytest.raises(LedgerError, match=r"entry \d+ cannot be read \(.*yesterday"):
             ask()
+
+
+COLUMNS = ["age", "income", "debt", "years", "region", "rent"]
+
+
+def test_reasons_are_counted_as_by_reading_each():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(400, len(COLUMNS))) + np.linspace(-1.0, 2.5, len(COLUMNS))
+    stored = encode(np.where(rng.random((400, 1)) < 0.1, np.abs(values), values)).tolist()
+    lists = [[name for name, _ in decode(reasons, COLUMNS)] for reasons in stored]
+    everything = Counter(name for one in lists for name in one)
+    first = Counter(one[0] for one in lists if one)
+    whole = count_reasons([stored], COLUMNS)
+    assert (whole.n, whole.n_without) == (400, lists.count([]))
+    assert whole.n_without > 0
+    assert {one.name: (one.n, one.n_first) for one in whole.reasons} == {
+        name: (n, first[name]) for name, n in everything.items()
+    }
+    assert [one.n for one in whole.reasons] == sorted(everything.values(), reverse=True)
+    assert count_reasons([stored[:7], [], stored[7:]], COLUMNS) == whole
+
+
+def test_counting_no_reasons():
+    assert count_reasons([], []) == count_reasons([[]], COLUMNS) == Rejections()
+    assert count_reasons([[b"", b""]], COLUMNS) == Rejections(2, 2)
+    (one,) = count_reasons([encode(np.array([[-1.0]])).tolist()], ["age"]).reasons
+    assert one == ReasonCount("age", 1, 1)
+
+
+@pytest.mark.parametrize("stored", [b"abc", encode(np.array([[0.0, -1.0]]))[0]])
+def test_damaged_reasons_raise(stored):
+    with pytest.raises(InputError, match="are no reasons about 1 columns; verify the ledger"):
+        count_reasons([[b"", stored]], ["age"])

@@ -19,7 +19,7 @@ from secondlook.ledger.base import DecisionRows, Entry, Facts
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger, SqlWriter
-from secondlook.ledger.summing_up import summarise
+from secondlook.ledger.summary import summarise
 from secondlook.ledger.verifying import verify
 
 COLUMNS = [(table, column) for table in schema.metadata.sorted_tables for column in table.c]

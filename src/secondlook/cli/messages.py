@@ -11,8 +11,7 @@ from secondlook.core.budget import FdrBudget
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
-    from secondlook.ledger.entering import Entering
-    from secondlook.ledger.summary import Summary
+    from secondlook.ledger.summary import NextTested, Summary
 
 
 def alpha_and_delta(classifier: Any) -> tuple[float | None, float | None]:
@@ -103,20 +102,20 @@ _ADVICE = (
 )
 
 
-def waits(found: Entering) -> str:
+def waits(found: NextTested) -> str:
     """Return what the round waits for that enters the tests next, and when it does.
 
     Examples
     --------
-    >>> from secondlook.ledger.entering import Entering
-    >>> waits(Entering(1, 39, 0, matures=0, at_latest=13, n_known=317))
+    >>> from secondlook.ledger.summary import NextTested
+    >>> waits(NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317))
     'round 1 waits for 39 outcomes and enters the tests after round 13 at the latest'
-    >>> waits(Entering(1, 1, 0, matures=3, at_latest=None, n_known=0))
+    >>> waits(NextTested(1, 1, 0, matures=3, at_latest=None, n_known=0))
     'round 1 waits for 1 outcome and enters the tests once it is in, after round 3'
-    >>> waits(Entering(12, 133, 568, matures=0, at_latest=None, n_known=0))
+    >>> waits(NextTested(12, 133, 568, matures=0, at_latest=None, n_known=0))
     'round 12 waits for 133 outcomes, and 568 of rounds before it, and enters the tests once they
     are in'
-    >>> waits(Entering(4, 0, 0, matures=6, at_latest=16, n_known=94))
+    >>> waits(NextTested(4, 0, 0, matures=6, at_latest=16, n_known=94))
     'round 4 enters the tests after round 6'
     """
     n, before = found.awaited, found.awaited_before
@@ -134,13 +133,13 @@ def waits(found: Entering) -> str:
     return f"round {found.round} waits for {what} and enters the tests {when}"
 
 
-def in_order(found: Entering) -> str:
+def in_order(found: NextTested) -> str:
     """Return what is known and in no test, as a clause; nothing if nothing is.
 
     Examples
     --------
-    >>> from secondlook.ledger.entering import Entering
-    >>> in_order(Entering(1, 39, 0, matures=0, at_latest=13, n_known=317))
+    >>> from secondlook.ledger.summary import NextTested
+    >>> in_order(NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317))
     '; rounds enter in their order, so 317 known outcomes are in no test yet'
     """
     n = found.n_known
@@ -319,10 +318,8 @@ def _unpromised(found: Summary) -> Iterator[str]:
 
 def _waiting(found: Summary) -> Iterator[str]:
     """Say what the tests of each certificate that is missing wait for."""
-    from secondlook.ledger.entering import entering  # noqa: PLC0415 - an extra
-
     for one in found.rounds[-1].records:
-        next_in = entering(found, one.get("group")) if one.get("status") == "pilot" else None
+        next_in = found.next_tested(one.get("group")) if one.get("status") == "pilot" else None
         if next_in is not None:
             whom = "By now" if one.get("group") is None else f"For {one['group']}, by now"
             yield f"{whom} {waits(next_in)}{in_order(next_in)}."

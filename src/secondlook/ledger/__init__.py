@@ -16,7 +16,7 @@ except ImportError as error:
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
-from secondlook.ledger.summing_up import summarise
+from secondlook.ledger.summary import summarise
 from secondlook.ledger.verifying import Verification, verify
 
 __all__ = [

@@ -1,17 +1,21 @@
-"""What decided each round, kept as data: enough to decide it again without learning.
+"""Policies and certificates as entries: enough to decide a round again without learning.
 
 A policy is stored once, in an entry of its own before the first batch that it decides, and batches
 name that entry:
 
 ``start``
-    the classifier behind its history, without people: settings, seed, f_0, how batches are read;
+    the classifier after its history, without applicants: settings, seed, f_0, how batches are read;
 ``past``, ``learned``
-    Algorithm 1: that a round follows f_0, or f_t as it was learned then;
+    Algorithm 1: f_0, or f_t as it was learned for the round;
 ``ladder``, ``rungs``
-    the certified method: a ranking as it was frozen, and which rungs of which ladders decide.
+    the certified method: a frozen ranking, and which rungs of which ladders decide.
 
-Batches of Algorithm 1 also say what chance their draw left for others (``logged``), on which the
-coverage of later rounds rests. Classifiers of other kinds store no policies; they are replayed.
+Batches of Algorithm 1 also record the chances that their draw left to others (``logged``), which
+the coverage of later rounds needs. Other classifiers store no policies; they are replayed.
+
+A certificate is an entry after the first batch that a certified rung decided, with the evidence
+for it. Certificates that are dropped, after a correction of a tested outcome or after outcomes
+against them, are named in another entry.
 """
 
 from __future__ import annotations
@@ -30,20 +34,26 @@ from secondlook.errors import InputError
 from secondlook.ledger.base import Facts, Writer
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
 from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.deployed import DeployedRung
 from secondlook.methods.storage import dumps
 from secondlook.people.likelihoods import PolicyFunction
 
 __all__ = [
+    "EVIDENCE",
     "START",
     "PolicyFact",
+    "granted_with",
     "kept_past",
     "ladder_keys",
     "policies_of",
+    "record_certificates",
     "record_policy",
     "record_start",
 ]
 
 START = "start"
+# Fields of a round's record that a certificate repeats.
+EVIDENCE = ("share", "log_wealth", "threshold", "group", "round")
 _READING = (
     "classes_",
     "groups_",
@@ -61,7 +71,7 @@ _KEPT: dict[type, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class PolicyFact:
-    """A policy as an entry: its key, its header, and what makes its payload if it has one."""
+    """A policy as an entry: key, header, and a function that makes its payload if it has one."""
 
     key: str
     header: dict[str, Any]
@@ -69,7 +79,7 @@ class PolicyFact:
 
 
 def kept_past(classifier: Any, past_policy: Any) -> bytes | None:
-    """Return f_0 as it is kept with the history; None if none is given."""
+    """Return f_0 as it is stored with the history; None if none is given."""
     if past_policy is None:
         return None
     if "past_policy" not in inspect.signature(classifier.fit).parameters:
@@ -79,42 +89,42 @@ def kept_past(classifier: Any, past_policy: Any) -> bytes | None:
         )
     if not isinstance(past_policy, BaseEstimator):
         raise InputError(
-            f"past_policy must be a fitted scikit-learn classifier in a ledger, which keeps data "
-            f"and no code, got {past_policy!r}; fit one to whom the past accepted, or leave "
-            f"past_policy out."
+            f"past_policy must be a fitted scikit-learn classifier in a ledger, which stores data "
+            f"and no code, got {past_policy!r}; fit one to past decisions, or leave past_policy "
+            f"out."
         )
     return dumps(PolicyFunction(past_policy, 0))
 
 
 def record_start(writer: Writer, classifier: Any, by: str) -> None:
-    """Store what deciding needs beside policies; nothing for classifiers that store none."""
+    """Store what deciding needs in addition to policies, for classifiers that store policies."""
     kept = _KEPT.get(type(classifier))
     if kept is None:
         return
     names = {*classifier.get_params(deep=False), *kept}
     bare = copy.copy(classifier)
-    bare.__dict__ = {name: one for name, one in vars(classifier).items() if name in names}
+    bare.__dict__ = {name: value for name, value in vars(classifier).items() if name in names}
     facts = Facts(payload=dumps(bare))
     writer.append("policy", {"what": START, "round": 0}, facts, by=by, key=START)
 
 
 def record_policy(writer: Writer, classifier: Any, by: str) -> dict[str, Any]:
-    """Store what decided the last round, as far as it is new; return what its batch says of it."""
+    """Store the policy of the last round if it is new; return what its batch records of it."""
     if type(classifier) not in _KEPT or writer.entry("policy", START) is None:
         return {}
     number = 0
-    for one in policies_of(classifier):
-        entry = writer.entry("policy", one.key)
+    for policy in policies_of(classifier):
+        entry = writer.entry("policy", policy.key)
         if entry is None:
-            payload = None if one.payload is None else one.payload()
-            header = one.header | {"round": classifier.rounds_[-1].round}
-            entry = writer.append("policy", header, Facts(payload=payload), by=by, key=one.key)
+            payload = None if policy.payload is None else policy.payload()
+            header = policy.header | {"round": classifier.rounds_[-1].round}
+            entry = writer.append("policy", header, Facts(payload=payload), by=by, key=policy.key)
         number = entry.number
     return {"policy": number} | _logged(classifier)
 
 
 def policies_of(classifier: Any) -> list[PolicyFact]:
-    """Return what decided the last round: last the policy itself, before it what it is made of."""
+    """Return the policy of the last round, after the ladders that it uses."""
     if type(classifier) is CertifiedClassifier:
         return _rungs(classifier)
     deployed = classifier.deployed_
@@ -126,12 +136,13 @@ def policies_of(classifier: Any) -> list[PolicyFact]:
 
 
 def ladder_keys(classifier: CertifiedClassifier) -> list[str]:
-    """Return the names of the ladders that decided the last round, one for each engine.
+    """Return the name of the ladder that decided the last round, for each engine.
 
     The engine, the round before which the ladder was frozen, and its number among those in use.
     """
     return [
-        f"{z}.{one.ladder.frozen}.{one.record.ladder}" for z, one in enumerate(classifier.deployed_)
+        f"{z}.{rung.ladder.frozen}.{rung.record.ladder}"
+        for z, rung in enumerate(classifier.deployed_)
     ]
 
 
@@ -141,22 +152,23 @@ def _rungs(classifier: CertifiedClassifier) -> list[PolicyFact]:
         PolicyFact(
             f"ladder {name}",
             {"what": "ladder", "ladder": name},
-            partial(dumps, one.ladder.untested()),
+            partial(dumps, rung.ladder.untested()),
         )
-        for name, one in zip(names, deployed, strict=True)
+        for name, rung in zip(names, deployed, strict=True)
     ]
     listed = [
-        {"ladder": name, "rung": one.rung, "certified": one.certified}
-        for name, one in zip(names, deployed, strict=True)
+        {"ladder": name, "rung": rung.rung, "certified": rung.certified}
+        for name, rung in zip(names, deployed, strict=True)
     ]
     key = " ".join(
-        f"{one['ladder']}:{one['rung']}{'+' if one['certified'] else ''}" for one in listed
+        f"{choice['ladder']}:{choice['rung']}{'+' if choice['certified'] else ''}"
+        for choice in listed
     )
     return [*facts, PolicyFact(f"rungs {key}", {"what": "rungs", "choices": listed})]
 
 
 def _logged(classifier: Any) -> dict[str, Any]:
-    """Return the scale at which Algorithm 1 drew, and which policies of its log were final then."""
+    """Return the scale of Algorithm 1's draw, and how many policies of its log were final."""
     if type(classifier) is CertifiedClassifier:
         return {}
     deployed = classifier.deployed_
@@ -164,3 +176,65 @@ def _logged(classifier: Any) -> dict[str, Any]:
         name: getattr(deployed.policy, name).tolist() for name in ("group_factor", "left", "others")
     }
     return {"logged": parts | {"final": deployed.n_final}}
+
+
+def granted_with(classifier: Any) -> dict[str, dict[str, Any]]:
+    """Return the certificates of the last round, by the keys of their entries.
+
+    Examples
+    --------
+    >>> granted_with(CertifiedClassifier())
+    {}
+    """
+    if type(classifier) is not CertifiedClassifier or not hasattr(classifier, "deployed_"):
+        return {}
+    granted = {}
+    for name, rung in zip(ladder_keys(classifier), classifier.deployed_, strict=True):
+        if rung.certified:
+            granted[f"{name}:{rung.rung}"] = {
+                "what": "granted",
+                "ladder": name,
+                "rung": rung.rung,
+                "alpha": classifier.alpha,
+                "delta": classifier.delta,
+                **{key: getattr(rung.record, key) for key in EVIDENCE},
+            }
+    return granted
+
+
+def record_certificates(writer: Writer, classifier: Any, by: str, *, why: str) -> None:
+    """Append new certificates, and those that were dropped because of ``why``."""
+    if type(classifier) is not CertifiedClassifier:
+        return
+    for key, header in granted_with(classifier).items():
+        if writer.entry("certificate", key) is None:
+            writer.append("certificate", header, Facts(), by=by, key=key)
+    for z, rung in enumerate(classifier.deployed_):
+        if rung.restarts:
+            _record_dropped(writer, z, rung, by, why)
+
+
+def _record_dropped(writer: Writer, z: int, deployed: DeployedRung, by: str, why: str) -> None:
+    """Append which certificates an engine dropped at its last restart, unless that is recorded."""
+    key = f"dropped {z}.{deployed.restarts}"
+    if writer.entry("certificate", key) is not None:
+        return
+    entries = list(writer.entries(kind="certificate"))
+    gone = {key for entry in entries for key in entry.says.get("certificates", ())}
+    lost = [
+        entry
+        for entry in entries
+        if entry.says["what"] == "granted"
+        and entry.key not in gone
+        and entry.says["ladder"].startswith(f"{z}.")
+        and int(entry.says["ladder"].split(".")[1]) < deployed.stage_began
+    ]
+    if lost:
+        header = {
+            "what": "dropped",
+            "certificates": [entry.key for entry in lost],
+            "group": lost[0].says["group"],
+            "round": deployed.record.round,
+            "why": why,
+        }
+        writer.append("certificate", header, Facts(), by=by, key=key)

@@ -32,7 +32,6 @@ from secondlook.ledger.base import (
     Standing,
     Writer,
 )
-from secondlook.ledger.certificates import record_certificates
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.encoding import (
     Columns,
@@ -58,7 +57,7 @@ from secondlook.ledger.outcomes import (
     read_outcomes,
     unique_outcomes,
 )
-from secondlook.ledger.policies import kept_past, record_policy, record_start
+from secondlook.ledger.policies import kept_past, record_certificates, record_policy, record_start
 from secondlook.ledger.replay import Allowed, State, erased_rows, first_difference, fold_of
 from secondlook.ledger.retention import (
     Deadlines,
@@ -69,8 +68,7 @@ from secondlook.ledger.retention import (
     retention_months,
 )
 from secondlook.ledger.sql import SqlLedger
-from secondlook.ledger.summary import Summary
-from secondlook.ledger.summing_up import summary_of
+from secondlook.ledger.summary import Summary, summary_of
 from secondlook.ledger.texts import check_about, check_program_name
 from secondlook.ledger.verifying import Verification, verify
 from secondlook.methods.certified.classifier import CertifiedClassifier

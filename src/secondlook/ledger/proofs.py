@@ -15,11 +15,10 @@ from secondlook.core.decisions import Decisions
 from secondlook.errors import LearningWarning
 from secondlook.frames import take
 from secondlook.ledger.base import DecisionRows, Entry, Facts, PeopleRows, Reader
-from secondlook.ledger.certificates import EVIDENCE, granted_with
 from secondlook.ledger.comparing import first_other_content, first_other_value
 from secondlook.ledger.encoding import Shape
 from secondlook.ledger.locating import DecidedAgain
-from secondlook.ledger.policies import PolicyFact, policies_of
+from secondlook.ledger.policies import EVIDENCE, PolicyFact, granted_with, policies_of
 from secondlook.ledger.repeating import StoredPolicies
 from secondlook.ledger.replay import (
     CLOSE,

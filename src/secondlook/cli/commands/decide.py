@@ -82,9 +82,8 @@ if TYPE_CHECKING:
     from secondlook.ledger.base import Entry, Reader, Standing
     from secondlook.ledger.config import Roles
     from secondlook.ledger.encoding import Shape
-    from secondlook.ledger.entering import Entering
     from secondlook.ledger.program import Program
-    from secondlook.ledger.summary import Summary
+    from secondlook.ledger.summary import NextTested, Summary
 
 _WRITE_AGAIN = (
     "the same command, with another -o if need be, writes them from the record, and so does "
@@ -563,7 +562,7 @@ def promise(
     >>> promise([pilot | {"more_outcomes": float("inf")}], 0.15, 0.1)
     'Pilot: no promise yet, and too few outcomes to say how many a promise needs.'
     >>> again = "Testing began again with round 7, and 9 outcomes are in the tests since. No rule …"
-    >>> promise([pilot | {"message": again}], 0.15, 0.1)
+    >>> promise([pilot | {"message": again, "tests_began": 7}], 0.15, 0.1)
     'Pilot: no promise until there is new evidence. Testing began again with round 7, and 9 outcomes
     are in the tests since; about 121 more outcomes are needed for a promise.'
     >>> promise([{"status": "certified", "group": "B", "share": 0.4, "message": ""}], 0.15, 0.1)
@@ -587,19 +586,18 @@ def _certificate(
     barred = ""
     if one.get("n_unreachable"):
         barred = f" {one['n_unreachable']:,} people cannot be explored for the limits set."
-    from secondlook.ledger.entering import BEGAN_AGAIN, entering  # noqa: PLC0415 - an extra
-
-    again = BEGAN_AGAIN.match(one["message"])
-    next_in = None if found is None else entering(found, one["group"])
-    if again is None:
+    next_in = None if found is None else found.next_tested(one["group"])
+    if one.get("tests_began", 1) == 1:
         words = f"no promise yet{_more_outcomes(one, 'one', ', and too few outcomes', next_in)}"
     else:
         needed = _more_outcomes(one, "a promise", "; that is too few", next_in)
-        words = f"no promise until there is new evidence. {again[0]}{needed}"
+        words = (
+            f"no promise until there is new evidence. {one['message'].partition('.')[0]}{needed}"
+        )
     return f"Pilot{whom}: {words}.{barred}"
 
 
-def _more_outcomes(one: dict[str, Any], goal: str, few: str, next_in: Entering | None) -> str:
+def _more_outcomes(one: dict[str, Any], goal: str, few: str, next_in: NextTested | None) -> str:
     """Say how many more outcomes a promise needs, or why nobody can say, as the end of a clause.
 
     What is known and not in the tests is told with what they wait for.

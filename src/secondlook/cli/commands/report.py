@@ -133,13 +133,12 @@ def report_program(
     """Write a page about a program, and say where it is."""
     from secondlook.cli.pages.report import write_program_report  # noqa: PLC0415
     from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
-    from secondlook.ledger.particulars import particulars  # noqa: PLC0415
-    from secondlook.ledger.summing_up import summarise  # noqa: PLC0415
+    from secondlook.ledger.summary import read_details, summarise  # noqa: PLC0415
 
     with progress("writing the report", json):
         kept = SqlLedger(ledger)
         found = summarise(kept, program, groups=groups, trusted=trusted or ())
-        write_program_report(found, particulars(kept, found), out, late)
+        write_program_report(found, read_details(kept, found), out, late)
     if json:
         as_json({"written": [out], "checkpoint": str(found.head)})
     else:

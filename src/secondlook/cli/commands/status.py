@@ -50,7 +50,7 @@ def status(
     """
     with errors(json):
         from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
-        from secondlook.ledger.summing_up import summarise  # noqa: PLC0415
+        from secondlook.ledger.summary import summarise  # noqa: PLC0415
 
         with progress("counting", json):
             found = summarise(SqlLedger(ledger), program, groups=groups, trusted=trusted or ())
@@ -112,10 +112,8 @@ def told(found: Any, late: float) -> dict[str, Any]:
 
 def _enters_next(found: Any) -> list[dict[str, Any]]:
     """Return which round enters the tests of each certificate next, and what it waits for."""
-    from secondlook.ledger.entering import entering  # noqa: PLC0415 - an extra
-
     groups = [one.get("group") for one in found.rounds[-1].records] if found.rounds else []
-    every = [(group, entering(found, group)) for group in groups]
+    every = [(group, found.next_tested(group)) for group in groups]
     return [{"group": group, **asdict(one)} for group, one in every if one is not None]
 
 

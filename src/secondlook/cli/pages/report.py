@@ -17,12 +17,13 @@ from secondlook.cli.output import amount, days, interval, people, share, times
 from secondlook.cli.pages.figures import Span, draw_all, ladder_records, quiet_svg, spans
 from secondlook.lab.experiments.certificates import freezes
 from secondlook.lab.experiments.page_parts import cell, figure, heads, sentence_list, table
-from secondlook.ledger.particulars import Particulars, Refusals
 from secondlook.ledger.retention import MONTHS, retention_months
 from secondlook.ledger.summary import (
     Change,
+    Details,
     GroupSummary,
     Outcomes,
+    Rejections,
     RoundSummary,
     Summary,
     exact_interval,
@@ -64,7 +65,7 @@ _CAPTIONS = {
 }
 
 
-def write_program_report(found: Summary, more: Particulars, path: Path, late: float) -> None:
+def write_program_report(found: Summary, more: Details, path: Path, late: float) -> None:
     """Write the page; the file appears whole or not at all.
 
     Parameters
@@ -87,7 +88,7 @@ def write_program_report(found: Summary, more: Particulars, path: Path, late: fl
             part.unlink()
 
 
-def page(found: Summary, more: Particulars, late: float) -> str:
+def page(found: Summary, more: Details, late: float) -> str:
     """Return the page."""
     css = resources.files("secondlook.lab.experiments").joinpath("report.css").read_text("utf-8")
     svgs = {key: quiet_svg(one, key) for key, one in draw_all(found).items()}
@@ -306,7 +307,7 @@ def _certificate(found: Summary, svgs: dict[str, str]) -> str:
     return sentence_list("findings", sentences) + picture + certificate_table(found)
 
 
-def _changes(found: Summary, more: Particulars) -> str:
+def _changes(found: Summary, more: Details) -> str:
     by_people = [one for one in found.changes if one.kind != "certificate"]
     changes = sorted([*by_people, *more.withdrawals], key=lambda one: one.entry)
     if not changes:
@@ -479,7 +480,7 @@ _SECRET = ("random_state",)  # whoever knows it knows who will be drawn
 _MOST = 10  # columns named
 
 
-def how_it_decides(found: Summary, more: Particulars) -> str:
+def how_it_decides(found: Summary, more: Details) -> str:
     """Return what the record says of how decisions are made, as tables."""
     rows = [
         (name, f'<td class="words">{escape(" ".join(text.split()))}</td>')
@@ -487,11 +488,11 @@ def how_it_decides(found: Summary, more: Particulars) -> str:
     ]
     note = "As the first entry of the chain has it; it never changes."
     return table("Settings", note, heads(["On the record"]), rows, "What") + _refusals(
-        more.refusals
+        more.rejections
     )
 
 
-def _settings(found: Summary, more: Particulars) -> Iterator[tuple[str, str]]:
+def _settings(found: Summary, more: Details) -> Iterator[tuple[str, str]]:
     says, about = more.says, found.about
     settings = says.get("settings", {})
     version = says.get("secondlook", "of an unknown version")
@@ -569,7 +570,7 @@ def _missing(about: dict[str, Any]) -> str:
     return "rows with missing features are refused"
 
 
-def _refusals(found: Refusals) -> str:
+def _refusals(found: Rejections) -> str:
     if not found.n:
         return ""
     rows = [

@@ -1,4 +1,4 @@
-"""What the record says of rounds that enter the tests is what the engine does with them."""
+"""The round that a summary says is tested next is the one that the engine tests next."""
 
 from __future__ import annotations
 
@@ -7,55 +7,54 @@ import pytest
 
 from ledger_worlds import algorithm_1, certified, started
 from secondlook.errors import LearningWarning
-from secondlook.ledger.entering import Entering, entering
-from secondlook.ledger.summing_up import summarise
+from secondlook.ledger.summary import NextTested, summarise
 from secondlook.people.store import PENDING
 
 
 class Desk:
-    """A certified program whose outcomes come when a test says so."""
+    """A certified program; the test decides when outcomes arrive."""
 
     def __init__(self, folder, n_rounds=5, **options):
         url = f"sqlite:///{folder}/ledger.db"
         self.program, _, self.batches = started(
             url, certified(**options), n_batch=120, n_rounds=n_rounds
         )
-        self.told = []
+        self.accepted = []
 
     def decide(self):
-        one = self.batches.pop(0)
-        decided = self.program.decide(one.people.X, sensitive_features=one.people.group)
-        self.told.append((decided.ids[decided.accepted], one.outcome[decided.accepted]))
-        return self.told[-1]
+        batch = self.batches.pop(0)
+        decided = self.program.decide(batch.people.X, sensitive_features=batch.people.group)
+        self.accepted.append((decided.ids[decided.accepted], batch.outcome[decided.accepted]))
+        return self.accepted[-1]
 
     def observe(self, t, which=slice(None)):
-        ids, outcome = self.told[t - 1]
+        ids, outcome = self.accepted[t - 1]
         self.program.observe(ids[which], outcome[which])
 
     def engine(self, z=0):
         return self.program.classifier._engines[z]
 
-    def found(self, group=None):
-        return entering(summarise(self.program.ledger), group)
+    def next_tested(self, group=None):
+        return summarise(self.program.ledger).next_tested(group)
 
     def agrees(self, z=0, group=None):
-        """Compare with the rounds that the engine keeps waiting; return what was found."""
-        waiting, found = self.engine(z).waiting, self.found(group)
+        """Compare with the rounds that the engine keeps waiting, and return the next."""
+        waiting, following = self.engine(z).waiting, self.next_tested(group)
         if not waiting:
-            assert found is None
+            assert following is None
             return None
         pending = int(np.sum(self.engine(z)._outcomes(waiting[0]) == PENDING))
-        assert (found.round, found.awaited) == (waiting[0].number, pending)
-        assert found.awaited_before == 0
-        return found
+        assert (following.round, following.awaited) == (waiting[0].number, pending)
+        assert following.awaited_before == 0
+        return following
 
 
-def test_a_program_without_tests_has_nothing_that_enters(tmp_path):
+def test_a_program_without_tests_has_no_next_round(tmp_path):
     program, _, (one, *_) = started(f"sqlite:///{tmp_path}/x.db", algorithm_1(maturity=2))
     program.decide(one.people.X, sensitive_features=one.people.group)
-    assert entering(summarise(program.ledger)) is None
+    assert summarise(program.ledger).next_tested() is None
     desk = Desk(tmp_path)
-    assert desk.found() is None
+    assert desk.next_tested() is None
 
 
 @pytest.mark.parametrize(
@@ -68,18 +67,18 @@ def test_a_program_without_tests_has_nothing_that_enters(tmp_path):
         pytest.param({"maturity": 3}, marks=pytest.mark.long),
     ],
 )
-def test_rounds_wait_as_the_engine_has_them_wait(tmp_path, options):
-    """Outcomes in parts and out of order, people overridden, withdrawn and erased in between."""
+def test_rounds_wait_as_in_the_engine(tmp_path, options):
+    """Outcomes arrive in parts; applicants are overridden, withdrawn and erased in between."""
     desk = Desk(tmp_path, **options)
     program = desk.program
     desk.decide()
-    assert desk.agrees().awaited == len(desk.told[0][0])
+    assert desk.agrees().awaited == len(desk.accepted[0][0])
     desk.observe(1, slice(4, None))
     assert desk.agrees().awaited == 4
     desk.decide()
     desk.observe(2)
     assert desk.agrees() is not None
-    ids = desk.told[0][0]
+    ids = desk.accepted[0][0]
     program.override(ids[:1], False, "forged papers")
     desk.agrees()
     program.undo_override(ids[:1], "it was somebody else")
@@ -94,12 +93,12 @@ def test_rounds_wait_as_the_engine_has_them_wait(tmp_path, options):
     while desk.batches:
         desk.decide()
         desk.agrees()
-        desk.observe(len(desk.told), slice(2, None))
-        found = desk.agrees()
-        assert found.matures in (0, found.round + options.get("maturity", 0))
+        desk.observe(len(desk.accepted), slice(2, None))
+        following = desk.agrees()
+        assert following.matures in (0, following.round + options.get("maturity", 0))
     if program.standing(ids[3:4]).states == [None]:
         desk.observe(1, slice(3, 4))
-    for t in range(3, len(desk.told) + 1):
+    for t in range(3, len(desk.accepted) + 1):
         desk.observe(t, slice(0, 2))
         desk.agrees()
 
@@ -107,29 +106,33 @@ def test_rounds_wait_as_the_engine_has_them_wait(tmp_path, options):
 @pytest.mark.parametrize(
     ("maturity", "patience"), [(1, 2), pytest.param(3, 3, marks=pytest.mark.long)]
 )
-def test_it_enters_at_the_latest_when_it_says_so(tmp_path, maturity, patience):
+def test_a_round_enters_when_at_latest_says_so(tmp_path, maturity, patience):
     desk = Desk(tmp_path, maturity=maturity, patience=patience)
     desk.decide()
-    latest = desk.found().at_latest
+    latest = desk.next_tested().at_latest
     while desk.engine().waiting[0].number == 1:
-        assert len(desk.told) < latest
+        assert len(desk.accepted) < latest
         desk.decide()
-    assert len(desk.told) == latest == 1 + patience
+    assert len(desk.accepted) == latest == 1 + patience
 
 
-def test_complete_rounds_enter_when_they_are_mature(tmp_path):
+def test_complete_rounds_enter_once_mature(tmp_path):
     desk = Desk(tmp_path, maturity=2)
     desk.decide()
     desk.observe(1)
-    found = desk.found()
-    assert (found.awaited, found.at_latest, found.n_known) == (0, None, len(desk.told[0][0]))
+    following = desk.next_tested()
+    assert (following.awaited, following.at_latest, following.n_known) == (
+        0,
+        None,
+        len(desk.accepted[0][0]),
+    )
     while desk.engine().waiting[0].number == 1:
-        assert len(desk.told) < found.matures
+        assert len(desk.accepted) < following.matures
         desk.decide()
-    assert len(desk.told) == found.matures
+    assert len(desk.accepted) == following.matures
 
 
-def test_after_a_correction_only_later_rounds_count_and_wait_for_those_before(tmp_path):
+def test_after_a_correction_later_rounds_wait_for_those_before(tmp_path):
     desk = Desk(tmp_path)
     ids, outcome = desk.decide()
     desk.observe(1)
@@ -138,20 +141,20 @@ def test_after_a_correction_only_later_rounds_count_and_wait_for_those_before(tm
         desk.program.observe(ids[:1], 1 - outcome[:1])
     assert desk.engine().restarts == 1
     assert [one.number for one in desk.engine().waiting] == [2]
-    assert desk.found() is None  # round 2 will never count, and round 3 is not there
+    assert desk.next_tested() is None  # round 2 will never count, and round 3 is not there
     third, _ = desk.decide()
     began = desk.engine().stage_began
     assert began == 3
-    assert desk.found() == Entering(3, len(third), len(second), 0, None, 0)
+    assert desk.next_tested() == NextTested(3, len(third), len(second), 0, None, 0)
     desk.observe(3)
-    assert desk.found() == Entering(3, 0, len(second), 0, None, len(third))
+    assert desk.next_tested() == NextTested(3, 0, len(second), 0, None, len(third))
     assert [one.number for one in desk.engine().waiting] == [2, 3]
     desk.observe(2)
-    assert desk.found() is None
+    assert desk.next_tested() is None
     assert not desk.engine().waiting
 
 
-def test_each_group_with_a_certificate_waits_for_its_own(tmp_path):
+def test_each_group_with_a_certificate_waits_for_its_own_outcomes(tmp_path):
     desk = Desk(tmp_path, certify="per_group")
     groups = [str(one) for one in desk.program.classifier.groups_]
     desk.decide()
@@ -160,7 +163,7 @@ def test_each_group_with_a_certificate_waits_for_its_own(tmp_path):
     counted = [desk.agrees(z, group).awaited for z, group in enumerate(groups)]
     assert sum(counted) == everybody
     assert min(counted) > 0
-    ids, outcome = desk.told[0]
+    ids, outcome = desk.accepted[0]
     mine = desk.engine(0).waiting[0].places.size
     rows = [int(one) for one in ids]
     with desk.program.ledger.reading("main") as reader:
@@ -172,4 +175,4 @@ def test_each_group_with_a_certificate_waits_for_its_own(tmp_path):
     assert desk.agrees(0, groups[0]).round == 2
     assert desk.agrees(1, groups[1]).round == 1
     without = summarise(desk.program.ledger, groups=False)
-    assert entering(without, groups[0]) is None
+    assert without.next_tested(groups[0]) is None
