@@ -3,7 +3,7 @@
 ``SECONDLOOK_DATA=… python -m benchmarks groups`` runs the certified method on the California
 sample after three pasts, and judges its late policies on the whole sample: what they earn, whom
 they reach, and how many mistakes they make in the smaller group, of which one certificate for
-everybody says nothing.
+population says nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from secondlook import CertifiedClassifier, GroupShare, ScoreWeighted, Uniform
 from secondlook.lab.datasets import load
-from secondlook.lab.experiments.judging import Everybody
+from secondlook.lab.experiments.comparison import WholePopulation
 from secondlook.lab.experiments.methods import Setup, build
 from secondlook.lab.experiments.paper import paper_experiment
 from secondlook.lab.experiments.world_spec import WorldSpec
@@ -45,13 +45,13 @@ WAYS = [
 ]
 
 
-def late_policies(method, world, everybody, alpha):
+def late_policies(method, world, population, alpha):
     """Return the mean probabilities of the last quarter's policies, and rounds that break α."""
-    bad, total, broken, n_certified = 1 - everybody.good, 0.0, 0, 0
+    bad, total, broken, n_certified = 1 - population.good, 0.0, 0, 0
     late = world.n_rounds - world.n_rounds // 4
     for t, result in enumerate(run(method, world), 1):
         p = method.acceptance_probability(
-            everybody.people.X, sensitive_features=everybody.people.group
+            population.people.X, sensitive_features=population.people.group
         )
         n_certified += result.decided.certified
         broken += bool(result.decided.certified and p @ bad > alpha * p.sum())
@@ -77,15 +77,15 @@ def main() -> None:
         found = {way: [] for way in WAYS}
         breaks = dict.fromkeys(WAYS, (0, 0))
         for seed in range(SEED, SEED + RUNS):
-            world, everybody = spec.build(source, seed), Everybody.of(spec, source, seed)
-            good = everybody.good
+            world, population = spec.build(source, seed), WholePopulation.of(spec, source, seed)
+            good = population.good
             gain = goal.utility.expected(1.0, good) - goal.utility.expected(0.0, good)
             history = world.history()
             setup = Setup(history, goal, False, seed, n_rounds=world.n_rounds)
             best = build("opt-hindsight", world, setup)
             next(run(best, world))  # one rule for all rounds
             optimum = best.acceptance_probability(
-                everybody.people.X, sensitive_features=everybody.people.group
+                population.people.X, sensitive_features=population.people.group
             )
             for ranks, floor in WAYS:
                 method = CertifiedClassifier(
@@ -102,7 +102,7 @@ def main() -> None:
                     accepted=history.accepted,
                     sensitive_features=history.people.group,
                 )
-                p, broken, certified = late_policies(method, world, everybody, goal.alpha)
+                p, broken, certified = late_policies(method, world, population, goal.alpha)
                 sums = breaks[ranks, floor]
                 breaks[ranks, floor] = sums[0] + broken, sums[1] + certified
                 found[ranks, floor].append(

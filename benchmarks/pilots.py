@@ -19,7 +19,7 @@ from secondlook.errors import LearningWarning
 from secondlook.lab.experiments.methods import build
 from secondlook.lab.experiments.paper import EXPERIMENTS
 from secondlook.lab.experiments.repetition import seeds_of, setup_of
-from secondlook.lab.experiments.sources import load_source
+from secondlook.lab.experiments.world_spec import load_source
 from secondlook.lab.simulate.run import run
 
 RUNS, ROUNDS = 6, 30

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from secondlook.cli import runs
 from secondlook.cli.app import app
-from secondlook.lab.experiments import baseline_methods
+from secondlook.lab.experiments import methods
 from secondlook.lab.experiments.methods import METHODS, SETS, expanded
 from secondlook.lab.experiments.runner import run_experiment
 
@@ -59,7 +59,7 @@ def test_all_stands_for_every_method(asked, monkeypatch):
     assert "Left out" not in result.stderr
     call("reproduce", "german", "--methods", "not-deep,plain", "--out", "c")
     assert sorted(asked[-1].methods) == sorted(SETS["not-deep"])
-    monkeypatch.setattr(baseline_methods, "find_spec", lambda name: None)
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
     result = call("reproduce", "german", "--methods", "all", "--out", "d")
     assert "Left out: fairall-published" in result.stderr
     assert "secondlook[deep]" in result.stderr

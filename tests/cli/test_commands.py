@@ -22,7 +22,7 @@ from lab.experiments.test_world_file import write_loans
 from secondlook.cli.app import COMMANDS as APP_COMMANDS
 from secondlook.cli.app import app
 from secondlook.lab.datasets import CATALOGUE, acs, fico
-from secondlook.lab.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.released import SWITCHES
 from secondlook.lab.experiments.results import read_results, write_results
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.simulate.populations import Lender
@@ -267,9 +267,9 @@ def test_what_cannot_be_reproduced_is_refused_in_one_sentence(words, arguments):
         ("cannot be read as TOML", "[world"),
         ("world is missing", 'methods = ["plain"]'),
         (r"in mine.toml: \[world\] has no field 'n_bach'", WORLD + "n_bach = 3"),
-        ("a past rule is one of", WORLD + 'past = [{rule = "luck"}]'),
+        ("a past rule must be one of", WORLD + 'past = [{rule = "luck"}]'),
         ("has no column 'sum'", WORLD.replace("lender", "loans.csv") + "columns = {CSV}"),
-        ("say in columns which one is the outcome", WORLD.replace("lender", "loans.csv")),
+        ("name its outcome and group columns", WORLD.replace("lender", "loans.csv")),
     ],
 )
 def test_a_world_that_cannot_be_simulated_is_refused_in_one_sentence(words, text, tmp_path):

@@ -78,7 +78,7 @@ def test_a_world_is_compared_in_three_forms(tmp_path, monkeypatch):
         "As a page with figures: secondlook report out -o out/report.html"
     )
     assert "±" in next(line for line in words.splitlines() if line.startswith(" plain "))
-    assert "comes again" not in words  # these people are new
+    assert "rows repeat" not in words  # these people are new
 
     monkeypatch.setenv("COLUMNS", "80")
     lines = call(*command).stdout.splitlines()
@@ -209,9 +209,8 @@ def test_rows_that_come_again_are_told_in_every_form(monkeypatch):
     )
     command = ("compare", "mine.toml", "--repetitions", 1, "--jobs", 1, "--out", "a b")
     line = (
-        "A repetition draws 480 people with replacement from 1,000 rows, so the same row comes "
-        "again as another person, and a learner that knows rows by heart looks better than among "
-        "new people (docs/worlds.md)."
+        "A repetition draws 480 people with replacement from 1,000 rows, so rows repeat, and a "
+        "learner that memorises rows looks better than it would among new people (docs/worlds.md)."
     )
     said = call(*command).stdout
     assert line in said

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from secondlook.cli.app import app
-from secondlook.lab.experiments import on_record
+from secondlook.lab.experiments import on_ledger
 from secondlook.ledger import Checkpoint, SqlLedger, verify
 
 WORLD = """
@@ -67,25 +67,25 @@ def test_a_ledger_of_other_decisions_is_refused(folder, monkeypatch):
     assert simulate(folder).exit_code == 0
     other = simulate(folder, seed=1, out="other")
     assert other.exit_code == 2
-    assert "called 'plain' with other settings, so this run cannot go on with it" in other.stderr
-    run_and_count = on_record.run_and_count
+    assert "program 'plain' with other settings" in other.stderr
+    run_and_count = on_ledger.run_and_count
 
     def one_more(*arguments):
         counts = run_and_count(*arguments)
         counts["n_accepted"] = counts["n_accepted"] + (np.arange(counts["n_accepted"].size) == 3)
         return counts
 
-    monkeypatch.setattr(on_record, "run_and_count", one_more)
+    monkeypatch.setattr(on_ledger, "run_and_count", one_more)
     said = simulate(folder, url="sqlite:///third.db", out="third").stderr
-    assert re.search(r"'plain' decided otherwise .* first in round 2 \(n_accepted\); it was", said)
+    assert re.search(r"'plain' differ from this run, first in round 2 \(n_accepted\)", said)
 
 
 def test_what_a_ledger_cannot_keep_is_refused_before_anything_runs(folder):
     for arguments, words in (
-        (["simulate", "world.toml"], "the method 'opt-offline' knows outcomes that a ledger does"),
+        (["simulate", "world.toml"], "cannot record the reference 'opt-offline'"),
         (
             ["reproduce", "german", "--switch", "C1"],
-            "deviations of the released code decide outside the library, and cannot be recorded",
+            "a ledger cannot record deviations of the released code, got C1",
         ),
     ):
         (folder / "world.toml").write_text(WORLD.format(first="opt-offline"))

@@ -15,7 +15,7 @@ from cli.lender_files import call, done, people, refused
 from secondlook.cli.commands.plan import print_plan
 from secondlook.cli.files.planned_history import read_history
 from secondlook.errors import InputError
-from secondlook.lab.experiments.plan import Until
+from secondlook.lab.experiments.plan import UntilCertified
 
 ROLES = ("--outcome", "outcome", "--group", "sex")
 FEW = ("--people", "150", "--rounds", "2", "--repetitions", "2", "--jobs", "1")
@@ -218,8 +218,8 @@ def test_a_plan_without_a_history_says_nothing_of_one():
 def test_figures_of_a_plan_stay_whole_in_a_narrow_window(capsys):
     money = (1050, 1500, 25_950)
     found = [
-        Until("everybody", 1.0, (9, 11, 14), (950, 1530, 2159), (62, 66, 70), money),
-        Until("northern branches", 0.0, *[(math.nan,) * 3] * 4),
+        UntilCertified("everybody", 1.0, (9, 11, 14), (950, 1530, 2159), (62, 66, 70), money),
+        UntilCertified("northern branches", 0.0, *[(math.nan,) * 3] * 4),
     ]
     print_plan(Console(width=80), found, json_wanted=False)
     said = capsys.readouterr().out

@@ -11,7 +11,7 @@ from rich.console import Console
 from lab.experiments.test_tables import make_results
 from secondlook.cli.output import print_stacked
 from secondlook.cli.runs import print_results
-from secondlook.lab.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.released import SWITCHES
 
 HEADS = ("method", "revenue", "late", "FDR", "explored")
 ROWS = [["a-method-with-a-name", "6.4 ± 0.4", "9.0", "−.169", "–"], ["b", "1", "2", "3", "4"]]

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from secondlook.cli.app import COMMANDS, DECIDING, app
 from secondlook.errors import InputError
+from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
 from secondlook.lab.experiments.paper import ALPHAS, EXPERIMENTS, paper_experiment
-from secondlook.lab.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
 
 SLOW = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "joblib"}
 
@@ -103,9 +103,9 @@ def test_help_and_wrong_arguments_of_experiments_and_reports_import_nothing_slow
 def test_the_names_known_at_once_are_those_of_the_experiments():
     assert tuple(EXPERIMENTS) == PAPER_EXPERIMENTS
     for name in PAPER_EXPERIMENTS:
-        check_experiment(name)
+        check_paper_experiment(name)
     with pytest.raises(InputError) as at_once:
-        check_experiment("germany")
+        check_paper_experiment("germany")
     with pytest.raises(InputError, match=re.escape(str(at_once.value))):
         paper_experiment("germany")
 

@@ -30,18 +30,16 @@ from secondlook.cli.options import DOES_NOT_FIT, HowToRun, progress
 from secondlook.cli.output import as_json, print_stacked
 from secondlook.errors import InputError, to_install
 from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.baseline_methods import left_out
 from secondlook.lab.experiments.cautions import assumptions, failures, nothing_found
-from secondlook.lab.experiments.methods import expanded
+from secondlook.lab.experiments.methods import expanded, left_out
 from secondlook.lab.experiments.published import ALPHA, paper_row, published_table, why_different
-from secondlook.lab.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.released import SWITCHES
 from secondlook.lab.experiments.report import write_report
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.sources import load_source
 from secondlook.lab.experiments.spec import Experiment
 from secondlook.lab.experiments.words import findings, remarks, what_was_run
-from secondlook.lab.experiments.world_spec import drawn_again
+from secondlook.lab.experiments.world_spec import drawn_again, load_source
 from secondlook.lab.simulate.people import Table
 
 if TYPE_CHECKING:
@@ -195,7 +193,7 @@ def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
 
 def check_on_record(experiment: Experiment, url: str) -> None:
     """Raise if the first method cannot be recorded there, before anything runs."""
-    from secondlook.lab.experiments.on_record import check_recordable  # noqa: PLC0415 - an extra
+    from secondlook.lab.experiments.on_ledger import check_recordable  # noqa: PLC0415 - an extra
     from secondlook.ledger.engines import connect  # noqa: PLC0415
 
     check_recordable(experiment)
@@ -206,10 +204,10 @@ def proved(
     experiment: Experiment, source: Any, results: Results, url: str, json: bool
 ) -> dict[str, Any]:
     """Run an experiment's first method on the record; return what the proof found."""
-    from secondlook.lab.experiments.on_record import run_on_record  # noqa: PLC0415 - an extra
+    from secondlook.lab.experiments.on_ledger import run_on_ledger  # noqa: PLC0415 - an extra
 
     with progress("once more, through a ledger", json):
-        found = run_on_record(experiment, source, results, url)
+        found = run_on_ledger(experiment, source, results, url)
     if found.problem is not None:
         print(f"secondlook: {found.problem}", file=sys.stderr)
         raise typer.Exit(DOES_NOT_FIT)

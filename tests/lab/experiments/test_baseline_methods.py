@@ -11,16 +11,21 @@ import pytest
 
 from secondlook.errors import InputError
 from secondlook.lab.datasets import load
-from secondlook.lab.experiments import baseline_methods
-from secondlook.lab.experiments.baseline_methods import (
+from secondlook.lab.experiments import methods
+from secondlook.lab.experiments.methods import (
     ASSUMPTIONS,
     BASELINES,
     DEEP,
+    METHODS,
+    REFERENCES,
+    Setup,
     break_even,
-    check_installed,
+    build,
+    check_methods,
+    expanded,
+    label,
     left_out,
 )
-from secondlook.lab.experiments.methods import METHODS, REFERENCES, Setup, build, expanded, label
 from secondlook.lab.experiments.paper import paper_experiment
 from secondlook.lab.experiments.published import paper_row, published_table, why_different
 from secondlook.lab.experiments.repetition import run_repetition
@@ -86,7 +91,7 @@ def test_propensities_are_the_chances_of_decisions(name, world):
 def test_chances_that_are_not_known_are_said_to_be():
     unknown = {name for name in QUICK if name.startswith("plot")}
     for name in QUICK:
-        kind = baseline_methods._names()[name][0].kind
+        kind = methods._baseline_names()[name][0].kind
         assert kind.propensity_known == (name not in unknown)
 
 
@@ -139,10 +144,10 @@ def test_all_is_everything_and_not_deep_everything_quick():
 
 def test_without_the_extra_deep_methods_say_what_they_need(monkeypatch):
     assert left_out() == "" or "secondlook[deep]" in left_out()
-    monkeypatch.setattr(baseline_methods, "find_spec", lambda name: None)
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
     with pytest.raises(InputError, match=r"fairall-aligned needs jax and optax: .*\[deep\]"):
-        check_installed("fairall-aligned")
-    check_installed("greedy-aligned")
+        check_methods(["fairall-aligned"])
+    check_methods(["greedy-aligned"])
     assert left_out().startswith("Left out: fairall-published, fairall-aligned, which needs jax")
 
 

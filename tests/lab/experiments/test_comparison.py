@@ -131,7 +131,7 @@ def test_a_share_needs_the_optimum(rng):
     columns = {
         k: v[results.columns["method"] != "opt-hindsight"] for k, v in results.columns.items()
     }
-    with pytest.raises(InputError, match=r"opt-hindsight earns.*add it") as no:
+    with pytest.raises(InputError, match=r"opt-hindsight.*plain, certified; add it") as no:
         compared(replace(results, columns=columns))
     one_sentence(no)
 

@@ -12,10 +12,10 @@ from secondlook.lab.datasets import load
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.methods import VARIANTS
 from secondlook.lab.experiments.paper import paper_experiment
-from secondlook.lab.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.released import SWITCHES
 from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.sources import load_source
 from secondlook.lab.experiments.world_file import read_world_file
+from secondlook.lab.experiments.world_spec import load_source
 
 WORLDS = Path(__file__).parents[3] / "examples" / "worlds"
 OVERLOOKED = ("overlooked-group", "overlooked-region")

@@ -11,8 +11,7 @@ from lab.experiments.test_repetition import SPEC, Spy, numbered_people
 from lab.experiments.test_spec import one_sentence
 from secondlook.errors import InputError
 from secondlook.lab.datasets import load
-from secondlook.lab.experiments.comparison import COMPARED, population_fdr
-from secondlook.lab.experiments.judging import Everybody, judge
+from secondlook.lab.experiments.comparison import COMPARED, WholePopulation, judge, population_fdr
 from secondlook.lab.experiments.methods import METHODS, Setup, build
 from secondlook.lab.experiments.repetition import check_world, run_repetition
 from secondlook.lab.experiments.results import COUNTS, KEYS, SHARES, read_results
@@ -43,25 +42,25 @@ def in_order(X, group, outcome):
 def test_everybody_of_a_data_set_looks_as_in_the_world(scaling):
     """Cut into parts, a data set's people all come: the stream is the population."""
     table, spec = load("german"), WorldSpec("german", "sex", n_parts=5, scaling=scaling)
-    world, everybody = spec.build(table, 7), Everybody.of(spec, table, 7)
+    world, population = spec.build(table, 7), WholePopulation.of(spec, table, 7)
     stream = [world.full_history(), *(one.applicants for one in world.batches())]
     came = [
         np.concatenate(parts)
         for parts in zip(*((s.people.X, s.people.group, s.outcome) for s in stream), strict=True)
     ]
-    mine = everybody.people.X, everybody.people.group, everybody.good.astype(int)
+    mine = population.people.X, population.people.group, population.good.astype(int)
     assert in_order(*mine) == in_order(*came)
-    assert everybody.mass.tolist() == [1 / 1000] * 1000
+    assert population.mass.tolist() == [1 / 1000] * 1000
 
 
 def test_a_finite_domain_is_its_own_population_and_others_are_drawn_once():
     spec = WorldSpec("cells", n_batch=50, n_rounds=2)
-    cells = Everybody.of(spec, CELLS, 3)
+    cells = WholePopulation.of(spec, CELLS, 3)
     assert np.array_equal(cells.people.X, CELLS.X)
     assert np.array_equal(cells.mass, CELLS.mass)
     assert np.array_equal(cells.good, CELLS.good)
     lender = WorldSpec("lender", n_batch=50, n_rounds=2)
-    one, two = (Everybody.of(lender, Lender(), seed) for seed in (1, 2))
+    one, two = (WholePopulation.of(lender, Lender(), seed) for seed in (1, 2))
     assert np.array_equal(one.people.X, two.people.X)
     assert np.array_equal(one.good, Lender().probability_good(one.people))
     assert one.mass.sum() == pytest.approx(1)
@@ -70,7 +69,7 @@ def test_a_finite_domain_is_its_own_population_and_others_are_drawn_once():
 
 
 class Says:
-    """Accepts everybody with a probability of their own."""
+    """Accepts population with a probability of their own."""
 
     def __init__(self, p):
         self.p = p
@@ -80,14 +79,14 @@ class Says:
 
 
 def test_shares_are_sums_person_by_person(rng):
-    everybody = Everybody.of(WorldSpec("lender", n_batch=9, n_rounds=1), Lender(), 0)
-    n = len(everybody.people)
+    population = WholePopulation.of(WorldSpec("lender", n_batch=9, n_rounds=1), Lender(), 0)
+    n = len(population.people)
     p, segment = rng.random(n), rng.integers(3, size=n)
     want = np.zeros((3, 4))
     for i in range(n):
-        mass, good = everybody.mass[i], everybody.mass[i] * everybody.good[i]
+        mass, good = population.mass[i], population.mass[i] * population.good[i]
         want[segment[i]] += mass, good, mass * p[i], good * p[i]
-    assert judge(Says(p), everybody, segment, 3) == pytest.approx(want)
+    assert judge(Says(p), population, segment, 3) == pytest.approx(want)
 
 
 @pytest.mark.parametrize("name", ["certified", "plain", "plug-in"])
@@ -98,9 +97,9 @@ def test_a_deployed_policy_has_the_fdr_that_many_draws_show(name):
     method = build(name, world, Setup(world.history(), Goal(loss=200.0), True, 1, n_rounds=4))
     for _ in run(method, world):
         pass
-    everybody = Everybody.of(spec, CELLS, 5)
-    segment = (everybody.people.group == "b").astype(int)
-    people, good, accepted, both = judge(method, everybody, segment, 2).sum(axis=0)
+    population = WholePopulation.of(spec, CELLS, 5)
+    segment = (population.people.group == "b").astype(int)
+    people, good, accepted, both = judge(method, population, segment, 2).sum(axis=0)
     assert (people, good) == pytest.approx((1, CELLS.base_rate))
     rng = np.random.default_rng(2)
     drawn = CELLS.draw(200_000, rng)
@@ -175,15 +174,15 @@ def test_a_method_is_asked_about_features_and_groups_and_can_stay_silent(monkeyp
 
 @pytest.mark.parametrize("p", [np.full(200, 1.5), np.full(3, 0.5), np.full(200, np.nan)])
 def test_what_is_no_probability_is_refused(p):
-    everybody = Everybody.of(SPEC, numbered_people(), 0)
+    population = WholePopulation.of(SPEC, numbered_people(), 0)
     with pytest.raises(InputError, match=r"one number in \[0, 1\] per person.*from Says") as no:
-        judge(Says(p), everybody, np.zeros(200, int), 1)
+        judge(Says(p), population, np.zeros(200, int), 1)
     one_sentence(no)
 
 
 def test_a_world_that_drifts_has_no_one_population():
     spec = replace(GERMAN, drift={"feature": "age", "spoil": 0.01})
-    with pytest.raises(InputError, match=r"judged on one population.*set judged to false") as no:
+    with pytest.raises(InputError, match=r"spoil.*set judged to false") as no:
         check_world(Experiment("x", spec, ("plain",), judged=True), load("german"))
     one_sentence(no)
 
@@ -212,6 +211,6 @@ def test_results_that_were_not_judged_say_so():
         Experiment("x", small, ("opt-offline",), repetitions=1), Lender(), Run(jobs=1)
     )
     assert not results.judged
-    with pytest.raises(InputError, match="run it again with judged = true") as no:
+    with pytest.raises(InputError, match="judged = true") as no:
         population_fdr(results)
     one_sentence(no)

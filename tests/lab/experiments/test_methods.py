@@ -8,8 +8,15 @@ import pytest
 from lab.experiments.test_spec import one_sentence
 from secondlook.errors import InputError
 from secondlook.lab.datasets import load
-from secondlook.lab.experiments.baseline_methods import BASELINES
-from secondlook.lab.experiments.methods import ABLATIONS, METHODS, VARIANTS, Setup, build, label
+from secondlook.lab.experiments.methods import (
+    ABLATIONS,
+    BASELINES,
+    METHODS,
+    VARIANTS,
+    Setup,
+    build,
+    label,
+)
 from secondlook.lab.experiments.paper import DEFAULT_METHODS
 from secondlook.lab.experiments.repetition import run_repetition
 from secondlook.lab.experiments.results import COUNTS

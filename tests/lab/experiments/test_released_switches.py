@@ -14,8 +14,8 @@ from lab.experiments.test_spec import one_sentence
 from secondlook.errors import InputError
 from secondlook.lab.datasets import load
 from secondlook.lab.experiments.methods import ABLATIONS, VARIANTS, build
+from secondlook.lab.experiments.released import REPORTING, SWITCHES, check_switches
 from secondlook.lab.experiments.released.classifier import build_released
-from secondlook.lab.experiments.released.switches import REPORTING, SWITCHES, check_switches
 from secondlook.lab.experiments.repetition import run_repetition
 from secondlook.lab.experiments.spec import Experiment
 from secondlook.lab.experiments.world_spec import WorldSpec
@@ -34,9 +34,10 @@ def test_an_unknown_switch_is_refused_in_one_sentence():
 
 
 def test_the_core_knows_nothing_of_switches():
-    core = Path(secondlook.__file__).parent
-    files = [*core.glob("*.py"), *(core / "learners").glob("*.py")]
-    assert len(files) > 25
+    package = Path(secondlook.__file__).parent
+    folders = [package / name for name in ("core", "people", "learners", "methods")]
+    files = [*package.glob("*.py"), *(file for folder in folders for file in folder.rglob("*.py"))]
+    assert len(files) > 50
     names = re.compile(rf"\b(?:{'|'.join(SWITCHES)}|switch(?:es)?|released)\b")
     found = {path.name: names.findall(path.read_text()) for path in files}
     assert not {name: hits for name, hits in found.items() if hits}

@@ -266,7 +266,7 @@ def test_a_method_that_fails_is_told_with_its_seed_and_costs_the_others_nothing(
         setups.append(setup)
         return kind(setup)
 
-    monkeypatch.setattr(methods, "_own", lambda name: make)
+    monkeypatch.setattr(methods, "_import_method", lambda name: make)
     experiment = Experiment("x", SPEC, ("spy", "mine:make", "ahead"), judged=True)
     results = run_repetition(experiment, Lender(), 3)
     (failure,) = results.failures

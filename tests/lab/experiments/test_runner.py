@@ -22,10 +22,9 @@ from secondlook.lab.experiments.methods import METHODS
 from secondlook.lab.experiments.repetition import run_repetition
 from secondlook.lab.experiments.results import COUNTS, KEYS, read_results
 from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.sources import load_source
 from secondlook.lab.experiments.spec import Experiment
 from secondlook.lab.experiments.world_file import read_world_file
-from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.experiments.world_spec import WorldSpec, load_source
 from secondlook.lab.simulate.populations import Lender
 
 SPEC = WorldSpec("lender", n_batch=80, n_rounds=3, past=({"rule": "policy"},))
@@ -43,7 +42,7 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.sources import load_source
+from secondlook.lab.experiments.world_spec import load_source
 from secondlook.lab.experiments.world_file import read_world_file
 experiment = read_world_file(Path(sys.argv[1]))
 run_experiment(experiment, load_source(experiment.world), Run(Path(sys.argv[2]), jobs=1))
@@ -186,7 +185,7 @@ def test_more_repetitions_later_use_those_there_are(tmp_path, counted):
     for name in (*KEYS, *COUNTS):
         assert more.columns[name][early].tolist() == first.columns[name].tolist()
     assert more.shape[2] == 5
-    with pytest.raises(InputError, match="holds 5 repetitions and 2 are asked for"):
+    with pytest.raises(InputError, match="holds 5 repetitions, more than the 2"):
         run_experiment(few, Lender(), Run(tmp_path, 1))
     assert len(counted) == 5
     parts_of(tmp_path)[-1].write_bytes(b"")  # a disk was full: that repetition is done again
@@ -375,7 +374,7 @@ def test_a_method_that_fails_in_some_repetitions_is_kept_with_its_seeds(tmp_path
 def test_a_run_in_which_everything_fails_is_an_error(monkeypatch):
     monkeypatch.setitem(METHODS, "diverges", ("Diverges", diverging(set(range(9)))[0]))
     quick = replace(SMALL, methods=("diverges",), alphas=(), repetitions=2)
-    with pytest.raises(InputError, match=r"failed in every.*add --fresh; diverges said: Floating"):
+    with pytest.raises(InputError, match=r"failed in every.*diverges: Floating"):
         run_experiment(quick, Lender(), Run(jobs=1))
 
 

@@ -8,8 +8,7 @@ from lab.experiments.test_spec import one_sentence
 from lab.experiments.test_world_file import write_loans
 from secondlook.errors import InputError, UnavailableError
 from secondlook.lab.datasets import load
-from secondlook.lab.experiments.sources import load_source
-from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.experiments.world_spec import WorldSpec, load_source
 from secondlook.lab.simulate.people import Table
 from secondlook.lab.simulate.populations import Lender
 
@@ -47,9 +46,9 @@ OWN = {"outcome": "paid", "group": "town", "good": "yes"}
 @pytest.mark.parametrize(
     ("file", "columns", "words"),
     [
-        ({}, {}, "say in columns which one is the outcome"),
-        ({}, {"outcome": "paid"}, "columns lacks group: name the column"),
-        ({}, {"group": "town"}, "columns lacks outcome: name the column"),
+        ({}, {}, "name its outcome and group columns"),
+        ({}, {"outcome": "paid"}, "must name the group column"),
+        ({}, {"group": "town"}, "must name the outcome column"),
         ({}, OWN | {"colour": "red"}, "columns has no field 'colour'; known are outcome, group"),
         ({}, OWN | {"group": "city"}, "has no column 'city'; its columns are 'income', 'debt'"),
         ({}, OWN | {"features": ["age"]}, "has no column 'age'"),
@@ -72,8 +71,14 @@ def test_wrong_files_are_refused_in_one_sentence(tmp_path, file, columns, words)
     [
         (WorldSpec("germna"), r"no data set 'germna'"),
         (WorldSpec("german", "race"), "must be one of 'sex', got 'race'"),
-        (WorldSpec("german", population={"share_b": 0.1}), "population options are for lender"),
-        (WorldSpec("lender", population={"share_c": 0.1}), "got a wrong option: .*'share_c'"),
+        (
+            WorldSpec("german", population={"share_b": 0.1}),
+            "population options apply to lender only",
+        ),
+        (
+            WorldSpec("lender", population={"share_c": 0.1}),
+            "unknown or a missing option: .*'share_c'",
+        ),
         (WorldSpec("acs:XX:2018"), "two letters of a state"),
         (WorldSpec("nowhere.csv", columns=OWN), "there is no file 'nowhere.csv'"),
     ],

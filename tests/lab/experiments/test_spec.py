@@ -9,8 +9,7 @@ from dataclasses import fields, replace
 import pytest
 
 from secondlook.errors import InputError
-from secondlook.lab.experiments.baseline_methods import BASELINES
-from secondlook.lab.experiments.methods import METHODS, REFERENCES
+from secondlook.lab.experiments.methods import BASELINES, METHODS, REFERENCES
 from secondlook.lab.experiments.paper import (
     ALPHAS,
     DEFAULT_METHODS,
@@ -93,7 +92,7 @@ def test_another_data_set_keeps_the_rest_of_an_experiment():
         (lambda: paper_experiment("german", "fico"), "leave the data out"),
         (lambda: experiment(repetitions=0), "repetitions must be 1 or more, got 0"),
         (lambda: experiment(methods=()), "at least one method"),
-        (lambda: experiment(methods=("plain", "yang", "plain")), r"got \['plain'\] twice"),
+        (lambda: experiment(methods=("plain", "yang", "plain")), r"got \['plain'\]"),
         (lambda: experiment(segments="town"), "must be 'group' or 'past', got 'town'"),
     ],
 )

@@ -284,9 +284,9 @@ def test_an_empty_group_leaves_the_floor_of_those_that_are_there(n_groups):
 
 def test_unknown_metrics_are_named(rng):
     results = make_results(rng)
-    with pytest.raises(InputError, match=r"a metric is one of revenue, .*, got 'profit'\."):
+    with pytest.raises(InputError, match=r"a metric must be one of revenue, .*, got 'profit'\."):
         tables.per_round(results, "profit")
-    with pytest.raises(InputError, match="nobody is explored in the next batch"):
+    with pytest.raises(InputError, match="no exploration and thus no explored_share"):
         tables.per_round(results, "explored_share", next_batch=True)
 
 

@@ -8,7 +8,7 @@ import pytest
 import secondlook as sl
 from ledger_worlds import algorithm_1, certified, same
 from secondlook.errors import InputError
-from secondlook.lab.experiments.through_ledger import ThroughLedger
+from secondlook.lab.experiments.on_ledger import LedgerMethod
 from secondlook.lab.simulate.feedback import Feedback, Geometric
 from secondlook.lab.simulate.run import run
 from secondlook.ledger.program import Program
@@ -32,7 +32,7 @@ def test_the_simulator_decides_the_same_through_a_ledger(url, make):
     world = lender_world(3, n_batch=150, n_rounds=5, feedback=LATE)
     past, options = history(world)
     plain = make().fit(*past, **options)
-    recorded = ThroughLedger.begin(url, make(), *past, **options)
+    recorded = LedgerMethod.begin(url, make(), *past, **options)
     n_accepted = 0
     for one, two in zip(run(plain, world), run(recorded, world), strict=True):
         assert same(one.decided, two.decided)
@@ -61,15 +61,15 @@ def test_a_run_that_was_killed_is_begun_again_and_goes_on(url):
     world = lender_world(4, n_batch=100, n_rounds=5, feedback=LATE)
     past, options = history(world)
     plain = [one.decided for one in run(algorithm_1().fit(*past, **options), world)]
-    killed = run(ThroughLedger.begin(url, algorithm_1(), *past, **options), world)
+    killed = run(LedgerMethod.begin(url, algorithm_1(), *past, **options), world)
     for _ in range(3):
         next(killed)
     before = Program.open(url).checkpoint()
-    again = ThroughLedger.begin(url, algorithm_1(), *past, **options, by="another")
+    again = LedgerMethod.begin(url, algorithm_1(), *past, **options, by="another")
     after_three = [one.decided for _, one in zip(range(3), run(again, world), strict=False)]
     assert again.program.checkpoint() == before
     assert all(map(same, after_three, plain[:3]))
-    last = ThroughLedger.begin(url, algorithm_1(), *past, **options)
+    last = LedgerMethod.begin(url, algorithm_1(), *past, **options)
     whole = [one.decided for one in run(last, world)]
     assert len(whole) == 5
     assert all(map(same, whole, plain))
@@ -80,14 +80,14 @@ def test_another_program_is_not_gone_on_with(tmp_path):
     url = f"sqlite:///{tmp_path}/ledger.db"
     world, other = lender_world(5, n_rounds=2), lender_world(6, n_rounds=2)
     past, options = history(world)
-    ThroughLedger.begin(url, algorithm_1(), *past, **options)
+    LedgerMethod.begin(url, algorithm_1(), *past, **options)
     for classifier, (his, has), words in (
-        (algorithm_1(strategy=sl.Uniform()), (past, options), "'main' with other settings, so"),
-        (certified(), (past, options), "'main' with other settings, so this run cannot go on"),
-        (algorithm_1(), history(other), "'main' with another history, so this run cannot go on"),
+        (algorithm_1(strategy=sl.Uniform()), (past, options), "'main' with other settings"),
+        (certified(), (past, options), "'main' with other settings"),
+        (algorithm_1(), history(other), "'main' with another history"),
     ):
         with pytest.raises(InputError, match=words):
-            ThroughLedger.begin(url, classifier, *his, **has)
-    second = ThroughLedger.begin(url, certified(), *past, **options, name="certified")
+            LedgerMethod.begin(url, classifier, *his, **has)
+    second = LedgerMethod.begin(url, certified(), *past, **options, name="certified")
     assert second.program.name == "certified"
     assert not hasattr(second, "no_such_thing")

@@ -13,10 +13,9 @@ from lab.experiments.test_spec import one_sentence
 from secondlook.errors import InputError
 from secondlook.lab.experiments.repetition import run_repetition
 from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.sources import load_source
 from secondlook.lab.experiments.spec import Experiment, Goal
 from secondlook.lab.experiments.world_file import read_world_file
-from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.experiments.world_spec import WorldSpec, load_source
 from secondlook.lab.simulate.people import Table
 from secondlook.lab.simulate.populations import Lender
 
@@ -203,7 +202,7 @@ WRONG_WHEN_READ = {
     "sede = 1\n" + METHODS + LENDER: "the top level has no field 'sede'; did you mean seed",
     'methods = ["plain"]\nrepetitions = 0\n' + LENDER: "repetitions must be 1 or more",
     "methods = []\n" + LENDER: "at least one method",
-    'methods = ["plain", "plain"]\n' + LENDER: "once only",
+    'methods = ["plain", "plain"]\n' + LENDER: "named once, got .'plain'",
     'switches = ["Z9"]\n' + METHODS + LENDER: "there is no switch Z9; known are A1",
     'segments = "town"\n' + METHODS + LENDER: "one of group, past",
 }
@@ -232,24 +231,24 @@ def test_a_file_that_is_not_text(tmp_path):
 
 GERMAN = LENDER.replace("lender", "german")
 WRONG_WHEN_RUN = {
-    'past = [{rule = "chance"}]': "a past rule is one of outcome, .*policy, got 'chance'",
-    "past = [{good = 0.4}]": "a past rule is one of .*, got None",
-    "past = []": "at least one rule of the past",
-    'past = [{rule = "random", share = 0.4}]': "past rule random got options it does not know",
+    'past = [{rule = "chance"}]': "a past rule must be one of outcome, .*policy, got 'chance'",
+    "past = [{good = 0.4}]": "a past rule must be one of .*, got None",
+    "past = []": "at least one past rule",
+    'past = [{rule = "random", share = 0.4}]': "past rule random has an unknown",
     'past = [{rule = "random", rate = 1.4}]': r"rate is a share and must be in \[0, 1\], got 1.4",
     'past = [{rule = "cutoff", feature = "age"}]': "'age', which is not among the features income",
     'past = [{rule = "group", group = "C"}]': "'C', but S_0 holds only A, B",
     'feedback = {delay = {kind = "slow"}}': "fixed, between, geometric, by-outcome, got 'slow'",
     'feedback = {delay = {kind = "between", least = 3, most = 2}}': "as large as least, got 2 and",
     'feedback = {delay = {kind = "between", most = -2}}': "most counts rounds .* got -2",
-    'feedback = {delay = {kind = "fixed", mean = 2}}': "delay fixed got options",
+    'feedback = {delay = {kind = "fixed", mean = 2}}': "delay fixed has an unknown",
     'feedback = {delay = {kind = "fixed", after = -1}}': "0 or more, got -1",
-    "feedback = {lost = 0.1}": "feedback got options it does not know",
+    "feedback = {lost = 0.1}": "feedback has an unknown",
     "feedback = {missing = 1.1}": r"missing is a probability .*\[0, 1\], got 1.1",
-    "drift = {tilt = 0.1}": "drift got options it does not know",
+    "drift = {tilt = 0.1}": "drift has an unknown",
     "drift = {shift = [0.1]}": "one number per feature",
     'scaling = "batch"': "one of history, stream, none, got 'batch'",
-    "population = {size = 3}": "the population lender got a wrong option",
+    "population = {size = 3}": "the population lender has an unknown",
     "n_history = 0": "n_history must be a whole number of at least 1, got 0",
 }
 
@@ -262,11 +261,11 @@ def test_a_wrong_world_is_refused_in_one_sentence(read, line, words):
 
 
 WRONG_ON_TABLES = {
-    'past = [{rule = "policy"}]': "is the synthetic lender's; choose another",
-    'drift = {feature = "height", tilt = 0.1}': "'height' is to drift, but the data set has only",
-    "n_parts = 1001": "n_batch means nothing for a data set cut into parts",
+    'past = [{rule = "policy"}]': "needs data = .lender.",
+    'drift = {feature = "height", tilt = 0.1}': "got 'height'",
+    "n_parts = 1001": "n_batch does not apply to a data set cut into parts",
     'group = "race"': "group of german must be one of 'sex', got 'race'",
-    "population = {share_b = 0.2}": "population options are for lender.*leave them out",
+    "population = {share_b = 0.2}": "population options apply to lender only",
 }
 
 
@@ -278,7 +277,7 @@ def test_a_wrong_world_of_a_data_set_is_refused_in_one_sentence(read, line, word
 
 
 def test_a_cutoff_is_needed_to_count_by_it(read):
-    with pytest.raises(InputError, match="did not cut off at a feature; count by group"):
+    with pytest.raises(InputError, match="no cut-off rule"):
         run_alone(read('segments = "past"\n' + METHODS + LENDER))
 
 

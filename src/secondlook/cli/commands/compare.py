@@ -30,7 +30,7 @@ from secondlook.cli.options import (
 )
 from secondlook.cli.output import as_json, print_stacked
 from secondlook.errors import InputError
-from secondlook.lab.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
+from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
 
 if TYPE_CHECKING:  # slow to import
     from secondlook.lab.experiments.comparison import Breaks, Compared, Earned
@@ -69,7 +69,7 @@ def compare(
         asked = None if methods is None else method_names(methods)
         from_file = Path(name).suffix == ".toml"
         if not from_file:
-            check_experiment(name)
+            check_paper_experiment(name)
         elif data_set is not None:
             raise InputError(
                 f"--data-set is for the paper's experiments, and {name} names its own data; leave "

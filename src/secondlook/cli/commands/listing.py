@@ -10,7 +10,7 @@ from rich.table import Table
 
 from secondlook.cli.options import Data, Json, errors
 from secondlook.cli.output import as_json
-from secondlook.lab.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.released import SWITCHES
 
 
 def datasets(data: Data = None, json: Json = False) -> None:
@@ -19,7 +19,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
     Example: secondlook datasets --json
     """
     from secondlook.lab.datasets import CATALOGUE  # noqa: PLC0415 - slow to import
-    from secondlook.lab.experiments.sources import POPULATIONS  # noqa: PLC0415
+    from secondlook.lab.experiments.world_spec import POPULATIONS  # noqa: PLC0415
 
     with errors(json):
         rows: list[dict[str, Any]] = [

@@ -23,7 +23,7 @@ from secondlook.errors import InputError
 
 if TYPE_CHECKING:  # slow to import
     from secondlook.core.theory import Setting
-    from secondlook.lab.experiments.plan import Until
+    from secondlook.lab.experiments.plan import UntilCertified
     from secondlook.lab.simulate.streams import Stream
 
 
@@ -224,7 +224,7 @@ patience 10).
 
 def print_plan(
     console: Console,
-    found: list[Until],
+    found: list[UntilCertified],
     json_wanted: bool,
     theorems: Setting | None = None,
     batch: int = 0,

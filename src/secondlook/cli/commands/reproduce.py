@@ -28,8 +28,8 @@ from secondlook.cli.options import (
     names,
 )
 from secondlook.errors import InputError
-from secondlook.lab.experiments.paper_names import PAPER_EXPERIMENTS, check_experiment
-from secondlook.lab.experiments.released.switches import SWITCHES, check_switches
+from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
+from secondlook.lab.experiments.released import SWITCHES, check_switches
 
 if TYPE_CHECKING:
     pass
@@ -72,7 +72,7 @@ def reproduce(
     Example: secondlook reproduce adult-race --data-set acs-ca-2018-sample --repetitions 5
     """
     with errors(json):
-        check_experiment(name)
+        check_paper_experiment(name)
         check_jobs(jobs)
         asked = None if methods is None else method_names(methods)
         if without and not as_released:

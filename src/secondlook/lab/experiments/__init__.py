@@ -1,1 +1,24 @@
-"""The paper's experiments and others: specs, runs, tables, figures."""
+"""The paper's experiments and others: specifications, runs, tables, figures, reports."""
+
+from secondlook.errors import InputError
+
+__all__ = ["PAPER_EXPERIMENTS", "check_paper_experiment"]
+
+# Here and not in ``paper``, so that the command line can name them without slow imports.
+PAPER_EXPERIMENTS = ("german", "adult-race", "adult-gender")
+
+
+def check_paper_experiment(name: str) -> None:
+    """Raise unless the paper has an experiment of this name.
+
+    Examples
+    --------
+    >>> check_paper_experiment("german")
+    >>> check_paper_experiment("germany")
+    Traceback (most recent call last):
+    secondlook.errors.InputError: there is no experiment 'germany'; known are german, adult-race, \
+adult-gender.
+    """
+    if name not in PAPER_EXPERIMENTS:
+        known = ", ".join(PAPER_EXPERIMENTS)
+        raise InputError(f"there is no experiment {name!r}; known are {known}.")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from secondlook.lab.experiments.baseline_methods import ASSUMPTIONS
-from secondlook.lab.experiments.methods import REFERENCES
+from secondlook.lab.experiments.methods import ASSUMPTIONS, REFERENCES
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.words import listed, quoted
 

@@ -1,4 +1,4 @@
-"""Certificates of a run: what the first repetition was told, and how soon they came in all."""
+"""Certificates in results: the records of the first repetition, and how soon they came in all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from secondlook.lab.baselines.plug_in import PlugInClassifier
 from secondlook.lab.experiments.results import Results
 
 __all__ = [
-    "Certified",
+    "CertifiedRuns",
     "certificate_records",
     "certified_methods",
     "freezes",
@@ -27,14 +27,15 @@ Record = dict[str, Any]
 
 
 def certificate_records(method: Any, alpha: float, name: str) -> list[Record]:
-    """Return a certified method's rounds as plain data; of another method, none."""
+    """Return a certified method's rounds as plain data; other methods have none."""
     rounds = getattr(method, "rounds_", ())
-    if isinstance(method, PlugInClassifier):  # built of the same parts, and promises nothing
+    if isinstance(method, PlugInClassifier):  # has such rounds, and promises nothing
         return []
     return [
-        {"alpha": alpha, "method": name} | {key: _plain(one) for key, one in asdict(each).items()}
-        for each in rounds
-        if isinstance(each, CertifiedRound)
+        {"alpha": alpha, "method": name}
+        | {key: _plain(value) for key, value in asdict(record).items()}
+        for record in rounds
+        if isinstance(record, CertifiedRound)
     ]
 
 
@@ -45,37 +46,39 @@ def _plain(value: Any) -> Any:
 
 
 def certified_methods(results: Results) -> list[str]:
-    """Return the methods that give certificates, whether or not one ever came."""
-    told = {record["method"] for record in results.certificates}
+    """Return the methods that give certificates, even if none was reached."""
+    recorded = {record["method"] for record in results.certificates}
     certified = results.count("n_certified").sum(axis=(0, 2, 3, 4)).tolist()
     return [
-        name for name, n in zip(results.methods, certified, strict=True) if name in told or n > 0
+        name
+        for name, n in zip(results.methods, certified, strict=True)
+        if name in recorded or n > 0
     ]
 
 
 def records_of(results: Results, method: str, alpha: float) -> dict[Any, list[Record]]:
-    """Return the first repetition's records, round by round, for each group that has its own."""
-    found: dict[Any, list[Record]] = {}
+    """Return the first repetition's records by round, for each group with its own certificate."""
+    records: dict[Any, list[Record]] = {}
     for record in results.certificates:
         if record["method"] == method and record["alpha"] == alpha:
-            found.setdefault(record["group"], []).append(record)
-    return found
+            records.setdefault(record["group"], []).append(record)
+    return records
 
 
 @dataclass(frozen=True)
-class Certified:
-    """How soon and how long one method was certified, over all repetitions.
+class CertifiedRuns:
+    """How soon and how long a method was certified, over all repetitions.
 
     Attributes
     ----------
     first_median, first_earliest, first_latest
-        The first certified round among runs that had one; NaN where none had.
+        The first certified round of the runs with such a round; NaN without such runs.
     rounds_share
-        Share of all rounds that were certified.
+        Share of certified rounds.
     never_share
         Share of runs without any certified round.
     runs
-        How many runs there were.
+        Number of runs.
     """
 
     first_median: float
@@ -86,8 +89,8 @@ class Certified:
     runs: int
 
 
-def summarised(results: Results, method: str, at: int) -> Certified:
-    """Return how soon and how long a method was certified, at one of the α by its place.
+def summarised(results: Results, method: str, at: int) -> CertifiedRuns:
+    """Return how soon and how long a method was certified.
 
     Parameters
     ----------
@@ -96,14 +99,14 @@ def summarised(results: Results, method: str, at: int) -> Certified:
     method
         Name of the method.
     at
-        Place of the α among those tried.
+        Index of the α among those tried.
     """
     i = results.methods.index(method)
-    ran = results.count("n_people")[at, i].any(axis=(1, 2))  # not so where the method failed
+    ran = results.count("n_people")[at, i].any(axis=(1, 2))  # false if the method failed
     rounds = results.count("n_certified")[at, i, ran].any(axis=-1)
     came = rounds.any(axis=1)
     first = rounds.argmax(axis=1)[came] + 1.0 if came.any() else np.array([np.nan])
-    return Certified(
+    return CertifiedRuns(
         first_median=float(np.median(first)),
         first_earliest=float(first.min()),
         first_latest=float(first.max()),
@@ -114,7 +117,7 @@ def summarised(results: Results, method: str, at: int) -> Certified:
 
 
 def freezes(records: list[Record]) -> list[int]:
-    """Return the rounds before which a ranking was frozen: a part of δ is spent on each."""
+    """Return the rounds before which a ranking was frozen, which spends a part of δ."""
     spent = [0.0] + [record["delta_spent"] for record in records]
     return [
         record["round"]
@@ -124,10 +127,10 @@ def freezes(records: list[Record]) -> list[int]:
 
 
 def restarts(records: list[Record]) -> list[int]:
-    """Return the rounds before which all certificates were dropped and testing began again.
+    """Return the rounds before which all certificates were dropped and tests started again.
 
-    A pilot follows a certified round only then; and a pilot uses the newest ranking, so among
-    pilots one that was frozen and is not numbered higher began a new stage.
+    Only then does a pilot follow a certified round. A pilot uses the newest ranking, so a frozen
+    pilot whose number is not higher than the one before also started a new stage.
     """
     frozen = set(freezes(records))
     return [

@@ -1,13 +1,17 @@
-"""Methods side by side: what they earn of what could be earned, and whether the bound holds.
+"""Compare methods on the whole population: revenue relative to the optimum, and broken bounds.
 
-Everything is judged on the whole population: the policy of a round has a false discovery rate, a
-utility and true positive rates there, without the noise of the batch it met.
+The policy of a round has a false discovery rate, a utility and true positive rates in the
+population, without the noise of a batch. A certificate promises the population's rate. The
+population of a data set is all its people with their outcomes; of a finite domain, its cells; of
+any other population, a large draw that is the same in every repetition, with the true P(good).
+Methods return probabilities of acceptance for features and groups, and never see an outcome.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +22,11 @@ from secondlook.lab.experiments.methods import expanded
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.spec import Experiment
 from secondlook.lab.experiments.tables import Values, share
+from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.simulate.finite import FiniteDomain
+from secondlook.lab.simulate.people import Floats, People, Table
+from secondlook.lab.simulate.populations import Population
+from secondlook.lab.simulate.streams import Standardisation
 
 __all__ = [
     "COMPARED",
@@ -26,8 +35,11 @@ __all__ = [
     "Breaks",
     "Compared",
     "Earned",
+    "WholePopulation",
+    "check_judgeable",
     "compared",
     "comparison",
+    "judge",
     "population_fdr",
     "population_true_positive_rate",
     "population_utility",
@@ -44,9 +56,12 @@ COMPARED = (
     "fair-clf",
     OPTIMUM,
 )
-USUAL = "usual"  # stands for these
+USUAL = "usual"  # the name of these methods
 _EARLY = 5  # rounds
 _ROUNDING = 1e-9
+
+_DRAWN = 50_000  # people of an infinite population
+_SEED = 20_240  # of that draw
 
 
 def comparison(experiment: Experiment, methods: Iterable[str] = (USUAL,)) -> Experiment:
@@ -57,11 +72,11 @@ def comparison(experiment: Experiment, methods: Iterable[str] = (USUAL,)) -> Exp
     experiment
         World, goal, seed and repetitions.
     methods
-        Names, or names of several at once, ``"usual"`` for those of ``COMPARED``. The offline
-        optimum joins them if it is not there, since shares are of what it earns.
+        Names of methods or sets; ``"usual"`` means ``COMPARED``. The offline optimum is added if
+        it is absent, since revenue is reported as a share of its revenue.
     """
-    given = [one for name in methods for one in (COMPARED if name == USUAL else [name])]
-    names = tuple(dict.fromkeys([*expanded(given), OPTIMUM]))
+    single = [member for name in methods for member in (COMPARED if name == USUAL else [name])]
+    names = tuple(dict.fromkeys([*expanded(single), OPTIMUM]))
     return replace(
         experiment, name=f"{experiment.name}, compared", methods=names, alphas=(), judged=True
     )
@@ -70,7 +85,7 @@ def comparison(experiment: Experiment, methods: Iterable[str] = (USUAL,)) -> Exp
 def population_fdr(results: Results) -> Values:
     """Return the FDR of every round's policy, axes (alpha, method, repetition, round).
 
-    NaN where nobody is accepted, or where a method cannot say whom it accepts.
+    NaN if no one is accepted or the method has no probabilities of acceptance.
     """
     accepted, good = (results.share(f"p_{name}").sum(-1) for name in ("accepted", "accepted_good"))
     return share(accepted - good, accepted)
@@ -84,13 +99,13 @@ def population_utility(results: Results) -> Values:
 
 
 def population_true_positive_rate(results: Results) -> Values:
-    """Return the chance of good people to be accepted, axes (…, round, group)."""
+    """Return the probability that good people are accepted, axes (…, round, group)."""
     return share(results.share("p_accepted_good"), results.share("p_good"))
 
 
 @dataclass(frozen=True)
 class Earned:
-    """Utility as a share of the optimum's: the ratio of means over runs, and its standard error."""
+    """Utility as a share of the optimum's: a ratio of means over runs, with its standard error."""
 
     share: float
     standard_error: float
@@ -103,13 +118,13 @@ class Breaks:
     Attributes
     ----------
     rounds
-        How many such rounds there are, over all runs.
+        Number of such rounds, over all runs.
     broken
-        How many of them break α.
+        Number of these rounds that break α.
     runs
-        How many runs have such a round.
+        Number of runs with such a round.
     broken_runs
-        How many runs have one that breaks α.
+        Number of runs with such a round that breaks α.
     """
 
     rounds: int
@@ -119,18 +134,18 @@ class Breaks:
 
     @property
     def share_of_rounds(self) -> float:
-        """Share of the rounds that break α; NaN without any."""
+        """Share of the rounds that break α; NaN without rounds."""
         return self.broken / self.rounds if self.rounds else float("nan")
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One method of a comparison.
+    """A method of a comparison.
 
     Attributes
     ----------
     method, label
-        Its name, and its name for people.
+        Its name, and its name for readers.
     earned
         Share of the optimum's utility: ``early`` (the first 5 rounds), ``middle``, ``late`` (the
         last quarter of the rounds) and ``whole``.
@@ -139,7 +154,7 @@ class Compared:
     true_positive_rates
         By group, in the late rounds.
     explored
-        Share of the accepted who were explored, or accepted by a soft edge.
+        Share of the accepted who were explored or accepted by a soft edge.
     """
 
     method: str
@@ -152,30 +167,30 @@ class Compared:
 
 
 def compared(results: Results, at: int | None = None) -> list[Compared]:
-    """Return every method of judged results beside the offline optimum of the same runs.
+    """Compare every method of judged results with the offline optimum of the same runs.
 
     Parameters
     ----------
     results
         Results of an experiment with ``judged``.
     at
-        Place of the α among those tried; None means the experiment's own.
+        Index of the α among those tried; None means the experiment's own.
     """
     at = tables.main_alpha(results) if at is None else at
     utility, fdr = population_utility(results)[at], population_fdr(results)[at]
     rates = population_true_positive_rate(results)[at]
     certified = results.count("n_certified")[at].any(axis=-1)
-    ran = results.count("n_people")[at].any(axis=-1)  # not so where a method failed
+    ran = results.count("n_people")[at].any(axis=-1)  # false if a method failed
     broken = np.nan_to_num(fdr, nan=-1.0) > results.alphas[at] + _ROUNDING
     accepted, explored = (
         results.count(f"n_{name}")[at].sum(axis=(1, 2, 3)) for name in ("accepted", "explored")
     )
     periods = _periods(results)
     optimum = _optimum(results, utility)
-    found = []
+    rows = []
     for i, method in enumerate(results.methods):
         late_rates = tables.mean_known(rates[i][:, periods["late"]], axis=(0, 1))
-        found.append(
+        rows.append(
             Compared(
                 method,
                 str(results.about["labels"].get(method, method)),
@@ -186,18 +201,18 @@ def compared(results: Results, at: int | None = None) -> list[Compared]:
                 float(share(explored[i], accepted[i])),
             )
         )
-    return found
+    return rows
 
 
 def unjudged(results: Results, at: int | None = None) -> list[str]:
-    """Return the methods that ran and could not say whom they accept in the population.
+    """Return the methods that ran but have no probabilities of acceptance.
 
     Parameters
     ----------
     results
         Results of an experiment with ``judged``.
     at
-        Place of the α among those tried; None means the experiment's own.
+        Index of the α among those tried; None means the experiment's own.
     """
     at = tables.main_alpha(results) if at is None else at
     unknown = ~np.isfinite(results.share("p_accepted")[at])
@@ -212,8 +227,8 @@ def unjudged(results: Results, at: int | None = None) -> list[str]:
 def _optimum(results: Results, utility: Values) -> Values:
     if OPTIMUM not in results.methods:
         raise InputError(
-            f"shares are of what {OPTIMUM} earns, and it is not among the methods "
-            f"{', '.join(results.methods)}; add it."
+            f"revenue is reported as a share of the revenue of {OPTIMUM}, which is not among the "
+            f"methods {', '.join(results.methods)}; add it."
         )
     return np.asarray(utility[results.methods.index(OPTIMUM)])
 
@@ -228,14 +243,14 @@ def _periods(results: Results) -> dict[str, slice]:
     }
 
 
-def _earned(mine: Values, optimum: Values, rounds: slice) -> Earned:
-    """Return a ratio of means over runs, with the error of a ratio estimate."""
-    a, b = (tables.mean_known(one[:, rounds], axis=1) for one in (mine, optimum))
-    b = np.where(np.isfinite(a), b, np.nan)  # the same runs, where mine failed in some
-    whole = float(tables.mean_known(b, axis=0))
-    whole = whole if whole > 0 else float("nan")  # nothing could be earned
-    ratio = float(tables.mean_known(a, axis=0)) / whole
-    error = tables.over_repetitions((a - ratio * b) / whole, axis=0).standard_error
+def _earned(utility: Values, optimum: Values, rounds: slice) -> Earned:
+    """Return a ratio of means over runs, with the standard error of a ratio estimate."""
+    a, b = (tables.mean_known(values[:, rounds], axis=1) for values in (utility, optimum))
+    b = np.where(np.isfinite(a), b, np.nan)  # compare the same runs if the method failed in some
+    best = float(tables.mean_known(b, axis=0))
+    best = best if best > 0 else float("nan")  # nothing could be earned
+    ratio = float(tables.mean_known(a, axis=0)) / best
+    error = tables.over_repetitions((a - ratio * b) / best, axis=0).standard_error
     return Earned(ratio, float(error))
 
 
@@ -246,3 +261,114 @@ def _breaks(broken: NDArray[np.bool_], kind: NDArray[np.bool_]) -> Breaks:
         runs=int(kind.any(axis=1).sum()),
         broken_runs=int((broken & kind).any(axis=1).sum()),
     )
+
+
+@dataclass(frozen=True)
+class WholePopulation:
+    """The whole population, with features as the methods of a repetition get them.
+
+    Attributes
+    ----------
+    people
+        Features and groups.
+    mass
+        Share of the population that each person represents.
+    good
+        P(good), or the outcome if only the outcome is known.
+    """
+
+    people: People
+    mass: Floats
+    good: Floats
+
+    @staticmethod
+    def of(spec: WorldSpec, source: Table | Population, seed: int) -> WholePopulation:
+        """Return the population of the world that a spec builds from a source and a seed.
+
+        Examples
+        --------
+        >>> domain = FiniteDomain([[0.0], [1.0]], ["a", "b"], mass=[3, 1], good=[0.5, 0.9])
+        >>> spec = WorldSpec("cells", n_batch=10, n_rounds=2)
+        >>> population = WholePopulation.of(spec, domain, seed=0)
+        >>> population.mass.tolist(), population.good.tolist()
+        ([0.75, 0.25], [0.5, 0.9])
+        """
+        people, mass, good = _members(source)
+        scale = _standardisation(spec, source, seed)
+        people = people if scale is None else scale.apply(people)
+        for array in (people.X, people.group):
+            array.setflags(write=False)
+        return WholePopulation(people, mass, good)
+
+
+def _members(source: Table | Population) -> tuple[People, Floats, Floats]:
+    if isinstance(source, FiniteDomain):
+        return People(source.X.copy(), source.group.copy()), source.mass, source.good
+    if isinstance(source, Table):
+        people, good = People(source.X.copy(), source.group.copy()), source.outcome.astype(float)
+    else:
+        people = source.draw(_DRAWN, np.random.default_rng(_SEED))
+        good = source.probability_good(people)
+    return people, np.full(len(people), 1 / len(people)), good
+
+
+def _standardisation(
+    spec: WorldSpec, source: Table | Population, seed: int
+) -> Standardisation | None:
+    """Return the standardisation of a world's features, learned from the same people."""
+    if spec.scaling == "none":
+        return None
+    raw = replace(spec, scaling="none").build(source, seed)
+    rows = [raw.full_history().people.X]
+    if spec.scaling == "stream":
+        rows += [batch.applicants.people.X for batch in raw.batches()]
+    return Standardisation.fit(np.concatenate(rows), raw.stream.features, raw.stream.unscaled)
+
+
+def check_judgeable(spec: WorldSpec) -> None:
+    """Raise if a world has no single population to judge policies on."""
+    if spec.drift:
+        raise InputError(
+            f"policies cannot be judged on a world that drifts, got drift {dict(spec.drift)}; "
+            f"leave drift out, or set judged to false."
+        )
+
+
+def judge(
+    method: Any, population: WholePopulation, segment: NDArray[np.intp], n_segments: int
+) -> NDArray[np.float64]:
+    """Return shares of the population under the policy of the last round, one row per segment.
+
+    Columns are ``results.SHARES``. Accepted shares are expectations under the policy, exploration
+    included, and NaN for a method without ``acceptance_probability``.
+
+    Parameters
+    ----------
+    method
+        A method that has decided a round.
+    population
+        The population.
+    segment
+        Code of each person's segment.
+    n_segments
+        Number of segments.
+    """
+    mass, good = population.mass, population.mass * population.good
+    p = _acceptance(method, population.people)
+    columns = (mass, good, mass * p, good * p)
+    return np.column_stack([np.bincount(segment, column, n_segments) for column in columns])
+
+
+def _acceptance(method: Any, people: People) -> Floats:
+    acceptance_probability = getattr(method, "acceptance_probability", None)
+    if acceptance_probability is None:
+        return np.full(len(people), np.nan)
+    p = acceptance_probability(people.X, sensitive_features=people.group)
+    p = np.asarray(p, dtype=np.float64)
+    if p.shape != (len(people),) or not np.all((p >= -_ROUNDING) & (p <= 1 + _ROUNDING)):
+        raise InputError(
+            f"acceptance_probability must return one number in [0, 1] per person, shape "
+            f"({len(people)},), got shape {p.shape} from {type(method).__name__}; correct it, or "
+            f"remove it from the method."
+        )
+    return p.clip(0.0, 1.0)

@@ -1,54 +1,127 @@
-"""The methods of an experiment by name: each is built fresh for every repetition."""
+"""The methods of an experiment by name; each is built anew for every repetition.
+
+The settings of the methods to compare with: ``published`` sets a method's cost as its own paper, or
+usual practice, does; ``aligned`` sets the cost to the break-even point of the experiment's gain and
+loss; ``icml`` uses the values stated in the paper that this library implements.
+"""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from secondlook.core.budget import ExploitOnly, FdrBudget
 from secondlook.core.coverage import SummedAcceptance
 from secondlook.core.fairness import SelectionRateParity
 from secondlook.core.strategies import GroupShare, ScoreWeighted
-from secondlook.errors import InputError
+from secondlook.errors import InputError, to_install
+from secondlook.lab.baselines.base import Baseline
+from secondlook.lab.baselines.bechavod import BechavodMixture
 from secondlook.lab.baselines.fair_clf import fair_clf
-from secondlook.lab.baselines.opt_offline import OfflineOptimum, OracleOptimum
-from secondlook.lab.baselines.plug_in import PlugInClassifier
-from secondlook.lab.experiments.baseline_methods import (
-    BASELINES,
-    DEEP,
-    check_installed,
-    deep_is_installed,
+from secondlook.lab.baselines.fairall import FairAll
+from secondlook.lab.baselines.greedy import (
+    BootstrapThompson,
+    EpsilonGreedy,
+    FrozenPast,
+    Greedy,
+    LabelAugmentation,
+    RandomBelowCutoff,
 )
-from secondlook.lab.experiments.setup import Setup
+from secondlook.lab.baselines.kilbertus import KilbertusPolicy
+from secondlook.lab.baselines.opt_offline import OfflineOptimum, OracleOptimum
+from secondlook.lab.baselines.plot import PseudoLabelOptimism
+from secondlook.lab.baselines.plug_in import PlugInClassifier
+from secondlook.lab.baselines.reject_inference import Extrapolation, FuzzyAugmentation
+from secondlook.lab.baselines.wei import WeiBootstrap, WeiFinite
+from secondlook.lab.baselines.yang import BoundedExploration
 from secondlook.lab.experiments.spec import Goal
 from secondlook.lab.simulate.run import Method
-from secondlook.lab.simulate.worlds import World
+from secondlook.lab.simulate.worlds import Past, World
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
 from secondlook.methods.certified.classifier import CertifiedClassifier
 
 __all__ = [
     "ABLATIONS",
+    "ASSUMPTIONS",
+    "BASELINES",
+    "DEEP",
     "METHODS",
     "REFERENCES",
     "SETS",
     "VARIANTS",
     "Setup",
     "Variant",
+    "break_even",
     "build",
     "check_methods",
     "constant_share",
     "expanded",
-    "fitted",
+    "fit_to_past",
     "label",
+    "left_out",
 ]
 
 
 @dataclass(frozen=True)
+class Setup:
+    """What a method may know when it is built: the history, the goal, and a seed.
+
+    Attributes
+    ----------
+    past
+        What is known about S_0, the applicants before round 1: ``past.people.X`` (features),
+        ``past.people.group`` (names of groups), ``past.accepted`` (past decisions) and
+        ``past.outcomes`` (1 good, 0 bad, NaN for rejected applicants).
+    goal
+        ``goal.alpha`` (the bound on mistakes), ``goal.gain`` and ``goal.loss`` (of accepting a
+        good and a bad applicant), and the settings of Algorithm 1.
+    group_as_feature
+        Whether the method must append the group, which is not among the features.
+    seed
+        Seed of the method's own randomness.
+    n_rounds
+        Number of rounds to come, if known.
+    past_policy
+        f_0 if it is given, as ``PartialFeedbackClassifier.fit`` takes it; None means that
+        methods imitate the past themselves.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from secondlook import CertifiedClassifier
+    >>> from secondlook.lab.simulate.people import People
+    >>> def make_method(setup):
+    ...     past = setup.past
+    ...     return CertifiedClassifier(setup.goal.alpha, random_state=setup.seed).fit(
+    ...         past.people.X,
+    ...         past.outcomes,
+    ...         accepted=past.accepted,
+    ...         sensitive_features=past.people.group,
+    ...     )
+    >>> X, accepted = np.arange(40.0).reshape(-1, 1), np.arange(40) % 2 == 0
+    >>> people = People(X, np.where(X[:, 0] < 20, "A", "B"))
+    >>> outcomes = np.where(accepted, np.arange(40) % 4 == 0, np.nan)
+    >>> setup = Setup(Past(people, accepted, outcomes), Goal(), False, seed=0)
+    >>> method = make_method(setup)
+    >>> method.decide(X[:5], sensitive_features=people.group[:5]).accepted.shape
+    (5,)
+    """
+
+    past: Past
+    goal: Goal
+    group_as_feature: bool
+    seed: int
+    n_rounds: int | None = None
+    past_policy: Any = None
+
+
+@dataclass(frozen=True)
 class Variant:
-    """One of the four variants of Algorithm 1: where it is fair."""
+    """One of the four variants of Algorithm 1: whether exploiting and exploring are fair."""
 
     exploit: bool
     explore: bool
@@ -58,11 +131,11 @@ class Variant:
         return SelectionRateParity(goal.difference) if self.exploit else None
 
     def thresholds(self) -> Literal["shared", "per_group"]:
-        """Return how thresholds are set: a constraint between groups needs one for each."""
+        """Return how thresholds are set: a constraint between groups needs a threshold for each."""
         return "per_group" if self.exploit else "shared"
 
     def strategy(self) -> ScoreWeighted | GroupShare:
-        """Return whom to explore."""
+        """Return the exploration strategy."""
         return GroupShare() if self.explore else ScoreWeighted()
 
 
@@ -83,16 +156,16 @@ def algorithm1(
     weights: Literal["acceptance", "none"] = "acceptance",
     **options: Any,
 ) -> PartialFeedbackClassifier:
-    """Return a variant of Algorithm 1, fitted to the history; ``options`` are the budget's."""
+    """Return a variant of Algorithm 1, fitted to the past; ``options`` go to the budget."""
     goal = setup.goal
-    share: dict[str, Any] = {
+    budget_options: dict[str, Any] = {
         "exploit": goal.schedule,
         "min_selection_rate": goal.min_selection_rate,
         "slack": goal.slack,
     }
     classifier = PartialFeedbackClassifier(
         utility=goal.utility,
-        budget=budget(goal.alpha, **share | options),
+        budget=budget(goal.alpha, **budget_options | options),
         coverage=SummedAcceptance(threshold=goal.threshold),
         strategy=variant.strategy(),
         fairness=variant.fairness(goal),
@@ -101,11 +174,11 @@ def algorithm1(
         group_as_feature=setup.group_as_feature,
         random_state=setup.seed,
     )
-    return fitted(classifier, setup)
+    return fit_to_past(classifier, setup)
 
 
-def fitted(classifier: PartialFeedbackClassifier, setup: Setup) -> PartialFeedbackClassifier:
-    """Return a classifier fitted to the history."""
+def fit_to_past(classifier: PartialFeedbackClassifier, setup: Setup) -> PartialFeedbackClassifier:
+    """Return the classifier, fitted to the past."""
     past = setup.past
     return classifier.fit(
         past.people.X,
@@ -126,7 +199,7 @@ def _fair_clf(setup: Setup, *, schedule: bool) -> Method:
         group_as_feature=setup.group_as_feature,
         random_state=setup.seed,
     )
-    return fitted(method, setup)
+    return fit_to_past(method, setup)
 
 
 def _certified(
@@ -147,6 +220,131 @@ def _certified(
         accepted=past.accepted,
         sensitive_features=past.people.group,
     )
+
+
+_COSTS = ("cutoff", "cost", "threshold")  # options of baselines that are a break-even point
+
+
+@dataclass(frozen=True)
+class _Family:
+    """A baseline, with the options and settings in which it is offered."""
+
+    title: str
+    kind: type[Baseline]
+    options: dict[str, Any] = field(default_factory=dict)
+    settings: tuple[str, ...] = ("published", "aligned")
+
+
+_FAMILIES = {
+    "frozen-past": _Family("f_0, frozen", FrozenPast, settings=()),
+    "greedy": _Family("Greedy", Greedy),
+    "epsilon-greedy": _Family("ε-greedy", EpsilonGreedy),
+    "random-2": _Family("2 % at random below the cut-off", RandomBelowCutoff, {"share": 0.02}),
+    "random-5": _Family("5 % at random below the cut-off", RandomBelowCutoff, {"share": 0.05}),
+    "thompson": _Family("Bootstrap Thompson sampling", BootstrapThompson),
+    "label-augmentation": _Family("Label augmentation (De-Arteaga 2018)", LabelAugmentation),
+    "extrapolation": _Family("Reject inference, extrapolation", Extrapolation),
+    "fuzzy-augmentation": _Family("Reject inference, fuzzy augmentation", FuzzyAugmentation),
+    "kilbertus": _Family(
+        "Kilbertus 2020, logistic",
+        KilbertusPolicy,
+        {"group_as_feature": False},
+        ("published", "aligned", "icml"),
+    ),
+    "kilbertus-semi": _Family(
+        "Kilbertus 2020, semi-logistic",
+        KilbertusPolicy,
+        {"group_as_feature": False, "family": "semi"},
+    ),
+    "bechavod": _Family("Bechavod 2019", BechavodMixture),
+    "yang": _Family("Yang 2022", BoundedExploration),
+    "wei-finite": _Family("Wei 2021, cells", WeiFinite),
+    "wei-bootstrap": _Family("Wei 2021, bootstrap", WeiBootstrap),
+    "plot": _Family("PLOT (Pacchiano 2021), logistic", PseudoLabelOptimism),
+    "plot-network": _Family(
+        "PLOT (Pacchiano 2021), network", PseudoLabelOptimism, {"model": "network"}
+    ),
+    "fairall": _Family("FairAll (Rateike 2022)", FairAll),
+    "fairall-quick": _Family("FairAll (Rateike 2022), quick", FairAll, {"schedule": "quick"}),
+}
+
+
+def break_even(goal: Goal) -> float:
+    """Return the P(good) at which accepting earns nothing: loss / (loss + gain).
+
+    Examples
+    --------
+    >>> break_even(Goal()) == 5 / 7
+    True
+    """
+    return goal.loss / (goal.loss + goal.gain)
+
+
+def _build_baseline(family: _Family, setting: str | None, setup: Setup) -> Baseline:
+    kind, goal = family.kind, setup.goal
+    options = dict(kind.settings[setting]) if setting is not None else {}
+    if setting == "aligned":
+        aligned = dict.fromkeys(_COSTS, break_even(goal)) | {"gain": goal.gain, "loss": goal.loss}
+        options |= {name: value for name, value in aligned.items() if name in options}
+    known = {
+        "horizon": max(2, setup.n_rounds) if setup.n_rounds else None,
+        "n_rounds": setup.n_rounds,
+        "past_policy": setup.past_policy,
+        "group_as_feature": setup.group_as_feature,
+        "random_state": setup.seed,
+    }
+    accepted = kind().get_params()
+    options |= {name: v for name, v in known.items() if name in accepted and v is not None}
+    past = setup.past
+    return kind(**options | family.options).fit(
+        past.people.X,
+        past.outcomes,
+        accepted=past.accepted,
+        sensitive_features=past.people.group,
+    )
+
+
+def _baseline(family: _Family, setting: str | None) -> tuple[str, Callable[[Setup], Baseline]]:
+    title = family.title if setting is None else f"{family.title} ({setting})"
+    return title, lambda setup: _build_baseline(family, setting, setup)
+
+
+def _baseline_names() -> dict[str, tuple[_Family, str | None]]:
+    names: dict[str, tuple[_Family, str | None]] = {}
+    for name, family in _FAMILIES.items():
+        if not family.settings:
+            names[name] = (family, None)
+        names |= {f"{name}-{setting}": (family, setting) for setting in family.settings}
+    return names
+
+
+BASELINES: dict[str, tuple[str, Callable[[Setup], Baseline]]] = {
+    name: _baseline(*parts) for name, parts in _baseline_names().items()
+}
+# Assumptions that a method needs and others do not.
+ASSUMPTIONS: dict[str, str] = {
+    name: family.kind.assumption
+    for name, (family, _) in _baseline_names().items()
+    if family.kind.assumption
+}
+# Methods that need an extra, and take minutes rather than seconds per run.
+DEEP: tuple[str, ...] = tuple(name for name in BASELINES if name.startswith("fairall"))
+
+
+def left_out() -> str:
+    """Return a message on the methods that ``all`` leaves out because of a missing extra."""
+    if not _missing_packages():
+        return ""
+    names = ", ".join(name for name in DEEP if "quick" not in name)
+    return f"Left out: {names}, which {_needs_message()}."
+
+
+def _missing_packages() -> list[str]:
+    return [package for package in ("jax", "optax") if find_spec(package) is None]
+
+
+def _needs_message() -> str:
+    return f"needs {' and '.join(_missing_packages())}: install {to_install('deep')}"
 
 
 METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
@@ -198,12 +396,12 @@ def _opt_offline(world: World, setup: Setup) -> Method:
 
 
 def _opt_oracle(world: World, setup: Setup, *, cross_fit: bool) -> Method:
-    stream = [one.applicants for one in world.batches()]
+    stream = [batch.applicants for batch in world.batches()]
     goal, groups = setup.goal, _groups(world, setup)
     reference = OracleOptimum(goal.utility, goal.alpha, cross_fit=cross_fit, groups=groups)
     return reference.fit(
-        [(one.people.X, one.outcome) for one in stream],
-        sensitive_features=[one.people.group for one in stream],
+        [(batch.people.X, batch.outcome) for batch in stream],
+        sensitive_features=[batch.people.group for batch in stream],
     )
 
 
@@ -211,7 +409,7 @@ def _groups(world: World, setup: Setup) -> tuple[str, ...]:
     return world.stream.groups if setup.group_as_feature else ()
 
 
-# These are handed the world itself: they are what a method is measured against.
+# References get the world itself, outcomes of the rejected included.
 REFERENCES: dict[str, tuple[str, Callable[[World, Setup], Method]]] = {
     "opt-offline": ("OPT-OFFLINE, all outcomes of S_0", _opt_offline),
     "opt-oracle": (
@@ -225,16 +423,16 @@ REFERENCES: dict[str, tuple[str, Callable[[World, Setup], Method]]] = {
 }
 
 
-# Names that stand for several methods. The quick schedules of deep methods are asked for by name.
+# Names that stand for several methods. Quick schedules of deep methods must be named one by one.
 _NOT_DEEP = tuple(name for name in (*METHODS, *REFERENCES) if name not in DEEP)
-_DEEP = tuple(name for name in DEEP if "quick" not in name) if deep_is_installed() else ()
+_DEEP = tuple(name for name in DEEP if "quick" not in name) if not _missing_packages() else ()
 SETS: dict[str, tuple[str, ...]] = {"all": (*_NOT_DEEP, *_DEEP), "not-deep": _NOT_DEEP}
 
 
 def expanded(names: Iterable[str], *, quick: bool = False) -> tuple[str, ...]:
-    """Return names with each set replaced by the methods it stands for that are not named anyway.
+    """Return names with each set replaced by its methods, without repeating named methods.
 
-    ``quick`` puts quick schedules of deep methods in the place of their own.
+    ``quick`` replaces deep methods by their quick schedules.
 
     Examples
     --------
@@ -244,19 +442,19 @@ def expanded(names: Iterable[str], *, quick: bool = False) -> tuple[str, ...]:
     ('fairall-quick-aligned',)
     """
     names = list(names)
-    found: list[str] = []
+    single: list[str] = []
     for name in names:
-        members = [one for one in SETS.get(name, ()) if one not in (*found, *names)]
-        found += members if name in SETS else [name]
-    faster = {name: name.replace("fairall-", "fairall-quick-") for name in found} if quick else {}
-    return tuple(faster[one] if faster.get(one) in DEEP else one for one in found)
+        members = [member for member in SETS.get(name, ()) if member not in (*single, *names)]
+        single += members if name in SETS else [name]
+    faster = {name: name.replace("fairall-", "fairall-quick-") for name in single} if quick else {}
+    return tuple(faster[name] if faster.get(name) in DEEP else name for name in single)
 
 
 def build(name: str, world: World, setup: Setup) -> Method:
-    """Return a method by its name, or by ``module:function`` for one of the user's own.
+    """Build a method by its name, or by ``module:function`` for the user's own.
 
-    ``explore-fair@0.13`` is that variant with α_exploit held at 0.13. A function of the user's own
-    takes a ``Setup`` and returns something with ``decide`` and ``observe``.
+    ``explore-fair@0.13`` is that variant with constant α_exploit = 0.13. The user's function takes
+    a ``Setup`` and returns an object with ``decide`` and ``observe``.
     """
     if name in REFERENCES:
         return REFERENCES[name][1](world, setup)
@@ -266,11 +464,11 @@ def build(name: str, world: World, setup: Setup) -> Method:
     if variant in VARIANTS and split:
         return algorithm1(setup, VARIANTS[variant], exploit=constant_share(name, split))
     check_methods([name])
-    return _own(name)(setup)
+    return _import_method(name)(setup)
 
 
 def label(name: str) -> str:
-    """Return a method's name for people."""
+    """Return a method's name for readers."""
     if name in METHODS:
         return METHODS[name][0]
     if name in REFERENCES:
@@ -280,27 +478,28 @@ def label(name: str) -> str:
 
 
 def check_methods(names: Iterable[str]) -> None:
-    """Raise if a method cannot be built, before anything runs."""
+    """Raise if a method cannot be built."""
     for name in names:
         variant, _, split = name.partition("@")
         if name in METHODS or name in REFERENCES:
-            check_installed(name)
+            if name in DEEP and _missing_packages():
+                raise InputError(f"the method {name} {_needs_message()}, or name other methods.")
             continue
         if variant in VARIANTS and split:
             constant_share(name, split)
         elif ":" in name:
-            _own(name)
+            _import_method(name)
         else:
             known = ", ".join([*METHODS, *REFERENCES])
             raise InputError(
-                f"there is no method {name!r}; known are {known}, {' and '.join(SETS)} for many at "
-                f"once, a variant with α_exploit held constant such as explore-fair@0.13, and "
+                f"there is no method {name!r}; known are {known}, {' and '.join(SETS)} for several "
+                f"methods, a variant with a constant α_exploit such as explore-fair@0.13, and "
                 f"module:function for your own."
             )
 
 
 def constant_share(name: str, split: str) -> float | None:
-    """Return the α_exploit that a method's name holds after the @, if any."""
+    """Return the constant α_exploit after the @ of a method's name, if any."""
     if not split:
         return None
     try:
@@ -311,17 +510,17 @@ def constant_share(name: str, split: str) -> float | None:
         ) from None
 
 
-def _own(name: str) -> Callable[[Setup], Method]:
+def _import_method(name: str) -> Callable[[Setup], Method]:
     module, _, function = name.partition(":")
     if "" not in sys.path:
-        sys.path.append("")  # a file in the current folder, also in worker processes
+        sys.path.append("")  # finds files in the current folder, also in worker processes
     try:
-        found = getattr(importlib.import_module(module), function)
-        if not callable(found):
+        make = getattr(importlib.import_module(module), function)
+        if not callable(make):
             raise TypeError(f"{function} is not a function")
-        return found  # type: ignore[no-any-return]
+        return make  # type: ignore[no-any-return]
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
-            f"the method {name!r} cannot be imported: {error}; name it module:function, with the "
-            f"module in the current folder or where Python finds it."
+            f"the method {name!r} cannot be imported: {error}; name it module:function, where "
+            f"the module is in the current folder or installed."
         ) from error

@@ -70,7 +70,7 @@ def write(metric: str) -> words.Format:
     return thousands if metric.endswith("revenue") else rate
 
 
-def estimate_cell(found: tables.Summary, metric: str, at: int, i: int) -> str:
+def estimate_cell(found: tables.MetricSummary, metric: str, at: int, i: int) -> str:
     """Return a cell with a mean, its standard error and, below, the spread over rounds."""
     form, one = write(metric), found.estimate[at, i]
     spread = found.pooled_sd[at, i]

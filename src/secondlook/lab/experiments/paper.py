@@ -1,12 +1,12 @@
-"""The paper's experiments as specs: three published settings and the sweep over α."""
+"""The paper's experiments: three published settings and the sweep over α."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from secondlook.errors import InputError
+from secondlook.lab.experiments import check_paper_experiment
 from secondlook.lab.experiments.methods import ABLATIONS, REFERENCES, VARIANTS
-from secondlook.lab.experiments.paper_names import check_experiment
 from secondlook.lab.experiments.spec import Experiment
 from secondlook.lab.experiments.world_spec import WorldSpec
 
@@ -45,8 +45,8 @@ EXPERIMENTS = {
 
 
 def paper_experiment(name: str, data: str | None = None) -> Experiment:
-    """Return a published setting, on its own data or on another data set of the same kind."""
-    check_experiment(name)
+    """Return a published setting, on its own data or on a similar data set."""
+    check_paper_experiment(name)
     experiment = EXPERIMENTS[name]
     if data is None or data == experiment.world.data:
         return experiment

@@ -1,4 +1,4 @@
-"""How long until a certificate, and what it takes: simulated before anything is decided."""
+"""Simulate how long a certificate takes and what it costs, before any real decision."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from secondlook.lab.simulate.worlds import World
 from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.methods.estimator import check_rounds
 
-__all__ = ["Plan", "Until", "plan", "run_until_certified"]
+__all__ = ["Plan", "UntilCertified", "plan", "run_until_certified"]
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is wanted, and of whom.
+    """A planned certified program.
 
     Attributes
     ----------
     stream
-        The people to come: a population or one's own data.
+        The applicants to come, from a population or a data set.
     alpha, delta
-        The bound, and the probability of breaking it.
+        The bound on mistakes, and the probability that it is broken.
     gain, loss
-        What a good and a bad accepted person bring and cost.
+        Gain of accepting a good applicant, and loss of accepting a bad one.
     past
-        How the past decided.
+        Rule by which the past decided.
     group_as_feature
-        Whether the group is to be appended to the features.
+        Whether the group is appended to the features.
     repetitions, seed
-        How often to simulate, and from which seed.
+        Number of simulated runs, and their seed.
     delay
-        How many rounds outcomes take; 0 is after the round itself, before the next.
+        Rounds until outcomes arrive; 0 means after the round itself, before the next.
     maturity, patience
         As ``CertifiedClassifier`` takes them.
     """
@@ -63,10 +63,10 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Until:
-    """What passed until the first certificate, over simulated runs.
+class UntilCertified:
+    """Rounds, people and losses until the first certificate, over simulated runs.
 
-    Each figure is (5 %, median, 95 %) over the runs that reached a certificate.
+    Each field of three is (5 %, median, 95 %) over the runs that reached a certificate.
     """
 
     whom: str
@@ -79,17 +79,17 @@ class Until:
 
 def plan(
     wanted: Plan, *, jobs: int = -1, progress: Callable[[int, int], None] | None = None
-) -> list[Until]:
-    """Simulate the certified method and return what it takes, for everybody and for each group.
+) -> list[UntilCertified]:
+    """Simulate the certified method, and return what a certificate takes, overall and per group.
 
     Parameters
     ----------
     wanted
-        What is wanted.
+        The planned program.
     jobs
         Simulations at a time; −1 means one per core.
     progress
-        Called with (simulations done, simulations in all).
+        Called with (simulations done, simulations in total).
     """
     if wanted.repetitions < 2:
         raise InputError(f"repetitions must be 2 or more, got {wanted.repetitions}.")
@@ -97,41 +97,41 @@ def plan(
     check_rounds("patience", wanted.patience, least=1)
     modes = ["overall"] + ["per_group"] * (len(wanted.stream.groups) > 1)
     tasks = [(mode, number) for mode in modes for number in range(wanted.repetitions)]
-    found: dict[tuple[str, int], Any] = {}
+    runs: dict[tuple[str, int], Any] = {}
     pool = Parallel(n_jobs=jobs, return_as="generator_unordered")
-    for key, result in pool(delayed(_keyed)(wanted, *task) for task in tasks):
-        found[key] = result
+    for key, result in pool(delayed(_run_keyed)(wanted, *task) for task in tasks):
+        runs[key] = result
         if progress is not None:
-            progress(len(found), len(tasks))
+            progress(len(runs), len(tasks))
     names = {"overall": ["everybody"], "per_group": list(wanted.stream.groups)}
     return [
-        _until(name, np.array([found[mode, i][z] for i in range(wanted.repetitions)]))
+        _summarise(name, np.array([runs[mode, i][z] for i in range(wanted.repetitions)]))
         for mode in modes
         for z, name in enumerate(names[mode])
     ]
 
 
-def _keyed(wanted: Plan, mode: str, number: int) -> tuple[tuple[str, int], NDArray[np.float64]]:
+def _run_keyed(wanted: Plan, mode: str, number: int) -> tuple[tuple[str, int], NDArray[np.float64]]:
     return (mode, number), run_until_certified(wanted, mode, number)
 
 
 def run_until_certified(wanted: Plan, mode: str, number: int) -> NDArray[np.float64]:
-    """Simulate one run, and return what passed before the first certificate.
+    """Simulate one run, and return what it took until the first certificate.
 
     Parameters
     ----------
     wanted
-        What is wanted.
+        The planned program.
     mode
         ``"overall"`` or ``"per_group"``, as ``CertifiedClassifier`` certifies.
     number
-        Which run: the world's seed is the plan's and this.
+        Number of the run; the seed of its world is the plan's seed plus this number.
 
     Returns
     -------
     array
-        A row for each certificate: rounds, people accepted, people explored and money lost on bad
-        ones; NaN where it never came.
+        A row for each certificate: rounds, people accepted, people explored and losses on bad
+        applicants; NaN if the certificate never came.
     """
     with threadpool_limits(1):
         feedback = Feedback(delay=wanted.delay)
@@ -160,27 +160,27 @@ def run_until_certified(wanted: Plan, mode: str, number: int) -> NDArray[np.floa
             for z, record in enumerate(method.rounds_[-len(names) :]):
                 reached[z] |= record.status == "certified"
                 if not reached[z]:
-                    taken[z] += _of_round(result, names[z], wanted.loss)
+                    taken[z] += _round_totals(result, names[z], wanted.loss)
             if reached.all():
                 break
         taken[~reached] = np.nan
         return taken
 
 
-def _of_round(result: Any, group: str | None, loss: float) -> NDArray[np.float64]:
+def _round_totals(result: Any, group: str | None, loss: float) -> NDArray[np.float64]:
     people, decided = result.applicants.people, result.decided
-    mine = np.ones(len(people), bool) if group is None else people.group == group
-    accepted = decided.accepted & mine
+    in_group = np.ones(len(people), bool) if group is None else people.group == group
+    accepted = decided.accepted & in_group
     bad = accepted & (result.applicants.outcome == 0)
     return np.array([1, accepted.sum(), (accepted & ~decided.exploit).sum(), loss * bad.sum()])
 
 
-def _until(name: str, taken: NDArray[np.float64]) -> Until:
+def _summarise(name: str, taken: NDArray[np.float64]) -> UntilCertified:
     reached = np.isfinite(taken[:, 0])
-    figures = [
+    quantiles = [
         tuple(np.quantile(column[reached], [0.05, 0.5, 0.95]).tolist())
         if reached.any()
         else (np.nan, np.nan, np.nan)
         for column in taken.T
     ]
-    return Until(name, float(reached.mean()), *figures)
+    return UntilCertified(name, float(reached.mean()), *quantiles)

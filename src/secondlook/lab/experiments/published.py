@@ -1,4 +1,4 @@
-"""The paper's printed tables, to set ours beside."""
+"""The paper's printed tables, for comparison."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _WHY = {
     "both-fair": _OURS,
     "opt-offline": "ours: S_0 only, no parity, threshold by revenue; theirs: fitted to the rounds",
     "fair-clf": "ours: rejected unlabelled, threshold by revenue, parity both ways",
-    "kilbertus": "theirs adds one number to all of f_0's weights and tosses no coins",
-    "yang": "their port is not released; the row accepts nearly everybody or nearly nobody",
+    "kilbertus": "theirs adds one number to all weights of f_0 and decides without randomness",
+    "yang": "their port is not released; the row accepts nearly everyone or nearly no one",
     "rateike": "their port is not released",
 }
 _WHY_SETTING = {
     "published": "cost as in its own paper",
     "aligned": "cost at the break-even point",
-    "icml": "values stated in the paper, coins tossed",
+    "icml": "values stated in the paper, randomised decisions",
 }
 _IMPOSSIBLE = "; printed revenue and FDR contradict each other"
 
@@ -64,7 +64,7 @@ class Printed(NamedTuple):
 
 
 def published_table(key: str) -> dict[str, Mapping[str, Printed]]:
-    """Return a table of the paper: by our name of the method, then by metric.
+    """Return a table of the paper by our method name, then by metric.
 
     Revenue is in thousands per round.
 
@@ -95,7 +95,7 @@ def paper_data(key: str) -> str:
 
 
 def paper_row(method: str) -> str | None:
-    """Return the row of the paper's tables that a method belongs beside, None if there is none.
+    """Return the row of the paper's tables that corresponds to a method, or None.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def paper_row(method: str) -> str | None:
 
 
 def why_different(key: str, method: str) -> str:
-    """Say in a few words why our row of a table differs from the printed one; empty without one.
+    """Return why our row of a table differs from the printed one; empty without a printed row.
 
     Examples
     --------
@@ -118,8 +118,8 @@ def why_different(key: str, method: str) -> str:
     row = paper_row(method)
     if row is None:
         return ""
-    words = [_WHY[row]]
+    reasons = [_WHY[row]]
     if method != row:
-        words.insert(0, _WHY_SETTING.get(method.rpartition("-")[2], ""))
+        reasons.insert(0, _WHY_SETTING.get(method.rpartition("-")[2], ""))
     impossible = row == "rateike" and key.startswith("adult")
-    return "; ".join(word for word in words if word) + _IMPOSSIBLE * impossible
+    return "; ".join(reason for reason in reasons if reason) + _IMPOSSIBLE * impossible

@@ -1,4 +1,4 @@
-"""One repetition: a world, every method through it, and the counts of every round."""
+"""Run one repetition: build a world, run every method in it, count every round."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from secondlook.errors import InputError, LearningWarning
 from secondlook.lab.experiments.certificates import certificate_records
-from secondlook.lab.experiments.judging import Everybody, check_judgeable, judge
+from secondlook.lab.experiments.comparison import WholePopulation, check_judgeable, judge
 from secondlook.lab.experiments.methods import ABLATIONS, REFERENCES, VARIANTS, Setup, build
 from secondlook.lab.experiments.released.classifier import build_released
 from secondlook.lab.experiments.released.setup import released_setup, released_world
@@ -33,9 +33,9 @@ Columns = dict[str, NDArray[Any]]
 
 
 def run_repetition(experiment: Experiment, source: Table | Population, number: int) -> Results:
-    """Run one repetition alone: its rows depend on the experiment and its number only."""
-    # Two threads on a busy machine are slower than one. What warnings would say of rounds in which
-    # nobody can be accepted, the counts say too.
+    """Run one repetition; its rows depend only on the experiment and the number."""
+    # Two threads on a busy machine are slower than one. Warnings about rounds in which no one can
+    # be accepted are ignored, since the counts show these rounds.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", LearningWarning)
         switches = frozenset(experiment.switches)
@@ -43,7 +43,9 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
         world_seed, method_seed = seeds_of(experiment, number)
         world = spec.build(source, world_seed)
         segments = Segments.of(world, experiment.segments)
-        everybody = Everybody.of(spec, source, world_seed) if experiment.judged else None
+        population = None
+        if experiment.judged:
+            population = WholePopulation.of(spec, source, world_seed)
         parts: list[Columns] = []
         records: list[dict[str, Any]] = []
         failures: list[Failure] = []
@@ -57,14 +59,16 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
                         method = build_released(name, setup, switches, shared)
                     else:
                         method = build(name, world, setup)
-                    columns = run_and_count(method, world, segments, everybody)
+                    columns = run_and_count(method, world, segments, population)
                     if number == 0:
                         records += certificate_records(method, goal.alpha, name)
                 except Exception as error:
-                    # One method that fails must not cost what the others found.
-                    said = _sentence(error, name)
-                    failures.append(Failure(goal.alpha, name, number, method_seed, said))
-                    columns = _nothing(world.n_rounds * segments.names.size, experiment.judged)
+                    # A method that fails must not stop the others.
+                    message = _failure_message(error, name)
+                    failures.append(Failure(goal.alpha, name, number, method_seed, message))
+                    columns = _empty_columns(
+                        world.n_rounds * segments.names.size, experiment.judged
+                    )
                 parts.append(_keys(columns, goal, name, number, segments.names) | columns)
         together = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         return Results(together, {}, tuple(records), tuple(failures))
@@ -76,34 +80,34 @@ def seeds_of(experiment: Experiment, number: int) -> tuple[int, int]:
     return int(world), int(method)
 
 
-def _sentence(error: Exception, name: str) -> str:
-    """Say what went wrong; of what is not an answer to wrong input, also where.
+def _failure_message(error: Exception, name: str) -> str:
+    """Return an error's message; for unexpected errors, with the line that raised it.
 
-    Of a user's own method that is the innermost line of their file, if it came through there.
+    For a user's own method that is the innermost line of the user's file, if there is any.
     """
     if isinstance(error, InputError):
         return str(error)
     frames = traceback.extract_tb(error.__traceback__)
     module, _, function = name.partition(":")
     own = getattr(sys.modules.get(module), "__file__", None) if function else None
-    frame = next((one for one in reversed(frames) if own and _same_file(one, own)), frames[-1])
-    where = frame.filename if function else Path(frame.filename).name
-    what = " ".join(f"{type(error).__name__}: {error}".split())
-    return f"{what} (at {where}, line {frame.lineno})."
+    frame = next((f for f in reversed(frames) if own and _same_file(f, own)), frames[-1])
+    file = frame.filename if function else Path(frame.filename).name
+    message = " ".join(f"{type(error).__name__}: {error}".split())
+    return f"{message} (at {file}, line {frame.lineno})."
 
 
 def _same_file(frame: traceback.FrameSummary, file: str) -> bool:
     return Path(frame.filename).resolve() == Path(file).resolve()
 
 
-def _nothing(n: int, judged: bool) -> Columns:
-    """Return the counts of a repetition that failed: nobody was decided on."""
+def _empty_columns(n: int, judged: bool) -> Columns:
+    """Return the counts of a repetition that failed, which are all 0."""
     columns: Columns = {key: np.zeros(n, np.int64) for key in COUNTS}
     return columns | ({key: np.full(n, np.nan) for key in SHARES} if judged else {})
 
 
 def check_world(experiment: Experiment, source: Table | Population) -> None:
-    """Raise if the world of an experiment cannot be made, before any repetition runs."""
+    """Raise if the world of an experiment cannot be built."""
     switches = frozenset(experiment.switches)
     spec, source = released_world(experiment.world, source, switches, experiment.seed)
     if experiment.judged:
@@ -122,25 +126,25 @@ def setup_of(
     seed: int,
     switches: frozenset[str] = frozenset(),
 ) -> Setup:
-    """Return what methods may know in a world."""
+    """Return what methods may know about a world."""
     in_features = isinstance(source, Table) and source.group_feature is not None
     setup = Setup(world.history(), goal, not in_features, seed, n_rounds=world.n_rounds)
     return released_setup(setup, world, switches)
 
 
 def _check_groups(name: str, world: World, setup: Setup) -> None:
-    """Raise if somebody will come of a group that a method cannot have heard of."""
+    """Raise if a group of later applicants is absent from the past."""
     absent = sorted(set(world.stream.groups) - set(setup.past.people.group.tolist()))
     if absent and name not in REFERENCES:
         raise InputError(
-            f"nobody of group {absent[0]!r} is in S_0, so {name} cannot know that group; take a "
-            f"larger first batch, or leave the group out of the data."
+            f"S_0 has no people of group {absent[0]!r}, so {name} cannot know that group; make the "
+            f"first batch larger, or leave the group out of the data."
         )
 
 
 @dataclass(frozen=True)
 class Segments:
-    """Whom rounds are counted by: the groups, or whom the past's cut-off let in and shut out."""
+    """Segments of people to count: groups, or the two sides of the past's cut-off."""
 
     names: NDArray[np.str_]
     cutoff: PastCutoff | None = None
@@ -152,38 +156,38 @@ class Segments:
         """Return the segments of a world."""
         if by == "past":
             rule = world.past_cutoff()
-            at = world.stream.features.index(rule.feature)
-            reference = world.history().people.X[:, at]
-            return Segments(np.array(["let in", "shut out"]), rule, at, reference)
+            feature = world.stream.features.index(rule.feature)
+            reference = world.history().people.X[:, feature]
+            return Segments(np.array(["let in", "shut out"]), rule, feature, reference)
         return Segments(np.array(world.stream.groups))
 
     def codes(self, people: People) -> NDArray[np.intp]:
         """Return the segment of each person."""
         if self.cutoff is None or self.reference is None:
             return np.searchsorted(self.names, people.group)
-        out = self.cutoff.is_excluded(people.X[:, self.feature], self.reference)
-        return out.astype(np.intp)
+        excluded = self.cutoff.is_excluded(people.X[:, self.feature], self.reference)
+        return excluded.astype(np.intp)
 
     def count(self, columns: list[NDArray[np.bool_]], people: People) -> NDArray[np.int64]:
-        """Return how many people of each segment are in each column."""
+        """Return the number of people of each segment in each column."""
         code = self.codes(people)
         counted = [np.bincount(code[column], minlength=self.names.size) for column in columns]
         return np.array(counted, dtype=np.int64).T
 
 
 def run_and_count(
-    method: Method, world: World, segments: Segments, everybody: Everybody | None = None
+    method: Method, world: World, segments: Segments, population: WholePopulation | None = None
 ) -> Columns:
-    """Return counts, and shares of the population if there is one to judge by, as columns."""
+    """Run a method and return its counts, and its shares of the population, as columns."""
     counts, shares = [], []
-    codes = None if everybody is None else segments.codes(everybody.people)
+    codes = None if population is None else segments.codes(population.people)
     for result in run(method, world):
         counts.append(_counts(result, method, segments))
-        if everybody is not None and codes is not None:
-            shares.append(judge(method, everybody, codes, segments.names.size))
+        if population is not None and codes is not None:
+            shares.append(judge(method, population, codes, segments.names.size))
     table = np.array(counts).reshape(-1, len(COUNTS))
     columns: Columns = {key: table[:, i] for i, key in enumerate(COUNTS)}
-    if everybody is not None:
+    if population is not None:
         judged = np.array(shares).reshape(-1, len(SHARES))
         columns |= {key: judged[:, i] for i, key in enumerate(SHARES)}
     return columns

@@ -1,8 +1,8 @@
-"""What an experiment found: head counts per method, repetition, round and group, in one file.
+"""Results of an experiment: head counts per method, repetition, round and group, in one file.
 
-Rates, revenue and differences are all made of these counts, so a table or figure can be drawn again
-from the file without running anything. Where policies were judged on the whole population, shares
-of that stand beside the counts; the first repetition's certificates are kept as they were given.
+Rates, revenue and differences are all computed from these counts, so tables and figures can be
+drawn again from the file. If policies were judged on the whole population, the file also holds
+shares of it. The certificates of the first repetition are kept, too.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ COUNTS = (
     "n_exploit_region",
     "n_explored",
     "n_explored_good",
-    "n_certified",  # decided in a round that carries a certificate
-    "n_next",  # in the next batch, which f_t was tried on; 0 where there is none
+    "n_certified",  # in a round with a certificate
+    "n_next",  # in the next batch, on which f_t is evaluated; 0 if there is none
     "n_next_good",
     "n_next_accepted",
     "n_next_accepted_good",
 )
-SHARES = (  # of the whole population, where the policy of each round is judged on it
+SHARES = (  # of the whole population, if policies are judged on it
     "p_people",  # in the group
     "p_good",
-    "p_accepted",  # expected under the policy; NaN where a method cannot say
+    "p_accepted",  # expected under the policy; NaN if a method has no probabilities
     "p_accepted_good",
 )
 Counts = NDArray[np.int64]
@@ -46,16 +46,16 @@ Counts = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Failure:
-    """A method that did not get through a repetition.
+    """A method that failed in a repetition.
 
     Attributes
     ----------
     alpha, method, repetition
-        Where it failed.
+        The run that failed.
     seed
-        The seed that the method had.
+        Seed of the method.
     sentence
-        What went wrong.
+        The error's message.
     """
 
     alpha: float
@@ -67,7 +67,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Results:
-    """Counts of a whole experiment and what they rest on.
+    """Counts of a whole experiment, with its settings.
 
     Attributes
     ----------
@@ -77,11 +77,11 @@ class Results:
     about
         The experiment's settings, the version, the data's source and fingerprint.
     certificates
-        Each ``CertifiedRound`` of the first repetition as plain data, with its α and method; what
-        is not known, or infinite, is None.
+        Each ``CertifiedRound`` of the first repetition as plain data, with its α and method;
+        unknown and infinite values are None.
     failures
-        Which method failed in which repetition, with its seed and a sentence. All its counts of
-        that repetition are 0, so that every rate of it is unknown and left out of means.
+        Methods that failed in a repetition. All their counts of that repetition are 0, so their
+        rates are unknown and left out of means.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -96,7 +96,7 @@ class Results:
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
-        """Methods that ran, in the order they were asked for."""
+        """Methods that ran, in the experiment's order."""
         return _in_order(self.columns["method"])
 
     @cached_property
@@ -125,13 +125,13 @@ class Results:
         """Return a share of the population, axes (alpha, method, repetition, round, group)."""
         if not self.judged:
             raise InputError(
-                "policies were not judged on the whole population in this run; run it again with "
+                "these results have no shares of the whole population; run the experiment with "
                 "judged = true."
             )
         return self.columns[name].reshape(self.shape)
 
     def failed(self, method: str, at: int) -> tuple[Failure, ...]:
-        """Return the failures of a method at one of the α, by its place."""
+        """Return the failures of a method at the α with this index."""
         alpha = self.alphas[at]
         return tuple(f for f in self.failures if f.method == method and f.alpha == alpha)
 
@@ -144,23 +144,23 @@ def _in_order(values: NDArray[Any]) -> tuple[Any, ...]:
 
 
 def write_results(results: Results, path: Path) -> None:
-    """Write results to a parquet file, whole or not at all."""
+    """Write results to a parquet file, which appears complete or not at all."""
     pa, parquet = _pyarrow()
     names = (*KEYS, *COUNTS, *(SHARES if results.judged else ()))
     table = pa.table({name: results.columns[name] for name in names})
-    kept = {"secondlook": json.dumps(results.about, sort_keys=True)}
+    metadata = {"secondlook": json.dumps(results.about, sort_keys=True)}
     if results.certificates:
-        kept["certificates"] = json.dumps(results.certificates, allow_nan=False)
+        metadata["certificates"] = json.dumps(results.certificates, allow_nan=False)
     if results.failures:
-        kept["failures"] = json.dumps([asdict(one) for one in results.failures])
-    table = table.replace_schema_metadata(kept)
+        metadata["failures"] = json.dumps([asdict(failure) for failure in results.failures])
+    table = table.replace_schema_metadata(metadata)
     unfinished = path.with_name(path.name + ".part")
     parquet.write_table(table, unfinished, compression="zstd")
     unfinished.replace(path)
 
 
 def read_results(path: Path) -> Results:
-    """Read results from a parquet file, or from the folder of a run that is complete."""
+    """Read results from a parquet file, or from the folder of a complete run."""
     _, parquet = _pyarrow()
     file = path / "results.parquet" if path.is_dir() else path
     if not file.is_file():
@@ -173,18 +173,18 @@ def read_results(path: Path) -> Results:
             f"{file} cannot be read as a results file ({str(error).splitlines()[0]}); if a run "
             f"wrote it, delete it and start the run again."
         ) from error
-    kept = table.schema.metadata or {}
-    about = kept.get(b"secondlook")
+    metadata = table.schema.metadata or {}
+    about = metadata.get(b"secondlook")
     missing = [name for name in (*KEYS, *COUNTS) if name not in table.column_names]
     if about is None or missing:
         raise InputError(
-            f"{file} is a parquet file but not one of results: it lacks "
-            f"{', '.join(missing) or 'the settings'}; name a file that `secondlook` wrote."
+            f"{file} is not a results file: it lacks {', '.join(missing) or 'the settings'}; name "
+            f"a file that `secondlook` wrote."
         )
     names = (*KEYS, *COUNTS, *(SHARES if SHARES[0] in table.column_names else ()))
     columns = {name: table[name].to_numpy() for name in names}
-    failures = tuple(Failure(**one) for one in json.loads(kept.get(b"failures", b"[]")))
-    certificates = tuple(json.loads(kept.get(b"certificates", b"[]")))
+    failures = tuple(Failure(**fields) for fields in json.loads(metadata.get(b"failures", b"[]")))
+    certificates = tuple(json.loads(metadata.get(b"certificates", b"[]")))
     return Results(columns, json.loads(about), certificates, failures)
 
 
@@ -194,6 +194,6 @@ def _pyarrow() -> tuple[Any, Any]:
         import pyarrow.parquet as parquet  # noqa: PLC0415
     except ImportError as error:
         raise InputError(
-            f"results are kept in parquet files; {to_install('experiments')} installs pyarrow."
+            f"results files need pyarrow; {to_install('experiments')} installs it."
         ) from error
     return pa, parquet

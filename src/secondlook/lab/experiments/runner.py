@@ -1,8 +1,8 @@
-"""Run an experiment: repetitions spread over cores or a cluster, each kept as soon as it is done.
+"""Run an experiment: repetitions in parallel, on cores or a cluster, each saved when it is done.
 
-A folder of a run holds ``settings.json``, one file per repetition in ``parts/`` and, once all are
-there, ``results.parquet``. Each file is written whole or not at all, so a run that was killed goes
-on where it stopped, and ends with the same rows as one that was not.
+The folder of a run holds ``settings.json``, one file per repetition in ``parts/`` and, at the end,
+``results.parquet``. Each file appears complete or not at all, so an interrupted run continues where
+it stopped, and ends with the same rows as a run without interruption.
 """
 
 from __future__ import annotations
@@ -34,29 +34,28 @@ from secondlook.lab.simulate.populations import Population
 __all__ = ["Run", "run_experiment"]
 
 Progress = Callable[[int, int], None]
-_LEFT = ("settings.json", "parts", "results.parquet", "report.html", "figures")
-_AFRESH = (
+_RUN_FILES = ("settings.json", "parts", "results.parquet", "report.html", "figures")
+_FRESH_ADVICE = (
     "add --fresh (from Python Run(fresh=True)), which moves them aside, or choose another folder"
 )
 
 
 @dataclass(frozen=True)
 class Run:
-    """How to run: where results go, on how many cores or on what cluster.
+    """How to run an experiment: folder, cores or cluster.
 
     Attributes
     ----------
     folder
-        Where results go; None keeps them in memory only.
+        Folder for results; None keeps them in memory only.
     jobs
         Repetitions at a time; −1 means one per core.
     backend
         Name of a joblib backend (``"loky"``, ``"dask"``, ``"ray"``); None means joblib's own.
     progress
-        Called with (repetitions done, repetitions in all).
+        Called with (repetitions done, repetitions in total).
     fresh
-        Begin again: results that are in the folder are moved aside, into a folder ``before-1``,
-        ``before-2``, … in it.
+        Start again: earlier results are moved into a subfolder ``before-1``, ``before-2``, …
     """
 
     folder: Path | None = None
@@ -69,16 +68,16 @@ class Run:
 def run_experiment(
     experiment: Experiment, source: Table | Population, run: Run | None = None
 ) -> Results:
-    """Run what has not run yet and return the results of all repetitions.
+    """Run the missing repetitions and return the results of all.
 
     Parameters
     ----------
     experiment
-        What to run.
+        The experiment.
     source
-        The data set or population that its world names.
+        The data set or population of its world.
     run
-        Where and how.
+        Folder, cores or cluster; None means the defaults.
     """
     run = Run() if run is None else run
     if run.jobs == 0 or run.jobs < -1:
@@ -86,60 +85,60 @@ def run_experiment(
     check_methods(experiment.methods)
     check_world(experiment, source)
     about = _about(experiment, source)
-    with _opened(run, experiment, about) as kept:
-        done = kept.repetitions(experiment.repetitions)
+    with _open_storage(run, experiment, about) as storage:
+        done = storage.repetitions(experiment.repetitions)
         todo = [number for number in range(experiment.repetitions) if number not in done]
-        _tell(run, len(done), experiment)
-        for number, part in _computed(experiment, source, todo, run):
+        _report_progress(run, len(done), experiment)
+        for number, part in _run_parallel(experiment, source, todo, run):
             done.add(number)
-            kept.keep(number, part)
-            _tell(run, len(done), experiment)
-        results = kept.combined(experiment.repetitions, about)
-        _check_any(results)
-        kept.finish(results)
+            storage.save(number, part)
+            _report_progress(run, len(done), experiment)
+        results = storage.combine(experiment.repetitions, about)
+        _check_not_empty(results)
+        storage.finish(results)
     return results
 
 
-def _check_any(results: Results) -> None:
-    """Raise if there is nothing to show, since every method failed in every repetition."""
+def _check_not_empty(results: Results) -> None:
+    """Raise if every method failed in every repetition."""
     if not results.count("n_people").any():
         first = results.failures[0]
         raise InputError(
-            f"every method failed in every repetition, so mend them and add --fresh; "
-            f"{first.method} said: {first.sentence}"
+            f"every method failed in every repetition; correct the methods and add --fresh. First "
+            f"failure, of {first.method}: {first.sentence}"
         )
 
 
-def _tell(run: Run, n_done: int, experiment: Experiment) -> None:
+def _report_progress(run: Run, n_done: int, experiment: Experiment) -> None:
     if run.progress is not None:
         run.progress(n_done, experiment.repetitions)
 
 
-def _computed(
+def _run_parallel(
     experiment: Experiment, source: Table | Population, todo: list[int], run: Run
 ) -> Iterator[tuple[int, Results]]:
-    """Yield repetitions as they are done, in any order."""
+    """Yield repetitions as they finish, in any order."""
     if not todo:
         return
-    named = nullcontext() if run.backend is None else parallel_config(backend=run.backend)
-    with named:
+    backend = nullcontext() if run.backend is None else parallel_config(backend=run.backend)
+    with backend:
         pool = Parallel(
             n_jobs=min(run.jobs, len(todo)),
             return_as="generator_unordered",
             batch_size=1,
             pre_dispatch="n_jobs",
         )
-    yield from pool(delayed(_numbered)(experiment, source, number) for number in todo)
+    yield from pool(delayed(_run_numbered)(experiment, source, number) for number in todo)
 
 
-def _numbered(
+def _run_numbered(
     experiment: Experiment, source: Table | Population, number: int
 ) -> tuple[int, Results]:
     return number, run_repetition(experiment, source, number)
 
 
 def _about(experiment: Experiment, source: Table | Population) -> dict[str, Any]:
-    """Return what results rest on: settings, version, data; no times, which would differ."""
+    """Return settings, version and data; no times, so that equal runs have equal files."""
     if isinstance(source, Table):
         data = {
             "name": source.name,
@@ -148,12 +147,12 @@ def _about(experiment: Experiment, source: Table | Population) -> dict[str, Any]
             "rows": len(source),
         }
     else:
-        words = repr(source)
+        description = repr(source)
         if isinstance(source, FiniteDomain):
-            words = f"{source.mass.size} kinds of people"
+            description = f"{source.mass.size} kinds of people"
         data = {
             "name": experiment.world.data,
-            "source": f"A population with known truth: {words}.",
+            "source": f"A population with known truth: {description}.",
             "fingerprint": joblib.hash(source),
             "rows": 0,
         }
@@ -165,7 +164,7 @@ def _about(experiment: Experiment, source: Table | Population) -> dict[str, Any]
     }
 
 
-class _InMemory:
+class _MemoryStorage:
     """Repetitions of a run without a folder."""
 
     def __init__(self) -> None:
@@ -174,18 +173,18 @@ class _InMemory:
     def repetitions(self, n: int) -> set[int]:  # noqa: ARG002
         return set()
 
-    def keep(self, number: int, part: Results) -> None:
+    def save(self, number: int, part: Results) -> None:
         self._parts[number] = part
 
-    def combined(self, n: int, about: dict[str, Any]) -> Results:
-        return _combined([self._parts[number] for number in range(n)], about)
+    def combine(self, n: int, about: dict[str, Any]) -> Results:
+        return _combine_parts([self._parts[number] for number in range(n)], about)
 
     def finish(self, results: Results) -> None:
-        """Keep nothing."""
+        """Do nothing."""
 
 
-class _InFolder:
-    """Repetitions of a run in a folder, each in a file of its own."""
+class _FolderStorage:
+    """Repetitions of a run in a folder, one file for each."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -196,73 +195,75 @@ class _InFolder:
         return self._parts / f"repetition-{number:05d}.parquet"
 
     def repetitions(self, n: int) -> set[int]:
-        """Return which repetitions are there, whole."""
-        there = sorted(self._parts.glob("repetition-*.parquet"))
-        if len(there) > n:
+        """Return the numbers of complete repetitions."""
+        present = sorted(self._parts.glob("repetition-*.parquet"))
+        if len(present) > n:
             raise InputError(
-                f"the folder {self._folder} holds {len(there)} repetitions and {n} are asked for; "
-                f"ask for at least as many, {_AFRESH}."
+                f"the folder {self._folder} holds {len(present)} repetitions, more than the {n} of "
+                f"this run; run at least as many, {_FRESH_ADVICE}."
             )
-        return {number for number in range(n) if self._whole(self._path(number))}
+        return {number for number in range(n) if self._is_complete(self._path(number))}
 
     @staticmethod
-    def _whole(path: Path) -> bool:
+    def _is_complete(path: Path) -> bool:
         if not path.is_file():
             return False
         try:
             return len(read_results(path)) > 0
-        except InputError:  # a full disk, say
+        except InputError:  # damaged, for example by a full disk
             return False
 
-    def keep(self, number: int, part: Results) -> None:
+    def save(self, number: int, part: Results) -> None:
         try:
             write_results(part, self._path(number))
         except OSError as error:
             raise InputError(
-                f"repetition {number} could not be written to {self._parts} ({error}); make room, "
-                f"and give the same command again: what is there is kept."
+                f"repetition {number} could not be written to {self._parts} ({error}); free some "
+                f"space and give the same command again, which keeps the repetitions done."
             ) from error
 
-    def combined(self, n: int, about: dict[str, Any]) -> Results:
-        return _combined([read_results(self._path(i)) for i in range(n)], about)
+    def combine(self, n: int, about: dict[str, Any]) -> Results:
+        return _combine_parts([read_results(self._path(i)) for i in range(n)], about)
 
     def finish(self, results: Results) -> None:
         write_results(results, self._folder / "results.parquet")
 
 
 @contextmanager
-def _opened(
+def _open_storage(
     run: Run, experiment: Experiment, about: dict[str, Any]
-) -> Iterator[_InMemory | _InFolder]:
-    """Open the folder of a run for this process alone, if it is one of the same experiment."""
+) -> Iterator[_MemoryStorage | _FolderStorage]:
+    """Lock the folder of a run for this process, and check that it is of the same experiment."""
     folder = run.folder
     if folder is None:
-        yield _InMemory()
+        yield _MemoryStorage()
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"results cannot go to {folder} ({error.strerror}); name a folder that can be written."
+            f"results cannot be written to {folder} ({error.strerror}); name a writable folder."
         ) from error
     with (folder / "lock").open("w") as lock:
         _lock(lock, folder)
         if run.fresh:
             _move_aside(folder)
         settings = folder / "settings.json"
-        mine = {"key": _key(experiment, about), **about}
+        content = {"key": _key(experiment, about), **about}
         if settings.is_file() and any((folder / "parts").glob("*.parquet")):
-            _check_same(_settings(settings), mine, folder)
+            _check_same(_read_settings(settings), content, folder)
         unfinished = settings.with_suffix(".part")
-        unfinished.write_text(json.dumps(mine, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+        unfinished.write_text(
+            json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+        )
         unfinished.replace(settings)
-        yield _InFolder(folder)
+        yield _FolderStorage(folder)
 
 
 def _move_aside(folder: Path) -> None:
-    """Move what a run has left in a folder into one of its own there; other files stay."""
-    there = [folder / name for name in _LEFT if (folder / name).exists()]
-    if not there:
+    """Move the files of an earlier run into a subfolder; other files stay."""
+    present = [folder / name for name in _RUN_FILES if (folder / name).exists()]
+    if not present:
         return
     number = 1
     while (folder / f"before-{number}").exists():
@@ -270,22 +271,23 @@ def _move_aside(folder: Path) -> None:
     aside = folder / f"before-{number}"
     try:
         aside.mkdir()
-        for one in there:
-            one.rename(aside / one.name)
+        for path in present:
+            path.rename(aside / path.name)
     except OSError as error:
         raise InputError(
             f"earlier results cannot be moved to {aside} ({error.strerror}); choose another folder."
         ) from error
 
 
-def _settings(path: Path) -> dict[str, Any]:
+def _read_settings(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         content = None
     if not isinstance(content, dict):
         raise InputError(
-            f"{path} is not a settings file of a run, so nobody knows what is beside it; {_AFRESH}."
+            f"{path} is not a settings file of a run, so the results beside it are unknown; "
+            f"{_FRESH_ADVICE}."
         )
     return content
 
@@ -296,7 +298,7 @@ def _key(experiment: Experiment, about: dict[str, Any]) -> str:
 
 
 def _sources(experiment: Experiment) -> list[Path]:
-    """Return the files whose code decides on results: the library's, and those of own methods."""
+    """Return the code that results depend on: the library's, and the user's methods."""
     own = {name.partition(":")[0] for name in experiment.methods if ":" in name}
     files = [getattr(sys.modules.get(module), "__file__", None) for module in sorted(own)]
     package = Path(__file__).parents[1]
@@ -310,40 +312,40 @@ def _source_hash(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _check_same(there: dict[str, Any], mine: dict[str, Any], folder: Path) -> None:
-    if there.get("key") == mine["key"]:
+def _check_same(stored: dict[str, Any], current: dict[str, Any], folder: Path) -> None:
+    if stored.get("key") == current["key"]:
         return
     differ = [
         name
         for name in ("experiment", "data", "version")
-        if _comparable(there.get(name)) != _comparable(mine[name])
+        if _comparable(stored.get(name)) != _comparable(current[name])
     ] or ["code"]
     raise InputError(
         f"the folder {folder} holds results of another run (different {' and '.join(differ)}); "
-        f"{_AFRESH}."
+        f"{_FRESH_ADVICE}."
     )
 
 
 def _comparable(part: Any) -> dict[str, Any]:
-    found = part if isinstance(part, dict) else {"value": part}
-    return {key: value for key, value in found.items() if key not in ("repetitions", "name")}
+    fields = part if isinstance(part, dict) else {"value": part}
+    return {key: value for key, value in fields.items() if key not in ("repetitions", "name")}
 
 
 def _lock(file: IO[str], folder: Path) -> None:
-    """Hold a lock that goes away with the process, however that ends."""
+    """Hold a lock until the process ends, even if it is killed."""
     if os.name != "posix":
         return
-    import fcntl  # noqa: PLC0415 (not there elsewhere)
+    import fcntl  # noqa: PLC0415 (only on POSIX)
 
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise InputError(
-            f"another run is writing to the folder {folder}; wait for it, or choose another."
+            f"another run is writing to the folder {folder}; wait for it, or choose another folder."
         ) from error
 
 
-def _combined(parts: list[Results], about: dict[str, Any]) -> Results:
+def _combine_parts(parts: list[Results], about: dict[str, Any]) -> Results:
     """Return all repetitions in the order alpha, method, repetition, round, group."""
     first = parts[0].columns
     together = {key: np.concatenate([part.columns[key] for part in parts]) for key in first}
@@ -355,5 +357,5 @@ def _combined(parts: list[Results], about: dict[str, Any]) -> Results:
     starts = np.cumsum([0] + [len(part) for part in parts[:-1]])
     order = np.concatenate([start + block for block in blocks for start in starts])
     columns = {key: values[order] for key, values in together.items()}
-    failures = tuple(one for part in parts for one in part.failures)
+    failures = tuple(failure for part in parts for failure in part.failures)
     return Results(columns, about, parts[0].certificates, failures)

@@ -1,4 +1,4 @@
-"""Experiments as data: which world, which goal, which methods, how often."""
+"""Experiments as plain data: world, goal, methods, repetitions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 from secondlook.core.budget import PowerSchedule
 from secondlook.core.utility import Revenue, Utility
 from secondlook.errors import InputError
-from secondlook.lab.experiments.released.switches import check_switches
+from secondlook.lab.experiments.released import check_switches
 from secondlook.lab.experiments.world_spec import WorldSpec
 
 __all__ = ["Experiment", "Goal"]
@@ -18,14 +18,14 @@ __all__ = ["Experiment", "Goal"]
 
 @dataclass(frozen=True)
 class Goal:
-    """What decisions are worth and how many mistakes are allowed (the paper's values).
+    """The value of decisions and the bound on mistakes; defaults are the paper's.
 
     Attributes
     ----------
     alpha
         Bound on the FDR.
     gain, loss
-        What a good and a bad accepted person bring and cost.
+        Gain of accepting a good applicant, and loss of accepting a bad one.
     slack, min_selection_rate
         ε and λ.
     exploit_start, exploit_power
@@ -33,7 +33,7 @@ class Goal:
     threshold
         τ.
     difference
-        Largest selection-rate difference where a method is to be fair in exploiting.
+        Largest selection-rate difference of methods that exploit fairly.
     """
 
     alpha: float = 0.15
@@ -65,35 +65,35 @@ class Goal:
 
 @dataclass(frozen=True)
 class Experiment:
-    """One experiment, complete: the same one gives the same results on any machine.
+    """A complete experiment: equal experiments give equal results on any machine.
 
     Attributes
     ----------
     name
         Name of the experiment.
     world
-        Where people come from and how the past decided.
+        The people and the past.
     goal
-        What is wanted.
+        The value of decisions and the bound on mistakes.
     methods
-        Names of methods, in the order they run.
+        Names of methods, in running order.
     alphas
-        Bounds on the FDR to try, each with all methods; empty means the goal's only.
+        Bounds on the FDR, each tried with all methods; empty means only the goal's.
     repetitions
-        How often, each with another seed.
+        Number of repetitions, each with its own seed.
     seed
-        Seed of the whole experiment; a repetition's own seed follows from it and its number.
+        Seed of the experiment, from which each repetition derives its own.
     switches
-        Deviations of the paper's released code to switch on, by name (``released.switches``).
+        Deviations of the paper's released code to switch on, by name (``released.SWITCHES``).
     published
         Key of the paper's table to compare with, or None.
     segments
-        Whom rounds are counted by: ``"group"``, or ``"past"`` for those whom the past's cut-off
-        let in and shut out.
+        How people are counted: by ``"group"``, or by ``"past"``, on which side of the past's
+        cut-off they are.
     focus
-        The group, or segment, that the past shut out, if the experiment is about them.
+        The group, or segment, that the past excluded, if the experiment is about it.
     judged
-        Whether the policy of every round is also judged on the whole population, which takes time.
+        Whether each round's policy is also judged on the whole population, which takes longer.
     """
 
     name: str
@@ -123,21 +123,21 @@ class Experiment:
         check_switches(self.switches)
         if self.segments not in ("group", "past"):
             raise InputError(f"segments must be 'group' or 'past', got {self.segments!r}.")
-        twice = {name for name in self.methods if self.methods.count(name) > 1}
-        if twice:
-            raise InputError(f"a method may be named once only, got {sorted(twice)} twice.")
+        repeated = {name for name in self.methods if self.methods.count(name) > 1}
+        if repeated:
+            raise InputError(f"methods must be named once, got {sorted(repeated)} more than once.")
 
     @property
     def goals(self) -> tuple[Goal, ...]:
-        """One goal for every α."""
+        """The goal with each α."""
         return tuple(replace(self.goal, alpha=a) for a in self.alphas or (self.goal.alpha,))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything as plain data."""
+        """Return the experiment as plain data."""
         return dict(json.loads(json.dumps(asdict(self))))
 
     @property
     def fingerprint(self) -> str:
-        """A hash of everything that decides on the results of a repetition."""
+        """A hash of all settings that the results of a repetition depend on."""
         data = {k: v for k, v in self.as_dict().items() if k not in ("name", "repetitions")}
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]

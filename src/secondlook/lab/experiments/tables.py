@@ -1,9 +1,9 @@
-"""Rates, revenue and differences from head counts, with what chance does to them.
+"""Compute rates, revenue and differences from head counts, with standard errors and noise floors.
 
-Every number goes one way: counts of a round → a metric per round → one value per repetition →
-mean over repetitions with its standard error. Repetitions are what is independent, so every
-interval rests on them. A rate of nobody is NaN and left out of means (``nobody_accepted`` counts
-such rounds).
+Every number is computed in the same way: counts of a round → a metric per round → one value per
+repetition → mean over repetitions with its standard error. Only repetitions are independent, so
+every interval is over them. A rate of no one is NaN and left out of means (``nobody_accepted``
+counts such rounds).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from secondlook.lab.experiments.results import COUNTS, Results
 __all__ = [
     "METRICS",
     "Estimate",
-    "Summary",
+    "MetricSummary",
     "late_rounds",
     "least_served",
     "main_alpha",
@@ -45,7 +45,7 @@ _REPETITION, _ROUND = 2, 3  # axes
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over repetitions and how well it is known.
+    """A mean over repetitions with its uncertainty.
 
     Attributes
     ----------
@@ -77,16 +77,16 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Summary:
-    """One metric of all methods, axes (alpha, method).
+class MetricSummary:
+    """A metric of all methods, axes (alpha, method).
 
     Attributes
     ----------
     estimate
         Mean over repetitions of each repetition's value.
     pooled_sd
-        Standard deviation over all rounds of all repetitions: what the paper prints in brackets;
-        NaN for metrics that have no value per round.
+        Standard deviation over all rounds of all repetitions, as the paper prints it in brackets;
+        NaN for metrics without a value per round.
     """
 
     estimate: Estimate
@@ -94,8 +94,8 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class _Heads:
-    """Counts with axes (…, round, group) and what turns them into money and bounds."""
+class _HeadCounts:
+    """Counts with axes (…, round, group), gain, loss and bounds."""
 
     counts: dict[str, Values]
     gain: float
@@ -108,10 +108,10 @@ class _Heads:
     def total(self, name: str) -> Values:
         return np.asarray(self.counts[name].sum(axis=-1))
 
-    def pooled(self) -> _Heads:
-        """Return all rounds as one."""
+    def pooled(self) -> _HeadCounts:
+        """Return all rounds as one round."""
         summed = {k: v.sum(axis=_ROUND, keepdims=True) for k, v in self.counts.items()}
-        return _Heads(summed, self.gain, self.loss, self.alpha)
+        return _HeadCounts(summed, self.gain, self.loss, self.alpha)
 
 
 def share(part: ArrayLike, whole: ArrayLike) -> Values:
@@ -121,31 +121,31 @@ def share(part: ArrayLike, whole: ArrayLike) -> Values:
     return np.asarray(np.divide(part, whole, out=unknown, where=whole != 0))
 
 
-def _where_people(heads: _Heads, values: ArrayLike) -> Values:
+def _where_people(heads: _HeadCounts, values: ArrayLike) -> Values:
     return np.where(heads.total("people") > 0, values, np.nan)
 
 
-def _revenue(heads: _Heads) -> Values:
+def _revenue(heads: _HeadCounts) -> Values:
     good = heads.total("accepted_good")
     bad = heads.total("accepted") - good
     return _where_people(heads, (heads.gain * good - heads.loss * bad) / 1000)
 
 
-def _fdr(heads: _Heads) -> Values:
+def _fdr(heads: _HeadCounts) -> Values:
     accepted = heads.total("accepted")
     return share(accepted - heads.total("accepted_good"), accepted)
 
 
-def _above_alpha(heads: _Heads) -> Values:
-    # With nobody accepted nobody bad was: such a round is not above.
+def _above_alpha(heads: _HeadCounts) -> Values:
+    # A round in which no one is accepted accepts no bad applicant, so it is not above.
     return _where_people(heads, np.nan_to_num(_fdr(heads), nan=-1.0) > heads.alpha)
 
 
-def _selection_rate(heads: _Heads) -> Values:
+def _selection_rate(heads: _HeadCounts) -> Values:
     return share(heads["accepted"], heads["people"])
 
 
-def _true_positive_rate(heads: _Heads) -> Values:
+def _true_positive_rate(heads: _HeadCounts) -> Values:
     return share(heads["accepted_good"], heads["good"])
 
 
@@ -156,7 +156,7 @@ def _difference(rates: Values) -> Values:
     return np.where(known.sum(-1) > 1, gap, np.nan)
 
 
-METRICS: dict[str, Callable[[_Heads], Values]] = {
+METRICS: dict[str, Callable[[_HeadCounts], Values]] = {
     "revenue": _revenue,
     "cumulative_revenue": lambda h: np.cumsum(_revenue(h), axis=_ROUND),
     "fdr": _fdr,
@@ -183,10 +183,10 @@ _NEXT = {
 _NOW = {name.removeprefix("n_"): name for name in COUNTS if name not in _NEXT.values()}
 
 
-def _heads(results: Results, next_batch: bool) -> _Heads:
+def _heads(results: Results, next_batch: bool) -> _HeadCounts:
     names = _NEXT if next_batch else _NOW
     goal = results.about["experiment"]["goal"]
-    return _Heads(
+    return _HeadCounts(
         {short: results.count(name).astype(float) for short, name in names.items()},
         float(goal["gain"]),
         float(goal["loss"]),
@@ -207,25 +207,25 @@ def per_round(
     results
         Results.
     metric
-        A name in ``METRICS``, or ``pooled_`` and such a name: of counts summed over all rounds, as
-        one round.
+        A name in ``METRICS``; with the prefix ``pooled_``, the metric of counts summed over all
+        rounds.
     next_batch
-        Judge f_t on the batch after, instead of the decisions on the batch.
+        Use f_t's decisions on the next batch instead of the decisions on the batch.
     absolute_revenue
         Take the absolute value of each round's revenue, as the released code does (E2).
     """
     name = metric.removeprefix("pooled_")
     if name not in METRICS:
-        raise InputError(f"a metric is one of {', '.join(METRICS)}, got {metric!r}.")
+        raise InputError(f"a metric must be one of {', '.join(METRICS)}, got {metric!r}.")
     if next_batch and name in ("explored_share", "explored_fdr", "exploit_share"):
-        raise InputError(f"nobody is explored in the next batch, so it has no {name}.")
+        raise InputError(f"the next batch has no exploration and thus no {name}.")
     heads = _heads(results, next_batch)
     values = METRICS[name](heads.pooled() if name != metric else heads)
     return np.abs(values) if absolute_revenue and metric == "revenue" else values
 
 
 def late_rounds(results: Results) -> int:
-    """Return how many rounds the last quarter holds, rounded up."""
+    """Return the number of rounds in the last quarter, rounded up."""
     return ceil(results.shape[_ROUND] / 4)
 
 
@@ -234,12 +234,12 @@ def per_repetition(
 ) -> Values:
     """Return one value per repetition, axes (alpha, method, repetition), rates also by group.
 
-    A metric is meant over rounds; ``late_`` before its name means the last quarter of rounds,
-    ``pooled_`` the metric of counts summed over rounds.
+    A metric is averaged over rounds; the prefix ``late_`` means over the last quarter of rounds,
+    the prefix ``pooled_`` the metric of counts summed over rounds.
     """
     late = metric.startswith("late_")
     if metric.startswith("late_pooled_"):
-        raise InputError(f"{metric} is not made: take pooled_ or late_, not both.")
+        raise InputError(f"{metric} is not available; use either pooled_ or late_.")
     values = per_round(
         results,
         metric.removeprefix("late_"),
@@ -252,7 +252,7 @@ def per_repetition(
 
 
 def mean_known(values: Values, axis: int | tuple[int, ...]) -> Values:
-    """Return the mean of what is known, NaN where nothing is."""
+    """Return the mean of the finite values, NaN without any."""
     known = np.isfinite(values)
     return share(np.where(known, values, 0).sum(axis), known.sum(axis))
 
@@ -262,9 +262,9 @@ def over_repetitions(values: Values, axis: int = _REPETITION) -> Estimate:
 
     Examples
     --------
-    >>> found = over_repetitions(np.array([1.0, 2.0, 3.0, np.nan]), axis=0)
-    >>> float(found.mean), round(float(found.standard_error), 3), round(float(found.low), 3)
-    (2.0, 0.577, -0.484)
+    >>> estimate = over_repetitions(np.array([1.0, 2.0, 3.0, np.nan]), axis=0)
+    >>> float(estimate.mean), round(float(estimate.standard_error), 3)
+    (2.0, 0.577)
     """
     values = np.asarray(values, float)
     n = np.isfinite(values).sum(axis)
@@ -282,8 +282,8 @@ def series(results: Results, metric: str, *, next_batch: bool = False) -> Estima
 
 def summary(
     results: Results, metric: str, *, next_batch: bool = False, absolute_revenue: bool = False
-) -> Summary:
-    """Return one metric of all methods: mean, standard error, and standard deviation over rounds.
+) -> MetricSummary:
+    """Return a metric of all methods: mean, standard error, and standard deviation over rounds.
 
     Parameters
     ----------
@@ -295,19 +295,19 @@ def summary(
     options = {"next_batch": next_batch, "absolute_revenue": absolute_revenue}
     estimate = over_repetitions(per_repetition(results, metric, **options))
     if metric.startswith("pooled_"):
-        return Summary(estimate, np.full(estimate.mean.shape, np.nan))
+        return MetricSummary(estimate, np.full(estimate.mean.shape, np.nan))
     values = per_round(results, metric.removeprefix("late_"), **options)
     if metric.startswith("late_"):
         values = values[:, :, :, -late_rounds(results) :]
     axes = (_REPETITION, _ROUND)
     centre = np.expand_dims(mean_known(values, axes), axes)
-    return Summary(estimate, np.sqrt(mean_known((values - centre) ** 2, axes)))
+    return MetricSummary(estimate, np.sqrt(mean_known((values - centre) ** 2, axes)))
 
 
 def paired(results: Results, metric: str, first: str, second: str) -> Estimate:
-    """Return first − second, compared within each repetition; one axis, for alpha.
+    """Return first − second, compared within each repetition, by alpha.
 
-    Both methods of a repetition see the same people, so their difference varies less than either.
+    Both methods see the same people in a repetition, so their difference varies less than either.
     """
     values = per_repetition(results, metric)
     a, b = (results.methods.index(name) for name in (first, second))
@@ -315,19 +315,19 @@ def paired(results: Results, metric: str, first: str, second: str) -> Estimate:
 
 
 def main_alpha(results: Results) -> int:
-    """Return the place of the experiment's own α among those tried, or of the nearest one."""
+    """Return the index of the experiment's own α among those tried, or of the nearest."""
     goal = float(results.about["experiment"]["goal"]["alpha"])
     return int(np.argmin(np.abs(np.asarray(results.alphas) - goal)))
 
 
 def focus(results: Results) -> str:
-    """Return the group that the experiment is about, or the one served least."""
+    """Return the group that the experiment is about, or the least served group."""
     named = results.about["experiment"].get("focus")
     return str(named) if named in results.groups else least_served(results)
 
 
 def least_served(results: Results) -> str:
-    """Return the group whose good people are accepted least, over all methods and rounds."""
+    """Return the group with the lowest true positive rate over all methods and rounds."""
     accepted, good = (
         results.count(name).sum(axis=(0, 1, 2, 3)) for name in ("n_accepted_good", "n_good")
     )
@@ -335,11 +335,11 @@ def least_served(results: Results) -> str:
 
 
 def noise_floor(results: Results, rate: Rate, *, draws: int = 4000) -> Values:
-    """Return the difference of rates that chance makes on average if all groups had equal rates.
+    """Return the mean difference of rates that chance alone causes if groups have equal rates.
 
     With p the share over all groups, group g's rate has variance p (1 − p) / n_g. For two groups
     the mean absolute difference is √(2/π) · √(p (1 − p) (1/n_a + 1/n_b)); for more, the mean of
-    largest − smallest of normal numbers is drawn with a fixed seed.
+    largest − smallest of normal numbers is simulated with a fixed seed.
 
     Parameters
     ----------
@@ -360,12 +360,12 @@ def noise_floor(results: Results, rate: Rate, *, draws: int = 4000) -> Values:
     n = heads["people" if selection else "good"]
     p = share(heads.total("accepted" if selection else "accepted_good"), n.sum(-1))
     sizes, which = np.unique(n.reshape(-1, n.shape[-1]), axis=0, return_inverse=True)
-    factor = _gap_of_noise(sizes, draws)[which.reshape(n.shape[:-1])]
+    factor = _noise_gap(sizes, draws)[which.reshape(n.shape[:-1])]
     return np.asarray(np.sqrt(p * (1 - p)) * factor)
 
 
-def _gap_of_noise(sizes: Values, draws: int) -> Values:
-    """Return the mean of largest − smallest of normals with variances 1 / size, a row each."""
+def _noise_gap(sizes: Values, draws: int) -> Values:
+    """Return the mean of largest − smallest of normals with variances 1 / size, by row."""
     deviations = np.sqrt(share(1.0, sizes))
     if sizes.shape[1] == 2:
         return np.asarray(np.sqrt(2 / np.pi) * np.sqrt((deviations**2).sum(-1)))
@@ -374,8 +374,8 @@ def _gap_of_noise(sizes: Values, draws: int) -> Values:
 
 
 def _mean_range(normals: Values, deviations: Values) -> float:
-    there = np.isfinite(deviations)
-    if there.sum() < 2:
+    known = np.isfinite(deviations)
+    if known.sum() < 2:
         return float("nan")
-    drawn = normals[:, there] * deviations[there]
+    drawn = normals[:, known] * deviations[known]
     return float((drawn.max(axis=1) - drawn.min(axis=1)).mean())

@@ -10,7 +10,7 @@ import numpy as np
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.methods import VARIANTS
 from secondlook.lab.experiments.published import ALPHA, paper_data
-from secondlook.lab.experiments.released.switches import SWITCHES
+from secondlook.lab.experiments.released import SWITCHES
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.tables import Estimate
 

@@ -1,4 +1,4 @@
-"""Experiments of one's own, written down in a TOML file."""
+"""Read an experiment from a TOML file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from secondlook.errors import InputError
 from secondlook.lab.experiments.methods import expanded
 from secondlook.lab.experiments.published import published_table
-from secondlook.lab.experiments.released.switches import check_switches
+from secondlook.lab.experiments.released import check_switches
 from secondlook.lab.experiments.spec import Experiment, Goal
 from secondlook.lab.experiments.world_spec import WorldSpec
 
@@ -20,11 +20,11 @@ __all__ = ["read_world_file"]
 
 
 def read_world_file(path: Path) -> Experiment:
-    """Read an experiment from a file; the same file gives the same results anywhere.
+    """Read an experiment from a file; the same file gives the same results on any machine.
 
-    At the top level stand the fields of ``Experiment`` (``methods``, ``repetitions``, …), in the
-    table ``[goal]`` those of ``Goal``, in ``[world]`` those of ``WorldSpec``. A file named in
-    ``world.data`` is looked for beside this one.
+    The top level holds the fields of ``Experiment`` (``methods``, ``repetitions``, …), the table
+    ``[goal]`` those of ``Goal``, the table ``[world]`` those of ``WorldSpec``. A file named in
+    ``world.data`` is relative to this one.
     """
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
@@ -46,17 +46,19 @@ def _experiment(content: dict[str, Any], folder: Path) -> Experiment:
     world, goal = content.pop("world"), content.pop("goal", {})
     for name, table in (("world", world), ("goal", goal)):
         if not isinstance(table, dict):
-            raise InputError(f"{name} must be a table of its own, [{name}], got {table!r}.")
-    _check("[world]", world, WorldSpec)
-    _check("[goal]", goal, Goal)
-    _check("the top level", content, Experiment)
+            raise InputError(f"{name} must be a table, [{name}], got {table!r}.")
+    _check_fields("[world]", world, WorldSpec)
+    _check_fields("[goal]", goal, Goal)
+    _check_fields("the top level", content, Experiment)
     if "data" not in world:
         raise InputError("[world] needs data: the name of a data set or population, or a file.")
     beside = folder / str(world["data"])
     if world.get("columns") and beside.is_file():
         world["data"] = str(beside)
     for table in (world, content):
-        table.update({name: tuple(one) for name, one in table.items() if isinstance(one, list)})
+        table.update(
+            {name: tuple(value) for name, value in table.items() if isinstance(value, list)}
+        )
     key = content.get("published")
     if key is not None:
         published_table(key)
@@ -65,8 +67,8 @@ def _experiment(content: dict[str, Any], folder: Path) -> Experiment:
     return Experiment(world=WorldSpec(**world), goal=Goal(**goal), **content)
 
 
-def _check(where: str, given: Mapping[str, Any], kind: type) -> None:
-    """Raise unless every name is a field of that kind, and every value one that it can hold."""
+def _check_fields(where: str, given: Mapping[str, Any], kind: type) -> None:
+    """Raise unless every name is a field of the class and its value has the field's type."""
     hints = get_type_hints(kind)
     for name, value in given.items():
         if name not in hints:
@@ -74,18 +76,18 @@ def _check(where: str, given: Mapping[str, Any], kind: type) -> None:
             hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(hints)}."
             raise InputError(f"{where} has no field {name!r}; {hint}")
         if not _fits(value, hints[name]):
-            raise InputError(f"{name} must be {_in_words(hints[name])}, got {value!r}.")
+            raise InputError(f"{name} must be {_describe_type(hints[name])}, got {value!r}.")
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Say whether a value of a TOML file can stand where a type is asked for."""
+    """Return whether a value of a TOML file fits a type."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Literal:
         return value in parts
     if origin is tuple:
-        return isinstance(value, list) and all(_fits(one, parts[0]) for one in value)
+        return isinstance(value, list) and all(_fits(item, parts[0]) for item in value)
     if origin in (Union, UnionType):
-        return any(_fits(value, one) for one in parts if one is not NoneType)
+        return any(_fits(value, part) for part in parts if part is not NoneType)
     if origin is not None:  # a mapping
         return isinstance(value, dict)
     if hint in (int, float):
@@ -94,15 +96,15 @@ def _fits(value: Any, hint: Any) -> bool:
     return isinstance(value, hint)
 
 
-def _in_words(hint: Any) -> str:
+def _describe_type(hint: Any) -> str:
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Literal:
         return f"one of {', '.join(parts)}"
     if origin is tuple:
-        return f"a list, each {_in_words(parts[0])}"
+        return f"a list, each {_describe_type(parts[0])}"
     if origin in (Union, UnionType):
-        return " or ".join(_in_words(one) for one in parts if one is not NoneType)
+        return " or ".join(_describe_type(part) for part in parts if part is not NoneType)
     if origin is not None:
         return "a table"
-    words = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
-    return words.get(hint, str(hint))
+    names = {int: "a whole number", float: "a number", str: "text", bool: "true or false"}
+    return names.get(hint, str(hint))

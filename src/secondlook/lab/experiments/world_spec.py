@@ -1,12 +1,15 @@
-"""Worlds as data: what a file or a command line says about one, and how it is built."""
+"""Worlds as plain data, and how to load their people and build them."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from secondlook.errors import InputError
+from secondlook.lab.datasets import CATALOGUE, load, read_table
 from secondlook.lab.simulate import feedback as fb
 from secondlook.lab.simulate import histories as h
 from secondlook.lab.simulate.finite import FiniteDomain
@@ -15,11 +18,11 @@ from secondlook.lab.simulate.populations import Drifting, Lender, Population
 from secondlook.lab.simulate.streams import Drawn, Parts, Resampled, Scaling, Stream, TableDrift
 from secondlook.lab.simulate.worlds import World
 
-__all__ = ["PASTS", "WorldSpec", "drawn_again"]
+__all__ = ["PASTS", "POPULATIONS", "WorldSpec", "drawn_again", "load_source"]
 
 Options = Mapping[str, Any]
 
-_A_TENTH = 10  # of the rows may be drawn before it is said that they come again
+_REPEATED_SHARE = 0.1  # of the rows may be drawn before a remark on repeated rows
 
 PASTS: dict[str, Callable[..., h.HistoryRule]] = {
     "outcome": h.SelectedOnOutcome,
@@ -46,19 +49,19 @@ class WorldSpec:
     data
         Name of a data set or population (``secondlook datasets``), ``"lender"``, or a file.
     group
-        Which groups, where a data set has several choices; empty means its first.
+        How to group people, if a data set has several ways; empty means its first.
     columns
-        For a file of one's own: outcome, group, features, … as ``datasets.read_table`` takes them.
+        For your own file: outcome, group, features, … as ``datasets.read_table`` takes them.
     population
         Options of a synthetic population.
     n_batch, n_rounds, n_history
-        Where people are drawn: people in a round (None means 500), rounds after S_0 (39), people in
+        If people are drawn: people in a round (None means 500), rounds after S_0 (39), people in
         S_0 (as many as in a round).
     n_parts
-        Where a data set is cut into parts instead; 0 means that people are drawn.
+        Number of parts of a data set that is cut into parts; 0 means that people are drawn.
     past
-        Rules by which the past decided, combined: each a dict with ``rule`` and its options. The
-        rule ``"policy"`` is the synthetic lender's own past.
+        Rules of the past, which are combined: each a dict with ``rule`` and its options. The rule
+        ``"policy"`` is the past of the synthetic lender.
     feedback
         ``delay`` (a dict with ``kind`` and its options), ``missing``, ``wrong``,
         ``corrected_after``.
@@ -97,7 +100,7 @@ class WorldSpec:
         if isinstance(source, Table):
             if self.n_parts:
                 return Parts(source, self.n_parts)
-            drift = _made("drift", TableDrift, self.drift) if self.drift else None
+            drift = _build("drift", TableDrift, self.drift) if self.drift else None
             return Resampled(source, self.people_a_round, self.rounds, drift)
         if self.drift:
             if isinstance(source, FiniteDomain):
@@ -106,30 +109,30 @@ class WorldSpec:
             if not isinstance(options.get("shift", []), list | tuple):
                 raise InputError(f"shift must be a list of numbers, got {options['shift']!r}.")
             options["shift"] = tuple(options.get("shift", ()))
-            drifting: Population = _made("drift", Drifting, {"population": source, **options})
+            drifting: Population = _build("drift", Drifting, {"population": source, **options})
             return Drawn(drifting, self.people_a_round, self.rounds, self.n_history)
         return Drawn(source, self.people_a_round, self.rounds, self.n_history)
 
     @property
     def people_a_round(self) -> int:
-        """People in a round, where people are drawn."""
+        """People in a round, if people are drawn."""
         return 500 if self.n_batch is None else self.n_batch
 
     @property
     def rounds(self) -> int:
-        """Rounds after S_0, where people are drawn."""
+        """Rounds after S_0, if people are drawn."""
         return 39 if self.n_rounds is None else self.n_rounds
 
     def people_drawn(self, source: Table | Population) -> int:
-        """Return how many people a repetition draws from the rows of a data set, S_0 included.
+        """Return how many people a repetition draws with replacement from a data set.
 
-        It draws with replacement; 0 where people are made up, or a data set is cut into parts.
+        S_0 is included; 0 means that people are synthetic or the data set is cut into parts.
         """
         stream = self.stream(source)
         return stream.n_batch * (stream.n_rounds + 1) if isinstance(stream, Resampled) else 0
 
     def _check_used(self, is_table: bool) -> None:
-        """Raise if something is said that this kind of world has no use for."""
+        """Raise if an option does not apply to this kind of world."""
         useless: dict[str, Any] = {"n_parts": self.n_parts}
         kind = "a population"
         if is_table:
@@ -139,12 +142,12 @@ class WorldSpec:
                 useless |= {"drift": self.drift, "n_batch": self.n_batch, "n_rounds": self.n_rounds}
         for name, value in useless.items():
             if value:
-                raise InputError(f"{name} means nothing for {kind}, got {value!r}; leave it out.")
+                raise InputError(f"{name} does not apply to {kind}, got {value!r}; leave it out.")
 
     def _past(self, source: Table | Population) -> h.HistoryRule:
         if not self.past:
-            raise InputError("a world needs at least one rule of the past, got none.")
-        rules = [_rule(one, source) for one in self.past]
+            raise InputError("a world needs at least one past rule, got none.")
+        rules = [_build_rule(options, source) for options in self.past]
         combined = rules[0]
         for rule in rules[1:]:
             combined = combined & rule
@@ -158,49 +161,105 @@ class WorldSpec:
         delay = dict(delay)
         kind = delay.pop("kind", "fixed")
         if kind not in DELAYS:
-            raise InputError(f"a delay is one of {', '.join(DELAYS)}, got {kind!r}.")
-        made = _made(f"delay {kind}", DELAYS[kind], delay)
-        made_of: fb.Feedback = _made("feedback", fb.Feedback, {"delay": made, **options})
-        return made_of
+            raise InputError(f"a delay must be one of {', '.join(DELAYS)}, got {kind!r}.")
+        options["delay"] = _build(f"delay {kind}", DELAYS[kind], delay)
+        feedback: fb.Feedback = _build("feedback", fb.Feedback, options)
+        return feedback
 
 
 def drawn_again(n_rows: int, n_drawn: int) -> list[str]:
-    """Say that rows of a data set come again, where they do so often enough to matter.
+    """Return a remark on repeated rows, if a repetition draws many people from few rows.
 
     Examples
     --------
     >>> drawn_again(1_000_000, 20_000)
     []
     >>> print(*drawn_again(4_000, 10_000))
-    A repetition draws 10,000 people with replacement from 4,000 rows, so the same row comes again \
-as another person, and a learner that knows rows by heart looks better than among new people \
-(docs/worlds.md).
+    A repetition draws 10,000 people with replacement from 4,000 rows, so rows repeat, and a \
+learner that memorises rows looks better than it would among new people (docs/worlds.md).
     """
-    if n_drawn <= n_rows / _A_TENTH:
+    if n_drawn <= n_rows * _REPEATED_SHARE:
         return []
     return [
-        f"A repetition draws {n_drawn:,} people with replacement from {n_rows:,} rows, so the same "
-        f"row comes again as another person, and a learner that knows rows by heart looks better "
-        f"than among new people (docs/worlds.md)."
+        f"A repetition draws {n_drawn:,} people with replacement from {n_rows:,} rows, so rows "
+        f"repeat, and a learner that memorises rows looks better than it would among new people "
+        f"(docs/worlds.md)."
     ]
 
 
-def _rule(options: Options, source: Table | Population) -> h.HistoryRule:
+def _build_rule(options: Options, source: Table | Population) -> h.HistoryRule:
     options = dict(options)
     name = options.pop("rule", None)
     if name == "policy":
         if not isinstance(source, Lender):
-            raise InputError('the past rule "policy" is the synthetic lender\'s; choose another.')
+            raise InputError('the past rule "policy" needs data = "lender"; choose another.')
         return h.ByPolicy(source.probability_accepted_before)
     if name not in PASTS:
         known = ", ".join([*PASTS, "policy"])
-        raise InputError(f"a past rule is one of {known}, got {name!r}.")
-    made: h.HistoryRule = _made(f"past rule {name}", PASTS[name], options)
-    return made
+        raise InputError(f"a past rule must be one of {known}, got {name!r}.")
+    rule: h.HistoryRule = _build(f"past rule {name}", PASTS[name], options)
+    return rule
 
 
-def _made(what: str, make: Callable[..., Any], options: Options) -> Any:
+def _build(name: str, make: Callable[..., Any], options: Options) -> Any:
     try:
         return make(**options)
     except TypeError as error:
-        raise InputError(f"{what} got options it does not know or lacks one: {error}.") from error
+        raise InputError(f"{name} has an unknown or a missing option: {error}.") from error
+
+
+POPULATIONS: dict[str, Callable[..., Population]] = {"lender": Lender}
+
+
+def load_source(
+    spec: WorldSpec,
+    *,
+    data: Path | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> Table | Population:
+    """Load the data set or population of a world.
+
+    Parameters
+    ----------
+    spec
+        The world.
+    data
+        A folder to search for data files before SECONDLOOK_DATA and the cache.
+    progress
+        Called with bytes done and bytes in total during a download.
+    """
+    if spec.data in POPULATIONS:
+        try:
+            return POPULATIONS[spec.data](**spec.population)
+        except TypeError as error:
+            raise InputError(
+                f"the population {spec.data} has an unknown or a missing option: {error}."
+            ) from error
+    if spec.population:
+        raise InputError(
+            f"population options apply to {', '.join(POPULATIONS)} only, and data is "
+            f"{spec.data!r}; leave them out."
+        )
+    near = difflib.get_close_matches(spec.data, POPULATIONS, n=1)
+    if near and spec.data not in CATALOGUE and not spec.columns:
+        raise InputError(f"there is no data set {spec.data!r}; did you mean {near[0]!r}?")
+    if spec.columns:
+        columns: dict[str, Any] = dict(spec.columns)
+        return read_table(Path(spec.data), **_check_columns(columns))
+    if Path(spec.data).suffix in (".csv", ".parquet"):
+        raise InputError(
+            f"{spec.data} is a file: name its outcome and group columns, such as "
+            f'columns = {{outcome = "repaid", group = "sex"}}.'
+        )
+    return load(spec.data, group=spec.group or None, data=data, progress=progress)
+
+
+def _check_columns(columns: dict[str, Any]) -> dict[str, Any]:
+    known = ("outcome", "group", "features", "good", "unscaled", "categorical", "missing", "name")
+    for name in ("outcome", "group"):
+        if name not in columns:
+            raise InputError(f"columns must name the {name} column of the file, got none.")
+    for name in columns:
+        if name not in known:
+            raise InputError(f"columns has no field {name!r}; known are {', '.join(known)}.")
+    return columns

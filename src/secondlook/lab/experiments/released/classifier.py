@@ -1,6 +1,6 @@
-"""Algorithm 1 as the released code runs it: our classifier with deviations switched on.
+"""Algorithm 1 as in the released code: our classifier with deviations switched on.
 
-Everything here overrides one step of ``PartialFeedbackClassifier``; with no switch on it is that
+Each deviation overrides a step of ``PartialFeedbackClassifier``; without switches it is that
 classifier.
 """
 
@@ -24,7 +24,7 @@ from secondlook.lab.experiments.methods import (
     Setup,
     Variant,
     constant_share,
-    fitted,
+    fit_to_past,
 )
 from secondlook.lab.experiments.released.logistic import ReleasedLogistic
 from secondlook.lab.simulate.run import Method
@@ -39,34 +39,34 @@ __all__ = ["ReleasedBudget", "ReleasedClassifier", "build_released"]
 
 @dataclass(frozen=True)
 class ReleasedBudget(FdrBudget):
-    """The budget with C5 and C6, for a variant that began some rounds ago, or for an ablation."""
+    """The budget with C5 and C6, for a variant that started some rounds ago, or for an ablation."""
 
     switches: frozenset[str] = frozenset()
     begun: int = 0
     explores: bool = True
 
     def _check_constant(self, exploit: float | np.number[Any]) -> None:
-        """Allow α itself, which the ablation asks for."""
+        """Allow α itself, which the ablation needs."""
         if not 0 < exploit <= self.alpha:
             raise InputError(
                 f"exploit (α_exploit) must be in (0, alpha] = (0, {self.alpha}], got {exploit}."
             )
 
     def alpha_exploit(self, round: int) -> float:
-        """Return α_exploit; with C6 that of the round before, and not capped."""
+        """Return α_exploit; with C6 the value of the round before, without a cap."""
         own = round - self.begun
         if "C6" in self.switches and not isinstance(self.exploit, int | float | np.number):
             return float(self.exploit.at(max(1, own - 1), self.alpha))
         return super().alpha_exploit(own)
 
     def max_fdr(self, round: int) -> float:
-        """Return α_exploit + ε; with C6 it may pass α."""
+        """Return α_exploit + ε; with C6 it may exceed α."""
         if "C6" in self.switches:
             return self.alpha_exploit(round) + self.slack
         return super().max_fdr(round)
 
     def explore_share(self, round: int) -> float:
-        """Return how many may be explored per exploited person; with C5 α − α_exploit."""
+        """Return the explored people per exploited person; with C5 α − α_exploit."""
         if not self.explores:
             return 0.0
         if "C5" in self.switches:
@@ -84,7 +84,7 @@ class ReleasedBudget(FdrBudget):
 
 @dataclass(frozen=True)
 class _WholeQuotas(GroupShare):
-    """Quotas that are whole numbers already (C7)."""
+    """Quotas that are whole numbers (C7)."""
 
     quotas: tuple[float, ...] = ()
 
@@ -95,21 +95,21 @@ class _WholeQuotas(GroupShare):
 
 
 class ReleasedClassifier(PartialFeedbackClassifier):
-    """The classifier with deviations switched on; ``switched`` says which."""
+    """The classifier with deviations switched on."""
 
     switches: frozenset[str] = frozenset()
 
-    def switched(self, switches: frozenset[str]) -> ReleasedClassifier:
+    def switch_on(self, switches: frozenset[str]) -> ReleasedClassifier:
         """Switch deviations on and return the classifier."""
         self.switches = switches
         return self
 
     def become(self, variant: Variant, setup: Setup) -> ReleasedClassifier:
-        """Go on as another variant, keeping everything that was learned (C1)."""
+        """Continue as another variant, keeping all that was learned (C1)."""
         assert isinstance(self.budget, ReleasedBudget)
         self.budget = replace(self.budget, begun=len(self._rounds))
         self.strategy = variant.strategy()
-        if _fair_in_the_fit(self.switches):
+        if _is_fair_in_fit(self.switches):
             for learner in self._learners:
                 learner.set_params(fairness=variant.fairness(setup.goal))
         else:
@@ -145,19 +145,19 @@ class ReleasedClassifier(PartialFeedbackClassifier):
         if "C7" not in self.switches or not isinstance(self.strategy, GroupShare):
             return super()._explore(t, batch, explore, score, n_exploit, n_explore)
         n_groups = self._intake.n_groups
-        here = np.bincount(batch.group[explore], minlength=n_groups)
-        quotas = np.floor(n_explore * here / max(1, here.sum()))
-        places = int(quotas.sum())
+        candidates = np.bincount(batch.group[explore], minlength=n_groups)
+        quotas = np.floor(n_explore * candidates / max(1, candidates.sum()))
+        n_places = int(quotas.sum())
         return draw_explored(
             batch,
             explore,
             score,
-            places,
+            n_places,
             _WholeQuotas(quotas=tuple(quotas.tolist())),
             n_groups,
             seed=self._seed,
             round=t,
-            n_instead=places,
+            n_instead=n_places,
         )
 
 
@@ -167,13 +167,13 @@ def _smallest_group(setup: Setup) -> int:
     return int(np.argmin(counts))
 
 
-def _fair_in_the_fit(switches: frozenset[str]) -> bool:
-    """Say whether a group constraint is held in the fit, as it must be where the cut is fixed."""
+def _is_fair_in_fit(switches: frozenset[str]) -> bool:
+    """Return whether the fit holds the group constraint, as it must if the cut is fixed."""
     return bool(switches & {"B3", "B4", "B6", "B9"})
 
 
 def _learner(variant: Variant, setup: Setup, switches: frozenset[str]) -> ConstrainedLogistic:
-    fairness = variant.fairness(setup.goal) if _fair_in_the_fit(switches) else None
+    fairness = variant.fairness(setup.goal) if _is_fair_in_fit(switches) else None
     if not switches & {"B3", "B4", "B6"}:
         return ConstrainedLogistic(fairness=fairness)
     return ReleasedLogistic(
@@ -204,15 +204,15 @@ def _new(name: str, setup: Setup, switches: frozenset[str]) -> ReleasedClassifie
         coverage=rule(threshold=goal.threshold),
         strategy=variant.strategy(),
         learner=_learner(variant, setup, switches),
-        fairness=None if _fair_in_the_fit(switches) else variant.fairness(goal),
-        thresholds="shared" if _fair_in_the_fit(switches) else variant.thresholds(),
+        fairness=None if _is_fair_in_fit(switches) else variant.fairness(goal),
+        thresholds="shared" if _is_fair_in_fit(switches) else variant.thresholds(),
         weights="none" if "B7" in switches else "acceptance",
         first_round="learned" if "C4" in switches else "past",
         constrain_fit=bool(switches & {"B3", "B9"}),
         group_as_feature=setup.group_as_feature,
         random_state=setup.seed,
-    ).switched(switches)
-    fitted(classifier, setup)
+    ).switch_on(switches)
+    fit_to_past(classifier, setup)
     return classifier
 
 
@@ -221,13 +221,13 @@ def build_released(
 ) -> Method:
     """Return a variant or an ablation of Algorithm 1 with deviations switched on.
 
-    With C1 all variants of a repetition are one object, which lives in ``shared``.
+    With C1 all variants of a repetition share one object, which is kept in ``shared``.
     """
     if "C1" not in switches or name not in VARIANTS:
         return _new(name, setup, switches)
-    key = f"one object at α = {setup.goal.alpha}"
+    key = f"variants at α = {setup.goal.alpha}"
     if key not in shared:
         shared[key] = _new(name, setup, switches)
         return shared[key]  # type: ignore[no-any-return]
-    one: ReleasedClassifier = shared[key]
-    return one.become(VARIANTS[name], setup)
+    classifier: ReleasedClassifier = shared[key]
+    return classifier.become(VARIANTS[name], setup)

@@ -1,4 +1,4 @@
-"""The released code's fit: SLSQP on constraints that count hard decisions (B3, B4, B6)."""
+"""The fit of the released code: SLSQP with constraints on hard decisions (B3, B4, B6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_ITER = 100
 
 
 class ReleasedLogistic(ConstrainedLogistic):
-    """Logistic regression under constraints, solved as the released code solves it.
+    """Logistic regression under constraints, solved as in the released code.
 
     Parameters beside those of ``ConstrainedLogistic``
     ----------
@@ -146,7 +146,7 @@ class _Problem:
 def _without_repeats(
     rows: Floats, good: Floats, group: Floats, weight: Floats
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Join equal rows and add up their weights: sums stay as they are, resampled data shrink."""
+    """Join equal rows and add their weights, which keeps sums and shrinks resampled data."""
     used = weight > 0
     rows, good, group, weight = rows[used], good[used], group[used], weight[used]
     kinds, kind = np.unique(np.column_stack([rows, good, group]), axis=0, return_inverse=True)
@@ -155,11 +155,11 @@ def _without_repeats(
 
 
 def _rate_gap(small: NDArray[np.bool_], weight: Floats) -> Floats:
-    """Return what each decision adds to the smaller group's rate minus that of all others.
+    """Return each decision's part in the smaller group's rate minus the rate of all others.
 
-    Where one of the two sides is empty there is nothing to compare.
+    If one of the two sides is empty, there is nothing to compare.
     """
-    mine, others = np.where(small, weight, 0.0), np.where(small, 0.0, weight)
-    if mine.sum() == 0 or others.sum() == 0:
+    smaller, others = np.where(small, weight, 0.0), np.where(small, 0.0, weight)
+    if smaller.sum() == 0 or others.sum() == 0:
         return np.zeros(weight.size)
-    return np.asarray(mine / mine.sum() - others / others.sum())
+    return np.asarray(smaller / smaller.sum() - others / others.sum())

@@ -1,4 +1,4 @@
-"""The switches of the set-up: what is known at the start, and of which people (A1 to A9)."""
+"""Switches A1 to A9: which people there are, and what is known about them at the start."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from secondlook.learners.logistic import ConstrainedLogistic
 
 __all__ = ["released_setup", "released_world"]
 
-_THROWN_AWAY = 0.01
+_DROPPED_SHARE = 0.01
 
 
 def released_world(
     spec: WorldSpec, source: Table | Population, switches: frozenset[str], seed: int
 ) -> tuple[WorldSpec, Table | Population]:
     """Return the world's spec and source with A7, A8 and A9; ``seed`` is the experiment's own."""
-    useless = switches & {"A7", "A8", "A9"} if not isinstance(source, Table) else frozenset()
+    not_applicable = switches & {"A7", "A8", "A9"} if not isinstance(source, Table) else frozenset()
     if spec.n_parts:
-        useless = useless | (switches & {"A9"})
-    if useless:
+        not_applicable = not_applicable | (switches & {"A9"})
+    if not_applicable:
         raise InputError(
-            f"{', '.join(sorted(useless))} mean nothing for this world, which has no data set to "
-            f"scale, cut or resample; leave them off."
+            f"switches {', '.join(sorted(not_applicable))} do not apply to this world, which has "
+            f"no data set to scale, cut or resample; leave them off."
         )
     if "A7" in switches:
         spec = replace(spec, scaling="stream")
@@ -43,10 +43,10 @@ def released_world(
         source = _rows(source, rng.integers(len(source), size=n_parts * spec.people_a_round))
         spec = replace(spec, n_parts=n_parts, n_batch=None, n_rounds=None)
     if "A8" in switches and spec.n_parts:
-        kept = round(len(source) * (1 - _THROWN_AWAY))
+        kept = round(len(source) * (1 - _DROPPED_SHARE))
         source = _rows(source, np.sort(rng.permutation(len(source))[:kept]))
     elif "A8" in switches:
-        spec = replace(spec, n_batch=int(spec.people_a_round * (1 - _THROWN_AWAY)))
+        spec = replace(spec, n_batch=int(spec.people_a_round * (1 - _DROPPED_SHARE)))
     return spec, source
 
 
@@ -55,7 +55,7 @@ def _rows(table: Table, rows: np.ndarray) -> Table:
 
 
 def released_setup(setup: Setup, world: World, switches: frozenset[str]) -> Setup:
-    """Return what methods know at the start with A1 and A3."""
+    """Return what methods know at the start, with A1 and A3."""
     if not switches & {"A1", "A3"}:
         return setup
     past, truth = setup.past, world.full_history()
