@@ -319,7 +319,7 @@ def test_nobody_accepted_yet():
     table = table.set_column(5, "outcome", pa.array([None] * 100, pa.string()))
     told = init(example_config(), write(table))
     assert (told["people"], told["accepted"]) == (100, 0)
-    assert "Nobody in the history was accepted" in told["notes"][0]
+    assert "No applicant of the history was accepted" in told["notes"][0]
     assert told["features"] == ["income", "debt", "age"]
 
 

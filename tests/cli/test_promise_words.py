@@ -23,13 +23,13 @@ def bad_round(desk):
 
 def test_after_drift_it_says_that_testing_began_again():
     desk = certified_desk()
-    while desk.engine.restarts == 0:
+    while desk.engine.stage.restarts == 0:
         bad_round(desk)
         assert len(desk.accepted) < 40
     desk.decide()
     begun = (
         f"Pilot: no promise until there is new evidence. Testing began again with round "
-        f"{desk.engine.stage_began} after outcomes that spoke against what had been certified, and "
+        f"{desk.engine.stage.began} after outcomes that spoke against what had been certified, and "
     )
     assert said(desk).startswith(begun)
 

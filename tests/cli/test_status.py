@@ -118,7 +118,7 @@ def test_what_is_to_be_done_is_said_once(tmp_path):
     assert "You can go on" not in record["message"]
     (said,) = [words for words in attention(found, 1000.0) if "was a pilot" in words]
     assert "You can" not in said
-    assert said.endswith(f"nobody can say how many more are needed. {TO_DO}")
+    assert said.endswith(f"so the number of outcomes needed is unknown. {TO_DO}")
 
 
 def pilots(found, awaited, message="", **settings):

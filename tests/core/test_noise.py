@@ -92,7 +92,7 @@ def test_a_certified_round_is_watched_by_what_is_recorded(rng):
             break
     assert decided.certified
     (engine,) = classifier._engines
-    assert engine._monitor.alpha == pytest.approx(ALPHA * 0.98 + (1 - ALPHA) * 0.08)
+    assert engine.stage.monitor.alpha == pytest.approx(ALPHA * 0.98 + (1 - ALPHA) * 0.08)
 
 
 def true_fdr(classifier, population):

@@ -139,11 +139,11 @@ def test_after_a_correction_later_rounds_wait_for_those_before(tmp_path):
     second, _ = desk.decide()
     with pytest.warns(LearningWarning, match="testing begins again with round 3"):
         desk.program.observe(ids[:1], 1 - outcome[:1])
-    assert desk.engine().restarts == 1
+    assert desk.engine().stage.restarts == 1
     assert [one.number for one in desk.engine().waiting] == [2]
     assert desk.next_tested() is None  # round 2 will never count, and round 3 is not there
     third, _ = desk.decide()
-    began = desk.engine().stage_began
+    began = desk.engine().stage.began
     assert began == 3
     assert desk.next_tested() == NextTested(3, len(third), len(second), 0, None, 0)
     desk.observe(3)
@@ -164,7 +164,7 @@ def test_each_group_with_a_certificate_waits_for_its_own_outcomes(tmp_path):
     assert sum(counted) == everybody
     assert min(counted) > 0
     ids, outcome = desk.accepted[0]
-    mine = desk.engine(0).waiting[0].places.size
+    mine = desk.engine(0).waiting[0].rows.size
     rows = [int(one) for one in ids]
     with desk.program.ledger.reading("main") as reader:
         kept = reader.facts(next(reader.entries(kind="batch"))).people

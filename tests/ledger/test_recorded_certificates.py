@@ -71,7 +71,7 @@ def test_ladders_are_stored_once(reached):
     for one in ladders:
         with reached.ledger.reading("main") as reader:
             ladder = loads(reader.facts(one).payload, holds=Ladder)
-        assert ladder.n_used == 0  # as frozen, before any evidence
+        assert ladder.n_tested == 0  # as frozen, before any evidence
 
 
 def test_a_dropped_certificate_is_recorded(copied):
@@ -88,7 +88,7 @@ def test_a_dropped_certificate_is_recorded(copied):
     first = batch.says["rows"]["first"] + int(np.flatnonzero(facts.decisions.accepted)[0])
     with pytest.warns(LearningWarning, match="testing begins again with round 9"):
         program.observe(yes[:1], [0 if told[first] == "good" else 1])
-    assert program.classifier._engines[0].restarts == 1
+    assert program.classifier._engines[0].stage.restarts == 1
     dropped, _ = entries(program, "certificate")[-1]
     assert dropped.says["what"] == "dropped"
     assert dropped.says["certificates"] == granted

@@ -35,7 +35,7 @@ from secondlook.ledger.config_kinds import (
 )
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier, check_settings
 from secondlook.methods.certified.classifier import CertifiedClassifier
-from secondlook.methods.certified.settings import check_certified_settings
+from secondlook.methods.certified.rules import check_certified_settings
 
 __all__ = ["CLASSIFIERS", "LIMITS", "build_classifier", "takes_missing"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from secondlook.ledger.base import Entry, Ints, Reader
 from secondlook.ledger.encoding import Shape
 from secondlook.ledger.replay import Allowed, State
-from secondlook.methods.certified.past_people import PastPeople
-from secondlook.methods.certified.places import HISTORY, rows_by_engine
+from secondlook.methods.certified.ranking import PastApplicants
 from secondlook.people.ids import id_bits
-from secondlook.people.store import NEVER, PENDING, PeopleStore
+from secondlook.people.store import HISTORY, NEVER, PENDING, PeopleStore
 
 __all__ = ["KeptOutcomes", "kept_after", "remembered"]
 
@@ -76,11 +75,11 @@ def remembered(classifier: Any, ids: NDArray[Any]) -> Codes:
         Names of applications.
     """
     bits = id_bits(ids)
+    if isinstance(getattr(classifier, "_history", None), PastApplicants):
+        return _in_engines(classifier, bits)
     memory = getattr(classifier, "_people", None)
     if isinstance(memory, PeopleStore):
         return _in_folds(memory, bits)
-    if isinstance(getattr(classifier, "_history", None), PastPeople):
-        return _in_engines(classifier, bits)
     return np.full(bits.size, _NOT_KNOWN)
 
 
@@ -92,14 +91,11 @@ def _in_folds(memory: PeopleStore, bits: Bits) -> Codes:
 
 
 def _in_engines(classifier: Any, bits: Bits) -> Codes:
-    place, found = classifier._index.find(bits), np.full(bits.size, _NOT_KNOWN)
-    engines: Sequence[Any] = classifier._engines
-    for engine, (mine, rows) in zip(engines, rows_by_engine(place, len(engines)), strict=True):
-        found[mine] = engine.rows["outcome"][rows]
+    place, found = classifier._people.find(bits), _in_folds(classifier._people, bits)
     past, known = classifier._history, place == HISTORY
-    order = np.argsort(past._bits)
-    at = np.searchsorted(past._bits, bits, sorter=order)
+    order = np.argsort(past.bits)
+    at = np.searchsorted(past.bits, bits, sorter=order)
     spot = order.take(at, mode="clip")
-    known &= past._bits[spot] == bits
+    known &= past.bits[spot] == bits
     found[known] = past.outcome[spot[known]]
     return found

@@ -33,8 +33,7 @@ from sklearn.base import BaseEstimator
 from secondlook.errors import InputError
 from secondlook.ledger.base import Facts, Writer
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
-from secondlook.methods.certified.classifier import CertifiedClassifier
-from secondlook.methods.deployed import DeployedRung
+from secondlook.methods.certified.classifier import CertifiedClassifier, DeployedRung
 from secondlook.methods.storage import dumps
 from secondlook.people.likelihoods import PolicyFunction
 

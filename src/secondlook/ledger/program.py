@@ -71,9 +71,13 @@ from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.summary import Summary, summary_of
 from secondlook.ledger.texts import check_about, check_program_name
 from secondlook.ledger.verifying import Verification, verify
-from secondlook.methods.certified.classifier import CertifiedClassifier
-from secondlook.methods.certified.records import BegunAgain, begun_again, given_up_words
-from secondlook.methods.deployed import DeployedRung
+from secondlook.methods.certified.classifier import (
+    CertifiedClassifier,
+    DeployedRung,
+    RestartedTests,
+    restart_message,
+    restarts_since,
+)
 from secondlook.methods.storage import dumps
 from secondlook.people.ids import as_ids, check_spelling
 from secondlook.people.reasons import Reference, reasons_for
@@ -482,7 +486,7 @@ class Program:
             lost = self._record_outcomes(writer, state, names, states)
             # Inside the transaction: if warnings are errors, nothing is recorded.
             if lost:
-                warnings.warn(given_up_words(lost), LearningWarning, stacklevel=2)
+                warnings.warn(restart_message(lost), LearningWarning, stacklevel=2)
 
     def withdraw(self, ids: Any) -> None:
         """Record that the outcomes of accepted applicants will never be known.
@@ -502,7 +506,7 @@ class Program:
 
     def observe_parts(
         self, parts: Iterable[tuple[Iterable[Any], Iterable[str]]]
-    ) -> list[tuple[BegunAgain, ...]]:
+    ) -> list[tuple[RestartedTests, ...]]:
         """Record several lists of outcomes, one after the other, in one transaction.
 
         Parameters
@@ -512,7 +516,7 @@ class Program:
 
         Returns
         -------
-        list of tuple of BegunAgain
+        list of tuple of RestartedTests
             For each part, which tests it made begin again.
         """
         restarts = []
@@ -522,18 +526,18 @@ class Program:
                 check_states(names, states)
                 before = _deployed_rungs(state.classifier)
                 self._record_outcomes(writer, state, names, states)
-                restarts.append(begun_again(before, _deployed_rungs(state.classifier)))
+                restarts.append(restarts_since(before, _deployed_rungs(state.classifier)))
         return restarts
 
     def _record_outcomes(
         self, writer: Writer, state: State, names: list[str], states: list[str]
-    ) -> tuple[BegunAgain, ...]:
+    ) -> tuple[RestartedTests, ...]:
         """Append the outcomes that are new; return which tests a correction made begin again."""
         outcomes = unique_outcomes(names, states)
         names, listed = list(outcomes), np.array([*outcomes.values()], np.object_)
         standing, ids = writer.standing(names), state.shape.ids(outcomes)
         check_objections(names, to_outcome(standing), "nothing was recorded", UnknownIdError)
-        lost: tuple[BegunAgain, ...] = ()
+        lost: tuple[RestartedTests, ...] = ()
         final = outcomes_are_final(state.classifier)
         for kind, rows in new_outcomes(outcomes, standing, final=final):
             facts = Facts(outcomes=OutcomeRows(standing.persons[rows], listed[rows].tolist()))
@@ -543,7 +547,7 @@ class Program:
             before = _deployed_rungs(state.classifier)
             state.learn(entry, ids[learned], listed[learned].tolist())
             if kind == "correction":
-                lost = begun_again(before, _deployed_rungs(state.classifier))
+                lost = restarts_since(before, _deployed_rungs(state.classifier))
             record_certificates(writer, state.classifier, self.by, why=kind)
         return lost
 

@@ -19,7 +19,7 @@ from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
 from secondlook.methods.algorithm1.learning import Learned
 from secondlook.methods.algorithm1.policy_log import LoggedPolicy
 from secondlook.methods.certified.classifier import CertifiedClassifier
-from secondlook.methods.certified.engine import Choice
+from secondlook.methods.certified.engine import ChosenPolicy
 from secondlook.methods.certified.ladder import Ladder
 from secondlook.methods.storage import loads
 from secondlook.people.store import PeopleStore
@@ -113,7 +113,7 @@ class CertifiedAgain(CertifiedClassifier):
 
     def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any) -> Decisions:
         """Decide a batch as the round to come; nothing of it is kept until ``go_on``."""
-        self._given: list[Choice] = policy
+        self._given: list[ChosenPolicy] = policy
         return self.decide(X, sensitive_features=groups, ids=ids)
 
     def go_on(self, policy: Any, says: dict[str, Any], *, whole: bool) -> str | None:
@@ -132,7 +132,7 @@ class CertifiedAgain(CertifiedClassifier):
         other._rounds = [*self._rounds]
         return other
 
-    def _policy_of_round(self, t: int, z: int, n_people: int) -> Choice:  # noqa: ARG002
+    def _policy_of_round(self, t: int, z: int, n_people: int) -> ChosenPolicy:  # noqa: ARG002
         return self._given[z]
 
     def _check_new(self, batch: Any) -> None:
@@ -180,7 +180,9 @@ class StoredPolicies:
                 self._ladders[says["ladder"]] = self._loaded(entry, facts, Ladder)
             case "rungs":
                 self._made[entry.number] = [
-                    Choice(self._ladders[one["ladder"]], one["rung"], one["certified"], np.nan)
+                    ChosenPolicy(
+                        self._ladders[one["ladder"]], one["rung"], one["certified"], np.nan
+                    )
                     for one in says["choices"]
                 ]
             case other:

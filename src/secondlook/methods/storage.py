@@ -37,14 +37,19 @@ from secondlook.methods.algorithm1.learning import Learned, LearningRules
 from secondlook.methods.algorithm1.past import PastPolicy
 from secondlook.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog
 from secondlook.methods.certified.classifier import CertifiedClassifier
-from secondlook.methods.certified.engine import Choice, Engine, Waiting
+from secondlook.methods.certified.engine import (
+    ChosenPolicy,
+    Engine,
+    LadderBets,
+    LastBatch,
+    SettledRound,
+    Stage,
+    WaitingRound,
+)
 from secondlook.methods.certified.evidence import DriftMonitor, Wealth
-from secondlook.methods.certified.floors import Floor
-from secondlook.methods.certified.ladder import Ladder, Reach, Standing
-from secondlook.methods.certified.own_rows import OwnRows
-from secondlook.methods.certified.past_people import PastPeople
+from secondlook.methods.certified.ladder import Floor, Ladder, LadderRows, Positions
 from secondlook.methods.certified.pilot import Pilot
-from secondlook.methods.certified.ranking import Ranking
+from secondlook.methods.certified.ranking import PastApplicants, Ranking
 from secondlook.methods.certified.rules import Rules
 from secondlook.methods.estimator import DecidingClassifier
 from secondlook.methods.finite.clusters import ClusteredDomain
@@ -110,18 +115,21 @@ _TYPES: tuple[type, ...] = (
     CertifiedRound,
     Engine,
     Rules,
-    Choice,
-    Waiting,
+    Stage,
+    ChosenPolicy,
+    WaitingRound,
+    LadderBets,
+    SettledRound,
+    LastBatch,
     Ladder,
-    Reach,
-    Standing,
+    LadderRows,
+    Positions,
     Floor,
     Pilot,
     Ranking,
     Wealth,
     DriftMonitor,
-    OwnRows,
-    PastPeople,
+    PastApplicants,
     SelectedPast,
     *finite.SAVED_TYPES,
     *many_classes.SAVED_TYPES,

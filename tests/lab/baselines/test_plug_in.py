@@ -28,7 +28,7 @@ def test_it_deploys_the_widest_policy_whose_estimate_is_allowed():
         said[t] = classifier.acceptance_probability(X)
         (choice,) = classifier._choices
         if known.size >= 30:
-            pi = choice.ladder.policies(choice.ladder.standing(X[known], np.zeros(known.size, int)))
+            pi = choice.ladder.policies(choice.ladder.locate(X[known], np.zeros(known.size, int)))
             weight = 1 / said[:t, known].mean(axis=0)
             fdr = (weight * (outcome[known] == 0)) @ pi / (weight @ pi)
             allowed = np.flatnonzero(fdr <= ALPHA)

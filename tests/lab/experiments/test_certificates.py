@@ -99,7 +99,7 @@ def test_freezes_and_restarts_are_where_the_engine_made_them(rng):
     (engine,) = classifier._engines
     frozen, began = [], []
     for t in range(1, 31):
-        before, ladders = engine.restarts, len(engine.ladders)
+        before, ladders = engine.stage.restarts, len(engine.ladders)
         people = draw_applicants(good if t < 14 else worse, 400, rng)
         decided = classifier.decide(people.people.X)
         if len(engine.ladders) > ladders:
@@ -109,7 +109,7 @@ def test_freezes_and_restarts_are_where_the_engine_made_them(rng):
         if t == 2:
             with pytest.warns(LearningWarning, match="testing begins again with round 3"):
                 classifier.correct(ids[:1], 1 - outcomes[:1])
-        if engine.restarts > before:
+        if engine.stage.restarts > before:
             began.append(t + 1)
     records = certificate_records(classifier, 0.15, "certified")
     assert freezes(records) == frozen

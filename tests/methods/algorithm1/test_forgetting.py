@@ -297,19 +297,14 @@ def test_everybody_else_stays_who_they_are(make, options):
         gone |= set(lost)
     for name, outcome in outcomes.items():
         bits = id_bits(np.array([name]))
-        index = classifier._people if make is algorithm_1 else classifier._index
-        place = int(index.find(bits)[0])
+        place = classifier._people.find(bits)
         if name in gone:
             assert place == IdIndex.UNKNOWN
             continue
-        if make is algorithm_1:
-            rows, at = classifier._people.parts[place % 2], place // 2
-        else:
-            n = len(classifier._engines)
-            rows = classifier._engines[place % n].rows
-            at = place // n
-        assert rows.X[at].tolist() == features[name].tolist()
-        assert int(rows["outcome"][at]) == outcome
+        parts = zip(classifier._people.parts, classifier._people.rows_by_part(place), strict=True)
+        ((rows, at),) = [(part, at) for part, (here, at) in parts if here.any()]
+        assert rows.X[at].tolist() == [features[name].tolist()]
+        assert rows["outcome"][at].tolist() == [outcome]
     assert sum(name not in gone for name in outcomes) > 100
 
 
@@ -392,7 +387,7 @@ def test_a_ranking_learns_from_the_others_only():
     by_hand = LogisticRegression().fit(
         *(np.concatenate(part) for part in zip(*everybody, strict=True))
     )
-    found = classifier._rank_people(0)
+    found = classifier._learn(0)
     X = batches[0].people.X
     score = found.score(X, np.zeros(len(X), np.intp))
     assert score == pytest.approx(by_hand.predict_proba(X)[:, 1], abs=1e-9)
@@ -466,7 +461,7 @@ def test_a_past_policy_that_keeps_people_is_found_out(model):
 def test_somebody_must_be_left_to_rank_others_among():
     past, _ = people(n_batch=10, n_rounds=1)
     classifier = fitted(certified(), past)
-    with pytest.raises(InputError, match="would leave nobody to rank others among"):
+    with pytest.raises(InputError, match="would leave no applicants to rank others among"):
         classifier.forget(np.arange(600))
     classifier.forget(np.arange(599))
 

@@ -221,7 +221,7 @@ def test_certified_rounds_wait_for_corrections(rng):
                 warnings.simplefilter("always", LearningWarning)
                 classifier.correct(ids[:1], 1 - outcome[:1])
             assert len(said) == (maturity == 0)
-        restarts[maturity] = classifier._engines[0].restarts
+        restarts[maturity] = classifier._engines[0].stage.restarts
     assert restarts == {0: 3, 2: 0}
 
 

@@ -7,31 +7,30 @@ from dataclasses import replace
 import numpy as np
 
 from secondlook import CertifiedClassifier
-from secondlook.methods.certified.engine import Choice, Engine
-from secondlook.methods.certified.ladder import Seen
+from secondlook.methods.certified.engine import ChosenPolicy, Engine
 
 
 class PlugIn(Engine):
     """Deploys the widest rung whose estimated FDR is at most α, without a test."""
 
     def choose(self):
-        if self.rows.known().size < 30:
+        if self.known_rows().size < 30:
             return super().choose()
-        reach = self._reach[-1]
-        for rung in reversed(range(reach.ladder.grid.size)):
-            share = self._estimates.mistakes(reach, rung)[0]
+        newest = self.stage.ladder_rows[-1]
+        for rung in reversed(range(newest.ladder.grid.size)):
+            share = self.estimates.mistakes(newest, rung)[0]
             if share <= self.rules.alpha:
-                return Choice(reach.ladder, rung, True, share)
+                return ChosenPolicy(newest.ladder, rung, True, share)
         return super().choose()
 
 
 class WeightsDropped(Engine):
     """Counts the accepted as if everybody had been accepted with probability 1."""
 
-    def _test(self, one):
-        super()._test(replace(one, p=np.ones_like(one.p)))
+    def _test(self, waiting):
+        super()._test(replace(waiting, p=np.ones_like(waiting.p)))
 
-    def _use(self, ladder, choice):
+    def _choose_bets(self, ladder, policy):
         return np.ones(ladder.grid.size, np.bool_)
 
 
@@ -45,27 +44,31 @@ class HistoryTrusted(Engine):
         ladder = self.ladders[-1]
         X, group, bad = self.history
         everybody = np.ones(bad.size, np.bool_)
-        seen = Seen(X, group, np.ones(bad.size), everybody, bad)
-        ladder.test(seen, None, np.ones(ladder.grid.size, np.bool_))
+        at, p, use = ladder.locate(X, group), np.ones(bad.size), np.ones(ladder.grid.size, np.bool_)
+        ladder.test(at, p, everybody, bad, deployed=None, use=use)
 
 
 class Overtaking(Engine):
     """Tests people as soon as their outcomes come, whoever of their round is still waited for."""
 
     def test_complete_rounds(self):
-        for one in self.waiting:
-            if not hasattr(one, "untested"):
-                one.untested = np.ones(one.accepted.size, np.bool_)
-            arrived = ~one.accepted
-            arrived[one.accepted] = self.rows["outcome"][one.places] >= 0
+        for waiting in self.waiting:
+            accepted, outcome = waiting.accepted, self.rows["outcome"][waiting.rows]
+            if not hasattr(waiting, "untested"):
+                waiting.untested = np.ones(accepted.size, np.bool_)
+            arrived = ~accepted
+            arrived[accepted] = outcome >= 0
             bad = np.zeros(arrived.size, np.bool_)
-            bad[one.accepted] = self.rows["outcome"][one.places] == 0
-            now = arrived & one.untested
-            part = Seen(one.X[now], one.group[now], one.p[now], one.accepted[now], bad[now])
-            for ladder, use in one.use:
-                ladder.test(part, one.rung if ladder is one.deployed else None, use)
-            one.untested &= ~now
-        self.waiting = [one for one in self.waiting if one.untested.any()]
+            bad[accepted] = outcome == 0
+            now = arrived & waiting.untested
+            for bet in waiting.bets:
+                at = bet.ladder.locate(waiting.X[now], waiting.group[now])
+                own = bet.ladder is waiting.policy.ladder
+                deployed = waiting.policy.rung if own else None
+                part = at, waiting.p[now], accepted[now], bad[now]
+                bet.ladder.test(*part, deployed=deployed, use=bet.rungs)
+            waiting.untested &= ~now
+        self.waiting = [waiting for waiting in self.waiting if waiting.untested.any()]
         return 0
 
 
@@ -73,8 +76,8 @@ def with_engine(kind):
     """Return the classifier with another engine."""
 
     class Controlled(CertifiedClassifier):
-        def _engine(self, n_engines):
-            usual = super()._engine(n_engines)
+        def _engine(self, n_engines, z):
+            usual = super()._engine(n_engines, z)
             engine = kind(usual.rules, usual.rows, usual.n_groups)
             past = self._history
             engine.history = past.X, past.group, past.outcome == 0

@@ -97,7 +97,7 @@ def deployed_fdr(classifier, population):
     everybody = population.everybody()
     (choice,) = classifier._choices
     group = np.zeros(len(everybody), np.intp)
-    pi = choice.ladder.policy(choice.ladder.standing(everybody.X, group), choice.rung)
+    pi = choice.ladder.policy(choice.ladder.locate(everybody.X, group), choice.rung)
     return float(pi @ (1 - population.probability_good(everybody)) / pi.sum())
 
 

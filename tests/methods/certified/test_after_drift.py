@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from methods.certified.known_truth import Slope, play, rngs, start
-from secondlook.methods.certified.engine import Choice
+from secondlook.methods.certified.engine import ChosenPolicy
 
 PEOPLE = Slope()
 N, WIDE, NARROW = 1000, 0.5, 0.1
@@ -24,12 +24,12 @@ class Told:
 
     @property
     def reach(self):
-        return self.engine._reach[-1]
+        return self.engine.stage.ladder_rows[-1]
 
     def _choose(self):
         ladder, rung = self.reach.ladder, self.reach.ladder.nearest(self.share)
         self.rounds.append((ladder, rung))
-        return Choice(ladder, rung, False, float("nan"), self.share)
+        return ChosenPolicy(ladder, rung, False, float("nan"), self.share)
 
     def play(self, share, n_rounds):
         self.share = share
@@ -37,7 +37,7 @@ class Told:
 
     def estimate(self):
         """Return the engine's estimate of the wide rung's FDR, with its standard error."""
-        return self.engine._estimates.mistakes(self.reach, self.reach.ladder.nearest(WIDE))
+        return self.engine.estimates.mistakes(self.reach, self.reach.ladder.nearest(WIDE))
 
     def by_hand(self, kept, counted):
         """Return it from people of the last rounds, weighted by policies of as many or more."""
@@ -45,14 +45,14 @@ class Told:
         mine = rows["round"] > len(self.rounds) - kept
         X, group = rows.X[mine], rows["group"][mine]
         past = self.rounds[len(self.rounds) - counted :]
-        p = sum(other.policy(other.standing(X, group), rung) for other, rung in past)
-        weight = ladder.policy(ladder.standing(X, group), ladder.nearest(WIDE)) / p
+        p = sum(other.policy(other.locate(X, group), rung) for other, rung in past)
+        weight = ladder.policy(ladder.locate(X, group), ladder.nearest(WIDE)) / p
         return float(weight @ (rows["outcome"][mine] != 1) / weight.sum())
 
     def truth(self):
         """Return it in the population, by quadrature."""
         everybody, ladder = PEOPLE.everybody(), self.reach.ladder
-        at = ladder.standing(everybody.X, np.zeros(len(everybody), np.intp))
+        at = ladder.locate(everybody.X, np.zeros(len(everybody), np.intp))
         pi = ladder.policy(at, ladder.nearest(WIDE))
         return float(pi @ (1 - PEOPLE.probability_good(everybody)) / pi.sum())
 
@@ -81,10 +81,10 @@ def test_how_far_rounds_went_is_said_of_those_kept():
     one = Told(np.random.default_rng(0))
     one.play(WIDE, 4)
     one.play(NARROW, 6)
-    assert one.engine._estimates.widest == pytest.approx(WIDE, abs=0.02)
+    assert one.engine.estimates.widest == pytest.approx(WIDE, abs=0.02)
     one.engine.restart("drift")
-    assert one.engine._estimates.widest == pytest.approx(NARROW, abs=0.02)
-    assert one.engine._estimates.n_people == KEPT * N
+    assert one.engine.estimates.widest == pytest.approx(NARROW, abs=0.02)
+    assert one.engine.estimates.n_people == KEPT * N
 
 
 @pytest.mark.parametrize("waiting", [2, 8])
@@ -94,15 +94,15 @@ def test_rounds_that_wait_for_outcomes_count_if_they_are_kept(waiting):
     one.play(WIDE, 9)
     one.play(NARROW, 1)
     one.engine.restart("drift")
-    assert one.engine._estimates.n_people == max(0, KEPT - waiting) * N
+    assert one.engine.estimates.n_people == max(0, KEPT - waiting) * N
     one.play(NARROW, 10)
     settled = 10 - waiting
-    assert one.engine._estimates.n_people == (KEPT + settled) * N
-    rows = one.engine.rows
-    assert rows["round"][rows.settled()].min() == 10 - KEPT + 1
-    assert np.unique(rows["round"][rows.settled()]).size == KEPT + settled
-    p = np.zeros(rows.settled().size)
-    X, group = rows.X[rows.settled()], rows["group"][rows.settled()]
+    assert one.engine.estimates.n_people == (KEPT + settled) * N
+    rows, in_tests = one.engine.rows, one.engine.estimates.settled
+    assert rows["round"][in_tests].min() == 10 - KEPT + 1
+    assert np.unique(rows["round"][in_tests]).size == KEPT + settled
+    p = np.zeros(in_tests.size)
+    X, group = rows.X[in_tests], rows["group"][in_tests]
     for ladder, rung in one.rounds[10 - KEPT : 10 + settled]:
-        p += N * ladder.policy(ladder.standing(X, group), rung)
-    assert rows["p_sum"][rows.settled()] == pytest.approx(p, rel=1e-9)
+        p += N * ladder.policy(ladder.locate(X, group), rung)
+    assert rows["p_sum"][in_tests] == pytest.approx(p, rel=1e-9)

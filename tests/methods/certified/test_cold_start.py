@@ -28,7 +28,7 @@ def cold(population, rng, **options):
     people = draw_applicants(population, 50, rng).people
     options = {"alpha": ALPHA, "delta": DELTA, "utility": UTILITY, "horizon": 39} | options
     options.setdefault("random_state", int(rng.integers(2**31)))
-    with pytest.warns(LearningWarning, match="nothing is known of anybody; the pilot accepts at"):
+    with pytest.warns(LearningWarning, match="the pilot accepts at random"):
         return CertifiedClassifier(**options).fit(people.X, None, accepted=np.zeros(50))
 
 
@@ -49,7 +49,7 @@ def test_ratios_of_a_cold_ladder_are_bounded(rng):
     X = draw_applicants(Slope(), 600, rng).people.X
     classifier.decide(X)
     (ladder,) = classifier._engines[0].ladders
-    rates = ladder.policies(ladder.standing(X[:1], np.zeros(1, np.intp)))[0]
+    rates = ladder.policies(ladder.locate(X[:1], np.zeros(1, np.intp)))[0]
     assert np.all(np.diff(rates) > 0)
     assert rates[0] < 0.1 < 0.9 < rates[-1] <= 1
     for rung in (0, 12, 40):

@@ -22,11 +22,11 @@ def runs(request):
         classifier = start(GOOD, rng, horizon=BEFORE + AFTER, monitor=request.param)
         play(classifier, GOOD, rng, n=N, rounds=BEFORE)
         (engine,) = classifier._engines
-        early = engine.restarts
+        early = engine.stage.restarts
         after, fired = [], None
         for t in range(1, AFTER + 1):
             after += play(classifier, WORSE, rng, n=N, rounds=1)
-            if fired is None and engine.restarts > early:
+            if fired is None and engine.stage.restarts > early:
                 fired = t
         answers.append((early, fired, after))
     return request.param > 0, answers
@@ -51,12 +51,12 @@ def test_after_an_alarm_old_outcomes_are_left_out():
     classifier = start(GOOD, rng, horizon=30)
     play(classifier, GOOD, rng, n=N, rounds=12, truth=False)
     (engine,) = classifier._engines
-    while engine.restarts == 0:
+    while engine.stage.restarts == 0:
         play(classifier, WORSE, rng, n=N, rounds=1, truth=False)
     t = classifier.rounds_[-1].round
     assert t <= 18
     assert engine.ladders == []
-    assert engine.rows["round"][engine.rows.known()].min() == t - 4  # five rounds are kept
+    assert engine.rows["round"][engine.known_rows()].min() == t - 4  # five rounds are kept
     policies = play(classifier, WORSE, rng, n=N, rounds=1)
     assert not policies[0].certified
     assert classifier.rounds_[-1].status == "pilot"
@@ -68,7 +68,7 @@ def test_an_alarm_takes_the_evidence_that_its_share_of_delta_asks_for(rng):
         classifier = start(GOOD, rng, monitor=monitor)
         play(classifier, GOOD, rng, n=50, rounds=1, truth=False)
         (engine,) = classifier._engines
-        engine.restarts = restarts
+        engine.stage.restarts = restarts
         for log_wealth, alarm in ((-np.log(share) - 1e-9, False), (-np.log(share) + 1e-9, True)):
-            engine._monitor = SimpleNamespace(log_wealth=lambda value=log_wealth: value)
-            assert engine.drifted() == alarm
+            engine.stage.monitor = SimpleNamespace(log_wealth=lambda value=log_wealth: value)
+            assert engine._has_drifted() == alarm

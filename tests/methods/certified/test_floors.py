@@ -10,7 +10,7 @@ from secondlook import CertifiedClassifier, EqualGroups, GroupShare, ScoreWeight
 from secondlook.errors import InputError
 from secondlook.lab.simulate.people import People
 from secondlook.lab.simulate.populations import draw_applicants
-from secondlook.methods.certified.floors import Floor
+from secondlook.methods.certified.ladder import Floor
 
 SHARE = 0.02
 STRATEGIES = [
@@ -83,7 +83,7 @@ def test_everybody_can_be_explored_and_ratios_stay_bounded(strategy, rng):
         assert decided.propensity.max() <= 1
     group = np.searchsorted(population.groups, batch.people.group)
     for ladder in classifier._engines[0].ladders:
-        pi = ladder.policies(ladder.standing(batch.people.X, group))
+        pi = ladder.policies(ladder.locate(batch.people.X, group))
         for rung in (0, 20, 60):
             apart = np.maximum(0, ladder.grid - ladder.grid[rung]) / ladder.tau
             assert np.all(np.log(pi / pi[:, [rung]]) <= apart + 1e-9)

@@ -11,13 +11,12 @@ from methods.certified.known_truth import ALPHA, DELTA, UTILITY, Flat, play, sta
 from methods.certified.test_ladders import ladder
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import Uniform
-from secondlook.methods.certified.freezing import edge_softness, walk_starts
-from secondlook.methods.certified.ladder import Reach
-from secondlook.methods.certified.own_rows import OwnRows
-from secondlook.methods.certified.pilot import Pilot
+from secondlook.methods.certified.engine import edge_softness, walk_starts
+from secondlook.methods.certified.ladder import LadderRows
+from secondlook.methods.certified.pilot import Pilot, RungEstimates
 from secondlook.methods.certified.rules import Rules
-from secondlook.methods.certified.rung_estimates import RungEstimates
 from secondlook.people.likelihoods import ConstantLikelihood
+from secondlook.people.store import PeopleStore
 
 RULES = Rules(ALPHA, DELTA, UTILITY, 20, False, 0.0, Uniform(), OutcomeNoise())
 
@@ -47,17 +46,16 @@ def test_an_edge_is_a_part_of_what_may_be_accepted_and_some_people_at_least():
 
 def estimates(ranks, outcome, p):
     """Return our own people at these ranks, all of whom are in the tests."""
-    rows = OwnRows(1)
     n = len(ranks)
-    rows.append(np.zeros((n, 1)), np.zeros(n, np.intp), 1, np.full(n, p), np.full(n, p))
-    rows["outcome"][:] = outcome
-    rows.settled_round = 1
-    return RungEstimates(rows, n, OutcomeNoise(), 1.0)
+    store = PeopleStore(columns={"p": p, "p_sum": p})
+    everybody = np.ones(n, np.bool_)
+    store.record(np.arange(n, dtype=np.uint64), everybody, 1, outcome=outcome)
+    return RungEstimates(store.parts[0], np.arange(n), 1, n, 1.0, OutcomeNoise())
 
 
 def test_a_first_ladder_starts_where_the_pilot_stands():
     one = ladder()
-    nobody = Reach(one, one.standing(np.empty((0, 1)), np.empty(0, np.intp)))
+    nobody = LadderRows(one, one.locate(np.empty((0, 1)), np.empty(0, np.intp)))
     starts = walk_starts(nobody, Pilot(ALPHA, 0.1), None)
     (start, share), (half, rest) = starts
     assert start == np.argmin(abs(one.grid - 0.1))
@@ -68,7 +66,7 @@ def test_a_first_ladder_starts_where_the_pilot_stands():
 def test_walks_start_apart_and_share_the_whole_level():
     """The second starts half as far out, so that at the innermost rung there is only one."""
     one = ladder()
-    nobody = Reach(one, one.standing(np.empty((0, 1)), np.empty(0, np.intp)))
+    nobody = LadderRows(one, one.locate(np.empty((0, 1)), np.empty(0, np.intp)))
     for first, share in enumerate(one.grid):
         half = int(np.argmin(abs(one.grid - share / 2)))
         walks = walk_starts(nobody, Pilot(ALPHA, float(share)), None)
@@ -85,7 +83,7 @@ def test_a_later_ladder_starts_where_evidence_grew_fastest(edge):
     """People are good up to a rank and bad beyond it; the pilot stands at 0.1."""
     one = ladder(tau=0.002)
     X = np.random.default_rng(0).normal(size=(400, 1))
-    at = one.standing(X, np.zeros(400, np.intp))
+    at = one.locate(X, np.zeros(400, np.intp))
     outcome = (at.rank <= edge).astype(np.int8)
     z = one.policies(at) / 0.9 * (ALPHA - (outcome == 0))[:, None]
     total, squares = z.sum(axis=0), (z**2).sum(axis=0)
@@ -95,7 +93,7 @@ def test_a_later_ladder_starts_where_evidence_grew_fastest(edge):
         for j in range(one.grid.size)
     ]
     known = estimates(at.rank, outcome, 0.9)
-    reach, pilot_now = Reach(one, at), Pilot(ALPHA, 0.1)
+    reach, pilot_now = LadderRows(one, at), Pilot(ALPHA, 0.1)
     start = walk_starts(reach, pilot_now, known)[0][0]
     if edge == 0:
         assert max(growth) == 0

@@ -94,17 +94,17 @@ def test_rounds_after_it_say_what_has_been_tested_since():
 
 def test_drift_is_not_called_a_correction():
     desk = certified_desk()
-    while len(desk.accepted) < 6 or desk.engine.restarts == 0:
+    while len(desk.accepted) < 6 or desk.engine.stage.restarts == 0:
         desk.decide()
         ids, outcome = desk.accepted[-1]
         drifting = len(desk.accepted) >= 6
         desk.classifier.observe(ids, np.zeros_like(outcome) if drifting else outcome)
         assert len(desk.accepted) < 40
     desk.decide()
-    words = f"again with round {desk.engine.stage_began} after outcomes that spoke against what"
+    words = f"again with round {desk.engine.stage.began} after outcomes that spoke against what"
     assert words in desk.classifier.rounds_[-1].message
     assert desk.classifier.rounds_[-1].restart_reason == "drift"
-    assert desk.classifier.rounds_[-1].tests_began == desk.engine.stage_began
+    assert desk.classifier.rounds_[-1].tests_began == desk.engine.stage.began
 
 
 def test_a_program_says_it_once_and_its_record_is_read_in_silence(tmp_path):

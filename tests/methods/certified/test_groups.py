@@ -45,7 +45,7 @@ def choice_of(classifier, name):
 def policy_of(classifier, population, name):
     """Return the probabilities that a group's people have in the last round, and P(good)."""
     people, choice = population.of_group(name), choice_of(classifier, name)
-    standing = choice.ladder.standing(people.X, np.full(len(people), "AB".index(name)))
+    standing = choice.ladder.locate(people.X, np.full(len(people), "AB".index(name)))
     return choice.ladder.policy(standing, choice.rung), population.probability_good(people)
 
 

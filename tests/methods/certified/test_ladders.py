@@ -10,8 +10,13 @@ from hypothesis import strategies as st
 from methods.certified.known_truth import ALPHA
 from secondlook.core.strategies import Uniform
 from secondlook.methods.certified.evidence import RATIO_CAP, values
-from secondlook.methods.certified.floors import Floor
-from secondlook.methods.certified.ladder import Ladder, Reach, Seen, Standing, nearest_certificate
+from secondlook.methods.certified.ladder import (
+    Floor,
+    Ladder,
+    LadderRows,
+    Positions,
+    nearest_certificate,
+)
 from secondlook.methods.certified.ranking import Ranking
 from secondlook.people.likelihoods import LinearLikelihood
 
@@ -31,7 +36,7 @@ def ladder(tau=0.1, floor=0.0, starts=((20, 0.8), (8, 0.2)), n=500):
 def at(one, rank):
     """Return where people of these ranks stand, if nothing else is known of them."""
     group = np.zeros(rank.size, np.intp)
-    return Standing(rank, one.floor.chance(None, rank, group))
+    return Positions(rank, one.floor.chance(None, rank, group))
 
 
 def reaching(rungs, level, one=None):
@@ -66,20 +71,20 @@ def test_two_starts_each_with_its_share():
 def seen(rng, one, rung, fdr, n=400):
     X = rng.normal(size=(n, 1))
     group = np.zeros(n, np.intp)
-    p = one.policy(one.standing(X, group), rung)
+    p = one.policy(one.locate(X, group), rung)
     accepted = rng.random(n) < p
-    return Seen(X, group, p, accepted, accepted & (rng.random(n) < fdr))
+    return one.locate(X, group), p, accepted, accepted & (rng.random(n) < fdr)
 
 
 def test_never_uncertified(rng):
     one = ladder()
     everywhere = np.ones(one.grid.size, np.bool_)
     for _ in range(8):
-        one.test(seen(rng, one, 25, 0.02), 25, everywhere)
+        one.test(*seen(rng, one, 25, 0.02), deployed=25, use=everywhere)
     before = one.certified()
     assert before[20:26].all()
     for _ in range(30):
-        one.test(seen(rng, one, 25, 0.6), 25, everywhere)
+        one.test(*seen(rng, one, 25, 0.6), deployed=25, use=everywhere)
         assert np.array_equal(one.certified() & before, before)
     assert np.all(one.wealth.mixed()[20:26] < 0)  # though nothing speaks for it any more
 
@@ -87,7 +92,7 @@ def test_never_uncertified(rng):
 def test_rungs_without_a_bet_keep_their_wealth(rng):
     one = ladder()
     use = np.arange(one.grid.size) < 30
-    one.test(seen(rng, one, 25, 0.1), 25, use)
+    one.test(*seen(rng, one, 25, 0.1), deployed=25, use=use)
     assert np.all(one.wealth.log[:, :30] != 0)
     assert np.all(one.wealth.log[:, 30:] == 0)
 
@@ -119,22 +124,22 @@ def test_ratios_of_the_same_ladder_are_bounded(tau, floor, deployed, seed):
 def test_the_barred_are_accepted_up_to_the_very_rung(rng):
     one = ladder()
     rank = np.concatenate([one.grid, np.nextafter(one.grid, 2)])
-    barred = Standing(rank, np.zeros(rank.size), np.ones(rank.size, np.bool_))
+    barred = Positions(rank, np.zeros(rank.size), np.ones(rank.size, np.bool_))
     expected = rank[:, None] <= one.grid
     assert np.array_equal(one.policies(barred), expected)
     worth = rng.normal(size=rank.size)
-    assert Reach(one, barred).sums(worth) == pytest.approx(worth @ expected)
+    assert LadderRows(one, barred).sums(worth) == pytest.approx(worth @ expected)
 
 
 def test_people_who_join_stand_behind_those_who_were_there(rng):
     rank, chance, barred = rng.random(7), rng.random(7), rng.random(7) < 0.5
-    everybody = Standing(rank, chance, barred)
-    joined = Standing(np.empty(0), np.empty(0)).join(everybody[:3]).join(everybody[3:])
+    everybody = Positions(rank, chance, barred)
+    joined = Positions(np.empty(0), np.empty(0)).join(everybody[:3]).join(everybody[3:])
     for name in ("rank", "chance", "barred"):
         assert np.array_equal(getattr(joined, name), getattr(everybody, name))
-    later = Standing(rank[:3], chance[:3]).join(everybody[3:])  # nobody was barred so far
+    later = Positions(rank[:3], chance[:3]).join(everybody[3:])  # nobody was barred so far
     assert later.barred.tolist() == [False] * 3 + barred[3:].tolist()
-    assert Standing(rank[:3], chance[:3]).join(Standing(rank[3:], chance[3:])).barred is None
+    assert Positions(rank[:3], chance[:3]).join(Positions(rank[3:], chance[3:])).barred is None
 
 
 @pytest.mark.parametrize("floor", [0.0, 0.05])
@@ -143,8 +148,8 @@ def test_sums_without_the_table_equal_those_with_it(rng, tau, floor):
     one = ladder(tau, floor)
     rank = np.concatenate([rng.random(300), one.grid, [0.0, 1.0]])
     worth = rng.normal(size=rank.size)
-    standing = Standing(rank, floor * 2 * rng.random(rank.size))
-    reach = Reach(one, standing[:100])
+    standing = Positions(rank, floor * 2 * rng.random(rank.size))
+    reach = LadderRows(one, standing[:100])
     reach.extend(standing[100:])
     table = one.policies(standing)
     assert reach.sums(worth) == pytest.approx(worth @ table, abs=1e-9)
@@ -169,14 +174,14 @@ def test_more_outcomes_is_how_many_the_same_rounds_again_would_bring(rng):
     rounds = [seen(rng, one, 25, fdr) for fdr in (0.1, 0.12)]
     assert np.isnan(one.more_outcomes(26))  # nothing is known yet
     for batch in rounds:
-        one.test(batch, 25, use)
-    known, times = sum(int(batch.accepted.sum()) for batch in rounds), 1
+        one.test(*batch, deployed=25, use=use)
+    known, times = sum(int(accepted.sum()) for _, _, accepted, _ in rounds), 1
     more = one.more_outcomes(26)
     assert more > known
     while one.wealth.best[26] < one.threshold(26):
         assert more > (times - 1) * known
         for batch in rounds:
-            one.test(batch, 25, use)
+            one.test(*batch, deployed=25, use=use)
         times += 1
     assert more <= (times - 1) * known
     assert one.more_outcomes(26) == 0
@@ -184,7 +189,7 @@ def test_more_outcomes_is_how_many_the_same_rounds_again_would_bring(rng):
 
 def test_where_evidence_is_against_a_rung_nobody_can_say_how_much_is_missing(rng):
     one = ladder()
-    one.test(seen(rng, one, 25, 1.0), 25, np.ones(one.grid.size, np.bool_))
+    one.test(*seen(rng, one, 25, 1.0), deployed=25, use=np.ones(one.grid.size, np.bool_))
     assert np.isnan(one.more_outcomes(26))
     assert np.isnan(one.more_outcomes(3))  # inside both starts: none can come
     assert nearest_certificate([one, ladder()]) is None
@@ -193,7 +198,8 @@ def test_where_evidence_is_against_a_rung_nobody_can_say_how_much_is_missing(rng
 def test_the_nearest_certificate_is_the_nearest_start_of_any_ladder(rng):
     better, worse, untested = ladder(), ladder(starts=((30, 1.0),)), ladder()
     for one, fdr in ((better, 0.02), (worse, 0.09)):
-        one.test(seen(rng, one, 30, fdr), 30, np.ones(one.grid.size, np.bool_))
+        use = np.ones(one.grid.size, np.bool_)
+        one.test(*seen(rng, one, 30, fdr), deployed=30, use=use)
     outer, inner = (better.more_outcomes(rung) for rung in (20, 8))
     assert 0 < outer < inner
     assert outer < worse.more_outcomes(30) < np.inf

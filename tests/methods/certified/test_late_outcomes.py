@@ -116,7 +116,7 @@ def test_after_some_patience_the_pending_count_as_bad():
     before = desk.wealth
     desk.classifier.observe(ids[kept_back], outcome[kept_back])
     assert np.array_equal(desk.wealth, before)
-    assert desk.engine.restarts == 0
+    assert desk.engine.stage.restarts == 0
 
 
 def certified_desk(**options):
@@ -132,10 +132,10 @@ def test_correcting_a_used_outcome_restarts():
     levels = [ladder.level for ladder in desk.engine.ladders]
     ids, outcome = desk.accepted[0]
     desk.classifier.correct(ids[:1], outcome[:1])  # what is recorded already changes nothing
-    assert desk.engine.restarts == 0
+    assert desk.engine.stage.restarts == 0
     with pytest.warns(LearningWarning, match="testing begins again"):
         desk.classifier.correct(ids[:1], 1 - outcome[:1])
-    assert desk.engine.restarts == 1
+    assert desk.engine.stage.restarts == 1
     assert not any(ladder.certified().any() for ladder in desk.engine.ladders)
     decided = desk.decide()
     assert not decided.certified
@@ -170,8 +170,8 @@ def test_rounds_that_wait_through_a_restart_do_not_speak_against_what_comes_afte
     ids, outcome = desk.accepted[-1]
     desk.classifier.observe(ids, np.zeros_like(outcome))  # all bad
     assert not desk.engine.waiting
-    assert desk.engine._monitor is None
-    assert desk.engine.restarts == 1
+    assert desk.engine.stage.monitor is None
+    assert desk.engine.stage.restarts == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"patience": 2}, {"maturity": 1}])
@@ -194,7 +194,7 @@ def test_a_round_with_a_forgotten_applicant_survives_a_restart(options, forget_a
         desk.classifier.observe(ids[1:2], outcome[1:2])
     desk.rounds(3)
     assert not any(round.number == waiting for round in desk.engine.waiting)
-    assert desk.engine.rows.settled_round >= waiting
+    assert desk.engine.settled_round >= waiting
     assert all(ladder.frozen > waiting for ladder in desk.engine.ladders)
     assert desk.wealth.any()  # of rounds decided since
 
@@ -206,7 +206,7 @@ def test_correcting_an_unused_outcome_does_not_restart():
     ids, outcome = desk.accepted[-1]
     desk.classifier.observe(ids[:2], 1 - outcome[:2])
     desk.classifier.correct(ids[:2], outcome[:2])
-    assert desk.engine.restarts == 0
+    assert desk.engine.stage.restarts == 0
     desk.tell(t)
     assert not desk.engine.waiting
     assert desk.decide().certified
@@ -275,5 +275,5 @@ def test_outcomes_that_never_come_block_the_tests_unless_patience_ends():
             some = ids % 40 != 0  # one in forty stays silent
             desk.classifier.observe(ids[some], outcome[some])
         certified[patience] = last
-        assert desk.engine.restarts == 0
+        assert desk.engine.stage.restarts == 0
     assert certified == {None: False, 2: True}

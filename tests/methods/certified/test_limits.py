@@ -13,8 +13,7 @@ from secondlook.errors import InputError
 from secondlook.lab.simulate.people import People
 from secondlook.lab.simulate.populations import draw_applicants
 from secondlook.methods.certified.evidence import values
-from secondlook.methods.certified.floors import Floor
-from secondlook.methods.certified.ladder import Ladder, Reach, Seen
+from secondlook.methods.certified.ladder import Floor, Ladder, LadderRows
 from secondlook.methods.certified.ranking import Ranking
 from secondlook.people.likelihoods import LinearLikelihood
 
@@ -40,13 +39,13 @@ def test_the_barred_are_accepted_for_sure_or_not_at_all(limited, share, rng):
     free = ladder_of(Uniform(), share, np.random.default_rng(0))
     X, group = rng.normal(size=(500, 2)), np.zeros(500, np.intp)
     barred = X[:, 1] > 0.5 if limited.exclude else X_OF.score(X, group) < 0.2
-    at = ladder.standing(X, group)
+    at = ladder.locate(X, group)
     pi = ladder.policies(at)
     assert np.array_equal(at.barred, barred)
     assert 50 < barred.sum() < 450
     assert np.array_equal(pi[barred], at.rank[barred, None] <= ladder.grid)
     assert pi[~barred].min() > (share / 2 if share else 0)
-    assert pi[~barred] == pytest.approx(free.policies(free.standing(X, group))[~barred])
+    assert pi[~barred] == pytest.approx(free.policies(free.locate(X, group))[~barred])
     assert at.chance[~barred] == pytest.approx(share)
     assert np.array_equal(at[barred].barred, np.ones(barred.sum(), bool))
 
@@ -55,11 +54,11 @@ def test_the_barred_are_accepted_for_sure_or_not_at_all(limited, share, rng):
 def test_sums_over_people_are_those_of_the_table(limited, rng):
     ladder = ladder_of(limited, 0.02, rng)
     X, group = rng.normal(size=(300, 2)), np.zeros(300, np.intp)
-    reach = Reach(ladder, ladder.standing(X[:0], group[:0]))
+    reach = LadderRows(ladder, ladder.locate(X[:0], group[:0]))
     for part in (slice(0, 120), slice(120, 300)):
-        reach.extend(ladder.standing(X[part], group[part]))
+        reach.extend(ladder.locate(X[part], group[part]))
     worth = rng.normal(size=300)
-    table = ladder.policies(ladder.standing(X, group))
+    table = ladder.policies(ladder.locate(X, group))
     assert reach.sums(worth) == pytest.approx(worth @ table)
     some = np.flatnonzero(rng.random(300) < 0.4)
     assert reach.sums(worth[some], some) == pytest.approx(worth[some] @ table[some])
@@ -73,9 +72,9 @@ def test_no_row_loses_more_than_its_bound_and_none_gains_in_expectation(limited,
     other = ladder_of(Limited(Uniform(), exclude=Below(1, 0)), share, rng, tau=0.2)
     X, group = rng.normal(size=(400, 2)), np.zeros(400, np.intp)
     f = rng.random(400)  # P(bad)
-    pi = ladder.policies(ladder.standing(X, group))
+    pi = ladder.policies(ladder.locate(X, group))
     for deployed, on in [(0, ladder), (15, ladder), (40, ladder), (79, ladder), (30, other)]:
-        p = on.policy(on.standing(X, group), deployed)
+        p = on.policy(on.locate(X, group), deployed)
         bound = ladder.ratio_bounds(deployed if on is ladder else None)
         no = np.zeros(400, bool)
         z_out = values(pi, p, no, no, ALPHA)
@@ -93,10 +92,9 @@ def test_no_row_loses_more_than_its_bound_and_none_gains_in_expectation(limited,
 class Uncounted(Ladder):
     """The control: what the deployed policy cannot see is left out instead of counted as bad."""
 
-    def test(self, seen, deployed, use):
-        look = seen.p > 0
-        seen = Seen(*(part[look] for part in (seen.X, seen.group, seen.p, seen.accepted, seen.bad)))
-        super().test(seen, deployed, use)
+    def test(self, *people, deployed, use):
+        _, p, _, _ = people
+        super().test(*(part[p > 0] for part in people), deployed=deployed, use=use)
 
 
 @pytest.mark.parametrize(("kind", "blind"), [(Ladder, False), (Uncounted, True)])
@@ -112,13 +110,13 @@ def test_nobody_is_certified_through_people_who_are_never_seen(kind, blind):
         use[wide] = True
         for _ in range(12):
             X, group = rng.normal(size=(500, 2)), np.zeros(500, np.intp)
-            at = ladder.standing(X, group)
+            at = ladder.locate(X, group)
             p = ladder.policy(at, deployed)
             accepted = rng.random(500) < p
             unseen = at.barred & (at.rank > ladder.grid[deployed])
             bad = rng.random(500) < np.where(unseen, 1.0, 0.02)
-            ladder.test(Seen(X, group, p, accepted, bad & accepted), deployed, use)
-        many = ladder.standing(rng.normal(size=(20_000, 2)), np.zeros(20_000, np.intp))
+            ladder.test(at, p, accepted, bad & accepted, deployed=deployed, use=use)
+        many = ladder.locate(rng.normal(size=(20_000, 2)), np.zeros(20_000, np.intp))
         unseen = many.barred & (many.rank > ladder.grid[deployed])
         pi = ladder.policy(many, wide)
         assert pi @ np.where(unseen, 1.0, 0.02) / pi.sum() > ALPHA  # it must not be certified

@@ -16,11 +16,11 @@ from secondlook.methods.certified.evidence import BETS, RATIO_CAP
 class Logged(Engine):
     """Keeps each tested round, with the outcomes it was tested on."""
 
-    def _test(self, one):
+    def _test(self, waiting):
         if not hasattr(self, "tested"):
             self.tested = []
-        self.tested.append((one, self.rows["outcome"][one.places].copy()))
-        super()._test(one)
+        self.tested.append((waiting, self.rows["outcome"][waiting.rows].copy()))
+        super()._test(waiting)
 
 
 def z_of(pi, p, accepted, outcome):
@@ -40,15 +40,15 @@ def replayed(ladder, rung, tested):
     gamblers, wealth = [0.0] * len(BETS), {}
     q = ladder.grid[rung]
     for one, outcome in tested:
-        use = [use for other, use in one.use if other is ladder]
+        use = [bet.rungs for bet in one.bets if bet.ladder is ladder]
         if use and use[0][rung]:
-            rank = ladder.standing(one.X, one.group).rank
+            rank = ladder.locate(one.X, one.group).rank
             floor = float(ladder.floor.scale[0])
             tail = [math.exp(-max(0.0, r - q) / ladder.tau) for r in rank]
             pi = [floor + (1 - floor) * one_tail for one_tail in tail]
             bound = RATIO_CAP + 1
-            if ladder is one.deployed:
-                ratio = math.exp(max(0.0, q - ladder.grid[one.rung]) / ladder.tau)
+            if ladder is one.policy.ladder:
+                ratio = math.exp(max(0.0, q - ladder.grid[one.policy.rung]) / ladder.tau)
                 bound = ratio if ratio <= RATIO_CAP else bound
             shares = [min(bet / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound)) for bet in BETS]
             z = z_of(pi, one.p, one.accepted, outcome)
@@ -89,17 +89,17 @@ def test_reports_say_what_the_log_says(logged):
     engine = logged._engines[0]
     for report, (one, _) in zip(logged.rounds_, engine.tested, strict=True):
         ladder = engine.ladders[report.ladder]
-        assert ladder is one.deployed
-        assert report.share == ladder.grid[one.rung]
+        assert ladder is one.policy.ladder
+        assert report.share == ladder.grid[one.policy.rung]
         earlier = [pair for pair in engine.tested if pair[0].number < report.round]
-        best = max([0.0, *replayed(ladder, one.rung, earlier).values()])
+        best = max([0.0, *replayed(ladder, one.policy.rung, earlier).values()])
         assert report.log_wealth == pytest.approx(best, abs=1e-9)
-        assert report.threshold == ladder.threshold(one.rung)
+        assert report.threshold == ladder.threshold(one.policy.rung)
         assert report.n_accepted == one.accepted.sum()
         assert report.n_outcomes == sum(pair[0].accepted.sum() for pair in earlier)
-        assert (report.status == "certified") == one.certified
-        if one.certified:
-            assert ladder.certified()[one.rung]
+        assert (report.status == "certified") == one.policy.certified
+        if one.policy.certified:
+            assert ladder.certified()[one.policy.rung]
             assert report.log_wealth >= report.threshold  # the easier of the two walks
     spent = [report.delta_spent for report in logged.rounds_]
     assert spent == sorted(spent)
@@ -124,12 +124,12 @@ def test_a_pilot_says_how_far_the_nearest_ladder_is_and_not_the_newest():
                     [first for first, _ in engine.ladders[report.ladder].starts]
                 ]
             )
-            assert f"stands at {report.next_log_wealth:.2f}" in report.message
+            assert f"is {report.next_log_wealth:.2f}" in report.message
             assert f"must reach {report.next_threshold:.2f}; about" in report.message
             assert f"about {math.ceil(report.more_outcomes):,} more outcomes" in report.message
     assert report.status == "certified"
     assert on_an_older_one
-    assert "no outcome is in its tests yet, so nobody can say" in classifier.rounds_[0].message
+    assert "no outcome is in its tests yet" in classifier.rounds_[0].message
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -154,7 +154,7 @@ def check_words(classifier, policies):
         assert report.status == "pilot"
         assert report.message.startswith(
             "No acceptance rule has been shown to keep bad acceptances at or below 0.15 with "
-            "confidence 0.9. The rule in use is a pilot: it takes the best "
+            "confidence 0.9. The policy in use is a pilot: it accepts the best "
         )
         assert "carries no promise" in report.message
         assert "certified" not in report.message
@@ -175,7 +175,8 @@ def test_weights_are_one_over_the_mean_propensity_of_all_rounds(logged):
     engine = logged._engines[0]
     X, group = engine.rows.X, engine.rows["group"]
     total = sum(
-        one.deployed.policy(one.deployed.standing(X, group), one.rung) for one, _ in engine.tested
+        one.policy.ladder.policy(one.policy.ladder.locate(X, group), one.policy.rung)
+        for one, _ in engine.tested
     )
     everybody = np.arange(len(engine.rows))
-    assert engine._estimates._weights(everybody) == pytest.approx(15 / total)
+    assert engine.estimates.weights(everybody) == pytest.approx(15 / total)

@@ -62,7 +62,7 @@ def test_nobody_is_decided_on_twice(classifier, batch):
     classifier.decide(X, ids=np.arange(1000, 1100))
     with pytest.raises(
         InputError,
-        match="2 of 3 ids were decided on before, first 1000; deciding again until the coins fall",
+        match="2 of 3 ids were decided on before, first 1000",
     ):
         classifier.decide(X[:3], ids=[1000, 1099, 5000])
     assert len(classifier.rounds_) == 1
@@ -74,16 +74,16 @@ def test_outcomes_that_nobody_can_have(classifier, batch):
     rejected = decided.ids[~decided.accepted]
     taken = decided.ids[decided.accepted]
     for ids, words in (
-        ([taken[0], rejected[0]], f"1 of 2 ids were rejected, first {rejected[0]}; nothing"),
-        ([taken[0], 9999], "1 of 2 ids were never decided on, first 9999; nothing was recorded"),
+        ([taken[0], rejected[0]], f"1 of 2 ids were rejected, first {rejected[0]}"),
+        ([taken[0], 9999], "1 of 2 ids were never decided on.* first 9999"),
     ):
         with pytest.raises(UnknownIdError, match=words):
             classifier.observe(ids, [1, 1])
     with pytest.raises(InputError, match=f"contradict each other for id {taken[0]}"):
         classifier.observe([taken[0], taken[0]], [0, 1])
-    assert classifier._engines[0].rows.known().size == 0
+    assert classifier._engines[0].known_rows().size == 0
     classifier.observe([taken[0], taken[0]], [1, 1]).observe([taken[0]], [1])
-    assert classifier._engines[0].rows.known().size == 1
+    assert classifier._engines[0].known_rows().size == 1
     classifier.observe([], [])
 
 
@@ -92,7 +92,7 @@ def test_outcomes_of_the_history_were_told_with_fit(batch):
     classifier = CertifiedClassifier().fit(
         batch.people.X, batch.outcome, accepted=accepted, ids=np.arange(100)
     )
-    with pytest.raises(UnknownIdError, match="1 of 1 ids are the history's, whose outcomes were"):
+    with pytest.raises(UnknownIdError, match="1 of 1 ids belong to the history, first 0"):
         classifier.observe([0], [1])
     with pytest.raises(UnknownIdError, match="were rejected"):
         classifier.observe([1], [1])
@@ -102,7 +102,7 @@ def test_outcomes_of_the_history_were_told_with_fit(batch):
 
 def test_a_history_without_rejected_people_warns(batch):
     X, y = batch.people.X, batch.outcome
-    with pytest.warns(LearningWarning, match="Nobody in the history was rejected"):
+    with pytest.warns(LearningWarning, match="No applicant of the history was rejected"):
         classifier = CertifiedClassifier(random_state=0).fit(X, y)
     assert classifier.decide(X).round == 1
     learner = HistGradientBoostingClassifier(max_iter=5)
@@ -147,7 +147,7 @@ def test_before_any_round_nobody_is_accepted(classifier, batch):
     assert np.all(decided.propensity[decided.exploit] == 1)
 
 
-@pytest.mark.filterwarnings("ignore:Nobody in the history was rejected")
+@pytest.mark.filterwarnings("ignore:No applicant of the history was rejected")
 @parametrize_with_checks(
     [
         CertifiedClassifier(),

@@ -32,7 +32,7 @@ def test_drift_is_noticed_when_patience_ends_while_deciding(rng):
     assert classifier.rounds_[-1].status == "certified"
     for _ in range(12):  # nothing comes back: everybody counts as bad
         batch = classifier.decide(rng.normal(size=(300, 1)))
-    assert classifier._engines[0].restarts > 0
+    assert classifier._engines[0].stage.restarts > 0
     assert not batch.certified
 
 
@@ -55,7 +55,7 @@ def test_corrections_restart_once_and_not_again_while_nothing_is_tested(rng):
         classifier.correct(ids[:1], [0])
     for name in ids[1:10]:  # and warnings are errors here
         classifier.correct([name], [0])
-    assert classifier._engines[0].restarts == 1
+    assert classifier._engines[0].stage.restarts == 1
 
 
 def test_each_group_is_scored_by_its_own_model(rng):

@@ -33,8 +33,8 @@ def test_they_count_as_bad_in_tests_and_teach_nothing():
     as_bad.observe(ids, np.where(gone, 0, outcome))
     assert wealth(classifier) == pytest.approx(wealth(as_bad), abs=1e-12)
     assert wealth(classifier).any()
-    assert classifier._engines[0].rows.known().size == (~gone).sum()
-    assert as_bad._engines[0].rows.known().size == ids.size
+    assert classifier._engines[0].known_rows().size == (~gone).sum()
+    assert as_bad._engines[0].known_rows().size == ids.size
 
 
 def test_once_recorded_they_stay_unless_corrected():
@@ -43,7 +43,7 @@ def test_once_recorded_they_stay_unless_corrected():
     with pytest.raises(InputError, match="is recorded already and differs"):
         classifier.observe(ids[:1], outcome[:1])
     classifier.correct(ids[:1], outcome[:1])
-    assert classifier._engines[0].rows.known().size == 1
+    assert classifier._engines[0].known_rows().size == 1
     classifier.observe(ids[2:], outcome[2:])
     with pytest.raises(InputError, match="is recorded already and differs"):
         classifier.withdraw(ids[3:4])
@@ -52,7 +52,7 @@ def test_once_recorded_they_stay_unless_corrected():
 def test_only_accepted_people_can_be_withdrawn():
     classifier, ids, _ = decided()
     rejected = np.setdiff1d(np.arange(600, 1200), ids)
-    with pytest.raises(UnknownIdError, match=r"were rejected, first .* decision by hand brings"):
+    with pytest.raises(UnknownIdError, match="were rejected, first"):
         classifier.withdraw(rejected[:1])
     with pytest.raises(UnknownIdError, match="were never decided on"):
         classifier.withdraw([10**6])
@@ -62,7 +62,7 @@ def test_only_accepted_people_can_be_withdrawn():
 @pytest.mark.parametrize("p", [0.0, -0.1, 1.2, np.nan])
 def test_a_propensity_that_nobody_can_have_been_accepted_with(p):
     pi, logged, accepted = np.full((3, 2), 0.5), np.array([0.5, p, 0.5]), np.ones(3, bool)
-    with pytest.raises(InputError, match=r"accepted people need a logged probability in \(0, 1\]"):
+    with pytest.raises(InputError, match=r"logged probability in \(0, 1\]"):
         values(pi, logged, accepted, accepted, ALPHA)
     accepted[1] = False
     if p == 0:  # nobody could have accepted them, and nobody did

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from secondlook.methods.certified.classifier import CertifiedClassifier
-from secondlook.methods.certified.engine import Choice, Engine
+from secondlook.methods.certified.engine import ChosenPolicy, Engine
 
 __all__ = ["PlugInClassifier"]
 
@@ -39,22 +39,22 @@ class PlugInClassifier(CertifiedClassifier):
     (False, True)
     """
 
-    def _engine(self, n_engines: int) -> Engine:
-        usual = super()._engine(n_engines)
+    def _engine(self, n_engines: int, z: int) -> Engine:
+        usual = super()._engine(n_engines, z)
         return _Untested(usual.rules, usual.rows, usual.n_groups)
 
 
 class _Untested(Engine):
     """Chooses by estimates alone."""
 
-    def choose(self) -> Choice:
+    def choose(self) -> ChosenPolicy:
         """Return the widest rung of the newest ladder that looks allowed, else the pilot."""
-        reach = self._reach[-1]
-        if self.rows.known().size < _ENOUGH:
-            return self._try(reach)
-        rungs = range(reach.ladder.grid.size)
-        shares = np.array([self._estimates.mistakes(reach, rung)[0] for rung in rungs])
+        newest, estimates = self.stage.ladder_rows[-1], self.estimates
+        if self.known_rows().size < _ENOUGH:
+            return self.choose_pilot()
+        rungs = range(newest.ladder.grid.size)
+        shares = np.array([estimates.mistakes(newest, rung)[0] for rung in rungs])
         allowed = np.flatnonzero(shares <= self.rules.alpha)
         if allowed.size == 0:
-            return self._try(reach)
-        return Choice(reach.ladder, int(allowed[-1]), False, float(shares[allowed[-1]]))
+            return self.choose_pilot()
+        return ChosenPolicy(newest.ladder, int(allowed[-1]), False, float(shares[allowed[-1]]))

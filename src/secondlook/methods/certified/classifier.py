@@ -1,15 +1,17 @@
-"""Decisions with a certificate: the method we recommend.
+"""Decisions with a certificate: the recommended method.
 
-Algorithm 1 keeps an estimate of mistakes under α; this keeps the mistakes there. With probability
-at least 1 − δ over the whole run, every round marked certified deploys a policy whose false
-discovery rate in the population that applies is at most α, whatever the history was like and
-however good the model. Rounds before the first certificate are pilots, without a promise: small at
-first, wider while outcomes look good, braked where they do not.
+Algorithm 1 keeps an estimate of mistakes below α; this method keeps the mistakes there. With
+probability at least 1 − δ over the whole run, every certified round deploys a policy whose false
+discovery rate among the applicants is at most α, for any history and any model. Rounds before the
+first certificate are pilots without a promise: small at first, wider while outcomes look good, and
+narrower when they do not.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
 
@@ -24,44 +26,122 @@ from secondlook.core.sampling import coin_flips
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError, LearningWarning
 from secondlook.learners.wrap import check_keeps_nobody
-from secondlook.methods.certified.answers import CertifiedAnswers
-from secondlook.methods.certified.engine import Choice, Engine
-from secondlook.methods.certified.learned_rankings import learn_ranking, missing_words
-from secondlook.methods.certified.own_rows import OwnRows
-from secondlook.methods.certified.past_people import PastPeople
-from secondlook.methods.certified.places import (
-    HISTORY,
-    REJECTED,
-    check_accepted,
-    check_new,
-    rows_by_engine,
+from secondlook.methods.certified.engine import ChosenPolicy, Engine
+from secondlook.methods.certified.ladder import Ladder
+from secondlook.methods.certified.ranking import PastApplicants, learn_ranking
+from secondlook.methods.certified.rules import (
+    FIXED,
+    Rules,
+    check_certified_settings,
+    check_cold_start,
+    coin_strategy,
 )
-from secondlook.methods.certified.promises import FIXED, coin_strategy, promised_rules
-from secondlook.methods.certified.records import (
-    begun_again,
-    certified_record,
-    given_up_words,
-    n_tested,
-)
-from secondlook.methods.certified.settings import check_certified_settings, check_cold_start
-from secondlook.methods.deployed import DeployedRung
-from secondlook.methods.estimator import allows_missing, check_unchanged
-from secondlook.people.ids import IdIndex, id_bits, keyed_bits, round_key
-from secondlook.people.intake import Batch, Intake
-from secondlook.people.likelihoods import ConstantLikelihood, Likelihood
-from secondlook.people.store import NEVER, check_known
+from secondlook.methods.estimator import DecidingClassifier, allows_missing, check_unchanged
+from secondlook.people.ids import id_bits, keyed_bits, round_key
+from secondlook.people.intake import Batch, History, Intake
+from secondlook.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
+from secondlook.people.reasons import Scored
+from secondlook.people.store import NEVER, PeopleStore, check_known
 
-__all__ = ["CertifiedClassifier"]
+__all__ = [
+    "CertifiedClassifier",
+    "DeployedRung",
+    "RestartedTests",
+    "restart_message",
+    "restarts_since",
+]
 
 Floats = NDArray[np.float64]
 _COIN = 4  # purpose of a round's randomness
-_REFERENCE_ROWS = 50_000  # people kept to rank others among
+_REFERENCE_ROWS = 50_000  # applicants among whom others are ranked
 
 
-class CertifiedClassifier(CertifiedAnswers):
+@dataclass(frozen=True, eq=False)
+class DeployedRung:
+    """The policy of the last round, for all applicants or one group.
+
+    Attributes
+    ----------
+    ladder, rung
+        The frozen ranking with its policies, and which of them.
+    certified
+        Whether it carried a promise.
+    record
+        The record of the round.
+    restarts
+        How often certificates have been dropped so far, also after the round.
+    stage_began
+        The round with which testing last began, 1 if it never began again. Ladders frozen before
+        are out of use.
+    n_tested
+        Accepted applicants that the tests of now rest on.
+    """
+
+    ladder: Ladder
+    rung: int
+    certified: bool
+    record: CertifiedRound
+    restarts: int
+    stage_began: int
+    n_tested: int
+
+
+@dataclass(frozen=True)
+class RestartedTests:
+    """A restart of testing, for all applicants or one group.
+
+    Attributes
+    ----------
+    group
+        The group whose certificate it is about; None for all applicants.
+    round
+        The round with which testing begins again.
+    n_outcomes
+        Number of outcomes in the evidence that is given up.
+    """
+
+    group: Any
+    round: int
+    n_outcomes: int
+
+
+def restarts_since(
+    before: Sequence[DeployedRung], after: Sequence[DeployedRung]
+) -> tuple[RestartedTests, ...]:
+    """Return which tests began again between two readings of ``deployed_``."""
+    return tuple(
+        RestartedTests(now.record.group, now.stage_began, then.n_tested)
+        for then, now in zip(before, after, strict=True)
+        if now.restarts > then.restarts
+    )
+
+
+def restart_message(restarts: Sequence[RestartedTests]) -> str:
+    """Return in one sentence what a correction cost.
+
+    Examples
+    --------
+    >>> print(restart_message([RestartedTests("A", 7, 526)]))
+    A corrected outcome had been tested, so the evidence of 526 outcomes (group A) is given up with
+    all certificates that rest on it, and testing begins again with round 7; with a larger maturity,
+    rounds are tested later, and corrections before that cost nothing.
+    """
+    counts = " and of ".join(
+        f"{one.n_outcomes:,} outcomes" + ("" if one.group is None else f" (group {one.group})")
+        for one in restarts
+    )
+    return (
+        f"A corrected outcome had been tested, so the evidence of {counts} is given up with all "
+        f"certificates that rest on it, and testing begins again with round {restarts[0].round}; "
+        f"with a larger maturity, rounds are tested later, and corrections before that cost "
+        f"nothing."
+    )
+
+
+class CertifiedClassifier(DecidingClassifier):
     """Decide batches so that certified rounds keep the bound on mistakes, with confidence 1 − δ.
 
-    One caller at a time: rounds follow one another, so calls from several threads need a lock.
+    Rounds follow one another, so calls from several threads need a lock.
 
     Parameters
     ----------
@@ -70,47 +150,48 @@ class CertifiedClassifier(CertifiedAnswers):
     delta
         δ: the probability that any certified round of the run breaks the bound is at most this.
     utility
-        What decisions are worth; it chooses among certified policies. None means ``Accuracy()``.
+        Value of decisions; it chooses among certified policies. None means ``Accuracy()``.
     learner
-        Any scikit-learn classifier with ``predict_proba``, which ranks people; None means a
-        logistic model that also learns how the past selected people.
+        Any scikit-learn classifier with ``predict_proba``, which ranks applicants. None means a
+        logistic model that also learns how the past selected applicants.
     horizon
-        Rounds expected; None means not known. A wrong horizon costs power, never the promise.
+        Expected number of rounds; None means unknown. A wrong horizon costs power, never the
+        promise.
     ranks
-        ``"overall"``: people are ranked among everybody, whatever their group; ``"within_group"``:
-        among their own group, so that all groups are accepted at about the same rate.
+        ``"overall"``: applicants are ranked among all others. ``"within_group"``: they are ranked
+        within their own group, so that all groups are accepted at about the same rate.
     certify
-        ``"overall"``: one certificate for everybody; ``"per_group"``: each group has its own
-        ladders, its own certificate and its part of δ, and a round is certified when all are.
+        ``"overall"``: one certificate for all applicants. ``"per_group"``: each group has its own
+        ladders, its own certificate and its part of δ, and a round is certified if all groups are.
     floor
-        Chance of everybody to be accepted whatever their rank, on average, in [0, 0.1].
+        Mean chance of acceptance for every applicant, whatever the rank, in [0, 0.1].
     strategy
-        How that chance is spread over people: any of Algorithm 1's strategies, or a function of
-        (X, score, group). It is frozen with each ladder. None means everybody alike. Limits
-        (``risk.Limited``, but no exposure) hold for the soft edge too, with or without a floor.
+        How that chance is spread over applicants: any strategy of Algorithm 1, or a function of
+        (X, score, group). It is frozen with each ladder. None means the same chance for all. Limits
+        (``Limited``, but no exposure) hold for the soft edge too, with or without a floor.
     maturity
-        Rounds that must have passed before a round enters the tests, complete or not. A correction
-        of an outcome that was tested costs all certificates; one that comes earlier costs nothing.
+        Rounds that must have passed before a round enters the tests, complete or not. Correcting an
+        outcome that was tested costs all certificates; correcting it before costs nothing.
     patience
-        Rounds after which outcomes that have not come count as bad in the tests; None means that
-        tests wait for them.
+        Rounds after which missing outcomes count as bad in the tests; None means that tests wait
+        for them.
     noise
-        How often outcomes are recorded wrongly: tests and estimates are corrected for it. None
+        How often outcomes are recorded wrongly; tests and estimates are corrected for it. None
         means never.
     monitor
-        δ of the drift monitor: without drift the probability that it ever drops the certificates.
-        0 means none.
+        δ of the drift monitor: the probability that it ever drops certificates without drift. 0
+        means no monitor.
     group_as_feature
         Append the group to the features.
     group_mode
-        What groups may change. ``"aware"``: everything; ``"blind"``: the group of the person
-        decided on changes nothing, those of labelled people only the ranking, through a constraint
-        in the learner; ``"audit"``: no group changes any decision, groups are read, checked and
-        counted.
+        What groups may change. ``"aware"``: everything. ``"blind"``: the group of an applicant does
+        not change the decision on that applicant; groups of labelled applicants change only the
+        ranking, through a constraint in the learner. ``"audit"``: no group changes any decision;
+        groups are read, checked and counted.
     attributes
-        Several columns of ``sensitive_features``. ``"crossed"``: each combination is a group;
-        ``"side_by_side"``: the learner's constraint and counts go by each attribute, and all else
-        that depends on groups by combination.
+        How to treat several columns of ``sensitive_features``. ``"crossed"``: each combination is a
+        group. ``"side_by_side"``: the learner's constraint and the counts use each attribute
+        separately, and everything else that depends on groups uses combinations.
     pos_label
         Label of the good outcome; None means the larger of the two.
     random_state
@@ -120,8 +201,8 @@ class CertifiedClassifier(CertifiedAnswers):
     ----------
     classes_ : outcome labels.
     groups_ : group values.
-    rounds_ : what happened in each round, a tuple of ``CertifiedRound``.
-    deployed_ : what decided the last round, a tuple of ``DeployedRung``.
+    rounds_ : the records of all rounds, a tuple of ``CertifiedRound``.
+    deployed_ : the policies of the last round, a tuple of ``DeployedRung``.
 
     Examples
     --------
@@ -140,7 +221,7 @@ class CertifiedClassifier(CertifiedAnswers):
     ('pilot', 'certified', True)
     """
 
-    # What to do about columns that are not numbers.
+    # Advice about columns that are not numbers.
     _encode: ClassVar[str] = (
         "this classifier takes numbers only, whatever its learner, so encode them before, or use "
         "PartialFeedbackClassifier with a learner that is a Pipeline with an encoder as its first "
@@ -197,21 +278,22 @@ class CertifiedClassifier(CertifiedAnswers):
         sensitive_features: Any = None,
         ids: Any = None,
     ) -> CertifiedClassifier:
-        """Start from a history of past decisions; it ranks people and certifies nothing.
+        """Start from a history of past decisions; it ranks applicants and certifies nothing.
 
         Parameters
         ----------
         X
-            Features of everybody who applied.
+            Features of all past applicants.
         y
-            Outcomes; read only where accepted. May be None if nobody was: then outcomes are 0 and
-            1, and the first pilot accepts at random until enough of them are known.
+            Outcomes; read for accepted applicants only. May be None if none was accepted: then
+            outcomes are 0 and 1, and the first pilot accepts at random until enough of them are
+            known.
         accepted
-            Who was accepted; None means everybody.
+            Which past applicants were accepted; None means all.
         sensitive_features
-            Group of each person; several columns are several protected attributes.
+            Group of each applicant; several columns are several protected attributes.
         ids
-            Names of the applications, integers or strings; None means consecutive integers.
+            Ids of the applications, integers or strings; None means consecutive integers.
         """
         self._begin(X, y, accepted, sensitive_features, ids)
         return self
@@ -229,34 +311,36 @@ class CertifiedClassifier(CertifiedAnswers):
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
         self.classes_, self.groups_ = self._intake.classes, self._intake.groups
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._history = PastPeople.of(history.for_fit())
+        self._history = PastApplicants(history.for_fit())
         self._learner = None if self.learner is None else self._prepared_learner()
         self._fitted = {name: getattr(self, name) for name in FIXED}
         self._start_counts()
         if not history.accepted.any():
             check_cold_start(self.strategy)
-        missing = missing_words(history, self.learner)
+        missing = _missing_message(history, self.learner)
         if missing:
             warnings.warn(missing, LearningWarning, stacklevel=3)
-        self._index = IdIndex()
-        place = np.where(history.accepted, HISTORY, REJECTED)
-        self._index.add(history.bits, place.astype(np.int64))
-        self._intake.passed(history)
         n_engines = self._intake.n_groups if self.certify == "per_group" else 1
-        self._engines = [self._engine(n_engines) for _ in range(n_engines)]
-        self._choices: list[Choice] = []
+        self._people = PeopleStore(n_engines, {"p": 0.0, "p_sum": 0.0})
+        self._people.record_history(history.bits, history.accepted)
+        # Nothing is recorded, but from now on the store has features of the right shape.
+        nobody = np.empty(0, np.uint64), np.empty(0, np.bool_)
+        self._people.record(*nobody, 0, X=self._history.X[:0])
+        self._intake.passed(history)
+        self._engines = [self._engine(n_engines, z) for z in range(n_engines)]
+        self._choices: list[ChosenPolicy] = []
         self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
         self._reference_bits = history.bits[:_REFERENCE_ROWS]
         self._rounds: list[CertifiedRound] = []
         self._corrections = []
-        self._likelihoods = [
-            self._rank_people(z) or ConstantLikelihood(0.5) for z in range(n_engines)
+        self._likelihoods: list[Likelihood] = [
+            self._learn(z) or ConstantLikelihood(0.5) for z in range(n_engines)
         ]
 
-    def _engine(self, n_engines: int) -> Engine:
+    def _engine(self, n_engines: int, z: int) -> Engine:
         strategy = self._allowed(coin_strategy(self.strategy).for_columns(self._intake.names))
-        rules = promised_rules(self, n_engines, strategy)
-        return Engine(rules, OwnRows(self._history.X.shape[1]), self._intake.n_groups)
+        rules = Rules.of(self, n_engines, strategy)
+        return Engine(rules, self._people.parts[z], self._intake.n_groups)
 
     def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
         """Decide a batch by independent coins, with probabilities that are logged.
@@ -264,11 +348,11 @@ class CertifiedClassifier(CertifiedAnswers):
         Parameters
         ----------
         X
-            Features of the people who apply.
+            Features of the applicants.
         sensitive_features
             Their groups; needed if ``fit`` got groups.
         ids
-            Names of the applications, never used before; None means the next integers.
+            Ids of the applications, never used before; None means the next integers.
         """
         check_is_fitted(self)
         check_unchanged(self, self._fitted)
@@ -283,9 +367,9 @@ class CertifiedClassifier(CertifiedAnswers):
             choice = self._policy_of_round(t, z, rows.size)
             choices.append(choice)
             ladder = choice.ladder
-            standing = ladder.standing(batch.X[rows], batch.group[rows])
-            p[rows] = ladder.policy(standing, choice.rung)
-            sure[rows] = standing.rank <= ladder.grid[choice.rung]
+            at = ladder.locate(batch.X[rows], batch.group[rows])
+            p[rows] = ladder.policy(at, choice.rung)
+            sure[rows] = at.rank <= ladder.grid[choice.rung]
             score[rows] = ladder.ranking.score(batch.X[rows], batch.group[rows])
             threshold[rows] = ladder.ranking.cut(ladder.grid[choice.rung], batch.group[rows])
         bits = keyed_bits(batch.bits, round_key(self._seed, t, _COIN))
@@ -297,43 +381,72 @@ class CertifiedClassifier(CertifiedAnswers):
         mode = self.group_mode
         return self._counted(batch, Decisions(*decided, group_mode=mode, threshold=threshold))
 
-    def _policy_of_round(self, t: int, z: int, n_people: int) -> Choice:
-        """Freeze what is due, and choose what one of the engines deploys."""
-        engine, rank_people = self._engines[z], partial(self._rank_people, z)
-        engine.freeze_if_due(t, self._reference_of(z), max(1, n_people), rank_people)
+    def _check_new(self, batch: Batch) -> None:
+        # Deciding again until the coins fall well would void the certificate.
+        self._people.check_new(batch.ids, batch.bits)
+
+    def _policy_of_round(self, t: int, z: int, n_people: int) -> ChosenPolicy:
+        """Freeze the rankings that are due, and return the policy of one of the engines."""
+        engine, learn = self._engines[z], partial(self._learn, z)
+        engine.freeze_if_due(t, self._reference_of(z), max(1, n_people), learn)
         return engine.choose()
 
     def _record(
-        self, batch: Batch, t: int, choices: list[Choice], p: Floats, accepted: NDArray[np.bool_]
+        self,
+        batch: Batch,
+        t: int,
+        choices: list[ChosenPolicy],
+        p: Floats,
+        accepted: NDArray[np.bool_],
     ) -> None:
-        place, n = np.full(len(batch), REJECTED, dtype=np.int64), len(self._engines)
-        ready = []  # a strategy or a model may fail: all are asked before anything is written down
+        seen, part = batch.for_fit(), np.zeros(len(batch), np.intp)
+        p_sum = np.zeros(len(batch))
+        records, prepared = [], []
+        # A strategy or a model may fail, so all of them are asked before anything is recorded.
         for z, (engine, choice) in enumerate(zip(self._engines, choices, strict=True)):
             rows = self._rows_of(batch.group, z)
-            X, group, taken = batch.X[rows], batch.group[rows], accepted[rows]
-            name, mode = self._group_name(z), self.group_mode
-            record = certified_record(t, engine, choice, X, group, taken, name, group_mode=mode)
-            group = batch.for_fit().group[rows]
-            entry = engine.entry(t, choice, X, group, p[rows], taken, batch.bits[rows])
-            ready.append((engine, rows[taken], record, entry))
-        for z, (engine, rows, record, entry) in enumerate(ready):
-            self._rounds.append(record)
-            place[rows] = engine.log(entry) * n + z
-        self._index.add(batch.bits, place)
+            X, taken = batch.X[rows], accepted[rows]
+            record = engine.report(
+                t,
+                choice,
+                X,
+                batch.group[rows],
+                taken,
+                group=self._group_name(z),
+                group_mode=self.group_mode,
+            )
+            entry = engine.prepare(t, choice, X, seen.group[rows], p[rows], taken, batch.bits[rows])
+            part[rows], p_sum[rows[taken]] = z, entry.p_sum
+            records.append(record)
+            prepared.append(entry)
+        place = self._people.record(
+            batch.bits,
+            accepted,
+            t,
+            X=batch.X,
+            group=seen.group,
+            part=part,
+            columns={"p": p, "p_sum": p_sum},
+            sort=False,
+        )
+        self._rounds += records
+        rows_by_engine = self._people.rows_by_part(place)
+        for engine, entry, (_, rows) in zip(self._engines, prepared, rows_by_engine, strict=True):
+            engine.log(entry, rows)
         self._intake.passed(batch)
         self._remember(batch)
         for engine in self._engines:
-            engine.catch_up()  # patience may have run out
+            engine.catch_up()  # the patience of an older round may have ended
 
     def observe(self, ids: Any, outcomes: Any) -> CertifiedClassifier:
-        """Take in outcomes of accepted people, in any order, in parts, many rounds late.
+        """Take in outcomes of accepted applicants, in any order, in parts, many rounds late.
 
-        Rounds enter the tests in their own order, each once all its outcomes are in.
+        Rounds enter the tests in their own order, each once all its outcomes are known.
 
         Parameters
         ----------
         ids
-            Names of the applications.
+            Ids of the applications.
         outcomes
             Their outcomes, in the labels of the history.
         """
@@ -343,73 +456,150 @@ class CertifiedClassifier(CertifiedAnswers):
         """Replace recorded outcomes that turned out to be wrong.
 
         If one of them was used in a test, all certificates that may rest on it are dropped and
-        testing begins again with the part of δ kept for that; a ``LearningWarning`` says so, in a
-        pilot too.
+        testing begins again with the part of δ reserved for that. A ``LearningWarning`` reports
+        this, also during a pilot.
 
         Parameters
         ----------
         ids
-            Names of applications whose outcomes are recorded.
+            Ids of applications whose outcomes are recorded.
         outcomes
-            What their outcomes really are.
+            Their true outcomes.
         """
         return self._take_in(ids, outcomes, correcting=True)
 
     def withdraw(self, ids: Any) -> CertifiedClassifier:
-        """Take note of accepted people whose outcome will never be known.
+        """Record that the outcomes of accepted applicants will never be known.
 
-        A loan that was not taken up, or a decision that somebody overrode by hand. Leaving them out
-        of a test would void it, so there they count as bad; nothing is learned from them.
+        Examples are a loan that was not taken up, or a decision that was overridden by hand.
+        Leaving these applicants out of a test would void it, so they count as bad there; nothing
+        is learned from them.
 
         Parameters
         ----------
         ids
-            Names of accepted applications without an outcome.
+            Ids of accepted applications without an outcome.
         """
         check_is_fitted(self)
         names = self._intake.read_ids(ids)
         return self._write(names, np.full(names.size, NEVER, np.int8), correcting=False)
 
     def forget(self, ids: Any) -> CertifiedClassifier:
-        """Forget people for good: their features, groups, outcomes and names.
+        """Forget applicants for good: their features, groups, outcomes and ids.
 
-        Nothing is learned from them from now on, and nobody is ranked among them by ladders still
-        to be frozen. Decisions, frozen ladders with their evidence, and counts stay. In rounds that
-        are not in the tests yet, forgotten people who were accepted count as bad, whatever became
-        of them: otherwise whom one forgets could make a certificate.
+        Nothing is learned from them from now on, and ladders frozen later rank no applicant among
+        them. Decisions, frozen ladders with their evidence, and counts stay. In rounds that are not
+        in the tests yet, forgotten applicants who were accepted count as bad, whatever their
+        outcome was: otherwise a choice of applicants to forget could make a certificate.
 
         Parameters
         ----------
         ids
-            Names of applications, accepted or rejected, the history's too.
+            Ids of applications, accepted or rejected, including those of the history.
         """
         check_is_fitted(self)
         check_keeps_nobody(self.learner)
         names = self._intake.read_ids(ids)
         bits = id_bits(names)
-        place = self._index.find(bits)
-        check_known(names, place)
+        check_known(names, self._people.find(bits))
         stays = ~np.isin(self._reference_bits, bits)
         if not stays.any():
             raise InputError(
-                f"forgetting {names.size} ids would leave nobody to rank others among; nobody was "
-                f"forgotten, decide another batch first."
+                f"forgetting {names.size} ids would leave no applicants to rank others among; "
+                f"nothing was forgotten, decide another batch first."
             )
-        parts = zip(self._engines, rows_by_engine(place, len(self._engines)), strict=True)
-        moved = [engine.forget(rows, bits) for engine, (_, rows) in parts]
-        self._index.remove(bits, moved)
+        for engine in self._engines:
+            engine.drop_features()
+        for engine, moved in zip(self._engines, self._people.forget(names, bits), strict=True):
+            engine.forget(moved, bits)
         self._history.forget(bits)
         X, group = self._reference
         self._reference = X[stays], group[stays]
         self._reference_bits = self._reference_bits[stays]
         self._forget_corrections(names)
         for engine in self._engines:
-            engine.catch_up()  # nothing is waited for from them
+            engine.catch_up()  # tests no longer wait for the forgotten
         return self
+
+    def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return which applicants the policy of the last round accepts for sure.
+
+        Before the first round it accepts none.
+        """
+        check_is_fitted(self)
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        sure = np.zeros(len(group), np.bool_)
+        for z, choice in enumerate(self._choices):
+            rows = self._rows_of(group, z)
+            at = choice.ladder.locate(features[rows], group[rows])
+            sure[rows] = at.rank <= choice.ladder.grid[choice.rung]
+        return sure
+
+    def acceptance_probability(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return the probability with which the policy of the last round accepts each applicant."""
+        check_is_fitted(self)
+        self._check_decided()
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        p = np.empty(len(group))
+        for z, choice in enumerate(self._choices):
+            rows = self._rows_of(group, z)
+            at = choice.ladder.locate(features[rows], group[rows])
+            p[rows] = choice.ladder.policy(at, choice.rung)
+        return p
+
+    def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
+        """Return which applicants the limits of the strategy bar from exploration at present.
+
+        They are accepted for sure or not at all. A rule bars an applicant for good; an applicant
+        who looks too risky to the present model may not look so to a later one.
+        """
+        check_is_fitted(self)
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        barred = np.zeros(len(group), np.bool_)
+        for z, engine in enumerate(self._engines):
+            rows = self._rows_of(group, z)
+            ranking = self._choices[z].ladder.ranking if self._choices else None
+            model = self._likelihoods[z] if ranking is None else ranking
+            if rows.size:
+                why = engine.rules.strategy.barred(
+                    features[rows], np.asarray(model.score(features[rows], group[rows]))
+                )
+                barred[rows] = False if why is None else why != 0
+        return barred
+
+    def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
+        """Return applicants as the policy of the last round reads them, with the model."""
+        check_is_fitted(self)
+        self._check_decided()
+        parts = tuple(choice.ladder.ranking.likelihood for choice in self._choices)
+        likelihood = parts[0] if len(parts) == 1 else GroupedLikelihood(parts)
+        features, group = self._intake.for_scoring(
+            self, X, sensitive_features, likelihood.reads_group
+        )
+        return Scored(likelihood, features, group)
+
+    def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
+        check_is_fitted(self)
+        several = len(self._engines) > 1
+        needed = self.group_as_feature or several or self._likelihoods[0].reads_group
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=needed)
+        score = np.empty(len(group))
+        for z, likelihood in enumerate(self._likelihoods):
+            rows = self._rows_of(group, z)
+            if rows.size:
+                score[rows] = likelihood.score(features[rows], group[rows])
+        return self._per_class(score)
+
+    @property
+    def rounds_(self) -> tuple[CertifiedRound, ...]:
+        """The records of all rounds; with a certificate per group, one per round and group."""
+        check_is_fitted(self, "_rounds")
+        return tuple(self._rounds)
 
     @property
     def deployed_(self) -> tuple[DeployedRung, ...]:
-        """What decided the last round, one for each certificate; empty before any round."""
+        """The policies of the last round, one per certificate; empty before the first round."""
         check_is_fitted(self, "_rounds")
         if not self._choices:
             return ()
@@ -420,12 +610,16 @@ class CertifiedClassifier(CertifiedAnswers):
                 choice.rung,
                 choice.certified,
                 record,
-                engine.restarts,
-                engine.stage_began,
-                n_tested(engine),
+                engine.stage.restarts,
+                engine.stage.began,
+                engine.n_tested,
             )
             for choice, record, engine in parts
         )
+
+    def _check_decided(self) -> None:
+        if not self._choices:
+            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
 
     def _take_in(self, ids: Any, outcomes: Any, *, correcting: bool) -> CertifiedClassifier:
         check_is_fitted(self)
@@ -438,33 +632,38 @@ class CertifiedClassifier(CertifiedAnswers):
     def _write(
         self, names: NDArray[Any], outcome: NDArray[np.int8], *, correcting: bool
     ) -> CertifiedClassifier:
-        place = self._index.find(id_bits(names))
-        check_accepted(names, place)
-        n = len(self._engines)
-        parts = [*zip(self._engines, rows_by_engine(place, n), strict=True)]
-        for engine, (mine, rows) in parts:
-            engine.check_outcomes(names[mine], rows, outcome[mine], correcting=correcting)
-        standing = self.deployed_ if correcting else ()
-        before = np.empty(outcome.size, np.int8)
-        for engine, (mine, rows) in parts:
-            before[mine] = engine.rows["outcome"][rows]
-            engine.take_in(rows, outcome[mine], correcting=correcting)
+        before = self.deployed_
+        changes = self._people.observe(names, id_bits(names), outcome, correcting=correcting)
+        rows_by_engine = self._people.rows_by_part(changes.place)
+        for engine, (_, rows) in zip(self._engines, rows_by_engine, strict=True):
+            engine.take_in(rows, correcting=correcting)
         if correcting:
-            t, changed = len(self._rounds) // n, np.flatnonzero(before != outcome)
-            self._remember_corrections(t, names[changed], before[changed], outcome[changed])
-            lost = begun_again(standing, self.deployed_)
-            if lost:
-                warnings.warn(given_up_words(lost), LearningWarning, stacklevel=4)
+            t = len(self._rounds) // len(self._engines)
+            self._remember_corrections(t, names[changes.at], changes.before, changes.after)
+            restarts = restarts_since(before, self.deployed_)
+            if restarts:
+                warnings.warn(restart_message(restarts), LearningWarning, stacklevel=4)
         return self
 
-    def _rank_people(self, z: int) -> Likelihood | None:
-        """Learn who looks best to one of the engines; None if not both outcomes are known."""
+    def _learn(self, z: int) -> Likelihood | None:
+        """Learn the ranking of one of the engines; None unless both outcomes are known."""
         past = self._history if len(self._engines) == 1 else self._history.of_group(z)
-        rows, n_groups = self._engines[z].rows, self._intake.n_groups
-        likelihood = learn_ranking(past, rows, self._learner, n_groups)
+        rows, known = self._engines[z].rows, self._engines[z].known_rows()
+        likelihood = learn_ranking(
+            past,
+            rows.X[known],
+            rows["outcome"][known],
+            rows["group"][known],
+            learner=self._learner,
+            n_groups=self._intake.n_groups,
+        )
         if self._rounds and likelihood is not None:
             self._likelihoods[z] = likelihood
         return likelihood
+
+    def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:
+        """Return the rows of the applicants whom an engine decides on."""
+        return np.arange(group.size) if len(self._engines) == 1 else np.flatnonzero(group == z)
 
     def _reference_of(self, z: int) -> tuple[Any, NDArray[np.intp]]:
         X, group = self._reference
@@ -472,7 +671,7 @@ class CertifiedClassifier(CertifiedAnswers):
         return (X[rows], group[rows]) if rows.size else (X, group)
 
     def _remember(self, batch: Batch) -> None:
-        """Keep people to rank others among, the newest of them if there are too many."""
+        """Add a batch to the applicants among whom others are ranked; drop the oldest."""
         X, group = self._reference
         together = np.vstack([X, batch.X]), np.concatenate([group, batch.group])
         self._reference = together[0][-_REFERENCE_ROWS:], together[1][-_REFERENCE_ROWS:]
@@ -480,10 +679,22 @@ class CertifiedClassifier(CertifiedAnswers):
         self._reference_bits = bits[-_REFERENCE_ROWS:]
 
     def _group_name(self, z: int) -> Any:
-        """Return the group that an engine is for; None for everybody."""
+        """Return the group that an engine is for; None for all applicants."""
         if self.groups_ is None or len(self._engines) == 1:
             return None
         return self.groups_[z : z + 1].tolist()[0]
 
-    def _check_new(self, batch: Batch) -> None:
-        check_new(batch, self._index)
+
+def _missing_message(history: History, learner: Any) -> str:
+    """Return what a history cannot teach, and what is done instead; empty if nothing is missing."""
+    if not history.accepted.any():
+        return (
+            "No applicant of the history was accepted, so no outcome is known; the pilot accepts "
+            "at random until enough outcomes are known."
+        )
+    if learner is None and history.accepted.all():
+        return (
+            "No applicant of the history was rejected, so how the past selected applicants cannot "
+            "be learned; the ranking assumes no selection."
+        )
+    return ""

@@ -1,12 +1,12 @@
-"""Which policy may be deployed with a promise, and which one to try while there is none.
+"""The engine of ``CertifiedClassifier``: it freezes rankings, tests ladders and chooses policies.
 
-The engine of ``CertifiedClassifier``: it freezes rankings, tests their ladders on later rounds in
-the order of these, and chooses the policy of the next round. It sees features, logged probabilities
-and outcomes of the accepted, never a person's name.
+Rounds enter the tests in their order, each once its outcomes are complete. The engine sees
+features, logged probabilities and outcomes of accepted applicants; ids serve only to forget them.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -14,81 +14,196 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.errors import InputError
+from secondlook.core.decisions import CertifiedRound
+from secondlook.core.limits import Limited
+from secondlook.methods.algorithm1.exploration import barred_message
 from secondlook.methods.certified.evidence import DriftMonitor
-from secondlook.methods.certified.floors import Floor
-from secondlook.methods.certified.freezing import edge_softness, walk_starts
-from secondlook.methods.certified.ladder import Ladder, Reach, Seen, Standing
-from secondlook.methods.certified.own_rows import OwnRows
-from secondlook.methods.certified.pilot import Pilot
+from secondlook.methods.certified.ladder import (
+    Floor,
+    Ladder,
+    LadderRows,
+    Positions,
+    nearest_certificate,
+)
+from secondlook.methods.certified.pilot import OUTER, Pilot, RungEstimates, pilot_message
 from secondlook.methods.certified.ranking import Groups, Ranking
 from secondlook.methods.certified.rules import Rules
-from secondlook.methods.certified.rung_estimates import RungEstimates
 from secondlook.people.likelihoods import ConstantLikelihood, Likelihood
-from secondlook.people.store import NEVER, PENDING, check_recorded
+from secondlook.people.store import NEVER, PENDING, ApplicantRows
 
-__all__ = ["Choice", "Engine", "Waiting"]
+__all__ = [
+    "ChosenPolicy",
+    "Engine",
+    "LadderBets",
+    "LastBatch",
+    "SettledRound",
+    "Stage",
+    "WaitingRound",
+]
 
 Floats = NDArray[np.float64]
 
 _KEPT_ROUNDS = 5  # before a drift was noticed, whose outcomes still count after it
+_SOFTEST = 0.05  # edge in small batches, in which six applicants are many
+_WALKS = 0.8  # of a ladder's level for the walk from its start; the other walk gets the rest
 
 
 @dataclass(frozen=True)
-class Choice:
-    """The policy of a round."""
+class ChosenPolicy:
+    """The policy of a round.
+
+    Attributes
+    ----------
+    ladder, rung
+        The ladder, and which of its policies.
+    certified
+        Whether it is certified.
+    estimated_fdr
+        Its estimated FDR.
+    pilot_share
+        The share of the pilot once this policy is deployed; None if it is not a pilot.
+    """
 
     ladder: Ladder
     rung: int
     certified: bool
     estimated_fdr: float
-    pilot_share: float | None = None  # how far the pilot reaches if this is deployed
+    pilot_share: float | None = None
 
 
 @dataclass(eq=False)
-class Waiting:
-    """A round whose outcomes are not all in, with what was fixed before it."""
+class LadderBets:
+    """The rungs of one ladder that bet on a round, chosen before it.
+
+    Attributes
+    ----------
+    ladder, rungs
+        The ladder, and which of its rungs bet.
+    positions
+        Positions of the round's applicants on the ladder; None as long as the round has features.
+    """
+
+    ladder: Ladder
+    rungs: NDArray[np.bool_]
+    positions: Positions | None = None
+
+
+@dataclass(eq=False)
+class WaitingRound:
+    """A round that is not in the tests yet, with everything that was fixed before it.
+
+    Attributes
+    ----------
+    number
+        Number of the round.
+    X, group, p, accepted
+        Its applicants: features, groups, logged probabilities, and which were accepted. Features
+        and groups are empty after ``drop_features``.
+    rows
+        Row of each accepted applicant in the store; −1 for forgotten ones.
+    policy
+        The policy that decided the round.
+    bets
+        The bets of each ladder; empty if the ladders were dropped since.
+    """
 
     number: int
     X: Any
     group: Groups
     p: Floats
     accepted: NDArray[np.bool_]
-    places: NDArray[np.int64]
-    deployed: Ladder
-    rung: int
-    certified: bool
-    use: list[tuple[Ladder, NDArray[np.bool_]]]
-    at: list[Standing] | None = None  # where people stand on those ladders, once X is gone
+    rows: NDArray[np.int64]
+    policy: ChosenPolicy
+    bets: list[LadderBets]
 
-    def keep_standings(self) -> None:
-        """Keep where people stand, which is all that tests ask for, and nothing else of them."""
-        if self.at is None:
-            self.at = [ladder.standing(self.X, self.group) for ladder, _ in self.use]
-            self.X, self.group = self.X[:0].copy(), self.group[:0].copy()
+    def locate(self) -> list[Positions]:
+        """Return the positions of the applicants on each ladder that bets."""
+        return [
+            bet.ladder.locate(self.X, self.group) if bet.positions is None else bet.positions
+            for bet in self.bets
+        ]
+
+    def drop_features(self) -> None:
+        """Keep only positions on ladders, which are all that tests need of an applicant."""
+        for bet, positions in zip(self.bets, self.locate(), strict=True):
+            bet.positions = positions
+        self.X, self.group = self.X[:0].copy(), self.group[:0].copy()
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
-    """A round that is about to be written down.
+class PreparedRound:
+    """A decided round before it is logged.
 
     Attributes
     ----------
     waiting
-        The round, without places of the accepted.
-    choice
-        What decided it.
+        The round, without rows of its accepted applicants.
     bits
-        People's names.
-    p_sum, standings
-        Of the accepted: Σ n_i·p_i of the rounds before, and where they stand on each ladder.
+        Bits of the applicants' ids.
+    p_sum, positions
+        Of the accepted applicants: Σ n_i·p_i of the rounds before, and their positions on each
+        ladder.
     """
 
-    waiting: Waiting
-    choice: Choice
+    waiting: WaitingRound
     bits: NDArray[np.uint64]
     p_sum: Floats
-    standings: list[Standing]
+    positions: list[Positions]
+
+
+@dataclass(frozen=True, eq=False)
+class SettledRound:
+    """A round that is in the tests, as far as the weights of estimates need it."""
+
+    number: int
+    ladder: Ladder
+    rung: int
+    n_people: int
+
+    @property
+    def share(self) -> float:
+        """The share of applicants that the round accepted for sure."""
+        return float(self.ladder.grid[self.rung])
+
+
+@dataclass(frozen=True, eq=False)
+class LastBatch:
+    """Applicants of the last round, from whom the bets of the next round are chosen."""
+
+    X: Any
+    group: Groups
+    bits: NDArray[np.uint64]
+
+
+@dataclass(eq=False)
+class Stage:
+    """The tests since certificates were last dropped: everything that a restart drops.
+
+    Attributes
+    ----------
+    restarts
+        Number of restarts so far.
+    began
+        First round of the stage.
+    reason
+        ``"correction"`` or ``"drift"``, which ended the stage before; empty for the first stage.
+    ladder_rows
+        The ladders, with the positions of our own accepted applicants.
+    pilot
+        The pilot; None before the first ladder is frozen.
+    widest
+        The largest share that a policy of the stage accepted for sure.
+    monitor
+        The drift monitor; None before the first certified round is tested.
+    """
+
+    restarts: int = 0
+    began: int = 1
+    reason: str = ""
+    ladder_rows: list[LadderRows] = field(default_factory=list)
+    pilot: Pilot | None = None
+    widest: float = 0.0
+    monitor: DriftMonitor | None = None
 
 
 @dataclass(eq=False)
@@ -98,34 +213,73 @@ class Engine:
     Attributes
     ----------
     rules
-        What is promised.
+        The promise.
     rows
-        Our own accepted people.
+        Our own accepted applicants, with the columns ``p`` (logged probability) and ``p_sum``
+        (Σ n_i·p_i over settled rounds i).
     n_groups
-        How many groups there are.
+        Number of groups.
+    stage
+        The tests since certificates were last dropped.
+    waiting
+        Rounds that are not in the tests yet, in their order.
+    settled
+        Rounds that are in the tests and count in estimates, in their order.
+    settled_round
+        The last round in the tests; missing outcomes of rounds up to it count as bad.
+    first_round
+        First round that still counts in estimates and rankings; later than 1 after drift.
+    n_rounds
+        Rounds decided so far.
+    largest_batch
+        Applicants in the largest batch so far.
+    last_batch
+        Applicants of the last round; None before the first, or if all were forgotten.
+    delta_spent
+        Part of δ given to ladders so far.
     """
 
     rules: Rules
-    rows: OwnRows
+    rows: ApplicantRows
     n_groups: int
-    ladders: list[Ladder] = field(default_factory=list)
-    waiting: list[Waiting] = field(default_factory=list)
-    restarts: int = 0
-    restart_reason: str = ""
-    stage_began: int = 1
+    stage: Stage = field(default_factory=Stage)
+    waiting: list[WaitingRound] = field(default_factory=list)
+    settled: list[SettledRound] = field(default_factory=list)
+    settled_round: int = 0
+    first_round: int = 0
+    n_rounds: int = 0
+    largest_batch: int = 0
+    last_batch: LastBatch | None = None
     delta_spent: float = 0.0
-    _reach: list[Reach] = field(default_factory=list)
-    _deployed: list[tuple[Ladder, int, int]] = field(default_factory=list)
-    _pilot: Pilot | None = None
-    _widest: float = 0.0
-    _rounds: int = 0
-    _people: int = 0
-    _widest_settled: float = 0.0
-    _newest: tuple[tuple[int, Ladder, int, int], ...] = ()  # round, policy, people; settled ones
-    _batch: int = 0
-    _recent: tuple[Any, Groups] | None = None
-    _recent_bits: NDArray[np.uint64] | None = None
-    _monitor: DriftMonitor | None = None
+
+    @property
+    def ladders(self) -> list[Ladder]:
+        """The ladders of this stage."""
+        return [one.ladder for one in self.stage.ladder_rows]
+
+    @property
+    def n_tested(self) -> int:
+        """Accepted applicants that the tests rest on: the oldest ladder saw them all."""
+        return max((ladder.n_tested for ladder in self.ladders), default=0)
+
+    def known_rows(self) -> NDArray[np.intp]:
+        """Return the rows whose outcome is known and counts."""
+        recent = self.rows["round"] >= self.first_round
+        return np.flatnonzero((self.rows["outcome"] >= 0) & recent)
+
+    @property
+    def estimates(self) -> RungEstimates:
+        """Estimates from the rounds that are in the tests."""
+        rounds = self.rows["round"]
+        in_tests = (rounds >= self.first_round) & (rounds <= self.settled_round)
+        return RungEstimates(
+            self.rows,
+            np.flatnonzero(in_tests),
+            self.settled_round,
+            n_people=sum(one.n_people for one in self.settled),
+            widest=max((one.share for one in self.settled), default=0.0),
+            noise=self.rules.noise,
+        )
 
     # Freezing.
 
@@ -134,259 +288,221 @@ class Engine:
         t: int,
         reference: tuple[Any, Groups],
         n_batch: int,
-        rank_people: Callable[[], Likelihood | None],
+        learn: Callable[[], Likelihood | None],
     ) -> None:
-        """Freeze rankings whose time has come, before round ``t``.
+        """Freeze the rankings that are due before round ``t``.
 
         Parameters
         ----------
         t
-            The round to come.
+            The next round.
         reference
-            Features and groups of people to rank others among.
+            Features and groups of the applicants among whom others are ranked.
         n_batch
-            People in the batch to come; only its number is used.
-        rank_people
-            Returns a model learned from everything known now; None if that is nothing, so that the
-            pilot has to start with everybody alike.
+            Number of applicants in the next batch.
+        learn
+            Returns a model learned from everything known now; None if that is not enough, so that
+            the first pilot has to treat all applicants alike.
         """
-        self._batch = max(self._batch, n_batch)
-        while self._due(t):
-            likelihood = rank_people()
+        self.largest_batch = max(self.largest_batch, n_batch)
+        while self._is_due(t):
+            likelihood = learn()
             if likelihood is None:
                 if self.ladders:
                     return
                 likelihood = ConstantLikelihood(0.5)
             self._freeze(t, reference, likelihood)
 
-    def _due(self, t: int) -> bool:
+    def _is_due(self, t: int) -> bool:
         k, freezes = len(self.ladders), self.rules.freezes
         if k >= len(freezes):
             return False
         first, outcomes = freezes[k]
-        return t - self.stage_began + 1 >= first and self.rows.known().size >= outcomes
+        return t - self.stage.began + 1 >= first and self.known_rows().size >= outcomes
 
     def _freeze(self, t: int, reference: tuple[Any, Groups], likelihood: Likelihood) -> None:
-        rules, k = self.rules, len(self.ladders)
+        rules, stage, k = self.rules, self.stage, len(self.ladders)
         X, group = reference
         score = np.asarray(likelihood.score(X, group), np.float64)
         ranking = Ranking.freeze(likelihood, score, group, self.n_groups, within=rules.within)
         floor = Floor.freeze(rules.strategy, rules.floor, X, score, group, self.n_groups)
-        if self._pilot is None:
-            self._pilot = Pilot.start(ranking, rules.alpha, self._batch)
-            self._widest = self._pilot.share
-        level = rules.level(k, self.restarts)
+        if stage.pilot is None:
+            stage.pilot = Pilot.start(ranking, rules.alpha, self.largest_batch)
+            stage.widest = stage.pilot.share
+        level = rules.level(k, stage.restarts)
         self.delta_spent += level
-        tau = edge_softness(ranking, k, rules, self._pilot, self._widest, self._batch)
+        tau = edge_softness(ranking, k, rules, stage.pilot, stage.widest, self.largest_batch)
         ladder = Ladder(
             ranking, tau, floor, level, ((0, 1.0),), t, rules.alpha, rules.noise.most_bad
         )
-        reach = Reach(ladder, ladder.standing(self.rows.X, self.rows["group"]))
-        ladder.starts = walk_starts(reach, self._pilot, self._estimates if k else None)
-        self.ladders.append(ladder)
-        self._reach.append(reach)
-
-    @property
-    def _estimates(self) -> RungEstimates:
-        return RungEstimates(self.rows, self._people, self.rules.noise, self._widest_settled)
+        ladder_rows = LadderRows(ladder, ladder.locate(self.rows.X, self.rows["group"]))
+        ladder.starts = walk_starts(ladder_rows, stage.pilot, self.estimates if k else None)
+        stage.ladder_rows.append(ladder_rows)
 
     # Choosing.
 
-    def choose(self) -> Choice:
+    def choose(self) -> ChosenPolicy:
         """Return the policy of the next round: the best certified one, or the pilot."""
-        estimates = self._estimates
-        best: tuple[float, Reach, int] | None = None
-        for reach in self._reach:
-            certified = reach.ladder.certified()
+        estimates = self.estimates
+        best: tuple[float, LadderRows, int] | None = None
+        for ladder_rows in self.stage.ladder_rows:
+            certified = ladder_rows.ladder.certified()
             if not certified.any():
                 continue
-            worth = np.where(certified, estimates.worth(reach, self.rules.utility), -np.inf)
+            worth = np.where(certified, estimates.worth(ladder_rows, self.rules.utility), -np.inf)
             rung = int(np.argmax(worth))
             if best is None or worth[rung] > best[0]:
-                best = float(worth[rung]), reach, rung
-        if best is not None:
-            _, reach, rung = best
-            return Choice(reach.ladder, rung, True, estimates.mistakes(reach, rung)[0])
-        return self._try(self._reach[-1])
+                best = float(worth[rung]), ladder_rows, rung
+        if best is None:
+            return self.choose_pilot()
+        _, ladder_rows, rung = best
+        return ChosenPolicy(
+            ladder_rows.ladder, rung, True, estimates.mistakes(ladder_rows, rung)[0]
+        )
 
-    def _try(self, reach: Reach) -> Choice:
-        """Return the pilot on a ladder."""
-        if self._pilot is None:
-            raise AssertionError("a pilot is chosen when the first ladder is frozen")
-        rung, share = self._pilot.rung(reach, self._estimates)
-        return Choice(reach.ladder, rung, False, self._estimates.mistakes(reach, rung)[0], share)
+    def choose_pilot(self) -> ChosenPolicy:
+        """Return the pilot on the newest ladder."""
+        ladder_rows, pilot, estimates = self.stage.ladder_rows[-1], self.stage.pilot, self.estimates
+        if pilot is None:
+            raise AssertionError("a pilot starts when the first ladder is frozen")
+        rung, share = pilot.rung(ladder_rows, estimates)
+        fdr = estimates.mistakes(ladder_rows, rung)[0]
+        return ChosenPolicy(ladder_rows.ladder, rung, False, fdr, share)
 
-    # What a round leaves behind.
+    # Logging rounds and forgetting applicants.
 
-    def entry(
+    def prepare(
         self,
         t: int,
-        choice: Choice,
+        policy: ChosenPolicy,
         X: Any,
         group: Groups,
         p: Floats,
         accepted: NDArray[np.bool_],
         bits: NDArray[np.uint64],
-    ) -> Entry:
-        """Return what is to be written down of a round; nothing is yet.
-
-        ``bits`` stand for people's names, and serve to forget them.
-        """
-        use = [(ladder, self._use(ladder, choice)) for ladder in self.ladders]
-        taken = np.flatnonzero(accepted)
-        own = X[taken], group[taken]
-        deployed = choice.ladder, choice.rung, choice.certified
-        return Entry(
-            Waiting(t, X, group, p, accepted, np.empty(0, np.int64), *deployed, use),
-            choice,
+    ) -> PreparedRound:
+        """Return a decided round for ``log``; nothing is changed, so an error changes nothing."""
+        bets = [LadderBets(ladder, self._choose_bets(ladder, policy)) for ladder in self.ladders]
+        own_X, own_group = X[accepted], group[accepted]
+        no_rows = np.empty(0, np.int64)
+        return PreparedRound(
+            WaitingRound(t, X, group, p, accepted, no_rows, policy, bets),
             bits,
-            self._p_sum(*own),
-            [ladder.standing(*own) for ladder in self.ladders],
+            self._p_sum(own_X, own_group),
+            [ladder.locate(own_X, own_group) for ladder in self.ladders],
         )
 
-    def log(self, entry: Entry) -> NDArray[np.int64]:
-        """Write a round down and return the places of its accepted people."""
-        one, choice = entry.waiting, entry.choice
-        taken = np.flatnonzero(one.accepted)
-        one.places = self.rows.append(
-            one.X[taken], one.group[taken], one.number, one.p[taken], entry.p_sum
-        )
-        for reach, standing in zip(self._reach, entry.standings, strict=True):
-            reach.extend(standing)
-        self.waiting.append(one)
-        self._rounds += 1
-        if self._pilot is not None and choice.pilot_share is not None:
-            self._pilot.share = choice.pilot_share
-        self._widest = max(self._widest, float(choice.ladder.grid[choice.rung]))
-        self._recent, self._recent_bits = (one.X, one.group), entry.bits
-        return one.places
+    def log(self, prepared: PreparedRound, rows: NDArray[np.int64]) -> None:
+        """Log a round whose accepted applicants are in these rows of the store."""
+        waiting, stage = prepared.waiting, self.stage
+        waiting.rows = rows
+        for ladder_rows, positions in zip(stage.ladder_rows, prepared.positions, strict=True):
+            ladder_rows.extend(positions)
+        self.waiting.append(waiting)
+        self.n_rounds += 1
+        policy = waiting.policy
+        if stage.pilot is not None and policy.pilot_share is not None:
+            stage.pilot.share = policy.pilot_share
+        stage.widest = max(stage.widest, float(policy.ladder.grid[policy.rung]))
+        self.last_batch = LastBatch(waiting.X, waiting.group, prepared.bits)
 
-    def forget(self, places: NDArray[np.int64], bits: NDArray[np.uint64]) -> NDArray[np.int64]:
-        """Take people out for good, and return everybody's new place, −1 for those.
+    def drop_features(self) -> None:
+        """Keep only the positions of applicants in rounds that are not in the tests yet."""
+        for waiting in self.waiting:
+            waiting.drop_features()
 
-        Evidence of rounds that are in the tests stays. In rounds that are not, whoever was accepted
-        and is gone counts as bad, as somebody who was withdrawn does.
+    def forget(self, moved: NDArray[np.int64], bits: NDArray[np.uint64]) -> None:
+        """Forget applicants that were deleted from the store.
+
+        Evidence of rounds that are in the tests stays. In other rounds, an accepted applicant who
+        is forgotten counts as bad, like one whose outcome is withdrawn.
+
+        Parameters
+        ----------
+        moved
+            New row of each old row, −1 for the deleted.
+        bits
+            Bits of the ids to forget.
         """
-        for one in self.waiting:
-            one.keep_standings()
-        moved = self.rows.remove(places)
-        for reach in self._reach:
-            reach.keep(moved >= 0)
-        for one in self.waiting:
-            here = one.places >= 0
-            one.places[here] = moved[one.places[here]]
-        if self._recent is not None and self._recent_bits is not None:
-            stays = ~np.isin(self._recent_bits, bits)
-            X, group = self._recent
-            self._recent = (X[stays], group[stays]) if stays.any() else None
-            self._recent_bits = self._recent_bits[stays]
-        return moved
+        for ladder_rows in self.stage.ladder_rows:
+            ladder_rows.keep(moved >= 0)
+        for waiting in self.waiting:
+            here = waiting.rows >= 0
+            waiting.rows[here] = moved[waiting.rows[here]]
+        last = self.last_batch
+        if last is not None:
+            stays = ~np.isin(last.bits, bits)
+            left = LastBatch(last.X[stays], last.group[stays], last.bits[stays])
+            self.last_batch = left if stays.any() else None
 
-    def _outcomes(self, one: Waiting) -> NDArray[np.int8]:
-        """Return the outcomes of a round's accepted people; those forgotten will never have one."""
-        outcome = np.full(one.places.size, NEVER, np.int8)
-        here = one.places >= 0
-        outcome[here] = self.rows["outcome"][one.places[here]]
-        return outcome
+    def _choose_bets(self, ladder: Ladder, policy: ChosenPolicy) -> NDArray[np.bool_]:
+        """Return the rungs to bet on in the next round, from applicants of the last one."""
+        if self.last_batch is None:
+            return np.full(ladder.grid.size, ladder is policy.ladder)
+        X, group = self.last_batch.X, self.last_batch.group
+        p = policy.ladder.policy(policy.ladder.locate(X, group), policy.rung)
+        return ladder.worth_betting(ladder.locate(X, group), p)
 
-    def _settle(self, one: Waiting) -> None:
-        """Let a round count in estimates: its people, and its policy in everybody's weight."""
-        ladder, n_people = one.deployed, one.p.size
-        weights = n_people * self._policy_for_rows(ladder, one.rung)
-        if one.number < self.rows.first_round:  # forgotten before all its outcomes were in
-            self.rows.settled_round = one.number
-            return
-        newest = (*self._newest, (one.number, ladder, one.rung, n_people))
-        self._newest = newest[-_KEPT_ROUNDS:]
-        self.rows["p_sum"][:] += weights
-        self.rows.settled_round = one.number
-        self._count(ladder, one.rung, n_people)
+    # Weights of estimates.
 
-    def _policy_for_rows(self, ladder: Ladder, rung: int) -> Floats:
-        """Return the probability with which a policy, of now or before, accepts each of our own."""
+    def _settle(self, waiting: WaitingRound) -> None:
+        """Let a round count in estimates: its applicants, and its policy in all weights."""
+        ladder, rung = waiting.policy.ladder, waiting.policy.rung
+        settled = SettledRound(waiting.number, ladder, rung, waiting.p.size)
+        weights = self._weighted_policy(settled)
+        self.settled_round = waiting.number
+        if waiting.number >= self.first_round:  # else left out after drift
+            self.rows["p_sum"][:] += weights
+            self.settled.append(settled)
+
+    def _weighted_policy(self, settled: SettledRound) -> Floats:
+        """Return the number of applicants times the policy's probability, for each own row."""
+        ladder = settled.ladder
         at = next(
-            (reach.at for reach in self._reach if reach.ladder is ladder),
+            (
+                ladder_rows.at
+                for ladder_rows in self.stage.ladder_rows
+                if ladder_rows.ladder is ladder
+            ),
             None,  # dropped by a restart
-        ) or ladder.standing(self.rows.X, self.rows["group"])
-        return ladder.policy(at, rung)
-
-    def _count(self, ladder: Ladder, rung: int, n_people: int) -> None:
-        self._people += n_people
-        self._widest_settled = max(self._widest_settled, float(ladder.grid[rung]))
-        for i, (other, its_rung, count) in enumerate(self._deployed):
-            if other is ladder and its_rung == rung:
-                self._deployed[i] = (ladder, rung, count + n_people)
-                return
-        self._deployed.append((ladder, rung, n_people))
-
-    def _forget_old_rounds(self) -> None:
-        """Leave old rounds out of estimates: their people, and their policies in the weights.
-
-        A person of a round that is kept would otherwise count too little where forgotten rounds
-        accepted more people like that than the kept ones did.
-        """
-        first = max(0, self._rounds - _KEPT_ROUNDS + 1)
-        kept = [one for one in self._newest if one[0] >= first]
-        p_sum = np.zeros(len(self.rows))
-        for _, ladder, rung, n_people in kept:
-            p_sum += n_people * self._policy_for_rows(ladder, rung)
-        self.rows["p_sum"][:] = p_sum
-        self._deployed, self._people, self._widest_settled = [], 0, 0.0
-        for _, ladder, rung, n_people in kept:
-            self._count(ladder, rung, n_people)
-        self.rows.first_round = first
+        ) or ladder.locate(self.rows.X, self.rows["group"])
+        return settled.n_people * ladder.policy(at, settled.rung)
 
     def _p_sum(self, X: Any, group: Groups) -> Floats:
-        """Return Σ over settled rounds of people times the probability of acceptance."""
+        """Return Σ over settled rounds of applicants times the probability of acceptance."""
+        n_people: Counter[tuple[int, int]] = Counter()
+        for one in self.settled:  # most rounds share a policy, which is evaluated once
+            n_people[id(one.ladder), one.rung] += one.n_people
+        ladders = {id(one.ladder): one.ladder for one in self.settled}
+        positions = {key: ladder.locate(X, group) for key, ladder in ladders.items()}
         total = np.zeros(X.shape[0])
-        standing: dict[int, Standing] = {}
-        for ladder, rung, count in self._deployed:
-            if id(ladder) not in standing:
-                standing[id(ladder)] = ladder.standing(X, group)
-            total += count * ladder.policy(standing[id(ladder)], rung)
+        for (key, rung), n in n_people.items():
+            total += n * ladders[key].policy(positions[key], rung)
         return total
 
-    def _use(self, ladder: Ladder, choice: Choice) -> NDArray[np.bool_]:
-        """Say on which rungs to bet in the round to come, from people of rounds before it."""
-        if self._recent is None:
-            return (
-                np.ones(ladder.grid.size, np.bool_)
-                if ladder is choice.ladder
-                else np.zeros(ladder.grid.size, np.bool_)
-            )
-        p = choice.ladder.policy(choice.ladder.standing(*self._recent), choice.rung)
-        return ladder.worth_betting(ladder.standing(*self._recent), p)
+    def _leave_out_old_rounds(self) -> None:
+        """Leave old rounds out of estimates: their applicants, and their policies in the weights.
 
-    def check_outcomes(
-        self,
-        names: NDArray[Any],
-        places: NDArray[np.int64],
-        outcome: NDArray[np.int8],
-        *,
-        correcting: bool,
-    ) -> None:
-        """Raise if outcomes cannot be taken in as they are."""
-        order = np.argsort(places, kind="stable")
-        same = places[order][1:] == places[order][:-1]
-        again = same & (outcome[order][1:] != outcome[order][:-1])
-        if again.any():
-            name = names[order[np.flatnonzero(again)[0]]].item()
-            raise InputError(f"outcomes contradict each other for id {name!r}; give one per id.")
-        check_recorded(names, self.rows["outcome"][places], outcome, correcting)
+        An applicant of a kept round would otherwise count too little if the old rounds accepted
+        more applicants of that kind.
+        """
+        self.first_round = max(0, self.n_rounds - _KEPT_ROUNDS + 1)
+        self.settled = [one for one in self.settled if one.number >= self.first_round]
+        p_sum = np.zeros(len(self.rows))
+        for one in self.settled:
+            p_sum += self._weighted_policy(one)
+        self.rows["p_sum"][:] = p_sum
 
-    def take_in(
-        self, places: NDArray[np.int64], outcome: NDArray[np.int8], *, correcting: bool
-    ) -> None:
-        """Fill in outcomes, or correct them, and test what is complete."""
-        changed = self.rows["outcome"][places] != outcome
-        used = self._tested(self.rows["round"][places])
-        self.rows["outcome"][places] = outcome
-        if correcting and np.any(changed & used):
+    # Testing.
+
+    def take_in(self, rows: NDArray[np.int64], *, correcting: bool) -> None:
+        """Take in new outcomes of rows, or corrected ones, and test what is complete."""
+        if correcting and self._tested(self.rows["round"][rows]).any():
             self.restart("correction")
         self.catch_up()
 
     def _tested(self, rounds: NDArray[np.intp]) -> NDArray[np.bool_]:
-        """Say which rounds a ladder of now was tested on."""
+        """Return which rounds a ladder of this stage was tested on."""
         if not self.ladders:
             return np.zeros(rounds.shape, np.bool_)
         since = min(ladder.frozen for ladder in self.ladders)
@@ -394,63 +510,222 @@ class Engine:
         return np.asarray((rounds >= since) & ~waiting)
 
     def catch_up(self) -> None:
-        """Test what is complete, and begin again if that speaks against the certificates."""
+        """Test what is complete, and restart if that speaks against the certificates."""
         self.test_complete_rounds()
-        if self.drifted():
+        if self._has_drifted():
             self.restart("drift")
 
     def test_complete_rounds(self) -> int:
-        """Take rounds into the tests in their order, as far as all their outcomes are in."""
+        """Test rounds in their order while they are complete; return how many were tested."""
         tested = 0
-        while self.waiting and self._complete(self.waiting[0]):
+        while self.waiting and self._is_complete(self.waiting[0]):
             self._test(self.waiting[0])
             self.waiting.pop(0)
             tested += 1
         return tested
 
-    def _complete(self, one: Waiting) -> bool:
-        if self._rounds - one.number < self.rules.maturity:
+    def _is_complete(self, waiting: WaitingRound) -> bool:
+        age = self.n_rounds - waiting.number
+        if age < self.rules.maturity:
             return False
-        if np.all(self._outcomes(one) != PENDING):
+        if np.all(self._outcomes(waiting) != PENDING):
             return True
-        patience = self.rules.patience
-        return patience is not None and self._rounds - one.number >= patience
+        return self.rules.patience is not None and age >= self.rules.patience
+
+    def _outcomes(self, waiting: WaitingRound) -> NDArray[np.int8]:
+        """Return the outcomes of a round's accepted applicants, NEVER for forgotten ones."""
+        outcome = np.full(waiting.rows.size, NEVER, np.int8)
+        here = waiting.rows >= 0
+        outcome[here] = self.rows["outcome"][waiting.rows[here]]
+        return outcome
+
+    def _test(self, waiting: WaitingRound) -> None:
+        positions = waiting.locate()  # first, as a custom strategy may fail
+        self._settle(waiting)
+        outcome, policy = self._outcomes(waiting), waiting.policy
+        if policy.certified and waiting.bets:  # a policy of this stage
+            allowed = self.rules.noise.recorded_fdr(self.rules.alpha)
+            self.stage.monitor = self.stage.monitor or DriftMonitor(allowed)
+            self.stage.monitor.add(outcome != 1)
+        bad = np.zeros(waiting.accepted.size)
+        bad[waiting.accepted] = self.rules.noise.badness(outcome != 1)
+        for bet, at in zip(waiting.bets, positions, strict=True):
+            deployed = policy.rung if bet.ladder is policy.ladder else None
+            bet.ladder.test(at, waiting.p, waiting.accepted, bad, deployed=deployed, use=bet.rungs)
+
+    def _has_drifted(self) -> bool:
+        """Return whether the outcomes of certified rounds speak against their certificates."""
+        monitor, limit = self.stage.monitor, self.rules.monitor_limit(self.stage.restarts)
+        return monitor is not None and limit > 0 and monitor.log_wealth() >= -np.log(limit)
 
     def restart(self, reason: Literal["correction", "drift"]) -> None:
-        """Drop all certificates and begin again with what δ is left.
+        """Drop all certificates and begin a new stage with the δ that is left.
 
         After drift, old rounds are left out of everything learned and estimated from now on.
         """
         if reason == "drift":
-            self._forget_old_rounds()
-        self.restarts += 1
-        self.restart_reason = reason
-        self.stage_began = self._rounds + 1
-        self.ladders, self._reach = [], []
-        self._pilot, self._widest = None, 0.0
-        self._monitor = None
-        for one in self.waiting:  # its ladders are gone, so nothing is bet on it
-            one.use, one.at = [], None
+            self._leave_out_old_rounds()
+        self.stage = Stage(self.stage.restarts + 1, self.n_rounds + 1, reason)
+        for waiting in self.waiting:  # no bets, as their ladders are gone
+            waiting.bets = []
 
-    def drifted(self) -> bool:
-        """Say whether the outcomes of certified rounds speak against their certificates."""
-        limit = self.rules.monitor_limit(self.restarts)
-        return (
-            self._monitor is not None and limit > 0 and self._monitor.log_wealth() >= -np.log(limit)
+    # Reporting.
+
+    def report(
+        self,
+        t: int,
+        policy: ChosenPolicy,
+        X: Any,
+        groups: Groups,
+        accepted: NDArray[np.bool_],
+        *,
+        group: Any,
+        group_mode: str,
+    ) -> CertifiedRound:
+        """Return the record of a round that is about to be logged.
+
+        Parameters
+        ----------
+        t
+            Number of the round.
+        policy
+            The policy that decided it.
+        X, groups, accepted
+            The engine's applicants, and which of them were accepted.
+        group
+            The group that the engine is for; None for all applicants.
+        group_mode
+            What groups could change.
+        """
+        ladder, rung = policy.ladder, policy.rung
+        certified = ladder.certified()
+        coming, coming_rung = self._next_certificate(policy, certified)
+        rules, stage, nan = self.rules, self.stage, float("nan")
+        message = ""
+        if not policy.certified:
+            message = pilot_message(
+                ladder.grid[rung], coming, coming_rung, rules.alpha, rules.delta
+            )
+            message = f"{self._restart_message()} {message}".strip()
+        n_unreachable, limits = _unreachable(policy, X, groups)
+        return CertifiedRound(
+            round=t,
+            group=group,
+            status="certified" if policy.certified else "pilot",
+            n_people=int(groups.size),
+            n_accepted=int(accepted.sum()),
+            ladder=self.ladders.index(ladder),
+            share=float(ladder.grid[rung]),
+            log_wealth=float(ladder.wealth.best[rung]),
+            threshold=ladder.threshold(rung),
+            certified_from=float(ladder.grid[certified][0]) if certified.any() else nan,
+            certified_to=float(ladder.grid[certified][-1]) if certified.any() else nan,
+            next_share=float(coming.grid[coming_rung]),
+            next_log_wealth=float(coming.wealth.best[coming_rung]),
+            next_threshold=coming.threshold(coming_rung),
+            more_outcomes=coming.more_outcomes(coming_rung),
+            delta_spent=self.delta_spent,
+            n_outcomes=self.known_rows().size,
+            estimated_fdr=policy.estimated_fdr,
+            message=f"{message} {limits}".strip(),
+            group_mode=group_mode,
+            n_unreachable=n_unreachable,
+            n_tested=self.n_tested,
+            next_n_tested=coming.n_tested,
+            tests_began=stage.began,
+            restart_reason=stage.reason,
         )
 
-    def _test(self, one: Waiting) -> None:
-        at = one.at  # strategies are asked before anything is written down, as one may fail
-        if at is None:
-            at = [ladder.standing(one.X, one.group) for ladder, _ in one.use]
-        self._settle(one)
-        outcome = self._outcomes(one)
-        if one.certified and one.use:
-            allowed = self.rules.noise.recorded_fdr(self.rules.alpha)
-            self._monitor = self._monitor or DriftMonitor(allowed)
-            self._monitor.add(outcome != 1)
-        bad = np.zeros(one.accepted.size)
-        bad[one.accepted] = self.rules.noise.badness(outcome != 1)
-        for (ladder, use), standing in zip(one.use, at, strict=True):
-            seen = Seen(one.X, one.group, one.p, one.accepted, bad, standing)
-            ladder.test(seen, one.rung if ladder is one.deployed else None, use)
+    def _next_certificate(
+        self, policy: ChosenPolicy, certified: NDArray[np.bool_]
+    ) -> tuple[Ladder, int]:
+        """Return the ladder and the rung that may be certified next.
+
+        After a certified policy, the next rung of its ladder. After a pilot, the rung of any
+        ladder that is nearest to a certificate.
+        """
+        ladder, start = policy.ladder, policy.ladder.starts[0][0]
+        beyond = np.flatnonzero(~certified[start:]) + start
+        following = ladder, int(beyond[0]) if beyond.size else policy.rung
+        return following if policy.certified else nearest_certificate(self.ladders) or following
+
+    def _restart_message(self) -> str:
+        """Return when and why testing last began again, and what has been tested since."""
+        if not self.stage.restarts:
+            return ""
+        why = "a correction of an outcome that had been tested"
+        if self.stage.reason == "drift":
+            why = "outcomes that spoke against what had been certified"
+        n = self.n_tested
+        tested = "1 outcome is" if n == 1 else f"{n:,} outcomes are" if n else "no outcome is"
+        return (
+            f"Testing began again with round {self.stage.began} after {why}, and {tested} in the "
+            f"tests since."
+        )
+
+
+def edge_softness(
+    ranking: Ranking, number: int, rules: Rules, pilot: Pilot, widest: float, n_batch: int
+) -> float:
+    """Return τ: a part of the share that the model thinks it can accept, at least six applicants.
+
+    Parameters
+    ----------
+    ranking
+        The ranking of the ladder.
+    number
+        Number of the ladder in its stage, from 0.
+    rules
+        The promise.
+    pilot
+        The present pilot.
+    widest
+        The largest share that a policy of this stage accepted for sure.
+    n_batch
+        Applicants in the largest batch so far.
+    """
+    if isinstance(ranking.likelihood, ConstantLikelihood):
+        # All ranks are 1, so a rung accepts every applicant with exp(−(1 − q)/τ). This τ makes
+        # that q for the pilot's own rung.
+        return (1 - pilot.share) / -float(np.log(pilot.share))
+    if number == 0:
+        accept = np.clip(ranking.knee(1.25 * rules.alpha), pilot.share, 4 * pilot.share)
+    else:
+        accept = np.clip(ranking.knee(rules.alpha), 0.5 * widest, 6 * widest)
+    return max(rules.softness(number) * float(accept), min(6 / n_batch, _SOFTEST))
+
+
+def walk_starts(
+    ladder_rows: LadderRows, pilot: Pilot, estimates: RungEstimates | None
+) -> tuple[tuple[int, float], ...]:
+    """Return the rungs from which walks start, with the share of the ladder's level each gets.
+
+    The first ladder of a stage, for which there are no ``estimates``, starts at the pilot's rung.
+    Later ladders start where evidence has grown fastest, but not further out than a pilot may go,
+    because the pilot moves to the start of a new ladder.
+    """
+    ladder = ladder_rows.ladder
+    start = ladder.nearest(pilot.share)
+    if estimates is not None:
+        growth = estimates.growth(ladder_rows)
+        lowest = ladder.nearest(0.7 * pilot.share)
+        if np.any(growth[lowest:] > 0):
+            start = min(lowest + int(np.argmax(growth[lowest:])), ladder.nearest(OUTER))
+        else:
+            start = ladder.nearest(pilot.share / 2)
+    half = ladder.nearest(float(ladder.grid[start]) / 2)
+    return ((start, _WALKS), (half, 1 - _WALKS)) if half < start else ((start, 1.0),)
+
+
+def _unreachable(policy: ChosenPolicy, X: Any, groups: Groups) -> tuple[int, str]:
+    """Return how many of those not accepted for sure are barred by limits, and a message."""
+    ladder = policy.ladder
+    strategy = ladder.floor.strategy
+    if not isinstance(strategy, Limited) or groups.size == 0:
+        return 0, ""
+    score = ladder.ranking.score(X, groups)
+    beyond = ladder.ranking.rank(score, groups) > ladder.grid[policy.rung]
+    if not beyond.any():
+        return 0, ""
+    why = strategy.barred(X[beyond], score[beyond])
+    return int((why != 0).sum()), barred_message(strategy, why)

@@ -1,16 +1,16 @@
-"""Evidence that a policy keeps its bound, from outcomes that other policies let us see.
+"""Evidence that a policy keeps its bound, from outcomes of applicants that other policies accepted.
 
-A policy π accepts with probability π(x). Its false discovery rate is
-E[π(x)·1{bad}] / E[π(x)]. Rows were accepted with logged probabilities p(x) by whatever policy was
-deployed. Each row gives (``values``)
+A policy π accepts an applicant with probability π(x). Its false discovery rate is
+E[π(x)·1{bad}] / E[π(x)]. Applicants were accepted with logged probabilities p(x) by the policy that
+was deployed. Each applicant gives (``values``)
 
     w = min(π/p, W),  rem = π − w·p,  Z = A·w·(α − 1{bad}) − rem·(1 − α),
 
 whose mean given x is π·(α − f) − rem·(1 − f) ≤ π·(α − f), f = P(bad | x): where the logged policy
-hardly looked, the uncovered mass counts as bad. If FDR(π) ≥ α then E[Z] ≤ 0, so a gambler who bets
-a share λ of their wealth on Z, row by row, cannot expect to gain: wealth Π(1 + λZ) is a
-non-negative supermartingale, and by Ville's inequality it ever reaches 1/δ with probability at
-most δ.
+accepted hardly anyone, the uncovered mass counts as bad. If FDR(π) ≥ α then E[Z] ≤ 0, so a gambler
+who bets a share λ of their wealth on Z, applicant by applicant, cannot expect to gain: the wealth
+Π(1 + λZ) is a non-negative supermartingale, and by Ville's inequality it ever reaches 1/δ with
+probability at most δ.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = ["BETS", "RATIO_CAP", "DriftMonitor", "Wealth", "ladder_grid", "soft_e
 
 Floats = NDArray[np.float64]
 
-# Shares of α by which the true FDR is below α, for which each bet is the best one.
+# Each bet is the best one if the true FDR is below α by this share of α.
 BETS = (0.05, 0.13, 0.30, 0.68)
 RATIO_CAP = 4.0  # W
-_LARGEST_LOSS = 0.95  # of the wealth, in one row
+_LARGEST_LOSS = 0.95  # of the wealth, from one applicant
 
 
 def ladder_grid(first: float = 0.01, last: float = 0.98) -> Floats:
-    """Return the rungs: shares of applicants whom a policy accepts for sure.
+    """Return the rungs: the shares of applicants that the policies accept for sure.
 
     Examples
     --------
@@ -51,7 +51,8 @@ def ladder_grid(first: float = 0.01, last: float = 0.98) -> Floats:
 def soft_edge(rank: Floats, q: Floats | float, tau: float) -> Floats:
     """Return π = exp(−max(0, rank − q)/τ): the best share q for sure, below it a tail.
 
-    The tail is the exploration: everybody has a chance, the less the further from the edge.
+    The tail is the exploration: every applicant has a chance, which falls with the distance from
+    the edge.
 
     Examples
     --------
@@ -64,19 +65,19 @@ def soft_edge(rank: Floats, q: Floats | float, tau: float) -> Floats:
 def values(
     pi: Floats, p: Floats, accepted: NDArray[np.bool_], bad: NDArray[Any], alpha: float
 ) -> Floats:
-    """Return Z of each row (axis 0) for each policy (axis 1).
+    """Return Z of each applicant (axis 0) for each policy (axis 1).
 
     Parameters
     ----------
     pi
-        Probabilities with which each policy accepts, shape (rows, policies).
+        Probabilities of acceptance under each policy, shape (applicants, policies).
     p
-        Logged probability with which each row was accepted.
+        Logged probability with which each applicant was accepted.
     accepted
-        Who was.
+        Which applicants were accepted.
     bad
-        Whose outcome is bad, or numbers whose mean given the person is P(bad) or more, where
-        outcomes are noisy; read only where accepted.
+        Which outcomes are bad. If outcomes are noisy, numbers whose mean given the applicant is at
+        least P(bad). Read for accepted applicants only.
     alpha
         α.
     """
@@ -86,9 +87,9 @@ def values(
     wrong = rows[~((p[rows] > 0) & (p[rows] <= 1))]
     if wrong.size:
         raise InputError(
-            f"accepted people need a logged probability in (0, 1], got {p[wrong[0]]} in row "
-            f"{wrong[0]}; without it they are no evidence, so find the probability that their "
-            f"policy had."
+            f"accepted applicants need a logged probability in (0, 1], got {p[wrong[0]]} in row "
+            f"{wrong[0]}; without it they are no evidence, so find the probability with which "
+            f"their policy accepted them."
         )
     ratio = np.minimum(pi[rows] / p[rows, None], RATIO_CAP)
     z[rows] += ratio * (alpha - bad[rows, None])
@@ -104,11 +105,11 @@ class Wealth:
     alpha
         α.
     log
-        Log-wealth, shape (bets, policies); all start with 1.
-    most_bad
-        Largest number that a person may count as bad; 1 unless outcomes are noisy.
+        Log wealth, shape (bets, policies); every gambler starts with wealth 1.
     best
         Largest log of the gamblers' mean wealth so far, per policy.
+    most_bad
+        Largest number that an applicant may count as bad; 1 unless outcomes are noisy.
     """
 
     alpha: float
@@ -118,23 +119,20 @@ class Wealth:
 
     @staticmethod
     def start(alpha: float, n_policies: int, most_bad: float = 1.0) -> Wealth:
-        """Return the wealth before the first row."""
+        """Return the wealth before the first applicant."""
         return Wealth(alpha, np.zeros((len(BETS), n_policies)), np.zeros(n_policies), most_bad)
 
     def shares(self, ratio_bound: Floats) -> Floats:
         """Return the share of wealth that each gambler bets, shape (bets, policies).
 
-        Parameters
-        ----------
-        ratio_bound
-            Bound on w + rem per policy, so that Z ≥ −(most_bad − α)·bound and no row can ruin
-            anybody.
+        ``ratio_bound`` bounds w + rem per policy. So Z ≥ −(most_bad − α)·bound, and no applicant
+        can ruin a gambler.
         """
         worst = self.most_bad - self.alpha
         return np.minimum(np.array(BETS)[:, None] / worst, _LARGEST_LOSS / (worst * ratio_bound))
 
     def add(self, z: Floats, ratio_bound: Floats, use: NDArray[np.bool_]) -> None:
-        """Bet on the rows of one round, on those policies that were chosen before it."""
+        """Bet on one round, on the policies that were chosen before it."""
         policies = np.flatnonzero(use)
         rows = np.flatnonzero(z[:, policies].any(axis=1))
         if not (policies.size and rows.size):
@@ -154,10 +152,10 @@ _DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)
 
 
 class DriftMonitor:
-    """Evidence against deployed policies: that somewhere on the way their FDR passed α.
+    """Evidence that the FDR of the deployed policies rose above α at some time.
 
     While FDR ≤ α, a gambler who bets on bad outcomes cannot expect to gain. Drift may begin at any
-    time, so one gambler starts in every round, with a share 1/(s(s+1)) of the capital; the sum is
+    time, so one gambler starts in every round, with a share 1/(s(s+1)) of the capital. The sum is
     still a supermartingale from 1, so it reaches 1/δ without drift with probability at most δ.
 
     Parameters
@@ -179,7 +177,7 @@ class DriftMonitor:
         self._log = np.empty((len(_DRIFT_BETS), 0))
 
     def add(self, bad: NDArray[np.bool_]) -> None:
-        """Take in the outcomes of a round's accepted people: who was bad."""
+        """Take in which accepted applicants of a round were bad."""
         begun = np.zeros((len(_DRIFT_BETS), 1))
         self._log = np.hstack([self._log, begun])
         bets = np.minimum(_DRIFT_BETS, _LARGEST_LOSS / self.alpha)
@@ -189,7 +187,7 @@ class DriftMonitor:
         self._log += (gain + loss)[:, None]
 
     def log_wealth(self) -> float:
-        """Return the log of the gamblers' wealth, those yet to start included."""
+        """Return the log of the gamblers' total wealth, including those who have not started."""
         n = self._log.shape[1]
         if n == 0:
             return 0.0

@@ -1,9 +1,9 @@
 """A ladder: policies of growing reach on one frozen ranking, each tested by evidence.
 
-Rung j accepts the best share q_j for sure and has a soft edge below; a floor may give everybody a
-chance on top. Rungs are certified outwards
-from a start: a rung counts only if all between it and the start do. So the first rung that breaks
-the bound stops the walk, and only one test in a walk can go wrong.
+Rung j accepts the best share q_j of applicants for sure and has a soft edge below it; a floor may
+give every applicant a chance on top. Rungs are certified outwards from a start: a rung counts only
+if all rungs between it and the start do. So the first rung that breaks the bound stops the walk,
+and only one test in a walk can go wrong.
 """
 
 from __future__ import annotations
@@ -16,83 +16,179 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from secondlook.core.strategies import Strategy, Uniform, check_sizes
+from secondlook.errors import InputError
+from secondlook.frames import take
 from secondlook.methods.certified.evidence import RATIO_CAP, Wealth, ladder_grid, soft_edge, values
-from secondlook.methods.certified.floors import Floor
 from secondlook.methods.certified.ranking import Groups, Ranking
 
-__all__ = ["Ladder", "Reach", "Seen", "Standing", "nearest_certificate"]
+__all__ = ["Floor", "Ladder", "LadderRows", "Positions", "nearest_certificate"]
 
 Floats = NDArray[np.float64]
-_LARGEST_UNCOVERED = 0.02  # of a policy's mass: beyond, betting on it only loses
+_LARGEST_UNCOVERED = 0.02  # of a policy's mass; with more uncovered, bets on it only lose
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A round as a test sees it: everybody's logged probability, and how bad the accepted were."""
+class Floor:
+    """min(1, scale_z · g(x, z)): the chance of an applicant whom the soft edge does not accept.
 
-    X: Any
-    group: Groups
-    p: Floats
-    accepted: NDArray[np.bool_]
-    bad: Floats
-    at: Standing | None = None  # where people stand, if they themselves are not kept
+    A test is about a fixed policy, so the floor is frozen with its ladder: shares of groups and the
+    scale of g come from the reference applicants of that moment, never from the batch being
+    decided.
+
+    Attributes
+    ----------
+    strategy
+        g, as in Algorithm 1.
+    scale
+        Factor of g, per group; all zero for no floor. Limits of the strategy hold without a floor
+        too: the soft edge accepts no applicant whom they bar.
+
+    Examples
+    --------
+    >>> from secondlook.core.strategies import EqualGroups
+    >>> group = np.array([0, 0, 0, 1])
+    >>> floor = Floor.freeze(EqualGroups(), 0.01, None, np.full(4, 0.5), group, 2)
+    >>> floor.chance(None, np.array([0.5, 0.5]), np.array([0, 1])).round(4).tolist()
+    [0.0067, 0.02]
+    """
+
+    strategy: Strategy
+    scale: Floats
+
+    @staticmethod
+    def freeze(
+        strategy: Strategy, share: float, X: Any, score: Floats, group: Groups, n_groups: int
+    ) -> Floor:
+        """Return the floor whose mean chance over reference applicants is ``share``.
+
+        Parameters
+        ----------
+        strategy
+            g; if it has group quotas, each group gets its part of the share.
+        share
+            Mean chance over the applicants who may be explored.
+        X, score, group
+            Reference applicants.
+        n_groups
+            Number of groups.
+        """
+        if share == 0 or group.size == 0:
+            return Floor(strategy if strategy.is_limited else Uniform(), np.full(n_groups, share))
+        in_all = np.bincount(group, minlength=n_groups).astype(np.float64)
+        why = strategy.barred(X, score)
+        if why is not None:
+            may = np.flatnonzero(why == 0)
+            if may.size == 0:
+                return Floor(strategy, np.zeros(n_groups))
+            X = take(X, may) if strategy.reads_features else None
+            score, group = score[may], group[may]
+        counts = np.bincount(group, minlength=n_groups).astype(np.float64)
+        per_group = strategy.group_factor(in_all, counts)
+        g = np.asarray(strategy.person_factor(X, score, group), np.float64)
+        check_sizes(g, strategy)
+        _check_same_alone(strategy, g, X, score, group)
+        g = g * per_group[group]
+        scale = np.full(n_groups, share * group.size / g.sum())
+        quota = strategy.group_shares(counts)
+        if quota is not None:
+            total = np.bincount(group, g, n_groups)
+            here = total > 0
+            scale[here] = share * group.size * quota[here] / total[here]
+        return Floor(strategy, scale * per_group)
+
+    def chance(self, X: Any, score: Floats, group: Groups) -> Floats:
+        """Return the chance of each applicant."""
+        if not self.scale.any() or group.size == 0:
+            return np.zeros(group.size)
+        g = np.asarray(self.strategy.person_factor(X, score, group), np.float64)
+        barred = self.barred(X, score)
+        check_sizes(g if barred is None else g[~barred], self.strategy)
+        return np.minimum(1.0, self.scale[group] * g)
+
+    def barred(self, X: Any, score: Floats) -> NDArray[np.bool_] | None:
+        """Return which applicants the limits of the strategy bar; None if it has no limits."""
+        if not self.strategy.is_limited:
+            return None
+        why = self.strategy.barred(X, score) if score.size else None
+        return np.zeros(score.size, np.bool_) if why is None else np.asarray(why != 0)
+
+
+def _check_same_alone(strategy: Strategy, g: Floats, X: Any, score: Floats, group: Groups) -> None:
+    """Raise if g depends on the other applicants: a rung would be no fixed policy."""
+    half = np.arange(0, group.size, 2)
+    part = take(X, half) if strategy.reads_features else None
+    again = np.asarray(strategy.person_factor(part, score[half], group[half]), np.float64)
+    if not np.allclose(again, g[half], rtol=1e-6, atol=0.0):
+        raise InputError(
+            f"a certificate needs a strategy whose g of an applicant does not depend on the other "
+            f"applicants, got {strategy!r}; compare applicants with fixed numbers, not with each "
+            f"other."
+        )
 
 
 @dataclass(frozen=True)
-class Standing:
-    """Where people stand on a ladder, which is all that its policies know of them.
+class Positions:
+    """The positions of applicants on a ladder, which are all that its policies use.
 
     Attributes
     ----------
     rank
-        Share of reference people who look at least as good.
+        Share of reference applicants who look at least as good.
     chance
-        The floor's chance of somebody whom the soft edge does not accept.
+        The floor's chance of an applicant whom the soft edge does not accept.
     barred
-        Who may not be explored, and so is accepted for sure or not at all; None for nobody.
+        Which applicants may not be explored, so that they are accepted for sure or not at all; None
+        if the strategy has no limits.
     """
 
     rank: Floats
     chance: Floats
     barred: NDArray[np.bool_] | None = None
 
-    def __getitem__(self, rows: Any) -> Standing:
+    def __getitem__(self, rows: Any) -> Positions:
         barred = None if self.barred is None else self.barred[rows]
-        return Standing(self.rank[rows], self.chance[rows], barred)
+        return Positions(self.rank[rows], self.chance[rows], barred)
 
-    def join(self, other: Standing) -> Standing:
-        """Return these people and those."""
+    def join(self, other: Positions) -> Positions:
+        """Return the positions of these applicants and of others."""
         barred = self.barred
         if other.barred is not None:
             before = np.zeros(self.rank.size, np.bool_) if barred is None else barred
             barred = np.append(before, other.barred)
-        return Standing(
+        return Positions(
             np.append(self.rank, other.rank), np.append(self.chance, other.chance), barred
         )
 
 
 @dataclass(eq=False)
 class Ladder:
-    """One frozen ranking with its policies, their wealth, and what is certified.
+    """One frozen ranking with its policies, their wealth and their certificates.
 
     Attributes
     ----------
     ranking
-        Who looks best.
+        The frozen ranking.
     tau
         Softness of the edge.
     floor
-        A chance for everybody, whatever their rank.
+        A chance for every applicant, whatever the rank.
     level
         Part of δ spent on this ladder.
     starts
-        Rungs to start from, with the share of the level that each walk gets.
+        Rungs from which walks start, with the share of the level that each walk gets.
     frozen
         Round before which it was frozen: it is tested on that round and later ones.
     alpha
         α.
     most_bad
-        Largest number that a person may count as bad; 1 unless outcomes are noisy.
+        Largest number that an applicant may count as bad; 1 unless outcomes are noisy.
+    grid
+        q of each rung: the share of applicants that it accepts for sure.
+    wealth
+        The evidence for each rung.
+    n_tested
+        Accepted applicants in its tests.
     """
 
     ranking: Ranking
@@ -105,13 +201,13 @@ class Ladder:
     most_bad: float = 1.0
     grid: Floats = field(default_factory=ladder_grid)
     wealth: Wealth = field(init=False)
-    n_used: int = 0
+    n_tested: int = 0
 
     def __post_init__(self) -> None:
         self.wealth = Wealth.start(self.alpha, self.grid.size, self.most_bad)
 
     def untested(self) -> Ladder:
-        """Return it as it was frozen, before any evidence: all that its policies depend on."""
+        """Return a copy without evidence: everything that its policies depend on."""
         return Ladder(
             self.ranking,
             self.tau,
@@ -124,35 +220,34 @@ class Ladder:
             self.grid,
         )
 
-    def standing(self, X: Any, group: Groups) -> Standing:
-        """Return where people stand."""
+    def locate(self, X: Any, group: Groups) -> Positions:
+        """Return the positions of applicants on this ladder."""
         score = self.ranking.score(X, group)
-        return Standing(
+        return Positions(
             self.ranking.rank(score, group),
             self.floor.chance(X, score, group),
             self.floor.barred(X, score),
         )
 
-    def policies(self, at: Standing, rungs: Any = slice(None)) -> Floats:
-        """Return the probabilities of acceptance under some rungs, shape (people, rungs)."""
+    def policies(self, at: Positions, rungs: Any = slice(None)) -> Floats:
+        """Return the probabilities of acceptance under some rungs, shape (applicants, rungs)."""
         q = np.atleast_1d(self.grid[rungs])
         soft = soft_edge(at.rank[:, None], q, self.tau)
         if at.barred is not None:
             soft[at.barred[:, None] & (at.rank[:, None] > q)] = 0.0
-        return np.asarray(soft + at.chance[:, None] * (1 - soft)) if self._floored else soft
+        if not self.floor.scale.any():
+            return soft
+        return np.asarray(soft + at.chance[:, None] * (1 - soft))
 
-    @property
-    def _floored(self) -> bool:
-        return bool(self.floor.scale.any())
-
-    def policy(self, at: Standing, rung: int) -> Floats:
-        """Return the probability of acceptance of each person under one rung."""
+    def policy(self, at: Positions, rung: int) -> Floats:
+        """Return the probability of acceptance of each applicant under one rung."""
         return np.asarray(self.policies(at, rung)[:, 0])
 
     def ratio_bounds(self, deployed: int | None) -> Floats:
-        """Return a bound on w + rem per rung, if a rung of this ladder is deployed or none is.
+        """Return a bound on w + rem per rung, given the deployed rung of this ladder, if any.
 
-        Where somebody barred has π = 1 and p = 0 there is no ratio, and rem = 1 is in the bound.
+        A barred applicant may have π = 1 and p = 0. Then there is no ratio, and the bound covers
+        rem = 1.
         """
         if deployed is None:
             return np.full(self.grid.size, RATIO_CAP + 1)
@@ -160,21 +255,46 @@ class Ladder:
         ratio = np.exp(np.minimum(steps, 50.0))
         return np.where(ratio <= RATIO_CAP, ratio, RATIO_CAP + 1)
 
-    def worth_betting(self, at: Standing, p: Floats) -> NDArray[np.bool_]:
-        """Say, from people of earlier rounds, which rungs a policy to be deployed covers enough."""
+    def worth_betting(self, at: Positions, p: Floats) -> NDArray[np.bool_]:
+        """Return which rungs a policy to be deployed covers enough to bet on.
+
+        Parameters
+        ----------
+        at, p
+            Positions of applicants of earlier rounds, and their probabilities of acceptance under
+            the policy to be deployed.
+        """
         pi = self.policies(at)
         uncovered = np.maximum(pi - RATIO_CAP * p[:, None], 0.0).sum(axis=0)
         return np.asarray(uncovered <= _LARGEST_UNCOVERED * pi.sum(axis=0))
 
-    def test(self, seen: Seen, deployed: int | None, use: NDArray[np.bool_]) -> None:
-        """Take in a round; ``deployed`` is its rung if it was one of this ladder's."""
+    def test(
+        self,
+        at: Positions,
+        p: Floats,
+        accepted: NDArray[np.bool_],
+        bad: Floats,
+        *,
+        deployed: int | None,
+        use: NDArray[np.bool_],
+    ) -> None:
+        """Test the rungs on a round.
+
+        Parameters
+        ----------
+        at, p, accepted, bad
+            All applicants of the round: their positions, their logged probabilities, which were
+            accepted, and how bad the outcomes of the accepted were.
+        deployed
+            The deployed rung; None if it was a rung of another ladder.
+        use
+            The rungs to bet on, chosen before the round.
+        """
         if not use.any():
             return
-        at = self.standing(seen.X, seen.group) if seen.at is None else seen.at
-        pi = self.policies(at)
-        z = values(pi, seen.p, seen.accepted, seen.bad, self.alpha)
+        z = values(self.policies(at), p, accepted, bad, self.alpha)
         self.wealth.add(z, self.ratio_bounds(deployed), use)
-        self.n_used += int(seen.accepted.sum())
+        self.n_tested += int(accepted.sum())
 
     def nearest(self, q: float) -> int:
         """Return the rung nearest to a share."""
@@ -183,8 +303,8 @@ class Ladder:
     def more_outcomes(self, rung: int) -> float:
         """Return about how many more outcomes a rung needs if they are like those so far.
 
-        Each gambler's log-wealth is taken to go on growing as it did per outcome. NaN where none
-        has gained anything, so that nobody can say.
+        Each gambler's log wealth is assumed to keep growing at its rate per outcome. NaN if no
+        gambler has gained, so that the number is unknown.
         """
         log, needed = self.wealth.log[:, rung], self.threshold(rung)
         if self.wealth.best[rung] >= needed:
@@ -192,30 +312,31 @@ class Ladder:
         if log.max() <= 0 or not np.isfinite(needed):
             return float("nan")
         bets = np.log(log.size)
-        alone = (needed + bets) / log.max()  # times the outcomes so far, if one gambler wins it all
+        alone = (needed + bets) / log.max()  # multiple of the outcomes so far, by the best gambler
         times = brentq(
             lambda times: np.logaddexp.reduce(times * log) - bets - needed, 1.0, 1.001 * alone
         )
-        return float(self.n_used * (times - 1))
+        return float(self.n_tested * (times - 1))
 
     def certified(self) -> NDArray[np.bool_]:
-        """Say which rungs are certified; what once was stays so."""
-        found = np.zeros(self.grid.size, dtype=np.bool_)
+        """Return which rungs are certified; a certified rung stays certified."""
+        certified = np.zeros(self.grid.size, dtype=np.bool_)
         for start, share in self.starts:
             reached = self.wealth.best[start:] >= -np.log(self.level * share)
-            found[start:] |= np.logical_and.accumulate(reached)
-        return found
+            certified[start:] |= np.logical_and.accumulate(reached)
+        return certified
 
     def threshold(self, rung: int) -> float:
-        """Return the log-wealth that a rung needs in the walk that reaches it with most level."""
+        """Return the log wealth that a rung needs in the walk that reaches it with most level."""
         shares = [share for start, share in self.starts if start <= rung]
         return float(-np.log(self.level * max(shares))) if shares else float("inf")
 
 
 def nearest_certificate(ladders: Iterable[Ladder]) -> tuple[Ladder, int] | None:
-    """Return the ladder, and which of its starts, that needs the fewest outcomes to be certified.
+    """Return the ladder and the start rung that need the fewest outcomes for a certificate.
 
-    A first certificate is always one of a start. None where nobody can say of any of them.
+    The first certificate of a ladder is always that of a start. None if the number of outcomes is
+    unknown for all of them.
     """
     starts = [(ladder, start) for ladder in ladders for start, _ in ladder.starts]
     missing = [ladder.more_outcomes(start) for ladder, start in starts]
@@ -223,22 +344,23 @@ def nearest_certificate(ladders: Iterable[Ladder]) -> tuple[Ladder, int] | None:
     return starts[min(known, key=missing.__getitem__)] if known else None
 
 
-class Reach:
-    """Sums over people of some worth times π of every rung, without a table of people by rungs.
+class LadderRows:
+    """The positions of our own accepted applicants on a ladder, one per row of the store.
 
-    π depends on the rank only: 1 up to q_j, then exponential. So people are counted into the cells
-    between rungs once, and sums for all rungs follow from one pass over the cells.
+    It sums worth times π over applicants for all rungs at once, without a table of applicants by
+    rungs. π depends on the rank only: 1 up to q_j, then exponential. So each applicant is assigned
+    once to a cell between rungs, and one pass over the cells gives the sums of all rungs.
     """
 
-    def __init__(self, ladder: Ladder, at: Standing) -> None:
+    def __init__(self, ladder: Ladder, at: Positions) -> None:
         self.ladder = ladder
-        self.at = Standing(np.empty(0), np.empty(0))
+        self.at = Positions(np.empty(0), np.empty(0))
         self._cells = np.empty(0, np.intp)
         self._tails = np.empty(0)
         self.extend(at)
 
-    def extend(self, at: Standing) -> None:
-        """Take in more people."""
+    def extend(self, at: Positions) -> None:
+        """Append applicants."""
         grid, tau, rank = self.ladder.grid, self.ladder.tau, at.rank
         cell = np.searchsorted(grid, rank)
         before = grid[np.maximum(cell - 1, 0)]
@@ -250,14 +372,14 @@ class Reach:
         self._tails = np.append(self._tails, tails)
 
     def keep(self, stays: NDArray[np.bool_]) -> None:
-        """Take everybody else out."""
+        """Delete all other applicants."""
         self.at = self.at[stays]
         self._cells, self._tails = self._cells[stays], self._tails[stays]
 
     def sums(self, worth: Floats, rows: Any = slice(None)) -> Floats:
-        """Return Σ worth·π for every rung, over some of the people."""
+        """Return Σ worth·π for every rung, over some of the applicants."""
         grid, chance = self.ladder.grid, self.at.chance[rows]
-        cells, anyway = self._cells[rows], float(worth @ chance)
+        cells, by_floor = self._cells[rows], float(worth @ chance)
         worth = worth * (1 - chance)
         inside = np.bincount(cells, worth, grid.size + 1)
         beyond = np.bincount(cells, worth * self._tails[rows], grid.size + 1)
@@ -266,4 +388,4 @@ class Reach:
         tail[-1] = beyond[-1]
         for j in range(grid.size - 2, -1, -1):
             tail[j] = beyond[j + 1] + decay[j] * tail[j + 1]
-        return np.asarray(anyway + np.cumsum(inside)[:-1] + tail)
+        return np.asarray(by_floor + np.cumsum(inside)[:-1] + tail)

@@ -1,30 +1,114 @@
-"""What to deploy while nothing is certified: small at first, braked, and without a promise."""
+"""Pilots, the policies of rounds without a certificate: small at first, braked, no promise.
+
+Pilots, and the choice among certified rungs, rest on estimates from our own outcomes
+(``RungEstimates``). Estimates choose policies; they prove nothing.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from secondlook.methods.certified.ladder import Ladder, Reach
+from secondlook.core.noise import OutcomeNoise
+from secondlook.core.utility import Utility
+from secondlook.methods.certified.evidence import RATIO_CAP
+from secondlook.methods.certified.ladder import Ladder, LadderRows
 from secondlook.methods.certified.ranking import Ranking
-from secondlook.methods.certified.rung_estimates import RungEstimates
+from secondlook.people.store import ApplicantRows
 
-__all__ = ["OUTER", "Pilot", "pilot_words"]
+__all__ = ["OUTER", "Pilot", "RungEstimates", "pilot_message"]
 
-OUTER = 0.7  # share of applicants beyond which no pilot accepts for sure
-_SHARE = (0.02, 0.10)  # of applicants whom a pilot accepts for sure, least and most at the start
-_PEOPLE = (60, 150)  # the same in people a batch, where that is less
+Floats = NDArray[np.float64]
+
+OUTER = 0.7  # the largest share of applicants that a pilot accepts for sure
+_SHARE = (0.02, 0.10)  # least and largest share that the first pilot accepts for sure
+_PEOPLE = (60, 150)  # the same in applicants per batch, if that is less
 _STEP = 1.5
 _SAFE = 0.7  # standard errors below α before a pilot moves outwards
-_BRAKE = 0.9  # of α: what a pilot's estimated FDR may be
+_BRAKE = 0.9  # of α: the largest estimated FDR of a pilot
 _ENOUGH = 30  # outcomes before a pilot's estimate means anything
 _TRUST = 100  # outcomes since a freeze at which they count as much as all before
+_GROWTH_ROUNDS = 12  # rounds whose evidence chooses the start of a walk
+
+
+@dataclass(frozen=True)
+class RungEstimates:
+    """Weighted estimates over our accepted applicants of rounds that are in the tests.
+
+    As in the tests, an outcome that has not arrived by then counts as bad. An applicant has the
+    weight one over the mean probability with which the rounds so far, by their sizes, accepted such
+    applicants.
+
+    Attributes
+    ----------
+    rows
+        Our own accepted applicants; the column ``p_sum`` is Σ n_i·p_i over the rounds i in the
+        tests.
+    settled
+        Positions of those who are in the tests.
+    last_round
+        The last round in the tests.
+    n_people
+        Applicants of the rounds that ``p_sum`` counts.
+    widest
+        The largest share that one of these rounds accepted for sure.
+    noise
+        How often outcomes are recorded wrongly.
+    """
+
+    rows: ApplicantRows
+    settled: NDArray[np.intp]
+    last_round: int
+    n_people: int
+    widest: float
+    noise: OutcomeNoise
+
+    def weights(self, rows: NDArray[np.intp]) -> Floats:
+        """Return one over the mean probability of acceptance."""
+        return np.asarray(self.n_people / self.rows["p_sum"][rows])
+
+    def worth(self, ladder_rows: LadderRows, utility: Utility) -> Floats:
+        """Return the estimated utility of every rung of a ladder, up to a factor."""
+        outcome = (self.rows["outcome"][self.settled] == 1).astype(np.float64)
+        utility = self.noise.recorded_utility(utility)
+        gain = utility.expected(1.0, outcome) - utility.expected(0.0, outcome)
+        return ladder_rows.sums(gain * self.weights(self.settled), self.settled)
+
+    def mistakes(self, ladder_rows: LadderRows, rung: int, since: int = 0) -> tuple[float, float]:
+        """Return the estimated FDR of a rung and its standard error, from rounds since one."""
+        rows = self.settled[self.rows["round"][self.settled] >= since]
+        if rows.size == 0:
+            return float("nan"), float("inf")
+        pi = ladder_rows.ladder.policy(ladder_rows.at[rows], rung) * self.weights(rows)
+        bad = self.rows["outcome"][rows] != 1
+        total = pi.sum()
+        if total <= 0:
+            return float("nan"), float("inf")
+        share = float(pi @ bad / total)
+        error = float(np.sqrt((pi**2) @ (bad - share) ** 2) / total)
+        return self.noise.true_fdr(share), error / self.noise.kept
+
+    def growth(self, ladder_rows: LadderRows) -> Floats:
+        """Return (ΣZ)²/ΣZ² of every rung on our last rounds, 0 if ΣZ is not positive."""
+        ladder = ladder_rows.ladder
+        newer = self.rows["round"][self.settled] > self.last_round - _GROWTH_ROUNDS
+        recent = self.settled[newer]
+        if recent.size == 0:
+            return np.zeros(ladder.grid.size)
+        ratio = np.minimum(
+            ladder.policies(ladder_rows.at[recent]) / self.rows["p"][recent, None], RATIO_CAP
+        )
+        bad = self.noise.badness(self.rows["outcome"][recent] != 1)
+        z = ratio * (ladder.alpha - bad[:, None])
+        total, squares = z.sum(axis=0), (z**2).sum(axis=0)
+        return np.where(total > 0, total**2 / np.maximum(squares, 1e-12), 0.0)
 
 
 @dataclass
 class Pilot:
-    """How far a pilot reaches, and when it moves.
+    """The reach of a pilot, and when it moves.
 
     Attributes
     ----------
@@ -39,70 +123,72 @@ class Pilot:
 
     @staticmethod
     def start(ranking: Ranking, alpha: float, n_batch: int) -> Pilot:
-        """Return the first pilot: as far as the model itself dares, within bounds."""
+        """Return the first pilot: the share that the model itself allows, within bounds."""
         low, high = max(_SHARE[0], _PEOPLE[0] / n_batch), min(_SHARE[1], _PEOPLE[1] / n_batch)
         share = float(np.clip(ranking.knee(1.5 * alpha), low, max(low, high)))
         return Pilot(alpha, min(share, _SHARE[1]))
 
-    def rung(self, reach: Reach, estimates: RungEstimates) -> tuple[int, float]:
-        """Return the rung to try, and the share that the pilot reaches if it is tried.
+    def rung(self, ladder_rows: LadderRows, estimates: RungEstimates) -> tuple[int, float]:
+        """Return the rung to try, and the share that the pilot has if it is tried.
 
-        Outwards if it looks safe and outcomes of where it stands are in, inwards if it does not
-        look safe. Nothing changes yet.
+        The pilot moves outwards if that looks safe and outcomes of its present rung are known, and
+        inwards if its rung does not look safe. Nothing is changed yet.
         """
-        ladder, reached = reach.ladder, self.share
-        enough = estimates.rows.settled().size >= _ENOUGH
-        if enough and ladder.nearest(reached) <= ladder.nearest(estimates.widest):
-            share, error = self._mistakes(reach, ladder.nearest(reached), estimates)
-            if share + _SAFE * error <= self.alpha and share <= _BRAKE * self.alpha:
-                reached = min(OUTER, _STEP * reached)
-        rung = max(ladder.starts[0][0], ladder.nearest(reached))
+        ladder, share = ladder_rows.ladder, self.share
+        enough = estimates.settled.size >= _ENOUGH
+        if enough and ladder.nearest(share) <= ladder.nearest(estimates.widest):
+            mistakes, error = self._mistakes(ladder_rows, ladder.nearest(share), estimates)
+            if mistakes + _SAFE * error <= self.alpha and mistakes <= _BRAKE * self.alpha:
+                share = min(OUTER, _STEP * share)
+        rung = max(ladder.starts[0][0], ladder.nearest(share))
         while (
-            enough and rung > 0 and self._mistakes(reach, rung, estimates)[0] > _BRAKE * self.alpha
+            enough
+            and rung > 0
+            and self._mistakes(ladder_rows, rung, estimates)[0] > _BRAKE * self.alpha
         ):
             rung -= 1
-        return rung, min(reached, float(ladder.grid[rung])) if enough else reached
+        return rung, min(share, float(ladder.grid[rung])) if enough else share
 
     @staticmethod
-    def _mistakes(reach: Reach, rung: int, estimates: RungEstimates) -> tuple[float, float]:
-        """Return the estimated FDR; outcomes since the freeze count the more, the more they are."""
-        share, error = estimates.mistakes(reach, rung)
-        since = reach.ladder.frozen
-        rows = estimates.rows
-        new = int(np.sum(rows["round"][rows.settled()] >= since))
+    def _mistakes(
+        ladder_rows: LadderRows, rung: int, estimates: RungEstimates
+    ) -> tuple[float, float]:
+        """Return the estimated FDR; outcomes since the freeze gain weight as they become more."""
+        share, error = estimates.mistakes(ladder_rows, rung)
+        since = ladder_rows.ladder.frozen
+        new = int(np.sum(estimates.rows["round"][estimates.settled] >= since))
         if new < _ENOUGH:
             return share, error
-        fresh, _ = estimates.mistakes(reach, rung, since)
+        fresh, _ = estimates.mistakes(ladder_rows, rung, since)
         weight = new / (new + _TRUST)
         return weight * fresh + (1 - weight) * share, error
 
 
-def pilot_words(deployed: float, nearest: Ladder, start: int, alpha: float, delta: float) -> str:
-    """Say what is in use, that nothing is promised, and how far a certificate is.
+def pilot_message(deployed: float, nearest: Ladder, start: int, alpha: float, delta: float) -> str:
+    """Return what a pilot deploys, that it promises nothing, and how far a certificate is.
 
     Parameters
     ----------
     deployed
         The best share that is accepted for sure.
     nearest, start
-        The ladder that is nearest to a certificate, deployed or not, and the rung it comes with.
+        The ladder that is nearest to a certificate, deployed or not, and its start rung.
     alpha, delta
-        What was to be promised.
+        The bound and the probability of breaking it.
     """
     more, evidence = nearest.more_outcomes(start), nearest.wealth.best[start]
     needed = f"about {np.ceil(more):,.0f} more outcomes are needed if they are like those so far"
     if not np.isfinite(more):
         why = (
             "outcomes so far do not speak for it"
-            if nearest.n_used
+            if nearest.n_tested
             else "no outcome is in its tests yet"
         )
-        needed = f"{why}, so nobody can say how many more are needed"
+        needed = f"{why}, so the number of outcomes needed is unknown"
     return (
         f"No acceptance rule has been shown to keep bad acceptances at or below {alpha:g} with "
-        f"confidence {1 - delta:g}. The rule in use is a pilot: it takes the best "
-        f"{deployed:.1%} and a soft edge, and carries no promise. Nearest to a certificate is the "
-        f"best {nearest.grid[start]:.1%}: the evidence that it keeps the bound, the log wealth of "
-        f"somebody who bets on that, stands at {evidence:.2f} and must reach "
-        f"{nearest.threshold(start):.2f}; {needed}."
+        f"confidence {1 - delta:g}. The policy in use is a pilot: it accepts the best "
+        f"{deployed:.1%} and a soft edge, and carries no promise. The policy nearest to a "
+        f"certificate accepts the best {nearest.grid[start]:.1%}: its evidence, as log wealth, is "
+        f"{evidence:.2f} and must reach {nearest.threshold(start):.2f}; {needed}."
     )

@@ -1,16 +1,20 @@
-"""Who looks best: a frozen order of people, learned from what was known at one moment."""
+"""Rankings of applicants: learned from everything known at one moment, then frozen."""
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.people.likelihoods import Likelihood
+from secondlook.learners.selection import SelectedPast, fit_selected_past
+from secondlook.learners.wrap import fit_likelihood
+from secondlook.people.intake import History
+from secondlook.people.likelihoods import Likelihood, LinearLikelihood
 
-__all__ = ["Ranking"]
+__all__ = ["PastApplicants", "Ranking", "learn_ranking"]
 
 Floats = NDArray[np.float64]
 Groups = NDArray[np.intp]
@@ -18,16 +22,18 @@ Groups = NDArray[np.intp]
 
 @dataclass(frozen=True)
 class Ranking:
-    """The share of reference people who look at least as good as somebody; 0 is the very best.
+    """The rank of an applicant: the share of reference applicants who look at least as good.
 
-    Once made it never changes, so a policy built on it is a fixed function of the person.
+    Rank 0 is the best. A ranking never changes, so a policy built on it is a fixed function of the
+    applicant.
 
     Attributes
     ----------
     likelihood
         The model.
     reference
-        Scores of the reference people, sorted: one array, or one per group for ranks within groups.
+        Sorted scores of the reference applicants: one array, or one per group for ranks within
+        groups.
     mean_bad
         At each of 100 shares, the mean of 1 − score over that best share of the reference.
     """
@@ -40,18 +46,18 @@ class Ranking:
     def freeze(
         likelihood: Likelihood, score: Floats, group: Groups, n_groups: int, within: bool
     ) -> Ranking:
-        """Freeze the order that a model gives to people like those of a reference.
+        """Freeze the order that a model gives to applicants like those of a reference.
 
         Parameters
         ----------
         likelihood
             The model.
         score, group
-            Its scores of the reference people, and their groups.
+            Its scores of the reference applicants, and their groups.
         n_groups
-            How many groups there are.
+            Number of groups.
         within
-            Whether people are ranked among their own group only.
+            Whether applicants are ranked within their own group only.
         """
         parts = [score[group == z] for z in range(n_groups)] if within else [score]
         reference = tuple(np.sort(part if part.size else score) for part in parts)
@@ -63,24 +69,20 @@ class Ranking:
     def score(self, X: Any, group: Groups) -> Floats:
         """Return the model's likelihood of a good outcome."""
         if group.size == 0:
-            return np.empty(0)  # not every learner takes nobody
+            return np.empty(0)  # many learners refuse an empty batch
         return np.asarray(self.likelihood.score(X, group), dtype=np.float64)
 
     def rank(self, score: Floats, group: Groups) -> Floats:
-        """Return 1 − the share of reference people who score lower."""
+        """Return 1 − the share of reference applicants with a lower score."""
         if len(self.reference) == 1:
-            return self._among(score, self.reference[0])
+            return _rank_among(score, self.reference[0])
         rank = np.empty(score.size)
         for z, reference in enumerate(self.reference):
-            rank[group == z] = self._among(score[group == z], reference)
+            rank[group == z] = _rank_among(score[group == z], reference)
         return rank
 
-    @staticmethod
-    def _among(score: Floats, reference: Floats) -> Floats:
-        return np.asarray(1 - np.searchsorted(reference, score) / reference.size)
-
     def cut(self, share: float, group: Groups) -> Floats:
-        """Return the score from which each person's rank is at most a share."""
+        """Return the score from which each applicant's rank is at most a share."""
         cuts = np.array([_score_at(share, reference) for reference in self.reference])
         return np.broadcast_to(cuts, group.size) if cuts.size == 1 else cuts[group]
 
@@ -90,8 +92,105 @@ class Ranking:
         return float(allowed[-1] + 1) / 100 if allowed.size else 0.0
 
 
+def _rank_among(score: Floats, reference: Floats) -> Floats:
+    return np.asarray(1 - np.searchsorted(reference, score) / reference.size)
+
+
 def _score_at(share: float, reference: Floats) -> float:
     """Return the lowest score whose rank among the reference is at most a share."""
     ranks = 1 - np.arange(reference.size + 1) / reference.size
     n_lower = int(np.argmax(ranks <= share))
     return -np.inf if n_lower == 0 else float(np.nextafter(reference[n_lower - 1], np.inf))
+
+
+class PastApplicants:
+    """The history as a ranking learns from it: its accepted and its rejected applicants.
+
+    Attributes
+    ----------
+    X, outcome, group, bits : features, outcomes, groups and id bits of the accepted applicants.
+    rejected_X, rejected_group, rejected_bits : the same of the rejected, who have no outcomes.
+    """
+
+    def __init__(self, history: History) -> None:
+        X, accepted = np.asarray(history.X, dtype=np.float64), history.accepted
+        self.X, self.rejected_X = X[accepted], X[~accepted]
+        self.group, self.rejected_group = history.group[accepted], history.group[~accepted]
+        self.bits, self.rejected_bits = history.bits[accepted], history.bits[~accepted]
+        self.outcome = history.outcome
+        # Every later fit standardises features by these, also after applicants are forgotten.
+        self._mean, self._deviation = X.mean(axis=0), np.nan_to_num(X.std(axis=0))
+        self._deviation[self._deviation == 0] = 1.0
+        self._last_fit: SelectedPast | None = None
+
+    def of_group(self, z: int) -> PastApplicants:
+        """Return the applicants of one group, or all of them if the group has too few outcomes."""
+        accepted, rejected = self.group == z, self.rejected_group == z
+        if np.unique(self.outcome[accepted]).size < 2:
+            return self
+        part = copy.copy(self)
+        part._keep(accepted, rejected)
+        part._last_fit = None
+        return part
+
+    def forget(self, bits: NDArray[np.uint64]) -> None:
+        """Delete applicants for good."""
+        self._keep(~np.isin(self.bits, bits), ~np.isin(self.rejected_bits, bits))
+
+    def _keep(self, accepted: NDArray[np.bool_], rejected: NDArray[np.bool_]) -> None:
+        self.X, self.outcome = self.X[accepted], self.outcome[accepted]
+        self.group, self.bits = self.group[accepted], self.bits[accepted]
+        self.rejected_X = self.rejected_X[rejected]
+        self.rejected_group = self.rejected_group[rejected]
+        self.rejected_bits = self.rejected_bits[rejected]
+
+    def fit_logistic(self, own_X: Floats, own_outcome: NDArray[np.int8]) -> LinearLikelihood:
+        """Fit the logistic model that also learns how the past selected applicants."""
+        # A history without accepted applicants says nothing about the past policy.
+        rejected = self.rejected_X if self.outcome.size else self.rejected_X[:0]
+        scaled = [(X - self._mean) / self._deviation for X in (self.X, rejected, own_X)]
+        fit = fit_selected_past(
+            scaled[0], self.outcome, scaled[1], scaled[2], own_outcome, start=self._last_fit
+        )
+        self._last_fit = fit
+        coef = fit.coef / self._deviation
+        return LinearLikelihood(coef, fit.intercept - float(coef @ self._mean))
+
+
+def learn_ranking(
+    past: PastApplicants,
+    X: Floats,
+    outcome: NDArray[np.int8],
+    group: Groups,
+    *,
+    learner: Any,
+    n_groups: int,
+) -> Likelihood | None:
+    """Return a model that ranks applicants; None unless good and bad outcomes are known.
+
+    Parameters
+    ----------
+    past
+        The history, or the part of one group.
+    X, outcome, group
+        Our own accepted applicants whose outcomes are known.
+    learner
+        The learner to fit to both; None means the logistic model that also learns how the past
+        selected applicants.
+    n_groups
+        Number of groups.
+    """
+    together = np.concatenate([past.outcome, outcome])
+    if np.unique(together).size < 2:
+        return None
+    if learner is None:
+        return past.fit_logistic(X, outcome)
+    likelihood, _ = fit_likelihood(
+        learner,
+        np.vstack([past.X, X]),
+        together,
+        np.ones(together.size),
+        np.concatenate([past.group, group]),
+        n_groups,
+    )
+    return likelihood
