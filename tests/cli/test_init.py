@@ -383,7 +383,7 @@ def test_a_second_time_changes_nothing():
         (lambda t: t.rename_columns(["ID", *t.column_names[1:]]), "no column 'id' (did you mean"),
         (lambda t: t.drop_columns(["outcome"]), "history.csv has no column 'outcome' (did you"),
         (lambda t: t.drop_columns(["sex"]), "history.csv has no column 'sex'"),
-        (lambda t: t.select(["id", "sex", "outcome"]), "no column is left to decide by"),
+        (lambda t: t.select(["id", "sex", "outcome"]), "a history needs at least one feature"),
         (
             lambda t: t.set_column(1, "income", pa.array(["1.234,5"] * 100)),
             "the feature 'income' of history.csv holds numbers with separators or units",

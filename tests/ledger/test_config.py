@@ -1,4 +1,4 @@
-"""A program's configuration: every key does what it says, and whatever is wrong is one sentence."""
+"""A program's configuration: what every key does, and errors for files that are wrong."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def read(tmp_path):
     return write
 
 
-def refused(words, read, *arguments, **options):
+def refuses(message, read, *arguments, **options):
     with pytest.raises(InputError) as caught:
         read(*arguments, **options)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
     assert one_sentence(str(caught.value))
 
 
-def test_the_least_that_is_needed(read):
+def test_required_keys_alone(read):
     config = read()
     assert (config.name, config.months, config.texts) == ("main", 25, ())
     assert config.roles == Roles("id", "paid")
@@ -67,7 +67,7 @@ def test_the_least_that_is_needed(read):
     assert repr(clf) == repr(sl.CertifiedClassifier(random_state=clf.random_state))
 
 
-def test_a_seed_is_the_files_or_drawn(read):
+def test_the_seed_is_read_or_drawn(read):
     for seed in (0, 7, 2**32 - 1):
         assert read(classifier=f"seed = {seed}").classifier().random_state == seed
     config = read()
@@ -76,7 +76,7 @@ def test_a_seed_is_the_files_or_drawn(read):
     assert all(isinstance(one, int) and 0 <= one < 2**31 for one in drawn)
 
 
-def test_what_a_ledger_keeps(read):
+def test_about_of_a_program(read):
     config = read(
         columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]',
         outcomes='indeterminate = ["left", 9]',
@@ -166,7 +166,7 @@ def test_every_key_is_an_option_of_the_classifier(read, kind, lines, options):
     assert made.get_params(deep=False) == expected.get_params(deep=False)
 
 
-def test_limits_go_around_the_strategy(read):
+def test_limits_wrap_the_strategy(read):
     rows = (
         '{ column = "age", below = 18 }, { column = "age", above = 80 }, '
         '{ column = "work", one_of = ["none", "other"] }'
@@ -178,7 +178,7 @@ def test_limits_go_around_the_strategy(read):
     assert read(rest="[limits]\nmax_risk = 0.6").classifier().strategy == Limited(None, 0.6)
 
 
-def test_learners_by_what_the_columns_hold(read):
+def test_the_learner_depends_on_text_columns(read):
     boosting = 'learner = "gradient-boosting"'
     for kind in MADE:
         learner = read(kind=kind, classifier=boosting).classifier().learner
@@ -191,21 +191,21 @@ def test_learners_by_what_the_columns_hold(read):
     learner = read(kind="partial-feedback", classifier=boosting).classifier(("word",), ()).learner
     assert type(learner.steps[-1][1]).__name__ == "HistGradientBoostingClassifier"
     words = "kind = 'certified' decides by numbers, and the features 'word' hold text; encode them"
-    refused(words, read().classifier, ("word",), ("x",))
+    refuses(words, read().classifier, ("word",), ("x",))
     assert [read(classifier=one).missing for one in ("", boosting)] == [False, True]
 
 
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"rest": "[retentoin]\nmonths = 3"}, "[retentoin] is not known; did you mean retention?"),
-        ({"rest": "[x]\ny = 3"}, "the table [x] is not known; allowed are program, columns,"),
-        ({"columns": 'group = ["sex"]'}, "'group' of [columns] is not known; did you mean groups?"),
-        ({"classifier": "alhpa = 0.1"}, "'alhpa' of [classifier] is not known; did you mean alpha"),
-        ({"classifier": "q = 0.1"}, "'q' of [classifier] is not known; allowed are kind, alpha,"),
+        ({"rest": "[retentoin]\nmonths = 3"}, "[retentoin] is unknown; did you mean retention?"),
+        ({"rest": "[x]\ny = 3"}, "the table [x] is unknown; allowed are program, columns,"),
+        ({"columns": 'group = ["sex"]'}, "'group' of [columns] is unknown; did you mean groups?"),
+        ({"classifier": "alhpa = 0.1"}, "'alhpa' of [classifier] is unknown; did you mean alpha"),
+        ({"classifier": "q = 0.1"}, "'q' of [classifier] is unknown; allowed are kind, alpha,"),
         ({"columns": 'groups = "sex"'}, '[columns] groups must be a list of names, such as ["inc'),
         ({"columns": "features = [1]"}, "[columns] features must be a list of names"),
-        ({"columns": 'accepted = ""'}, "[columns] accepted must be a word or more in quotes, got"),
+        ({"columns": 'accepted = ""'}, "[columns] accepted must be text in quotes, got"),
         ({"outcomes": "indeterminate = [[1]]"}, "[outcomes] indeterminate must be a label, or a"),
         ({"outcomes": 'indeterminate = "no"'}, "must give each label one meaning, got 'no' twice"),
         ({"classifier": 'alpha = "15 %"'}, "[classifier] alpha must be a number, got '15 %'"),
@@ -232,38 +232,38 @@ def test_learners_by_what_the_columns_hold(read):
         (
             {"classifier": 'fairness = "selection-rate"\nsplit = "cross"\nalhpa = 1'},
             "[classifier] fairness and split are keys of kind = 'partial-feedback' and not of "
-            "'certified'; take them out, or change the kind; also, the key 'alhpa' of [classifier] "
-            "is not known; did you mean alpha?",
+            "'certified'; remove them, or change the kind; also, the key 'alhpa' of [classifier] "
+            "is unknown; did you mean alpha?",
         ),
         (
             {"columns": 'group = ["sex"]\nz = 1', "rest": "[retention]\nyears = 2"},
-            "the keys 'group' (did you mean groups?), 'z' of [columns] are not known; allowed are "
+            "the keys 'group' (did you mean groups?), 'z' of [columns] are unknown; allowed are "
             "id, outcome, accepted, groups, features, text; also, the key 'years' of [retention]",
         ),
         (
             {"rest": "[retentoin]\nmonths = 3\n[x]\ny = 3"},
-            "the tables [retentoin] (did you mean retention?), [x] are not known; allowed are prog",
+            "the tables [retentoin] (did you mean retention?), [x] are unknown; allowed are prog",
         ),
         ({"classifier": "maturity = -1"}, "maturity counts rounds and must be 0 or more, got -1"),
         ({"rest": "[retention]\nmonths = -1"}, "[retention] months must be from 0 to 1200, got -1"),
         (
             {"rest": "[retention]\nmonths = 1201"},
-            "[retention] months must be from 0 to 1200, got 1201; give such a number",
+            "[retention] months must be from 0 to 1200, got 1201",
         ),
         ({"rest": "[program]\nname = ' lend'"}, "must not begin or end with white space"),
-        ({"rest": "[program]\nname = 3"}, "[program] name must be a word or more in quotes, got 3"),
+        ({"rest": "[program]\nname = 3"}, "[program] name must be text in quotes, got 3"),
         ({"columns": 'groups = ["paid"]'}, "must give each column one role, got 'paid' twice"),
-        ({"columns": 'features = ["x", "paid"]'}, "'paid', which cannot be known when deciding"),
-        ({"columns": 'features = ["x", "x"]'}, "features holds 'x', which is named twice"),
-        ({"columns": 'features = ["x"]\ntext = ["y"]'}, "text holds 'y', which is no feature"),
+        ({"columns": 'features = ["x", "paid"]'}, "'paid', which is unknown when deciding"),
+        ({"columns": 'features = ["x", "x"]'}, "features has 'x', which is named twice"),
+        ({"columns": 'features = ["x"]\ntext = ["y"]'}, "text has 'y', which is not a feature"),
         ({"rest": "[limits]\nexposure = 5"}, "exposure and amount go together"),
         (
             {"rest": '[limits]\nexclude = [{ column = "age" }]'},
-            "exclude must say for each column one of below, above, one_of",
+            "exclude must have for each column one of below, above, one_of",
         ),
         (
             {"columns": 'groups = ["s"]\nfeatures = ["s"]', "classifier": 'group_mode = "blind"'},
-            "features holds the group 's' and group_mode = 'blind' says that no group changes",
+            "features has the group 's', but with group_mode = 'blind' no group changes",
         ),
         (
             {"kind": "partial-feedback", "classifier": "fairness_difference = 0.1"},
@@ -272,9 +272,9 @@ def test_learners_by_what_the_columns_hold(read):
         ({"kind": "logistic"}, "kind must be 'certified' or 'partial-feedback', got 'logistic'"),
     ],
 )
-def test_what_is_wrong_in_one_sentence(read, parts, words):
-    refused(words, read, **parts)
-    refused("in program.toml: ", read, **parts)
+def test_wrong_values_are_named(read, parts, words):
+    refuses(words, read, **parts)
+    refuses("in program.toml: ", read, **parts)
 
 
 @pytest.mark.parametrize(
@@ -286,34 +286,34 @@ def test_what_is_wrong_in_one_sentence(read, parts, words):
         ),
         ("", "; also, [classifier] needs the key kind, which is missing; got nothing, so add it"),
         ('[columns]\nid = "id"', "[columns] needs the key outcome, which is missing; got id"),
-        ('id = "id"', "the table [id] is not known; it belongs in [columns]"),
+        ('id = "id"', "the table [id] is unknown; it belongs in [columns]"),
         ("program = 3", "program must be a table of its own, [program], got 3"),
         ("[columns", "program.toml cannot be read as TOML"),
         ("name = 'Jürgen'".encode("latin-1"), "program.toml cannot be read as TOML"),
         ("a = 1\na = 2", "program.toml cannot be read as TOML"),
     ],
 )
-def test_files_that_are_no_configuration(read, content, words):
-    refused(words, read, content)
+def test_files_that_are_not_a_configuration(read, content, words):
+    refuses(words, read, content)
 
 
-def test_no_file(tmp_path):
-    words = "secondlook init --example -o no.toml writes one to begin with."
+def test_a_missing_file(tmp_path):
+    words = "secondlook init --example -o no.toml writes one."
     with pytest.raises(InputError, match=re.escape(words)):
         read_config(tmp_path / "no.toml")
 
 
 @pytest.mark.parametrize("word", ["os.system", "__import__('os')", "sklearn.svm.SVC", "{alpha}"])
 def test_values_are_data(read, word):
-    """Nothing can be named but what is listed, and free text stays the text it is."""
+    """Only listed words are accepted, and free text is never evaluated."""
     for key in ("learner", "strategy", "utility", "group_mode"):
-        refused("must be", read, classifier=f'{key} = "{word}"')
+        refuses("must be", read, classifier=f'{key} = "{word}"')
     config = read(columns=f'groups = ["{word}"]', rest=f'[program]\nname = "{word}"')
     assert (config.name, config.roles.groups) == (word, (word,))
 
 
 def test_the_example_explains_every_key():
-    """Each key of each table is there, set or as a choice, with a remark behind it."""
+    """Each key of each table is there, set or commented out, with a remark."""
     text = example_config()
     lines = re.findall(r"^(?:# )?(\w+) = .*?  # \w.*$", text, flags=re.MULTILINE)
     keys = {"name", "id", "outcome", "accepted", "groups", "features", "text", "months"}
@@ -323,7 +323,7 @@ def test_the_example_explains_every_key():
     assert set(tomllib.loads(text)) == tables
 
 
-def test_words_for_outcomes_are_compared_by_what_they_say():
+def test_labels_are_compared_in_canonical_form():
     same = [{1, "1", " 1.0 ", "1."}, {True, "TRUE", "true"}, {"repaid", " repaid"}]
     found = [{Labels.canonical(one) for one in words} for words in same]
     assert found == [{"1"}, {"true"}, {"repaid"}]
@@ -331,8 +331,8 @@ def test_words_for_outcomes_are_compared_by_what_they_say():
     assert Labels.canonical("10") != Labels.canonical("1")
 
 
-def test_the_longest_names_fit_both_databases(url, tmp_path, monkeypatch):
-    """Ids, groups and words of the largest size that rows may have, in letters of four bytes."""
+def test_the_longest_names_fit_into_both_databases(url, tmp_path, monkeypatch):
+    """Ids, groups and texts of the largest size that rows may have, in letters of four bytes."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     x, wide = rng.normal(size=200), "\U0001d54f"

@@ -1,10 +1,11 @@
-"""A program's configuration, read from a TOML file whose values are data and nothing else.
+"""A program's configuration, read from a TOML file; nothing in it is imported or evaluated.
 
-``program_example.toml`` beside this file shows every key with a line of explanation.
+``program_example.toml`` in this folder explains every key.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 import secrets
 import tomllib
@@ -16,26 +17,53 @@ from typing import Any
 
 from secondlook.errors import InputError
 from secondlook.ledger.base import STATES
-from secondlook.ledger.config_classifiers import build_classifier, takes_missing
-from secondlook.ledger.config_tables import read_tables
+from secondlook.ledger.config_classifiers import (
+    CLASSIFIERS,
+    LIMITS,
+    build_classifier,
+    takes_missing,
+)
+from secondlook.ledger.config_values import LABELS, TEXT, TEXTS, WHOLE
 from secondlook.ledger.retention import MONTHS, MOST_MONTHS
 from secondlook.ledger.texts import check_program_name
 
 __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
 
 
+_TABLES: dict[str, dict[str, Any]] = {
+    "program": {"name": TEXT},
+    "columns": {
+        "id": TEXT,
+        "outcome": TEXT,
+        "accepted": TEXT,
+        "groups": TEXTS,
+        "features": TEXTS,
+        "text": TEXTS,
+    },
+    "outcomes": {"good": LABELS, "bad": LABELS, "indeterminate": LABELS},
+    "classifier": {},  # by its kind
+    "limits": LIMITS,
+    "retention": {"months": WHOLE},
+}
+_REQUIRED = {
+    "columns": ("id", "outcome"),
+    "outcomes": ("good", "bad"),
+    "classifier": ("kind",),
+}
+
+
 @dataclass(frozen=True)
 class Roles:
-    """Which column of a file is what.
+    """The columns of a file by their role.
 
     Attributes
     ----------
     id, outcome
-        Names of the columns with the application's name and with its outcome.
+        The columns with ids and outcomes.
     accepted
-        The column that says who was accepted; None: whoever has an outcome was.
+        The column with past decisions; None if all applicants with an outcome were accepted.
     groups, features
-        The protected attributes, and what decisions are made by.
+        The protected attributes, and the columns that decisions use.
 
     Examples
     --------
@@ -52,31 +80,31 @@ class Roles:
 
     @staticmethod
     def read(about: Mapping[str, Any]) -> Roles | None:
-        """Return what a program's ``about`` says, None for one that was not made from a file."""
-        kept = about.get("roles")
-        if kept is None:
+        """Return the roles in a program's ``about``; None if it was not made from a file."""
+        stored = about.get("roles")
+        if stored is None:
             return None
         return Roles(
-            kept["id"],
-            kept["outcome"],
-            kept["accepted"],
-            tuple(kept["groups"]),
-            tuple(kept["features"]),
+            stored["id"],
+            stored["outcome"],
+            stored["accepted"],
+            tuple(stored["groups"]),
+            tuple(stored["features"]),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as a program's ``about`` keeps it."""
+        """Return the roles as a program's ``about`` stores them."""
         return {**asdict(self), "groups": list(self.groups), "features": list(self.features)}
 
 
 @dataclass(frozen=True)
 class Labels:
-    """What the words in an outcome column mean; programs made from a file know 1 and 0.
+    """What the values in an outcome column mean.
 
     Attributes
     ----------
     good, bad, indeterminate
-        The words for each state, in the form of ``canonical``.
+        The labels of each state, in the form of ``canonical``.
 
     Examples
     --------
@@ -89,20 +117,20 @@ class Labels:
     indeterminate: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        everything = (*self.good, *self.bad, *self.indeterminate)
-        twice = next((one for one in everything if everything.count(one) > 1), None)
+        labels = (*self.good, *self.bad, *self.indeterminate)
+        twice = next((label for label in labels if labels.count(label) > 1), None)
         if twice is not None:
             raise InputError(
-                f"[outcomes] must give each label one meaning, got {twice!r} twice; take one out."
+                f"[outcomes] must give each label one meaning, got {twice!r} twice; remove one."
             )
 
     @staticmethod
     def read(about: Mapping[str, Any]) -> Labels | None:
-        """Return what a program's ``about`` says, None for one that was not made from a file."""
-        kept = about.get("outcomes")
-        if kept is None:
+        """Return the labels in a program's ``about``; None if it was not made from a file."""
+        stored = about.get("outcomes")
+        if stored is None:
             return None
-        return Labels(**{state: tuple(kept.get(state, ())) for state in STATES})
+        return Labels(**{state: tuple(stored.get(state, ())) for state in STATES})
 
     @staticmethod
     def canonical(label: object) -> str:
@@ -110,7 +138,7 @@ class Labels:
 
         Examples
         --------
-        >>> [Labels.canonical(one) for one in (1, 1.0, "1.00", True, "TRUE", " repaid ")]
+        >>> [Labels.canonical(label) for label in (1, 1.0, "1.00", True, "TRUE", " repaid ")]
         ['1', '1', '1', 'true', 'true', 'repaid']
         """
         word = str(label).strip()
@@ -124,7 +152,7 @@ class Labels:
     def listed(self) -> str:
         """Return all labels as part of a sentence."""
         return ", ".join(
-            f"{one!r} ({state})" for state, words in self.by_state().items() for one in words
+            f"{label!r} ({state})" for state, labels in self.by_state().items() for label in labels
         )
 
 
@@ -135,19 +163,19 @@ class Config:
     Attributes
     ----------
     source
-        The file, as messages call it.
+        Name of the file, for messages.
     name
-        The program's.
+        Name of the program.
     roles
-        Which column is what; ``features`` is empty where the file leaves it open.
+        The columns by their role; ``features`` is empty if the file names none.
     texts
-        Features that are text whatever they look like.
+        Features that are text even if they look like numbers.
     labels
-        What the words in the outcome column mean.
+        What the values in the outcome column mean.
     settings, limits
         The tables [classifier] and [limits].
     months
-        How long people's data are kept.
+        The retention period.
     """
 
     source: str
@@ -161,35 +189,35 @@ class Config:
 
     @property
     def missing(self) -> bool:
-        """Whether rows with features that are missing can be used."""
+        """Whether rows with missing features can be used."""
         return takes_missing(self.settings)
 
     def features(self, names: list[str]) -> tuple[str, ...]:
-        """Return the features among a file's columns: those named, or all that are nothing else."""
+        """Return the features of a file: those named, or all columns without another role."""
         if self.roles.features:
             return self.roles.features
         taken = {self.roles.id, self.roles.outcome, self.roles.accepted, *self.roles.groups}
-        found = tuple(one for one in names if one not in taken)
-        if not found:
+        features = tuple(name for name in names if name not in taken)
+        if not features:
             raise InputError(
-                f"no column is left to decide by beside {', '.join(map(repr, names))}; a history "
-                f"needs at least one feature, so add columns."
+                f"a history needs at least one feature, got the columns "
+                f"{', '.join(map(repr, names))}; add a column."
             )
-        return found
+        return features
 
     def classifier(self, texts: tuple[str, ...] = (), numbers: tuple[str, ...] = ()) -> Any:
         """Return the classifier, for features that hold text and numbers.
 
-        Its ``random_state`` is the file's seed, or drawn where the file has none: then nobody can
-        know beforehand who will be drawn, and the ledger keeps it.
+        Its ``random_state`` is the seed in the file, or drawn if there is none: then draws cannot
+        be predicted, and the ledger stores the seed.
         """
         seed = self.settings.get("seed", secrets.randbelow(2**31))
         return build_classifier({**self.settings, "seed": seed}, self.limits, texts, numbers)
 
     def about(self, features: tuple[str, ...]) -> dict[str, Any]:
-        """Return what a ledger keeps of this beside the classifier."""
+        """Return what a ledger stores of this in addition to the classifier."""
         roles = {**self.roles.to_dict(), "features": list(features)}
-        outcomes = {state: list(words) for state, words in self.labels.by_state().items()}
+        outcomes = {state: list(labels) for state, labels in self.labels.by_state().items()}
         return {
             "roles": roles,
             "outcomes": outcomes,
@@ -199,31 +227,30 @@ class Config:
 
 
 def example_config() -> str:
-    """Return a file to begin with, in which every key is explained."""
-    found = resources.files("secondlook.ledger").joinpath("program_example.toml")
-    return found.read_text(encoding="utf-8")
+    """Return an example file in which every key is explained."""
+    example = resources.files("secondlook.ledger").joinpath("program_example.toml")
+    return example.read_text(encoding="utf-8")
 
 
 def read_config(path: str | Path) -> Config:
-    """Read a configuration; nothing in it is imported or evaluated.
+    """Read a configuration.
 
     Raises
     ------
     InputError
-        If it is not TOML, or if a key is unknown, missing or has a value that it cannot have.
+        If it is not TOML, or if a key is unknown, missing or has a wrong value.
     """
     path = Path(path)
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise InputError(
-            f"there is no file {str(path)!r}; secondlook init --example -o {path.name} writes one "
-            f"to begin with."
+            f"there is no file {str(path)!r}; secondlook init --example -o {path.name} writes one."
         ) from None
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(
-            f"{path.name} cannot be read as TOML: {str(error).rstrip('.')}; mend it, or begin with "
-            f"the file that secondlook init --example writes."
+            f"{path.name} cannot be read as TOML: {str(error).rstrip('.')}; repair it, or start "
+            f"with the file that secondlook init --example writes."
         ) from error
     try:
         return _config(content, path.name)
@@ -232,7 +259,7 @@ def read_config(path: str | Path) -> Config:
 
 
 def _config(content: dict[str, Any], source: str) -> Config:
-    tables = read_tables(content)
+    tables = _read_tables(content)
     columns, outcomes = tables["columns"], tables["outcomes"]
     roles = Roles(
         columns["id"],
@@ -243,7 +270,7 @@ def _config(content: dict[str, Any], source: str) -> Config:
     )
     labels = Labels(
         **{
-            state: tuple(Labels.canonical(one) for one in _listed(outcomes.get(state, ())))
+            state: tuple(Labels.canonical(label) for label in _listed(outcomes.get(state, ())))
             for state in STATES
         }
     )
@@ -261,10 +288,9 @@ def _config(content: dict[str, Any], source: str) -> Config:
     check_program_name(config.name)
     if not 0 <= config.months <= MOST_MONTHS:
         raise InputError(
-            f"[retention] months must be from 0 to {MOST_MONTHS}, got {config.months}; give such a "
-            f"number."
+            f"[retention] months must be from 0 to {MOST_MONTHS}, got {config.months}; change it."
         )
-    config.classifier()  # its own checks, before any history is read
+    config.classifier()  # raises now, before a history is read
     return config
 
 
@@ -272,24 +298,116 @@ def _check_roles(config: Config) -> None:
     roles, mode = config.roles, config.settings.get("group_mode", "aware")
     single = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
     named = [*single, *roles.groups]
-    twice = next((one for one in named if named.count(one) > 1), None)
+    twice = next((name for name in named if named.count(name) > 1), None)
     if twice is not None:
         raise InputError(
             f"[columns] must give each column one role, got {twice!r} twice; name another column."
         )
-    for one in roles.features:
-        if one in single or roles.features.count(one) > 1:
-            why = "is named twice" if one not in single else "cannot be known when deciding"
-            raise InputError(f"[columns] features holds {one!r}, which {why}; take it out.")
-        if one in roles.groups and mode != "aware":
+    for name in roles.features:
+        if name in single or roles.features.count(name) > 1:
+            why = "is named twice" if name not in single else "is unknown when deciding"
+            raise InputError(f"[columns] features has {name!r}, which {why}; remove it.")
+        if name in roles.groups and mode != "aware":
             raise InputError(
-                f"[columns] features holds the group {one!r} and group_mode = {mode!r} says that "
-                f"no group changes a decision; take one of them out."
+                f"[columns] features has the group {name!r}, but with group_mode = {mode!r} no "
+                f"group changes a decision; remove one of them."
             )
-    for one in config.texts:
-        if one in single or (roles.features and one not in roles.features):
-            raise InputError(f"[columns] text holds {one!r}, which is no feature; take it out.")
+    for name in config.texts:
+        if name in single or (roles.features and name not in roles.features):
+            raise InputError(f"[columns] text has {name!r}, which is not a feature; remove it.")
 
 
 def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _read_tables(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return all tables with their values checked; raise with all unknown and missing keys."""
+    strange = [name for name in content if name not in _TABLES]
+    if strange:
+        place = next((f"[{name}]" for name, keys in _TABLES.items() if strange[0] in keys), None)
+        _raise_all([_unknown("table", [f"[{name}]" for name in strange], _TABLES, "", place)])
+    for name, table in content.items():
+        if not isinstance(table, dict):
+            raise InputError(f"{name} must be a table of its own, [{name}], got {table!r}.")
+    tables = {name: content.get(name, {}) for name in _TABLES}
+    _raise_all(
+        [
+            f"[{name}] needs the key{'s' if len(lacking) > 1 else ''} {' and '.join(lacking)}, "
+            f"which {'are' if len(lacking) > 1 else 'is'} missing; got "
+            f"{', '.join(tables[name]) or 'nothing'}, so add {'them' if len(lacking) > 1 else 'it'}"
+            for name, required in _REQUIRED.items()
+            if (lacking := [key for key in required if key not in tables[name]])
+        ]
+    )
+    keys = {name: _keys_of(name, table) for name, table in tables.items()}
+    _raise_all(
+        [
+            *_of_another_kind(tables["classifier"], keys["classifier"]),
+            *(
+                _unknown("key", [repr(key) for key in strange], keys[name], f" of [{name}]")
+                for name, table in tables.items()
+                if (strange := _strange_keys(name, table, keys[name]))
+            ),
+        ]
+    )
+    return {
+        name: {key: keys[name][key].read(f"[{name}] {key}", value) for key, value in table.items()}
+        for name, table in tables.items()
+    }
+
+
+def _keys_of(name: str, table: dict[str, Any]) -> dict[str, Any]:
+    if name != "classifier":
+        return _TABLES[name]
+    kind = table["kind"].replace("_", "-") if isinstance(table["kind"], str) else table["kind"]
+    if kind not in CLASSIFIERS:
+        raise InputError(
+            f"[classifier] kind must be {' or '.join(map(repr, CLASSIFIERS))}, got "
+            f"{table['kind']!r}; choose one."
+        )
+    return CLASSIFIERS[kind]
+
+
+def _kinds_with(key: str) -> list[str]:
+    return [kind for kind, keys in CLASSIFIERS.items() if key in keys]
+
+
+def _of_another_kind(table: dict[str, Any], keys: dict[str, Any]) -> list[str]:
+    """Return a message about keys of another kind of classifier, if there are any."""
+    wrong = [key for key in table if key not in keys and _kinds_with(key)]
+    if not wrong:
+        return []
+    other, many = _kinds_with(wrong[0])[0], len(wrong) > 1
+    return [
+        f"[classifier] {' and '.join(wrong)} {'are keys' if many else 'is a key'} of kind = "
+        f"{other!r} and not of {table['kind']!r}; remove {'them' if many else 'it'}, or change "
+        f"the kind"
+    ]
+
+
+def _strange_keys(name: str, table: dict[str, Any], keys: dict[str, Any]) -> list[str]:
+    elsewhere = _kinds_with if name == "classifier" else lambda _: []
+    return [key for key in table if key not in keys and not elsewhere(key)]
+
+
+def _unknown(
+    what: str, names: list[str], known: Mapping[str, Any], where: str, place: str | None = None
+) -> str:
+    """Return a message about unknown names, with the known names that they resemble."""
+    near = [difflib.get_close_matches(name.strip("[]'\""), known, n=1) for name in names]
+    if len(names) == 1:
+        hint = f"it belongs in {place}; " if place else ""
+        hint = f"did you mean {near[0][0]}? " if near[0] else hint
+        return f"the {what} {names[0]}{where} is unknown; {hint}allowed are {', '.join(known)}"
+    listed = ", ".join(
+        f"{name} (did you mean {matches[0]}?)" if matches else name
+        for name, matches in zip(names, near, strict=True)
+    )
+    return f"the {what}s {listed}{where} are unknown; allowed are {', '.join(known)}"
+
+
+def _raise_all(problems: list[str]) -> None:
+    """Raise one error with all problems."""
+    if problems:
+        raise InputError("; also, ".join(problems) + ".")

@@ -1,4 +1,4 @@
-"""Classifiers from the values of a configuration."""
+"""Classifiers, built from the tables [classifier] and [limits] of a configuration."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from secondlook.core.strategies import EqualGroups, GroupShare, ScoreWeighted, U
 from secondlook.core.utility import Accuracy, PositiveRate, Revenue
 from secondlook.errors import InputError, to_install
 from secondlook.learners.logistic import ConstrainedLogistic
-from secondlook.ledger.config_kinds import (
+from secondlook.ledger.config_values import (
     FLAG,
     NUMBER,
     TEXT,
     WHOLE,
-    Choice,
-    Kind,
-    OneOfKinds,
-    Rows,
-    Table,
+    AnyOf,
+    ChoiceValue,
+    PlainValue,
+    TableList,
+    TableValue,
 )
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier, check_settings
 from secondlook.methods.certified.classifier import CertifiedClassifier
@@ -42,7 +42,7 @@ __all__ = ["CLASSIFIERS", "LIMITS", "build_classifier", "takes_missing"]
 _CERTIFIED, _PARTIAL = "certified", "partial-feedback"
 _LOGISTIC, _BOOSTING = "logistic", "gradient-boosting"
 _REFUSE, _IMPUTE = "refuse", "impute"
-_LARGEST_SEED = 2**32 - 1  # what numpy and scikit-learn take
+_LARGEST_SEED = 2**32 - 1  # the largest that numpy and scikit-learn accept
 _UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
 _STRATEGIES = {
     "uniform": Uniform,
@@ -61,22 +61,25 @@ _FAIRNESS = {
 }
 
 _COMMON: dict[str, Any] = {
-    "kind": Choice((_CERTIFIED, _PARTIAL)),
+    "kind": ChoiceValue((_CERTIFIED, _PARTIAL)),
     "alpha": NUMBER,
-    "utility": OneOfKinds(
-        (Table({"good": NUMBER, "bad": NUMBER}, ("good", "bad")), Choice(tuple(_UTILITIES)))
+    "utility": AnyOf(
+        (
+            TableValue({"good": NUMBER, "bad": NUMBER}, ("good", "bad")),
+            ChoiceValue(tuple(_UTILITIES)),
+        )
     ),
-    "strategy": Choice(tuple(_STRATEGIES)),
-    "learner": Choice((_LOGISTIC, _BOOSTING)),
-    "missing": Choice((_REFUSE, _IMPUTE)),
+    "strategy": ChoiceValue(tuple(_STRATEGIES)),
+    "learner": ChoiceValue((_LOGISTIC, _BOOSTING)),
+    "missing": ChoiceValue((_REFUSE, _IMPUTE)),
     "maturity": WHOLE,
-    "noise": Table({"bad_as_good": NUMBER, "good_as_bad": NUMBER}),
-    "group_mode": Choice(("aware", "blind", "audit")),
+    "noise": TableValue({"bad_as_good": NUMBER, "good_as_bad": NUMBER}),
+    "group_mode": ChoiceValue(("aware", "blind", "audit")),
     "group_as_feature": FLAG,
-    "attributes": Choice(("crossed", "side-by-side")),
-    "seed": Kind(
+    "attributes": ChoiceValue(("crossed", "side-by-side")),
+    "seed": PlainValue(
         f"a whole number from 0 to {_LARGEST_SEED}",
-        lambda one: WHOLE.fits(one) and 0 <= one <= _LARGEST_SEED,
+        lambda value: WHOLE.fits(value) and 0 <= value <= _LARGEST_SEED,
     ),
 }
 CLASSIFIERS: dict[str, dict[str, Any]] = {
@@ -84,8 +87,8 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         **_COMMON,
         "delta": NUMBER,
         "horizon": WHOLE,
-        "ranks": Choice(("overall", "within-group")),
-        "certify": Choice(("overall", "per-group")),
+        "ranks": ChoiceValue(("overall", "within-group")),
+        "certify": ChoiceValue(("overall", "per-group")),
         "floor": NUMBER,
         "patience": WHOLE,
         "monitor": NUMBER,
@@ -94,37 +97,39 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         **_COMMON,
         "alpha_exploit": NUMBER,
         "min_selection_rate": NUMBER,
-        "coverage": Choice(tuple(_COVERAGE)),
+        "coverage": ChoiceValue(tuple(_COVERAGE)),
         "coverage_threshold": NUMBER,
-        "fairness": Choice(tuple(_FAIRNESS)),
+        "fairness": ChoiceValue(tuple(_FAIRNESS)),
         "fairness_difference": NUMBER,
-        "thresholds": Choice(("shared", "per-group")),
-        "split": Choice(("half", "cross")),
-        "weights": Choice(("acceptance", "none")),
+        "thresholds": ChoiceValue(("shared", "per-group")),
+        "split": ChoiceValue(("half", "cross")),
+        "weights": ChoiceValue(("acceptance", "none")),
         "weight_cap": NUMBER,
         "min_outcomes": WHOLE,
-        "first_round": Choice(("past", "learned")),
+        "first_round": ChoiceValue(("past", "learned")),
         "constrain_fit": FLAG,
     },
 }
-_VALUES = Kind(
+_VALUES = PlainValue(
     "a list of numbers or words",
     lambda value: (
         isinstance(value, list)
-        and all(isinstance(one, str | int | float) and not isinstance(one, bool) for one in value)
+        and all(isinstance(v, str | int | float) and not isinstance(v, bool) for v in value)
     ),
 )
 LIMITS: dict[str, Any] = {
     "max_risk": NUMBER,
     "exposure": NUMBER,
-    "amount": OneOfKinds((NUMBER, TEXT)),
-    "exclude": Rows(
-        Table({"column": TEXT, "below": NUMBER, "above": NUMBER, "one_of": _VALUES}, ("column",))
+    "amount": AnyOf((NUMBER, TEXT)),
+    "exclude": TableList(
+        TableValue(
+            {"column": TEXT, "below": NUMBER, "above": NUMBER, "one_of": _VALUES}, ("column",)
+        )
     ),
 }
 _RULES = {"below": Below, "above": Above, "one_of": OneOf}
-# Keys that are handed on under their own names; words take the library's underscores.
-_AS_THEY_ARE = (
+# Keys that are options of the classifier under the same name.
+_SAME_NAME = (
     "maturity",
     "group_mode",
     "group_as_feature",
@@ -157,9 +162,9 @@ def build_classifier(
     Parameters
     ----------
     settings, limits
-        Values that were read; ``settings`` has a seed.
+        The tables, as read; ``settings`` has a seed.
     texts, numbers
-        Features that hold text, and numbers.
+        Names of the features that hold text, and of those that hold numbers.
 
     Examples
     --------
@@ -168,7 +173,7 @@ def build_classifier(
     """
     options: dict[str, Any] = {
         key: settings[key].replace("-", "_") if isinstance(settings[key], str) else settings[key]
-        for key in _AS_THEY_ARE
+        for key in _SAME_NAME
         if key in settings
     }
     options["utility"] = _utility(settings.get("utility"))
@@ -179,14 +184,14 @@ def build_classifier(
     if impute and learner != _LOGISTIC:
         raise InputError(
             f"[classifier] missing = 'impute' goes with learner = 'logistic', got {learner!r}, "
-            f"which takes missing values as they are; take one of the two keys out."
+            f"which uses missing values directly; remove one of the two keys."
         )
     if settings["kind"] == _CERTIFIED:
         if texts:
             raise InputError(
                 f"kind = 'certified' decides by numbers, and the features "
                 f"{', '.join(map(repr, texts))} hold text; encode them as numbers, name the "
-                f"features to use in [columns] features, or take kind = 'partial-feedback'."
+                f"features to use in [columns] features, or choose kind = 'partial-feedback'."
             )
         if "alpha" in settings:
             options["alpha"] = settings["alpha"]
@@ -201,7 +206,7 @@ def build_classifier(
     if settings.get("constrain_fit") and options["learner"] is not None:
         raise InputError(
             "[classifier] constrain_fit = true needs the logistic learner on numbers alone, got "
-            "features that hold text, missing = 'impute' or another learner; take it out, or these."
+            "features that hold text, missing = 'impute' or another learner; remove it, or these."
         )
     plain = PartialFeedbackClassifier(**options)
     check_settings(plain)
@@ -213,9 +218,8 @@ def _utility(value: Any) -> Any:
         return None if value is None else _UTILITIES[value]()
     if not value["good"] > 0 > value["bad"]:
         raise InputError(
-            f"[classifier] utility is what accepting brings, above 0 for good and below 0 for bad "
-            f"people, got good = {value['good']} and bad = {value['bad']}; write a loss of 500 as "
-            f"-500."
+            f"[classifier] utility must be above 0 for good and below 0 for bad applicants, got "
+            f"good = {value['good']} and bad = {value['bad']}; write a loss of 500 as -500."
         )
     return Revenue(gain=value["good"], loss=-value["bad"])
 
@@ -224,7 +228,7 @@ def _strategy(word: str | None, limits: dict[str, Any]) -> Any:
     strategy = None if word is None else _STRATEGIES[word]()
     if not limits:
         return strategy
-    rules = [_rule(one) for one in limits.get("exclude", ())]
+    rules = [_rule(row) for row in limits.get("exclude", ())]
     return Limited(
         strategy,
         max_risk=limits.get("max_risk"),
@@ -238,7 +242,7 @@ def _rule(row: dict[str, Any]) -> Any:
     tests = [key for key in _RULES if key in row]
     if len(tests) != 1:
         raise InputError(
-            f"[limits] exclude must say for each column one of {', '.join(_RULES)}, got {row!r}; "
+            f"[limits] exclude must have for each column one of {', '.join(_RULES)}, got {row!r}; "
             f"write a row for each."
         )
     value = row[tests[0]]
@@ -251,7 +255,7 @@ def _budget(settings: dict[str, Any]) -> FdrBudget:
 
 
 def _made(known: dict[str, Any], settings: dict[str, Any], key: str, number: str) -> Any:
-    """Return the object that a word names, with its number if there is one."""
+    """Return the object that a word names, with its parameter if there is one."""
     if key not in settings:
         if number in settings:
             raise InputError(
@@ -263,7 +267,7 @@ def _made(known: dict[str, Any], settings: dict[str, Any], key: str, number: str
 
 
 def takes_missing(settings: dict[str, Any]) -> bool:
-    """Say whether rows with missing features can be used under [classifier].
+    """Return whether the classifier of these settings can use missing features.
 
     Examples
     --------
@@ -294,7 +298,7 @@ def _learner(word: str, texts: tuple[str, ...], numbers: tuple[str, ...], impute
 
 
 def _filled() -> list[tuple[str, Any]]:
-    """Return steps that put the median where a number is missing, and say so in a column."""
+    """Return steps that replace missing numbers by the median and mark them in a column."""
     fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
     return [("fill", fill), ("scale", StandardScaler())]
 
