@@ -72,7 +72,7 @@ def test_a_rejected_person_has_no_slot(history, rng):
     assert method.n_outcomes_ == 40
     assert len(method._rejected()) == rejected.size + 20
     assert not hasattr(method._rejected(), "outcome")
-    everybody = method._everybody()
+    everybody = method._all_applicants()
     assert len(everybody) == 260
     assert not hasattr(everybody, "outcome")
 

@@ -1,8 +1,9 @@
-"""What the baselines share: reading people, keyed coins, and a memory of whom they accepted.
+"""Base class of the baselines: reading applicants, keyed coins, and a store of applicants.
 
 A baseline says how it starts from a history (``_start``), what it learns when outcomes have come
-(``_learn``) and with which probability its policy accepts somebody (``_probabilities``). Everything
-else is here. What it learns from is ``self._labelled()``, and nobody who was rejected is in it.
+(``_learn``) and with which probability its policy accepts an applicant (``_probabilities``). The
+base class does everything else. A baseline learns from ``self._labelled()``, which has no rejected
+applicants.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _COIN = 5  # purpose of a round's randomness
 
 @dataclass(frozen=True)
 class Labelled:
-    """Accepted people whose outcomes have come, in the order of rounds and, within, of ids.
+    """Accepted applicants with known outcomes, ordered by round and then by id.
 
     Attributes
     ----------
@@ -43,8 +44,8 @@ class Labelled:
     outcome
         1 good, 0 bad.
     propensity
-        The probability with which each was accepted; NaN where that is not known, as for everybody
-        of the history.
+        The probability with which each was accepted; NaN if it is not known, as for the
+        history.
     round
         The round of the decision, 0 for the history.
     """
@@ -70,7 +71,7 @@ class Labelled:
 
 @dataclass(frozen=True)
 class Unlabelled:
-    """People with features and groups; there is nothing else to know of them."""
+    """Features and groups of applicants without outcomes."""
 
     X: Floats
     group: NDArray[np.intp]
@@ -82,16 +83,16 @@ class Unlabelled:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a baseline decides on a batch, in the order of its rows.
+    """Decisions of a baseline on a batch, in the order of its rows.
 
     Attributes
     ----------
     accepted
-        Who is accepted.
+        Which applicants are accepted.
     propensity
-        The probability of that, exact, or NaN where it is not known.
+        The exact probability of acceptance, or NaN if it is not known.
     score
-        What people were compared by.
+        The score that applicants are ranked by.
     """
 
     accepted: NDArray[np.bool_]
@@ -137,7 +138,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
 
     @classmethod
     def setting(cls, name: str, **options: Any) -> Self:
-        """Return the method as ``settings`` names it, with other options beside."""
+        """Return the method with the parameters of a named setting and further options."""
         if name not in cls.settings:
             raise InputError(
                 f"{cls.__name__} has the settings {', '.join(cls.settings) or 'none'}, "
@@ -159,11 +160,11 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Features of everybody who applied.
+            Features of all past applicants.
         y
-            Outcomes, read only where somebody was accepted.
+            Outcomes, read only for accepted applicants.
         accepted
-            Who was accepted; None means everybody.
+            Which applicants were accepted; None means all.
         sensitive_features
             Groups.
         ids
@@ -203,7 +204,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         )
 
     def observe(self, ids: Any, outcomes: Any) -> Self:
-        """Take in outcomes of accepted people, in any order, in parts, rounds late."""
+        """Record outcomes of accepted applicants, in any order and in parts, any time later."""
         return self._take_in(ids, outcomes, correcting=False)
 
     def correct(self, ids: Any, outcomes: Any) -> Self:
@@ -211,12 +212,12 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         return self._take_in(ids, outcomes, correcting=True)
 
     def acceptance_probability(self, X: Any, *, sensitive_features: Any = None) -> Floats:
-        """Return the probability with which the policy of the last round accepts anybody."""
+        """Return the probability that the policy of the last round accepts each applicant."""
         check_is_fitted(self, "_store")
         return self._probabilities(self._people(X, sensitive_features))
 
     def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
-        """Return whom the policy of the last round accepts more likely than not."""
+        """Return which applicants the last policy accepts with probability 1/2 or more."""
         p = self.acceptance_probability(X, sensitive_features=sensitive_features)
         return np.asarray(p >= 0.5)
 
@@ -226,7 +227,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         check_is_fitted(self, "_store")
         return len(self._labelled())
 
-    # What a method is made of.
+    # Each method implements these.
 
     @abstractmethod
     def _start(self, history: History) -> None:
@@ -245,11 +246,11 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         return self._probabilities(people)
 
     def _decide(self, batch: Batch) -> Verdict:
-        """Decide by one coin a person; a method whose decisions hang together overrides this."""
+        """Decide by one coin per applicant; methods with dependent decisions override this."""
         p = self._probabilities(batch)
         return Verdict(coin_flips(p, self._bits(batch)), p, self._scores(batch))
 
-    # What they can use.
+    # Methods use these.
 
     def _bits(self, batch: Batch, purpose: int = _COIN) -> NDArray[np.uint64]:
         """Return each person's random bits of this round, a function of seed, round and id."""
@@ -260,21 +261,21 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         return np.random.default_rng([self._seed, self._round, purpose])
 
     def _labelled(self) -> Labelled:
-        """Return the accepted people whose outcomes have come, those of the history included."""
+        """Return the accepted applicants with known outcomes, including the history."""
         rows = self._store.parts[0]
         known = rows.known_outcomes()
         columns = (rows[name][known] for name in ("group", "outcome", "propensity", "round"))
         return Labelled(rows.X[known], *columns)
 
     def _rejected(self) -> Unlabelled:
-        """Return the people who were rejected, those of the history included."""
+        """Return the rejected applicants, including the history."""
         rows = self._store.rejected
         if rows is None:
             raise AssertionError("baselines keep rejected applicants")
         return Unlabelled(rows.X, rows["group"], rows["round"])
 
-    def _everybody(self) -> Unlabelled:
-        """Return everybody decided on so far, without outcomes."""
+    def _all_applicants(self) -> Unlabelled:
+        """Return all applicants decided on so far, without outcomes."""
         accepted, rejected = self._store.parts[0], self._rejected()
         return Unlabelled(
             np.concatenate([accepted.X, rejected.X]),

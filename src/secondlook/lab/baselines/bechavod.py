@@ -1,8 +1,8 @@
-"""Bechavod et al. 2019: accept everybody for a while, then the best fair mixture of rules.
+"""Bechavod et al. 2019: accept all applicants for a while, then use the best fair mixture of rules.
 
-"Equal Opportunity in Online Classification with Partial Feedback": whom to accept is learned from
-people who were all accepted, which is fair while it lasts and costs what it costs; afterwards
-a mixture decides whose groups have nearly equal false (or true) positive rates.
+"Equal Opportunity in Online Classification with Partial Feedback": the method learns from a first
+sample of applicants, who are all accepted. After that, it decides by a mixture of rules with nearly
+equal false (or true) positive rates in all groups.
 """
 
 from __future__ import annotations
@@ -121,10 +121,10 @@ def fair_mixture(
 
     >>> problem = FairProblem(np.array([-1.0, 0.0]), np.array([[1.0, 0.0]]), bound=0.2, most=50.0)
     >>> def oracle(price):
-    ...     return "first" if price[0] < 0 else "nobody", price < 0
+    ...     return "first" if price[0] < 0 else "none", price < 0
     >>> best = fair_mixture(problem, oracle)
     >>> dict(zip(best.rules, best.share.round(6).tolist(), strict=True))
-    {'nobody': 0.8, 'first': 0.2}
+    {'none': 0.8, 'first': 0.2}
     """
     found = _Found(problem, oracle)
     rate = 2 / problem.most if rate is None else rate
@@ -244,10 +244,10 @@ class Fit:
         Mean cost on these rows, in units of the larger of gain and loss.
     gap, slack, bound
         The largest difference of groups' rates; how far that of a mixture not chosen by these rows
-        may be from the true one with probability 1 − δ, NaN where a group has nobody to tell by;
+        may be from the true one with probability 1 − δ, NaN if a group has no such rows;
         the bound it was held to.
     smallest_cell
-        People of the group with the fewest to tell its rate by.
+        Rows that estimate the rate of the least known group.
     saddle_gap
         How far the mixture may be from the best of the rules that the learner can find.
     """
@@ -265,7 +265,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class _Policy:
-    """A round's policy: a share of everybody, else the mixture, else by a floor."""
+    """The policy of a round: a share of all applicants, then the mixture, then a floor."""
 
     n_people: int
     explored: float
@@ -305,7 +305,7 @@ class CostSensitive:
         ends = np.append(np.flatnonzero(np.diff(ranked)), ranked.size - 1)
         totals = np.append(0.0, np.cumsum(cost[order])[ends])
         best = int(np.argmin(totals))
-        if best in (0, ends.size):  # nobody, or everybody
+        if best in (0, ends.size):  # accepts none, or all
             constant = np.append(np.zeros(direction.size), -1.0 if best == 0 else 1.0)
             return constant, np.full(cost.size, best > 0)
         cut = (ranked[ends[best - 1]] + ranked[ends[best - 1] + 1]) / 2
@@ -349,14 +349,15 @@ class BechavodMixture(Baseline):
     gamma
         γ.
     slack
-        Added to γ; None means 2·√(log(8/δ)/m), with m the people that the least known group's rate
-        is told by. That makes small samples bind nothing; 0 holds the estimate itself to γ.
+        Added to γ; None means 2·√(log(8/δ)/m), with m the rows that estimate the rate of
+        the least known group. With small samples this constrains nothing; 0 holds the estimate
+        to γ.
     eps, n_steps
         1/B, and steps of exponentiated gradient.
     refit
         Learn again from all rounds whenever outcomes have come; this takes many times as long.
     floor
-        Go on accepting everybody else with probability min(1/2, √(log t/t)) after t people.
+        Accept all others with probability min(1/2, √(log t/t)) after t applicants.
     group_as_feature
         Append the group to the features.
     pos_label
@@ -480,7 +481,7 @@ class BechavodMixture(Baseline):
         return min(arrivals, int(np.ceil(self.kappa * np.sqrt(arrivals) * np.log(2 / self.delta))))
 
     def _floor(self, n: int) -> float:
-        """Return the probability with which anybody is accepted after exploring."""
+        """Return the floor: the probability of acceptance for all applicants after exploration."""
         came = n + sum(one.n_people for one in self._log)
         return min(0.5, float(np.sqrt(np.log(came) / came))) if self.floor else 0.0
 

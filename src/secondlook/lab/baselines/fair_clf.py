@@ -11,13 +11,13 @@ from secondlook.core.utility import Utility
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
 
-__all__ = ["EverybodyKnown", "fair_clf"]
+__all__ = ["AllKnown", "fair_clf"]
 
 _NEVER = 10**9  # outcomes of our own from which on the history would be left out
 
 
-class EverybodyKnown(SummedAcceptance):
-    """Everybody is in the exploit region, whatever past policies would have done with them."""
+class AllKnown(SummedAcceptance):
+    """All applicants are in the exploit region, whatever past policies would have decided."""
 
     def level(self, n_rounds: int) -> float:  # noqa: ARG002
         """Return a level that no sum of probabilities can miss."""
@@ -36,9 +36,9 @@ def fair_clf(
 ) -> PartialFeedbackClassifier:
     """Return the paper's exploit-only comparison as a setting of the same classifier.
 
-    Everybody counts as known, rows are not weighted, nobody is explored, and the history counts
-    for ever. Its labelled rows become its own past accepts, so its estimate of mistakes is too low
-    by construction; that is what it is compared for.
+    All applicants count as known, rows are not weighted, there is no exploration, and the history
+    counts for ever. Its labelled rows become its own past acceptances, so its estimate of mistakes
+    is too low by construction; the comparison shows by how much.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def fair_clf(
     return PartialFeedbackClassifier(
         utility=utility,
         budget=ExploitOnly(alpha, alpha if schedule is None else schedule),
-        coverage=EverybodyKnown(),
+        coverage=AllKnown(),
         learner=ConstrainedLogistic(),
         fairness=SelectionRateParity(difference),
         thresholds="per_group",

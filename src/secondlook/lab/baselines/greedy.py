@@ -1,4 +1,4 @@
-"""Greedy: learn from whoever was accepted, accept whoever looks worth it, and look no further."""
+"""Greedy methods: accept by a fixed cut-off on a model of the accepted applicants."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ ALIGNED = 5 / 7  # where a loss of 500 and a gain of 200 break even
 class Greedy(Baseline):
     """Accept from a fixed likelihood on, under a logistic model of all outcomes so far.
 
-    Each round refits the model to everybody accepted so far, the history included, unweighted.
-    Nobody is explored: a person the first model puts below the cut-off is never learned about.
+    Each round refits the model, unweighted, to all accepted applicants so far and the history.
+    There is no exploration: the method never learns about applicants below the first cut-off.
 
     Parameters
     ----------
@@ -112,11 +112,11 @@ def check_share(name: str, value: Any, *, ends: bool = False) -> None:
 
 
 class FrozenPast(Baseline):
-    """Accept whom f_0 accepts more likely than not, for ever.
+    """Accept the applicants that f_0 accepts with probability 1/2 or more, for ever.
 
     f_0 is given, or a logistic model with an intercept of who was accepted in the history. Outcomes
-    change nothing. With nobody rejected in the history there is no rule to imitate, and everybody
-    is accepted.
+    change nothing. If the history has no rejections there is no rule to imitate, and the method
+    accepts all applicants.
 
     Parameters
     ----------
@@ -168,9 +168,9 @@ class FrozenPast(Baseline):
 
 
 class EpsilonGreedy(Greedy):
-    """With probability ε_t toss a fair coin on somebody, otherwise decide greedily.
+    """Toss a fair coin with probability ε_t, otherwise decide greedily.
 
-    So whoever the model rejects is accepted with probability ε_t / 2, and whoever it accepts is
+    So applicants below the cut-off are accepted with probability ε_t / 2, and those above it are
     rejected with the same. ε_t falls in a line from ``epsilon`` to ``last`` over ``horizon`` rounds
     and stays there, or with the root of the round's number.
 
@@ -264,17 +264,17 @@ class EpsilonGreedy(Greedy):
 
 
 class RandomBelowCutoff(Greedy):
-    """Accept from the cut-off on, and a fixed share of everybody below it at random.
+    """Accept from the cut-off on, and a fixed share of the applicants below it at random.
 
-    What lenders do who test below their cut-off: each person below has the same chance, so nobody
-    is out of reach, and the logged probabilities are exact.
+    Lenders do this to test below their cut-off. All applicants below it have the same chance, and
+    the logged probabilities are exact.
 
     Parameters
     ----------
     cutoff
         Likelihood from which people are accepted for sure, in (0, 1).
     share
-        Probability with which anybody below is accepted, in [0, 1].
+        Probability of acceptance below the cut-off, in [0, 1].
     weighted
         Whether labelled rows of our own rounds are weighted by 1 / probability, so that those below
         the cut-off count as many as they stand for. The history counts once each.
@@ -338,7 +338,7 @@ class RandomBelowCutoff(Greedy):
 
 
 class LabelAugmentation(Greedy):
-    """Learn as if everybody the past was sure to reject had turned out bad.
+    """Learn as if all applicants the past was sure to reject had turned out bad.
 
     The propensity e(x) is a logistic model of who was accepted. The rejected with e(x) below
     ``sure_below`` join the labelled rows as bad, the other rejected are left out, and decisions are
@@ -353,7 +353,7 @@ class LabelAugmentation(Greedy):
         Propensity below which a rejection counts as sure, in [0, 1].
     own_rounds
         Whether those rejected by our own rounds are augmented too; by default only the history's,
-        which is where somebody with knowledge may have decided.
+        where an expert may have decided.
     l2
         Strength of the penalty on coefficients, at least 0.
     group_as_feature
@@ -378,8 +378,8 @@ class LabelAugmentation(Greedy):
         "aligned": {"cutoff": ALIGNED},
     }
     assumption: ClassVar[str] = (
-        "Whoever the past was sure to reject would have turned out bad: its decisions knew better "
-        "than the features where they were consistent."
+        "Applicants the past was sure to reject would have turned out bad: its consistent "
+        "decisions used knowledge beyond the features."
     )
 
     def __init__(
@@ -431,7 +431,7 @@ class LabelAugmentation(Greedy):
 
 
 def _selection_model(X: Floats, accepted: Any, l2: float) -> Floats:
-    """Return a model of who was accepted; one of certainty where everybody was."""
+    """Return a model of acceptance in the history; one that is always sure if all were accepted."""
     if accepted.all():
         return np.append(np.zeros(X.shape[1]), np.inf)
     return fit_logistics(X, accepted, l2=l2)
@@ -498,10 +498,10 @@ class BootstrapThompson(Greedy):
         self.n_models = n_models
 
     def _learn(self) -> None:
-        super()._learn()  # all models start from the one of everybody
+        super()._learn()  # all models start from the one of all rows
         rows = self._labelled()
         weight = self._rng().poisson(1.0, (len(rows), self.n_models)).astype(np.float64)
-        # A replicate that drew nobody good, or nobody bad, has no model; it takes everybody.
+        # A replicate without a good or without a bad row has no model; it uses all rows.
         for good in (0, 1):
             weight[:, weight[rows.outcome == good].sum(axis=0) == 0] = 1.0
         self._models = fit_logistics(

@@ -1,8 +1,8 @@
 """Kilbertus et al. 2020: learn a randomised policy by the gradient of what it earns.
 
-"Fair Decisions Despite Imperfect Predictions": whoever only predicts from outcomes that a cut-off
-selected may never find the best policy, so accept everybody with some probability, weight outcomes
-by it, and climb. Below is what its authors' code does, put into rounds.
+"Fair Decisions Despite Imperfect Predictions": predictions from outcomes that a cut-off selected
+may never lead to the best policy. So accept each applicant with some probability, weight outcomes
+by it, and follow the gradient. This does in rounds what the authors' code does.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Rows:
 
 @dataclass(frozen=True)
 class Benefit:
-    """People over whom groups' benefits are measured.
+    """The applicants for which the benefits of groups are measured.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Benefit:
     share
         A row a group: ``b = share @ π_θ``.
     scale
-        By how much a mean over accepted rows exceeds one over everybody: the mean of 1/π'.
+        Ratio of a mean over accepted rows to one over all applicants: the mean of 1/π'.
     """
 
     phi: Floats
@@ -177,8 +177,8 @@ def climb(
     rng
         Orders of rows and draws.
     benefit
-        People over whom benefits are measured; None measures them in each minibatch, as means over
-        its accepted rows.
+        Applicants for which benefits are measured; None measures them in each minibatch, as means
+        over its accepted rows.
     """
     theta = theta.copy()
     size = min(ascent.batch_size, len(rows))
@@ -220,7 +220,7 @@ def _minibatch_penalty(
 
 
 _RIDGE = 1e-3  # a row's share of the penalty that keeps a first model of separable outcomes finite
-_REFERENCE = 500  # people of a group over whom its benefit is measured
+_REFERENCE = 500  # applicants of a group that its benefit is measured on
 
 
 @dataclass(frozen=True)
@@ -273,8 +273,8 @@ class KilbertusPolicy(Baseline):
     penalty
         λ.
     exact_parity
-        Measure benefits over everybody of the last round (``"opportunity"``: over accepted rows,
-        weighted to stand for everybody), at most 500 of a group. False measures them over the
+        Measure benefits over all applicants of the last round (``"opportunity"``: over accepted
+        rows, weighted to represent them), at most 500 of a group. False measures them over the
         accepted rows of each minibatch, as published, which is not what J says: its rates have the
         accepted for denominators.
     expected_draws
@@ -441,7 +441,7 @@ class KilbertusPolicy(Baseline):
     def _benefit(
         self, own: Labelled, rows: Rows, weight: Floats, rng: np.random.Generator
     ) -> Benefit | None:
-        """Return over whom benefits are measured; None means over each minibatch."""
+        """Return the applicants for which benefits are measured; None means each minibatch."""
         if not self.exact_parity:
             return None
         scale = float(weight.mean())
@@ -452,12 +452,12 @@ class KilbertusPolicy(Baseline):
                 self._shares(own.group[some], rows.benefit[some], weight[some]),
                 scale,
             )
-        everybody = self._everybody()
-        last = np.flatnonzero(everybody.round == self._round)
-        some = last[self._some_of_each(everybody.group[last], rng)]
+        applicants = self._all_applicants()
+        last = np.flatnonzero(applicants.round == self._round)
+        some = last[self._some_of_each(applicants.group[last], rng)]
         ones = np.ones(some.size)
         return Benefit(
-            self._phi(everybody.X[some]), self._shares(everybody.group[some], ones, ones), scale
+            self._phi(applicants.X[some]), self._shares(applicants.group[some], ones, ones), scale
         )
 
     def _some_of_each(self, group: NDArray[np.intp], rng: np.random.Generator) -> NDArray[np.intp]:

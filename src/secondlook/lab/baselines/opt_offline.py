@@ -116,7 +116,7 @@ class OfflineOptimum(_Fixed):
         self.random_state = random_state
 
     def fit(self, X: Floats, y: ArrayLike, *, sensitive_features: Any = None) -> OfflineOptimum:
-        """Learn from people whose outcomes are all known."""
+        """Learn from people with known outcomes."""
         X = self._features(X, sensitive_features)
         outcome = np.asarray(y).astype(np.int8)
         order = np.random.default_rng(self.random_state).permutation(len(X))
@@ -134,12 +134,12 @@ class OfflineOptimum(_Fixed):
         return self._decisions(_score(self._model, self._features(X, sensitive_features)), ids)
 
     def accepts(self, X: Floats, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
-        """Return whom the fixed rule accepts."""
+        """Return which applicants the fixed rule accepts."""
         score = _score(self._model, self._features(X, sensitive_features))
         return np.asarray(score >= self._threshold)
 
     def acceptance_probability(self, X: Floats, *, sensitive_features: Any = None) -> Floats:
-        """Return 1 for whom the fixed rule accepts, 0 for the others."""
+        """Return 1 for applicants that the fixed rule accepts, 0 for others."""
         return self.accepts(X, sensitive_features=sensitive_features).astype(np.float64)
 
 
@@ -210,7 +210,7 @@ class OracleOptimum(_Fixed):
         return self._decisions(self._scores[self._round], ids)
 
     def acceptance_probability(self, X: Floats, *, sensitive_features: Any = None) -> Floats:
-        """Return 1 for whom the rule of the last round accepts, 0 for the others."""
+        """Return 1 for applicants that the rule of the last round accepts, 0 for others."""
         if self._round == 0:
             raise InputError("no round has been decided yet, so no rule is in use; decide one.")
         score = _score(self._models[self._round - 1], self._features(X, sensitive_features))

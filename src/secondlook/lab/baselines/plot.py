@@ -94,7 +94,7 @@ class LogisticOptimist:
             l2=self.l2,
             start=np.repeat(self._theta[:, None], len(chunks), axis=1),
         )
-        # Somebody else would have been there in the place of one of the chunk.
+        # Another applicant would have taken the place of one of the chunk.
         others = 1 - 1 / np.array(sizes)
         self._hopes = self._theta[:, None] + others * (hopes - self._theta[:, None])
         return [linear_scores(one, theta) for one, theta in zip(chunks, hopes.T, strict=True)]
@@ -222,16 +222,16 @@ _CANDIDATE, _ORDER = 7, 8  # purposes of a round's randomness
 
 
 class PseudoLabelOptimism(Baseline):
-    """Accept whom the model accepts, and candidates whom an optimistic model accepts.
+    """Accept applicants that the model accepts, and candidates that an optimistic model accepts.
 
     Of the people at or below the threshold each becomes a candidate with probability ε_t. They are
     taken in small chunks; for each chunk the model is trained further as if its people had turned
-    out good, and those of them whom that model puts above the threshold are accepted. Then the
+    out good, and the candidates that this model puts above the threshold are accepted. Then the
     pretended outcomes are forgotten, and the model learns from the true ones. With much data the
     pretence moves nothing, so exploring ends by itself.
 
     The propensity is 1 above the threshold. Below it is ε_t times the chance that the optimistic
-    model agrees, over the candidates somebody might have shared a chunk with, which is not known:
+    model agrees, over the candidates that might have been in the same chunk, which is not known:
     it is NaN there. ``acceptance_probability`` estimates it with the optimistic models of the last
     round (and, with the logistic model, the push that the person's own pretended outcome would
     give, to first order).

@@ -1,8 +1,8 @@
-"""Plug-in thresholds: the certified method's ladders with estimates where its tests were.
+"""Plug-in thresholds: the certified method with estimates instead of tests.
 
-Each round deploys the widest policy whose estimated share of bad is at most α. Policies are chosen
-because they look good, so the chosen one looks better than it is; how often the bound breaks is
-what a test is for, and what this is compared for. Its rounds carry no certificate.
+Each round deploys the widest policy with an estimated FDR of at most α. A policy that is chosen
+because its estimate is good has an estimate that is too good. The method shows how often the bound
+fails without tests. Its rounds carry no certificate.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reject inference: give the rejected outcomes that a model makes up, and learn from all."""
+"""Reject inference: give rejected applicants outcomes that a model predicts, and learn from all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Extrapolation", "FuzzyAugmentation"]
 
 
 class _RejectInference(Greedy):
-    """Fit to the accepted, make up shares of good for the rejected, fit to everybody."""
+    """Fit to the accepted, predict shares of good for the rejected, fit to all."""
 
     settings: ClassVar[dict[str, dict[str, Any]]] = {
         "published": {"cutoff": 0.5},
@@ -51,16 +51,16 @@ class Extrapolation(_RejectInference):
     """Reject inference by extrapolation: the rejected get the outcome that the accepted suggest.
 
     A first model μ is fitted to the accepted; a rejected person's outcome is μ(x), as a share; a
-    second, linear one is fitted to everybody, and decisions are greedy on it. μ has squares and
-    products of the features too: were it the same linear model, it would solve the second one's
-    equations already, and nothing would be added to ``Greedy``.
+    second, linear one is fitted to all applicants, and decisions are greedy on it. μ also has
+    squares and products of the features: if it were the same linear model, it would already solve
+    the equations of the second one and add nothing to ``Greedy``.
 
     Parameters
     ----------
     cutoff
         Likelihood from which people are accepted, in (0, 1).
     products
-        Whether μ has squares and products of two features beside the features.
+        Whether μ has squares and products of two features in addition to the features.
     l2
         Strength of the penalty on coefficients of both models, at least 0.
     group_as_feature
@@ -127,7 +127,7 @@ class FuzzyAugmentation(_RejectInference):
 
     A first model μ is fitted to the accepted. A rejected person enters twice, as bad with weight
     min(1, k·(1 − μ(x))) and as good with the rest; k > 1 says how many times as bad the rejected
-    are. A second model is fitted to everybody, and decisions are greedy on it.
+    are. A second model is fitted to all applicants, and decisions are greedy on it.
 
     Parameters
     ----------

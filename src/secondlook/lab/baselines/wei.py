@@ -1,9 +1,9 @@
-"""Wei 2021: when to stop accepting a kind of people, from how many of their outcomes are known.
+"""Wei 2021: when to stop accepting applicants of a kind, given the outcomes known so far.
 
-Both methods accept whoever's estimated share of good μ lies above c_ν, which is below the cost c
-where little is known and rises to it (``wei_thresholds``). ``WeiFinite`` counts outcomes in cells,
-where that rule is optimal; ``WeiBootstrap`` puts in a model's likelihood, and for ν the number of
-outcomes that would leave as much doubt as bootstrap models show.
+Both methods accept an applicant whose estimated share of good μ exceeds c_ν. This threshold is
+below the cost c if few outcomes are known, and rises to c as ν grows. ``WeiFinite`` counts outcomes
+in cells, for which the rule is optimal. ``WeiBootstrap`` uses a model's likelihood for μ, and for ν
+the number of outcomes that would leave as much uncertainty as the bootstrap models show.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _PER_DECADE = 6  # solved discounts, where many are needed
 
 
 def acceptance_threshold(n_outcomes: ArrayLike, cost: float, discount: ArrayLike) -> Floats:
-    """Return c_ν: whoever has an estimate above it is accepted.
+    """Return c_ν, the estimate above which an applicant is accepted.
 
     Parameters
     ----------
     n_outcomes
         ν ≥ 0, not necessarily whole.
     cost
-        c in (0, 1), what accepting somebody costs.
+        c in (0, 1), the cost of accepting an applicant.
     discount
         γ in (0, 1); one number is solved exactly, with several the curves between are interpolated
         in log(1−γ).
@@ -163,7 +163,7 @@ _LEAST = 1e-3  # outcomes that an estimate counts as, even where models disagree
 
 
 class _Discounted(Baseline):
-    """What both share: the cost, and a discount that stands for the people to come."""
+    """Base of both methods: the cost, and the discount of future applicants."""
 
     settings: ClassVar[dict[str, dict[str, Any]]] = {
         "published": {"cost": 0.5},
@@ -184,11 +184,11 @@ class _Discounted(Baseline):
 
 
 class WeiFinite(_Discounted):
-    """People of one kind are accepted until what is known of them says to stop, for good.
+    """Accept the applicants of a cell until their outcomes say to stop, for good.
 
     A cell's outcomes so far and a Beta prior give (μ, ν), and the cell is open while μ > c_ν at the
-    discount γp/(1 − γ + γp), with p its share of everybody who came. Outcomes come after a round,
-    so a round decides alike on all people of a cell.
+    discount γp/(1 − γ + γp), with p its share of all applicants so far. Outcomes arrive after
+    a round, so a round decides alike on all applicants of a cell.
 
     Parameters
     ----------
@@ -232,7 +232,7 @@ class WeiFinite(_Discounted):
     [False, True]
     """
 
-    assumption: ClassVar[str] = "Everybody in a cell is good with the same probability."
+    assumption: ClassVar[str] = "All applicants of a cell are good with the same probability."
 
     def __init__(
         self,
@@ -349,7 +349,7 @@ class WeiFinite(_Discounted):
 class WeiBootstrap(_Discounted):
     """Accept while the likelihood exceeds what its own doubt asks for.
 
-    Each round fits a logistic model μ to everybody accepted so far and B more with weights from
+    Each round fits a logistic model μ to all accepted applicants, and B more with weights from
     Poisson(1). Their variance at a person counts as ν = μ(1−μ)/Var − 1 outcomes, and the person is
     accepted if μ > c_ν. Given the fits nothing is random, so propensities are 0 or 1. Rows are not
     weighted for how they were selected.
@@ -387,7 +387,7 @@ class WeiBootstrap(_Discounted):
     (233, 19)
     """
 
-    assumption: ClassVar[str] = "The logistic model is right, also where nobody was accepted."
+    assumption: ClassVar[str] = "The logistic model is right, also for kinds never accepted."
 
     def __init__(
         self,
@@ -423,7 +423,7 @@ class WeiBootstrap(_Discounted):
         rows = self._labelled()
         self._draw_weights(len(rows))
         weight = self._weights.view()[: len(rows)].copy()
-        # A model that drew nobody good, or nobody bad, takes everybody.
+        # A model whose draw has no good or no bad row uses all rows instead.
         for good in (0, 1):
             weight[:, weight[rows.outcome == good].sum(axis=0) == 0] = 1.0
         self._models = fit_logistics(

@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-CUTS = np.round(np.arange(1.005, 0.0, -0.005), 3)  # strictest first: nobody reaches it
+CUTS = np.round(np.arange(1.005, 0.0, -0.005), 3)  # strictest first: no score reaches it
 MATCHES = ("equal_opportunity", "equal_acceptance", "shared", "per_group")
 
 
@@ -51,14 +51,14 @@ class Rates:
 
     @property
     def accepted(self) -> Floats:
-        """Share of everybody at the cut or above."""
+        """Share of all applicants at the cut or above."""
         return self.base[:, None] * self.good + (1 - self.base[:, None]) * self.bad
 
 
 def rates_of(
     score: Floats, outcome: NDArray[np.int8], group: NDArray[np.intp], n_groups: int
 ) -> Rates:
-    """Return the rates of labelled people; a group without good, or without bad, gets everybody's.
+    """Return the rates of labelled rows; a group without good or bad rows gets the overall rates.
 
     Parameters
     ----------
@@ -92,8 +92,8 @@ def best_cuts(rates: Rates, share: Floats, gain: float, loss: float, match: str)
 
     Maximises ``Σ_z share_z·(base_z·good_z·gain − (1−base_z)·bad_z·loss)``. Groups match if each has
     its strictest cut at which a rate reaches one common level (``"equal_opportunity"``: that of the
-    good; ``"equal_acceptance"``: that of everybody), if their cut is the same (``"shared"``), or
-    always (``"per_group"``). Of equally good ones the strictest are taken.
+    good; ``"equal_acceptance"``: that of all), if their cut is the same (``"shared"``), or always
+    (``"per_group"``). Of equally good ones the strictest are taken.
 
     Examples
     --------
@@ -118,8 +118,8 @@ def best_cuts(rates: Rates, share: Floats, gain: float, loss: float, match: str)
     return np.asarray(CUTS[at[:, total.argmax()]])
 
 
-def _reached(score: Floats, mine: NDArray[np.bool_], everybody: NDArray[np.bool_]) -> Floats:
-    chosen = np.sort(score[mine if mine.any() else everybody])
+def _reached(score: Floats, group: NDArray[np.bool_], all_rows: NDArray[np.bool_]) -> Floats:
+    chosen = np.sort(score[group if group.any() else all_rows])
     return 1 - np.searchsorted(chosen, CUTS - 1e-12) / max(1, chosen.size)
 
 
@@ -222,7 +222,7 @@ def _by_moments(s: Floats) -> Floats:
     return np.asarray(np.array([mean, 1 - mean]) * max(mean * (1 - mean) / variance - 1, 0.1))
 
 
-_ENOUGH = 30  # scores to fit a density to; a group with fewer borrows everybody's
+_ENOUGH = 30  # scores to fit a density to; a group with fewer uses those of all groups
 
 
 def lower_bound(bad: ScoreDensity, cut: float) -> float:
@@ -263,7 +263,7 @@ class BoundedExploration(Baseline):
     bound and the cut, 0 below. Any number of groups.
 
     The original keeps each person at the cut or above with the probability of exploring, so that
-    those kept are an even sample of everybody above the bound; here they count with that
+    those kept are an even sample of all applicants above the bound; here they count with that
     probability as their weight. Bounds move between rounds, so a density is mended from scores
     above the highest bound of the rounds it waited.
 

@@ -1,4 +1,4 @@
-"""FairAll: a variational autoencoder that learns from everybody, and a policy in its latent space.
+"""FairAll: an autoencoder that learns from all applicants, and a policy in its latent space.
 
 After Rateike et al. 2022. It needs jax and optax (``pip install 'secondlook[deep]'``), which are
 imported when the first model is made.

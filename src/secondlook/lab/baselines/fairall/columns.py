@@ -72,7 +72,7 @@ class Columns:
         """Agree on a reading.
 
         A column that is constant within every group says nothing beyond the group, which the
-        autoencoder is told anyway, and is left out. Without ``kinds``, columns of two values are
+        autoencoder gets anyway, and is left out. Without ``kinds``, columns of two values are
         binary and all others real.
 
         Examples
@@ -142,7 +142,7 @@ def _kinds(values: list[Floats], kinds: Sequence[str] | None) -> NDArray[np.str_
             )
         if kind == "binary" and one.size > 2:
             raise InputError(
-                f"column {j} is said to be binary and has {one.size} values; call it categorical "
+                f"column {j} is declared binary and has {one.size} values; call it categorical "
                 f"or real."
             )
     return np.array(list(kinds))

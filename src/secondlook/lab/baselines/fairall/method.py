@@ -1,8 +1,8 @@
 """FairAll (Rateike et al. 2022) as a method: three phases, then rounds.
 
-The history pre-trains the autoencoder on everybody's features (phase I) and warms it up with the
-outcomes of its accepted; each round decides by the policy and then trains on that round's people,
-the accepted with their outcomes and the rejected without.
+The history pre-trains the autoencoder on the features of all applicants (phase I) and warms it up
+with the outcomes of the accepted ones; each round decides by the policy and then trains on that
+round's people, the accepted with their outcomes and the rejected without.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Schedule:
     Attributes
     ----------
     pretraining_epochs, pretraining_batch
-        Phase I, over everybody of the history without outcomes.
+        Phase I, over all applicants of the history without outcomes.
     warm_up_epochs
         Over the history with the outcomes of the accepted; the policy then gets as many.
     epochs
@@ -46,7 +46,7 @@ class Schedule:
     parts
         Minibatches an epoch is cut into, in the warm-up and in rounds.
     reconstruction_draws
-        Latent draws per assumed outcome for somebody whose outcome is not known.
+        Latent draws per assumed outcome for an applicant without a known outcome.
     kl_draws
         Draws per component of a mixture for its divergence from the prior.
 
@@ -129,7 +129,7 @@ class Training:
 
 
 class FairAll(Baseline):
-    """Accept by a policy on the latent vector of an autoencoder that learns from everybody.
+    """Accept by a policy on the latent vector of an autoencoder that learns from all applicants.
 
     The autoencoder explains features and outcomes by z given the group, so that z need not carry
     the group, and the policy sees z alone; how fair it is rests on how independent of the group z
@@ -152,7 +152,7 @@ class FairAll(Baseline):
     kl_weight
         β, the weight of the divergence of z from its prior.
     classifier_weight
-        Weight of the classifier's loss beside the bounds.
+        Weight of the classifier's loss relative to the bounds.
     latent
         Dimension of z, from 1 to 4.
     learning_rate
@@ -198,7 +198,7 @@ class FairAll(Baseline):
         "published-quick": {"cost": 0.5, "schedule": "quick"},
         "aligned-quick": {"cost": ALIGNED, "schedule": "quick"},
     }
-    group_as_feature = False  # the networks are told the group in columns of its own
+    group_as_feature = False  # the networks get the group in columns of its own
 
     def __init__(
         self,
@@ -228,9 +228,9 @@ class FairAll(Baseline):
     def _start(self, history: History) -> None:  # noqa: ARG002 - the ledger has it, in order of ids
         self._check_parameters()
         model, training = (_deep(name) for name in ("model", "training"))
-        everybody, accepted, rejected = self._everybody(), self._labelled(), self._rejected()
+        applicants, accepted, rejected = self._all_applicants(), self._labelled(), self._rejected()
         self._schedule = schedule = as_schedule(self.schedule)
-        self._columns = Columns.of(everybody.X, everybody.group, self.columns)
+        self._columns = Columns.of(applicants.X, applicants.group, self.columns)
         self._past = _past_policy(
             self._inputs(accepted.X, accepted.group), self._inputs(rejected.X, rejected.group)
         )
@@ -245,10 +245,10 @@ class FairAll(Baseline):
             float(self.learning_rate),
         )
         rng = self._rng()
-        group_width = self._group_columns(everybody.group).shape[1]
+        group_width = self._group_columns(applicants.group).shape[1]
         networks = training.Networks.initial(plan, model.Sizes(self.latent, group_width), rng)
         self._networks = networks.pretrained(
-            self._people_without(everybody.X, everybody.group),
+            self._people_without(applicants.X, applicants.group),
             schedule.pretraining_epochs,
             schedule.pretraining_batch,
             rng,
@@ -259,10 +259,10 @@ class FairAll(Baseline):
 
     def _learn(self) -> None:
         labelled, rejected = self._labelled(), self._rejected()
-        told = self._told(labelled)
-        before = np.zeros_like(told)
+        counts = self._outcome_counts(labelled)
+        before = np.zeros_like(counts)
         before[: len(self._taught)] = self._taught
-        fresh = np.any(told != before, axis=1)
+        fresh = np.any(counts != before, axis=1)
         fresh[len(self._taught) :] = True  # rounds since the last training, outcomes or not
         self._train(
             labelled.of(fresh[labelled.round]),
@@ -288,7 +288,7 @@ class FairAll(Baseline):
         )
         unknown = self._people_without(rejected.X, rejected.group)
         self._networks = self._networks.trained(known, unknown, epochs, self._schedule.parts, rng)
-        self._taught = self._told(self._labelled())
+        self._taught = self._outcome_counts(self._labelled())
         self.trainings_.append(
             Training(self._round, len(labelled), len(rejected), clip_rate, self._networks.kl)
         )
@@ -303,7 +303,7 @@ class FairAll(Baseline):
         cut = (rows.round > 0) & (p < self.clip)
         return 1.0 / np.maximum(p, np.where(rows.round > 0, self.clip, 0.0)), float(cut.mean())
 
-    def _told(self, labelled: Labelled) -> NDArray[np.int64]:
+    def _outcome_counts(self, labelled: Labelled) -> NDArray[np.int64]:
         """Return how many outcomes of each round are known and how many of them are good."""
         size = self._round + 1
         known = np.bincount(labelled.round, minlength=size)
@@ -344,7 +344,7 @@ def _of(people: Unlabelled, rows: NDArray[np.bool_]) -> Unlabelled:
 
 
 def _past_policy(accepted: Floats, rejected: Floats) -> LogisticRegression | None:
-    """Return a model of whom the past accepted; None if that was everybody."""
+    """Return a model of acceptance in the past; None if all were accepted."""
     if len(rejected) == 0:
         return None
     taken = np.repeat([1, 0], [len(accepted), len(rejected)])

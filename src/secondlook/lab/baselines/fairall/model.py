@@ -2,7 +2,7 @@
 
 Features x and outcome u of a person of group s come from a latent vector z with prior N(0, I):
 ``p(x, u | z, s)`` is the decoder, ``q(z | x, u, s)`` the encoder, a Gaussian with independent
-coordinates, and ``q(u | x, s)`` the classifier, which stands in for outcomes that nobody knows.
+coordinates, and ``q(u | x, s)`` the classifier, which replaces unknown outcomes.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Sizes(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What a compiled step of training depends on beside its arrays.
+    """What a compiled training step depends on besides its arrays.
 
     Attributes
     ----------
@@ -366,8 +366,8 @@ def pretraining_loss(
 ) -> tuple[jax.Array, jax.Array]:
     """Return minus the bound on ``log p(x | s)`` of an encoder without outcomes, and its KL.
 
-    Nobody's outcome enters: the encoder's weights of it are multiplied by 0 and stay as they are,
-    and so does what the decoder says of it. ``noise`` is of shape (people, latent).
+    No outcome enters: the encoder's weights for it are multiplied by 0 and do not change, nor do
+    the decoder's. ``noise`` is of shape (people, latent).
     """
     loc, scale = encode(model, rows.x, jnp.zeros_like(rows.there), rows.s, plan.layout)
     parameters, _ = decode(model, loc + scale * noise, rows.s)

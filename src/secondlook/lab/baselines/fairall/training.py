@@ -107,7 +107,7 @@ def policy_loss(
     """Return the cost-weighted log-loss of the policy on what the decoder says, a mean over people.
 
     z comes from the encoder, with the outcome where it is known and one drawn from the classifier
-    where it is not. Rows are not weighted by 1/π: targets are there for everybody.
+    where it is not. Rows are not weighted by 1/π: all applicants have targets.
     """
     good = jax.nn.sigmoid(classify(model, unlabelled.x, unlabelled.s, plan.layout))
     drawn = (noise.uniform < good).astype(good.dtype)
@@ -121,11 +121,11 @@ def policy_loss(
 
 
 _LEAST_PADDED = 128
-_BLOCK = 512  # people whose probabilities are computed in one call
+_BLOCK = 512  # applicants scored in one call
 
 
 class DivergedError(InputError):
-    """Networks whose weights are no longer numbers; the message says when and what to do."""
+    """Training diverged: weights are no longer numbers."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class People:
 
     @staticmethod
     def without_outcomes(x: Floats, s: Floats) -> People:
-        """Return people of whom no outcome is known."""
+        """Return applicants without known outcomes."""
         return People(x, s, np.zeros(len(x)), np.zeros(len(x)))
 
 
@@ -196,7 +196,7 @@ class Networks:
     state, policy_state
         Of Adam.
     kl
-        Mean divergence of z from its prior in the last epoch: near 0, z says nothing of anybody.
+        Mean divergence of z from its prior in the last epoch: near 0, z carries no information.
     """
 
     plan: Plan
@@ -216,7 +216,7 @@ class Networks:
     def pretrained(
         self, people: People, epochs: int, batch_size: int, rng: np.random.Generator
     ) -> Networks:
-        """Train encoder and decoder without anybody's outcome; optimisers then start afresh."""
+        """Train encoder and decoder without outcomes; optimisers then start afresh."""
         parts = max(1, -(-len(people) // batch_size))
         width = padded_width(len(people), parts)
 
