@@ -129,7 +129,7 @@ def test_overridden_and_withdrawn_people_teach_cells_nothing(place, rng):
     classifier = program.classifier
     assert classifier.n_outcomes_ == before + yes.size - 20
     # With maturity 0 whoever is missing counts as bad: these twenty do not.
-    counted = classifier._counting(classifier._state, 9).counts
+    counted = classifier._count(len(classifier.cells_[0]), 9)
     assert counted.outcomes.sum() == before + yes.size - 20
     proved(program)
 

@@ -1,4 +1,4 @@
-"""The exact learner against enumeration of every classifier there is."""
+"""The exact learner against enumeration of all classifiers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from secondlook import Accuracy, PositiveRate, Revenue, SelectionRateParity, Tru
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
 from secondlook.methods.finite import best_classifier
-from secondlook.methods.finite.zero_one import _price_of_first, _Program, maximise
+from secondlook.methods.finite.zero_one import _price_of_first, _ZeroOneProgram, maximise
 
 UTILITIES = (
     Accuracy(),
@@ -28,7 +28,7 @@ SLIP = 1e-11
 
 @st.composite
 def domains(draw, most=8):
-    """Cells with small whole masses: ties, empty cells and groups of one cell are common."""
+    """Cells with small whole masses: ties, empty cells and groups of a single cell occur."""
     n = draw(st.integers(1, most))
     masses = st.lists(st.integers(0, 4), min_size=n, max_size=n)
     group = draw(st.lists(st.integers(0, 2), min_size=n, max_size=n))
@@ -52,7 +52,7 @@ def share(part, whole):
 
 
 def allowed(f, good, bad, group, demand):
-    """Judge one classifier by the definitions; a group without mass has nothing to keep."""
+    """Return whether a classifier meets the constraints; groups without mass have none."""
     mass = good + bad
     known = [z for z in np.unique(group) if mass[group == z].sum() > 0]
     if not known:
@@ -61,9 +61,9 @@ def allowed(f, good, bad, group, demand):
     if demand["constraints"] == "per_group":
         parts = [group == z for z in known]
     for part in parts:
-        taken = f * part
-        fdr = share(bad @ taken, mass @ taken) or 0.0
-        rate = share(mass @ taken, mass[part].sum()) or 0.0
+        accepted = f * part
+        fdr = share(bad @ accepted, mass @ accepted) or 0.0
+        rate = share(mass @ accepted, mass[part].sum()) or 0.0
         if fdr > demand["max_fdr"] + SLIP or rate < demand["min_selection_rate"] - SLIP:
             return False
     if demand["fairness"] is None:
@@ -74,7 +74,7 @@ def allowed(f, good, bad, group, demand):
     return not rates or max(rates) - min(rates) <= demand["fairness"].difference + SLIP
 
 
-def worth(f, good, bad, utility):
+def mean_utility(f, good, bad, utility):
     g00, g01, g10, g11 = utility.gamma
     total = (g10 * bad + g11 * good) @ f + (g00 * bad + g01 * good) @ (1 - f)
     return total / ((good + bad).sum() or 1)
@@ -114,14 +114,14 @@ CLASSES = {
 }
 
 
-def alone(demand, hypothesis):
-    """Whether groups are learned one by one, so that one may fail and the others go on."""
+def is_separate(demand, hypothesis):
+    """Return whether groups are learned separately, so that some may fail."""
     per_group = demand["constraints"] == "per_group" and demand["fairness"] is None
     return per_group and hypothesis != "threshold"
 
 
-def no_good_people_in_one_group():
-    """A group of whom nobody enters the rate, and who cannot be accepted either."""
+def group_without_good():
+    """Return a domain in which a group does not enter the rate and cannot be accepted."""
     demand = {
         "utility": UTILITIES[0],
         "max_fdr": 0.0,
@@ -133,15 +133,15 @@ def no_good_people_in_one_group():
 
 
 @pytest.mark.parametrize("hypothesis", CLASSES)
-@example(*no_good_people_in_one_group())
+@example(*group_without_good())
 @given(domain=domains(), demand=demands())
 @settings(max_examples=120, deadline=None)
-def test_no_classifier_of_the_class_is_better(hypothesis, domain, demand):
+def test_fit_is_the_best_of_its_class(hypothesis, domain, demand):
     good, bad, group = domain
     fit = best_classifier(good, bad, group, hypothesis=hypothesis, gap=0, **demand)
     candidates = list(CLASSES[hypothesis](good, bad, group))
     values = [
-        worth(f, good, bad, demand["utility"])
+        mean_utility(f, good, bad, demand["utility"])
         for f in candidates
         if allowed(f, good, bad, group, demand)
     ]
@@ -151,26 +151,26 @@ def test_no_classifier_of_the_class_is_better(hypothesis, domain, demand):
         assert allowed(fit.accepts.astype(float), good, bad, group, demand)
         assert fit.gap == pytest.approx(0, abs=1e-6)
         assert any(np.array_equal(fit.accepts, f > 0) for f in candidates)
-    elif not alone(demand, hypothesis):
+    elif not is_separate(demand, hypothesis):
         assert not fit.accepts.any()
 
 
 @given(domain=domains(), demand=demands())
 @settings(max_examples=60, deadline=None)
-def test_groups_that_cannot_keep_their_bounds_do_not_stop_the_others(domain, demand):
+def test_infeasible_groups_do_not_affect_others(domain, demand):
     good, bad, group = domain
     demand = demand | {"constraints": "per_group", "fairness": None}
     fit = best_classifier(good, bad, group, gap=0, **demand)
     for z in np.unique(group[good + bad > 0]):
-        mine = group == z
-        own = best_classifier(good[mine], bad[mine], gap=0, **demand)
+        part = group == z
+        own = best_classifier(good[part], bad[part], gap=0, **demand)
         assert np.isclose(
-            worth(fit.accepts[mine], good[mine], bad[mine], demand["utility"]), own.utility
+            mean_utility(fit.accepts[part], good[part], bad[part], demand["utility"]), own.utility
         )
 
 
-def test_a_greedy_learner_would_fail_these_tests():
-    """By good share the best cell comes first and leaves no room for the two that fit together."""
+def test_greedy_learner_is_worse():
+    """The cell of highest share comes first and leaves no room for two that fit together."""
     good, bad = np.array([30.0, 40.0, 20.0]), np.array([0.0, 12.0, 5.5])
     demand = {"utility": PositiveRate(), "max_fdr": 0.15}
     best = best_classifier(good, bad, gap=0, **demand)
@@ -180,7 +180,7 @@ def test_a_greedy_learner_would_fail_these_tests():
         if bad @ accepted <= 0.15 * (good + bad) @ accepted:
             greedy = accepted.copy()
         accepted = greedy.copy()
-    assert best.utility > worth(greedy, good, bad, PositiveRate())
+    assert best.utility > mean_utility(greedy, good, bad, PositiveRate())
 
 
 def programs(rng, n, n_rows):
@@ -191,37 +191,37 @@ def programs(rng, n, n_rows):
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 4])
-def test_highs_and_enumeration_agree(n_rows):
+def test_highs_agrees_with_enumeration(n_rows):
     rng = np.random.default_rng(n_rows)
     n_feasible = 0
     for _ in range(60):
         gain, rows, limits = programs(rng, 9, n_rows)
         every = ((np.arange(512)[:, None] >> np.arange(9)) & 1).astype(float)
         fine = np.all(every @ rows.T <= limits, axis=1)
-        found = maximise(gain, rows, limits, 0.0, core=1, whole=1)
-        assert found.feasible == fine.any()
+        solution = maximise(gain, rows, limits, 0.0, core=1, whole=1)
+        assert solution.feasible == fine.any()
         if fine.any():
             n_feasible += 1
-            assert found.value == pytest.approx((every @ gain)[fine].max(), abs=1e-9)
-            assert np.all(rows @ found.accepts <= limits)
+            assert solution.value == pytest.approx((every @ gain)[fine].max(), abs=1e-9)
+            assert np.all(rows @ solution.accepts <= limits)
     assert n_feasible > 10
 
 
-def test_one_constraint_is_priced_as_a_linear_program_would():
+def test_price_of_a_constraint_is_that_of_the_linear_program():
     rng = np.random.default_rng(3)
     for _ in range(200):
         gain, rows, limits = programs(rng, 12, 1)
-        prices = _price_of_first(_Program(gain, rows, limits))
-        answer = linprog(-gain, rows, limits, bounds=(0, 1))
-        assert (prices is None) == (answer.status == 2)
+        prices = _price_of_first(_ZeroOneProgram(gain, rows, limits))
+        relaxed = linprog(-gain, rows, limits, bounds=(0, 1))
+        assert (prices is None) == (relaxed.status == 2)
         if prices is not None:
-            assert _Program(gain, rows, limits).bound(prices) == pytest.approx(-answer.fun)
+            assert _ZeroOneProgram(gain, rows, limits).bound(prices) == pytest.approx(-relaxed.fun)
 
 
 @pytest.mark.parametrize(
     "options", [{}, {"min_selection_rate": 0.55}, {"constraints": "per_group"}]
 )
-def test_the_gap_is_one_that_holds(options):
+def test_gap_is_a_valid_bound(options):
     rng = np.random.default_rng(5)
     mass, p, group = rng.gamma(1, size=300), rng.beta(3, 1, 300), rng.integers(2, size=300)
     cells = mass * p, mass * (1 - p), group
@@ -234,7 +234,7 @@ def test_the_gap_is_one_that_holds(options):
     assert best.utility <= rough.utility * (1 + rough.gap) + 1e-9
 
 
-def test_a_cut_can_be_on_any_score():
+def test_cut_on_any_score():
     good, bad = np.array([9.0, 5.0, 8.0]), np.array([1.0, 5.0, 2.0])
     fit = best_classifier(
         good,
@@ -247,8 +247,8 @@ def test_a_cut_can_be_on_any_score():
     assert fit.accepts.tolist() == [False, False, True]
 
 
-def test_the_counterexample_of_joint_constraints():
-    """Another group's cell can take the place that a group's own cell had (method, section 3)."""
+def test_counterexample_of_joint_constraints():
+    """A cell of another group can displace a cell of a group (method, section 3)."""
     mass, bad = np.array([0.25, 0.20, 0.40]), np.array([0.10, 0.20, 0.18])
     demand = {"utility": PositiveRate(), "max_fdr": 0.15, "gap": 0}
     cells = mass * (1 - bad), mass * bad
@@ -274,7 +274,7 @@ def test_the_counterexample_of_joint_constraints():
         ({"score": [np.nan, 1.0]}, "one finite number per cell"),
     ],
 )
-def test_what_cannot_be_is_refused(wrong, message):
+def test_wrong_input_is_refused(wrong, message):
     demand = {"good": [1.0, 2.0], "bad": [1.0, 1.0], "utility": Accuracy(), "max_fdr": 0.5}
     with pytest.raises(InputError, match=message):
         best_classifier(**demand | wrong)
@@ -282,14 +282,14 @@ def test_what_cannot_be_is_refused(wrong, message):
 
 @st.composite
 def shared_domains(draw, most=6):
-    """Cells with people of several groups, in small whole masses."""
+    """Cells with small whole masses of several groups."""
     n, k = draw(st.integers(1, most)), draw(st.integers(1, 3))
     masses = st.lists(st.integers(0, 4), min_size=n * k, max_size=n * k)
     return tuple(np.array(draw(masses)).reshape(n, k) for _ in range(2))
 
 
 def allowed_shared(f, good, bad, demand):
-    """Judge a function of cells by taking every group of a cell for a cell of its own."""
+    """Return whether a function of cells meets the constraints, with a cell for each group."""
     n, k = good.shape
     return allowed(np.repeat(f, k), good.ravel(), bad.ravel(), np.tile(np.arange(k), n), demand)
 
@@ -297,7 +297,7 @@ def allowed_shared(f, good, bad, demand):
 @pytest.mark.parametrize("hypothesis", ["cells", "threshold"])
 @given(domain=shared_domains(), demand=demands())
 @settings(max_examples=50, deadline=None)
-def test_no_function_that_treats_groups_of_a_cell_alike_is_better(hypothesis, domain, demand):
+def test_shared_fit_is_the_best_function_of_cells(hypothesis, domain, demand):
     good, bad = domain
     fit = best_classifier(good, bad, hypothesis=hypothesis, gap=0, **demand)
     sums = good.sum(axis=1), bad.sum(axis=1)
@@ -306,15 +306,15 @@ def test_no_function_that_treats_groups_of_a_cell_alike_is_better(hypothesis, do
     assert fit.feasible == bool(fine)
     f = fit.accepts.astype(float)
     if fine:
-        assert any(np.array_equal(f, one) for one in fine)
-        best = max(worth(one, *sums, demand["utility"]) for one in fine)
+        assert any(np.array_equal(f, other) for other in fine)
+        best = max(mean_utility(other, *sums, demand["utility"]) for other in fine)
         assert fit.utility == pytest.approx(best, abs=1e-9)
     else:
         assert not f.any()
 
 
-def test_telling_groups_apart_would_be_worth_more():
-    """The control: with a cell for each group of a cell, the same bounds leave more to gain."""
+def test_separate_cells_per_group_gain_more():
+    """The control: with a cell for each group of a cell, the same bounds allow more."""
     good, bad = np.array([[9.0, 1.0], [1.0, 9.0]]), np.array([[1.0, 9.0], [9.0, 1.0]])
     demand = {"utility": Revenue(1, 2), "max_fdr": 0.2, "fairness": SelectionRateParity(0.3)}
     alike = best_classifier(good, bad, gap=0, **demand)
@@ -325,7 +325,7 @@ def test_telling_groups_apart_would_be_worth_more():
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"group": [0, 1]}, "a column a group and no group beside"),
+        ({"group": [0, 1]}, "a column per group, without group"),
         ({"bad": [1.0, 1.0]}, "one entry per cell"),
         ({"hypothesis": "threshold_per_group"}, "needs cells of one group each"),
     ],
@@ -337,9 +337,9 @@ def test_wrong_shared_cells_are_refused(wrong, message):
 
 
 @pytest.mark.parametrize("hypothesis", ["cells", "threshold"])
-@pytest.mark.parametrize(("more", "taken"), [(0.0, 0), (1.5e-12, 0), (2.5e-12, 1), (1e-9, 1)])
-def test_cells_that_earn_next_to_nothing_are_not_accepted(hypothesis, more, taken):
-    """As many good as bad, and a good one worth a little more: half of 2e-12 does not count."""
+@pytest.mark.parametrize(("more", "accepted"), [(0.0, 0), (1.5e-12, 0), (2.5e-12, 1), (1e-9, 1)])
+def test_cells_with_negligible_gain_are_not_accepted(hypothesis, more, accepted):
+    """As many good as bad, and a good outcome gains slightly more: 1e-12 does not count."""
     fit = best_classifier(
         [0.1 + 0.2, 0.0],
         [0.3, 0.4],
@@ -348,4 +348,4 @@ def test_cells_that_earn_next_to_nothing_are_not_accepted(hypothesis, more, take
         hypothesis=hypothesis,
         gap=0.0,
     )
-    assert fit.accepts.tolist() == [bool(taken), False]
+    assert fit.accepts.tolist() == [bool(accepted), False]

@@ -1,4 +1,4 @@
-"""Which cells count as known: the paper's w(x, z) against τ, on cells."""
+"""Which cells count as known: the paper's w(x, z) against τ."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from secondlook.core.coverage import CoverageRule
 from secondlook.errors import InputError
-from secondlook.methods.finite.counts import Counts
 
 __all__ = ["CellCoverage", "CountedOutcomes", "NormalisedG", "as_cell_coverage"]
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Heads = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class CellCoverage(ABC):
-    """Base of the rules for cells. w never falls, so that no known cell becomes unknown.
+    """Base of the coverage rules for cells. w never falls, so a known cell stays known.
 
     Parameters
     ----------
@@ -38,19 +38,37 @@ class CellCoverage(ABC):
     def gained(self, g: Floats, acceptance: Floats, n_people: int, first_batch: int) -> Floats:
         """Return what a round adds to the sum of each cell.
 
-        ``g`` and ``acceptance`` are those of this round's policy, which decided ``n_people``;
-        ``first_batch`` people were decided in the first round.
+        Parameters
+        ----------
+        g, acceptance
+            g and acceptance probability of each cell under the policy of the round.
+        n_people, first_batch
+            Size of the batch of the round, and of the first round.
         """
 
-    def coverage(self, summed: Floats, counts: Counts) -> Floats:  # noqa: ARG002
-        """Return w, given f_0's acceptance with what all rounds added, and the head counts."""
+    def coverage(self, summed: Floats, outcomes: Heads) -> Floats:  # noqa: ARG002
+        """Return w.
+
+        Parameters
+        ----------
+        summed
+            f_0's acceptance plus what all rounds added, by cell.
+        outcomes
+            Observed outcomes by cell.
+        """
         return summed
 
-    def begins(self, past: Floats, outcomes: NDArray[np.int64], given: bool) -> Flags:  # noqa: ARG002
-        """Return EXPLOIT_1: where f_0's own coverage is above τ.
+    def initial(self, past: Floats, outcomes: Heads, given: bool) -> Flags:  # noqa: ARG002
+        """Return EXPLOIT_1, the cells in which f_0's own coverage is above τ.
 
-        ``past`` is f_0's acceptance, ``given`` whether it was given rather than read off the
-        history, ``outcomes`` the observed outcomes of the history.
+        Parameters
+        ----------
+        past
+            f_0's acceptance by cell.
+        outcomes
+            Observed outcomes of the history by cell.
+        given
+            Whether f_0 was given, rather than estimated from the history.
         """
         return past > self.threshold
 
@@ -58,8 +76,8 @@ class CellCoverage(ABC):
 class NormalisedG(CellCoverage):
     """w = f_0's acceptance + Σ_i g(x, z; f_i) / Σ_D g(·; f_i): the paper's theory.
 
-    g is scaled in every round to sum to one over all known cells, so that a round adds at least σ
-    to each, and with τ < 1 nobody stays in the explore region for more than 1/σ rounds.
+    In every round g is scaled to sum to 1 over all known cells, so a round adds at least σ to each,
+    and with τ < 1 no cell stays in the explore region for more than 1/σ rounds.
 
     Examples
     --------
@@ -73,32 +91,31 @@ class NormalisedG(CellCoverage):
 
 
 class CountedOutcomes(CellCoverage):
-    """w = number of observed outcomes of the cell, the history's included.
+    """w = number of observed outcomes of the cell, those of the history included.
 
     Examples
     --------
-    >>> counts = Counts(np.array([90, 50]), np.array([8, 0]), np.array([4, 1]))
     >>> rule = CountedOutcomes(threshold=10)
-    >>> (rule.coverage(np.zeros(2), counts) > rule.threshold).tolist()
+    >>> (rule.coverage(np.zeros(2), np.array([12, 1])) > rule.threshold).tolist()
     [True, False]
     """
 
     def gained(self, g: Floats, acceptance: Floats, n_people: int, first_batch: int) -> Floats:  # noqa: ARG002
-        """Return 0: deciding adds nothing, outcomes do."""
+        """Return 0: only outcomes add to coverage."""
         return np.zeros(g.shape)
 
-    def coverage(self, summed: Floats, counts: Counts) -> Floats:  # noqa: ARG002
+    def coverage(self, summed: Floats, outcomes: Heads) -> Floats:  # noqa: ARG002
         """Return the observed outcomes of each cell."""
-        return counts.outcomes.astype(np.float64)
+        return outcomes.astype(np.float64)
 
-    def begins(self, past: Floats, outcomes: NDArray[np.int64], given: bool) -> Flags:
-        """Return where enough outcomes were seen, and what a given f_0 accepts."""
+    def initial(self, past: Floats, outcomes: Heads, given: bool) -> Flags:
+        """Return the cells with enough outcomes, and those that a given f_0 accepts."""
         return (outcomes > self.threshold) | (given & (past >= 0.5))
 
 
 @dataclass(frozen=True)
-class _Ruled(CellCoverage):
-    """A rule for people, applied to cells: all people of a cell are alike."""
+class _PointwiseCoverage(CellCoverage):
+    """A coverage rule for applicants, applied to cells: applicants of a cell are alike."""
 
     rule: CoverageRule | None = None
 
@@ -122,8 +139,8 @@ def as_cell_coverage(rule: CellCoverage | CoverageRule | None) -> CellCoverage:
     if isinstance(rule, CellCoverage):
         return rule
     if isinstance(rule, CoverageRule) and rule.needs in ("acceptance", "g"):
-        return _Ruled(rule.threshold, rule)
+        return _PointwiseCoverage(rule.threshold, rule)
     raise InputError(
-        f"coverage must be NormalisedG, CountedOutcomes, SummedAcceptance or SumOfG, so that known "
-        f"cells stay known, got {rule!r}."
+        f"coverage must be NormalisedG, CountedOutcomes, SummedAcceptance or SumOfG, because known "
+        f"cells must stay known, got {rule!r}."
     )

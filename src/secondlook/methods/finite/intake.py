@@ -1,71 +1,47 @@
-"""The edge of the finite classifier: people become cells, names are checked, outcomes read."""
+"""The input of the finite classifier: applicants become cells, and f_0 a probability per cell."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.core.groups import Attributes
 from secondlook.errors import InputError
-from secondlook.frames import as_array, is_frame
-from secondlook.methods.finite.encoding import CellTable, Placed, columns_of
+from secondlook.methods.finite.cells import (
+    CellPast,
+    CellTable,
+    PlacedApplicants,
+    columns_of,
+    past_probabilities,
+)
+from secondlook.people.batches import Batch, History, one_group, seen_by
 from secondlook.people.ids import as_ids, id_bits
 from secondlook.people.intake import Intake
 
-__all__ = ["CellBatch", "CellHistory", "CellIntake"]
+__all__ = ["CellBatch", "CellHistory", "CellIntake", "check_reads_no_group", "read_past"]
 
 
 @dataclass(frozen=True)
-class CellBatch:
-    """People to decide on, by cell.
+class CellBatch(Batch):
+    """Applicants to decide on; their feature X is the number of their cell."""
 
-    ``group`` is everybody's group where cells have none, for reports and fits that may see it.
-    """
-
-    placed: Placed
-    ids: NDArray[Any]
-    bits: NDArray[np.uint64]
-    backend: str
-    group: NDArray[np.intp] | None
-
-    def __len__(self) -> int:
-        return int(self.placed.cell.size)
-
-    def heads_by_group(
-        self,
-        accepts: NDArray[np.bool_],
-        accepted: NDArray[np.bool_],
-        drawn: NDArray[np.intp],
-        k: int,
-    ) -> NDArray[np.int64]:
-        """Count who applied, was accepted and was drawn, a row each and a column for each group.
-
-        ``accepts`` is by cell, ``accepted`` by person, ``drawn`` are rows; there are ``k`` groups.
-        """
-        if self.group is not None:
-            rows = (self.group, self.group[accepted], self.group[drawn])
-            return np.array([np.bincount(one, minlength=k) for one in rows])
-        of_cell, heads = self.placed.table.group, self.placed.heads
-        people = np.bincount(of_cell, heads, k)
-        sure = np.bincount(of_cell, heads * accepts, k)
-        explored = np.bincount(of_cell[self.placed.cell[drawn]], minlength=k)
-        return np.array([people, sure + explored, explored]).astype(np.int64)
+    placed: PlacedApplicants
 
 
 @dataclass(frozen=True)
-class CellHistory(CellBatch):
-    """People decided on in the past; ``outcome`` has one entry per accepted person."""
+class CellHistory(History):
+    """Applicants decided on in the past; their feature X is the number of their cell."""
 
-    accepted: NDArray[np.bool_]
-    outcome: NDArray[np.int8]
+    placed: PlacedApplicants
 
 
 class CellIntake(Intake):
-    """What the history looked like, and readers for everything that must look the same.
+    """Reads a domain, a history and batches, and places applicants in cells.
 
     Parameters
     ----------
@@ -83,15 +59,14 @@ class CellIntake(Intake):
             pos_label=pos_label,
             group_mode=group_mode,
         )
-        self.has_groups = False
 
     @property
     def n_fit_groups(self) -> int:
-        """Groups that a fit tells apart within a cell."""
+        """Number of groups that a fit distinguishes within a cell."""
         return self.n_groups if self.group_mode == "blind" else 1
 
     def read_domain(self, domain: Any, grouped: bool) -> CellTable | None:
-        """Read the cells that are known beforehand, and number them as they stand there."""
+        """Read the cells known beforehand, in the order given; ``grouped`` if applicants are."""
         if domain is None:
             return None
         if not (isinstance(domain, tuple | list) and len(domain) == 2):
@@ -104,19 +79,16 @@ class CellIntake(Intake):
                 f"cells have no groups with group_mode={self.group_mode!r}, so domain must be a "
                 f"pair of features and None, got groups; leave them out, each row once."
             )
-        self.has_groups = domain[1] is not None
-        if grouped and not self.has_groups and self.group_mode == "aware":
+        if grouped and domain[1] is None and self.group_mode == "aware":
             raise InputError(
                 "sensitive_features was given, but the cells of the domain have no groups; give "
                 "both or neither."
             )
         columns, names, _ = columns_of(domain[0], None)
-        placed = self._new_table(columns, names).place([*columns, self._groups(domain[1], columns)])
+        group = self._learn_groups(domain[1], len(columns[0]))
+        placed = self._new_table(columns, names).place(columns, group)
         if np.any(placed.heads > 1):
-            raise InputError(
-                "a cell is a combination of features and group and may stand in the domain once "
-                "only; leave out the repetitions."
-            )
+            raise InputError("domain must contain each cell once; leave out the repetitions.")
         return replace(placed.table, codes=placed.table.codes[placed.cell])
 
     def place_history(
@@ -130,136 +102,143 @@ class CellIntake(Intake):
     ) -> CellHistory:
         """Read the history and remember its columns, groups, outcome labels and kind of ids."""
         if X is None:
-            return self._no_history(table)
+            return self._empty_history(table)
         columns, names, backend = columns_of(X, self.names)
+        n = len(columns[0])
         if table is None or self.group_mode != "aware":
-            self.has_groups = sensitive_features is not None
+            group = self._learn_groups(sensitive_features, n)
+        else:
+            group = self.read_groups(sensitive_features, n)
         if table is None:
             table = self._new_table(columns, names)
-        n, group = len(columns[0]), None
-        if self.group_mode == "aware":
-            placed = self._place(table, columns, sensitive_features, grow=len(table) == 0)
-            self._remember_groups(placed.table, sensitive_features)
-        else:
-            group = self._first_groups(sensitive_features, n) if self.has_groups else None
-            placed = table.place([*columns, np.zeros(n, np.int8)])
+        placed = self._place(table, columns, group)
         taken = self.read_accepted(accepted, n)
         outcome = self._first_outcomes(y, taken, n)
-        given = as_ids(np.arange(n) if ids is None else as_array(ids), n)
+        given = as_ids(np.arange(n) if ids is None else ids, n)
         self.id_kind = given.dtype.kind
-        bits = self._bits(given)
-        self.has_seen(given)
-        return CellHistory(placed, given, bits, backend, group, taken, outcome)
-
-    def _remember_groups(self, table: CellTable, sensitive_features: Any) -> None:
-        """Take note of the groups that cells have, for whoever counts by group."""
-        if self.has_groups:
-            levels = np.arange(table.groups.size)[None]
-            self.groups = table.groups
-            self.sensitive = Attributes(_name(sensitive_features), (table.groups,), levels)
+        history = CellHistory(
+            placed.cell,
+            ids=given,
+            bits=self._bits(given),
+            backend=backend,
+            accepted=taken,
+            outcome=outcome,
+            placed=placed,
+            **seen_by(group, self.group_mode),
+        )
+        self.passed(history)
+        return history
 
     def place_batch(self, table: CellTable, X: Any, sensitive_features: Any, ids: Any) -> CellBatch:
-        """Read a batch that must look like the history."""
+        """Read a batch that must look like the history; it may be empty."""
         columns, _, backend = columns_of(X, self.names)
-        placed, group = self._place_people(table, columns, sensitive_features)
-        n = len(columns[0])
-        if ids is None:
-            if self.id_kind != "i":
-                raise InputError("ids must be given, since those of the history were strings.")
-            following = np.arange(self.next_id, self.next_id + n)
-            return CellBatch(placed, following, id_bits(following), backend, group)
-        given = as_ids(as_array(ids), n)
-        given = (self._own_kind(given) if n else given).copy()  # callers may change theirs
-        return CellBatch(placed, given, self._bits(given), backend, group)
-
-    def place_people(self, table: CellTable, X: Any, sensitive_features: Any) -> Placed:
-        """Find the cells of people who are asked about; groups only where cells have them."""
-        columns, _, _ = columns_of(X, self.names)
-        if sensitive_features is None and self.group_mode != "aware":
-            return table.place([*columns, np.zeros(len(columns[0]), np.int8)])
-        return self._place_people(table, columns, sensitive_features)[0]
-
-    def _place_people(
-        self, table: CellTable, columns: list[Any], sensitive_features: Any
-    ) -> tuple[Placed, NDArray[np.intp] | None]:
-        """Return the cells of people and, where these have no groups, everybody's group."""
-        if self.group_mode == "aware":
-            return self._place(table, columns, sensitive_features, grow=False), None
         n = len(columns[0])
         group = self.read_groups(sensitive_features, n)
-        placed = table.place([*columns, np.zeros(n, np.int8)])
-        return placed, group if self.has_groups else None
+        placed = self._place(table, columns, group)
+        given: NDArray[Any]
+        if ids is None:
+            given = self._next_ids(n)
+            bits = id_bits(given)
+        else:
+            given = as_ids(ids, n)
+            given = (self._own_kind(given) if n else given).copy()  # callers may change theirs
+            bits = self._bits(given)
+        return CellBatch(
+            placed.cell,
+            ids=given,
+            bits=bits,
+            backend=backend,
+            placed=placed,
+            **seen_by(group, self.group_mode),
+        )
 
-    def has_seen(self, ids: NDArray[Any]) -> None:
-        """Take note of ids that were recorded: default ids go on after the largest."""
-        if ids.dtype.kind == "i" and ids.size:
-            self.next_id = max(self.next_id, int(ids.max()) + 1)
+    def place_applicants(
+        self, table: CellTable, X: Any, sensitive_features: Any
+    ) -> PlacedApplicants:
+        """Place applicants who are not decided on; groups are needed only if cells have them."""
+        columns, _, _ = columns_of(X, self.names)
+        n = len(columns[0])
+        if sensitive_features is None and self.group_mode != "aware":
+            return self._place(table, columns, one_group(n))
+        return self._place(table, columns, self.read_groups(sensitive_features, n))
 
-    def _no_history(self, table: CellTable | None) -> CellHistory:
-        if table is None:
-            raise InputError("without a history, domain and past_policy must be given.")
-        self.classes = np.array([0, 1])
-        self._remember_groups(table, None)
-        placed = Placed(np.zeros(0, np.int32), np.zeros(len(table), np.int64), table)
-        nobody = np.zeros(0, np.bool_)
-        ids, bits = np.zeros(0, np.int64), np.zeros(0, np.uint64)
-        return CellHistory(placed, ids, bits, "numpy", None, nobody, np.zeros(0, np.int8))
+    def _place(
+        self, table: CellTable, columns: list[Any], group: NDArray[np.intp]
+    ) -> PlacedApplicants:
+        """Place applicants in cells by what decisions may see of their groups."""
+        return table.place(columns, seen_by(group, self.group_mode)["group"])
+
+    def _learn_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
+        """Remember the groups of a domain or a history, and return the code of each row."""
+        if sensitive_features is None:
+            return one_group(n)
+        self.sensitive, codes = Attributes.of(sensitive_features, n)
+        self.groups = self.sensitive.labels
+        return codes
 
     def _new_table(self, columns: list[Any], names: tuple[str, ...] | None) -> CellTable:
         self.names = names
-        words = names or tuple(str(j) for j in range(len(columns)))
-        return CellTable.empty((*(repr(word) for word in words), "sensitive_features"))
+        groups = self.groups if self.group_mode == "aware" else None
+        return CellTable.empty(
+            names or tuple(str(j) for j in range(len(columns))),
+            np.zeros(1, np.int8) if groups is None else groups,
+        )
 
-    def _groups(self, values: Any, columns: list[Any]) -> Any:
-        """Return the column of groups; all the same if there are none."""
-        n = len(columns[0])
-        if not self.has_groups:
-            if values is not None:
-                raise InputError(
-                    "sensitive_features was not given to fit, so no group is known; "
-                    "give it to fit too, or leave it out."
-                )
-            return np.zeros(n, np.int8)
-        if values is None:
-            raise InputError(
-                "sensitive_features is missing: fit got groups, so pass one of them for each row."
-            )
-        series = columns_of(values, None)[0] if is_frame(values) else [_column(values)]
-        if len(series) != 1 or len(series[0]) != n:
-            raise InputError(
-                f"sensitive_features must be one column with one value per row of X, {n} in all, "
-                f"got {len(series)} columns of {len(series[0])} values."
-            )
-        return series[0]
-
-    def _place(
-        self, table: CellTable, columns: list[Any], sensitive_features: Any, *, grow: bool
-    ) -> Placed:
-        placed = table.place([*columns, self._groups(sensitive_features, columns)])
-        known = table.groups.size
-        if not grow and placed.table.groups.size > known:
-            strange = placed.table.groups[known].item()
-            allowed = ", ".join(map(repr, table.groups.tolist()))
-            raise InputError(
-                f"sensitive_features holds the group {strange!r}, which the history does not have; "
-                f"known are {allowed}; map it to one of these, or fit again with a history that "
-                f"has it."
-            )
-        return placed
+    def _empty_history(self, table: CellTable | None) -> CellHistory:
+        if table is None:
+            raise InputError("without a history, domain and past_policy must be given.")
+        self.classes = np.array([0, 1])
+        cell, group = np.zeros(0, np.int32), one_group(0)
+        return CellHistory(
+            cell,
+            group,
+            np.zeros(0, np.int64),
+            np.zeros(0, np.uint64),
+            "numpy",
+            np.zeros(0, np.bool_),
+            np.zeros(0, np.int8),
+            PlacedApplicants(cell, np.zeros(len(table), np.int64), table),
+        )
 
 
-def _column(values: Any) -> Any:
-    """Return a column of any kind as it is, without turning a series of words into objects."""
-    if isinstance(values, np.ndarray) and values.ndim == 2 and values.shape[1] == 1:
-        return values[:, 0]
-    native = nw.from_native(values, series_only=True, pass_through=True)
-    return native if isinstance(native, nw.Series) else np.asarray(values)
+def read_past(
+    given: Any, history: CellHistory, n_domain: int, group_mode: str
+) -> tuple[CellPast, NDArray[np.float64]]:
+    """Return f_0 and its acceptance by cell; without one, the share accepted in the history."""
+    table = history.placed.table
+    if given is None:
+        if len(history) == 0:
+            raise InputError("without a history, past_policy must be given.")
+        heads = history.placed.heads
+        accepted = np.bincount(history.placed.cell[history.accepted], minlength=len(table))
+        share = np.divide(accepted, heads, out=np.zeros(len(table)), where=heads > 0)
+        return CellPast(None, decides=not history.accepted.all(), given=False), share
+    if callable(given):
+        check_reads_no_group("past_policy", given, group_mode)
+        acceptance = past_probabilities(given, table, slice(None), group_mode)
+        return CellPast(given, decides=True, given=True, group_mode=group_mode), acceptance
+    values = np.asarray(given, dtype=np.float64)
+    if n_domain == 0 or values.shape != (n_domain,):
+        raise InputError(
+            f"past_policy must be a function of (X, group), or an array with one probability per "
+            f"cell of the domain, {n_domain} in all, got shape {values.shape}."
+        )
+    if not np.all((values >= 0) & (values <= 1)):
+        raise InputError("past_policy must hold probabilities of acceptance in [0, 1].")
+    acceptance = np.pad(values, (0, len(table) - n_domain))
+    return CellPast(None, decides=True, given=True), acceptance
 
 
-def _name(values: Any) -> tuple[str] | None:
-    """Return the name of a column of groups, if it has one."""
-    native = nw.from_native(values, allow_series=True, pass_through=True)
-    if isinstance(native, nw.DataFrame):
-        return (str(native.columns[0]),)
-    named = isinstance(native, nw.Series) and native.name
-    return (str(native.name),) if named else None
+def check_reads_no_group(name: str, function: Callable[..., Any], group_mode: str) -> None:
+    """Raise if a function of cells takes their groups although groups may not decide."""
+    if group_mode == "aware":
+        return
+    try:
+        inspect.signature(function).bind(None)
+    except ValueError:  # a builtin without a signature
+        return
+    except TypeError:
+        raise InputError(
+            f"{name} must be a function of X alone with group_mode={group_mode!r}, where groups "
+            f"may not decide, got {function!r}; leave the group out, or use group_mode='aware'."
+        ) from None

@@ -1,9 +1,9 @@
-"""Step 1 of Algorithm 1 on cells: the best classifier of a class, exactly.
+"""Step 1 of Algorithm 1 on cells: the best classifier of a hypothesis class, exactly.
 
 Maximise ``Util(f, γ)`` over a distribution on cells and outcomes, subject to
 ``P(Y = 0 | f = 1) ≤ max_fdr``, ``P(f = 1) ≥ min_selection_rate`` and, if asked, a bound on the
-disparity of group rates; the first two over everybody or within each group. Constraints may be
-missed by 1e-12. Among equal utilities fewer people are accepted.
+disparity of group rates; the first two over all applicants or within each group. Constraints are
+met to 1e-12. Of classifiers with equal utility the one that accepts fewer is returned.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from secondlook.core.fairness import RateParity, disparity
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
 from secondlook.learners.thresholds import group_thresholds
-from secondlook.methods.finite.cuts import best_cut, line_of, similar_cuts
-from secondlook.methods.finite.zero_one import Solution, maximise
+from secondlook.methods.finite.zero_one import ZeroOneSolution, maximise
 
-__all__ = ["CONSTRAINTS", "HYPOTHESES", "ExactFit", "best_classifier"]
+__all__ = ["CONSTRAINTS", "HYPOTHESES", "CutCurve", "ExactFit", "best_classifier", "similar_cuts"]
 
 Floats = NDArray[np.float64]
 Hypothesis = Literal["cells", "threshold", "threshold_per_group"]
@@ -34,26 +33,26 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True)
 class ExactFit:
-    """A classifier of cells and what it does on the distribution it was learned on.
+    """A classifier of cells, with its results on the distribution it was learned on.
 
     Attributes
     ----------
     accepts
         f of each cell; never True for a cell without mass.
     utility
-        ``Util(f, γ)`` per unit of mass, rejected people included.
+        ``Util(f, γ)`` per unit of mass, rejected applicants included.
     gap
-        Proven: no classifier of the class that meets the constraints has a utility, over that of
-        accepting nobody, that is larger by more than this share.
+        Proven relative gap: no classifier of the class that meets the constraints gains more, by
+        more than this share, over the utility of rejecting all.
     fdr
-        Share of bad among the accepted; 0 when nobody is accepted.
+        Share of bad among the accepted; 0 if none is accepted.
     selection_rate
-        Share of accepted people.
+        Share of the accepted.
     disparity
         Largest minus smallest of the fairness constraint's rates; 0 without a constraint.
     feasible
-        Whether the constraints can be met; if not, nobody is accepted (with constraints per group,
-        nobody of the groups for which they cannot).
+        Whether the constraints can be met. If not, no cell is accepted, or with constraints per
+        group, no cell of the groups in which they cannot be met.
     """
 
     accepts: NDArray[np.bool_]
@@ -84,23 +83,23 @@ def best_classifier(
     Parameters
     ----------
     good, bad
-        Mass of each cell's good and bad people, on any scale: η_w, or μ itself if it is known. With
-        a column a group where people of several groups are in a cell: f then treats them alike, and
-        the groups enter the constraints only.
+        Mass of the good and bad applicants of each cell, on any scale: η_w, or μ if it is known. If
+        cells hold applicants of several groups, a column per group: f then treats the groups of a
+        cell alike, and groups enter the constraints only.
     group
-        Group of each cell; None means one group, or that the columns tell.
+        Group of each cell; None means a single group, or the columns of ``good`` and ``bad``.
     utility, max_fdr, min_selection_rate, fairness
-        What is maximised, and under which constraints.
+        The objective and the constraints.
     constraints
-        ``"joint"``: on everybody together; ``"per_group"``: within every group that has mass.
+        ``"joint"``: over all cells; ``"per_group"``: within every group that has mass.
     hypothesis
-        ``"cells"``: every function of the cells; ``"threshold"``: one cut on the score;
+        ``"cells"``: every function of the cells; ``"threshold"``: a cut on the score;
         ``"threshold_per_group"``: a cut per group.
     score
-        What cuts are made on; None means the cell's share of good people.
+        Score for cuts; None means the cell's share of good.
     gap
-        Relative gap to which the program over all functions is solved; cuts are exact, except for a
-        cut per group under joint constraints with more than two groups.
+        Relative gap to which the 0/1 program is solved. Cuts are exact, except for a cut per group
+        under joint constraints with more than two groups.
 
     Examples
     --------
@@ -112,7 +111,7 @@ def best_classifier(
     >>> fit.accepts.tolist(), round(fit.fdr, 4)
     ([True, False, True], 0.1492)
 
-    Two groups in each of two cells; f may not tell them apart, and must accept both alike.
+    Two groups in each of two cells; f must treat the groups of a cell alike.
 
     >>> from secondlook.core.fairness import SelectionRateParity
     >>> good, bad = np.array([[0.3, 0.1], [0.1, 0.3]]), np.array([[0.0, 0.0], [0.1, 0.1]])
@@ -122,26 +121,28 @@ def best_classifier(
     [True, False]
     [True, True]
     """
-    cells = _Cells.of(good, bad, group, score)
-    task = _Task.of(cells, utility, max_fdr, min_selection_rate, constraints, hypothesis, fairness)
+    cells = _CellMasses.of(good, bad, group, score)
+    problem = _CellProblem.of(
+        cells, utility, max_fdr, min_selection_rate, constraints, hypothesis, fairness
+    )
     if not 0 <= gap < 1:
         raise InputError(f"gap is a share and must be in [0, 1), got {gap}.")
-    parts = [cells.everybody]
+    parts = [cells.with_mass]
     separate = cells.good_of is None and hypothesis != "threshold"
     if constraints == "per_group" and fairness is None and separate:
-        parts = cells.members or parts  # nothing ties the groups together
+        parts = cells.with_mass_by_group or parts  # groups are independent of each other
     accepts, feasible, gained, bound = np.zeros(cells.mass.size, np.bool_), True, 0.0, 0.0
-    for mine in parts:
-        one = _solve(task, mine, gap)
-        accepts[mine] = one.accepts
-        feasible &= one.feasible
-        gained, bound = gained + one.value, bound + one.bound
-    return task.report(Solution(accepts, gained, bound, feasible))
+    for part in parts:
+        solution = _solve(problem, part, gap)
+        accepts[part] = solution.accepts
+        feasible &= solution.feasible
+        gained, bound = gained + solution.value, bound + solution.bound
+    return problem.report(ZeroOneSolution(accepts, gained, bound, feasible))
 
 
 @dataclass(frozen=True)
-class _Cells:
-    """Masses as shares of all; ``group`` as codes, or ``good_of`` and ``bad_of`` by group."""
+class _CellMasses:
+    """Masses as shares of the total; with groups as codes, or masses by group."""
 
     good: Floats
     bad: Floats
@@ -151,19 +152,19 @@ class _Cells:
     bad_of: Floats | None
 
     @staticmethod
-    def of(good: Any, bad: Any, group: Any, score: Any) -> _Cells:
-        both = [np.asarray(one, dtype=np.float64) for one in (good, bad)]
+    def of(good: Any, bad: Any, group: Any, score: Any) -> _CellMasses:
+        both = [np.asarray(mass, dtype=np.float64) for mass in (good, bad)]
         shared = both[0].ndim == 2 and group is None
         n = both[0].shape[0] if shared else both[0].size
         groups = np.zeros(n, np.intp) if group is None else np.asarray(group)
         shape = both[0].shape if shared else (n,)
         if both[0].shape != shape or both[1].shape != shape or groups.shape != (n,):
             raise InputError(
-                f"good, bad and group must have one entry per cell, or good and bad a column a "
-                f"group and no group beside, got {both[0].shape}, {both[1].shape} and "
+                f"good, bad and group must have one entry per cell; or good and bad a column per "
+                f"group, without group; got shapes {both[0].shape}, {both[1].shape} and "
                 f"{groups.shape}."
             )
-        if not all(np.all((one >= 0) & np.isfinite(one)) for one in both):
+        if not all(np.all((mass >= 0) & np.isfinite(mass)) for mass in both):
             raise InputError("good and bad are masses and must be finite and at least 0.")
         codes = np.unique(groups, return_inverse=True)[1].reshape(n)
         total = float(both[0].sum() + both[1].sum()) or 1.0
@@ -177,14 +178,14 @@ class _Cells:
         if scores.shape != (n,) or not np.isfinite(scores[mass > 0]).all():
             raise InputError("score must be one finite number per cell.")
         good_of, bad_of = parts if shared else (None, None)
-        return _Cells(shares[0], shares[1], codes, scores, good_of, bad_of)
+        return _CellMasses(shares[0], shares[1], codes, scores, good_of, bad_of)
 
-    def by_group(self, mine: NDArray[np.intp]) -> list[tuple[Floats, Floats]]:
-        """Return the good and bad mass of some cells, group by group, of groups that have any."""
+    def by_group(self, part: NDArray[np.intp]) -> list[tuple[Floats, Floats]]:
+        """Return the good and bad mass of some cells for each group that has mass."""
         if self.good_of is None or self.bad_of is None:
-            good, bad, group = self.good[mine], self.bad[mine], self.group[mine]
+            good, bad, group = self.good[part], self.bad[part], self.group[part]
             return [(good * (group == z), bad * (group == z)) for z in np.unique(group)]
-        both = zip(self.good_of[mine].T, self.bad_of[mine].T, strict=True)
+        both = zip(self.good_of[part].T, self.bad_of[part].T, strict=True)
         return [(good, bad) for good, bad in both if good.any() or bad.any()]
 
     @property
@@ -192,21 +193,22 @@ class _Cells:
         return self.good + self.bad
 
     @property
-    def everybody(self) -> NDArray[np.intp]:
+    def with_mass(self) -> NDArray[np.intp]:
+        """Cells with mass."""
         return np.flatnonzero(self.mass > 0)
 
     @property
-    def members(self) -> list[NDArray[np.intp]]:
+    def with_mass_by_group(self) -> list[NDArray[np.intp]]:
         """Cells with mass, group by group."""
-        known = self.everybody
+        known = self.with_mass
         return [known[self.group[known] == z] for z in np.unique(self.group[known])]
 
 
 @dataclass(frozen=True)
-class _Task:
-    """What is asked for, over which cells."""
+class _CellProblem:
+    """The objective and the constraints over cells."""
 
-    cells: _Cells
+    cells: _CellMasses
     utility: Utility
     max_fdr: float
     least: float
@@ -216,21 +218,21 @@ class _Task:
 
     @staticmethod
     def of(
-        cells: _Cells,
+        cells: _CellMasses,
         utility: Utility,
         max_fdr: float,
         least: float,
         constraints: Constraints,
         hypothesis: Hypothesis,
         fairness: RateParity | None,
-    ) -> _Task:
+    ) -> _CellProblem:
         for name, value in (("max_fdr", max_fdr), ("min_selection_rate", least)):
             if not 0 <= value <= 1:
                 raise InputError(f"{name} is a share and must be in [0, 1], got {value}.")
         if fairness is not None and fairness.attributes:
             raise InputError(
-                "fairness over several attributes is not known to the learner of cells; make each "
-                "combination of them a group, and leave attributes out."
+                "fairness over several attributes is not supported on cells; make each combination "
+                "of attributes a group, and leave attributes out."
             )
         if constraints not in CONSTRAINTS:
             raise InputError(f"constraints must be one of {CONSTRAINTS}, got {constraints!r}.")
@@ -239,71 +241,68 @@ class _Task:
         if cells.good_of is not None and hypothesis == "threshold_per_group":
             raise InputError(
                 "hypothesis='threshold_per_group' needs cells of one group each, got masses with a "
-                "column a group; use 'cells' or 'threshold', or make a cell of each group."
+                "column per group; use 'cells' or 'threshold', or give each group its own cells."
             )
-        return _Task(cells, utility, max_fdr, least, constraints, hypothesis, fairness)
+        return _CellProblem(cells, utility, max_fdr, least, constraints, hypothesis, fairness)
 
-    def gain(self, mine: NDArray[np.intp]) -> Floats:
-        """Return what accepting each cell gains, in units of one person's largest gain.
-
-        Accepting costs a trifle, so that of equal utilities the one with fewer accepted wins.
-        """
-        good, bad = self.cells.good[mine], self.cells.bad[mine]
+    def gain(self, part: NDArray[np.intp]) -> Floats:
+        """Return the gain of accepting each cell, in units of the largest gain per applicant."""
+        good, bad = self.cells.good[part], self.cells.bad[part]
         unit = self.unit
-        trifle = 1e-12 * (good + bad)
-        worth = self.utility.gain_good / unit * good + self.utility.gain_bad / unit * bad
-        return np.asarray(worth - trifle)
+        gain = self.utility.gain_good / unit * good + self.utility.gain_bad / unit * bad
+        # A tiny cost of accepting, so that of equal utilities the one with fewer accepted wins.
+        return np.asarray(gain - 1e-12 * (good + bad))
 
     @property
     def unit(self) -> float:
         return max(abs(self.utility.gain_good), abs(self.utility.gain_bad)) or 1.0
 
-    def rows(self, mine: NDArray[np.intp]) -> tuple[Floats, Floats]:
-        """Return the constraints as ``rows · f ≤ limits``, that on the FDR first."""
+    def rows(self, part: NDArray[np.intp]) -> tuple[Floats, Floats]:
+        """Return the constraints as ``rows · f ≤ limits``, the FDR bound first."""
         cells = self.cells
-        parts = [(cells.good[mine], cells.bad[mine])]
+        masses = [(cells.good[part], cells.bad[part])]
         if self.constraints == "per_group":
-            parts = cells.by_group(mine)
+            masses = cells.by_group(part)
         allowed = self.max_fdr + _TOLERANCE
-        rows = [bad - allowed * (good + bad) for good, bad in parts]
-        limits = [0.0] * len(parts)
+        rows = [bad - allowed * (good + bad) for good, bad in masses]
+        limits = [0.0] * len(masses)
         if self.least > 0:
-            for good, bad in parts:
+            for good, bad in masses:
                 mass = good + bad
                 rows.append(-mass / (float(mass.sum()) or 1.0))
                 limits.append(_TOLERANCE - self.least)
         if self.fairness is not None:
-            rates = self._rate_rows(mine)
-            for i, one in enumerate(rates):
+            rates = self._rate_rows(part)
+            for i, rate in enumerate(rates):
                 for other in rates[:i]:
-                    rows += [one - other, other - one]
+                    rows += [rate - other, other - rate]
                     limits += [self.fairness.difference + _TOLERANCE] * 2
         return np.array(rows), np.array(limits)
 
-    def _rate_rows(self, mine: NDArray[np.intp]) -> list[Floats]:
-        """Return, for each group that has anybody who counts, the row whose product is its rate."""
-        counted = [self.counted(good, bad) for good, bad in self.cells.by_group(mine)]
-        return [one / one.sum() for one in counted if one.sum() > 0]
+    def _rate_rows(self, part: NDArray[np.intp]) -> list[Floats]:
+        """Return rows whose products with f are the groups' rates, for groups with such mass."""
+        counted = [self.counted(good, bad) for good, bad in self.cells.by_group(part)]
+        return [mass / mass.sum() for mass in counted if mass.sum() > 0]
 
     def counted(self, good: Floats, bad: Floats) -> Floats:
-        """Return the mass whose decisions enter the fairness constraint's rate."""
+        """Return the mass that enters the rate of the fairness constraint."""
         assert self.fairness is not None
         bad_counts, good_counts = self.fairness.counts(np.array([0, 1], dtype=np.int8))
         return np.asarray(good * good_counts + bad * bad_counts)
 
-    def report(self, solution: Solution) -> ExactFit:
-        """Say what a classifier of all cells does."""
+    def report(self, solution: ZeroOneSolution) -> ExactFit:
+        """Return a classifier of all cells with its results."""
         cells, accepts = self.cells, solution.accepts
         good, bad = float(cells.good @ accepts), float(cells.bad @ accepts)
         g00, g01, g10, g11 = self.utility.gamma
-        left = g00 * (cells.bad.sum() - bad) + g01 * (cells.good.sum() - good)
+        rejected = g00 * (cells.bad.sum() - bad) + g01 * (cells.good.sum() - good)
         spread = 0.0
         if self.fairness is not None:
             rates = self._rate_rows(np.arange(cells.mass.size))
             spread = disparity(np.array([rate @ accepts for rate in rates]))
         return ExactFit(
             accepts=accepts,
-            utility=float(left + g10 * bad + g11 * good),
+            utility=float(rejected + g10 * bad + g11 * good),
             gap=solution.gap,
             fdr=bad / (good + bad) if good + bad > 0 else 0.0,
             selection_rate=good + bad,
@@ -312,66 +311,181 @@ class _Task:
         )
 
 
-def _solve(task: _Task, mine: NDArray[np.intp], gap: float) -> Solution:
-    """Solve for some cells; the answer has an entry for each of these."""
-    if mine.size == 0:
-        return Solution(np.zeros(0, np.bool_), 0.0, 0.0, feasible=task.least <= 0)
-    gain, group = task.gain(mine), task.cells.group[mine]
-    if task.hypothesis == "cells":
-        return maximise(gain, *task.rows(mine), gap)
-    if task.hypothesis == "threshold" or np.unique(group).size == 1:
-        return best_cut(task.cells.score[mine], gain, *task.rows(mine))
-    if task.constraints == "per_group":
-        return _similar_cuts(task, mine)
-    return _cut_per_group(task, mine, gap)
+def _solve(problem: _CellProblem, part: NDArray[np.intp], gap: float) -> ZeroOneSolution:
+    """Solve for some cells; the solution has an entry for each of them."""
+    if part.size == 0:
+        return ZeroOneSolution(np.zeros(0, np.bool_), 0.0, 0.0, feasible=problem.least <= 0)
+    gain, group = problem.gain(part), problem.cells.group[part]
+    if problem.hypothesis == "cells":
+        return maximise(gain, *problem.rows(part), gap)
+    if problem.hypothesis == "threshold" or np.unique(group).size == 1:
+        return best_cut(problem.cells.score[part], gain, *problem.rows(part))
+    if problem.constraints == "per_group":
+        return _cuts_with_similar_rates(problem, part)
+    return _cut_per_group(problem, part, gap)
 
 
-def _similar_cuts(task: _Task, mine: NDArray[np.intp]) -> Solution:
-    """One cut per group, with bounds within every group and similar rates between them."""
-    assert task.fairness is not None
-    cells, within = task.cells, replace(task, fairness=None)
-    accepts, lines, rates, members = np.zeros(mine.size, np.bool_), [], [], []
+def _cuts_with_similar_rates(problem: _CellProblem, part: NDArray[np.intp]) -> ZeroOneSolution:
+    """Return a cut per group, with bounds within every group and similar rates between them."""
+    assert problem.fairness is not None
+    cells, within = problem.cells, replace(problem, fairness=None)
+    accepts, curves, rates, members = np.zeros(part.size, np.bool_), [], [], []
     feasible = True
-    for z in np.unique(cells.group[mine]):
-        places = np.flatnonzero(cells.group[mine] == z)
-        part = mine[places]
-        line = line_of(cells.score[part], task.gain(part), *within.rows(part))
-        counted = line.along(task.counted(cells.good[part], cells.bad[part]))
+    for z in np.unique(cells.group[part]):
+        at = np.flatnonzero(cells.group[part] == z)
+        own = part[at]
+        curve = CutCurve.of(cells.score[own], problem.gain(own), *within.rows(own))
+        counted = curve.accepted(problem.counted(cells.good[own], cells.bad[own]))
         if counted[-1] > 0:
-            lines.append(line)
+            curves.append(curve)
             rates.append(counted / counted[-1])
-            members.append(places)
-        else:  # nobody of this group counts
-            alone = line.solution()
-            accepts[places], feasible = alone.accepts, feasible and alone.feasible
-    difference = task.fairness.difference + _TOLERANCE
-    cuts = similar_cuts(lines, rates, difference) if lines else []
+            members.append(at)
+        else:  # the fairness constraint does not concern this group
+            alone = curve.solution()
+            accepts[at], feasible = alone.accepts, feasible and alone.feasible
+    difference = problem.fairness.difference + _TOLERANCE
+    cuts = similar_cuts(curves, rates, difference) if curves else []
     if cuts is None or not feasible:
-        return Solution(np.zeros(mine.size, np.bool_), 0.0, 0.0, feasible=False)
-    for line, cut, places in zip(lines, cuts, members, strict=True):
-        accepts[places] = line.cut_of <= cut
-    value = float(task.gain(mine) @ accepts)
-    return Solution(accepts, value, value, feasible=True)
+        return ZeroOneSolution(np.zeros(part.size, np.bool_), 0.0, 0.0, feasible=False)
+    for curve, cut, at in zip(curves, cuts, members, strict=True):
+        accepts[at] = curve.cut_of <= cut
+    value = float(problem.gain(part) @ accepts)
+    return ZeroOneSolution(accepts, value, value, feasible=True)
 
 
-def _cut_per_group(task: _Task, mine: NDArray[np.intp], gap: float) -> Solution:
-    """One cut per group under joint constraints: each cell is a good and a bad weighted row."""
-    cells, n = task.cells, mine.size
-    codes = np.unique(cells.group[mine], return_inverse=True)[1].reshape(n)
+def _cut_per_group(problem: _CellProblem, part: NDArray[np.intp], gap: float) -> ZeroOneSolution:
+    """Return a cut per group under joint constraints; each cell is a good and a bad row."""
+    cells, n = problem.cells, part.size
+    codes = np.unique(cells.group[part], return_inverse=True)[1].reshape(n)
     point = group_thresholds(
-        np.tile(cells.score[mine], 2),
+        np.tile(cells.score[part], 2),
         np.repeat([1, 0], n),
-        np.concatenate([cells.good[mine], cells.bad[mine]]),
+        np.concatenate([cells.good[part], cells.bad[part]]),
         np.tile(codes, 2),
         int(codes.max()) + 1,
-        utility=task.utility,
-        max_fdr=task.max_fdr,
-        min_selection_rate=task.least,
-        fairness=task.fairness,
+        utility=problem.utility,
+        max_fdr=problem.max_fdr,
+        min_selection_rate=problem.least,
+        fairness=problem.fairness,
         max_gap=gap,
     )
     if not point.feasible:
-        return Solution(np.zeros(n, np.bool_), 0.0, 0.0, feasible=False)
-    accepts = cells.score[mine] >= point.thresholds[codes]
-    value = float(task.gain(mine) @ accepts)
-    return Solution(accepts, value, value + point.gap * abs(value), feasible=True)
+        return ZeroOneSolution(np.zeros(n, np.bool_), 0.0, 0.0, feasible=False)
+    accepts = cells.score[part] >= point.thresholds[codes]
+    value = float(problem.gain(part) @ accepts)
+    return ZeroOneSolution(accepts, value, value + point.gap * abs(value), feasible=True)
+
+
+@dataclass(frozen=True)
+class CutCurve:
+    """All cuts on a score of some cells, from rejecting all to accepting all.
+
+    Attributes
+    ----------
+    cut_of
+        For each cell the number of the first cut that accepts it, from 1; cut 0 rejects all.
+    gain
+        Gain of each cut.
+    allowed
+        Whether each cut meets the constraints.
+    """
+
+    cut_of: NDArray[np.intp]
+    gain: Floats
+    allowed: NDArray[np.bool_]
+
+    @staticmethod
+    def of(score: Floats, gain: Floats, rows: Floats, limits: Floats) -> CutCurve:
+        """Return the cuts under ``rows · f ≤ limits``; cells of equal score share a cut."""
+        distinct, position = np.unique(score, return_inverse=True)
+        cut_of = distinct.size - position.reshape(score.shape)
+        n_cuts = distinct.size + 1
+        curve = CutCurve(cut_of, np.zeros(n_cuts), np.zeros(n_cuts, np.bool_))
+        loads = np.array([curve.accepted(row) for row in rows])
+        allowed = np.all(loads <= limits[:, None], axis=0)
+        return CutCurve(cut_of, curve.accepted(gain), allowed)
+
+    def accepted(self, weight: Floats) -> Floats:
+        """Return the weight that each cut accepts."""
+        return np.cumsum(np.bincount(self.cut_of, weight, self.gain.size))
+
+    def solution(self) -> ZeroOneSolution:
+        """Return the best allowed cut."""
+        if not self.allowed.any():
+            return ZeroOneSolution(np.zeros(self.cut_of.size, np.bool_), 0.0, 0.0, feasible=False)
+        cut = int(np.argmax(np.where(self.allowed, self.gain, -np.inf)))
+        value = float(self.gain[cut])
+        return ZeroOneSolution(self.cut_of <= cut, value, value, feasible=True)
+
+
+def best_cut(score: Floats, gain: Floats, rows: Floats, limits: Floats) -> ZeroOneSolution:
+    """Return the best cut on a score with ``rows · f ≤ limits``.
+
+    Examples
+    --------
+    >>> score, gain = np.array([0.2, 0.9, 0.6]), np.array([1.0, 2.0, -1.0])
+    >>> best_cut(score, gain, np.ones((1, 3)), np.array([3.0])).accepts.tolist()
+    [False, True, False]
+    """
+    return CutCurve.of(score, gain, rows, limits).solution()
+
+
+def similar_cuts(
+    curves: list[CutCurve], rates: list[Floats], difference: float
+) -> list[int] | None:
+    """Choose a cut from every curve such that their rates differ by at most ``difference``.
+
+    Every rate is tried as the lowest. The other curves may then choose freely between it and it
+    plus the difference, so the best cut of each curve in that window is looked up.
+
+    Parameters
+    ----------
+    curves
+        A curve per group.
+    rates
+        The rate of each cut of each curve, from 0 upwards.
+    difference
+        The largest difference of rates.
+
+    Returns
+    -------
+    cuts
+        The cuts of greatest total gain; None if no cuts meet the constraints.
+
+    Examples
+    --------
+    >>> curve = CutCurve(np.array([1, 2]), np.array([0.0, 1.0, 3.0]), np.ones(3, np.bool_))
+    >>> similar_cuts([curve, curve], [np.array([0, 0.5, 1]), np.array([0, 0.2, 0.4])], 0.1)
+    [1, 2]
+    """
+    lowest = np.unique(np.concatenate(rates))
+    total, chosen = np.zeros(lowest.size), []
+    for curve, rate in zip(curves, rates, strict=True):
+        first = np.searchsorted(rate, lowest, side="left")
+        last = np.searchsorted(rate, lowest + difference, side="right") - 1
+        gain = np.where(curve.allowed, curve.gain, -np.inf)
+        best = _best_between(gain, first, last)
+        total += np.where(best >= 0, gain[best], -np.inf)
+        chosen.append(best)
+    at = int(np.argmax(total))
+    return None if total[at] == -np.inf else [int(best[at]) for best in chosen]
+
+
+def _best_between(
+    values: Floats, first: NDArray[np.intp], last: NDArray[np.intp]
+) -> NDArray[np.intp]:
+    """Return the position of the largest value in each range; −1 for an empty range."""
+    # tables[k][i] is the position of the largest of the 2ᵏ values from i on; two of them, which
+    # may overlap, cover a range.
+    tables = [np.arange(values.size)]
+    while 2 ** len(tables) <= values.size:
+        half, width = tables[-1], 2 ** (len(tables) - 1)
+        left, right = half[: half.size - width], half[width:]
+        tables.append(np.where(values[left] >= values[right], left, right))
+    best = np.full(first.shape, -1, dtype=np.intp)
+    length = last - first + 1
+    for k, table in enumerate(tables):
+        chosen = (length >= 2**k) & (length < 2 ** (k + 1))
+        left, right = table[first[chosen]], table[last[chosen] - 2**k + 1]
+        best[chosen] = np.where(values[left] >= values[right], left, right)
+    return best

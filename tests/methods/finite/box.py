@@ -1,4 +1,4 @@
-"""A slow reading of Algorithm 1 on cells."""
+"""A slow implementation of Algorithm 1 on cells, applicant by applicant."""
 
 from __future__ import annotations
 
@@ -6,22 +6,31 @@ import math
 from itertools import product
 
 
-class PersonByPerson:
-    """The box of Algorithm 1, with a list of people and loops over all classifiers."""
+class SlowAlgorithm1:
+    """The paper's box, with lists of applicants and loops over all classifiers."""
 
     def __init__(self, past, threshold, budget, g, loss):
         self.past, self.threshold, self.budget, self.g = past, threshold, budget, g
         self.loss, self.estimates = loss, None
-        self.applied, self.seen = [], []  # cells; (cell, outcome)
+        self.applicants = {}  # id -> cell
+        self.outcomes = {}  # id -> outcome
         self.w = [float(p) for p in past]
         self.exploit = {c for c, p in enumerate(past) if p > threshold}
         self.t, self.carried = 0, 0.0
 
+    def counts(self):
+        """Return the number of applicants of each cell."""
+        cells = list(self.applicants.values())
+        return [cells.count(c) for c in range(len(self.past))]
+
+    def observed(self, cell):
+        return [y for i, y in self.outcomes.items() if self.applicants[i] == cell]
+
     def eta(self, cell, y):
-        outcomes = [o for c, o in self.seen if c == cell]
+        outcomes = self.observed(cell)
         if cell not in self.exploit or not outcomes:
             return 0.0
-        return self.applied.count(cell) * outcomes.count(y) / len(outcomes)
+        return self.counts()[cell] * outcomes.count(y) / len(outcomes)
 
     def learn(self):
         cells = sorted(self.exploit)
@@ -43,13 +52,13 @@ class PersonByPerson:
         self.estimates = (0.0, 0.0, 0.0) if best is None else (best[0], *best[2:])
         return set() if best is None else best[1]
 
-    def decide(self, cells):
+    def decide(self, ids, cells):
+        """Return the cells that f_t accepts, and how many to explore."""
         self.t += 1
-        self.applied += cells
+        self.applicants |= dict(zip(ids, cells, strict=True))
         if self.t > 1:
-            seen = {c for c, _ in self.seen}
             self.exploit |= {
-                c for c in range(len(self.past)) if self.w[c] > self.threshold and c in seen
+                c for c in range(len(self.past)) if self.w[c] > self.threshold and self.observed(c)
             }
         f = {c for c in self.exploit if self.past[c] >= 0.5} if self.t == 1 else self.learn()
         n_exploit = sum(c in f for c in cells)
@@ -60,5 +69,13 @@ class PersonByPerson:
         n_explore = min(math.floor(allowed + 1e-9), candidates)
         self.carried = min(allowed - n_explore, 1.0)
         g = [self.g(c) for c in range(len(self.past))]
-        self.w = [w + one / sum(g) for w, one in zip(self.w, g, strict=True)]
+        self.w = [w + size / sum(g) for w, size in zip(self.w, g, strict=True)]
         return f, n_explore
+
+    def forget(self, ids):
+        """Delete applicants; a cell that loses all its outcomes is explored again."""
+        lost = {self.applicants[i] for i in ids if i in self.outcomes}
+        for i in ids:
+            del self.applicants[i]
+            self.outcomes.pop(i, None)
+        self.exploit -= {c for c in lost if not self.observed(c)}
