@@ -13,7 +13,7 @@ import pytest
 from cli.lender_files import PROGRAM, call, done, entries, refused
 from secondlook.cli.input_checks import beyond_history
 from secondlook.ledger import Program
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 from secondlook.people.intake import Intake
 from secondlook.people.ranges import Range, as_ranges, n_beyond, ranges_of
 

@@ -7,7 +7,7 @@ import numpy as np
 from ledger_worlds import started
 from secondlook.ledger.base import Facts
 from secondlook.ledger.sql import SqlWriter
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 
 
 def entries(program, kind=None):

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from ledger_worlds import algorithm_1, started
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 
 # Newer Pythons, and jax where another test has loaded it, warn of forks in a process with threads,
 # which those of pytest-xdist have. The children use none of these.
@@ -27,13 +27,6 @@ pytestmark = [
 ]
 _OPENING, _PER_BATCH = 40, 25  # about as many statements are sent
 FORK = multiprocessing.get_context("fork")
-
-
-@pytest.fixture(autouse=True)
-def _rows_are_made_in_a_thread(monkeypatch):
-    """Do with these small batches what SQLite's writer does with large ones."""
-    monkeypatch.setattr("secondlook.ledger.sqlite_rows._FEW", 20)
-    monkeypatch.setattr("secondlook.ledger.sqlite_rows._FEWEST", 10)
 
 
 def live(url, batches, answered, *, die_at=None, hasty=False):

@@ -12,7 +12,7 @@ import pytest
 import secondlook as sl
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.ledger.program import Program
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 
 WORD = "a-word-of-their-own"
 GOOD = {"baker": 0.75, "cook": 0.96, "smith": 0.9}

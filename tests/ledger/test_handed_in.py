@@ -14,7 +14,7 @@ from secondlook.errors import InputError
 from secondlook.ledger.encoding import Columns
 from secondlook.ledger.program import Program
 from secondlook.ledger.retention import MOST_MONTHS
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 from small_worlds import lender_world
 
 WRONG = {

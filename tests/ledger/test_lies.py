@@ -10,7 +10,7 @@ import secondlook as sl
 from ledger.lived_programs import entries, lived, lying, proved
 from ledger_worlds import algorithm_1, certified, started
 from secondlook.ledger.base import Facts
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 from secondlook.methods.algorithm1.learning import Learned
 from secondlook.methods.storage import dumps, loads
 

@@ -12,7 +12,7 @@ import pytest
 from ledger_worlds import algorithm_1, certified, same, started
 from secondlook.errors import LearningWarning
 from secondlook.ledger.program import Program
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 
 
 @pytest.fixture

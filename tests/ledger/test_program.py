@@ -14,7 +14,7 @@ import secondlook as sl
 from ledger_worlds import algorithm_1, certified, same, started
 from secondlook.errors import InputError, LedgerError, UnknownIdError
 from secondlook.ledger.program import Program
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 
 SELECTOR = "sklearn.compose._column_transformer.make_column_selector"
 

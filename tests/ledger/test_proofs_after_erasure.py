@@ -10,7 +10,7 @@ import pytest
 from ledger.lived_programs import entries, erase, lived, lying, proved
 from ledger_worlds import algorithm_1, certified
 from secondlook.ledger.program import Program
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])

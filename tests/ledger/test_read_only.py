@@ -20,7 +20,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning"),
 ]
-FIRST = Path(__file__).parent / "first.db"
 RIGHTS = {"neither": (0o444, 0o555), "no folder": (0o666, 0o555), "no file": (0o444, 0o777)}
 READONLY = "could not be used (attempt to write a readonly database); nothing of this call was"
 
@@ -277,32 +276,6 @@ def test_a_copy_that_has_no_log_by_its_settings(shared, tmp_path):
     assert verify(url).n_entries == n
 
 
-def test_a_ledger_that_is_written_while_it_is_read_is_not_trusted(shared):
-    n = verify(shared.url).n_entries
-    with Path(shared.path).open("r+b") as file:
-        shared.rights()
-
-        def read(*, change, fail):
-            ledger = SqlLedger(shared.url)
-            with ledger.reading("main") as reader:
-                found = sum(1 for _ in reader.entries())
-                if change:
-                    os.pwrite(file.fileno(), os.pread(file.fileno(), 1, 0), 0)
-                if fail:
-                    raise ValueError("something that does not fit")
-            return found
-
-        assert without_rights(lambda: read(change=False, fail=False)) == str(n)
-        assert without_rights(lambda: read(change=False, fail=True)).startswith("ValueError: some")
-        for fail in (False, True):
-            said = without_rights(lambda fail=fail: read(change=True, fail=fail))
-            words = f"the ledger at {shared.path} was written to while it was read, in a place"
-            assert said.startswith(words)
-            assert said.endswith("; call again.")
-            os.utime(shared.path, (1e9, 1e9))
-    assert without_rights(entries(shared.url)) == str(n)
-
-
 def test_what_is_no_ledger_or_cannot_be_reached(shared):
     other = shared.folder / "other.db"
     with closing(sqlite3.connect(other)) as connection:
@@ -327,4 +300,3 @@ def test_a_ledger_that_may_be_written_is_opened_to_write(shared):
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1
         connection.exec_driver_sql("DELETE FROM outcomes")
-        assert connection.info == {}

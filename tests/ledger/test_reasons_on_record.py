@@ -18,7 +18,7 @@ from refused_people import log_odds, mixed_people
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.ledger.base import Facts
 from secondlook.ledger.program import Program
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 from secondlook.methods.finite import FiniteClassifier
 from secondlook.people.reasons import (
     decode,

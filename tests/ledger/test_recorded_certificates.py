@@ -13,10 +13,10 @@ import secondlook as sl
 from ledger.lived_programs import entries, lived, proved
 from secondlook.errors import LearningWarning
 from secondlook.ledger.base import Facts, to_json
-from secondlook.ledger.engines import scrub
+from secondlook.ledger.database import erase_log
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlWriter
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 from secondlook.methods.certified.ladder import Ladder
 from secondlook.methods.storage import loads
 
@@ -32,7 +32,7 @@ def certified_life(url, **options):
 def reached(tmp_path_factory):
     """Return a program whose rounds have certificates."""
     program = certified_life(f"sqlite:///{tmp_path_factory.mktemp('reached')}/ledger.db")
-    scrub(program.ledger.engine)
+    erase_log(program.ledger.engine)
     return program
 
 

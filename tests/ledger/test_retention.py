@@ -31,7 +31,7 @@ from secondlook.ledger.retention import (
     months_later,
     retention_months,
 )
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
 
 START = datetime(2031, 1, 31, 12, tzinfo=UTC)

@@ -89,7 +89,7 @@ def test_a_limit_on_the_size_of_files(tmp_path, room):
 
     said = in_a_child(limited)
     assert said.startswith(f"the ledger at sqlite:///{tmp_path}/x.db could not be used (")
-    assert said.endswith("; nothing of this call was recorded, so mend that and call again.")
+    assert said.endswith("; nothing of this call was recorded, so fix that and call again.")
     assert program.checkpoint() == before
     assert same(
         program.decide(one.people.X, sensitive_features=group, batch="b"),
@@ -129,7 +129,7 @@ def test_a_file_or_a_folder_without_the_right_to_write(shared_folder, what):
 def test_a_ledger_that_somebody_else_keeps_locked(url, monkeypatch):
     program, twin, (one, *_) = started(url, algorithm_1())
     group = one.people.group
-    monkeypatch.setattr("secondlook.ledger.engines._WAIT", 0.1)
+    monkeypatch.setattr("secondlook.ledger.database.WAIT", 0.1)
     patient = Program.open(url)
     with (
         program.ledger.writing("main"),
@@ -215,7 +215,7 @@ def test_a_stored_model_is_data_and_never_code(url):
         connection.execute(sa.update(schema.payloads).values(content=pickle.dumps(Runs())))
     with pytest.raises(InputError, match=r"stored in entry 3 is not a file written by secondlook"):
         Program.open(url)
-    assert "its stored state was changed" in verify(SqlLedger(url)).problem
+    assert "its payload in table payloads was changed" in verify(SqlLedger(url)).problem
 
 
 def test_a_field_of_a_million_characters(url):
@@ -364,9 +364,12 @@ def test_two_programs_in_one_ledger_know_nothing_of_each_other(url):
         changed = sa.update(schema.people).where(
             schema.people.c.program == number.scalar_subquery(), schema.people.c.person == 3
         )
-        connection.execute(changed.values(digest=bytes(32)))
+        connection.execute(changed.values(personal=bytes(32)))
     assert verify(one.ledger, "one").ok
-    assert "hash of application '3' (person 3) was changed" in verify(one.ledger, "two").problem
+    assert (
+        "personal digest of application '3' (person 3) in table people was changed"
+        in verify(one.ledger, "two").problem
+    )
 
 
 def test_somebody_whom_no_entry_knows_is_no_matter_of_names(tmp_path):
@@ -375,9 +378,9 @@ def test_somebody_whom_no_entry_knows_is_no_matter_of_names(tmp_path):
         n = connection.execute(sa.select(sa.func.max(schema.people.c.person))).scalar()
         connection.execute(
             schema.people.insert().values(
-                program=1, person=n + 3, digest=bytes(32), round=0, accepted=True, exploit=True
+                program=1, person=n + 3, personal=bytes(32), round=0, accepted=True, exploit=True
             )
         )
-    words = r"somebody of this batch is in the ledger already; nothing .* or verify the ledger"
+    words = r"an applicant of this batch is in the ledger already; nothing .* verify the ledger"
     with pytest.raises(InputError, match=words):
         program.decide(one.people.X, sensitive_features=one.people.group)

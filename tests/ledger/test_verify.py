@@ -5,24 +5,19 @@ from __future__ import annotations
 import shutil
 import sqlite3
 from contextlib import closing
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-import sqlalchemy as sa
 
-import secondlook as sl
 from ledger_worlds import algorithm_1, certified, started
 from secondlook.errors import InputError, LedgerError
-from secondlook.ledger import schema
-from secondlook.ledger.base import DecisionRows, Entry, Facts
+from secondlook.ledger.base import Entry, Facts
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger, SqlWriter
 from secondlook.ledger.summary import summarise
-from secondlook.ledger.verifying import verify
-
-COLUMNS = [(table, column) for table in schema.metadata.sorted_tables for column in table.c]
+from secondlook.ledger.verification.walk import verify
 
 
 def a_life(url, classifier):
@@ -89,152 +84,6 @@ def test_a_ledger_with_erased_people_verifies_as_far_as_it_can(tampered):
     assert found.problem is None
     assert found.n_decisions + found.n_not_repeated == 120
     assert 1 <= found.n_not_repeated < 60  # the erased, and whoever was drawn beside them
-
-
-def changed(column):
-    """Return SQL for another value of a column."""
-    if isinstance(column.type, sa.LargeBinary):
-        return f"CAST(substr(\"{column.name}\", 2) || x'00' AS BLOB)"
-    if isinstance(column.type, sa.Text):
-        return f"\"{column.name}\" || ' '"
-    if isinstance(column.type, sa.Boolean):
-        return f'1 - "{column.name}"'
-    if isinstance(column.type, sa.Double):
-        return f'"{column.name}" + 1e-12'
-    return f'"{column.name}" + 100000'
-
-
-@pytest.mark.parametrize(("table", "column"), COLUMNS, ids=str)
-def test_a_changed_value_is_found(tampered, table, column):
-    where = "rowid = 1" if table.name == "programs" else "1 = 1"
-    if table.name in ("people", "group_values"):
-        where = "person = 620"  # of the first batch
-    elif table.name == "entries":
-        where = "number = 3"
-    elif table.name == "payloads":
-        where = "entry = 1"  # the settings; policies and states are named below
-    if column.name == "texts":
-        new = "'[]'"
-    elif column.name == "reasons" or column is schema.group_values.c.digest:  # empty here
-        new = "x'01'"
-    elif table.name in ("outcomes", "overrides", "erasures"):
-        rows = f"SELECT min(person) FROM {table.name}"
-        if table.name == "outcomes":
-            rows += " WHERE entry > 2"
-        where = f"person = ({rows})"
-        new = changed(column)
-    else:
-        new = changed(column)
-    statement = f'UPDATE {table.name} SET "{column.name}" = {new} WHERE {where}'
-    if table.name == "programs" and column.name == "name":
-        with pytest.raises(LedgerError, match="no program called 'main'"):
-            tampered(statement)
-        return
-    found = tampered(statement)
-    assert not found.ok
-    if table.name in ("people", "group_values") and column.name not in ("program", "person"):
-        assert "entry 6 (batch 'b1')" in found.problem
-        assert located(table, column) in found.problem
-
-
-def located(table, column):
-    """Return what is said of another value of person 620, whose application is called so too."""
-    if column.name in {one.name for one in fields(DecisionRows)}:
-        what = "region" if column.name == "exploit" else column.name
-        return f"rows of decisions were changed: the {what} of application '620' (person 620) was "
-    if column.name == "application":
-        return "person 620, now called '620 ', was changed"
-    if table.name == "people" and column.name == "digest":
-        return "the hash of application '620' (person 620) was changed"
-    if table.name == "group_values" and column.name == "value":
-        return "the group value of application '620' (person 620) was "
-    return "person 620, now called '620', was changed"
-
-
-@pytest.mark.parametrize(
-    ("statement", "words"),
-    [
-        (
-            "DELETE FROM people WHERE person = 620",
-            r"entry 6 .*people are missing or too many: 59 of 60",
-        ),
-        ("DELETE FROM group_values WHERE person = 620", "values are missing or too many: 59 of 60"),
-        ("DELETE FROM outcomes WHERE entry = 7", r"entry 7 .*rows of outcomes were changed"),
-        ("DELETE FROM payloads WHERE entry = 4", "entry 4 .*rows of payloads were changed"),
-        (
-            "UPDATE payloads SET content = CAST(content || x'00' AS BLOB) WHERE entry = 4",
-            r"entry 4 \(policy 'start'\): its stored state was changed",
-        ),
-        ("DELETE FROM overrides", "rows of overrides were changed"),
-        ("DELETE FROM erasures", "lacks data, and no erasure says so"),
-        ("DELETE FROM payloads WHERE entry = 1", "rows of payloads were changed"),
-        ("DELETE FROM entries WHERE number = 7", "entry 7 is missing: 8 comes next"),
-        ("UPDATE payloads SET content = NULL WHERE entry = 1", "state is gone, and no erasure"),
-        (
-            "UPDATE people SET application = NULL, numbers = NULL, salt = NULL WHERE person = 620",
-            r"entry 6 .*person 620 lacks data, and no erasure says so",
-        ),
-        (
-            "INSERT INTO outcomes SELECT program, 6, person, 'bad' FROM people "
-            "WHERE person >= 600 AND accepted = 0 LIMIT 1",
-            r"entry 6 .*rows of outcomes were changed: the outcome of application .* was not there",
-        ),
-        (
-            "INSERT INTO overrides SELECT program, 999, 600, 1, 'forged' FROM programs",
-            "there are 2 rows of overrides, and the entries cover 1",
-        ),
-        (
-            "INSERT INTO outcomes SELECT program, 999, 600, 'good' FROM programs",
-            r"there are \d+ rows of outcomes, and the entries cover \d+",
-        ),
-        (
-            "INSERT INTO erasures SELECT program, 999, 600 FROM programs",
-            "there are 2 rows of erasures, and the entries cover 1",
-        ),
-        (
-            "INSERT INTO payloads SELECT program, 999, content, digest FROM payloads LIMIT 1",
-            r"there are \d+ rows of payloads, and the entries cover \d+",
-        ),
-        (
-            "INSERT INTO entries SELECT program, -1, kind, 'b3', at, \"by\", header, content, "
-            "previous, hash FROM entries WHERE number = 6",
-            r"there are \d+ rows of entries, and the entries cover \d+",
-        ),
-        ("UPDATE people SET texts = x'00ff' WHERE person = 620", "hold what cannot be there"),
-        ("UPDATE group_values SET value = x'00' WHERE person = 620", "hold what cannot be there"),
-        ("UPDATE entries SET \"by\" = x'00' WHERE number = 3", "entry 3 .*what cannot be there"),
-        ("UPDATE outcomes SET state = x'00' WHERE entry = 7", "entry 7 .*what cannot be there"),
-        ("UPDATE people SET score = 'high' WHERE person = 620", "hold what cannot be there"),
-        ("UPDATE people SET numbers = 'x' WHERE person = 620", "hold what cannot be there"),
-        ("UPDATE people SET digest = CAST(x'ff' AS TEXT) WHERE person = 620", "what cannot be"),
-        (
-            "INSERT INTO people SELECT program, 90000, 'x', numbers, texts, salt, digest, round, "
-            "accepted, exploit, score, propensity, threshold, fold, reasons FROM people "
-            "WHERE person = 620",
-            "there are 721 rows of people, and the entries cover 720",
-        ),
-    ],
-)
-def test_what_is_missing_or_too_much_is_found(tampered, statement, words):
-    found = tampered(statement)
-    assert found.problem is not None
-    with pytest.raises(AssertionError, match=words):
-        raise AssertionError(found.problem)
-
-
-@pytest.mark.parametrize("entry", [999, 6])
-def test_an_erasure_that_no_erasing_entry_tells_is_found(tampered, entry):
-    emptied = ("people", "application, numbers, texts, salt, reasons"), ("group_values", "value")
-    found = tampered(
-        f"INSERT INTO erasures SELECT program, {entry}, 5 FROM programs",
-        *(
-            f"UPDATE {table} SET {', '.join(f'{one} = NULL' for one in columns.split(', '))} "
-            f"WHERE person = 5"
-            for table, columns in emptied
-        ),
-        "UPDATE group_values SET salt = NULL WHERE person = 5",
-    )
-    assert found.problem == "entry 2 (history '#2'): person 5 lacks data, and no erasure says so."
 
 
 def test_a_program_whose_name_is_no_text(whole, tmp_path):
@@ -316,7 +165,7 @@ def test_a_chain_cut_off_at_the_end_is_found_by_a_checkpoint(tampered, whole):
     forged = replace(kept, number=first.number)
     found = tampered(checkpoint=forged)
     assert f"entry {first.number} (override" in found.problem
-    assert "its hash is not that of the checkpoint" in found.problem
+    assert "its hash differs from the checkpoint" in found.problem
     found = tampered(checkpoint=replace(kept, number=kept.number + 5))
     assert f"ends at {kept.number}" in found.problem
 
@@ -333,7 +182,7 @@ def test_checkpoints_that_are_none():
 
 
 def test_a_checkpoint_of_no_entry_is_refused(whole):
-    with pytest.raises(InputError, match=r"a checkpoint is of an entry, .* got 0; pass one"):
+    with pytest.raises(InputError, match=r"a checkpoint is of an entry, .* got 0;"):
         verify(SqlLedger(f"sqlite:///{whole}"), checkpoint=Checkpoint("main", 0, bytes(32)))
 
 
@@ -413,35 +262,3 @@ def test_groups_that_decided_are_found_where_all_are_of_one(tmp_path, monkeypatc
     assert (blind.problem, blind.n_decisions) == (None, n)
     found = decided(algorithm_1(group_as_feature=True), "lying")
     assert "depends on groups, which may not decide" in found.problem
-
-
-def test_bytes_cannot_move_from_a_name_into_a_salt(tmp_path, rng):
-    """A name that was chosen beforehand holds what another person's record would be hashed with."""
-    url = f"sqlite:///{tmp_path}/x.db"
-    X, group = rng.normal(size=(200, 2)), rng.integers(1, 3, 200)
-    names = [f"h{at}" for at in range(200)]
-    classifier = sl.PartialFeedbackClassifier(random_state=0, group_mode="audit")
-    program = Program.create(url, classifier, X, X[:, 0] > 0, sensitive_features=group, ids=names)
-    chosen = "3|[2]0123456789abcdef200:1:-1:Z"
-    program.decide(X[:2], sensitive_features=[1, 2], ids=[chosen, "b"])
-    assert program.verify(checkpoint=program.checkpoint()).ok
-    with closing(sqlite3.connect(tmp_path / "x.db")) as connection, connection:
-        salts = "SELECT people.salt, g.salt FROM people JOIN group_values g USING (program, person)"
-        own, second = connection.execute(f"{salts} WHERE person = 200").fetchone()
-        longer = own + b"3|[1]" + second + b"200:%d:-1:" % len(chosen)
-        change = "UPDATE people SET salt = ?, application = 'Z' WHERE person = 200"
-        connection.execute(change, [longer])
-        change = "UPDATE group_values SET value = '[2]', salt = ? WHERE person = 200"
-        connection.execute(change, [b"0123456789abcdef"])
-    assert "person 200, now called 'Z', was changed" in verify(SqlLedger(url)).problem
-
-
-@pytest.mark.parametrize(
-    ("statement", "why"),
-    [
-        ("UPDATE people SET fold = fold + 0.5 WHERE person = 620", "a whole number is of type"),
-        ("UPDATE people SET score = 9e999 - 9e999 WHERE person = 620", "rows of decisions were"),
-    ],
-)
-def test_numbers_that_mean_nearly_the_same_are_found(tampered, statement, why):
-    assert why in tampered(statement).problem

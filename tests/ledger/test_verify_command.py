@@ -70,9 +70,8 @@ def test_a_ledger_that_does_not_fit(ledger):
         connection.execute("UPDATE people SET accepted = 1 - accepted WHERE person = 610")
     said = run(url)
     assert said.exit_code == 4
-    place = "entry 6 (batch 'b1'): its rows of decisions were changed"
-    name = "application '610' (person 610)"
-    assert f"{place}: the accepted of {name} was False and is True.\n" in said.stdout
+    place = "entry 6 (batch 'b1'): the decision on application '610' (person 610)"
+    assert f"{place} in table people was changed.\n" in said.stdout
     assert json.loads(run(url, "--json").stdout)["ok"] is False
 
 

@@ -19,7 +19,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import secondlook as sl
-from secondlook.ledger.comparing import first_other_content
+from secondlook.ledger.verification.repeat import first_other_content
 from secondlook.methods.storage import dumps, loads
 from secondlook.people.ranges import Range, chance_beyond, n_beyond, ranges_of, rounded_outward
 

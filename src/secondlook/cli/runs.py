@@ -194,7 +194,7 @@ def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
 def check_on_record(experiment: Experiment, url: str) -> None:
     """Raise if the first method cannot be recorded there, before anything runs."""
     from secondlook.lab.experiments.on_ledger import check_recordable  # noqa: PLC0415 - an extra
-    from secondlook.ledger.engines import connect  # noqa: PLC0415
+    from secondlook.ledger.database import connect  # noqa: PLC0415
 
     check_recordable(experiment)
     connect(url, make=True).dispose()  # makes nothing yet

@@ -17,7 +17,7 @@ from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.summary import summarise
-from secondlook.ledger.verifying import Verification, verify
+from secondlook.ledger.verification.walk import Verification, verify
 
 __all__ = [
     "Checkpoint",

@@ -1,35 +1,39 @@
-"""What a ledger promises, in prose and as classes; ``secondlook.testing`` has it as tests.
+"""The contract of a ledger, in prose and as classes; ``secondlook.testing`` has it as tests.
 
-**Facts.** A program is one chain of entries, numbered from 1. An entry tells one thing that
-happened, or a batch of the same: the program's settings, the history, a policy, a batch with its
-decisions, outcomes, corrections, overrides, holds, erasures, a state from which to go on. Its rows
-are the people as they applied, their group values (apart), the decisions and so on. An entry never
-changes; whoever was wrong appends another.
+**Facts.** A program is a chain of entries, numbered from 1. An entry records one event, or a batch
+of the same: the program's settings, the history, a policy, a batch with its decisions, outcomes,
+corrections, overrides, holds, erasures, or a state to continue from. Its rows are the applicants,
+their group values (apart), the decisions and so on. An entry never changes; a mistake is corrected
+by appending another.
 
-**Durability.** When ``writing`` has ended without an exception, everything appended in it survives
-the end of the process and of the machine. When it has not, nothing of it is there.
+**Durability.** If ``writing`` ends without an exception, everything appended in it survives the end
+of the process and of the machine. Otherwise nothing of it is recorded.
 
-**Order.** Entries have consecutive numbers in the order in which they became durable. People have
-consecutive numbers too, from 0, in the order of their batches and of the rows within these.
+**Order.** Entries have consecutive numbers in the order in which they became durable. Applicants
+have consecutive numbers too, from 0, in the order of their batches and of the rows in a batch.
 
-**Idempotency.** A program has at most one entry of a kind and a key. Appending another raises, so
-a caller who is not sure looks with ``entry`` first, inside the same ``writing``.
+**Idempotency.** A program has at most one entry of a kind and a key. Appending another raises, so a
+caller who is not sure calls ``entry`` first, inside the same ``writing``.
 
 **Concurrency.** At most one caller writes to a program at a time; others wait in ``writing``, and
-see all that was written before. Readers never wait, and see whole entries only.
+then see everything written before. Readers never wait, and see whole entries only.
 
-**Outcomes** can be written for people who stand accepted, and for nobody else: by the decision, or
-by the newest override of it. An outcome that is there can be replaced by a correction only. An
-accepted person without an outcome is pending.
+**Outcomes** can be recorded for applicants whom the decision, or its newest override, accepts. A
+recorded outcome can be replaced by a correction only. An accepted applicant without an outcome is
+pending.
 
-**Erasure** is the one thing that takes away: names, features, group values and reasons of the
-people named, with the salts of their hashes, and every state stored before, since states hold
-people too. Decisions, outcomes and hashes stay, and an entry says who was erased and why. The chain
-holds as before, and the names may be used again. A hold names people by number in its header, as
-does its end; who may be erased when is decided in ``retention``, and not by the ledger.
+**Erasure** is the only operation that deletes: names, features, group values and reasons of the
+given applicants, with the salts of their digests, and the content of every state stored before,
+since states hold applicants too. Decisions, outcomes and digests remain, and an entry records who
+was erased and why. The chain is still complete, and the names may be used again. A hold lists
+applicants by number in its header, as does its end; ``retention`` decides who may be erased when.
 
-**Errors.** ``LedgerError`` if the database fails, is newer than this version, or lacks the program;
-``InputError`` if something handed in does not fit. After either, nothing was recorded.
+**Proof.** Every row has a digest (``chain``), and an entry's hash covers the digests of its rows.
+``stored`` and ``stored_digests`` return both as they are kept, even if damaged, and ``uncovered``
+names a row that belongs to no entry; ``verification`` compares them.
+
+**Errors.** ``LedgerError`` if the database fails, has another version, or lacks the program;
+``InputError`` if an argument does not fit. After either, nothing was recorded.
 """
 
 from __future__ import annotations
@@ -41,17 +45,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
+from reprlib import repr as shown
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.errors import LedgerError
-from secondlook.ledger.chain import Checkpoint
+from secondlook.errors import InputError, LedgerError
+from secondlook.ledger.chain import Checkpoint, RowDigests, StoredRows
+from secondlook.people.ids import is_text
 
-__all__ = ["KINDS", "STATES", "DecisionRows", "Entry", "Facts", "HeadCounts", "Ledger"]
+__all__ = ["KINDS", "LONGEST", "STATES", "DecisionRows", "Entry", "Facts", "HeadCounts", "Ledger"]
 __all__ += ["ListedRows", "OutcomeRows", "OverrideRows", "PeopleRows", "Reader", "Standing"]
-__all__ += ["Writer", "to_json"]
+__all__ += ["Writer", "check_about", "check_name", "check_program_name", "check_text", "to_json"]
 
 KINDS = (
     "program",
@@ -67,6 +73,7 @@ KINDS = (
     "certificate",
 )
 STATES = ("good", "bad", "indeterminate")
+LONGEST = 500  # characters of what is looked up; an index of PostgreSQL takes 2,700 bytes
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -111,6 +118,12 @@ class Entry:
         if not isinstance(found, _Said):
             raise _illegible(self.number, "its header is no JSON object")
         return found
+
+    @property
+    def people_range(self) -> range:
+        """The numbers of the applicants that this entry adds."""
+        rows = self.says["rows"]
+        return range(rows["first"], rows["first"] + rows["n"])
 
     @property
     def when(self) -> datetime:
@@ -309,20 +322,28 @@ class Reader(ABC):
         """Return which entry is the newest override of each person, −1 where there is none."""
 
     @abstractmethod
-    def check(self, entry: Entry, previous: bytes) -> str | None:
-        """Recompute an entry's hashes from its rows; return what does not fit, or None."""
+    def stored(self, entry: Entry) -> StoredRows:
+        """Return the rows of an entry as they are stored, even if they are damaged."""
 
     @abstractmethod
-    def count(self) -> dict[str, int]:
-        """Return how many rows there are by what they hold, whether an entry covers them or not.
+    def stored_digests(self, entry: Entry) -> RowDigests:
+        """Return the stored digests of an entry's rows."""
 
-        That is ``entries``, ``people``, ``groups``, ``outcomes``, ``overrides``, ``erasures``, and
-        ``payloads`` that are not erased, or belong to no entry.
-        """
+    @abstractmethod
+    def stored_payload(self, entry: Entry) -> tuple[bytes | None, bytes | None]:
+        """Return the payload of an entry and its stored digest, None for each that is missing."""
+
+    @abstractmethod
+    def erased_between(self, first: int, end: int) -> set[int]:
+        """Return the applicants from a number to before another who are in an erasure entry."""
+
+    @abstractmethod
+    def uncovered(self) -> str | None:
+        """Describe a stored row that belongs to no entry; None if there is none."""
 
     @abstractmethod
     def head_counts(self, *, groups: bool = True) -> HeadCounts:
-        """Count everybody by round, decision, override, outcome and, if wanted, groups."""
+        """Count applicants by round, decision, override, outcome and, if wanted, groups."""
 
     @abstractmethod
     def sizes(self, kind: str) -> dict[int, int]:
@@ -395,3 +416,87 @@ def _plain(value: Any) -> Any:
             return [_plain(one) for one in value]
         case _:
             return value
+
+
+def check_text(what: str, values: Sequence[str | None], longest: int | None = None) -> None:
+    """Raise unless each value is a text that every database keeps as it is, and not too long.
+
+    Examples
+    --------
+    >>> check_text("a key", ["2025-01", "2025-02"], longest=7)
+    """
+    if None in values or not is_text("".join(values)):  # type: ignore[arg-type]
+        strange = next(one for one in values if one is None or not is_text(one))
+        raise InputError(
+            f"{what} must be text without the character NUL and without half a surrogate pair, "
+            f"got {shown(strange)}; change it."
+        )
+    if longest is not None and max(map(len, values), default=0) > longest:  # type: ignore[arg-type]
+        longer = next(one for one in values if len(one or "") > longest) or ""
+        raise InputError(
+            f"{what} may have {longest} characters, got {len(longer):,} in {shown(longer)}; "
+            f"shorten it."
+        )
+
+
+def check_name(what: str, name: str, longest: int | None = LONGEST) -> None:
+    """Raise unless a name is such a text, and not empty.
+
+    Examples
+    --------
+    >>> check_name("a key", "")
+    Traceback (most recent call last):
+    secondlook.errors.InputError: a key must have at least one character, got ''; give one.
+    """
+    check_text(what, [name], longest)
+    if not name:
+        raise InputError(f"{what} must have at least one character, got ''; give one.")
+
+
+def check_program_name(name: str) -> None:
+    """Raise unless a new program may be called so: checkpoints are read without white space around.
+
+    Examples
+    --------
+    >>> check_program_name("lender")
+    """
+    what = "a program's name"
+    check_name(what, name)
+    if name != name.strip():
+        raise InputError(
+            f"{what} must not begin or end with white space, which is lost where a checkpoint is "
+            f"read, got {shown(name)}; take it off."
+        )
+
+
+def check_about(about: Any) -> None:
+    """Raise unless something can be kept with an entry: a dictionary that JSON can hold, or None.
+
+    Examples
+    --------
+    >>> check_about({"reviewed": True, "tickets": [12, 17]})
+    """
+    try:
+        fits = about is None or (isinstance(about, dict) and bool(to_json(about)))
+    except (TypeError, ValueError, RecursionError):
+        fits = False
+    if not fits:
+        raise InputError(
+            f"about must be a dictionary of text, numbers, truth values, lists and dictionaries, "
+            f"got {shown(about)}; convert what is in it."
+        )
+    check_text("what about holds", [*_texts_in(about)])
+
+
+def _texts_in(value: Any) -> Iterator[str]:
+    """Yield every text of what JSON holds, keys too."""
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, one in value.items():
+                yield str(name)
+                yield from _texts_in(one)
+        case list() | tuple():
+            for one in value:
+                yield from _texts_in(one)

@@ -1,36 +1,38 @@
-"""Hashes that tie the entries of a program together.
+"""Digests of rows, and the hashes that tie the entries of a program together.
 
-What belongs to one person is hashed with a random salt of its own. When the person's data are
-erased the salt goes with them: the hash stays, the chain over it still closes, and nobody can try
-out what it was made of. Group values add a second salt to that hash, which is kept with them, so
-that whoever may read the people only cannot try out the groups either. Everything else is hashed as
-it is stored.
+Every row of an entry has a digest. A decision's digest covers the decision and the applicant's
+*personal digest*, which is the hash of name, features, reasons and group value with two random
+salts. An erasure deletes these and their salts and keeps the personal digest: the decision can
+still be proved, and the erased data cannot be guessed from the digest. The second salt is kept
+with the group value, so that a reader of the applicants alone cannot guess groups either.
+
+An entry's content hash covers the digests of its rows in order, and its own hash covers its line,
+its content and the entry before.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+import struct
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from itertools import chain
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 
-__all__ = ["NOTHING", "SALT", "Checkpoint", "digest_of_rows", "entry_hash", "group_digests"]
-__all__ += ["joined", "packed", "people_digests", "salts"]
+__all__ = ["NOTHING", "SALT", "Checkpoint", "Columns", "RowDigests", "StoredRows", "content_hash"]
+__all__ += ["digests_of", "entry_hash", "personal_digests", "salts"]
 
-NOTHING = bytes(32)  # before the first entry, and in the place of a part that an entry lacks
+NOTHING = bytes(32)  # in the place of the hash before the first entry
 SALT = 16  # bytes
+
+Columns = Mapping[str, Sequence[Any]]  # rows of a table, by name of the column
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Where a program's chain stood: to be kept elsewhere and compared later.
+    """The end of a program's chain at some moment: kept elsewhere, and compared later.
 
     Examples
     --------
@@ -48,98 +50,111 @@ class Checkpoint:
 
     @staticmethod
     def read(text: str) -> Checkpoint:
-        """Read what ``str`` of a checkpoint gave."""
+        """Read the text of a checkpoint."""
         number, _, rest = text.strip().partition(":")
         digest, _, program = rest.partition(":")
         try:
-            found = Checkpoint(program, int(number), bytes.fromhex(digest))
+            checkpoint = Checkpoint(program, int(number), bytes.fromhex(digest))
         except ValueError:
-            found = Checkpoint("", 0, b"")
-        if len(found.hash) != len(NOTHING) or not program or found.number < 1:
+            checkpoint = Checkpoint("", 0, b"")
+        if len(checkpoint.hash) != len(NOTHING) or not program or checkpoint.number < 1:
             raise InputError(
                 f"a checkpoint is a number, a hash of 64 hexadecimal digits and the program's "
                 f"name with colons between them, and numbers begin at 1, got {text!r}; pass one as "
                 f"it was exported."
             )
-        return found
+        return checkpoint
+
+
+@dataclass(frozen=True)
+class RowDigests:
+    """The digests of an entry's rows, side by side; None for a table without rows."""
+
+    decisions: bytes | None = None
+    outcomes: bytes | None = None
+    overrides: bytes | None = None
+    erasures: bytes | None = None
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """The rows of an entry as a database keeps them, ordered by applicant."""
+
+    people: Columns
+    group_values: Columns
+    outcomes: Columns
+    overrides: Columns
+    erasures: Columns
 
 
 def salts(n: int) -> list[bytes]:
-    """Return fresh salts for n rows."""
-    made: list[bytes] = np.frombuffer(os.urandom(SALT * n), f"V{SALT}").tolist()
-    return made
+    """Return n random salts."""
+    random = os.urandom(SALT * n)
+    return [random[at : at + SALT] for at in range(0, len(random), SALT)]
 
 
-def people_digests(
-    persons: Iterable[int],
-    applications: Sequence[str],
-    numbers: Sequence[bytes],
-    texts: Sequence[str | None],
-    reasons: Sequence[bytes | None],
-    salt: Sequence[bytes],
-    groups: Sequence[str] | None = None,
-    group_salt: Sequence[bytes] = (),
-) -> list[bytes]:
-    """Return one salted hash per person, over everything that was known of them.
-
-    A database may hold anything: what is not of the kind that was written raises TypeError or
-    AttributeError.
-    """
-    n = len(applications)
-    "".join(chain(applications, filter(None, texts)))  # or a format would make text of anything
-    if texts.count(None) == n:
-        named = zip(persons, applications, strict=True)
-        who = [f"{person}:{len(name)}:-1:{name}".encode() for person, name in named]
-    else:
-        widths = [-1 if one is None else len(one) for one in texts]
-        told = zip(persons, applications, widths, texts, strict=True)
-        who = [f"{a}:{len(b)}:{width}:{b}{text or ''}".encode() for a, b, width, text in told]
-    parts: list[Iterable[bytes]] = [salt, who, numbers]
-    if groups is not None:
-        words = {one: b"%d|%b" % (len(one), one.encode()) for one in set(groups)}
-        parts[1:1] = [map(words.__getitem__, groups), group_salt]
-    if reasons.count(None) < n:
-        before = {width: b":%d:" % width for width in set(map(len, numbers))}
-        behind = zip(numbers, reasons, strict=True)
-        parts.append([b"" if why is None else before[len(own)] + why for own, why in behind])
-    return [sha256(one).digest() for one in map(b"".join, zip(*parts, strict=True))]
+def digests_of(rows: StoredRows) -> RowDigests:
+    """Return the digests of an entry's rows."""
+    people = rows.people
+    decided = ["person", "personal", "round", "accepted", "exploit"]
+    decided += ["score", "propensity", "threshold", "fold"]
+    return RowDigests(
+        _joined("decision", [people[name] for name in decided]),
+        _joined("outcome", [rows.outcomes[name] for name in ("person", "state")]),
+        _joined("override", [rows.overrides[name] for name in ("person", "accepted", "reason")]),
+        _joined("erasure", [rows.erasures["person"]]),
+    )
 
 
-def group_digests(
-    persons: Iterable[int], values: Sequence[str], salt: Sequence[bytes]
-) -> list[bytes]:
-    """Return one salted hash per group value, as ledgers before version 0004 kept them."""
-    encoded = {one: one.encode() for one in set(values)}
-    rows = zip(salt, persons, map(encoded.__getitem__, values), strict=True)
-    return [sha256(b"%b%d:%b" % row).digest() for row in rows]
+def personal_digests(people: Columns, group_values: Columns) -> list[bytes]:
+    """Return the personal digests of applicants, all with a group value or all without."""
+    names = ("salt", "application", "numbers", "texts", "reasons")
+    n = len(people["salt"])
+    groups = [group_values[name] or [None] * n for name in ("salt", "value")]
+    return _digests("personal", [*(people[name] for name in names), *groups])
 
 
-def joined(digests: Sequence[bytes]) -> bytes:
-    """Return the hash of many hashes in their order."""
-    return sha256(b"".join(digests)).digest()
+def content_hash(digests: RowDigests, payload: bytes | None) -> bytes:
+    """Return the hash of all rows of an entry, given the digest of its payload."""
+    parts = (digests.decisions, digests.outcomes, digests.overrides, digests.erasures, payload)
+    return sha256(b"".join(map(_field, parts))).digest()
 
 
-def packed(*columns: NDArray[Any]) -> bytes:
-    """Return the hash of columns of numbers, each with its length."""
-    whole = sha256()
-    for one in columns:
-        values = np.ascontiguousarray(one, "<f8" if one.dtype.kind == "f" else "<i8")
-        whole.update(b"%d:" % values.size)
-        whole.update(values.data)
-    return whole.digest()
+def entry_hash(program: str, number: int, line: Sequence[Any], content: Any, before: Any) -> bytes:
+    """Return the hash of an entry: its line, its content and the entry before."""
+    fields = ("secondlook 1", program, number, *line, content, before)
+    return sha256(b"".join(map(_field, fields))).digest()
 
 
-def digest_of_rows(rows: Iterable[Sequence[str | int]]) -> bytes:
-    """Return the hash of rows of text and whole numbers."""
-    return sha256(repr([tuple(one) for one in rows]).encode()).digest()
+def _joined(kind: str, columns: list[Sequence[Any]]) -> bytes | None:
+    return b"".join(_digests(kind, columns)) or None
 
 
-def entry_hash(program: str, number: int, words: Sequence[str], *digests: bytes) -> bytes:
-    """Return the hash of an entry over its words, its content and the entry before."""
-    whole = sha256(b"secondlook 1:%d:" % number)
-    for one in (program, *words):
-        text = one.encode()
-        whole.update(b"%d:" % len(text) + text)
-    for digest in digests:
-        whole.update(digest)
-    return whole.digest()
+def _digests(kind: str, columns: list[Sequence[Any]]) -> list[bytes]:
+    encoded = [[_ENCODE[type(value)](value) for value in column] for column in columns]
+    start = _field(kind)
+    return [sha256(start + b"".join(row)).digest() for row in zip(*encoded, strict=True)]
+
+
+def _field(value: Any) -> bytes:
+    encoded: bytes = _ENCODE[type(value)](value)
+    return encoded
+
+
+def _encode_text(value: str) -> bytes:
+    # SQLite may hold bytes that are no text; they are read as surrogates, which no writer can send.
+    text = value.encode("utf-8", "surrogateescape")
+    return b"s%d:%b" % (len(text), text)
+
+
+# A letter for the type, then the length or a fixed size: no two rows have the same encoding,
+# however their values are cut. SQLite stores a value of any type in any column, and returns truth
+# values as 0 and 1.
+_ENCODE: dict[type, Any] = {
+    type(None): lambda _value: b"n",
+    bytes: lambda value: b"b%d:%b" % (len(value), value),
+    str: _encode_text,
+    bool: lambda value: b"i%d:" % value,
+    int: lambda value: b"i%d:" % value,
+    float: lambda value: b"f" + struct.pack("<d", value),
+}

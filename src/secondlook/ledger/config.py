@@ -25,7 +25,6 @@ from secondlook.ledger.config_classifiers import (
 )
 from secondlook.ledger.config_values import LABELS, TEXT, TEXTS, WHOLE
 from secondlook.ledger.retention import MONTHS, MOST_MONTHS
-from secondlook.ledger.texts import check_program_name
 
 __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
 

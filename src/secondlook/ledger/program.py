@@ -31,8 +31,11 @@ from secondlook.ledger.base import (
     Reader,
     Standing,
     Writer,
+    check_about,
+    check_program_name,
 )
 from secondlook.ledger.chain import Checkpoint
+from secondlook.ledger.database import shown_url
 from secondlook.ledger.encoding import (
     Columns,
     EncodedFeatures,
@@ -40,7 +43,6 @@ from secondlook.ledger.encoding import (
     encode_batch_groups,
     encode_groups,
 )
-from secondlook.ledger.engines import place_of
 from secondlook.ledger.objections import (
     check_objections,
     to_erasure,
@@ -69,8 +71,7 @@ from secondlook.ledger.retention import (
 )
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.summary import Summary, summary_of
-from secondlook.ledger.texts import check_about, check_program_name
-from secondlook.ledger.verifying import Verification, verify
+from secondlook.ledger.verification.walk import Verification, verify
 from secondlook.methods.certified.classifier import (
     CertifiedClassifier,
     DeployedRung,
@@ -230,7 +231,7 @@ class Program:
     def __repr__(self) -> str:
         """Return name, ledger and user; a password in the URL is not shown."""
         engine = getattr(self.ledger, "engine", None)
-        place = repr(self.ledger) if engine is None else repr(place_of(engine))
+        place = repr(self.ledger) if engine is None else repr(shown_url(engine.url))
         return f"{type(self).__name__}(name={self.name!r}, ledger={place}, by={self.by!r})"
 
     # Reading

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError
-from secondlook.ledger.base import Ints, Ledger, Reader
-from secondlook.ledger.texts import check_text
+from secondlook.ledger.base import Ints, Ledger, Reader, check_text
 
 __all__ = ["MONTHS", "MOST_MONTHS", "Deadlines", "also_in", "check_months", "check_reason"]
 __all__ += ["expired", "held", "in_utc", "months_later", "retention_months"]

@@ -2,39 +2,75 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
+from numpy.typing import NDArray
+from sqlalchemy.dialects import postgresql
 
 from secondlook.errors import InputError, LedgerError, UnknownIdError
-from secondlook.ledger import engines, schema, upgrading
+from secondlook.ledger import database, schema
 from secondlook.ledger.base import (
     KINDS,
+    LONGEST,
     STATES,
+    Bools,
+    DecisionRows,
     Entry,
     Facts,
+    Floats,
+    HeadCounts,
     Ints,
     Ledger,
+    ListedRows,
     OutcomeRows,
     OverrideRows,
+    PeopleRows,
     Reader,
+    Standing,
     Writer,
+    check_name,
+    check_text,
     to_json,
 )
-from secondlook.ledger.bulk import insert_columns, is_one_of, where_in
-from secondlook.ledger.chain import NOTHING, entry_hash
-from secondlook.ledger.new_people import NewPeople
-from secondlook.ledger.sql_checks import CheckingReader
-from secondlook.ledger.sql_reader import content_digest
-from secondlook.ledger.texts import check_name, check_text
+from secondlook.ledger.chain import (
+    NOTHING,
+    Checkpoint,
+    RowDigests,
+    StoredRows,
+    content_hash,
+    digests_of,
+    entry_hash,
+    personal_digests,
+    salts,
+)
+from secondlook.people.ids import is_text
 
-__all__ = ["SqlLedger"]
+__all__ = ["SqlLedger", "SqlReader", "SqlWriter"]
+
+# What reading raises if a database holds values that no ledger writes.
+_ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
+_ENTRY = tuple(schema.entries.c)[1:]  # all columns but the program
+_NONE = -1
+
+# What PostgreSQL's COPY must be told about each type of column.
+_COPY_TYPES = {
+    sa.BigInteger: "int8",
+    sa.Integer: "int4",
+    sa.Text: "text",
+    sa.LargeBinary: "bytea",
+    sa.Boolean: "bool",
+    sa.Double: "float8",
+}
 
 
 class SqlLedger(Ledger):
@@ -45,9 +81,9 @@ class SqlLedger(Ledger):
     url
         Where the ledger lives.
     make
-        Make the SQLite file if it is not there.
+        Make the SQLite file if it does not exist.
     clock
-        What tells the time (in UTC) at which entries are written.
+        Returns the time (in UTC) at which entries are written.
 
     Examples
     --------
@@ -65,17 +101,17 @@ class SqlLedger(Ledger):
         self, url: str, *, make: bool = False, clock: Callable[[], datetime] | None = None
     ) -> None:
         self.clock = _now if clock is None else clock
-        self.engine = engines.connect(url, make=make)
-        upgrading.upgrade(self.engine, make=make)
+        self.engine = database.connect(url, make=make)
+        database.upgrade(self.engine, make=make)
 
     def close(self) -> None:
-        """Close what is kept open; the ledger may still be used, and then opens it again."""
+        """Close open connections; the ledger may still be used, and then opens new ones."""
         self.engine.dispose()
 
     def programs(self) -> list[str]:
         """Return the names of all programs."""
-        with engines.said_plainly(self.engine), self.engine.connect() as connection:
-            return _names(connection)
+        with database.translating_errors(self.engine), self.engine.connect() as connection:
+            return _program_names(connection)
 
     @contextmanager
     def creating(self, name: str) -> Iterator[Writer]:
@@ -87,8 +123,8 @@ class SqlLedger(Ledger):
             named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
             if connection.execute(named).first() is not None:
                 raise InputError(
-                    f"there is a program called {name!r} in this ledger already; open it, or take "
-                    f"another name."
+                    f"there is a program called {name!r} in this ledger already; open it, or "
+                    f"choose another name."
                 )
             new = schema.programs.insert().values(name=name).returning(schema.programs.c.program)
             number = connection.execute(new).scalar_one()
@@ -97,213 +133,514 @@ class SqlLedger(Ledger):
     @contextmanager
     def reading(self, program: str) -> Iterator[Reader]:
         """Read one program."""
-        with engines.said_plainly(self.engine), self.engine.connect() as connection:
+        with database.translating_errors(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
-                yield CheckingReader(connection, self._find(connection, program), program)
+                yield SqlReader(connection, self._number(connection, program), program)
 
     @contextmanager
     def writing(self, program: str) -> Iterator[Writer]:
         """Write to one program."""
         with self._transaction() as connection:
-            number = self._find(connection, program, lock=True)
+            number = self._number(connection, program, lock=True)
             writer = SqlWriter(connection, number, program, self.clock)
             yield writer
-        if writer.erased:
-            engines.scrub(self.engine)
+        if writer.has_erased:
+            database.erase_log(self.engine)
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
         with (
-            engines.said_plainly(self.engine),
+            database.translating_errors(self.engine),
             self.engine.connect().execution_options(writes=True) as connection,
             connection.begin() as transaction,
         ):
+            if connection.dialect.name == "postgresql":
+                # SQLite waits as long, by the timeout of its connections.
+                wait = f"SET LOCAL lock_timeout = '{int(database.WAIT * 1000)}ms'"
+                connection.exec_driver_sql(wait)
             yield connection
-            with engines.told_if_unsure(self.engine):
+            with database.reporting_lost_commits(self.engine):
                 transaction.commit()
 
-    def _find(self, connection: sa.Connection, name: str, *, lock: bool = False) -> int:
+    def _number(self, connection: sa.Connection, name: str, *, lock: bool = False) -> int:
         named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
-        found = connection.execute(named.with_for_update() if lock else named).scalar()
-        if found is None:
-            known = ", ".join(map(repr, _names(connection)))
+        number = connection.execute(named.with_for_update() if lock else named).scalar()
+        if number is None:
+            known = ", ".join(map(repr, _program_names(connection)))
             raise LedgerError(
                 f"there is no program called {name!r} in this ledger, which has {known or 'none'}; "
                 f"{'name one of these or ' if known else ''}create it."
             )
-        return int(found)
+        return int(number)
 
 
-class SqlWriter(CheckingReader, Writer):
-    """One program inside a transaction that nobody else can be in."""
+class SqlReader(Reader):
+    """One program on an open connection."""
+
+    def __init__(self, connection: sa.Connection, program: int, name: str) -> None:
+        self._connection, self._program, self._name = connection, program, name
+        self._newest_rows: tuple[int, StoredRows] | None = None
+
+    def head(self) -> Checkpoint:
+        """Return the end of the chain."""
+        link = schema.entries.c
+        newest = self._select(link.number, link.hash).order_by(link.number.desc()).limit(1)
+        row = self._connection.execute(newest).first()
+        return Checkpoint(self._name, *(row or (0, NOTHING)))
+
+    def entry(self, kind: str, key: str) -> Entry | None:
+        """Return the entry of a kind and key."""
+        if not is_text(key):
+            return None
+        link = schema.entries.c
+        same = self._select(*_ENTRY).where(link.kind == kind, link.key == key)
+        row = self._connection.execute(same).first()
+        return None if row is None else Entry(*row)
+
+    def entries(self, after: int = 0, *, kind: str | None = None) -> Iterator[Entry]:
+        """Yield entries after a number."""
+        link = schema.entries.c
+        later = self._select(*_ENTRY).where(link.number > after).order_by(link.number)
+        if kind is not None:
+            later = later.where(link.kind == kind)
+        for row in self._connection.execute(later).fetchall():
+            yield Entry(*row)
+
+    def newest_first(self, kind: str) -> Iterator[Entry]:
+        """Yield entries of a kind from the last to the first."""
+        link, before = schema.entries.c, None
+        while True:
+            newest = self._select(*_ENTRY).where(link.kind == kind)
+            if before is not None:
+                newest = newest.where(link.number < before)
+            row = self._connection.execute(newest.order_by(link.number.desc()).limit(1)).first()
+            if row is None:
+                return
+            entry = Entry(*row)
+            before = entry.number
+            yield entry
+
+    def n_people(self) -> int:
+        """Return the number of applicants."""
+        last = self._select(schema.people.c.person).order_by(schema.people.c.person.desc())
+        person = self._connection.execute(last.limit(1)).scalar()
+        return 0 if person is None else int(person) + 1
+
+    def facts(self, entry: Entry) -> Facts:
+        """Return the rows of an entry."""
+        with self._legible(f"entry {entry.number}"):
+            rows, says = self._rows(entry), entry.says["rows"]
+            outcomes, overrides = rows.outcomes, rows.overrides
+            _check_states(outcomes["state"])
+            return Facts(
+                _people(rows.people, rows.group_values if says["groups"] else None)
+                if says["n"]
+                else None,
+                _decisions(rows.people) if says["n"] else None,
+                OutcomeRows(np.array(outcomes["person"], np.int64), outcomes["state"])
+                if outcomes["person"]
+                else None,
+                OverrideRows(
+                    np.array(overrides["person"], np.int64),
+                    _flags(overrides["accepted"]),
+                    overrides["reason"],
+                )
+                if overrides["person"]
+                else None,
+                np.array(rows.erasures["person"], np.int64) if rows.erasures["person"] else None,
+                self.stored_payload(entry)[0],
+            )
+
+    def stored(self, entry: Entry) -> StoredRows:
+        """Return the rows of an entry as they are stored."""
+        driver: Any = self._connection.connection.driver_connection
+        if self._connection.dialect.name == "sqlite":
+            driver.text_factory = _any_text
+        try:
+            return self._rows(entry)
+        finally:
+            if self._connection.dialect.name == "sqlite":
+                driver.text_factory = str
+
+    def stored_digests(self, entry: Entry) -> RowDigests:
+        """Return the stored digests of an entry's rows."""
+        columns = tuple(schema.row_digests.c)[2:]
+        stored = self._select(*columns).where(schema.row_digests.c.entry == entry.number)
+        row = self._connection.execute(stored).first()
+        return RowDigests() if row is None else RowDigests(*row)
+
+    def stored_payload(self, entry: Entry) -> tuple[bytes | None, bytes | None]:
+        """Return the payload of an entry and its stored digest."""
+        columns = schema.payloads.c
+        stored = self._select(columns.content, columns.digest)
+        row = self._connection.execute(stored.where(columns.entry == entry.number)).first()
+        return (None, None) if row is None else (row.content, row.digest)
+
+    def erased_between(self, first: int, end: int) -> set[int]:
+        """Return the applicants from a number to before another who are in an erasure entry."""
+        link, erased = schema.entries.c, schema.erasures.c
+        same = sa.and_(link.program == erased.program, link.number == erased.entry)
+        rows = self._select(erased.person).join(schema.entries, same)
+        rows = rows.where(link.kind == "erasure", erased.person >= first, erased.person < end)
+        return set(self._connection.execute(rows).scalars())
+
+    def uncovered(self) -> str | None:
+        """Describe a stored row that belongs to no entry."""
+        _, _, n_people = self._end()
+        link = schema.entries.c
+        number = self._first(self._select(link.number).where(link.number < 1))
+        if number is not None:
+            return f"entry {number!r} in table entries comes before the first"
+        for table in (schema.people, schema.group_values):
+            outside = sa.or_(table.c.person < 0, table.c.person >= n_people)
+            person = self._first(self._select(table.c.person).where(outside))
+            if person is not None:
+                return f"person {person!r} in table {table.name} belongs to no entry"
+        numbers = self._select(link.number)
+        for table in (
+            schema.outcomes,
+            schema.overrides,
+            schema.erasures,
+            schema.payloads,
+            schema.row_digests,
+        ):
+            number = self._first(self._select(table.c.entry).where(table.c.entry.not_in(numbers)))
+            if number is not None:
+                return f"a row of table {table.name} is of entry {number!r}, which does not exist"
+        return None
+
+    def standing(self, applications: Sequence[str]) -> Standing:
+        """Return the status of applications."""
+        names = [name if is_text(name) else None for name in applications]
+        columns = schema.people.c
+        rows = self._select(columns.application, columns.person, columns.round, columns.accepted)
+        with self._legible("the status of applications"):
+            known, persons, *decided = self._where_in(rows, columns.application, names)
+            row_of = {name: row for row, name in enumerate(known)}
+            places = np.array([row_of.get(name, -1) for name in names], np.int64)
+            return self._standing(_taken_numbers(persons, places), places, *decided)
+
+    def names(self, persons: Ints) -> list[str | None]:
+        """Return the applications of applicants."""
+        with self._legible("the names of applicants"):
+            places, names = self._newest(persons, schema.people.c.application)
+            _check_type("an application", str, names)
+            return _taken(names, places)
+
+    def overridden_by(self, persons: Ints) -> Ints:
+        """Return the newest override of each applicant."""
+        with self._legible("the overrides"):
+            places, entries = self._newest(persons, schema.overrides.c.entry)
+            return _taken_numbers(entries, places)
+
+    def head_counts(self, *, groups: bool = True) -> HeadCounts:
+        """Count applicants."""
+        with self._legible("the head counts"):
+            counts = _HeadCounter(self._connection, self._program, groups).count()
+            _check_lists("a group value", set(counts.groups))
+        return counts
+
+    def sizes(self, kind: str) -> dict[int, int]:
+        """Return how many applicants each entry of a kind is about."""
+        tables = {"override": schema.overrides, "erasure": schema.erasures}
+        table, link = tables.get(kind, schema.outcomes), schema.entries.c
+        rows = (
+            self._select(link.number, sa.func.count())
+            .join(table, (table.c.program == link.program) & (table.c.entry == link.number))
+            .where(link.kind == kind)
+            .group_by(link.number)
+            .order_by(link.number)
+        )
+        return {int(number): int(n) for number, n in self._connection.execute(rows)}
+
+    def listed(self, first: int, end: int, *, groups: bool = False) -> ListedRows:
+        """Return applicants with consecutive numbers."""
+
+        def newest(*columns: Any) -> list[Any]:
+            table = columns[0].table.c
+            rows = self._select(table.person, *columns).order_by(table.person, table.entry)
+            rows = rows.where(table.person >= first, table.person < end)
+            newest_of = {row[0]: tuple(row[1:]) for row in self._connection.execute(rows)}
+            return [newest_of.get(person) for person in range(first, end)]
+
+        with self._legible(f"the rows of applicants {first} to {end - 1}"):
+            people = self._people_columns(schema.people, first, end)
+            values = self._people_columns(schema.group_values, first, end) if groups else None
+            return ListedRows(
+                _people(people, values),
+                _decisions(people),
+                newest(*(schema.overrides.c[name] for name in ("accepted", "reason", "entry"))),
+                newest(schema.outcomes.c.state, schema.outcomes.c.entry),
+            )
+
+    def _select(self, *columns: Any) -> sa.Select[Any]:
+        return sa.select(*columns).where(columns[0].table.c.program == self._program)
+
+    def _first(self, statement: sa.Select[Any]) -> Any:
+        return self._connection.execute(statement.limit(1)).scalar()
+
+    def _end(self) -> tuple[int, bytes, int]:
+        """Return the last entry's number and hash, and the number of the next applicant."""
+        newest = self._select(*_ENTRY).order_by(schema.entries.c.number.desc()).limit(1)
+        row = self._connection.execute(newest).first()
+        if row is None:
+            return 0, NOTHING, 0
+        entry = Entry(*row)
+        return entry.number, entry.hash, entry.people_range.stop
+
+    @contextmanager
+    def _legible(self, what: str) -> Iterator[None]:
+        """Report rows that cannot be read as ``LedgerError``."""
+        try:
+            yield
+        except LedgerError:
+            raise
+        except _ILLEGIBLE as error:
+            raise LedgerError(
+                f"{what} of program {self._name!r} cannot be read ({error}); verify the ledger."
+            ) from error
+
+    def _rows(self, entry: Entry) -> StoredRows:
+        """Return the rows of an entry; the newest are kept, to be checked and then used."""
+        if self._newest_rows is None or self._newest_rows[0] != entry.number:
+            people, number = entry.people_range, entry.number
+            rows = StoredRows(
+                self._people_columns(schema.people, people.start, people.stop),
+                self._people_columns(schema.group_values, people.start, people.stop),
+                self._entry_columns(schema.outcomes, number),
+                self._entry_columns(schema.overrides, number),
+                self._entry_columns(schema.erasures, number),
+            )
+            self._newest_rows = number, rows
+        return self._newest_rows[1]
+
+    def _people_columns(self, table: sa.Table, first: int, end: int) -> dict[str, Sequence[Any]]:
+        person = table.c.person
+        return (
+            self._columns(table, sa.and_(person >= first, person < end))
+            if end > first
+            else (dict.fromkeys([column.name for column in table.c], ()))
+        )
+
+    def _entry_columns(self, table: sa.Table, number: int) -> dict[str, Sequence[Any]]:
+        return self._columns(table, table.c.entry == number)
+
+    def _columns(self, table: sa.Table, where: Any) -> dict[str, Sequence[Any]]:
+        columns = tuple(table.c)[1:]  # all but the program
+        rows = self._select(*columns).where(where).order_by(table.c.person)
+        names = [column.name for column in columns]
+        return dict(zip(names, self._fetch(rows), strict=True))
+
+    def _fetch(self, statement: sa.Select[Any]) -> list[Sequence[Any]]:
+        """Return the columns of a result as the driver gives them.
+
+        SQLAlchemy would make an object of each row and convert each value.
+        """
+        result = self._connection.execute(statement)
+        cursor: Any = result.cursor
+        n_columns = len(statement.selected_columns)
+        flat = list(chain.from_iterable(cursor.fetchall()))
+        result.close()
+        return [flat[at::n_columns] for at in range(n_columns)]
+
+    def _where_in(
+        self, statement: sa.Select[Any], column: sa.Column[Any], values: Sequence[Any]
+    ) -> list[Sequence[Any]]:
+        """Return the columns of rows in which a column has one of the values."""
+        return self._fetch(statement.where(_is_one_of(self._connection, column, values)))
+
+    def _standing_of(self, persons: Ints) -> Standing:
+        """Return the status of applicants by number."""
+        columns = schema.people.c
+        with self._legible("the status of applicants"):
+            return self._standing(persons, *self._newest(persons, columns.round, columns.accepted))
+
+    def _standing(
+        self, persons: Ints, places: Ints, rounds: Sequence[Any], accepted: Sequence[Any]
+    ) -> Standing:
+        """Return the status of applicants, given decisions and each applicant's place in them."""
+        overridden, to = self._newest(persons, schema.overrides.c.accepted)
+        observed, states = self._newest(persons, schema.outcomes.c.state)
+        _check_states(states)
+        return Standing(
+            persons,
+            _taken_numbers(rounds, places),
+            np.where(overridden < 0, _taken_flags(accepted, places), _taken_flags(to, overridden)),
+            overridden >= 0,
+            _taken(states, observed),
+        )
+
+    def _newest(self, persons: Ints, *columns: sa.Column[Any]) -> tuple[Any, ...]:
+        """Return columns of the rows of applicants, and the place of each one's newest row."""
+        table = columns[0].table.c
+        rows = self._select(table.person, *columns)
+        if "entry" in table:
+            rows = rows.order_by(table.entry)
+        wanted = persons[persons >= 0].tolist()
+        numbers, *values = self._where_in(rows, table.person, wanted)
+        return _last_places(persons, np.array(numbers, np.int64)), *values
+
+
+class SqlWriter(SqlReader, Writer):
+    """One program inside a transaction that excludes other writers."""
 
     def __init__(
         self, connection: sa.Connection, program: int, name: str, clock: Callable[[], datetime]
     ) -> None:
         super().__init__(connection, program, name)
         self._clock = clock
-        self._after: tuple[int, bytes, int] | None = None  # the last entry, once one was written
-        self.erased = False
+        self._last: tuple[int, bytes, int] | None = None  # what ``_end`` would return
+        self.has_erased = False
 
     def append(
         self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
     ) -> Entry:
-        self._forget()
-        last, previous, first = self._after or self._end()
+        """Append an entry with its rows."""
+        self._newest_rows = None
+        last, previous, first = self._last or self._end()
         number = last + 1
-        self._check_new(kind, key, by, facts)
+        self._check_entry(kind, key, by, facts)
         key = f"#{number}" if key is None else key
-        self._check_told(kind, facts)
-        rows = {
-            "first": first,
-            "n": 0 if facts.people is None else len(facts.people),
-            "groups": facts.people is not None and facts.people.groups is not None,
-            "one_digest": True,  # over a person and their group values
-        }
-        facts = _in_order(facts)
+        if facts.outcomes is not None and kind != "history":
+            self._check_outcomes(kind, facts.outcomes)
+        n = 0 if facts.people is None else len(facts.people)
+        has_groups = facts.people is not None and facts.people.groups is not None
+        rows = _rows_to_store(first, _in_order(facts))
+        self._insert_people(first, rows)
+        digests = digests_of(rows)
         payload = None if facts.payload is None else sha256(facts.payload).digest()
-        content = self._insert_people(first, facts, payload)
+        content = content_hash(digests, payload)
         at = self._clock().isoformat(timespec="microseconds")
-        words = (kind, key, at, by, to_json(header | {"rows": rows}))
-        own_hash = entry_hash(self._name, number, words, content, previous)
-        entry = Entry(number, *words, content, previous, own_hash)
+        places = {"first": first, "n": n, "groups": has_groups}
+        line = (kind, key, at, by, to_json(header | {"rows": places}))
+        own_hash = entry_hash(self._name, number, line, content, previous)
+        entry = Entry(number, *line, content, previous, own_hash)
         self._connection.execute(
             schema.entries.insert().values(program=self._program, **vars(entry))
         )
-        self._insert_told(number, facts)
+        for table, columns in (
+            (schema.outcomes, rows.outcomes),
+            (schema.overrides, rows.overrides),
+            (schema.erasures, rows.erasures),
+        ):
+            self._insert(table, {"entry": [number] * len(columns["person"]), **columns})
+        own = {"program": self._program, "entry": number}
+        if digests != RowDigests():
+            self._connection.execute(schema.row_digests.insert().values(own | vars(digests)))
+        if payload is not None:
+            new = {"content": facts.payload, "digest": payload}
+            self._connection.execute(schema.payloads.insert().values(own | new))
         if facts.erased is not None:
-            self._erase(number, facts.erased)
-        if facts.payload is not None:
-            kept = {"entry": number, "content": [facts.payload], "digest": [payload]}
-            self._insert(schema.payloads, kept)
-        self._after = number, own_hash, first + rows["n"]
+            self._erase(facts.erased)
+        self._last = number, own_hash, first + n
         return entry
 
-    def _check_new(self, kind: str, key: str | None, by: str, facts: Facts) -> None:
+    def _check_entry(self, kind: str, key: str | None, by: str, facts: Facts) -> None:
         if (facts.people is None) != (facts.decisions is None):
-            raise InputError("people are recorded with the decisions on them; give both.")
+            raise InputError("applicants are recorded with the decisions on them; give both.")
         _check_lengths(facts)
         for rows in (facts.people, facts.erased):
             if rows is not None and not len(rows):
-                raise InputError("an entry about people names at least one, got none; give some.")
+                raise InputError("an entry with applicants needs at least one, got none.")
         if kind not in KINDS:
             raise InputError(f"an entry is one of {', '.join(KINDS)}, got {kind!r}.")
-        check_name("the name of who writes", by, longest=None)
+        check_name("the name of the author", by, longest=None)
         if key is None:
-            return  # the number is new, and the table keeps two entries from one key
+            return
         check_name("a key", key)
         if self.entry(kind, key) is not None:
             raise InputError(
                 f"the program {self._name!r} has an entry of kind {kind!r} with the key {key!r} "
-                f"already, and entries never change; take another key."
+                f"already, and entries never change; choose another key."
             )
 
-    def _check_told(self, kind: str, facts: Facts) -> None:
-        """Refuse outcomes that cannot be."""
-        if facts.outcomes is None or kind == "history":
-            return
-        _check_once(facts.outcomes.persons)
-        strange = sorted(set(facts.outcomes.states) - set(STATES))
-        if strange:
-            raise InputError(f"an outcome is {' or '.join(STATES)}, got {strange[0]!r}.")
-        standing = self._standing_of(facts.outcomes.persons)
+    def _check_outcomes(self, kind: str, outcomes: OutcomeRows) -> None:
+        """Refuse outcomes of rejected applicants, and a second outcome that is no correction."""
+        _check_once(outcomes.persons)
+        unknown = sorted(set(outcomes.states) - set(STATES))
+        if unknown:
+            raise InputError(f"an outcome is {' or '.join(STATES)}, got {unknown[0]!r}.")
+        standing = self._standing_of(outcomes.persons)
         wrong = np.flatnonzero(~standing.accepted)
         if wrong.size:
             raise UnknownIdError(
-                f"{wrong.size} of {standing.persons.size} people do not stand accepted, first "
-                f"number {standing.persons[wrong[0]]}, and outcomes are known for accepted people "
-                f"only; nothing was recorded, remove them."
+                f"{wrong.size} of {standing.persons.size} applicants are not accepted, first "
+                f"number {standing.persons[wrong[0]]}, and outcomes are known for accepted "
+                f"applicants only; nothing was recorded, remove them."
             )
-        told = np.array([state is not None for state in standing.states], np.bool_)
-        wrong = np.flatnonzero(~told if kind == "correction" else told)
+        observed = np.array([state is not None for state in standing.states], np.bool_)
+        wrong = np.flatnonzero(~observed if kind == "correction" else observed)
         if wrong.size:
             has, do = (
-                ("no outcome yet", "tell it first")
+                ("no outcome yet", "record it first")
                 if kind == "correction"
-                else ("an outcome already", "tell a correction")
+                else ("an outcome already", "record a correction")
             )
             raise InputError(
-                f"person {standing.persons[wrong[0]]} has {has}; nothing was recorded, {do}."
+                f"applicant number {standing.persons[wrong[0]]} has {has}; nothing was recorded, "
+                f"{do}."
             )
 
-    def _insert(self, table: sa.Table, columns: Mapping[str, Any]) -> None:
-        insert_columns(self._connection, (table, {"program": self._program, **columns}))
-
-    def _insert_people(self, first: int, facts: Facts, payload: bytes | None) -> bytes:
-        """Insert whoever was decided on; return the hash of all rows of the entry."""
-        people, decided = facts.people, facts.decisions
-        if people is None or decided is None:
-            return content_digest(facts, [], [], payload)
-        new, content = NewPeople(self._program, first, people, decided), NOTHING
-
-        def prepare(rows: slice) -> None:
-            nonlocal content
-            new.prepare(rows)
-            if rows.stop == len(people):  # and the database still works on those before
-                content = content_digest(facts, [new.digests], [], payload)
-
+    def _insert_people(self, first: int, rows: StoredRows) -> None:
         driver: Any = self._connection.dialect
+        names = rows.people["application"]
         try:
-            insert_columns(self._connection, *new.tables, prepare=prepare)
+            with self._connection.begin_nested():
+                self._insert(schema.people, rows.people)
+                self._insert(schema.group_values, rows.group_values)
         except driver.loaded_dbapi.IntegrityError as error:
-            name, where = _first_twice(people.applications), "twice in this batch"
+            name = _first_duplicate(names)
+            where = "twice in this batch"
             if name is None:
-                name = self._first_known(people.applications, first, error)
-                where = "in the ledger already"
-            who = "somebody of this batch" if name is None else f"the application {name!r}"
+                name, where = self._first_known(names, first), "in the ledger already"
+            who = "an applicant of this batch" if name is None else f"the application {name!r}"
             raise InputError(
-                f"{who} is {where}; nothing was recorded, give somebody who applies again a new "
-                f"id, or verify the ledger if nobody does."
+                f"{who} is {where}; nothing was recorded, give an applicant who applies again a "
+                f"new id, or verify the ledger if none does."
             ) from error
-        return content
 
-    def _first_known(self, names: Sequence[str | None], first: int, error: Any) -> str | None:
-        """Return the first of the names that somebody else has, after a database refused them."""
-        if self._connection.dialect.name == "postgresql":  # which ended the transaction with it
-            told = re.search(r"=\((.*), \d+\)", error.diag.message_detail or "", re.DOTALL)
-            return None if told is None else told[1]
-        one = schema.people.c
-        before = self._select(one.application).where(one.person < first)
-        [found] = where_in(self._connection, before, one.application, list(names))
-        known = {*found}
+    def _first_known(self, names: Sequence[str], first: int) -> str | None:
+        """Return the first of the names that an earlier applicant has."""
+        columns = schema.people.c
+        before = self._select(columns.application).where(columns.person < first)
+        known = {*self._where_in(before, columns.application, names)[0]}
         return next((name for name in names if name in known), None)
 
-    def _insert_told(self, number: int, facts: Facts) -> None:
-        told, changed = facts.outcomes, facts.overrides
-        if told is not None:
-            rows = {"entry": number, "person": told.persons, "state": told.states}
-            self._insert(schema.outcomes, rows)
-        self._lookup.forget()
-        if changed is not None:
-            check_text("a reason", changed.reasons)
-            self._insert(
-                schema.overrides,
-                {
-                    "entry": number,
-                    "person": changed.persons,
-                    "accepted": changed.accepted,
-                    "reason": changed.reasons,
-                },
-            )
+    def _insert(self, table: sa.Table, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Insert rows in bulk, past SQLAlchemy."""
+        n = len(columns["person"])
+        if not n:
+            return
+        columns = {"program": [self._program] * n, **columns}
+        rows = zip(*columns.values(), strict=True)
+        into = f"{table.name} ({', '.join(columns)})"
+        driver: Any = self._connection.connection.driver_connection
+        if self._connection.dialect.name == "sqlite":
+            marks = ", ".join("?" * len(columns))
+            driver.executemany(f"INSERT INTO {into} VALUES ({marks})", rows)
+            return
+        with (
+            driver.cursor() as cursor,
+            cursor.copy(f"COPY {into} FROM STDIN (FORMAT BINARY)") as copy,
+        ):
+            copy.set_types([_COPY_TYPES[type(table.c[name].type)] for name in columns])
+            for row in rows:
+                copy.write_row(row)
 
-    def _erase(self, number: int, persons: Ints) -> None:
-        self.erased = True
-        self._insert(schema.erasures, {"entry": number, "person": persons})
-        erasing = (
-            (schema.people, ("application", "numbers", "texts", "salt", "reasons")),
+    def _erase(self, persons: Ints) -> None:
+        self.has_erased = True
+        for table, names in (
+            (schema.people, ("application", "numbers", "texts", "reasons", "salt")),
             (schema.group_values, ("value", "salt")),
-        )
-        for table, columns in erasing:
+        ):
             change = sa.update(table).where(
                 table.c.program == self._program,
-                is_one_of(self._connection, table.c.person, persons.tolist()),
+                _is_one_of(self._connection, table.c.person, persons.tolist()),
             )
-            self._connection.execute(change.values(dict.fromkeys(columns)))
-        states = sa.select(schema.entries.c.number).where(
-            schema.entries.c.program == self._program, schema.entries.c.kind == "snapshot"
-        )
+            self._connection.execute(change.values(dict.fromkeys(names)))
+        states = self._select(schema.entries.c.number).where(schema.entries.c.kind == "snapshot")
         self._connection.execute(
             sa.update(schema.payloads)
             .where(schema.payloads.c.program == self._program, schema.payloads.c.entry.in_(states))
@@ -311,50 +648,355 @@ class SqlWriter(CheckingReader, Writer):
         )
 
 
-def _names(connection: sa.Connection) -> list[str]:
-    """Return the names of all programs; SQLite may hold anything there."""
-    return sorted(connection.execute(sa.select(schema.programs.c.name)).scalars(), key=str)
+# Cell, groups, override, state.
+_Key = tuple[int, str | None, int, int]
 
 
-def _in_order(facts: Facts) -> Facts:
-    """Return the rows in the order in which they will be read."""
-    told, changed, erased = facts.outcomes, facts.overrides, facts.erased
-    if told is not None:
-        order = np.argsort(told.persons)
-        told = OutcomeRows(told.persons[order], [told.states[at] for at in order])
-    if changed is not None:
-        _check_once(changed.persons)
-        order = np.argsort(changed.persons)
-        reasons = [changed.reasons[at] for at in order]
-        changed = OverrideRows(changed.persons[order], changed.accepted[order], reasons)
-    if erased is not None:
-        _check_once(erased)
-        erased = np.sort(erased)
-    return Facts(facts.people, facts.decisions, told, changed, erased, facts.payload)
+class _HeadCounter:
+    """Counts a program's applicants in the database.
+
+    Each statement counts from one table. Every applicant is first counted without override and
+    outcome; the other tables then move applicants from one kind to another.
+    """
+
+    def __init__(self, connection: sa.Connection, program: int, groups: bool) -> None:
+        self._connection, self._program, self._groups = connection, program, groups
+
+    def count(self) -> HeadCounts:
+        """Return how many applicants there are of each kind."""
+        if self._connection.dialect.name == "postgresql":
+            # For a table that it has not analysed yet it would look up each applicant in turn.
+            self._connection.exec_driver_sql("SET LOCAL enable_nestloop = off")
+        counts = self._count()
+        if self._connection.dialect.name == "postgresql":
+            self._connection.exec_driver_sql("SET LOCAL enable_nestloop = on")
+        return _head_counts({key: n for key, n in counts.items() if n})
+
+    def _count(self) -> Counter[_Key]:
+        counts: Counter[_Key] = Counter()
+        for cell, groups, n in self._counted(schema.people):
+            counts[cell, groups, _NONE, _NONE] += n
+        for sign, rows in ((1, self._outcomes()), (-1, self._replaced())):
+            for cell, groups, state, n in rows:
+                counts[cell, groups, _NONE, STATES.index(state)] += sign * n
+                counts[cell, groups, _NONE, _NONE] -= sign * n
+        for cell, groups, to, state, n in self._overridden():
+            place = _NONE if state is None else STATES.index(state)
+            counts[cell, groups, int(to), place] += n
+            counts[cell, groups, _NONE, place] -= n
+        return counts
+
+    def _counted(self, source: sa.FromClause, *more: sa.ColumnElement[Any]) -> Iterator[Any]:
+        """Count the rows of a join with the table of applicants, by kind and further columns."""
+        people, values = schema.people.c, schema.group_values.c
+        value: sa.ColumnElement[Any] = sa.null().label("value")
+        if self._groups:
+            value = values.value
+            source = source.outerjoin(schema.group_values, _same_person(values))
+        # Sorting by one number is quicker than by three columns.
+        accepted, exploit = (sa.cast(one, sa.Integer) for one in (people.accepted, people.exploit))
+        cell = (people.round * 4 + accepted * 2 + exploit).label("cell")
+        sorted_by = [sa.literal_column("cell"), *([value] if self._groups else []), *more]
+        rows = sa.select(cell, value, *more, sa.func.count()).select_from(source)
+        rows = rows.where(people.program == self._program).group_by(*sorted_by)
+        yield from self._connection.execute(rows)
+
+    def _outcomes(self) -> Iterator[Any]:
+        """Count all outcomes, including those that were corrected later."""
+        source = schema.outcomes.join(schema.people, _same_person(schema.outcomes.c))
+        return self._counted(source, schema.outcomes.c.state)
+
+    def _replaced(self) -> Iterator[Any]:
+        """Count the outcomes that a correction replaced."""
+        link, later, told = schema.entries.c, schema.outcomes.alias("later"), schema.outcomes.c
+        before = (
+            sa.select(told.program, told.entry, told.person, told.state)
+            .distinct()
+            .select_from(schema.entries)
+            .join(later, (later.c.program == link.program) & (later.c.entry == link.number))
+            .join(
+                schema.outcomes,
+                (told.program == later.c.program)
+                & (told.person == later.c.person)
+                & (told.entry < later.c.entry),
+            )
+            .where(link.program == self._program, link.kind == "correction")
+            .subquery()
+        )
+        source = before.join(schema.people, _same_person(before.c))
+        return self._counted(source, before.c.state)
+
+    def _overridden(self) -> Iterator[Any]:
+        """Count overridden applicants by their newest override and their newest outcome."""
+        overrides, outcomes = schema.overrides.c, schema.outcomes.c
+        newest = _same_person(overrides) & (overrides.entry == _newest_entry(schema.overrides))
+        observed = _same_person(outcomes) & (outcomes.entry == _newest_entry(schema.outcomes))
+        source = schema.overrides.join(schema.people, newest).outerjoin(schema.outcomes, observed)
+        return self._counted(source, overrides.accepted, outcomes.state)
+
+
+def _same_person(columns: Any) -> sa.ColumnElement[bool]:
+    people = schema.people.c
+    return sa.and_(columns.program == people.program, columns.person == people.person)
+
+
+def _newest_entry(table: sa.Table) -> sa.ScalarSelect[Any]:
+    """Return the number of an applicant's last entry in a table."""
+    columns = table.alias().c
+    newest = sa.select(sa.func.max(columns.entry)).where(_same_person(columns))
+    return newest.correlate(schema.people).scalar_subquery()
+
+
+def _head_counts(counts: dict[_Key, int]) -> HeadCounts:
+    order = sorted(counts, key=lambda key: (key[0], key[1] or "", key[1] is None, *key[2:]))
+    cell, override, state = (np.array([key[at] for key in order], np.int64) for at in (0, 2, 3))
+    return HeadCounts(
+        round=cell // 4,
+        accepted=(cell & 2).astype(np.bool_),
+        exploit=(cell & 1).astype(np.bool_),
+        override=override,
+        state=state,
+        groups=[key[1] for key in order],
+        n=np.array([counts[key] for key in order], np.int64),
+    )
+
+
+def _rows_to_store(first: int, facts: Facts) -> StoredRows:
+    """Return the rows of an entry as a database keeps them, with new salts."""
+    outcomes, overrides, erased = facts.outcomes, facts.overrides, facts.erased
+    if overrides is not None:
+        check_text("a reason", overrides.reasons)
+    people, group_values = _people_to_store(first, facts)
+    return StoredRows(
+        people,
+        group_values,
+        {
+            "person": [] if outcomes is None else outcomes.persons.tolist(),
+            "state": [] if outcomes is None else outcomes.states,
+        },
+        {
+            "person": [] if overrides is None else overrides.persons.tolist(),
+            "accepted": [] if overrides is None else overrides.accepted.tolist(),
+            "reason": [] if overrides is None else overrides.reasons,
+        },
+        {"person": [] if erased is None else erased.tolist()},
+    )
+
+
+def _people_to_store(first: int, facts: Facts) -> tuple[dict[str, Any], dict[str, Any]]:
+    people, decided = facts.people, facts.decisions
+    if people is None or decided is None:
+        return (
+            dict.fromkeys([column.name for column in tuple(schema.people.c)[1:]], ()),
+            dict.fromkeys([column.name for column in tuple(schema.group_values.c)[1:]], ()),
+        )
+    n = len(people)
+    nothing = [None] * n
+    check_text("an application", people.applications, LONGEST)
+    check_text("a feature", [text for text in people.texts if text is not None])
+    persons = list(range(first, first + n))
+    own: dict[str, Any] = {
+        "person": persons,
+        "application": people.applications,
+        "numbers": people.numbers,
+        "texts": people.texts,
+        "reasons": nothing if people.reasons is None else people.reasons,
+        "salt": salts(n),
+    }
+    groups: dict[str, Any] = {"person": [], "value": [], "salt": []}
+    if people.groups is not None:
+        check_text("a group value", [*set(people.groups)])
+        groups = {"person": persons, "value": people.groups, "salt": salts(n)}
+    decision = {
+        "personal": personal_digests(own, groups),
+        "round": [int(decided.round)] * n,
+        "accepted": decided.accepted.tolist(),
+        "exploit": decided.exploit.tolist(),
+        "score": _nan_as_none(decided.score),
+        "propensity": _nan_as_none(decided.propensity),
+        "threshold": nothing if decided.threshold is None else _nan_as_none(decided.threshold),
+        "fold": nothing if decided.fold is None else decided.fold.tolist(),
+    }
+    return own | decision, groups
+
+
+def _people(people: Mapping[str, Sequence[Any]], groups: Mapping[str, Any] | None) -> PeopleRows:
+    _check_type("an application", str, people["application"])
+    _check_type("an applicant's numbers", bytes, people["numbers"])
+    if len({len(numbers) for numbers in people["numbers"] if numbers is not None}) > 1:
+        raise ValueError("applicants have different numbers of features")
+    _check_lists("an applicant's texts", people["texts"])
+    if groups is not None:
+        _check_lists("a group value", set(groups["value"]))
+    has_reasons = any(reasons is not None for reasons in people["reasons"])
+    return PeopleRows(
+        people["application"],
+        people["numbers"],
+        people["texts"],
+        None if groups is None else groups["value"],
+        people["reasons"] if has_reasons else None,
+    )
+
+
+def _decisions(people: Mapping[str, Sequence[Any]]) -> DecisionRows:
+    rounds = set(people["round"])
+    threshold = _none_as_nan(people["threshold"])
+    return DecisionRows(
+        rounds.pop() if len(rounds) == 1 else -1,  # damaged rows: ``verify`` names them
+        _flags(people["accepted"]),
+        _flags(people["exploit"]),
+        _none_as_nan(people["score"]),
+        _none_as_nan(people["propensity"]),
+        None if np.isnan(threshold).all() else threshold,
+        None if set(people["fold"]) == {None} else _none_as_other(people["fold"]),
+    )
+
+
+def _is_one_of(
+    connection: sa.Connection, column: sa.Column[Any], values: Sequence[Any]
+) -> sa.ColumnElement[bool]:
+    """Return the condition that a column has one of the values, however many there are."""
+    if connection.dialect.name == "sqlite":
+        listed: Any = sa.literal(json.dumps(values), sa.Text)
+        return column.in_(sa.select(sa.func.json_each(listed).table_valued("value").c.value))
+    kind = sa.Text() if isinstance(column.type, sa.Text) else sa.BigInteger()
+    return column == sa.any_(sa.literal(list(values), postgresql.ARRAY(kind)))
+
+
+def _any_text(raw: bytes) -> str:
+    """Return text that SQLite holds, also if its bytes are no text."""
+    return raw.decode("utf-8", "surrogateescape")
+
+
+def _last_places(wanted: Ints, among: Ints) -> Ints:
+    """Return where each number comes last among others, −1 if it does not.
+
+    Examples
+    --------
+    >>> _last_places(np.array([7, 5, 6]), np.array([5, 7, 9, 5])).tolist()
+    [1, 3, -1]
+    """
+    if not among.size:
+        return np.full(wanted.shape, -1, np.int64)
+    order = np.argsort(among, kind="stable")
+    places = order[np.searchsorted(among, wanted, side="right", sorter=order) - 1]
+    return np.where(among[places] == wanted, places, -1)
+
+
+def _taken_numbers(values: Sequence[Any], places: Ints) -> Ints:
+    return np.append(np.array(values, np.int64), -1)[places]
+
+
+def _taken_flags(values: Sequence[Any], places: Ints) -> Any:
+    return np.append(_flags(values), False)[places]
+
+
+def _taken(values: Sequence[Any], places: Ints) -> list[Any]:
+    padded = [*values, None]
+    return [padded[place] for place in places.tolist()]
+
+
+def _nan_as_none(values: Floats) -> list[float | None]:
+    """Return numbers for the database: SQLite has neither NaN nor −0."""
+    plain = (values.astype(np.float64) + 0.0).tolist()
+    return [None if value != value else value for value in plain]
+
+
+def _none_as_nan(values: Sequence[float | None]) -> Floats:
+    """Return numbers, with NaN for None; a NaN in the database raises ValueError."""
+    numbers = np.array(values, dtype=np.float64)
+    if np.isnan(numbers).sum() > values.count(None):
+        raise ValueError("a number is NaN")
+    return numbers
+
+
+def _none_as_other(values: Sequence[int | None]) -> Ints:
+    """Return whole numbers, with −1 for None; other types raise ValueError."""
+    strange = {*map(type, values)} - {int, type(None)}
+    if strange:
+        raise ValueError(f"a whole number is of type {strange.pop().__name__}")
+    return np.array([-1 if value is None else value for value in values], np.int64)
+
+
+def _flags(values: Sequence[Any]) -> Bools:
+    """Return truth values, which SQLite keeps as 0 and 1; other values raise ValueError."""
+    strange = set(values) - {0, 1}
+    if strange:
+        raise ValueError(f"a truth value is 0 or 1, got {max(strange, key=str)!r}")
+    flags: NDArray[np.bool_] = np.array(values, np.bool_)
+    return flags
+
+
+def _check_type(what: str, kind: type, values: Iterable[Any]) -> None:
+    strange = set(map(type, values)) - {kind, type(None)}
+    if strange:
+        raise TypeError(f"{what} is of type {strange.pop().__name__}")
+
+
+def _check_states(states: Iterable[Any]) -> None:
+    strange = set(states) - {*STATES}
+    if strange:
+        raise ValueError(f"an outcome is {strange.pop()!r}")
+
+
+def _check_lists(what: str, texts: Iterable[Any]) -> None:
+    """Raise unless every text is a JSON list, all of one length."""
+    present = [text for text in texts if text is not None]
+    _check_type(what, str, present)
+    try:
+        lists = json.loads(f"[{','.join(present)}]")
+        fit = len(lists) == len(present) and {type(value) for value in lists} <= {list}
+    except ValueError:
+        fit = False
+    if not fit or len({len(values) for values in lists}) > 1:
+        raise ValueError(f"{what} is no JSON list of as many values as others have")
 
 
 def _check_lengths(facts: Facts) -> None:
     """Raise unless all columns of a kind of rows have one length."""
     for rows in ([facts.people, facts.decisions], [facts.outcomes], [facts.overrides]):
-        columns = {name: one for kind in rows if kind for name, one in vars(kind).items()}
-        lengths = {name: len(one) for name, one in columns.items() if hasattr(one, "__len__")}
+        columns = {name: values for kind in rows if kind for name, values in vars(kind).items()}
+        lengths = {
+            name: len(values) for name, values in columns.items() if hasattr(values, "__len__")
+        }
         if len({*lengths.values()}) > 1:
-            told = ", ".join(f"{name} {n}" for name, n in lengths.items())
+            listed = ", ".join(f"{name} {n}" for name, n in lengths.items())
             raise InputError(
-                f"columns of one kind of rows must have one length, got {told}; nothing was "
-                f"recorded, give one value a row."
+                f"columns of one kind of rows must have one length, got {listed}; nothing was "
+                f"recorded, give one value per row."
             )
 
 
 def _check_once(persons: Ints) -> None:
-    in_order = np.sort(persons)
-    if np.any(in_order[1:] == in_order[:-1]):
-        raise InputError("a person is named twice in one entry; name everybody once.")
+    if np.unique(persons).size < persons.size:
+        raise InputError("an applicant is named twice in one entry; name each one once.")
 
 
-def _first_twice(names: Sequence[str | None]) -> str | None:
-    seen: set[str | None] = set()
-    return next((one for one in names if one in seen or seen.add(one)), None)  # type: ignore[func-returns-value]
+def _in_order(facts: Facts) -> Facts:
+    """Return the rows in the order in which they will be read: by applicant."""
+    outcomes, overrides, erased = facts.outcomes, facts.overrides, facts.erased
+    if outcomes is not None:
+        order = np.argsort(outcomes.persons)
+        states = [outcomes.states[at] for at in order]
+        outcomes = OutcomeRows(outcomes.persons[order], states)
+    if overrides is not None:
+        _check_once(overrides.persons)
+        order = np.argsort(overrides.persons)
+        reasons = [overrides.reasons[at] for at in order]
+        overrides = OverrideRows(overrides.persons[order], overrides.accepted[order], reasons)
+    if erased is not None:
+        _check_once(erased)
+        erased = np.sort(erased)
+    return replace(facts, outcomes=outcomes, overrides=overrides, erased=erased)
+
+
+def _first_duplicate(names: Sequence[str]) -> str | None:
+    return next((name for name, n in Counter(names).items() if n > 1), None)
+
+
+def _program_names(connection: sa.Connection) -> list[str]:
+    # SQLite may hold values that are not text.
+    return sorted(connection.execute(sa.select(schema.programs.c.name)).scalars(), key=str)
 
 
 def _now() -> datetime:

@@ -12,7 +12,7 @@ from secondlook.lab.experiments.on_ledger import LedgerMethod
 from secondlook.lab.simulate.feedback import Feedback, Geometric
 from secondlook.lab.simulate.run import run
 from secondlook.ledger.program import Program
-from secondlook.ledger.verifying import verify
+from secondlook.ledger.verification.walk import verify
 from small_worlds import lender_world
 
 LATE = Feedback(Geometric(0.5), missing=0.1, wrong=0.1, corrected_after=2)

@@ -448,7 +448,7 @@ def ledger_files(url: str | None) -> list[Path]:
     """
     if not url:
         return []
-    from secondlook.ledger.urls import read_url  # noqa: PLC0415 - an extra, and slow to import
+    from secondlook.ledger.database import read_url  # noqa: PLC0415 - an extra, and slow to import
 
     try:
         place = read_url(url)

@@ -1,4 +1,4 @@
-"""Run migrations on the connection that ``upgrading.upgrade`` hands in."""
+"""Run migrations on the connection that ``database.upgrade`` hands in."""
 
 from __future__ import annotations
 

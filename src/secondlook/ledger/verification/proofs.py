@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,8 @@ from secondlook.core.decisions import Decisions
 from secondlook.errors import LearningWarning
 from secondlook.frames import take
 from secondlook.ledger.base import DecisionRows, Entry, Facts, PeopleRows, Reader
-from secondlook.ledger.comparing import first_other_content, first_other_value
 from secondlook.ledger.encoding import Shape
-from secondlook.ledger.locating import DecidedAgain
 from secondlook.ledger.policies import EVIDENCE, PolicyFact, granted_with, policies_of
-from secondlook.ledger.repeating import StoredPolicies
 from secondlook.ledger.replay import (
     CLOSE,
     Allowed,
@@ -28,18 +26,22 @@ from secondlook.ledger.replay import (
     first_difference,
     fold_of,
 )
-from secondlook.ledger.stand_ins import GroupValues, with_stand_ins
+from secondlook.ledger.verification.repeat import (
+    StoredPolicies,
+    first_other_content,
+    first_other_value,
+)
 from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.methods.storage import dumps
 from secondlook.people.reasons import first_misfit
 
-__all__ = ["ByLearning", "ByPolicies", "DoesNotFitError", "Proof", "called"]
+__all__ = ["ByLearning", "ByPolicies", "MismatchError", "Proof", "describe"]
 
 Bools = NDArray[np.bool_]
 _SAME_MODEL = 1e-9  # a stored model says the same, but for the order in which machines sum
 
 
-class DoesNotFitError(Exception):
+class MismatchError(Exception):
     """Ends a verification; its text is the problem."""
 
 
@@ -57,13 +59,6 @@ class Proof(ABC):
     @abstractmethod
     def end(self) -> None:
         """Check that nothing is left over."""
-
-    @abstractmethod
-    def decide_again(self, entry: Entry) -> DecidedAgain | None:
-        """Decide a batch as the next entry, and judge nothing; None if it cannot be decided.
-
-        After that no further entry can be made again.
-        """
 
 
 class ByPolicies(Proof):
@@ -98,21 +93,6 @@ class ByPolicies(Proof):
     def end(self) -> None:
         """Nothing can be left over: a batch is whole when its entry is."""
 
-    def decide_again(self, entry: Entry) -> DecidedAgain | None:
-        """Decide a batch as the next entry, and judge nothing."""
-        facts = self._reader.facts(entry)
-        people, recorded, again = facts.people, facts.decisions, self._policies.again
-        if entry.kind != "batch" or people is None or recorded is None or self._shape is None:
-            return None
-        gone = erased_rows(people)
-        rows = with_stand_ins(people, gone) if gone.any() else people
-        X, groups, ids = self._shape.people(rows)
-        decided = again.decide_by(self._policies[entry.says["policy"]], X, groups, ids)
-        drawn = ~gone
-        if again.draws_together and gone.any():
-            drawn &= recorded.exploit & decided.exploit
-        return DecidedAgain(decided, fold_of(again, ids), ~gone, drawn, _close(decided))
-
     def _decide(self, entry: Entry, facts: Facts) -> None:
         people, recorded, says = facts.people, facts.decisions, entry.says
         assert people is not None
@@ -141,11 +121,11 @@ class ByPolicies(Proof):
         decided = again.decide_by(policy, X, groups, ids)
         _refuse(entry, rows, other(decided), "comes out otherwise than recorded")
         if decided.certified != says["certified"]:
-            raise DoesNotFitError(f"{called(entry)}: its policy is not certified as it says.")
+            raise MismatchError(f"{describe(entry)}: its policy is not certified as it says.")
         _check_reasons(entry, rows, self._shape, again, X, groups, recorded, there)
         wrong = again.go_on(policy, says, whole=whole)
         if wrong is not None:
-            raise DoesNotFitError(f"{called(entry)}: {wrong} comes out otherwise than recorded.")
+            raise MismatchError(f"{describe(entry)}: {wrong} comes out otherwise than recorded.")
         self.n_decisions += int(drawn.sum())
         self.n_not_repeated += int((~drawn).sum())
 
@@ -155,7 +135,7 @@ class ByPolicies(Proof):
         told, known = ({name: one[name] for name in EVIDENCE} for one in (says, record))
         other = first_other_value(told, known)
         if other is not None:
-            raise DoesNotFitError(f"{called(entry)}: its {other} is not that of the round.")
+            raise MismatchError(f"{describe(entry)}: its {other} is not that of the round.")
 
     def _check_groups(self, entry: Entry, people: PeopleRows, policy: Any, other: Any) -> None:
         """Where groups may not decide, give everybody another one and decide again."""
@@ -174,7 +154,7 @@ class ByPolicies(Proof):
             X, _, _ = shape.people(people)
             again = shape.reference.of_same_kind(X, decided.accepted)
             if not shape.reference.is_like(again):
-                raise DoesNotFitError(f"{called(entry)}: the reference applicant is another.")
+                raise MismatchError(f"{describe(entry)}: the reference applicant is another.")
 
 
 class ByLearning(Proof):
@@ -210,7 +190,7 @@ class ByLearning(Proof):
         elif self._state is not None and self._is_whole(facts):
             self._apply(self._state, entry, facts)
         else:
-            self._state, self.stopped = None, self.stopped or called(entry)
+            self._state, self.stopped = None, self.stopped or describe(entry)
             if entry.kind == "batch" and facts.people is not None:
                 self.n_not_repeated += len(facts.people)
 
@@ -219,23 +199,11 @@ class ByLearning(Proof):
         self._check_dropped()
         if self._granted:
             key = next(iter(self._granted))
-            raise DoesNotFitError(f"the certificate {key!r} was reached and is not recorded.")
-
-    def decide_again(self, entry: Entry) -> DecidedAgain | None:
-        """Decide a batch as the next entry, and judge nothing."""
-        state, facts = self._state, self._reader.facts(entry)
-        if entry.kind != "batch" or state is None or not self._is_whole(facts):
-            return None
-        decided = state.apply(self._reader, entry)
-        if decided is None:
-            return None
-        everybody = np.ones(len(decided), np.bool_)
-        fold = fold_of(state.classifier, decided.ids)
-        return DecidedAgain(decided, fold, everybody, everybody, CLOSE)
+            raise MismatchError(f"the certificate {key!r} was reached and is not recorded.")
 
     def _check_dropped(self) -> None:
         for lost in self._due.values():
-            raise DoesNotFitError(
+            raise MismatchError(
                 f"the certificate {lost[0]!r} had to be dropped, and that is not recorded."
             )
 
@@ -255,7 +223,7 @@ class ByLearning(Proof):
         if self._state is not None:
             other = first_other_content(dumps(self._state.classifier), facts.payload, CLOSE)
             if other is not None:
-                raise DoesNotFitError(f"{called(entry)}: {other} comes out otherwise than stored.")
+                raise MismatchError(f"{describe(entry)}: {other} comes out otherwise than stored.")
 
     def _apply(self, state: State, entry: Entry, facts: Facts) -> None:
         self._check_dropped()
@@ -285,11 +253,11 @@ class ByLearning(Proof):
         pairs = [(one, self._stored.get(one.key)) for one in parts]
         for one, kept in [*pairs, (learned, self._stored.get(entry.says["policy"]))]:
             if kept is None:
-                raise DoesNotFitError(f"{called(entry)}: its policy {one.key!r} is not stored.")
+                raise MismatchError(f"{describe(entry)}: its policy {one.key!r} is not stored.")
             other = _other_policy(one, *kept)
             if other is not None:
-                raise DoesNotFitError(
-                    f"{called(kept[0])}: {other} comes out otherwise than stored."
+                raise MismatchError(
+                    f"{describe(kept[0])}: {other} comes out otherwise than stored."
                 )
 
     def _check_certificate(self, entry: Entry) -> None:
@@ -297,7 +265,7 @@ class ByLearning(Proof):
         granted, lost = self._granted.pop(entry.key, None), self._due.pop(entry.key, [])
         if entry.says["what"] != "granted":
             if self._state is not None and entry.says["certificates"] != lost:
-                raise DoesNotFitError(f"{called(entry)}: what had to be dropped is {lost}.")
+                raise MismatchError(f"{describe(entry)}: what had to be dropped is {lost}.")
             for key in entry.says["certificates"]:
                 self._standing.pop(key, None)
             return
@@ -305,10 +273,10 @@ class ByLearning(Proof):
         if self._state is None:
             return
         if granted is None:
-            raise DoesNotFitError(f"{called(entry)}: the round does not rest on it.")
+            raise MismatchError(f"{describe(entry)}: the round does not rest on it.")
         other = first_other_value(granted, {name: entry.says.get(name) for name in granted}, CLOSE)
         if other is not None:
-            raise DoesNotFitError(f"{called(entry)}: its {other} comes out otherwise.")
+            raise MismatchError(f"{describe(entry)}: its {other} comes out otherwise.")
 
     def _check_groups(self, state: State, entry: Entry, facts: Facts) -> None:
         """Where groups may not decide, give everybody another one and decide again."""
@@ -356,7 +324,7 @@ def _close(decided: Decisions) -> float:
     return _SAME_MODEL if decided.score.dtype == np.float64 else CLOSE
 
 
-def called(entry: Entry) -> str:
+def describe(entry: Entry) -> str:
     """Return what messages call an entry."""
     return f"entry {entry.number} ({entry.kind} {entry.key!r})"
 
@@ -364,8 +332,8 @@ def called(entry: Entry) -> str:
 def _refuse(entry: Entry, people: PeopleRows, other: tuple[int, str] | None, why: str) -> None:
     if other is not None:
         row, what = other
-        raise DoesNotFitError(
-            f"{called(entry)}: the {what} of application {people.applications[row]!r} {why}."
+        raise MismatchError(
+            f"{describe(entry)}: the {what} of application {people.applications[row]!r} {why}."
         )
 
 
@@ -394,3 +362,52 @@ def _check_reasons(
     if row is not None:
         other = int(rows[row]), "reasons"
         _refuse(entry, people, other, "come out otherwise than recorded")
+
+
+class GroupValues:
+    """The group values of a program's people, in the order in which they came."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, None] = {}
+
+    def add(self, people: PeopleRows | None) -> None:
+        """Take in those of an entry's people, but for the erased."""
+        if people is not None and people.groups is not None:
+            new = {*people.groups} - {None} - self._known.keys()
+            self._known |= dict.fromkeys(sorted(map(str, new)))
+
+    def exchanged(self, people: PeopleRows) -> Iterator[PeopleRows]:
+        """Yield people with the next one's group, and with the group that follows their own.
+
+        The second changes everybody's, also where all have the same.
+        """
+        if people.groups is None:
+            return
+        yield replace(people, groups=[*people.groups[1:], people.groups[0]])
+        known = [*self._known]
+        following = dict(zip(known, [*known[1:], *known[:1]], strict=True))
+        if len(known) > 1:
+            yield replace(people, groups=[following[str(one)] for one in people.groups])
+
+
+def with_stand_ins(people: PeopleRows, gone: NDArray[np.bool_]) -> PeopleRows:
+    """Return people with others in the place of the erased, so that all rows stay where they are.
+
+    The others' features and groups are those of somebody who is there, their names new.
+    """
+    someone = int(np.flatnonzero(~gone)[0])
+    names = {one for one in people.applications if one is not None}
+    numeric = all(one.lstrip("-").isdigit() for one in names)
+    free = (str(at) if numeric else f"erased {at}" for at in range(2 * len(people) + 1))
+    new = (one for one in free if one not in names)
+
+    def filled(column: Any) -> list[Any]:
+        return [column[someone] if lost else one for one, lost in zip(column, gone, strict=True)]
+
+    return PeopleRows(
+        [next(new) if one is None else one for one in people.applications],
+        filled(people.numbers),
+        filled(people.texts),
+        None if people.groups is None else filled(people.groups),
+        people.reasons,
+    )

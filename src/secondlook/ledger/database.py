@@ -1,0 +1,365 @@
+"""Open a ledger's database: read its URL, connect, make the tables, and word its errors.
+
+A ledger lives in a SQLite file or on a PostgreSQL server. No connection stays open between calls,
+so a process may fork at any time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import warnings
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from reprlib import repr as shortened
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.pool import NullPool
+
+from secondlook.errors import InputError, LedgerError, LedgerWarning
+from secondlook.ledger import schema
+
+__all__ = ["WAIT", "connect", "erase_log", "read_url", "reporting_lost_commits", "shown_url"]
+__all__ += ["translating_errors", "upgrade"]
+
+WAIT = 120  # seconds for which a writer waits for another
+
+_ALIASES = {"postgres": "postgresql"}  # what some servers call it, and what SQLAlchemy does
+_HIDDEN = "***"
+_SECRETS = ("password", "sslpassword")  # parameters of a URL that hold a password
+_USER_PASSWORD = re.compile(r"((?:^|(?<!/)//)[^:/]*:)(?!//).*@", re.DOTALL)
+_PARAMETER = re.compile(rf"((?:{'|'.join(_SECRETS)})\s*=\s*)('[^']*'|[^&]*)", re.IGNORECASE)
+
+_SQLITE_SETTINGS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "foreign_keys=ON",
+    "secure_delete=ON",  # erased data must not stay in free pages
+    "cache_size=-65536",  # room for a large batch, so that each page is written once
+    "wal_autocheckpoint=4000",  # pages, about 16 MB
+)
+_LOGS = ("-wal", "-journal")  # what SQLite appends to the name of its log files
+_NO_RIGHTS = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
+_LOG_PATIENCE = 2000  # milliseconds for which emptying the log waits for readers
+_MANY, _SOME = 1_000_000, 1000  # rows per program, and per program and entry, for the planner
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_UPGRADE_LOCK = 5_030_114  # PostgreSQL's advisory lock under which tables are made
+
+NO_LEDGER = (
+    "there is no ledger at {}; start a program there first, with secondlook init or Program.create."
+)
+
+
+def read_url(url: str) -> sa.URL:
+    """Return the parsed URL of a ledger.
+
+    Raises
+    ------
+    LedgerError
+        If it is neither a SQLite nor a PostgreSQL URL.
+    """
+    try:
+        parsed = sa.make_url(url)
+    except (sa.exc.ArgumentError, ValueError):  # a port that is not a number
+        parsed = None
+    if parsed is not None:
+        backend = parsed.get_backend_name()
+        parsed = parsed.set(drivername=_ALIASES.get(backend, backend))
+    if parsed is None or parsed.drivername not in ("sqlite", "postgresql"):
+        raise LedgerError(
+            f"a ledger lives at sqlite:///file or postgresql://host/database, got "
+            f"{shown_url(url)!r}; pass one of these."
+        )
+    return parsed
+
+
+def shown_url(url: Any) -> str:
+    """Return a URL for a message, with its passwords hidden, even if it is malformed.
+
+    Examples
+    --------
+    >>> shown_url("mysql://ann:secret@host/db?sslpassword=other")
+    'mysql://ann:***@host/db?sslpassword=***'
+    """
+    text = url.render_as_string(hide_password=True) if isinstance(url, sa.URL) else str(url)
+    return _PARAMETER.sub(rf"\1{_HIDDEN}", _USER_PASSWORD.sub(rf"\1{_HIDDEN}@", text))
+
+
+def connect(url: str, *, make: bool = False) -> sa.Engine:
+    """Return an engine for ``sqlite:///file`` or ``postgresql://…``.
+
+    Raises
+    ------
+    LedgerError
+        If the database cannot be reached, or does not exist and ``make`` is False.
+    """
+    parsed = read_url(url)
+    if parsed.drivername == "postgresql":
+        return sa.create_engine(
+            parsed.set(drivername="postgresql+psycopg"),
+            poolclass=NullPool,
+            connect_args={"client_encoding": "utf8"},
+        )
+    if not parsed.database or parsed.database == ":memory:":
+        raise LedgerError(
+            f"a ledger must outlive the process, got {url!r}; name a file, as in "
+            f"sqlite:///lender.db."
+        )
+    _check_file(Path(parsed.database).absolute(), make=make)
+    engine = sa.create_engine(parsed, poolclass=NullPool, connect_args={"timeout": WAIT})
+    sa.event.listen(engine, "do_connect", _connect_to_file)
+    sa.event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _check_file(path: Path, *, make: bool) -> None:
+    """Raise unless the file is a ledger or may become one, without changing it."""
+    try:
+        is_folder, exists = path.is_dir(), path.exists()
+    except OSError as error:
+        raise LedgerError(
+            f"the ledger at {path} cannot be reached ({error.strerror}); ask for the right to read "
+            f"it and its folder."
+        ) from error
+    if is_folder:
+        raise LedgerError(
+            f"a ledger is a file, and {path} is a folder; name a file in it, as in "
+            f"sqlite:///{path.name}/lender.db."
+        )
+    if not path.parent.is_dir():
+        raise LedgerError(f"there is no folder {path.parent} for a ledger; make it first.")
+    if not make and not (exists and _may_be_ledger(path)):
+        raise LedgerError(NO_LEDGER.format(path))
+
+
+def _may_be_ledger(path: Path) -> bool:
+    """Return whether a file has a table of a ledger; True for a file that cannot be read.
+
+    Unreadable files are reported by the call that opens them. The settings of a ledger are not
+    applied here, since they would change a file of another kind.
+    """
+    try:
+        with closing(_open(path, timeout=WAIT) if _writable(path) else _open_to_read(path)) as file:
+            names = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+            return not {name for (name,) in names}.isdisjoint(schema.metadata.tables)
+    except sqlite3.Error:
+        return True
+
+
+def _connect_to_file(_dialect: Any, _record: Any, args: list[Any], options: dict[str, Any]) -> Any:
+    path = Path(args[0])
+    if _writable(path):
+        try:
+            return _open(path, *_SQLITE_SETTINGS, **options)
+        except sqlite3.OperationalError as error:
+            if not _lacks_rights(error):
+                raise
+    return _open_to_read(path, **options)
+
+
+def _begin(connection: sa.Connection) -> None:
+    # A reader that became a writer could meet another doing the same, and neither could go on.
+    writes = connection.get_execution_options().get("writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _writable(path: Path) -> bool:
+    # Only SQLite may open the file: its locks end when this process closes the file once.
+    effective = os.access in os.supports_effective_ids
+    return os.access(path, os.W_OK, effective_ids=effective) or not path.exists()
+
+
+def _lacks_rights(error: sqlite3.Error) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF in _NO_RIGHTS  # higher bits: details
+
+
+def _open_to_read(path: Path, **options: Any) -> sqlite3.Connection:
+    """Open a file that this process may not write."""
+    real = path.resolve()
+    logs = [real.with_name(f"{real.name}{suffix}") for suffix in _LOGS]
+    place = f"{path.absolute().as_uri()}?mode=ro"
+    if any(log.exists() for log in logs):
+        try:
+            return _open(place, "schema_version", uri=True, **options)
+        except sqlite3.OperationalError as error:
+            if not _lacks_rights(error):
+                raise
+            for log in logs:
+                if log.exists() and log.stat().st_size:
+                    raise LedgerError(
+                        f"the ledger at {path} cannot be read where it cannot be written, since "
+                        f"its newest entries may be in {log.name} beside it ({error}); copy both "
+                        f"into a folder of your own and open the copy."
+                    ) from error
+    # Without a log everything is in the file. SQLite must be told so, or it would need to make a
+    # log, which it cannot do here, or which would then stop the owner.
+    return _open(f"{place}&immutable=1", uri=True, **options)
+
+
+def _open(place: Any, *settings: str, **options: Any) -> sqlite3.Connection:
+    connection: sqlite3.Connection = sqlite3.connect(place, **options)
+    try:
+        connection.isolation_level = None  # SQLAlchemy begins transactions
+        for setting in settings:
+            connection.execute(f"PRAGMA {setting}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def upgrade(engine: sa.Engine, *, make: bool = True) -> None:
+    """Make the tables or bring them to this version, in one transaction.
+
+    Raises
+    ------
+    LedgerError
+        If another version made the tables, if they do not match the version that they name, or if
+        there are none and ``make`` is False.
+    """
+    with translating_errors(engine), engine.connect() as connection:
+        version = _version(connection)
+        if version is None and not make and not _own_tables(connection):
+            raise LedgerError(NO_LEDGER.format(shown_url(engine.url)))
+    if version == schema.NEWEST:
+        return
+    if version is not None:
+        raise LedgerError(
+            f"the ledger at {shown_url(engine.url)} has tables of version {version}, and this "
+            f"secondlook knows {schema.NEWEST}; open it with the secondlook that made it."
+        )
+    from alembic import command  # noqa: PLC0415 - takes longer than opening a ledger
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    with (
+        translating_errors(engine),
+        engine.connect().execution_options(writes=True) as connection,
+        connection.begin(),
+    ):
+        if engine.dialect.name == "postgresql":
+            connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
+        if _version(connection) == schema.NEWEST:  # another process was quicker
+            return
+        if _own_tables(connection):
+            raise LedgerError(
+                f"the ledger at {shown_url(engine.url)} has tables, but no version in the table "
+                f"alembic_version, so nothing was changed; restore that table, or the ledger from "
+                f"a backup."
+            )
+        config.attributes["connection"] = connection
+        command.upgrade(config, schema.NEWEST)
+        if engine.dialect.name == "sqlite":
+            _expect_many_rows(connection)
+
+
+def _expect_many_rows(connection: sa.Connection) -> None:
+    """Give SQLite's planner statistics of long tables.
+
+    Without them it assumes that a program has few rows, and reads all of them for each applicant
+    that is looked up.
+    """
+    connection.exec_driver_sql("PRAGMA analysis_limit=100")
+    connection.exec_driver_sql("ANALYZE")
+    connection.exec_driver_sql("DELETE FROM sqlite_stat1")
+    for table in schema.metadata.sorted_tables:
+        for index in connection.exec_driver_sql(f"PRAGMA index_list({table.name})").fetchall():
+            columns = connection.exec_driver_sql(f"PRAGMA index_info({index.name})").fetchall()
+            counts = [_MANY, *[_MANY, *[_SOME] * len(columns)][: len(columns) - 1], 1]
+            name = table.name if index.origin == "pk" else index.name
+            connection.exec_driver_sql(
+                "INSERT INTO sqlite_stat1 VALUES (?, ?, ?)",
+                (table.name, name, " ".join(map(str, counts))),
+            )
+
+
+def _own_tables(connection: sa.Connection) -> set[str]:
+    return {*sa.inspect(connection).get_table_names()} & {*schema.metadata.tables}
+
+
+def _version(connection: sa.Connection) -> str | None:
+    if not sa.inspect(connection).has_table("alembic_version"):
+        return None
+    version = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
+    return None if version is None else str(version)
+
+
+def erase_log(engine: sa.Engine) -> None:
+    """Empty SQLite's log after an erasure, since it may still hold the erased pages.
+
+    That is impossible while another connection reads; the last one to close the file does it then.
+    PostgreSQL drops erased rows when it is vacuumed. The erasure is durable already, so a failure
+    is a warning.
+    """
+    if engine.dialect.name != "sqlite":
+        return
+    try:
+        with closing(engine.raw_connection()) as connection:
+            connection.execute(f"PRAGMA busy_timeout={_LOG_PATIENCE}")
+            is_busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+        reason = "another process is reading it" if is_busy else ""
+    except (sa.exc.DBAPIError, _driver_error(engine)) as error:
+        reason = _reason(error)
+    if reason:
+        warnings.warn(
+            f"the applicants are erased and that is recorded, but the log beside the ledger at "
+            f"{shown_url(engine.url)} could not be emptied ({reason}) and may hold them until the "
+            f"ledger is next used without this problem; fix it and run secondlook verify.",
+            LedgerWarning,
+            stacklevel=2,
+        )
+
+
+@contextmanager
+def translating_errors(engine: sa.Engine) -> Iterator[None]:
+    """Raise a driver's errors as ``LedgerError``; the transaction they ended left no trace."""
+    try:
+        yield
+    except sa.exc.DBAPIError as error:
+        raise LedgerError(_failure_message(engine, error.orig)) from error
+    except sa.exc.PendingRollbackError as error:
+        raise LedgerError(_failure_message(engine, "the connection was lost")) from error
+    except _driver_error(engine) as error:
+        raise LedgerError(_failure_message(engine, error)) from error
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"text must not have half a surrogate pair, got {shortened(error.object)}; nothing of "
+            f"this call was recorded, change it."
+        ) from error
+
+
+@contextmanager
+def reporting_lost_commits(engine: sa.Engine) -> Iterator[None]:
+    """Raise an error of its own if a server is lost during a commit: it may be recorded or not."""
+    try:
+        yield
+    except (sa.exc.DBAPIError, _driver_error(engine)) as error:
+        if engine.dialect.name == "sqlite":
+            raise
+        raise LedgerError(
+            f"the connection to the ledger at {shown_url(engine.url)} was lost during a commit "
+            f"({_reason(error)}), and it is not known whether this call is recorded; look at the "
+            f"newest entries, or send it again under the same batch name."
+        ) from error
+
+
+def _driver_error(engine: sa.Engine) -> type[Exception]:
+    dialect: Any = engine.dialect
+    error_type: type[Exception] = dialect.loaded_dbapi.Error
+    return error_type
+
+
+def _failure_message(engine: sa.Engine, error: Any) -> str:
+    return (
+        f"the ledger at {shown_url(engine.url)} could not be used ({_reason(error)}); nothing of "
+        f"this call was recorded, so fix that and call again."
+    )
+
+
+def _reason(error: Any) -> str:
+    lines = str(getattr(error, "orig", error)).strip().splitlines()
+    return lines[0] if lines else type(error).__name__

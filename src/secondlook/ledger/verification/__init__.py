@@ -1,0 +1,1 @@
+"""Check a ledger: its hashes, and every decision made again (``walk.verify``)."""
