@@ -50,7 +50,7 @@ def test_a_file_of_which_a_part_cannot_be_recorded_is_not_recorded(
     fail_on(program, "correction")
     words = refused("observe", "outcomes.csv", code=2)
     assert "database or disk is full" in words
-    assert words.endswith("nothing of this call was recorded, so mend that and call again.")
+    assert words.endswith("nothing of this call was recorded, so fix that and call again.")
     assert program.checkpoint() == head
     assert program.standing(yes[:4]).states == ["good", None, None, None]
 

@@ -195,7 +195,7 @@ def test_a_call_that_fails_changes_nothing_in_memory_either(url, monkeypatch):
         raise RuntimeError("the disk is gone")
 
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.sql.SqlWriter._insert_told", fail)
+        patch.setattr("secondlook.ledger.sql.SqlWriter._insert", fail)
         with pytest.raises(RuntimeError, match="the disk is gone"):
             program.decide(one.people.X, sensitive_features=group, batch="b")
     assert same(

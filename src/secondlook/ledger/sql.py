@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -587,7 +587,9 @@ class SqlWriter(SqlReader, Writer):
         driver: Any = self._connection.dialect
         names = rows.people["application"]
         try:
-            with self._connection.begin_nested():
+            # PostgreSQL ends a transaction with its first error, so names are looked up outside.
+            is_sqlite = self._connection.dialect.name == "sqlite"
+            with nullcontext() if is_sqlite else self._connection.begin_nested():
                 self._insert(schema.people, rows.people)
                 self._insert(schema.group_values, rows.group_values)
         except driver.loaded_dbapi.IntegrityError as error:

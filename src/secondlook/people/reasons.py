@@ -23,7 +23,7 @@ value of theirs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 from secondlook.frames import as_array, is_frame, is_missing, n_rows, take
-from secondlook.people.in_parts import InParts
 from secondlook.people.likelihoods import (
     ConstantLikelihood,
     GroupedLikelihood,
@@ -227,8 +226,7 @@ def reasons_for(
     Returns
     -------
     sequence or None
-        None if there is no reference, or the classifier cannot say what it scores people by. What
-        models are asked is asked at once; the rest is made as it is needed.
+        None if there is no reference, or the classifier cannot say what it scores people by.
     """
     if reference is None or not hasattr(classifier, "scored_by"):
         return None
@@ -238,24 +236,15 @@ def reasons_for(
     mine, groups = _taken(X, sensitive_features, refused)
     scored = classifier.scored_by(mine, sensitive_features=groups)
     linear = _Linear.of(scored, reference)
-    of_refused: Callable[[slice], Floats] = (
-        linear.contributions
-        if linear is not None
-        else _tried(classifier, mine, reference, groups, scored).__getitem__
-    )
-    empty = None if linear is not None else _empty(mine)
-
-    def make(rows: slice) -> list[bytes | None]:
-        first, last = np.searchsorted(refused, (rows.start, rows.stop)).tolist()
-        some = slice(first, last)
-        found = np.full(rows.stop - rows.start, None, object)
-        found[refused[some] - rows.start] = encode(
-            of_refused(some), None if empty is None else empty[some]
-        )
-        listed: list[bytes | None] = found.tolist()
-        return listed
-
-    return InParts(accepted.size, make)
+    if linear is not None:
+        contributions, empty = linear.contributions(slice(0, refused.size)), None
+    else:
+        contributions = _tried(classifier, mine, reference, groups, scored)
+        empty = _empty(mine)
+    reasons = np.full(accepted.size, None, object)
+    reasons[refused] = encode(contributions, empty)
+    listed: list[bytes | None] = reasons.tolist()
+    return listed
 
 
 def _taken(X: Any, sensitive_features: Any, rows: NDArray[np.intp]) -> tuple[Any, Any]:
