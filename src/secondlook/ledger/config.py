@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from secondlook.errors import InputError
-from secondlook.ledger.base import STATES
+from secondlook.ledger.base import STATES, check_program_name
 from secondlook.ledger.config_classifiers import (
     CLASSIFIERS,
     LIMITS,
