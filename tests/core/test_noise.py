@@ -97,7 +97,7 @@ def test_a_certified_round_is_watched_by_what_is_recorded(rng):
 
 def true_fdr(classifier, population):
     """Return the true FDR of the last round's policy."""
-    everybody = population.everybody()
+    everybody = population.whole_population()
     p = classifier.acceptance_probability(everybody.X)
     return float(p @ (1 - population.probability_good(everybody)) / p.sum())
 

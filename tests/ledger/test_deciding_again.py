@@ -44,7 +44,7 @@ def test_decisions_come_out_again_without_learning(place, monkeypatch, name):
 
     with monkeypatch.context() as patched:
         patched.setattr(algorithm, "learn", never)
-        patched.setattr(sl.CertifiedClassifier, "_rank_people", never)
+        patched.setattr(sl.CertifiedClassifier, "_learn", never)
         found = proved(program)
     assert (found.n_decisions, found.n_learned_again) == (180, None)
     again = proved(program, relearn=True)

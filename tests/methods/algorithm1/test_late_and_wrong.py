@@ -72,7 +72,7 @@ def judged(method, feedback, seed, rounds=24, begin=0):
     method.fit(
         past.people.X, past.outcomes, accepted=past.accepted, sensitive_features=past.people.group
     )
-    everybody = POPULATION.everybody()  # so that these are sums, without any noise
+    everybody = POPULATION.whole_population()  # so that these are sums, without any noise
     good = POPULATION.probability_good(everybody)
     gain = UTILITY.expected(1.0, good) - UTILITY.expected(0.0, good)
     found = []

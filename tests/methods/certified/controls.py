@@ -1,4 +1,4 @@
-"""The method with one thing left out: each must break the bound, or tests of it are blind."""
+"""Broken methods: each must break the bound, or the tests are blind."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class PlugIn(Engine):
 
 
 class WeightsDropped(Engine):
-    """Counts the accepted as if everybody had been accepted with probability 1."""
+    """Counts the accepted as if all applicants had been accepted with probability 1."""
 
     def _test(self, waiting):
         super()._test(replace(waiting, p=np.ones_like(waiting.p)))
@@ -35,7 +35,7 @@ class WeightsDropped(Engine):
 
 
 class HistoryTrusted(Engine):
-    """Tests every ladder on the history's accepted, as if the past had taken everybody."""
+    """Tests every ladder on the history's accepted, as if the past had accepted all."""
 
     history: tuple
 
@@ -43,13 +43,13 @@ class HistoryTrusted(Engine):
         super()._freeze(t, reference, likelihood)
         ladder = self.ladders[-1]
         X, group, bad = self.history
-        everybody = np.ones(bad.size, np.bool_)
+        applicants = np.ones(bad.size, np.bool_)
         at, p, use = ladder.locate(X, group), np.ones(bad.size), np.ones(ladder.grid.size, np.bool_)
-        ladder.test(at, p, everybody, bad, deployed=None, use=use)
+        ladder.test(at, p, applicants, bad, deployed=None, use=use)
 
 
 class Overtaking(Engine):
-    """Tests people as soon as their outcomes come, whoever of their round is still waited for."""
+    """Tests applicants as soon as their outcomes arrive, before their round is complete."""
 
     def test_complete_rounds(self):
         for waiting in self.waiting:

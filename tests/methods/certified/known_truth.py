@@ -1,4 +1,4 @@
-"""Populations of which every policy's FDR is known, and runs of the certified method on them."""
+"""Populations with a known FDR of every policy, and runs of the certified method on them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class OneFeature:
     def draw(self, n, rng):
         return People(rng.normal(size=(n, 1)), np.full(n, "all"))
 
-    def everybody(self, n=4000):
+    def whole_population(self, n=4000):
         """Return the population as n people of equal mass."""
         return _equal_masses(n)
 
@@ -40,7 +40,7 @@ def _equal_masses(n):
 
 @dataclass(frozen=True)
 class Flat(OneFeature):
-    """Everybody has the same P(good): every policy has the same FDR."""
+    """All applicants have the same P(good), so every policy has the same FDR."""
 
     fdr: float = ALPHA + 0.0005
 
@@ -93,12 +93,12 @@ class Policy:
 
 
 def deployed_fdr(classifier, population):
-    """Return the true FDR of the policy of the last round, over everybody together."""
-    everybody = population.everybody()
+    """Return the true FDR of the policy of the last round over the whole population."""
+    applicants = population.whole_population()
     (choice,) = classifier._choices
-    group = np.zeros(len(everybody), np.intp)
-    pi = choice.ladder.policy(choice.ladder.locate(everybody.X, group), choice.rung)
-    return float(pi @ (1 - population.probability_good(everybody)) / pi.sum())
+    group = np.zeros(len(applicants), np.intp)
+    pi = choice.ladder.policy(choice.ladder.locate(applicants.X, group), choice.rung)
+    return float(pi @ (1 - population.probability_good(applicants)) / pi.sum())
 
 
 def playing(classifier, population, rng, *, n=600, rounds=39, truth=True):
@@ -121,5 +121,5 @@ def rngs(seed, n):
 
 
 def too_many(events, runs, rate, *, false_alarm=0.001):
-    """Say whether so many events reject, by the exact binomial, that their rate is at most this."""
+    """Return whether the exact binomial test rejects that the rate of events is at most this."""
     return binom.sf(events - 1, runs, rate) < false_alarm

@@ -1,4 +1,4 @@
-"""What may depend on what: nothing on the future, on the rejected, or on the order of anything."""
+"""Causality: nothing depends on the future, on rejected applicants, or on any order."""
 
 from __future__ import annotations
 

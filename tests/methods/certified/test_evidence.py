@@ -23,7 +23,7 @@ from secondlook.methods.certified.evidence import (
     values,
 )
 
-# Three kinds of people: covered, truncated (π/p above the cap), and truncated with π = 1.
+# Three kinds of applicants: covered, truncated (π/p above the cap), and truncated with π = 1.
 PI = np.array([[0.9, 0.3], [0.5, 1.0], [1.0, 0.02]])
 P = np.array([0.6, 0.05, 0.01])
 BAD = np.array([0.1, 0.3, 0.7])  # f
@@ -62,7 +62,7 @@ probabilities = st.floats(1e-9, 1.0)
     bad=arrays(bool, 6),
     alpha=st.floats(0.01, 0.95),
 )
-def test_no_row_can_ruin_anybody(pi, p, accepted, bad, alpha):
+def test_no_applicant_can_ruin_a_gambler(pi, p, accepted, bad, alpha):
     z = values(pi, p, accepted, bad, alpha)
     bound = np.full(3, RATIO_CAP + 1)
     assert np.all(z >= -(1 - alpha) * bound - 1e-9)
@@ -70,7 +70,7 @@ def test_no_row_can_ruin_anybody(pi, p, accepted, bad, alpha):
     assert np.all(1 + share[:, None, :] * z >= 0.05 - 1e-9)
 
 
-def test_wealth_is_the_product_that_it_says(rng):
+def test_wealth_is_the_product_of_its_bets(rng):
     n_rounds, n, n_policies = 5, 12, 4
     wealth = Wealth.start(ALPHA, n_policies)
     gamblers = [[1.0] * n_policies for _ in BETS]
@@ -154,14 +154,14 @@ def alarm(rng, fdrs, n=60, delta=0.05):
     return 0
 
 
-def test_the_monitor_seldom_cries_wolf():
+def test_the_monitor_seldom_raises_a_false_alarm():
     """At most δ = 5 % of 400 streams at FDR = α; a false alarm of this test has chance 0.001."""
     rng = np.random.default_rng(np.random.SeedSequence(7))
     alarms = sum(alarm(rng, [ALPHA] * 40) > 0 for _ in range(400))
     assert not too_many(alarms, 400, 0.05)
 
 
-def test_the_monitor_hears_the_wolf():
+def test_the_monitor_notices_drift_soon():
     rng = np.random.default_rng(np.random.SeedSequence(8))
     delays = [alarm(rng, [0.1] * 20 + [0.3] * 20) - 20 for _ in range(60)]
     assert min(delays) > 0  # none missed, none early

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 from methods.certified.controls import Overtaking, with_engine
 from methods.certified.known_truth import DELTA, Flat, Slope, start, too_many
-from secondlook import CertifiedClassifier
+from secondlook import CertifiedClassifier, PartialFeedbackClassifier
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import Uniform
 from secondlook.core.utility import Accuracy
 from secondlook.errors import InputError, LearningWarning
+from secondlook.lab.baselines.greedy import Greedy
 from secondlook.lab.simulate.feedback import ByOutcome, Feedback
 from secondlook.lab.simulate.histories import SelectedOnOutcome
 from secondlook.lab.simulate.populations import draw_applicants
 from secondlook.lab.simulate.run import run
 from secondlook.lab.simulate.streams import Drawn
 from secondlook.lab.simulate.worlds import World
+from secondlook.ledger import Program, verify
 from secondlook.methods.certified.rules import Rules
 
 N = 300
 
 
 class Desk:
-    """A classifier, with the outcomes of everybody it accepted at hand."""
+    """A classifier, with the outcomes of all applicants it accepted."""
 
     def __init__(self, seed=0, **options):
         self.rng = np.random.default_rng(seed)
@@ -90,8 +98,8 @@ def ever_certified(method, seed):
     return any(result.decided.certified for result in run(classifier, world))
 
 
-def test_overtaking_certifies_what_may_not_be():
-    """Goods at once, bads late, everybody above the bound: in order at most δ of the runs."""
+def test_overtaking_certifies_null_runs():
+    """Good outcomes at once, bad ones late, FDR above the bound: in order at most δ of the runs."""
     runs = 12
     in_order = sum(ever_certified(CertifiedClassifier, seed) for seed in range(runs))
     overtaking = sum(ever_certified(with_engine(Overtaking), seed) for seed in range(runs))
@@ -100,9 +108,9 @@ def test_overtaking_certifies_what_may_not_be():
     assert overtaking >= 9
 
 
-def test_after_some_patience_the_pending_count_as_bad():
-    desk, told = Desk(patience=1), Desk()
-    for one in (desk, told):
+def test_pending_outcomes_count_as_bad_after_patience():
+    desk, in_full = Desk(patience=1), Desk()
+    for one in (desk, in_full):
         one.decide()
     ids, outcome = desk.accepted[0]
     kept_back = np.arange(ids.size) % 4 == 0
@@ -110,8 +118,8 @@ def test_after_some_patience_the_pending_count_as_bad():
     assert not desk.wealth.any()  # nothing is tested before patience ends
     desk.decide()
     assert [one.number for one in desk.engine.waiting] == [2]
-    told.classifier.observe(ids, np.where(kept_back, 0, outcome))
-    assert desk.wealth == pytest.approx(told.wealth, abs=1e-12)
+    in_full.classifier.observe(ids, np.where(kept_back, 0, outcome))
+    assert desk.wealth == pytest.approx(in_full.wealth, abs=1e-12)
     # What comes later is learned from, and changes no test.
     before = desk.wealth
     desk.classifier.observe(ids[kept_back], outcome[kept_back])
@@ -161,7 +169,7 @@ def test_rounds_that_wait_through_a_restart_are_not_tested():
     assert desk.wealth.any()
 
 
-def test_rounds_that_wait_through_a_restart_do_not_speak_against_what_comes_after():
+def test_rounds_that_wait_through_a_restart_do_not_enter_the_monitor():
     desk = certified_desk()
     assert desk.decide().certified
     ids, outcome = desk.accepted[0]
@@ -251,7 +259,7 @@ def test_levels_of_a_stage_sum_to_at_most_one(horizon):
 
 
 @pytest.mark.parametrize("patience", [None, 8])
-def test_late_outcomes_certify_later_but_do(patience):
+def test_late_outcomes_only_delay_the_certificate(patience):
     desk = Desk(patience=patience, horizon=25)
     first = None
     for t in range(1, 26):
@@ -277,3 +285,133 @@ def test_outcomes_that_never_come_block_the_tests_unless_patience_ends():
         certified[patience] = last
         assert desk.engine.stage.restarts == 0
     assert certified == {None: False, 2: True}
+
+
+def corrected(desk, t, n=1, first=0):
+    """Correct outcomes of a round, and return the warnings."""
+    ids, outcome = (one[first:] for one in desk.accepted[t - 1])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        desk.classifier.correct(ids[:n], 1 - outcome[:n])
+    return [(one.category, str(one.message), one.filename) for one in caught]
+
+
+def test_a_correction_during_a_pilot_warns_at_the_call():
+    desk = Desk()
+    desk.rounds(2)
+    assert desk.classifier.rounds_[-1].status == "pilot"
+    n = sum(ids.size for ids, _ in desk.accepted)
+    ((kind, words, file),) = corrected(desk, 1, n=3)
+    assert kind is LearningWarning
+    assert f"the evidence of {n:,} outcomes is given up" in words
+    assert "testing begins again with round 3;" in words
+    assert file == __file__
+    assert corrected(desk, 2) == []  # nothing is left to give up
+
+
+def test_a_correction_of_an_untested_outcome_costs_nothing():
+    desk = Desk(maturity=2)
+    desk.rounds(1)
+    assert corrected(desk, 1) == []
+    desk.rounds(2)
+    ((_, words, _),) = corrected(desk, 1, first=1)
+    n = desk.accepted[0][0].size  # the only round that is old enough
+    assert f"the evidence of {n:,} outcomes is given up" in words
+
+
+def test_the_warning_names_the_group_that_loses_evidence():
+    rng = np.random.default_rng(0)
+    X, group = rng.normal(size=(600, 2)), np.resize(["a", "b"], 600)
+    clf = CertifiedClassifier(certify="per_group", random_state=0)
+    clf.fit(X, (X[:, 0] > 0).astype(int), accepted=X[:, 1] > -1, sensitive_features=group)
+    batch = clf.decide(X, sensitive_features=group, ids=1000 + np.arange(600))
+    clf.observe(batch.ids[batch.accepted], np.ones(batch.accepted.sum(), int))
+    theirs = batch.accepted & (group == "b")
+    words = rf"the evidence of {theirs.sum()} outcomes \(group b\) is given up"
+    with pytest.warns(LearningWarning, match=words):
+        clf.correct(batch.ids[theirs][:1], [0])
+    clf.decide(X, sensitive_features=group, ids=2000 + np.arange(600))
+    ours, other = (one.message for one in clf.rounds_[-2:])
+    assert "began again" not in ours
+    assert other.startswith("Testing began again with round 2 after a correction")
+
+
+def test_records_after_a_correction_count_what_was_tested_since():
+    desk = Desk()
+    desk.rounds(2)
+    before = desk.classifier.rounds_[-1]
+    assert "Testing began again" not in before.message
+    assert (before.tests_began, before.restart_reason) == (1, "")
+    assert before.n_tested == before.next_n_tested == desk.accepted[0][0].size
+    corrected(desk, 1)
+    desk.decide()
+    record = desk.classifier.rounds_[-1]
+    assert (record.tests_began, record.restart_reason) == (3, "correction")
+    assert (record.n_tested, record.next_n_tested) == (0, 0)
+    assert record.message.startswith("Testing began again with round 3 after a correction")
+    assert "no outcome is in the tests since" in record.message
+    desk.tell(3)
+    desk.decide()
+    n = desk.accepted[2][0].size
+    record = desk.classifier.rounds_[-1]
+    assert (record.n_tested, record.tests_began) == (n, 3)
+    assert f"{n} outcomes are in the tests since" in record.message
+
+
+def test_a_record_tells_drift_from_a_correction():
+    desk = certified_desk()
+    while len(desk.accepted) < 6 or desk.engine.stage.restarts == 0:
+        desk.decide()
+        ids, outcome = desk.accepted[-1]
+        drifting = len(desk.accepted) >= 6
+        desk.classifier.observe(ids, np.zeros_like(outcome) if drifting else outcome)
+        assert len(desk.accepted) < 40
+    desk.decide()
+    words = f"again with round {desk.engine.stage.began} after outcomes that spoke against what"
+    assert words in desk.classifier.rounds_[-1].message
+    assert desk.classifier.rounds_[-1].restart_reason == "drift"
+    assert desk.classifier.rounds_[-1].tests_began == desk.engine.stage.began
+
+
+def test_a_program_warns_once_and_not_again_when_it_is_opened(tmp_path):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 2))
+    y, url = (X[:, 0] > 0).astype(int), f"sqlite:///{tmp_path}/lender.db"
+    made = Program.create(url, CertifiedClassifier(random_state=0), X, y, accepted=X[:, 1] > -1)
+    for _ in range(2):
+        batch = made.decide(rng.normal(size=(400, 2)))
+        taken = batch.ids[batch.accepted]
+        made.observe(taken, np.ones(taken.size, int))
+    n = made.classifier.deployed_[0].n_tested
+    with pytest.warns(LearningWarning, match=f"the evidence of {n} outcomes") as caught:
+        made.observe(taken[:2], [0, 0])
+    assert len(caught) == 1
+    made.observe(taken[:2], [0, 0])  # warnings are errors here
+    made.decide(rng.normal(size=(50, 2)))
+    assert Program.open(url).classifier.deployed_[0].restarts == 1
+    assert verify(made.ledger, relearn=True).ok
+
+
+WORDS = pd.DataFrame({"income": np.arange(40.0), "job": ["clerk", "smith"] * 20})
+
+
+@pytest.mark.parametrize("learner", [None, make_pipeline(OneHotEncoder(), LogisticRegression())])
+def test_text_columns_are_refused_with_advice(learner):
+    y = np.arange(40) % 3 > 0
+    with pytest.raises(InputError) as refused:
+        CertifiedClassifier(learner=learner).fit(WORDS, y)
+    assert str(refused.value) == (
+        "X has columns that are not numbers: 'job'; this classifier takes numbers only, whatever "
+        "its learner, so encode them before, or use PartialFeedbackClassifier with a learner that "
+        "is a Pipeline with an encoder as its first step."
+    )
+    with pytest.raises(InputError, match="'job'; this method takes numbers only, so encode them"):
+        Greedy().fit(WORDS, y)
+
+
+@pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")
+def test_the_advice_about_text_columns_works():
+    y = (np.arange(40) % 3 > 0).astype(int)
+    learner = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    PartialFeedbackClassifier(learner=learner).fit(WORDS, y)
+    CertifiedClassifier().fit(pd.get_dummies(WORDS), y)

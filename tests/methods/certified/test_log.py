@@ -1,4 +1,4 @@
-"""What a round reports, recomputed from its log by the formulas written out."""
+"""Records of rounds, recomputed from the log by the formulas written out."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_walks_of_a_ladder_share_its_level(logged):
         assert len(set(starts)) == len(starts)
 
 
-def test_reports_say_what_the_log_says(logged):
+def test_records_agree_with_the_log(logged):
     engine = logged._engines[0]
     for report, (one, _) in zip(logged.rounds_, engine.tested, strict=True):
         ladder = engine.ladders[report.ladder]
@@ -107,7 +107,7 @@ def test_reports_say_what_the_log_says(logged):
     assert spent[-1] <= DELTA
 
 
-def test_a_pilot_says_how_far_the_nearest_ladder_is_and_not_the_newest():
+def test_a_pilot_reports_the_nearest_ladder_and_not_the_newest():
     rng = np.random.default_rng(2)
     classifier = start(Slope(), rng, horizon=30)
     (engine,) = classifier._engines
@@ -133,7 +133,7 @@ def test_a_pilot_says_how_far_the_nearest_ladder_is_and_not_the_newest():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_pilots_begin_with_a_tenth_widen_and_may_accept_more_than_what_is_certified(seed):
+def test_pilots_begin_with_a_tenth_and_may_end_wider_than_the_certificate(seed):
     rng = np.random.default_rng(seed)
     classifier = start(Slope(), rng, horizon=30)
     for policy in playing(classifier, Slope(), rng, n=150, rounds=15, truth=False):
@@ -161,7 +161,7 @@ def check_words(classifier, policies):
 
 
 @pytest.mark.parametrize("population", [Flat(), Cliff(), Slope()])
-def test_pilot_rounds_say_so_and_certified_rounds_need_no_words(population):
+def test_pilot_rounds_have_a_message_and_certified_rounds_none(population):
     rng = np.random.default_rng(9)
     classifier = start(population, rng)
     policies = play(classifier, population, rng, n=300, rounds=12, truth=False)
@@ -178,5 +178,5 @@ def test_weights_are_one_over_the_mean_propensity_of_all_rounds(logged):
         one.policy.ladder.policy(one.policy.ladder.locate(X, group), one.policy.rung)
         for one, _ in engine.tested
     )
-    everybody = np.arange(len(engine.rows))
-    assert engine.estimates.weights(everybody) == pytest.approx(15 / total)
+    applicants = np.arange(len(engine.rows))
+    assert engine.estimates.weights(applicants) == pytest.approx(15 / total)

@@ -1,4 +1,4 @@
-"""The promise where nothing may be certified, and where much may: docs/guarantees.md."""
+"""The promise of docs/guarantees.md on populations with and without good policies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTROL_RUNS = 15
 
 
 def null_run(rng, rounds):
-    """Say whether a run on people who all break the bound, by a hair, is ever certified."""
+    """Return whether a run is ever certified although every policy just breaks the bound."""
     population = Flat()
     return any(
         one.certified
