@@ -208,58 +208,60 @@ class Correction:
 
 @dataclass(frozen=True)
 class CertifiedRound:
-    """What one round deployed, with what promise, and how far the next one is.
+    """The record of a round of the certified method: its policy, its promise and its evidence.
 
     Attributes
     ----------
     round
         Number of the round, from 1.
     group
-        The group that the certificate is about; None for everybody together.
+        The group that the certificate is about; None for all applicants together.
     status
-        ``"certified"``: with confidence 1 − δ the policy's FDR is at most α; ``"pilot"``: no
+        ``"certified"``: with confidence 1 − δ the policy's FDR is at most α. ``"pilot"``: no
         promise.
     n_people, n_accepted
-        Size of the batch, and how many were accepted.
+        Number of applicants in the batch, and of accepted ones.
     ladder
         Number of the frozen ranking, from 0.
     share
-        q: the best share of applicants that is accepted for sure.
+        q: the best share of applicants that the policy accepts for sure.
     log_wealth, threshold
-        Evidence for the deployed policy, and what a certificate needs; infinite where a policy lies
-        inside the start of its ladder, so that no certificate can come.
+        Evidence for the policy, and the evidence that a certificate needs. The threshold is
+        infinite if the policy lies inside the start of its ladder, where none can be certified.
     certified_from, certified_to
-        The narrowest and the widest share that the deployed ladder has a certificate for; NaN if it
-        has none.
+        The smallest and the largest certified share of the deployed ladder; NaN if none is
+        certified.
     next_share, next_log_wealth, next_threshold
-        The same for the ladder's next rung that is not certified, or in a pilot for whatever is
-        nearest to a certificate on any ladder.
+        Share, evidence and needed evidence of the policy that may be certified next: after a
+        certified round the next rung of the ladder, after a pilot the policy of any ladder that is
+        nearest to a certificate.
     more_outcomes
-        About how many more outcomes that one needs if they are like those so far; NaN if that is
-        not known.
+        About how many more outcomes that policy needs if they are like those so far; NaN if that is
+        unknown.
     delta_spent
         Part of δ given to ladders so far.
     n_outcomes
         Outcomes of our own decisions known before the round.
     estimated_fdr
-        Weighted share of bad under the deployed policy, a point estimate.
+        Weighted share of bad outcomes under the deployed policy, a point estimate.
     message
-        What a reader must know: empty in a certified round in which everybody can be explored.
+        A message for the user; empty in a certified round that can explore every applicant.
     group_mode
-        What groups could change in it: ``"aware"``, ``"blind"`` or ``"audit"``.
+        What groups could change: ``"aware"``, ``"blind"`` or ``"audit"``.
     n_unreachable
-        How many of those not accepted for sure could not be explored for the limits set.
+        Applicants who are not accepted for sure and whom the limits of the strategy bar from
+        exploration.
     n_tested
-        Accepted applicants whose outcomes the tests of now rest on, the missing counted as bad.
+        Accepted applicants whose outcomes the present tests rest on, missing ones counted as bad.
     next_n_tested
         The same for the ladder of ``next_share``. If it is positive and ``more_outcomes`` is NaN,
         the outcomes so far do not support a certificate.
     tests_began
-        The round with which the tests of now began: 1, or the round after certificates and
+        The round with which the present tests began: 1, or the round after certificates and
         evidence were last dropped.
     restart_reason
         Why they were dropped: ``"correction"`` of an outcome that had been tested, ``"drift"``
-        that the monitor noticed, or ``""`` if they never were.
+        noticed by the monitor, or ``""`` if they never were.
     """
 
     round: int

@@ -53,7 +53,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 _COIN = 4  # purpose of a round's randomness
-_REFERENCE_ROWS = 50_000  # applicants among whom others are ranked
+_REFERENCE_ROWS = 50_000  # reference applicants for rankings
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,9 +323,9 @@ class CertifiedClassifier(DecidingClassifier):
         n_engines = self._intake.n_groups if self.certify == "per_group" else 1
         self._people = PeopleStore(n_engines, {"p": 0.0, "p_sum": 0.0})
         self._people.record_history(history.bits, history.accepted)
-        # Nothing is recorded, but from now on the store has features of the right shape.
-        nobody = np.empty(0, np.uint64), np.empty(0, np.bool_)
-        self._people.record(*nobody, 0, X=self._history.X[:0])
+        # An empty batch gives the store an empty table of features with the right columns.
+        no_bits, none_accepted = np.empty(0, np.uint64), np.empty(0, np.bool_)
+        self._people.record(no_bits, none_accepted, 0, X=self._history.X[:0])
         self._intake.passed(history)
         self._engines = [self._engine(n_engines, z) for z in range(n_engines)]
         self._choices: list[ChosenPolicy] = []
@@ -662,7 +662,7 @@ class CertifiedClassifier(DecidingClassifier):
         return likelihood
 
     def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:
-        """Return the rows of the applicants whom an engine decides on."""
+        """Return the rows of the applicants that belong to an engine."""
         return np.arange(group.size) if len(self._engines) == 1 else np.flatnonzero(group == z)
 
     def _reference_of(self, z: int) -> tuple[Any, NDArray[np.intp]]:
@@ -671,7 +671,7 @@ class CertifiedClassifier(DecidingClassifier):
         return (X[rows], group[rows]) if rows.size else (X, group)
 
     def _remember(self, batch: Batch) -> None:
-        """Add a batch to the applicants among whom others are ranked; drop the oldest."""
+        """Add a batch to the reference applicants of later rankings; drop the oldest."""
         X, group = self._reference
         together = np.vstack([X, batch.X]), np.concatenate([group, batch.group])
         self._reference = together[0][-_REFERENCE_ROWS:], together[1][-_REFERENCE_ROWS:]

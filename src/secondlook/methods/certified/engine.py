@@ -43,7 +43,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
-_KEPT_ROUNDS = 5  # before a drift was noticed, whose outcomes still count after it
+_KEPT_ROUNDS = 5  # the last rounds before a drift alarm still count after it
 _SOFTEST = 0.05  # edge in small batches, in which six applicants are many
 _WALKS = 0.8  # of a ladder's level for the walk from its start; the other walk gets the rest
 
@@ -168,7 +168,7 @@ class SettledRound:
 
 @dataclass(frozen=True, eq=False)
 class LastBatch:
-    """Applicants of the last round, from whom the bets of the next round are chosen."""
+    """Applicants of the last round, used to choose the bets of the next round."""
 
     X: Any
     group: Groups
@@ -297,7 +297,7 @@ class Engine:
         t
             The next round.
         reference
-            Features and groups of the applicants among whom others are ranked.
+            Features and groups of the reference applicants.
         n_batch
             Number of applicants in the next batch.
         learn

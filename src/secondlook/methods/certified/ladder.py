@@ -30,7 +30,7 @@ _LARGEST_UNCOVERED = 0.02  # of a policy's mass; with more uncovered, bets on it
 
 @dataclass(frozen=True)
 class Floor:
-    """min(1, scale_z · g(x, z)): the chance of an applicant whom the soft edge does not accept.
+    """min(1, scale_z · g(x, z)): the chance of an applicant that the soft edge does not accept.
 
     A test is about a fixed policy, so the floor is frozen with its ladder: shares of groups and the
     scale of g come from the reference applicants of that moment, never from the batch being
@@ -42,7 +42,7 @@ class Floor:
         g, as in Algorithm 1.
     scale
         Factor of g, per group; all zero for no floor. Limits of the strategy hold without a floor
-        too: the soft edge accepts no applicant whom they bar.
+        too: the soft edge accepts no barred applicant.
 
     Examples
     --------
@@ -136,7 +136,7 @@ class Positions:
     rank
         Share of reference applicants who look at least as good.
     chance
-        The floor's chance of an applicant whom the soft edge does not accept.
+        The floor's chance of an applicant that the soft edge does not accept.
     barred
         Which applicants may not be explored, so that they are accepted for sure or not at all; None
         if the strategy has no limits.
