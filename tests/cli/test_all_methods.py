@@ -87,7 +87,7 @@ def test_a_failure_is_told_to_people_and_programs(tmp_path, monkeypatch):
     words = " ".join(result.stdout.split())
     assert "diverges (1 of 3 failed) " in words
     assert f"“Diverges” failed in 1 of 3 (seed {made[1]})" in words
-    assert "It said: FloatingPointError: the loss is not a number (at " in words
+    assert "Error: FloatingPointError: the loss is not a number (at " in words
     assert "assumes: At equal features, the rejected are bad" in words
     found = json.loads(call("simulate", "world.toml", "--out", "run", "--json").stdout)
     rows = {row["method"]: row for row in found["summary"]}

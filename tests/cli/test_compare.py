@@ -158,7 +158,7 @@ def test_a_method_that_always_fails_has_no_numbers_and_that_is_no_success(monkey
     assert "it has no numbers" in words
     assert "other repetitions" not in words
     assert re.search(rf"\(at \S*mine_broken\.py, line {at}\)", words), words
-    said = "secondlook: no method has any numbers, since each failed in every repetition; mend "
+    said = "secondlook: no method has any numbers, since each failed in every repetition; "
     assert said in result.stderr
     told = as_json("compare", "mine.toml", *command, code=2)
     assert len(told["failures"]) == 2

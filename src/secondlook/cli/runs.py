@@ -30,7 +30,14 @@ from secondlook.cli.options import DOES_NOT_FIT, HowToRun, progress
 from secondlook.cli.output import as_json, print_stacked
 from secondlook.errors import InputError, to_install
 from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.cautions import assumptions, failures, nothing_found
+from secondlook.lab.experiments.findings import (
+    assumptions,
+    failures,
+    findings,
+    nothing_found,
+    remarks,
+    what_was_run,
+)
 from secondlook.lab.experiments.methods import expanded, left_out
 from secondlook.lab.experiments.published import ALPHA, paper_row, published_table, why_different
 from secondlook.lab.experiments.released import SWITCHES
@@ -38,7 +45,6 @@ from secondlook.lab.experiments.report import write_report
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.experiments.spec import Experiment
-from secondlook.lab.experiments.words import findings, remarks, what_was_run
 from secondlook.lab.experiments.world_spec import drawn_again, load_source
 from secondlook.lab.simulate.people import Table
 

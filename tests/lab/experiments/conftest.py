@@ -1,4 +1,4 @@
-"""Reports without pictures, for tests of their words."""
+"""Reports without figures, for tests of their text."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import pytest
 
 
 @pytest.fixture
-def words_only(monkeypatch):
-    """Leave the pictures of results out of reports: drawing them takes seconds."""
+def without_figures(monkeypatch):
+    """Leave figures of results out of reports, since drawing them takes seconds."""
     monkeypatch.setattr("secondlook.lab.experiments.figures.draw_all", lambda _: {})

@@ -1,4 +1,4 @@
-"""Certificates of a run: what is kept, what is summed up, and what a report says and draws."""
+"""Certificates in results: records, summaries, sentences and figures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from lab.experiments.test_report import Page
 from lab.experiments.test_tables import make_results
 from methods.certified.known_truth import Slope, play, start
 from secondlook.errors import LearningWarning
-from secondlook.lab.experiments import certificate_section
 from secondlook.lab.experiments.certificates import (
     certificate_records,
     certified_methods,
@@ -22,7 +21,8 @@ from secondlook.lab.experiments.certificates import (
     restarts,
     summarised,
 )
-from secondlook.lab.experiments.ladder_figure import ladder
+from secondlook.lab.experiments.figures import ladder
+from secondlook.lab.experiments.findings import certificate_findings
 from secondlook.lab.experiments.methods import Setup, build
 from secondlook.lab.experiments.report import write_report
 from secondlook.lab.experiments.runner import Run, run_experiment
@@ -42,9 +42,9 @@ def results():
     return run_experiment(experiment, Lender(), Run(jobs=1))
 
 
-def test_the_first_repetition_is_kept_round_by_round(results):
-    """Against the rounds that a method tells when it is run by hand with the same seeds."""
-    assert {one["method"] for one in results.certificates} == set(METHODS[:2])
+def test_rounds_of_the_first_repetition_are_kept(results):
+    """Compare with the rounds of the same methods, run by hand with the same seeds."""
+    assert {record["method"] for record in results.certificates} == set(METHODS[:2])
     assert certified_methods(results) == list(METHODS[:2])
     seeds = np.random.SeedSequence([0, 0]).generate_state(2)
     world = SPEC.build(Lender(), int(seeds[0]))
@@ -53,24 +53,24 @@ def test_the_first_repetition_is_kept_round_by_round(results):
         method = build(name, world, Setup(world.history(), goal, True, int(seeds[1]), 12))
         for _ in run(method, world):
             pass
-        kept = [one for one in results.certificates if one["method"] == name]
+        kept = [r for r in results.certificates if r["method"] == name]
         assert len(kept) == len(method.rounds_) == 12 * (1 if name == "certified" else 2)
-        for record, told in zip(kept, method.rounds_, strict=True):
+        for record, expected in zip(kept, method.rounds_, strict=True):
             assert record["alpha"] == 0.25
-            for field, value in vars(told).items():
+            for field, value in vars(expected).items():
                 finite = not isinstance(value, float) or math.isfinite(value)
                 assert record[field] == (value if finite else None), field
 
 
-def test_records_are_json_without_numbers_that_are_none(results):
+def test_records_are_valid_json(results):
     text = json.dumps(results.certificates, allow_nan=False)
     assert json.loads(text) == list(results.certificates)
-    assert any(one["certified_to"] is None for one in results.certificates)
-    assert any(one["certified_to"] is not None for one in results.certificates)
+    assert any(r["certified_to"] is None for r in results.certificates)
+    assert any(r["certified_to"] is not None for r in results.certificates)
 
 
 def with_certified(rng, rounds):
-    """Return results of one method that is certified in given (repetition, round)."""
+    """Return results of a method that is certified in given repetitions and rounds."""
     results = make_results(rng, ("certified",), size=rounds.shape)
     people = np.ones(results.shape, int)
     certified = people * rounds[None, None, :, :, None]
@@ -78,26 +78,26 @@ def with_certified(rng, rounds):
     return replace(results, columns=columns)
 
 
-def test_how_soon_certificates_came(rng):
+def test_summary_of_certificates(rng):
     rounds = np.zeros((4, 10), int)
     rounds[0, 3:] = 1
     rounds[1, 6:9] = 1
     rounds[2, 9:] = 1
-    found = summarised(with_certified(rng, rounds), "certified", 0)
-    assert (found.first_median, found.first_earliest, found.first_latest) == (7, 4, 10)
-    assert found.rounds_share == pytest.approx((7 + 3 + 1) / 40)
-    assert (found.never_share, found.runs) == (0.25, 4)
-    nothing = summarised(with_certified(rng, 0 * rounds), "certified", 0)
-    assert math.isnan(nothing.first_median)
-    assert nothing.never_share == 1
+    runs = summarised(with_certified(rng, rounds), "certified", 0)
+    assert (runs.first_median, runs.first_earliest, runs.first_latest) == (7, 4, 10)
+    assert runs.rounds_share == pytest.approx((7 + 3 + 1) / 40)
+    assert (runs.never_share, runs.runs) == (0.25, 4)
+    never = summarised(with_certified(rng, 0 * rounds), "certified", 0)
+    assert math.isnan(never.first_median)
+    assert never.never_share == 1
 
 
-def test_freezes_and_restarts_are_where_the_engine_made_them(rng):
+def test_freezes_and_restarts_match_the_engine(rng):
     """A population turns bad, and an outcome is corrected while a pilot runs."""
     good, worse = Slope(intercept=1.5), Slope(intercept=0.3)
     classifier = start(good, rng, horizon=40)
     (engine,) = classifier._engines
-    frozen, began = [], []
+    frozen, restarted = [], []
     for t in range(1, 31):
         before, ladders = engine.stage.restarts, len(engine.ladders)
         people = draw_applicants(good if t < 14 else worse, 400, rng)
@@ -110,18 +110,18 @@ def test_freezes_and_restarts_are_where_the_engine_made_them(rng):
             with pytest.warns(LearningWarning, match="testing begins again with round 3"):
                 classifier.correct(ids[:1], 1 - outcomes[:1])
         if engine.stage.restarts > before:
-            began.append(t + 1)
+            restarted.append(t + 1)
     records = certificate_records(classifier, 0.15, "certified")
     assert freezes(records) == frozen
-    assert restarts(records) == began
-    assert len(began) >= 2
-    assert began[0] == 3
+    assert restarts(records) == restarted
+    assert len(restarted) >= 2
+    assert restarted[0] == 3
 
 
 # The report
 
 
-def test_a_report_tells_and_draws_certificates(results, tmp_path, words_only):
+def test_report_on_certificates(results, tmp_path, without_figures):
     written = write_report([results], tmp_path / "r.html", tmp_path / "figures")
     text = (tmp_path / "r.html").read_text()
     page = Page(text)
@@ -133,28 +133,28 @@ def test_a_report_tells_and_draws_certificates(results, tmp_path, words_only):
     )
     assert "x-certificate-plug-in" not in page.ids
     assert "x-certificate-certified.png" in {path.name for path in written}
-    found = summarised(results, "certified", 0)
-    assert f"The first certificate came in round {found.first_median:g} (median" in text
-    assert found.never_share < 1
+    runs = summarised(results, "certified", 0)
+    assert f"The first certificate came in round {runs.first_median:g} (median" in text
+    assert runs.never_share < 1
 
 
-def test_without_a_certified_method_there_is_no_such_part(rng, tmp_path, words_only):
+def test_report_without_a_certified_method(rng, tmp_path, without_figures):
     write_report([make_results(rng)], tmp_path / "r.html")
     assert "The certificate" not in (tmp_path / "r.html").read_text()
 
 
 @pytest.fixture(scope="module")
 def never():
-    """Return results of a bound that three small rounds cannot show to be kept."""
+    """Return results with a bound that three small rounds cannot certify."""
     spec = WorldSpec("lender", n_batch=120, n_rounds=3, past=({"rule": "policy"},))
     experiment = Experiment("x", spec, ("certified",), goal=Goal(alpha=0.02), repetitions=2)
     return run_experiment(experiment, Lender(), Run(jobs=1))
 
 
-def test_where_nothing_is_certified_the_last_pilot_speaks(never, tmp_path, words_only):
+def test_report_without_a_certificate_has_the_last_message(never, tmp_path, without_figures):
     last = never.certificates[-1]["message"]
     assert "No acceptance rule has been shown" in last
-    first, second = certificate_section.said(never, "certified")
+    first, second = certificate_findings(never, "certified")
     assert first == "No round was certified in any of 2 runs."
     assert last in second
     write_report([never], tmp_path / "r.html")
@@ -167,28 +167,28 @@ def lines_of(axes):
     return {line.get_label(): line for line in axes.get_lines()}
 
 
-def test_the_picture_shows_what_the_records_say(results):
+def test_figure_of_certificates(results):
     records = records_of(results, "certified", 0.25)
     reach, wealth = ladder(records).axes
     rounds = records[None]
     sure, tried = (
-        lines_of(reach)[words].get_ydata()
-        for words in ("deployed with a certificate", "deployed as a pilot, no promise")
+        lines_of(reach)[label].get_ydata()
+        for label in ("deployed with a certificate", "deployed as a pilot, no promise")
     )
     for i, record in enumerate(rounds):
         drawn, other = (sure, tried) if record["status"] == "certified" else (tried, sure)
         assert drawn[i] == record["share"]
         assert np.isnan(other[i])
     (shade,) = reach.collections
-    tops = [one["certified_to"] for one in rounds if one["certified_to"] is not None]
-    lows = [one["certified_from"] for one in rounds if one["certified_from"] is not None]
+    tops = [r["certified_to"] for r in rounds if r["certified_to"] is not None]
+    lows = [r["certified_from"] for r in rounds if r["certified_from"] is not None]
     heights = np.concatenate([path.vertices[:, 1] for path in shade.get_paths()])
     assert (heights.min(), heights.max()) == (min(lows), max(tops))
-    needed = lines_of(wealth)["what it must reach"].get_ydata()
-    assert needed.tolist() == [one["next_threshold"] for one in rounds]
+    needed = lines_of(wealth)["wealth needed"].get_ydata()
+    assert needed.tolist() == [r["next_threshold"] for r in rounds]
 
 
-def test_groups_with_certificates_of_their_own_have_rows_of_their_own(results):
+def test_groups_with_their_own_certificate_have_a_row_each(results):
     records = records_of(results, "certified-per-group", 0.25)
     assert list(records) == ["A", "B"]
     figure = ladder(records)
@@ -200,7 +200,7 @@ def test_restarts_are_drawn(rng):
     classifier = start(Slope(), rng, horizon=12)
     play(classifier, Slope(), rng, n=300, rounds=5, truth=False)
     records = certificate_records(classifier, 0.15, "certified")
-    words = "certificates dropped, testing began again"
-    assert words not in lines_of(ladder({None: records}).axes[0])
+    label = "certificates dropped, tests started again"
+    assert label not in lines_of(ladder({None: records}).axes[0])
     dropped = [*records[:-1], records[-1] | {"delta_spent": 0.9, "ladder": 0, "status": "pilot"}]
-    assert words in lines_of(ladder({None: dropped}).axes[0])
+    assert label in lines_of(ladder({None: dropped}).axes[0])

@@ -1,22 +1,25 @@
-"""All methods in one table, failures told, assumptions printed, many methods in pictures."""
+"""Reports on many methods: the table of all, failures, assumptions, figures by family."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from lab.experiments.test_tables import from_counts, make_results
-from secondlook.lab.experiments import cautions, drawing, figures, tables, words
+from secondlook.lab.experiments import figures, findings, tables
 from secondlook.lab.experiments.certificates import summarised
 from secondlook.lab.experiments.comparison import compared
-from secondlook.lab.experiments.families import families
-from secondlook.lab.experiments.many_methods import MANY
+from secondlook.lab.experiments.figures import MANY, families
 from secondlook.lab.experiments.methods import METHODS, REFERENCES
-from secondlook.lab.experiments.overview import OVERVIEW, beside_paper, overview
-from secondlook.lab.experiments.report import write_report
+from secondlook.lab.experiments.report import (
+    OVERVIEW,
+    Cell,
+    compare_with_paper,
+    overview,
+    write_report,
+)
 from secondlook.lab.experiments.results import SHARES, Failure
 
 NAMES = tuple(name for name in (*METHODS, *REFERENCES) if "quick" not in name)
@@ -41,43 +44,42 @@ def with_failures(results, method, repetitions):
     return replace(results, columns=columns, failures=failures)
 
 
-def cells_of(html, name):
-    row = re.search(rf'<th scope="row">{name}.*?</tr>', html, re.DOTALL).group()
-    return re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)
+def cells_of(table, name):
+    """Return the cells of a method's row."""
+    return next(cells for row, cells in table.rows if row.startswith(name))
 
 
-def test_one_table_has_all_methods_with_standard_errors(rng):
+def test_overview_of_all_methods(rng):
     results = make_results(rng, ("plain", "greedy-aligned"), size=(6, 5), n=300)
-    html = overview(results, 0)
+    table = overview(results, 0)
     for i, name in enumerate(("Plain", "Greedy-aligned")):
-        cells = cells_of(html, name)
-        assert len(cells) == len(OVERVIEW) == html.count('<th scope="col">') - 1
+        cells = cells_of(table, name)
+        assert len(cells) == len(OVERVIEW) == len(table.titles)
         for cell, metric in zip(cells, OVERVIEW, strict=True):
-            found = tables.summary(results, metric).estimate[0, i]
-            form = words.thousands if metric == "revenue" else words.rate
-            assert cell.startswith(form(found.mean))
-            assert f"± {form(found.standard_error)}" in cell
-    assert "Why they differ" not in html
+            estimate = tables.summary(results, metric).estimate[0, i]
+            form = findings.thousands if metric == "revenue" else findings.rate
+            assert cell == Cell(form(estimate.mean), f"± {form(estimate.standard_error)}")
+    assert "Why they differ" not in table.titles
 
 
-def test_the_papers_rows_stand_beside_all_settings_with_a_reason(rng):
+def test_rows_of_the_paper_with_reasons(rng):
     names = ("plain", "kilbertus-icml", "kilbertus-aligned", "greedy-aligned")
     results = make_results(rng, names, size=(3, 4), n=300, published="german_gender")
-    html = overview(results, 0)
-    assert "Why they differ" in html
+    table = overview(results, 0)
+    assert "Why they differ" in table.titles
     for name in ("Kilbertus-icml", "Kilbertus-aligned"):
-        paper, why = cells_of(html, name)[-2:]
-        assert paper.startswith("9.7")
-        assert "0.24, 0.11" in paper
-        assert "adds one number" in why
-    assert cells_of(html, "Greedy-aligned")[-2:] == ["–", ""]
-    beside = beside_paper(results, 0)
-    assert "kilbertus (not run)" not in beside
-    assert "yang (not run)" in beside
+        paper, reason = cells_of(table, name)[-2:]
+        assert paper.text == "9.7"
+        assert "0.24, 0.11" in paper.more
+        assert "adds one number" in reason.text
+    assert [cell.text for cell in cells_of(table, "Greedy-aligned")[-2:]] == ["–", ""]
+    rows = [name for name, _ in compare_with_paper(results, 0).rows]
+    assert "kilbertus (not run)" not in rows
+    assert "yang (not run)" in rows
 
 
-def test_the_papers_fdr_stands_beside_the_mean_of_rounds():
-    """10 of 10 accepted are bad in a round, none of 90 in another: ½ a round, a tenth pooled."""
+def test_fdr_of_the_paper_is_compared_with_the_mean_of_rounds():
+    """10 of 10 accepted are bad in one round, 0 of 90 in the other: 0.5 per round, 0.1 pooled."""
     accepted = np.array([10, 90]).reshape(1, 1, 1, 2, 1) * np.ones((1, 1, 2, 1, 1), int)
     counts = {
         "n_people": np.full(accepted.shape, 100),
@@ -86,15 +88,13 @@ def test_the_papers_fdr_stands_beside_the_mean_of_rounds():
         "n_accepted_good": np.where(accepted == 90, 90, 0),
     }
     results = from_counts(counts, ("plain",), "a", published="german_gender")
-    html = overview(results, 0)
-    assert "mean of rounds, so compare them with ours per round" in html
-    heads = re.findall(r'<th scope="col">(.*?)</th>', html)[1:]
-    cells = dict(zip(heads[1:3], cells_of(html, "Plain")[1:3], strict=True))
-    assert cells["FDR, per round"].startswith("0.500")
-    assert cells["Pooled over rounds"].startswith("0.100")
-    ours, paper = cells_of(beside_paper(results, 0), "Plain")[2:4]
-    assert ours.startswith("0.500")
-    assert paper.startswith("0.11")
+    table = overview(results, 0)
+    assert "mean of rounds, so compare them with ours per round" in table.note
+    assert table.titles[1:3] == ["FDR, per round", "Pooled over rounds"]
+    assert [cell.text for cell in cells_of(table, "Plain")[1:3]] == ["0.500", "0.100"]
+    ours, paper = cells_of(compare_with_paper(results, 0), "Plain")[2:4]
+    assert ours.text.startswith("0.500")
+    assert paper.text == "0.11"
 
 
 def test_acceptance_is_the_share_of_all_people():
@@ -108,72 +108,74 @@ def test_acceptance_is_the_share_of_all_people():
     assert tables.per_repetition(results, "pooled_acceptance_rate").ravel().tolist() == [0.4]
 
 
-def test_failures_are_told_with_seeds_and_left_out_of_means(rng, tmp_path, words_only):
+def test_failures_have_seeds_and_are_left_out_of_means(rng, tmp_path, without_figures):
     names = ("plain", "fairall-aligned", "no-exploration", "opt-hindsight")
     whole = make_results(rng, names, size=(8, 5), n=300)
     results = with_failures(whole, "fairall-aligned", (2, 5))
     assert (
-        cautions.failed_in(results, "fairall-aligned", 0) == "failed in 2 of 8 (seeds 1002, 1005)"
+        findings.failed_in(results, "fairall-aligned", 0) == "failed in 2 of 8 (seeds 1002, 1005)"
     )
-    assert cautions.failed_in(results, "plain", 0) == ""
-    (said,) = cautions.failures(results)
-    assert "failed in 2 of 8 (seeds 1002, 1005); its numbers are of the other repetitions" in said
-    assert "It said: FloatingPointError: seed 1002 diverged. (1 more reasons)" in said
+    assert findings.failed_in(results, "plain", 0) == ""
+    (sentence,) = findings.failures(results)
+    assert "failed in 2 of 8 (seeds 1002, 1005); its numbers are from the other" in sentence
+    assert "FloatingPointError: seed 1002 diverged. (1 more reasons)" in sentence
     kept = [0, 1, 3, 4, 6, 7]
     for metric in ("revenue", "pooled_fdr", "above_alpha", "acceptance_rate"):
         all_eight = tables.per_repetition(whole, metric)[0, 1]
-        found = tables.summary(results, metric).estimate[0, 1]
-        want = all_eight[kept]
-        assert found.mean == pytest.approx(want.mean())
-        assert found.standard_error == pytest.approx(want.std(ddof=1) / np.sqrt(6))
+        estimate = tables.summary(results, metric).estimate[0, 1]
+        expected = all_eight[kept]
+        assert estimate.mean == pytest.approx(expected.mean())
+        assert estimate.standard_error == pytest.approx(expected.std(ddof=1) / np.sqrt(6))
     page = write_report([results], tmp_path / "report.html")[0].read_text(encoding="utf-8")
     assert "Methods that failed" in page
     assert "Fairall-aligned: failed in 2 of 8 (seeds 1002, 1005)" in page
-    assert cautions.failures(whole) == []
-    assert "failed" not in overview(whole, 0)
+    assert findings.failures(whole) == []
+    assert not any("failed" in name for name, _ in overview(whole, 0).rows)
 
 
-def test_a_method_that_failed_throughout_can_be_shown(rng, tmp_path):
+def test_report_on_a_method_that_always_failed(rng, tmp_path):
     results = make_results(rng, ("plain", "fairall-aligned"), size=(3, 4), n=300)
     results = with_failures(results, "fairall-aligned", range(3))
     page = write_report([results], tmp_path / "report.html")[0].read_text(encoding="utf-8")
     assert "failed in 3 of 3 (seeds 1000, 1001, 1002); it has no numbers." in page
     assert "other repetitions" not in page
     assert "nan" not in page.lower().replace("finan", "")
-    assert words.best_variant(with_failures(results, "plain", range(3)), 0) is None
+    assert findings.best_variant(with_failures(results, "plain", range(3)), 0) is None
 
 
-def test_nothing_is_found_where_all_but_references_failed(rng):
+def test_message_if_all_but_references_failed(rng):
     names = ("plain", "fairall-aligned", "opt-hindsight")
     results = with_failures(make_results(rng, names, size=(3, 4), n=50), "plain", range(3))
-    assert cautions.nothing_found(results) == ""
-    assert "each failed" in cautions.nothing_found(with_failures(results, names[1], range(3)))
-    assert cautions.nothing_found(with_failures(results, names[1], range(2))) == ""
+    assert findings.nothing_found(results) == ""
+    assert "each failed" in findings.nothing_found(with_failures(results, names[1], range(3)))
+    assert findings.nothing_found(with_failures(results, names[1], range(2))) == ""
     references = make_results(rng, names[2:], size=(3, 4), n=50)
-    assert cautions.nothing_found(references) == ""
+    assert findings.nothing_found(references) == ""
 
 
-def test_long_lists_of_seeds_are_cut(rng):
+def test_long_lists_of_seeds_are_shortened(rng):
     results = make_results(rng, ("plain",), size=(9, 2), n=50)
     results = with_failures(results, "plain", range(7))
-    assert cautions.failed_in(results, "plain", 0).endswith(
+    assert findings.failed_in(results, "plain", 0).endswith(
         "(seeds 1000, 1001, 1002, 1003, 1004, …)"
     )
 
 
-def test_assumptions_are_printed_once_with_all_who_make_them(rng):
+def test_assumptions_are_grouped(rng):
     names = ("plain", "extrapolation-published", "extrapolation-aligned", "wei-finite-aligned")
-    said = cautions.assumptions(make_results(rng, names, size=(1, 2)))
-    assert len(said) == 2
-    assert said[0].startswith("“Extrapolation-published” and “Extrapolation-aligned” assume: At")
-    assert said[1].startswith("“Wei-finite-aligned” assumes: ")
+    sentences = findings.assumptions(make_results(rng, names, size=(1, 2)))
+    assert len(sentences) == 2
+    assert sentences[0].startswith(
+        "“Extrapolation-published” and “Extrapolation-aligned” assume: At"
+    )
+    assert sentences[1].startswith("“Wei-finite-aligned” assumes: ")
 
 
 def test_every_method_has_a_family_of_at_most_eight():
-    found = families(NAMES)
-    assert sorted(i for places in found.values() for i in places) == list(range(len(NAMES)))
-    assert max(map(len, found.values())) <= 8
-    assert "Others" not in found
+    members = families(NAMES)
+    assert sorted(i for places in members.values() for i in places) == list(range(len(NAMES)))
+    assert max(map(len, members.values())) <= 8
+    assert "Others" not in members
     assert list(families(["own:make"] * 9)) == ["Others (1)", "Others (2)"]
 
 
@@ -185,7 +187,7 @@ def crowd():
 
 
 def texts_of(figure):
-    return [one for one in figure.findobj(match=lambda a: hasattr(a, "get_text")) if one.get_text()]
+    return [t for t in figure.findobj(match=lambda a: hasattr(a, "get_text")) if t.get_text()]
 
 
 def test_many_methods_are_all_named_and_no_text_is_cut_off(crowd):
@@ -193,8 +195,8 @@ def test_many_methods_are_all_named_and_no_text_is_cut_off(crowd):
     for name, figure in drawn.items():
         figure.canvas.draw()
         width, height = figure.canvas.get_width_height()
-        there = " ".join(text.get_text() for text in texts_of(figure)).lower()
-        assert all(method in there for method in CROWD), name
+        shown = " ".join(text.get_text() for text in texts_of(figure)).lower()
+        assert all(method in shown for method in CROWD), name
         for text in texts_of(figure):
             if any(letter.isalpha() for letter in text.get_text()):
                 box = text.get_window_extent()
@@ -202,13 +204,13 @@ def test_many_methods_are_all_named_and_no_text_is_cut_off(crowd):
                 assert inside, (name, text.get_text())
 
 
-def test_no_panel_has_more_lines_than_can_be_told_apart(crowd):
+def test_panels_have_at_most_eight_different_lines(crowd):
     results, drawn = crowd
     for name in ("revenue", "fdr", "differences", "exploration"):
         for axes in drawn[name].axes:
-            lines = [one for one in axes.lines if not one.get_label().startswith("_")]
+            lines = [line for line in axes.lines if not line.get_label().startswith("_")]
             assert 0 < len(lines) <= 8
-            looks = {(one.get_color(), str(one.get_linestyle()), one.get_marker()) for one in lines}
+            looks = {(n.get_color(), str(n.get_linestyle()), n.get_marker()) for n in lines}
             assert len(looks) == len(lines), axes.get_title("left")
     line = drawn["revenue"].axes[0].lines[0]
     i = [name.capitalize() for name in CROWD].index(line.get_label())
@@ -219,14 +221,15 @@ def test_no_panel_has_more_lines_than_can_be_told_apart(crowd):
 def test_settings_of_a_method_share_a_colour(crowd):
     results, _ = crowd
     published, aligned, icml = (
-        drawing.style(results, f"kilbertus-{one}") for one in ("published", "aligned", "icml")
+        figures.style(results, f"kilbertus-{setting}")
+        for setting in ("published", "aligned", "icml")
     )
     assert published.colour == aligned.colour == icml.colour
     assert len({published.line, aligned.line, icml.line}) == 3
-    assert drawing.style(results, "kilbertus-semi-aligned").colour != aligned.colour
+    assert figures.style(results, "kilbertus-semi-aligned").colour != aligned.colour
 
 
-def test_a_sweep_with_many_methods_can_be_drawn(rng):
+def test_sweep_with_many_methods(rng):
     results = make_results(rng, NAMES[: MANY + 1], "abcd", (0.1, 0.15), size=(2, 3), n=80)
     drawn = figures.draw_all(results)
     for name in ("alpha-sweep", "true-positive-rates"):
@@ -234,7 +237,7 @@ def test_a_sweep_with_many_methods_can_be_drawn(rng):
     assert len(drawn["alpha-sweep"].axes) == 2 * len(families(results.methods))
 
 
-def test_failed_runs_are_no_runs_of_a_comparison_or_a_certificate(rng):
+def test_failed_runs_are_not_counted(rng):
     names = ("certified", "opt-hindsight")
     results = make_results(rng, names, size=(6, 5), n=300)
     shares = {name: rng.random(len(results)) for name in SHARES}

@@ -1,4 +1,4 @@
-"""The report: whole in one file, and its words flip when the numbers do."""
+"""The report is one file, and its sentences follow the numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from lab.experiments.test_tables import from_counts, make_results
 from secondlook.errors import InputError
-from secondlook.lab.experiments import figures, words
+from secondlook.lab.experiments import figures, findings, tables
 from secondlook.lab.experiments.report import write_report
 
 VOID = {"meta", "br", "link"}
@@ -18,7 +18,7 @@ OUTCOME = [{"rule": "outcome", "good": 0.9, "bad": 0.1}]
 
 
 def crafted(accepted, fdr=0.1, alphas=(0.15,), noise=2, size=(12, 8), **experiment):
-    """Return results where methods accept about so many people, with about such an FDR."""
+    """Return results in which methods accept about as many people, with about this FDR."""
     rng = np.random.default_rng(1)
     methods = tuple(accepted)
     shape = (len(alphas), len(methods), *size, 2)
@@ -37,8 +37,8 @@ def crafted(accepted, fdr=0.1, alphas=(0.15,), noise=2, size=(12, 8), **experime
     return from_counts(counts, methods, "ab", alphas, **experiment)
 
 
-def said(results):
-    return " ".join(words.findings(results))
+def findings_of(results):
+    return " ".join(findings.findings(results))
 
 
 class Page(HTMLParser):
@@ -73,18 +73,18 @@ def report(tmp_path_factory):
     methods = ("plain", "both-fair", "no-exploration", "opt-offline")
     one = make_results(rng, methods, size=(4, 6), n=300, published="german_gender")
     two = make_results(rng, methods[:2], "abc", (0.1, 0.15), size=(4, 6), n=300)
-    two.about["data"]["source"] = "Said & <b>done</b>."
+    two.about["data"]["source"] = "This & <b>that</b>."
     (written,) = write_report([one, two], folder / "out" / "report.html")
     return written.read_text(encoding="utf-8"), one
 
 
-def test_the_report_is_one_well_formed_file(report):
+def test_report_is_one_well_formed_file(report):
     text, _ = report
     page = Page(text)
     assert page.open == []
     assert len(page.ids) == len(set(page.ids))
     inside = [link for link in page.links if link.startswith("#")]
-    assert inside == page.links  # nothing is fetched
+    assert inside == page.links  # nothing is loaded
     assert {link[1:] for link in inside} <= set(page.ids)
     assert not {"script", "link", "img"} & set(page.tags)
     references = set(re.findall(r"url\(#([^)]+)\)", text))
@@ -93,7 +93,7 @@ def test_the_report_is_one_well_formed_file(report):
     assert not re.findall(r"url\((?!#)|@import", text)
 
 
-def test_figures_have_words_and_tables_have_captions(report):
+def test_figures_have_labels_and_tables_have_captions(report):
     text, _ = report
     page = Page(text)
     assert len(page.svgs) == 8 + 9
@@ -102,17 +102,19 @@ def test_figures_have_words_and_tables_have_captions(report):
     assert page.tags.count("caption") == page.tags.count("table") >= 10
 
 
-def test_figures_are_written_beside_if_asked(rng, tmp_path, monkeypatch):
-    def some(results):
+def test_separate_figure_files(rng, tmp_path, monkeypatch):
+    def draw_two(results):
         return {"revenue": figures.revenue(results), "exploration": figures.exploration(results)}
 
-    monkeypatch.setattr("secondlook.lab.experiments.figures.draw_all", some)
+    monkeypatch.setattr("secondlook.lab.experiments.figures.draw_all", draw_two)
     one, two = make_results(rng, ("plain",)), make_results(rng, ("both-fair",))
     written = write_report([one, two], tmp_path / "report.html", tmp_path / "figures")
     assert all(path.is_file() for path in written)
     assert {path.suffix for path in written[1:]} == {".svg", ".png"}
     assert len(written) == 1 + 2 * (2 + 2)
-    assert len({path.name for path in written}) == len(written)  # both are called "a test"
+    assert len({path.name for path in written}) == len(
+        written
+    )  # both experiments are named "a test"
     for path in written[1:]:
         if path.suffix == ".svg":
             assert path.read_text(encoding="utf-8").count("<svg") == 1
@@ -120,55 +122,55 @@ def test_figures_are_written_beside_if_asked(rng, tmp_path, monkeypatch):
             assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_without_a_folder_for_figures_there_is_one_file(rng, tmp_path, words_only):
+def test_single_file_without_a_folder_for_figures(rng, tmp_path, without_figures):
     alone = tmp_path / "out" / "alone.html"
     assert write_report([make_results(rng)], alone, None) == [alone]
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [alone]
 
 
-def test_sources_are_shown_word_for_word_and_safely(report):
+def test_sources_are_escaped(report):
     text, _ = report
-    assert "Said &amp; &lt;b&gt;done&lt;/b&gt;." in text
+    assert "This &amp; &lt;b&gt;that&lt;/b&gt;." in text
     assert "A source." in text
 
 
-def test_the_papers_numbers_stand_beside_ours(report):
+def test_table_with_the_papers_numbers(report):
     text, one = report
     table = re.search(r"<table>(?:(?!</table>).)*Beside the paper.*?</table>", text, re.DOTALL)[0]
     row = re.search(r"<tr><th[^>]*>Both-fair</th>.*?</tr>", table)[0]
-    mean = words.tables.summary(one, "revenue")
-    assert f"{words.thousands(mean.estimate.mean[0, 1])} ± " in row
-    assert f"sd {words.thousands(mean.pooled_sd[0, 1])}" in row
+    mean = tables.summary(one, "revenue")
+    assert f"{findings.thousands(mean.estimate.mean[0, 1])} ± " in row
+    assert f"sd {findings.thousands(mean.pooled_sd[0, 1])}" in row
     assert '<td>8.8<span class="more">(4.1)</span></td>' in row
     assert '<td>0.11<span class="more">(0.05)</span></td>' in row
     assert "kilbertus (not run)" in table
     assert "standard deviation over rounds and repetitions" in table
 
 
-def test_without_a_published_table_there_is_none(rng, tmp_path, words_only):
+def test_no_table_of_the_paper_without_a_published_table(rng, tmp_path, without_figures):
     write_report([make_results(rng)], tmp_path / "r.html")
     assert "Beside the paper" not in (tmp_path / "r.html").read_text()
 
 
-def test_the_sign_of_revenue_is_named_where_it_is_lost(rng, tmp_path, words_only):
+def test_revenue_without_its_sign_is_labelled(rng, tmp_path, without_figures):
     results = make_results(rng, published="german_gender", switches=["C1", "E2"])
     write_report([results], tmp_path / "r.html")
     text = (tmp_path / "r.html").read_text()
     assert "Revenue without its sign" in text
-    unsigned = words.tables.summary(results, "revenue", absolute_revenue=True).estimate.mean[0, 0]
-    assert f"<td>{words.thousands(unsigned)} ± " in text
+    unsigned = tables.summary(results, "revenue", absolute_revenue=True).estimate.mean[0, 0]
+    assert f"<td>{findings.thousands(unsigned)} ± " in text
 
 
-def test_no_results_is_an_error(tmp_path):
-    with pytest.raises(InputError, match="at least one experiment's results, got none"):
+def test_report_needs_results(tmp_path):
+    with pytest.raises(InputError, match="at least one experiment, got none"):
         write_report([], tmp_path / "r.html")
 
 
-def test_what_was_run_has_the_numbers(rng):
-    text = words.what_was_run(crafted({"plain": 50, "fair-clf": 40}))
+def test_description_of_the_run(rng):
+    text = findings.what_was_run(crafted({"plain": 50, "fair-clf": 40}))
     assert text.startswith("2 methods decided 8 rounds of 2,000 people each, in 12 repetitions")
     assert text.endswith("Data: A source.")
-    assert "each of the bounds α = 0.1 and 0.2" in words.what_was_run(
+    assert "each of the bounds α = 0.1 and 0.2" in findings.what_was_run(
         crafted({"plain": 50}, alphas=(0.1, 0.2))
     )
 
@@ -177,24 +179,24 @@ def test_what_was_run_has_the_numbers(rng):
     ("fdr", "expected"),
     [(0.3, "is above α = 0.150 for “Plain” (0.3"), (0.05, "is below α = 0.150 for “Plain” (0.0")],
 )
-def test_the_fdr_sentence_follows_the_fdr(fdr, expected):
-    assert expected in said(crafted({"plain": 100}, fdr))
-    assert f"in {'1.000' if fdr > 0.15 else '0.000'} of its rounds" in said(
+def test_fdr_above_or_below_alpha(fdr, expected):
+    assert expected in findings_of(crafted({"plain": 100}, fdr))
+    assert f"in {'1.000' if fdr > 0.15 else '0.000'} of its rounds" in findings_of(
         crafted({"plain": 100}, fdr)
     )
 
 
-def test_an_fdr_around_alpha_is_not_called_above_or_below():
-    text = said(crafted({"plain": 100}, 0.15, size=(3, 3)))
+def test_fdr_around_alpha():
+    text = findings_of(crafted({"plain": 100}, 0.15, size=(3, 3)))
     assert "not measurably different from α = 0.150 for “Plain”" in text
 
 
 @pytest.mark.parametrize("other", ["no-exploration", "alpha-at-once"])
-def test_the_comparison_flips_with_the_numbers(other):
-    def sentence(mine, theirs, noise=2):
-        results = crafted({"plain": mine, other: theirs}, noise=noise)
-        found = words.findings(results)
-        return next(s for s in found if f"“Plain” against “{other.capitalize()}”" in s)
+def test_comparison_follows_the_numbers(other):
+    def sentence(plain, accepted, noise=2):
+        results = crafted({"plain": plain, other: accepted}, noise=noise)
+        sentences = findings.findings(results)
+        return next(s for s in sentences if f"“Plain” against “{other.capitalize()}”" in s)
 
     assert re.search(r"\d thousand more per round \(95 % interval \d", sentence(100, 80))
     assert re.search(r"\d thousand less per round \(95 % interval −\d", sentence(80, 100))
@@ -202,38 +204,40 @@ def test_the_comparison_flips_with_the_numbers(other):
     assert "no measurable difference" not in sentence(100, 80)
 
 
-def test_the_best_variant_is_the_one_that_earns_most():
+def test_best_variant():
     for best in ("exploit-fair", "both-fair"):
         results = crafted({"plain": 50, "exploit-fair": 60, "both-fair": 60} | {best: 90})
-        assert words.best_variant(results, 0) == best
-        assert f"“{best.capitalize()}” earned most" in said(results)
-    assert words.best_variant(crafted({"fair-clf": 50}), 0) is None
-    assert "earned" not in said(crafted({"fair-clf": 50}))
+        assert findings.best_variant(results, 0) == best
+        assert f"“{best.capitalize()}” earned most" in findings_of(results)
+    assert findings.best_variant(crafted({"fair-clf": 50}), 0) is None
+    assert "earned" not in findings_of(crafted({"fair-clf": 50}))
 
 
-def test_the_distance_to_the_optimum_is_a_share_only_of_a_gain():
-    near = said(crafted({"plain": 80, "opt-offline": 100}))
+def test_share_of_the_optimum_needs_a_positive_optimum():
+    near = findings_of(crafted({"plain": 80, "opt-offline": 100}))
     assert re.search(r"thousand less per round .*, (7\d|8\d)\u00a0% of its revenue", near)
-    beyond = said(crafted({"plain": 120, "opt-offline": 100}))
+    beyond = findings_of(crafted({"plain": 120, "opt-offline": 100}))
     assert re.search(r"thousand more per round .*, 1[12]\d\u00a0% of its revenue", beyond)
-    losing = said(crafted({"plain": 80, "opt-offline": 100}, {"plain": 0.1, "opt-offline": 0.6}))
+    losing = findings_of(
+        crafted({"plain": 80, "opt-offline": 100}, {"plain": 0.1, "opt-offline": 0.6})
+    )
     assert "% of its revenue" not in losing
 
 
-def test_rounds_with_nobody_accepted_are_counted():
-    assert "nobody was accepted" not in said(crafted({"plain": 50}))
-    assert "In 96 rounds nobody was accepted." in said(crafted({"plain": 0}, noise=0))
+def test_rounds_without_acceptances_are_counted():
+    assert "no one was accepted" not in findings_of(crafted({"plain": 50}))
+    assert "In 96 rounds no one was accepted." in findings_of(crafted({"plain": 0}, noise=0))
 
 
-def test_one_repetition_makes_no_claims():
-    text = said(crafted({"plain": 100, "no-exploration": 50}, size=(1, 8)))
+def test_one_repetition_has_no_intervals():
+    text = findings_of(crafted({"plain": 100, "no-exploration": 50}, size=(1, 8)))
     assert "known without an interval" in text
     assert "with no interval" in text
     assert "more per round" not in text
 
 
-def test_the_sweep_counts_bounds_that_were_broken():
-    text = said(crafted({"plain": 200}, 0.12, alphas=(0.05, 0.10, 0.15, 0.2)))
+def test_sweep_counts_broken_bounds():
+    text = findings_of(crafted({"plain": 200}, 0.12, alphas=(0.05, 0.10, 0.15, 0.2)))
     assert "Of the 4 bounds α tried, the pooled FDR was measurably above α at 2 for “Plain”" in text
 
 
@@ -247,34 +251,34 @@ def test_the_sweep_counts_bounds_that_were_broken():
         (None, "lender", False),
     ],
 )
-def test_other_data_than_the_papers_is_said(published, data, other):
+def test_remark_on_other_data_than_the_papers(published, data, other):
     results = crafted({"plain": 50}, published=published)
     results.about["data"]["name"] = data
-    assert ("The paper used other data" in " ".join(words.remarks(results))) == other
+    assert ("The paper used other data" in " ".join(findings.remarks(results))) == other
 
 
-def test_switches_are_explained():
-    text = " ".join(words.remarks(crafted({"plain": 50}, switches=["C1", "Z9"])))
+def test_switches_are_described():
+    text = " ".join(findings.remarks(crafted({"plain": 50}, switches=["C1", "Z9"])))
     assert "C1 (the four variants" in text
     assert "Z9." in text
     beside = crafted({"plain": 50}, published="german_gender")
-    assert "No deviation" in " ".join(words.remarks(beside))
-    assert "No deviation" not in " ".join(words.remarks(crafted({"plain": 50})))
+    assert "No deviation" in " ".join(findings.remarks(beside))
+    assert "No deviation" not in " ".join(findings.remarks(crafted({"plain": 50})))
 
 
-def test_a_history_chosen_by_outcome_alone_is_said_to_cover_everybody():
+def test_remark_on_a_past_that_chose_by_the_outcome():
     def remarks(past, **accepted):
         named = {name.replace("_", "-"): n for name, n in accepted.items()}
-        return " ".join(words.remarks(crafted(named, world={"past": past})))
+        return " ".join(findings.remarks(crafted(named, world={"past": past})))
 
     assert "exploration can hardly help." in remarks(OUTCOME, plain=50)
     assert "hardly help." in remarks(OUTCOME, plain=50, no_exploration=90)
-    assert "more was earned with it all the same" in remarks(OUTCOME, plain=90, no_exploration=50)
+    assert "it did increase revenue here" in remarks(OUTCOME, plain=90, no_exploration=50)
     assert "hardly help" not in remarks([*OUTCOME, {"rule": "group"}], plain=50)
     assert "hardly help" not in remarks([{"rule": "cutoff"}], plain=50)
 
 
-def test_gaps_are_measured_against_chance():
+def test_differences_are_compared_with_chance():
     shape = (1, 2, 10, 8, 2)
     people = np.full(shape, 400)
     rng = np.random.default_rng(0)
@@ -282,5 +286,5 @@ def test_gaps_are_measured_against_chance():
     for apart, near in (([0.3, 0.3], 2), ([0.3, 0.6], 0)):
         counts["n_accepted_good"] = rng.binomial(people // 2, apart)
         counts["n_accepted"] = counts["n_accepted_good"]
-        text = said(from_counts(counts, ["plain", "no-exploration"], "ab"))
+        text = findings_of(from_counts(counts, ["plain", "no-exploration"], "ab"))
         assert text.count(f"for {near} of 2 methods that is more than two thirds") == 2

@@ -121,8 +121,8 @@ def print_compared(
         The form; words if neither.
     """
     from secondlook.lab.experiments.comparison import compared  # noqa: PLC0415 - slow to import
+    from secondlook.lab.experiments.findings import what_was_run  # noqa: PLC0415
     from secondlook.lab.experiments.tables import main_alpha  # noqa: PLC0415
-    from secondlook.lab.experiments.words import what_was_run  # noqa: PLC0415
 
     found, (n_drawn, again) = compared(results), drawn
     if json:
@@ -164,8 +164,8 @@ def print_compared(
 
 def _notes(results: Results) -> list[str]:
     """Return what to know of single methods: which failed, and which cannot be judged."""
-    from secondlook.lab.experiments.cautions import failures  # noqa: PLC0415 - slow to import
     from secondlook.lab.experiments.comparison import unjudged  # noqa: PLC0415
+    from secondlook.lab.experiments.findings import failures  # noqa: PLC0415 - slow to import
 
     return failures(results) + [
         f"{method} has no acceptance_probability(X, sensitive_features=…), so what it earns in the "

@@ -1,0 +1,470 @@
+"""Sentences about results, chosen by the numbers: what was run, remarks, findings, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from secondlook.lab.experiments import tables
+from secondlook.lab.experiments.certificates import records_of, summarised
+from secondlook.lab.experiments.methods import ASSUMPTIONS, REFERENCES, VARIANTS
+from secondlook.lab.experiments.published import ALPHA, paper_data
+from secondlook.lab.experiments.released import SWITCHES
+from secondlook.lab.experiments.results import Results
+from secondlook.lab.experiments.tables import Estimate
+
+__all__ = [
+    "assumptions",
+    "best_variant",
+    "certificate_findings",
+    "failed_in",
+    "failures",
+    "findings",
+    "label",
+    "nothing_found",
+    "rate",
+    "remarks",
+    "thousands",
+    "what_was_run",
+]
+
+Format = Callable[[Any], str]
+_REFERENCE_BEATEN = (
+    " The reference is not an upper bound for all rules: a logistic model fitted to all people "
+    "ranks people near the threshold less well than a model fitted where decisions are made."
+)
+_SHOWN_SEEDS = 5
+# The nearest to full knowledge first.
+_OPTIMA = ("opt-hindsight", "opt-oracle", "opt-offline")
+
+
+def thousands(value: Any) -> str:
+    """Write an amount in thousands, with one decimal.
+
+    Examples
+    --------
+    >>> thousands(-12.345), thousands(-0.01), thousands(float("nan"))
+    ('−12.3', '0.0', '–')
+    """
+    return _number(value, 1)
+
+
+def rate(value: Any) -> str:
+    """Write a rate, with three decimals.
+
+    Examples
+    --------
+    >>> rate(0.15)
+    '0.150'
+    """
+    return _number(value, 3)
+
+
+def _number(value: Any, decimals: int) -> str:
+    if not np.isfinite(value):
+        return "–"
+    text = f"{float(value):,.{decimals}f}"
+    if not text.strip("-0.,"):
+        text = text.lstrip("-")
+    return text.replace("-", "−")
+
+
+def label(results: Results, method: str) -> str:
+    """Return a method's name for readers."""
+    return str(results.about.get("labels", {}).get(method, method))
+
+
+def _quoted(results: Results, method: str) -> str:
+    """Return a method's name for readers, in quotation marks."""
+    return f"“{label(results, method)}”"
+
+
+def _listed(items: Sequence[str]) -> str:
+    """Return items separated by commas and "and".
+
+    Examples
+    --------
+    >>> _listed(["a", "b", "c"])
+    'a, b and c'
+    """
+    return " and ".join([", ".join(items[:-1]), items[-1]] if len(items) > 1 else items)
+
+
+def what_was_run(results: Results) -> str:
+    """Describe the run: methods, repetitions, rounds, people and data."""
+    n_alphas, n_methods, repetitions, rounds, n_groups = results.shape
+    people = results.count("n_people").max(axis=(0, 1)).sum(axis=-1)  # 0 if a method failed
+    low, high = int(people.min()), int(people.max())
+    size = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    bounds = _listed([f"{alpha:g}" for alpha in results.alphas])
+    bound = f"α = {bounds}" if n_alphas == 1 else f"each of the bounds α = {bounds}"
+    source = results.about["data"]["source"]
+    return (
+        f"{_many(n_methods, 'method')} decided {_many(rounds, 'round')} of {size} people each, in "
+        f"{_many(repetitions, 'repetition')}, for {bound}, with {_many(n_groups, 'group')} "
+        f"({_listed(results.groups)}). Data: {source}"
+    )
+
+
+def _many(n: int, word: str) -> str:
+    return f"{n} {word}{'s' * (n != 1)}"
+
+
+def remarks(results: Results) -> list[str]:
+    """Return what a reader must know before looking at the numbers."""
+    experiment = results.about["experiment"]
+    remarks = []
+    table, data = experiment["published"], results.about["data"]["name"]
+    if table is not None and data != paper_data(table):
+        remarks.append(
+            f"The paper used other data: its table is from “{paper_data(table)}”, this run from "
+            f"“{data}”. Compare directions, not values."
+        )
+    if table is not None and ALPHA not in results.alphas:
+        remarks.append(f"The paper's table is for α = {ALPHA}, which this run did not try.")
+    remarks.append(_describe_world(experiment))
+    if table is not None or experiment["switches"]:
+        remarks.append(_describe_switches(experiment["switches"]))
+    if "E2" in experiment["switches"]:
+        remarks.append(
+            "In tables that say “without its sign”, revenue is the mean of each round's absolute "
+            "value, as in the released code. All sentences, figures and other tables keep the sign."
+        )
+    if [rule.get("rule") for rule in experiment["world"]["past"]] == ["outcome"]:
+        remarks.append(_nothing_to_explore(results))
+    return remarks
+
+
+def _describe_world(experiment: dict[str, Any]) -> str:
+    """Describe the past, the feedback and the value of decisions."""
+    world, goal = experiment["world"], experiment["goal"]
+    past = " and ".join(_with_options(rule, "rule") for rule in world["past"])
+    text = f"The past accepted by: {past}."
+    if world.get("feedback"):
+        options = {**world["feedback"]}
+        delay = options.pop("delay", None)
+        parts = [f"delay {_with_options(delay, 'kind')}"] if delay else []
+        parts += [f"{name.replace('_', ' ')} {value}" for name, value in sorted(options.items())]
+        text += f" Outcomes come back with {', '.join(parts)}."
+    if world.get("drift"):
+        text += f" Drift per round: {_with_options(world['drift'], '')}."
+    return (
+        f"{text} Accepting a good person gains {goal['gain']:g}, accepting a bad person loses "
+        f"{goal['loss']:g}."
+    )
+
+
+def _with_options(options: dict[str, Any], name: str) -> str:
+    rest = ", ".join(f"{key} {value}" for key, value in sorted(options.items()) if key != name)
+    named = str(options.get(name, ""))
+    return f"{named} ({rest})" if named and rest else named or rest
+
+
+def _nothing_to_explore(results: Results) -> str:
+    best = best_variant(results, tables.main_alpha(results))
+    text = (
+        "In this world the past chose by the outcome alone, so the history covers people of every "
+        "kind and exploration can hardly help"
+    )
+    if best is None or "no-exploration" not in results.methods:
+        return f"{text}."
+    same = _comparable_variant(results, best)
+    gained = tables.paired(results, "revenue", same, "no-exploration")[tables.main_alpha(results)]
+    against = "; it did increase revenue here (see below)" if gained.low > 0 else ""
+    return f"{text}{against}."
+
+
+def _describe_switches(names: Sequence[str]) -> str:
+    if not names:
+        return "No deviation of the paper's released code was switched on."
+    known = [f"{name} ({SWITCHES[name]})" if name in SWITCHES else name for name in names]
+    scope = " (B and C for variants and ablations of the algorithm only)"
+    return f"Switched on, as in the paper's released code{scope}: {'; '.join(known)}."
+
+
+def findings(results: Results) -> list[str]:
+    """Return what the numbers show, at the experiment's own α and over all that were tried."""
+    at = tables.main_alpha(results)
+    sentences = [_mistakes(results, at), _rounds_above(results, at)]
+    best = best_variant(results, at)
+    if best is not None:
+        sentences.append(_best(results, at, best))
+        sentences += [
+            _against(results, at, _comparable_variant(results, best), other)
+            for other in ("no-exploration", "alpha-at-once")
+            if other in results.methods
+        ]
+        named = results.about["experiment"].get("focus")
+        if named in results.groups and "no-exploration" in results.methods:
+            sentences.append(_reached(results, at, _comparable_variant(results, best), str(named)))
+        optimum = next((name for name in _OPTIMA if name in results.methods), None)
+        if optimum is not None:
+            sentences.append(_distance(results, at, best, optimum))
+    if len(results.groups) > 1:
+        sentences += [_gap(results, at, "selection_rate"), _gap(results, at, "true_positive_rate")]
+    if len(results.alphas) > 1:
+        sentences.append(_sweep(results))
+    return sentences
+
+
+def best_variant(results: Results, at: int) -> str | None:
+    """Return the variant of Algorithm 1 with the highest revenue, or None."""
+    means = tables.summary(results, "revenue").estimate.mean[at]
+    earned = {name: float(means[results.methods.index(name)]) for name in _ran(results)}
+    known = {name: mean for name, mean in earned.items() if np.isfinite(mean)}
+    return max(known, key=known.__getitem__, default=None)
+
+
+def _ran(results: Results) -> list[str]:
+    return [name for name in VARIANTS if name in results.methods]
+
+
+def _comparable_variant(results: Results, best: str) -> str:
+    """Return the variant that differs from the ablations only in exploration and schedule."""
+    return "plain" if "plain" in results.methods else best
+
+
+def _by_side(results: Results, found: Estimate, bound: float) -> dict[str, list[int]]:
+    """Sort methods by whether their interval is above, below or around a bound."""
+    sides: dict[str, list[int]] = {"above": [], "around": [], "below": [], "unknown": []}
+    for i in range(len(results.methods)):
+        if not np.isfinite(found.half_width[i]):
+            sides["unknown"].append(i)
+        elif found.low[i] > bound:
+            sides["above"].append(i)
+        else:
+            sides["below" if found.high[i] < bound else "around"].append(i)
+    return sides
+
+
+def _mistakes(results: Results, at: int) -> str:
+    bound = results.alphas[at]
+    found = tables.summary(results, "pooled_fdr").estimate[at]
+    names = [_quoted(results, name) for name in results.methods]
+    texts = {
+        "above": f"above α = {rate(bound)} for",
+        "around": f"not measurably different from α = {rate(bound)} for",
+        "below": f"below α = {rate(bound)} for",
+        "unknown": "known without an interval for",
+    }
+    parts = [
+        f"{texts[side]} " + _listed([f"{names[i]} ({rate(found.mean[i])})" for i in which])
+        for side, which in _by_side(results, found, bound).items()
+        if which
+    ]
+    return f"The FDR pooled over all rounds is {'; '.join(parts)}."
+
+
+def _rounds_above(results: Results, at: int) -> str:
+    shares = tables.summary(results, "above_alpha").estimate.mean[at]
+    least, most = int(np.nanargmin(shares)), int(np.nanargmax(shares))
+    names = [_quoted(results, results.methods[i]) for i in (least, most)]
+    if shares[least] == shares[most]:
+        text = f"Every method was above α in {rate(shares[most])} of its rounds"
+    else:
+        text = (
+            f"The share of rounds above α ranges from {rate(shares[least])} ({names[0]}) to "
+            f"{rate(shares[most])} ({names[1]})"
+        )
+    empty = np.nansum(tables.per_round(results, "nobody_accepted")[at])
+    no_one = f" In {_many(int(empty), 'round')} no one was accepted." if empty else ""
+    return f"{text}; a method exactly at α would be above it in about half of its rounds.{no_one}"
+
+
+def _best(results: Results, at: int, best: str) -> str:
+    i = results.methods.index(best)
+    found = tables.summary(results, "revenue").estimate[at, i]
+    late = tables.summary(results, "late_revenue").estimate[at, i]
+    ran = len(_ran(results))
+    chosen = (
+        f"Of the {ran} variants of Algorithm 1, {_quoted(results, best)} earned most"
+        if ran > 1
+        else f"{_quoted(results, best)} earned"
+    )
+    after = "; choosing the best afterwards flatters it slightly" if ran > 1 else ""
+    return (
+        f"{chosen}: {thousands(found.mean)} thousand per round (standard error "
+        f"{thousands(found.standard_error)}), {thousands(late.mean)} in the last "
+        f"{tables.late_rounds(results)} rounds{after}."
+    )
+
+
+def _against(results: Results, at: int, first: str, second: str) -> str:
+    difference = tables.paired(results, "revenue", first, second)[at]
+    fdr = tables.summary(results, "pooled_fdr").estimate.mean[at]
+    a, b = (rate(fdr[results.methods.index(name)]) for name in (first, second))
+    return (
+        f"{_quoted(results, first)} against {_quoted(results, second)}: "
+        f"{_compared(difference)}. Pooled FDR was {a} against {b}."
+    )
+
+
+def _compared(difference: Estimate) -> str:
+    """Describe a paired difference of revenue."""
+    low, high = difference.low, difference.high
+    interval = f"(95 % interval {thousands(low)} to {thousands(high)})"
+    size = thousands(abs(difference.mean))
+    if not np.isfinite(difference.half_width):
+        return f"a difference of {thousands(difference.mean)} thousand per round, with no interval"
+    if low <= 0 <= high:
+        return (
+            f"no measurable difference, {thousands(difference.mean)} thousand per round {interval}"
+        )
+    return f"{size} thousand {'more' if low > 0 else 'less'} per round {interval}"
+
+
+def _reached(results: Results, at: int, best: str, group: str) -> str:
+    """Describe what exploration did for the group that the past excluded."""
+    g = results.groups.index(group)
+    values = tables.per_repetition(results, "late_true_positive_rate")[at, ..., g]
+    explored, without = (values[results.methods.index(name)] for name in (best, "no-exploration"))
+    difference = tables.over_repetitions(explored - without, axis=0)
+    interval = f"(95 % interval {rate(difference.low)} to {rate(difference.high)})"
+    if difference.low <= 0 <= difference.high or not np.isfinite(difference.half_width):
+        verdict = f"no measurable difference {interval}"
+    else:
+        verdict = f"{'higher' if difference.low > 0 else 'lower'} with exploration {interval}"
+    return (
+        f"In the last {tables.late_rounds(results)} rounds, {_quoted(results, best)} accepts "
+        f"{rate(np.nanmean(explored))} of the good people whom the past excluded (“{group}”), and "
+        f"{rate(np.nanmean(without))} of them without exploration: {verdict}."
+    )
+
+
+def _distance(results: Results, at: int, best: str, reference: str) -> str:
+    difference = tables.paired(results, "late_revenue", best, reference)[at]
+    late = tables.summary(results, "late_revenue").estimate.mean[at]
+    earned, optimum = (float(late[results.methods.index(n)]) for n in (best, reference))
+    share = f", {100 * earned / optimum:.0f}\u00a0% of its revenue" if optimum > 0 else ""
+    return (
+        f"In the last {tables.late_rounds(results)} rounds, {_quoted(results, best)} against the "
+        f"reference {_quoted(results, reference)}: {_compared(difference)}{share}."
+        f"{_REFERENCE_BEATEN if difference.low > 0 else ''}"
+    )
+
+
+def _gap(results: Results, at: int, which: tables.Rate) -> str:
+    name = {"selection_rate": "selection rates", "true_positive_rate": "true positive rates"}[which]
+    pooled = tables.summary(results, f"pooled_{which}_difference").estimate.mean[at]
+    rounds = tables.summary(results, f"{which}_difference").estimate.mean[at]
+    floor = tables.noise_floor(results, which)[at]
+    floors = np.array([np.nanmean(row) if np.isfinite(row).any() else np.nan for row in floor])
+    if not np.isfinite(pooled).any():
+        return f"Differences of {name} between groups are not known."
+    least, most = int(np.nanargmin(pooled)), int(np.nanargmax(pooled))
+    near = int((rounds < 1.5 * floors).sum())
+    if len(results.methods) == 1:
+        return (
+            f"Pooled over rounds, {name} of groups differ by {rate(pooled[0])}. The mean "
+            f"difference per round was {rate(rounds[0])}, of which chance alone explains "
+            f"{_range(floors)}."
+        )
+    return (
+        f"Pooled over rounds, {name} of groups differ least for "
+        f"{_quoted(results, results.methods[least])} ({rate(pooled[least])}) and most for "
+        f"{_quoted(results, results.methods[most])} ({rate(pooled[most])}). Chance alone explains "
+        f"{_range(floors)} of the mean difference per round; for {near} of "
+        f"{_many(len(results.methods), 'method')} that is more than two thirds of the difference."
+    )
+
+
+def _range(values: tables.Values) -> str:
+    low, high = rate(np.nanmin(values)), rate(np.nanmax(values))
+    return low if low == high else f"{low} to {high}"
+
+
+def _sweep(results: Results) -> str:
+    found = tables.summary(results, "pooled_fdr").estimate
+    over = [
+        sum(float(found.low[a, i]) > alpha for a, alpha in enumerate(results.alphas))
+        for i in range(len(results.methods))
+    ]
+    parts = [
+        f"at {k or 'none'} for {_quoted(results, method)}"
+        for method, k in zip(results.methods, over, strict=True)
+    ]
+    return (
+        f"Of the {len(results.alphas)} bounds α tried, the pooled FDR was measurably above α "
+        f"{', '.join(parts)}."
+    )
+
+
+def failed_in(results: Results, method: str, at: int) -> str:
+    """Return in how many repetitions a method failed, with their seeds; empty if in none."""
+    failed = results.failed(method, at)
+    if not failed:
+        return ""
+    seeds = [str(failure.seed) for failure in failed]
+    shown = ", ".join(seeds[:_SHOWN_SEEDS]) + (", …" if len(seeds) > _SHOWN_SEEDS else "")
+    return f"failed in {len(failed)} of {results.shape[2]} (seed{'s' * (len(seeds) > 1)} {shown})"
+
+
+def failures(results: Results) -> list[str]:
+    """Return how often, with which seeds and why methods failed."""
+    sentences = []
+    for at, alpha in enumerate(results.alphas):
+        bound = f", α = {alpha:g}" if len(results.alphas) > 1 else ""
+        for method in results.methods:
+            reasons = list(dict.fromkeys(f.sentence for f in results.failed(method, at)))
+            if reasons:
+                more = f" ({len(reasons) - 1} more reasons)" if len(reasons) > 1 else ""
+                rest = "its numbers are from the other repetitions"
+                if len(results.failed(method, at)) == results.shape[2]:
+                    rest = "it has no numbers"
+                sentences.append(
+                    f"{_quoted(results, method)}{bound} {failed_in(results, method, at)}; {rest}. "
+                    f"Error: {reasons[0]}{more}"
+                )
+    return sentences
+
+
+def nothing_found(results: Results) -> str:
+    """Return a message if no method but references has any numbers; empty otherwise."""
+    tried = [i for i, method in enumerate(results.methods) if method not in REFERENCES]
+    if not tried or results.count("n_people")[:, tried].any():
+        return ""
+    return (
+        "no method has any numbers, since each failed in every repetition; correct the errors "
+        "above and give the same command with --fresh."
+    )
+
+
+def assumptions(results: Results) -> list[str]:
+    """Return the special assumptions of the methods that were run."""
+    methods: dict[str, list[str]] = {}
+    for method in results.methods:
+        if method in ASSUMPTIONS:
+            methods.setdefault(ASSUMPTIONS[method], []).append(_quoted(results, method))
+    return [
+        f"{_listed(names)} assume{'s' * (len(names) == 1)}: {text}"
+        for text, names in methods.items()
+    ]
+
+
+def certificate_findings(results: Results, method: str) -> list[str]:
+    """Return when certificates came in all runs and, if none came, the last pilot's message."""
+    at = tables.main_alpha(results)
+    runs = summarised(results, method, at)
+    if runs.runs == 0:
+        return ["It failed in every run."]
+    never = round(runs.never_share * runs.runs)
+    if never == runs.runs:
+        sentences = [f"No round was certified in any of {runs.runs} runs."]
+    else:
+        span = f"{runs.first_earliest:.0f} to {runs.first_latest:.0f}"
+        sentences = [
+            f"The first certificate came in round {runs.first_median:g} (median; {span} in the "
+            f"{runs.runs - never} of {runs.runs} runs with a certificate). The share of certified "
+            f"rounds is {rate(runs.rounds_share)}, the share of runs without a certificate "
+            f"{rate(runs.never_share)}."
+        ]
+    for group, records in records_of(results, method, results.alphas[at]).items():
+        if not any(record["status"] == "certified" for record in records):
+            for_group = "" if group is None else f" for group {group}"
+            sentences.append(
+                f"The first repetition was never certified{for_group}. Message of its last "
+                f"round: “{records[-1]['message']}”"
+            )
+    return sentences
