@@ -14,8 +14,7 @@ from cli.lender_files import PROGRAM, call, done, entries, refused
 from secondlook.cli.input_checks import beyond_history
 from secondlook.ledger import Program
 from secondlook.ledger.verification.walk import verify
-from secondlook.people.intake import Intake
-from secondlook.people.ranges import Range, as_ranges, n_beyond, ranges_of
+from secondlook.people.intake import Intake, Range, as_ranges, n_beyond, ranges_of
 
 
 def people(n, start=0):

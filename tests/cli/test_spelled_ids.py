@@ -90,7 +90,7 @@ def test_a_batch_with_both_is_answered_from_the_record(two):
 
 
 ODD = {
-    "a\u200bb": "the character U+200B, which nobody sees",
+    "a\u200bb": "the invisible character U+200B",
     "Zoe\u0308": "another form of its characters than Unicode's NFC",
 }
 

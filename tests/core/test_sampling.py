@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from secondlook.core import sampling
 from secondlook.core.sampling import Draw, coin_flips, fixed_size_draw
 from secondlook.errors import InputError
 from secondlook.people.ids import keyed_bits, round_key
@@ -254,7 +253,7 @@ def plain_draw(case: Case, bits: np.ndarray, start: np.uint64, quotas: np.ndarra
 @pytest.mark.parametrize("n", [100, 2**16 + 5000])
 @pytest.mark.parametrize("share_drawn", [0.0005, 0.2, 0.9])
 @pytest.mark.parametrize("shares", [None, [0.5, 0.2, 0.3]])
-def test_buckets_change_nothing(n, share_drawn, shares):
+def test_against_a_plain_walk_along_the_line(n, share_drawn, shares):
     rng = np.random.default_rng(n)
     size = 2.0 ** rng.integers(0, 11, n) + rng.integers(0, 2, n)
     size[0] = 2.0**12  # a power of two: sizes are whole numbers without rounding
@@ -356,17 +355,3 @@ def test_the_chance_of_somebody_who_was_not_there():
         np.ones(10), 2, bits, np.uint64(0), np.zeros(10, np.intp), 2, np.array([1.0, 0.0])
     )
     assert two.chance(np.array([5.0]), np.array([1])) == pytest.approx(0.2)
-
-
-@pytest.mark.parametrize("shares", [None, np.array([0.5, 0.2, 0.3])])
-def test_who_is_drawn_does_not_depend_on_the_blocks_people_are_counted_in(shares, monkeypatch):
-    rng = np.random.default_rng(12)
-    bits = rng.integers(0, 2**64, 500, dtype=np.uint64)
-    size, group = rng.uniform(0.1, 5, 500), rng.integers(0, 3, 500)
-    drawn = []
-    for block in (500, 64, 7, 1):
-        monkeypatch.setattr(sampling, "_BLOCK", block)
-        draw = fixed_size_draw(size, 60, bits, np.uint64(2**62), group, 3, shares)
-        drawn.append(draw.drawn)
-    assert drawn[0].sum() == 60
-    assert all(np.array_equal(one, drawn[0]) for one in drawn)

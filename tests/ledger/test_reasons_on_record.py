@@ -21,11 +21,11 @@ from secondlook.ledger.program import Program
 from secondlook.ledger.verification.walk import verify
 from secondlook.methods.finite import FiniteClassifier
 from secondlook.people.reasons import (
+    Reference,
     decode,
     first_misfit,
     reasons_for,
 )
-from secondlook.people.reference import Reference
 from small_worlds import lender_world
 
 

@@ -53,19 +53,19 @@ FIT = {
     ),
     "nobody accepted": (
         lambda X, y, z: {"X": X, "y": y, "accepted": np.zeros(N, bool)},
-        r"nobody among the 40 people of the history was accepted",
+        r"none of the 40 applicants of the history was accepted",
     ),
     "one class": (
         lambda X, y, z: {"X": X, "y": np.ones(N, int)},
-        r"show only one class of outcome, 1; two are needed",
+        r"only one class of outcome, 1; two are needed",
     ),
     "one class among the accepted": (
         lambda X, y, z: {"X": X, "y": y, "accepted": y == 1},
-        r"show only one class of outcome, 1; two are needed",
+        r"only one class of outcome, 1; two are needed",
     ),
     "outcome missing": (
         lambda X, y, z: {"X": X, "y": np.where(np.arange(N) < 2, np.nan, y)},
-        r"y has no outcome \(NaN or None\) for 2 accepted people; if they were rejected, say so",
+        r"y has no outcome \(NaN or None\) for 2 accepted applicants",
     ),
     "lone member": (
         lambda X, y, z: {"X": X, "y": y, "sensitive_features": ["only", *z[1:]]},

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import unicodedata
+from hashlib import md5
 
 import numpy as np
 import pandas as pd
@@ -56,15 +57,18 @@ def test_keyed_bits_can_be_undone(bits, key):
     assert undo_keyed_bits(int(mixed[0]), key) == bits
 
 
-@pytest.mark.parametrize("n", [0, 1, 8191, 8192, 20_000])
-def test_keyed_bits_of_some_rows_are_those_of_everybody(n):
-    rng, key = np.random.default_rng(n), round_key(3, 2, 1)
-    bits, rows = rng.integers(0, 2**64, 20_000, dtype=np.uint64), rng.permutation(20_000)[:n]
-    everybody = keyed_bits(bits, key)
-    np.testing.assert_array_equal(keyed_bits(bits, key, rows), everybody[rows])
-    one_by_one = [keyed_bits(bits[i : i + 1], key)[0] for i in rows[:100]]
-    np.testing.assert_array_equal(everybody[rows[:100]], np.array(one_by_one, np.uint64))
-    np.testing.assert_array_equal(keyed_bits(bits, np.array([key]))[rows], everybody[rows])
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=70), max_size=8))
+def test_bits_of_text_are_the_first_of_its_md5(texts):
+    """Decisions that are on record depend on these bits."""
+    names = [text.replace("\0", "") for text in texts]
+    expected = [int.from_bytes(md5(name.encode()).digest()[:8], "little") for name in names]
+    assert id_bits(np.array(names, np.str_)).tolist() == expected
+
+
+def test_one_key_as_several():
+    bits, keys = np.arange(50, dtype=np.uint64), [round_key(3, t, 1) for t in range(4)]
+    together = keyed_bits(bits, np.array(keys, np.uint64)[:, None])
+    assert np.array_equal(together, [keyed_bits(bits, key) for key in keys])
 
 
 def test_integers_never_collide():
@@ -171,7 +175,6 @@ def test_an_index_of_nobody():
     nobody = np.empty(0, np.uint64)
     index.add(nobody, np.empty(0, np.int64))
     assert len(index) == 0
-    assert not index.overlaps(nobody)
     assert index.find(np.array([3], np.uint64)).tolist() == [IdIndex.UNKNOWN]
 
 
@@ -206,7 +209,6 @@ def test_index_against_a_dict(parts, strangers):
         expected = [known.get(one, IdIndex.UNKNOWN) for one in everybody.tolist()]
         assert index.find(everybody).tolist() == expected
         assert len(index) == len(known)
-        assert index.overlaps(bits)
     assert len(index) == len(known)
     names = np.array(list(known), np.uint64)
     assert index.find(names).tolist() == list(known.values())
@@ -216,15 +218,6 @@ def test_an_empty_index_knows_nobody():
     index, bits = IdIndex(), np.array([1, 2], np.uint64)
     assert index.find(bits).tolist() == [IdIndex.UNKNOWN] * 2
     assert index.find(bits[:0]).size == len(index) == 0
-    assert not index.overlaps(bits)
-
-
-def test_overlaps_is_certain_when_it_says_no():
-    index = IdIndex()
-    index.add(np.array([10, 20], np.uint64), np.array([0, 1]))
-    assert not index.overlaps(np.array([0, 9], np.uint64))
-    assert not index.overlaps(np.array([21], np.uint64))
-    assert index.overlaps(np.array([15], np.uint64))  # possible, though not there
 
 
 @pytest.mark.parametrize("size", ["one", "random", "falling"])
@@ -250,22 +243,6 @@ def with_more(names):
 def test_names_that_would_turn_into_others_are_refused(name, kind):
     with pytest.raises(InputError, match="without the character NUL"):
         as_ids(kind(["b", name]), 2)
-
-
-@pytest.mark.parametrize("first", [0, 5, 2**63 - 3, 2**64 - 40])
-def test_numbers_one_after_the_other_are_found_without_a_search(first):
-    bits = np.uint64(first) + np.arange(40, dtype=np.uint64)
-    asked = np.concatenate([bits[::-1], bits - np.uint64(40), bits + np.uint64(40)])  # may wrap
-    names = dict(zip(bits.tolist(), range(100, 140), strict=True))
-    gap = np.delete(bits, 17)
-    for known in (bits, gap):
-        index = IdIndex()
-        index.add(known, np.array([names[one] for one in known.tolist()]))
-        expected = [
-            names[one] if one in known.tolist() else IdIndex.UNKNOWN for one in asked.tolist()
-        ]
-        assert index.find(asked).tolist() == expected
-        assert index.find(known).tolist() == [names[one] for one in known.tolist()]
 
 
 def test_increasing_means_that_nothing_comes_twice():
@@ -295,7 +272,7 @@ def test_names_are_checked_together_as_one_by_one(names):
         return
     with pytest.raises(InputError) as raised:
         check_spelling(np.array(names))
-    assert f" and {wrong[0]!a} has {mistakable(wrong[0])}, so" in str(raised.value)
+    assert f"{wrong[0]!a} has {mistakable(wrong[0])}" in str(raised.value)
 
 
 def test_numbers_are_spelled_in_one_way():
@@ -303,6 +280,6 @@ def test_numbers_are_spelled_in_one_way():
 
 
 def test_masked_ids_name_nobody():
-    with pytest.raises(InputError, match="ids must name everybody, and 1 of 2 are masked; give"):
+    with pytest.raises(InputError, match="1 of 2 ids are masked"):
         as_ids(np.ma.array([7, 8], mask=[False, True]), 2)
     assert as_ids(np.ma.array([7, 8]), 2).tolist() == [7, 8]

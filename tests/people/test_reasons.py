@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -21,10 +23,12 @@ from ledger_worlds import algorithm_1, certified
 from refused_people import lived, log_odds, mixed_people
 from secondlook.errors import InputError
 from secondlook.learners.per_group import PerGroup
+from secondlook.ledger.base import to_json
 from secondlook.people.likelihoods import ConstantLikelihood, LinearLikelihood
 from secondlook.people.reasons import (
     MOST,
     NO_SINGLE_FEATURE,
+    Reference,
     Scored,
     contributions,
     decode,
@@ -33,7 +37,6 @@ from secondlook.people.reasons import (
     in_words,
     reasons_for,
 )
-from secondlook.people.reference import Reference
 
 NAMES = tuple("abcdefgh")
 
@@ -179,9 +182,7 @@ def test_what_was_left_empty_is_called_missing(kind):
     ]
     at = marked[0]
     unmarked = [one and one[:1] + bytes([one[1] & 0x7F]) + one[2:] for one in told]
-    earlier = [*told[:at], unmarked[at], *told[at + 1 :]]
-    alone = len(told[at]) == 6 or not decode(told[at], names)[1][0].startswith("missing")
-    assert misfit(earlier) == (None if alone else at)  # which said so of no column
+    assert misfit([*told[:at], unmarked[at], *told[at + 1 :]]) == at
     false = next(at for at, one in enumerate(told) if one and one == unmarked[at])
     one = told[false]
     assert misfit([*told[:false], one[:1] + b"\x80" + one[2:], *told[false + 1 :]]) == false
@@ -267,7 +268,7 @@ def test_a_score_that_is_the_same_for_all_gives_no_reasons():
 
 def test_bytes_that_are_no_reasons_are_refused():
     for wrong in (b"12345", np.array([9, 0, 0], "<u2").tobytes()):
-        with pytest.raises(InputError, match=f"{len(wrong)} bytes are no reasons about 2 columns"):
+        with pytest.raises(InputError, match=f"{len(wrong)} bytes are not reasons about 2 columns"):
             decode(wrong, ("a", "b"))
 
 
@@ -277,3 +278,122 @@ def test_a_classifier_that_cannot_say_gives_none():
     fresh = certified().fit(*history, accepted=np.arange(40) < 30)
     with pytest.raises(InputError, match="no round has been decided yet"):
         fresh.scored_by(np.zeros((1, 1)))
+
+
+def test_the_reference_is_the_typical_accepted_person():
+    accepted = np.array([True, True, True, False, False])
+    X = pd.DataFrame(
+        {
+            "n": [1, 2, 6, 100, 100],
+            "gaps": [np.nan, 2.0, 4.0, 9.0, 9.0],
+            "none": [np.nan] * 3 + [1.0, 1.0],
+            "yes": [True, True, False, False, False],
+            "text": ["b", "a", "b", "c", "c"],
+            "tie": ["y", "x", None, "z", "z"],
+            "empty": [None, None, None, "z", "z"],
+        }
+    )
+    found = Reference.of(X, accepted, ["text", "elsewhere", None])
+    expected = (3.0, 3.0, float("nan"), 2 / 3, "b", "x", None)
+    assert [repr(one) for one in found.values] == [repr(one) for one in expected]
+    assert found.protected == ("text",)
+    assert found.allowed.tolist() == [0, 1, 2, 3, 5, 6]
+    again = Reference.read(json.loads(to_json(found.as_dict())))
+    assert repr(again) == repr(found)
+    assert again.is_like(found)
+    assert Reference.read(None) is None
+    nobody = Reference.of(X, np.zeros(5, np.bool_))
+    assert nobody.values[0] == X["n"].mean()
+    assert not nobody.is_like(found)
+    for column, value in ((0, 3.001), (4, "a"), (6, "a"), (2, 0.0)):
+        values = list(found.values)
+        values[column] = value
+        assert not Reference(found.names, tuple(values), found.protected).is_like(found)
+    single = Reference.of(np.array([[1, 2], [3, 4]], np.float32), np.array([True, True]))
+    assert single == Reference(("x0", "x1"), (2.0, 3.0))
+
+
+def test_a_mean_is_nobodys_where_people_are_cells():
+    X = pd.DataFrame(
+        {"n": [1, 1, 5, 9], "gaps": [np.nan, 2.0, 2.0, 0.0], "t": ["a", "b", "b", "c"]}
+    )
+    accepted = np.array([True, True, True, False])
+    found = Reference.of(X, accepted, most_frequent=True)
+    assert found.values == (1.0, 2.0, "b")
+    again = Reference.read(json.loads(to_json(found.as_dict())))
+    assert again.is_like(found)
+    assert not again.is_like(Reference.of(X, accepted))
+    assert again.of_same_kind(X, accepted) == found
+
+
+def test_too_many_columns_are_refused():
+    with pytest.raises(InputError, match="at most 32767 columns, got 32768; leave out"):
+        Reference.of(np.zeros((2, 32768), np.float32), np.array([True, True]))
+
+
+def test_whatever_is_not_the_reasons_of_a_round_is_found():
+    classifier, X, group, decided, reference = lived(algorithm_1())
+    told = reasons_for(classifier, X, decided.accepted, reference, sensitive_features=group)
+
+    def misfit(row=None, reasons=None):
+        recorded = list(told)
+        if row is not None:
+            recorded[row] = reasons
+        return first_misfit(
+            classifier, X, decided.accepted, reference, recorded, sensitive_features=group
+        )
+
+    assert misfit() is None
+    row = next(at for at, one in enumerate(told) if one is not None and len(one) == 12)
+    items = np.frombuffer(told[row], np.dtype([("c", "<u2"), ("v", "<f4")]))
+    assert items["v"][0] < items["v"][1] - 0.01
+
+    def but(**columns):
+        other = items.copy()
+        for name, values in columns.items():
+            other[name] = values
+        return other.tobytes()
+
+    unnamed = next(c for c in range(X.shape[1]) if c not in items["c"])
+    third = np.append(items, np.array([(unnamed, -0.5)], items.dtype)).tobytes()
+    for reasons in (
+        None,
+        b"",
+        told[row][:6],
+        told[row][6:],
+        told[row][6:] + told[row][:6],
+        told[row][:-1],
+        told[row] * 2,
+        told[row] * 3,
+        third,
+        but(v=items["v"] * 1.01),
+        but(v=-items["v"]),
+        but(c=items["c"][::-1]),
+        but(c=[items["c"][0], unnamed]),
+        but(c=[items["c"][0], 60_000]),
+    ):
+        assert misfit(row, reasons) == row
+    assert misfit(row, but(v=items["v"] * (1 + 1e-6))) is None
+    accepted = int(np.flatnonzero(decided.accepted)[0])
+    assert misfit(accepted, b"") == accepted
+
+
+def test_equals_may_stand_in_each_others_place():
+    class Weighing:
+        def scored_by(self, X, *, sensitive_features=None):
+            slopes = np.array([1.0, 1.0 + 1e-9, 0.5, 2.0, 2.0, 0.5 + 1e-9])
+            return Scored(LinearLikelihood(slopes, 0.0), X, np.zeros(len(X), np.intp))
+
+    reference = Reference(tuple("abcdef"), (0.0,) * 6)
+    X, nobody = -np.ones((1, 6)), np.array([False])
+    dtype = np.dtype([("c", "<u2"), ("v", "<f4")])
+    for columns, fits in (
+        ([3, 4, 1, 0], True),
+        ([4, 3, 0, 1], True),
+        ([3, 4, 1, 2], False),
+        ([3, 1, 4, 0], False),
+        ([3, 4, 1], False),
+    ):
+        values = [(c, (-1.0, -1.0, -0.5, -2.0, -2.0, -0.5)[c]) for c in columns]
+        told = [np.array(values, dtype).tobytes()]
+        assert (first_misfit(Weighing(), X, nobody, reference, told) is None) == fits

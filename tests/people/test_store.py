@@ -329,12 +329,3 @@ def test_a_growing_array_holds_zeros_until_it_is_written_to():
             room[:] = n
         written += [n if n % 2 else 0] * n
     assert array.view().tolist() == written
-
-
-def test_an_index_joins_numbers_of_both_widths():
-    index = IdIndex()
-    index.add(np.array([1, 3], np.uint64), np.array([10, 30], np.int32), in_order=True)
-    index.add(np.array([2, 4], np.uint64), np.array([20, 2**40]))
-    found = index.find(np.array([4, 3, 2, 1, 0], np.uint64))
-    assert found.tolist() == [2**40, 30, 20, 10, IdIndex.UNKNOWN]
-    assert found.dtype == np.int64

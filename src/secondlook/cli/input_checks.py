@@ -13,7 +13,7 @@ from secondlook.cli.files.refusals import Refusals
 from secondlook.cli.files.rows import cut
 from secondlook.cli.output import people
 from secondlook.errors import InputError
-from secondlook.people.ranges import Range, chance_beyond, n_beyond
+from secondlook.people.intake import Range, chance_beyond, n_beyond
 
 if TYPE_CHECKING:
     from secondlook.ledger.config import Roles

@@ -4,7 +4,7 @@
 group. ``"blind"``: it may not; groups of labelled rows change what is learned, through a constraint
 in the fit or on a shared threshold. ``"audit"``: no group changes a decision; groups are read,
 checked and counted for reports. The intake hands out only the groups that a mode allows
-(``batches.seen_by``); ``check_group_mode`` refuses options that cannot be combined with a mode.
+(``intake.seen_by``); ``check_group_mode`` refuses options that cannot be combined with a mode.
 """
 
 from __future__ import annotations
@@ -26,9 +26,7 @@ from secondlook.core.strategies import Strategy, as_strategy
 from secondlook.errors import InputError
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.per_group import PerGroup
-from secondlook.people.batches import Batch
-from secondlook.people.intake import Intake
-from secondlook.people.ranges import Range, as_ranges
+from secondlook.people.intake import Batch, Intake, Range, as_ranges
 from secondlook.people.store import GrowingArray
 
 __all__ = [

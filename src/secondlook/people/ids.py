@@ -1,24 +1,23 @@
-"""Names of applications: hashing, keyed randomness, and which ones are known already.
+"""Ids of applications: their 64 bits, keyed randomness, and an index of the known ones.
 
-Randomness of decisions is keyed: a person's number in a round is a function of (seed, round, id)
-and of nothing else, so that the order of rows does not matter and a draw can be repeated from a
-record. An id becomes 64 bits (integers as they are, anything else through md5 of its text), and the
-bits are mixed with splitmix64's finaliser, a bijection: two integer ids never collide.
+Randomness of decisions is keyed: an applicant's number in a round is a function of (seed, round,
+id) only, so that the order of rows does not matter and a draw can be repeated from a record. An id
+becomes 64 bits (integers as they are, text through md5), and splitmix64's finaliser mixes the bits
+with the key of the round. That is a bijection, so two integer ids never collide.
 """
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from hashlib import md5
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from secondlook.core.ordering import order_of
 from secondlook.errors import InputError
-from secondlook.people.digests import md5_bits
 
 __all__ = [
     "IdIndex",
@@ -35,44 +34,18 @@ __all__ = [
 ]
 
 Bits = NDArray[np.uint64]
-Numbers = NDArray[np.int32] | NDArray[np.int64]
+Numbers = NDArray[np.int64]
 
-# Constants as arrays: numpy would look up the type of a number in every call.
-_ODD, _MIX_1, _MIX_2, _30, _27, _31 = (
-    np.array(number, np.uint64)
-    for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 30, 27, 31)
-)
-
-_BLOCK = 16384  # numbers that stay in the cache while they are mixed
-_FIRST_SURROGATE = 0xD800
-_UNSEEN = {"Cc", "Cf"}  # Unicode's categories of characters that control or format others
-
-
-def _mix(bits: Bits, spare: Bits) -> None:
-    """Scramble 64-bit numbers in place (splitmix64's finaliser)."""
-    np.right_shift(bits, _30, out=spare)
-    bits ^= spare
-    bits *= _MIX_1
-    np.right_shift(bits, _27, out=spare)
-    bits ^= spare
-    bits *= _MIX_2
-    np.right_shift(bits, _31, out=spare)
-    bits ^= spare
-
-
-def _mix_one(bits: int) -> int:
-    """Do the same to one number, for which arrays would take many times as long."""
-    bits = (bits ^ bits >> 30) * int(_MIX_1) % 2**64
-    bits = (bits ^ bits >> 27) * int(_MIX_2) % 2**64
-    return bits ^ bits >> 31
+_ODD, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_INVISIBLE = {"Cc", "Cf"}  # Unicode's categories of control and format characters
 
 
 def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
-    """Check that there is one id a row, and return integers or strings."""
+    """Check that there is one id per row, and return integers or strings."""
     if isinstance(ids, np.ma.MaskedArray) and np.ma.is_masked(ids):
         raise InputError(
-            f"ids must name everybody, and {int(np.ma.getmaskarray(ids).sum())} of "
-            f"{np.size(ids)} are masked; give these an id, or leave them out."
+            f"every application needs an id, and {int(np.ma.getmaskarray(ids).sum())} of "
+            f"{np.size(ids)} ids are masked; give these an id, or leave them out."
         )
     array = np.asarray(ids)
     if array.ndim != 1 or array.shape[0] != n:
@@ -85,11 +58,11 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
     if wrong:
         raise InputError(
             f"ids must be integers or strings, got {wrong[0]!r}; convert them first, because a "
-            f"rounded or missing id names somebody else."
+            f"rounded or missing id would belong to another application."
         )
     if array.size == 0 or not all(isinstance(name, int) for name in names):
-        if not (array.dtype.kind == "U" and array is ids and _all_text(array)):
-            _check_text(ids if isinstance(ids, list | tuple) else array.tolist())
+        # In the list that was passed in: numpy drops NUL at the end of a text.
+        _check_text(ids if isinstance(ids, list | tuple) else array.tolist())
         return array.astype(np.str_)
     if int(array.max()) >= 2**63 or int(array.min()) < -(2**63):
         raise InputError(
@@ -99,29 +72,17 @@ def as_ids(ids: ArrayLike, n: int) -> NDArray[np.generic]:
 
 
 def _check_text(names: Sequence[Any]) -> None:
-    """Raise unless each name is a text, whatever kind of thing it is."""
+    """Raise unless numpy and databases can store each name as text."""
     if not is_text("".join(map(str, names))):
-        wrong = next(one for one in names if not is_text(str(one)))
+        wrong = next(name for name in map(str, names) if not is_text(name))
         raise InputError(
             f"ids must be text without the character NUL and without half a surrogate pair, "
-            f"got {str(wrong)!r}; change it."
+            f"got {wrong!r}; change it."
         )
 
 
-def _all_text(names: NDArray[np.str_]) -> bool:
-    """Say quickly whether ``is_text`` of all names: True is certain."""
-    width = names.dtype.itemsize // 4
-    for at in range(0, names.size if width else 0, _BLOCK):
-        some = np.ascontiguousarray(names[at : at + _BLOCK])
-        codes = some.view(np.uint32).reshape(some.size, width)
-        goes_on_behind_nul = (codes[:, :-1] == 0) & (codes[:, 1:] != 0)
-        if codes.max() >= _FIRST_SURROGATE or goes_on_behind_nul.any():
-            return False
-    return True
-
-
 def is_text(text: str) -> bool:
-    """Say whether numpy and every database keep a text: without NUL and half characters.
+    """Return whether numpy and all databases can store a text: no NUL, no half characters.
 
     Examples
     --------
@@ -136,7 +97,7 @@ def is_text(text: str) -> bool:
 
 
 def mistakable(name: str) -> str | None:
-    """Say in what a name could be taken for another that looks the same; None if in nothing.
+    """Return why an id could be taken for another that looks the same, None if it cannot.
 
     Examples
     --------
@@ -145,13 +106,15 @@ def mistakable(name: str) -> str | None:
     >>> mistakable(unicodedata.normalize("NFD", "Zoë"))
     "another form of its characters than Unicode's NFC"
     >>> mistakable("Zo" + chr(0x200B) + "ë")
-    'the character U+200B, which nobody sees'
+    'the invisible character U+200B'
     """
     if not name:
         return "no character"
-    unseen = next((one for one in name if unicodedata.category(one) in _UNSEEN), None)
-    if unseen is not None:
-        return f"the character U+{ord(unseen):04X}, which nobody sees"
+    if name.isascii() and name.isprintable() and name == name.strip():  # quick, for most ids
+        return None
+    for character in name:
+        if unicodedata.category(character) in _INVISIBLE:
+            return f"the invisible character U+{ord(character):04X}"
     if name != name.strip():
         return "white space at an end"
     if not unicodedata.is_normalized("NFC", name):
@@ -160,56 +123,41 @@ def mistakable(name: str) -> str | None:
 
 
 def check_spelling(ids: NDArray[np.generic]) -> None:
-    """Raise if a name could be taken for another: two spellings of one would be two draws.
-
-    Parameters
-    ----------
-    ids
-        As ``as_ids`` returns them, of people who are new.
-    """
+    """Raise if a new id could be taken for another: two spellings would get two draws."""
     if ids.dtype.kind == "i":
         return
-    names: list[str] = ids.tolist()
-    if all(names) and list(map(str.strip, names)) == names and _all_plain(names):
-        return
-    wrong = next(((one, why) for one in names if (why := mistakable(one)) is not None), None)
-    if wrong is not None:
-        raise InputError(
-            f"an id must be spelled in one way only, and {wrong[0]!a} has {wrong[1]}, so that "
-            f"one person could have two ids and two draws; change it."
-        )
-
-
-def _all_plain(names: list[str]) -> bool:
-    """Say whether all names are in NFC and show every character that they have."""
-    characters = "".join(names)
-    if characters.isascii():
-        return characters.isprintable()
-    return _UNSEEN.isdisjoint(map(unicodedata.category, set(characters))) and (
-        unicodedata.is_normalized("NFC", "\n".join(names))  # which goes together with nothing
-    )
+    for name in ids.tolist():
+        why = mistakable(name)
+        if why is not None:
+            raise InputError(
+                f"an id must have one spelling only, and {name!a} has {why}, so that one applicant "
+                f"could have two ids and two draws; change it."
+            )
 
 
 def id_bits(ids: NDArray[np.generic]) -> Bits:
-    """Return the 64 bits that stand for each id.
+    """Return the 64 bits of each id: an integer itself, the first eight bytes of a text's md5.
 
     Examples
     --------
     >>> id_bits(np.array([7, 8])).tolist()
     [7, 8]
+    >>> [hex(bits) for bits in id_bits(np.array(["a"])).tolist()]
+    ['0xa8b6f1c0b975c10c']
     """
     if ids.dtype.kind == "i":
         return ids.astype(np.int64, copy=False).view(np.uint64)
-    return md5_bits(ids.astype(np.str_, copy=False))
+    digests = (md5(name.encode(), usedforsecurity=False).digest()[:8] for name in ids.tolist())
+    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)
 
 
 def increasing(bits: Bits) -> bool:
-    """Say whether each number is larger than the one before."""
+    """Return whether each number is larger than the one before."""
     return bool(np.all(bits[1:] > bits[:-1]))
 
 
 def unique_bits(ids: NDArray[np.generic]) -> Bits:
-    """Return the bits of ids, none of which may be there twice."""
+    """Return the bits of ids; raise if an id occurs twice."""
     bits = id_bits(ids)
     if not increasing(bits):
         in_order = np.sort(bits)
@@ -231,42 +179,39 @@ def seed_of(random_state: Any) -> int:
 
 
 def round_key(seed: int, round: int, purpose: int = 0) -> np.uint64:
-    """Return the key of a round; ``purpose`` tells apart the uses of one round's randomness."""
+    """Return the key of a round; ``purpose`` separates the uses of its randomness."""
     key = seed % 2**64
     for part in (round, purpose):
-        key = (_mix_one(key) + (part + 1) * int(_ODD)) % 2**64
-    return np.uint64(_mix_one(key))
+        key = (_mix_int(key) + (part + 1) * _ODD) % 2**64
+    return np.uint64(_mix_int(key))
 
 
-def keyed_bits(bits: Bits, key: np.uint64, rows: NDArray[np.intp] | None = None) -> Bits:
-    """Return each person's random 64 bits under a key: a bijection of the id's own bits.
+def keyed_bits(bits: Bits, key: np.uint64 | Bits) -> Bits:
+    """Return each applicant's random 64 bits under a key: a bijection of the id's own bits.
 
-    Of everybody, or of some rows. Several keys broadcast against the bits.
+    Several keys broadcast against the bits.
     """
-    if np.ndim(key) > 0:
-        several = (bits ^ key) * _ODD
-        _mix(several, np.empty_like(several))
-        return several
-    n = bits.size if rows is None else rows.size
-    keyed, spare = np.empty(n, np.uint64), np.empty(min(n, _BLOCK), np.uint64)
-    same = np.asarray(key)
-    for at in range(0, n, _BLOCK):
-        block = own = keyed[at : at + _BLOCK]
-        if rows is None:
-            own = bits[at : at + _BLOCK]
-        else:  # all of them exist, so nothing is clipped, and in that mode nothing is copied twice
-            bits.take(rows[at : at + _BLOCK], out=block, mode="clip")
-        np.bitwise_xor(own, same, out=block)
-        block *= _ODD
-        _mix(block, spare[: block.size])
-    return keyed
+    mixed = (bits ^ key) * np.uint64(_ODD)
+    mixed ^= mixed >> np.uint64(30)
+    mixed *= np.uint64(_MIX_1)
+    mixed ^= mixed >> np.uint64(27)
+    mixed *= np.uint64(_MIX_2)
+    mixed ^= mixed >> np.uint64(31)
+    return mixed
+
+
+def _mix_int(bits: int) -> int:
+    """Mix one number as ``keyed_bits`` does; for a single one arrays would be many times slower."""
+    bits = (bits ^ bits >> 30) * _MIX_1 % 2**64
+    bits = (bits ^ bits >> 27) * _MIX_2 % 2**64
+    return bits ^ bits >> 31
 
 
 class IdIndex:
-    """Every id seen so far with one number attached, in sorted runs that are merged as they grow.
+    """All ids seen so far with a number attached to each.
 
-    Adding a batch costs a sort, unless it is in order, and a logarithmic number of merges; it
-    never copies everything that is known.
+    The ids are kept in sorted runs that are merged as they grow: adding a batch costs a sort and a
+    logarithmic number of merges, and rarely copies all that is known.
 
     Examples
     --------
@@ -285,65 +230,52 @@ class IdIndex:
         return sum(keys.size for keys, _ in self._runs)
 
     def find(self, bits: Bits) -> NDArray[np.int64]:
-        """Return the number attached to each id, UNKNOWN where there is none."""
-        found = np.full(bits.shape, self.UNKNOWN, dtype=np.int64)
+        """Return the number attached to each id, UNKNOWN for unknown ids."""
+        numbers = np.full(bits.shape, self.UNKNOWN, dtype=np.int64)
         if bits.size == 0:
-            return found
+            return numbers
         low, high = bits.min(), bits.max()
         for keys, values in self._runs:
             if keys[0] > high or keys[-1] < low:
                 continue
-            spot = _spots(keys, bits)
-            hit = keys.take(spot) == bits
-            if hit.all():
-                return values.take(spot).astype(np.int64, copy=False)
-            found[hit] = values[spot[hit]]
-        return found
+            spot = np.minimum(np.searchsorted(keys, bits), keys.size - 1)
+            hit = keys[spot] == bits
+            numbers[hit] = values[spot[hit]]
+        return numbers
 
     def known(self, bits: Bits) -> NDArray[np.intp]:
-        """Return which of these ids are known."""
-        if not self.overlaps(bits):
-            return np.empty(0, np.intp)
+        """Return the positions of known ids."""
         return np.flatnonzero(self.find(bits) != self.UNKNOWN)
 
-    def overlaps(self, bits: Bits) -> bool:
-        """Say quickly whether any of these ids could be known: False is certain."""
-        if bits.size == 0:
-            return False
-        low, high = bits.min(), bits.max()
-        return any(keys[0] <= high and keys[-1] >= low for keys, _ in self._runs)
-
-    def add(self, bits: Bits, values: Numbers, *, in_order: bool = False) -> None:
-        """Add ids that are distinct and not known yet, and maybe known to increase."""
+    def add(self, bits: Bits, values: Numbers) -> None:
+        """Add ids that are distinct and not known yet."""
         if bits.size == 0:
             return
-        if not in_order and not increasing(bits):
-            order = order_of(bits)
-            bits, values = bits.take(order), values.take(order)
-        # No two runs are within a factor of two in size: so there are few, and a small one is
+        if not increasing(bits):
+            order = np.argsort(bits, kind="stable")
+            bits, values = bits[order], values[order]
+        # No two runs are within a factor of two in size: so there are few runs, and a small one is
         # never copied for the sake of a large one.
         while near := [
             run for run in self._runs if run[0].size <= 2 * bits.size <= 4 * run[0].size
         ]:
             keys, numbers = near[0]
             self._runs = [run for run in self._runs if run[0] is not keys]
-            joined, values = np.concatenate([keys, bits]), np.concatenate([numbers, values])
-            if keys[-1] > bits[0]:
-                order = np.argsort(joined, kind="stable")  # two sorted runs: a merge
-                joined, values = joined[order], values[order]
-            bits = joined
+            bits, values = np.concatenate([keys, bits]), np.concatenate([numbers, values])
+            order = np.argsort(bits, kind="stable")  # a merge, as numpy finds the sorted runs
+            bits, values = bits[order], values[order]
         self._runs.append((bits, values))
 
     def remove(self, bits: Bits, moved: Sequence[NDArray[np.int64]]) -> None:
-        """Take ids out, so that nothing tells that they were known, and renumber the others.
+        """Remove ids without a trace, and renumber the others.
 
         Parameters
         ----------
         bits
             The ids.
         moved
-            Numbers from 0 on are places, in turn, in as many parts as there are arrays here: the
-            number of a place is ``place · parts + part``. Each array has the new place of each old.
+            For each part, the new row of each old row. A number from 0 on is ``row · parts +
+            part``; numbers below 0 stay.
 
         Examples
         --------
@@ -353,25 +285,13 @@ class IdIndex:
         >>> index.find(np.array([3, 4, 5], dtype=np.uint64)).tolist()
         [0, -1, -9]
         """
-        runs = [(*run, ~np.isin(run[0], bits)) for run in self._runs]
-        self._runs = [
-            (keys[kept], _renumbered(values[kept], moved))
-            for keys, values, kept in runs
-            if kept.any()
-        ]
-
-
-def _spots(keys: Bits, bits: Bits) -> NDArray[np.intp]:
-    """Return where each number is among sorted ones, if it is there at all."""
-    last = keys.size - 1
-    if int(keys[-1]) - int(keys[0]) == last:  # one after the other: no search
-        return np.asarray(np.minimum(bits - keys[0], np.uint64(last)).view(np.intp))
-    return np.asarray(np.minimum(np.searchsorted(keys, bits), last))
-
-
-def _renumbered(numbers: Numbers, moved: Sequence[NDArray[np.int64]]) -> Numbers:
-    new, n = numbers.copy(), len(moved)
-    for part, places in enumerate(moved):
-        mine = (numbers >= 0) & (numbers % n == part)
-        new[mine] = places[numbers[mine] // n] * n + part
-    return new
+        runs, n = [], len(moved)
+        for keys, values in self._runs:
+            kept = ~np.isin(keys, bits)
+            numbers = values[kept]
+            for part, new in enumerate(moved):
+                here = (values[kept] >= 0) & (values[kept] % n == part)
+                numbers[here] = new[numbers[here] // n] * n + part
+            if kept.any():
+                runs.append((keys[kept], numbers))
+        self._runs = runs

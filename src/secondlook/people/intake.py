@@ -1,9 +1,20 @@
-"""The edge: what callers hand in, checked once and turned into what the library works on."""
+"""Reading of what callers pass in: checked once, and turned into batches and histories.
+
+A history also leaves the range of each of its columns behind. Its extremes belong to single
+applicants, who may have to be forgotten, so none is kept: a bound is the next round number outward,
+in steps of a tenth to a quarter of the extreme or of the range's width, whichever is less. An
+extreme that is such a number itself is a bound only if several applicants had it, like the 0 and 1
+of a flag.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
@@ -25,34 +36,100 @@ from secondlook.frames import (
     read_features,
     take,
 )
-from secondlook.people.batches import Batch, History, one_group, seen_by
 from secondlook.people.ids import as_ids, id_bits, unique_bits
-from secondlook.people.ranges import ranges_of
 
-__all__ = ["Batch", "History", "Intake"]
+__all__ = [
+    "Batch",
+    "History",
+    "Intake",
+    "Range",
+    "as_ranges",
+    "chance_beyond",
+    "n_beyond",
+    "one_group",
+    "ranges_of",
+    "rounded_outward",
+    "seen_by",
+]
+
+_SEVERAL = 5  # applicants with an extreme, from which on it belongs to none of them
+_PART = 10.0  # a step is at least the size over this
+_CLOSE = 1e-9  # 0.7 is a multiple of 0.1, whatever division gives
+_SMALLEST = 1e-300  # step; smaller numbers count as 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Applicants to decide on.
+
+    Decisions may see ``group``, a fit to outcomes ``fit_group``, and reports ``report_group``; None
+    for the last two means the same as ``group``.
+    """
+
+    X: Any
+    group: NDArray[np.intp]
+    ids: NDArray[np.generic]
+    bits: NDArray[np.uint64]
+    backend: str
+    fit_group: NDArray[np.intp] | None = field(default=None, kw_only=True)
+    report_group: NDArray[np.intp] | None = field(default=None, kw_only=True)
+
+    def __len__(self) -> int:
+        return int(self.group.shape[0])
+
+    def for_fit(self) -> Self:
+        """Return the same applicants with the groups that a fit may see."""
+        return self if self.fit_group is None else replace(self, group=self.fit_group)
+
+
+@dataclass(frozen=True)
+class History(Batch):
+    """Applicants decided on in the past; ``outcome`` has one entry per accepted applicant."""
+
+    accepted: NDArray[np.bool_]
+    outcome: NDArray[np.int8]
+
+
+def one_group(n: int) -> NDArray[np.intp]:
+    """Return n times group 0, as an array that takes no memory."""
+    return np.broadcast_to(np.intp(0), (n,))
+
+
+def seen_by(codes: NDArray[np.intp], group_mode: str) -> dict[str, NDArray[np.intp]]:
+    """Return groups as decisions, fits and reports may see them, by the fields of a batch.
+
+    A part of the library that may not see groups sees all applicants in the first one.
+
+    Examples
+    --------
+    >>> {name: group.tolist() for name, group in seen_by(np.array([0, 1]), "blind").items()}
+    {'group': [0, 0], 'fit_group': [0, 1], 'report_group': [0, 1]}
+    """
+    if group_mode == "aware":
+        return {"group": codes}
+    hidden = one_group(codes.size)
+    fit = codes if group_mode == "blind" else hidden
+    return {"group": hidden, "fit_group": fit, "report_group": codes}
 
 
 class Intake:
-    """What the history looked like, and readers for everything that must look the same.
+    """Readers for all input, which check that batches look like the history.
 
     Parameters
     ----------
     raw
         Keep dataframes as they are, since the learner reads raw columns.
     allow_missing
-        Whether the learner takes missing features.
+        Whether the learner accepts missing features.
     group_as_feature
         Append the group to the features.
     pos_label
         Label of the good outcome; None means the larger of the two.
     needs_outcomes
-        Whether somebody of the history must have been accepted.
+        Whether the history must have accepted applicants.
     group_mode
         ``"aware"``: decisions see groups; ``"blind"``: fits do; ``"audit"``: only reports do.
     """
-
-    # Of the history, by name or position; nothing is decided by them, and older states have none.
-    ranges: dict[str | int, tuple[float, float, int]] | None = None
 
     def __init__(
         self,
@@ -78,6 +155,8 @@ class Intake:
         self.classes: NDArray[Any] = np.empty(0)
         self.id_kind = "i"
         self.next_id = 0
+        # Of the history's columns, by name or position; no decision depends on them.
+        self.ranges: dict[str | int, tuple[float, float, int]] | None = None
 
     def read_history(
         self, estimator: Any, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any
@@ -117,15 +196,15 @@ class Intake:
             bits = id_bits(names)
         else:
             names = self._own_kind(as_ids(ids, n))
-            names = names.copy() if self.id_kind == "i" else names  # new already if text
+            names = names.copy() if self.id_kind == "i" else names  # text was copied already
             bits = self._bits(names)
-        # Decisions and the index of all ids share them: nobody else may change them.
+        # Decisions and the index share the ids, so callers must not change them.
         names.setflags(write=False)
         features, groups = self._with_group(features, group), seen_by(group, self.group_mode)
         return Batch(features, ids=names, bits=bits, backend=backend, **groups)
 
     def _next_ids(self, n: int) -> NDArray[np.int64]:
-        """Return the integers after the largest id so far, which need no further look."""
+        """Return the integers after the largest id so far."""
         if self.id_kind != "i":
             raise InputError("ids must be given, since those of the history were strings.")
         if self.next_id + n > 2**63:
@@ -144,7 +223,7 @@ class Intake:
 
     def for_scoring(self, estimator: Any, X: Any, sensitive_features: Any, needed: bool) -> Any:
         """Read features, and groups if a classifier needs them, for ``predict``."""
-        features, _ = self._features(estimator, X, reset=False, own_words=False)
+        features, _ = self._features(estimator, X, reset=False, own_message=False)
         n = n_rows(features)
         needed = (needed or self.group_as_feature) and self.group_mode == "aware"
         if sensitive_features is None and not needed:
@@ -183,8 +262,8 @@ class Intake:
             strange = values[np.flatnonzero(~(good | bad))[0]]
             raise InputError(
                 f"outcomes must be {self.bad!r} or {self.good!r}, as in the history, got "
-                f"{plain(strange)!r}; map it to one of them, or leave out whoever has no outcome "
-                f"yet."
+                f"{plain(strange)!r}; map it to one of them, or leave out applicants without an "
+                f"outcome."
             )
         return np.asarray(good, dtype=np.int8)
 
@@ -199,10 +278,10 @@ class Intake:
         return plain(self.classes[0] if self.classes[0] != self.good else self.classes[1])
 
     def _features(
-        self, estimator: Any, X: Any, *, reset: bool, own_words: bool = True
+        self, estimator: Any, X: Any, *, reset: bool, own_message: bool = True
     ) -> tuple[Any, str]:
         """Read features; columns and their order are those of the history."""
-        if not reset and self._is_as_it_should_be(estimator, X):
+        if not reset and self._needs_no_conversion(estimator, X):
             self._check_finite(X, None)
             return X, "numpy"
         encode = getattr(estimator, "_encode", ENCODE)
@@ -219,9 +298,9 @@ class Intake:
             )
         if reset:
             self.names = features.names
-        elif own_words or features.backend == "pyarrow":
+        elif own_message or features.backend == "pyarrow":
             check_columns(self.names, features.names)
-        self._check_as_scikit_learn_does(estimator, X, array, features, reset)
+        self._record_columns(estimator, X, array, features, reset)
         if not isinstance(array, np.ndarray):
             self._check_same_table(array, features, reset)
             return array, features.backend
@@ -232,8 +311,8 @@ class Intake:
             self.dtype = array.dtype.str
         return array.astype(self.dtype, copy=False), features.backend
 
-    def _is_as_it_should_be(self, estimator: Any, X: Any) -> bool:
-        """Say whether X is an array in which nothing but its values is left to check."""
+    def _needs_no_conversion(self, estimator: Any, X: Any) -> bool:
+        """Return whether X is an array in which only the values are left to check."""
         return (
             type(X) is np.ndarray
             and not self.raw
@@ -245,10 +324,10 @@ class Intake:
             and X.flags.c_contiguous
         )
 
-    def _check_as_scikit_learn_does(
+    def _record_columns(
         self, estimator: Any, X: Any, array: Any, features: Features, reset: bool
     ) -> None:
-        """Keep scikit-learn's own record of columns, which does not read every kind of frame."""
+        """Keep scikit-learn's own record of columns; it cannot read every kind of frame."""
         if features.backend != "pyarrow":
             validate_data(estimator, X, reset=reset, skip_check_array=True)
         elif reset:
@@ -295,7 +374,7 @@ class Intake:
         return np.hstack([X, (group[:, None] == np.arange(1, self.n_groups)).astype(X.dtype)])
 
     def read_accepted(self, accepted: Any, n: int) -> NDArray[np.bool_]:
-        """Read who was accepted; None means everybody."""
+        """Read which applicants were accepted; None means all."""
         if accepted is None:
             return np.ones(n, dtype=np.bool_)
         values = column(accepted, n, "accepted")
@@ -307,13 +386,13 @@ class Intake:
         taken = values.astype(np.bool_)
         if self.needs_outcomes and not taken.any():
             raise InputError(
-                f"nobody among the {n} people of the history was accepted, so no outcome is known; "
-                f"pass a history with accepted people of both outcomes."
+                f"none of the {n} applicants of the history was accepted, so no outcome is known; "
+                f"pass a history with accepted applicants of both outcomes."
             )
         return taken
 
     def _first_outcomes(self, y: Any, taken: NDArray[np.bool_], n: int) -> NDArray[np.int8]:
-        """Read outcomes of the accepted and nothing of anybody else."""
+        """Read the outcomes of accepted applicants, and no other outcome."""
         if not taken.any():
             return self._no_outcomes()
         if y is None:
@@ -325,21 +404,21 @@ class Intake:
         missing = is_missing(values)
         if missing.any():
             raise InputError(
-                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted people; if they "
-                f"were rejected, say so with accepted=, and if their outcome is still to come, "
+                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted applicants; if "
+                f"they were rejected, mark them with accepted=, and if their outcome is pending, "
                 f"leave them out of the history."
             )
         if values.dtype.kind == "O":
-            values = np.array(values.tolist())  # the rejected may have had anything in their place
+            values = np.array(values.tolist())  # rejected rows may have held any type
         if values.dtype.kind == "f":
             assert_all_finite(values, input_name="y")
         check_classification_targets(values)
         self.classes = np.unique(values)
         if self.classes.size == 1:
             raise InputError(
-                f"the accepted people of the history show only one class of outcome, "
-                f"{plain(self.classes[0])!r}; two are needed to tell good from bad, so add people "
-                f"with the other."
+                f"the accepted applicants of the history have only one class of outcome, "
+                f"{plain(self.classes[0])!r}; two are needed to learn, so add applicants with the "
+                f"other."
             )
         if self.classes.size > 2:
             raise ValueError(
@@ -355,12 +434,12 @@ class Intake:
         return np.asarray(values == self.good, dtype=np.int8)
 
     def _no_outcomes(self) -> NDArray[np.int8]:
-        """Agree on labels where no outcome is known yet."""
+        """Set labels if no outcome is known yet."""
         self.classes = np.array([0, 1])
         if self.pos_label is not None and self.pos_label not in (0, 1):
             raise InputError(
-                f"pos_label must be 0 or 1 where nobody in the history was accepted, since "
-                f"outcomes to come are then 0 and 1, got {self.pos_label!r}; map them to these."
+                f"pos_label must be 0 or 1 if the history has no accepted applicants, since "
+                f"outcomes are then 0 and 1, got {self.pos_label!r}; map them to these."
             )
         return np.empty(0, np.int8)
 
@@ -380,18 +459,16 @@ class Intake:
         return codes
 
     def read_ids(self, ids: Any) -> NDArray[Any]:
-        """Read ids that may name anybody, any number of times."""
+        """Read ids of known or unknown applications, which may occur several times."""
         values = np.atleast_1d(as_array(ids))
         if values.size == 0:
             return np.empty(0, np.int64)
         return self._own_kind(as_ids(values, values.shape[0]))
 
     def passed(self, batch: Batch) -> None:
-        """Take note that a batch has been recorded: default ids go on after its largest."""
+        """Note that a batch has been recorded: default ids continue after its largest."""
         if self.id_kind == "i":
-            # Below 0 are the largest of all bits.
-            last = batch.ids[-1] if batch.in_order and batch.ids[-1] >= 0 else batch.ids.max()
-            self.next_id = max(self.next_id, int(last) + 1)
+            self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
 
     _bits = staticmethod(unique_bits)
 
@@ -403,3 +480,136 @@ class Intake:
                 f"got {kinds[names.dtype.kind]}; convert them."
             )
         return names
+
+
+class Range(NamedTuple):
+    """The range of a column in the history.
+
+    Attributes
+    ----------
+    low, high
+        Bounds of all values, rounded outward.
+    n_values
+        Number of values that were not missing.
+    """
+
+    low: float
+    high: float
+    n_values: int
+
+
+def ranges_of(X: Any, names: tuple[str, ...] | None) -> dict[str | int, tuple[float, float, int]]:
+    """Return the rounded range of each column of numbers, as plain data.
+
+    Parameters
+    ----------
+    X
+        Features of the history, an array or a frame.
+    names
+        Names of the columns; None means that they go by position.
+
+    Examples
+    --------
+    >>> X = np.array([[339.0, 1.0], [10_636.0, 7.0], [np.nan, 1.0]])
+    >>> ranges_of(X, ("income", "children"))
+    {'income': (300.0, 12000.0, 2), 'children': (0.9, 8.0, 3)}
+    >>> ranges_of(X.repeat(5, axis=0), ("income", "children"))
+    {'income': (300.0, 12000.0, 10), 'children': (1.0, 7.0, 15)}
+    """
+    ranges: dict[str | int, tuple[float, float, int]] = {}
+    for position, raw in _columns(X):
+        values = raw[np.isfinite(raw)]
+        if values.size:
+            least, largest = float(values.min()), float(values.max())
+            few = int((values == least).sum()) < _SEVERAL, int((values == largest).sum()) < _SEVERAL
+            bounds = rounded_outward(least, largest, few)
+            ranges[position if names is None else names[position]] = (*bounds, int(values.size))
+    return ranges
+
+
+def rounded_outward(
+    least: float, largest: float, few: tuple[bool, bool] = (False, False)
+) -> tuple[float, float]:
+    """Return round numbers that enclose two extremes.
+
+    If few applicants had an extreme, the bound is not the extreme itself.
+
+    Examples
+    --------
+    >>> rounded_outward(1953.0, 2004.0)
+    (1950.0, 2010.0)
+    >>> rounded_outward(-0.27, 0.3)
+    (-0.3, 0.3)
+    """
+    width = largest - least
+    low = -_up(-least, width, beyond=few[0])
+    return low + 0.0, _up(largest, width, beyond=few[1])  # never -0.0
+
+
+def n_beyond(values: NDArray[Any], known: Range) -> tuple[int, int]:
+    """Return how many values are beyond a range, and how many are not missing."""
+    present = values[~np.isnan(values)]
+    beyond = (present < known.low) | (present > known.high)
+    return int(np.count_nonzero(beyond)), int(present.size)
+
+
+def chance_beyond(n_past: int, n_new: int, least: int) -> float:
+    """Return the chance that at least ``least`` new values are beyond the extremes of past ones.
+
+    If all are exchangeable and no two are equal, all orders of old and new are equally likely, and
+    in (b + 1) · C(n_new − b + n_past − 2, n_past − 2) of C(n_new + n_past, n_past) exactly b of
+    the new are beyond. With ties, or bounds rounded outward, the chance is smaller.
+
+    Parameters
+    ----------
+    n_past, n_new
+        Number of values in the history and in the batch.
+    least
+        Least number of values beyond.
+
+    Examples
+    --------
+    >>> round(chance_beyond(399, 1, 1), 12)  # 2 / (n_past + 1)
+    0.005
+    """
+    if n_past < 2 or least <= 0:
+        return 1.0
+    inside = n_new - np.arange(n_new, dtype=np.float64)
+    fewer = np.cumprod(np.r_[1.0, inside / (inside + n_past - 2)])  # b beyond, against none
+    n = n_new + n_past
+    none_beyond = n_past * (n_past - 1) / (n * (n - 1))
+    ways = np.arange(1, n_new + 2) * fewer * none_beyond
+    return float(min(1.0, ways[least:].sum()))
+
+
+def as_ranges(kept: Mapping[str | int, tuple[float, float, int]]) -> dict[str | int, Range]:
+    """Return ranges from the plain data of ``ranges_of``."""
+    return {name: Range(*values) for name, values in kept.items()}
+
+
+def _columns(X: Any) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """Yield the columns of numbers with their positions."""
+    if isinstance(X, np.ndarray):
+        yield from ((at, X[:, at].astype(np.float64, copy=False)) for at in range(X.shape[1]))
+        return
+    numbers = set(numeric_columns(X))
+    for position, series in enumerate(nw.from_native(X, eager_only=True).iter_columns()):
+        if str(series.name) in numbers:
+            values = series.cast(nw.Float64).to_numpy()
+            yield position, np.asarray(values, dtype=np.float64)
+
+
+def _up(value: float, width: float, *, beyond: bool) -> float:
+    """Return the first multiple of a round step that is at or above a value, or above it."""
+    if value == 0 and not beyond:
+        return value
+    size = min(abs(value) or width, width or abs(value))
+    if size == 0:
+        return value
+    part = max(size / _PART, _SMALLEST)
+    power = math.floor(math.log10(part))
+    steps = (float(f"{digit}e{power}") for digit in (1, 2, 5))
+    step = next((size for size in steps if size >= part), float(f"1e{power + 1}"))
+    bound = round(math.ceil(value / step - _CLOSE) * step, max(0, -power))
+    below = bound <= value if beyond else bound < value
+    return round(bound + step, max(0, -power)) if below else bound

@@ -1,29 +1,28 @@
-"""What spoke against whom: the columns that lowered a refused person's score the most.
+"""Reasons of rejections: the columns that lowered a rejected applicant's score the most.
 
-A refused person is compared with one **reference applicant**: the mean of the people whom the
-history accepted, in columns of text their most frequent value (in all columns, where a classifier
-knows finitely many kinds of people). It is made once, from the history,
-and kept with the program. So everybody is compared with the same applicant, whatever round and
-policy decided, and the comparison is with somebody who was accepted, which is what a refused person
-asks about. It knows nothing of groups.
+A rejected applicant is compared with one **reference applicant**: the mean of the accepted
+applicants of the history, and in columns of text their most frequent value (in all columns, if a
+classifier works on cells). The reference is made once, from the history, and kept with the program.
+So all applicants are compared with the same reference, whatever round and policy decided, and the
+comparison is with an accepted applicant, which is what a rejected one asks about. It does not
+depend on groups.
 
-A column's **contribution** is what it changes in the log-odds of the score: those of the person,
-minus those of the same person with the reference's value in that column alone. Under a linear model
-that is coefficient · (value − reference's value); then contributions, and the log-odds of the
-reference, sum to the person's log-odds. Under any other model each column is tried on its own, and
-the sum may differ by what columns do together.
+A column's **contribution** is what it changes in the log-odds of the score: those of the applicant,
+minus those of the same applicant with the reference's value in that column alone. Under a linear
+model that is coefficient · (value − reference's value); then the contributions and the log-odds of
+the reference sum to the applicant's log-odds. Under any other model each column is tried on its
+own, and the sum may differ by the effect of columns on each other.
 
-Reasons are the columns with negative contributions, at most four, the most negative first. They are
-about the score: a person who was not drawn has the same reasons as one who could not be. Protected
-attributes are no reasons, even where the model reads them: what ``group_as_feature`` appends is
-never compared, nor is a column that bears the name of a protected attribute. A column that a person
-left empty is called missing: what counted is that, or the value that a learner puts there, and no
-value of theirs.
+Reasons are the columns with negative contributions, at most four, the most negative first. They
+explain the score: an applicant who was not drawn has the same reasons as one who could not be.
+Protected attributes are never reasons, even if the model reads them: neither the columns that
+``group_as_feature`` appends nor a column with the name of a protected attribute. A column that an
+applicant left empty is called missing, because there is no value to compare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,7 +39,6 @@ from secondlook.people.likelihoods import (
     LinearLikelihood,
     MeanLikelihood,
 )
-from secondlook.people.reference import Reference
 
 __all__ = [
     "ITEM",
@@ -58,24 +56,157 @@ __all__ = [
 ]
 
 ITEM = np.dtype([("column", "<u2"), ("contribution", "<f4")])  # a reason, as ``encode`` writes it
-MOST = 4  # reasons a person; more say less
+MOST = 4  # reasons per applicant
 NO_SINGLE_FEATURE = "no single feature; too little is known about applicants like this one"
 
 Floats = NDArray[np.float64]
-_EMPTY = 1 << 15  # added to the position of a column that a person left empty
+_EMPTY = 1 << 15  # added to the position of a column that an applicant left empty
 _NOTHING = 1e-6  # of log-odds: less is rounding
-_CLOSE = 1e-5  # other machines round otherwise, and a solver stops a little elsewhere
+_CLOSE = 1e-5  # machines round differently, and a solver may stop a little earlier or later
 _CLIP = 1e-15
 
 
 @dataclass(frozen=True)
+class Reference:
+    """The applicant that rejected applicants are compared with.
+
+    Attributes
+    ----------
+    names
+        Names of the columns; ``x0``, ``x1``, … for an array.
+    values
+        Means of numbers, most frequent texts; NaN or None if all were missing.
+    protected
+        Names of columns that are never reasons.
+    most_frequent
+        Whether numbers are the most frequent ones instead of means.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 5.0], [3.0, 7.0], [9.0, 9.0]])
+    >>> Reference.of(X, np.array([True, True, False])).values
+    (2.0, 6.0)
+    """
+
+    names: tuple[str, ...]
+    values: tuple[float | str | None, ...]
+    protected: tuple[str, ...] = ()
+    most_frequent: bool = False
+
+    @staticmethod
+    def of(
+        X: Any,
+        accepted: NDArray[np.bool_],
+        protected: Iterable[Any] = (),
+        *,
+        most_frequent: bool = False,
+    ) -> Reference:
+        """Return the reference of a history: of all applicants, if none was accepted.
+
+        Parameters
+        ----------
+        X
+            Features of all applicants, an array or a frame.
+        accepted
+            Which of them were accepted.
+        protected
+            Names of the protected attributes, if they have names.
+        most_frequent
+            Take the most frequent number instead of the mean.
+        """
+        rows = np.flatnonzero(accepted) if accepted.any() else np.arange(accepted.size)
+        some, typical = take(X, rows), _most_frequent if most_frequent else _mean
+        if is_frame(some):
+            columns = list(nw.from_native(some, eager_only=True).iter_columns())
+            names = [str(column.name) for column in columns]
+            values = [_typical(column, typical) for column in columns]
+        else:
+            names = [f"x{position}" for position in range(some.shape[1])]
+            values = [typical(some[:, position]) for position in range(some.shape[1])]
+        if len(names) > np.iinfo(np.int16).max:
+            raise InputError(
+                f"reasons need at most {np.iinfo(np.int16).max} columns, got {len(names)}; leave "
+                f"out columns that decide nothing."
+            )
+        listed = tuple(name for name in names if name in set(protected))
+        return Reference(tuple(names), tuple(values), listed, most_frequent)
+
+    def of_same_kind(self, X: Any, accepted: NDArray[np.bool_]) -> Reference:
+        """Return the reference of a history, made in the same way as this one."""
+        return Reference.of(X, accepted, self.protected, most_frequent=self.most_frequent)
+
+    @staticmethod
+    def read(header: dict[str, Any] | None) -> Reference | None:
+        """Return a reference from the data of ``as_dict``, after JSON; None if there is none."""
+        if header is None:
+            return None
+        values = [
+            value if value is None or text else float(value)  # JSON has no NaN: it is a text there
+            for value, text in zip(header["values"], header["texts"], strict=True)
+        ]
+        return Reference(
+            tuple(header["names"]),
+            tuple(values),
+            tuple(header["protected"]),
+            header.get("most_frequent", False),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the reference as plain data."""
+        return {
+            "names": list(self.names),
+            "values": list(self.values),
+            "texts": [value is None or isinstance(value, str) for value in self.values],
+            "protected": list(self.protected),
+            "most_frequent": self.most_frequent,
+        }
+
+    def is_like(self, other: Reference) -> bool:
+        """Return whether two references are the same, up to rounding."""
+        kind, others = ((r.names, r.protected, r.most_frequent) for r in (self, other))
+        if kind != others:
+            return False
+        return all(
+            bool(np.isclose(a, b, _CLOSE, _CLOSE, equal_nan=True))
+            if isinstance(a, float) and isinstance(b, float)
+            else a == b
+            for a, b in zip(self.values, other.values, strict=True)
+        )
+
+    @property
+    def allowed(self) -> NDArray[np.intp]:
+        """Positions of the columns that may be reasons."""
+        allowed = [at for at, name in enumerate(self.names) if name not in self.protected]
+        return np.array(allowed, dtype=np.intp)
+
+
+def _typical(column: Any, number: Callable[[NDArray[Any]], float]) -> float | str | None:
+    """Return the typical number of a column, or its most frequent text."""
+    if column.dtype.is_numeric() or column.dtype == nw.Boolean:
+        return number(column.cast(nw.Float64).to_numpy())
+    texts = [text for text in column.to_list() if text is not None and text == text]
+    values, counts = np.unique(np.array(texts, np.str_), return_counts=True)
+    return str(values[np.argmax(counts)]) if values.size else None
+
+
+def _mean(values: NDArray[Any]) -> float:
+    present = values[~np.isnan(values)]
+    return float(present.mean(dtype=np.float64)) if present.size else float("nan")
+
+
+def _most_frequent(values: NDArray[Any]) -> float:
+    numbers, counts = np.unique(values[~np.isnan(values)], return_counts=True)
+    return float(numbers[np.argmax(counts)]) if numbers.size else float("nan")
+
+
+@dataclass(frozen=True)
 class Scored:
-    """People as a round's policy reads them.
+    """Applicants as a round's policy reads them.
 
     Attributes
     ----------
     likelihood
-        What scores them.
+        Gives their scores.
     X, group
         Features, the caller's columns first, and groups, as the likelihood takes them.
     """
@@ -85,32 +216,32 @@ class Scored:
     group: NDArray[np.intp]
 
     def log_odds(self) -> Floats:
-        """Return the log-odds of everybody's score."""
+        """Return the log-odds of the scores."""
         p = np.asarray(self.likelihood.score(self.X, self.group), np.float64)
         p = np.clip(p, _CLIP, 1 - _CLIP)
         return np.asarray(np.log(p) - np.log1p(-p))
 
 
 class Explained(Protocol):
-    """A classifier that says what it scores people by."""
+    """A classifier that exposes its scores."""
 
     def scored_by(self, X: Any, *, sensitive_features: Any = None) -> Scored:
-        """Return people as the policy of the last round reads them."""
+        """Return applicants as the policy of the last round reads them."""
 
 
 def contributions(
     classifier: Explained, X: Any, reference: Reference, *, sensitive_features: Any = None
 ) -> Floats:
-    """Return what each column changes in each person's log-odds; 0 for the protected.
+    """Return what each column changes in each applicant's log-odds; 0 for protected columns.
 
     Parameters
     ----------
     classifier
-        Whose last round decided.
+        Its last round decided.
     X
-        People, in the caller's columns.
+        Features, in the caller's columns.
     reference
-        The applicant whom they are compared with.
+        The applicant that they are compared with.
     sensitive_features
         Their groups, if the classifier reads groups.
 
@@ -127,7 +258,7 @@ def contributions(
     scored = classifier.scored_by(X, sensitive_features=sensitive_features)
     linear = _Linear.of(scored, reference)
     if linear is not None:
-        return linear.contributions(slice(0, len(scored.X)))
+        return linear.contributions()
     return _tried(classifier, X, reference, sensitive_features, scored)
 
 
@@ -135,18 +266,18 @@ def _tried(
     classifier: Explained, X: Any, reference: Reference, sensitive_features: Any, scored: Scored
 ) -> Floats:
     """Return contributions by trying the reference's value in each column."""
-    found = np.zeros((n_rows(X), len(reference.names)))
+    changes = np.zeros((n_rows(X), len(reference.names)))
     as_is = scored.log_odds()
     for at in reference.allowed.tolist():
-        other = _replaced(X, at, reference.values[at])
-        there = classifier.scored_by(other, sensitive_features=sensitive_features)
-        found[:, at] = as_is - there.log_odds()
-    return found
+        replaced = _replaced(X, at, reference.values[at])
+        other = classifier.scored_by(replaced, sensitive_features=sensitive_features)
+        changes[:, at] = as_is - other.log_odds()
+    return changes
 
 
 @dataclass(frozen=True)
 class _Linear:
-    """People under a linear model, and the reference's values; slopes are 0 for the protected."""
+    """Applicants under a linear model; slopes of protected columns are 0."""
 
     X: NDArray[Any]
     group: NDArray[np.intp]
@@ -165,25 +296,25 @@ class _Linear:
         values = np.array(reference.values, np.float64)
         return _Linear(scored.X[:, : values.size], scored.group, slopes, values)
 
-    def contributions(self, rows: slice) -> Floats:
-        found: Floats = np.subtract(self.X[rows], self.values, dtype=np.float64)
-        found *= self.slopes[0] if len(self.slopes) == 1 else self.slopes[self.group[rows]]
-        return found
+    def contributions(self) -> Floats:
+        changes: Floats = np.subtract(self.X, self.values, dtype=np.float64)
+        changes *= self.slopes[0] if len(self.slopes) == 1 else self.slopes[self.group]
+        return changes
 
 
 def _slopes(likelihood: Likelihood, n_features: int) -> Floats | None:
-    """Return the coefficients of a linear likelihood, a row a group or one for all; else None."""
+    """Return the coefficients of a linear likelihood, one row or a row per group; else None."""
     match likelihood:
         case LinearLikelihood():
             return likelihood.coef[None].copy()
         case ConstantLikelihood():
             return np.zeros((1, n_features))
         case GroupedLikelihood():
-            parts = [_slopes(one, n_features) for one in likelihood.of_group]
+            parts = [_slopes(part, n_features) for part in likelihood.of_group]
             rows = [p[min(z, len(p) - 1)] for z, p in enumerate(parts) if p is not None]
             return np.stack(rows) if len(rows) == len(parts) else None
         case MeanLikelihood():
-            parts = [_slopes(one, n_features) for one in likelihood.parts]
+            parts = [_slopes(part, n_features) for part in likelihood.parts]
             linear = [part for part in parts if part is not None]
             if len(linear) < len(parts):
                 return None
@@ -193,7 +324,7 @@ def _slopes(likelihood: Likelihood, n_features: int) -> Floats | None:
 
 
 def _replaced(X: Any, position: int, value: float | str | None) -> Any:
-    """Return people with one value in a column."""
+    """Return applicants with one value in a column."""
     if not is_frame(X):
         other = np.array(X)
         other[:, position] = value
@@ -213,42 +344,35 @@ def reasons_for(
     reference: Reference | None,
     *,
     sensitive_features: Any = None,
-) -> Sequence[bytes | None] | None:
-    """Return the reasons of everybody whom the last round refused, as a ledger keeps them.
+) -> list[bytes | None] | None:
+    """Return the reasons of all applicants that the last round rejected, as a ledger keeps them.
 
     Parameters
     ----------
     classifier, X, reference, sensitive_features
-        As for ``contributions``; X and groups of everybody in the batch.
+        As for ``contributions``, for the whole batch.
     accepted
-        Who was accepted, and so has None in the place of reasons.
+        Which applicants were accepted; these get None.
 
     Returns
     -------
-    sequence or None
-        None if there is no reference, or the classifier cannot say what it scores people by.
+    list or None
+        None if there is no reference, or the classifier does not expose its scores.
     """
     if reference is None or not hasattr(classifier, "scored_by"):
         return None
-    refused = np.flatnonzero(~accepted)
-    if not refused.size:
-        return [None] * accepted.size
-    mine, groups = _taken(X, sensitive_features, refused)
-    scored = classifier.scored_by(mine, sensitive_features=groups)
-    linear = _Linear.of(scored, reference)
-    if linear is not None:
-        contributions, empty = linear.contributions(slice(0, refused.size)), None
-    else:
-        contributions = _tried(classifier, mine, reference, groups, scored)
-        empty = _empty(mine)
+    rejected = np.flatnonzero(~accepted)
     reasons = np.full(accepted.size, None, object)
-    reasons[refused] = encode(contributions, empty)
+    if rejected.size:
+        some, groups = _taken(X, sensitive_features, rejected)
+        changes = contributions(classifier, some, reference, sensitive_features=groups)
+        reasons[rejected] = encode(changes, _empty(some))
     listed: list[bytes | None] = reasons.tolist()
     return listed
 
 
 def _taken(X: Any, sensitive_features: Any, rows: NDArray[np.intp]) -> tuple[Any, Any]:
-    """Return some of the people, and their groups if there are any."""
+    """Return some applicants, and their groups if there are any."""
     groups = sensitive_features
     if groups is not None:
         groups = take(groups if is_frame(groups) else as_array(groups), rows)
@@ -256,22 +380,21 @@ def _taken(X: Any, sensitive_features: Any, rows: NDArray[np.intp]) -> tuple[Any
 
 
 def _empty(X: Any) -> NDArray[np.bool_]:
-    """Say which values are missing, a row a person."""
+    """Return which values are missing."""
     if is_frame(X):
         columns = nw.from_native(X, eager_only=True).iter_columns()
-        return np.column_stack([is_missing(one.to_numpy()) for one in columns])
+        return np.column_stack([is_missing(column.to_numpy()) for column in columns])
     values = as_array(X)
     if values.dtype.kind != "O":
         return is_missing(values)
-    return np.column_stack([is_missing(one) for one in values.T])
+    return np.column_stack([is_missing(column) for column in values.T])
 
 
 def encode(contributions: Floats, empty: NDArray[np.bool_] | None = None) -> NDArray[np.object_]:
-    """Return the most negative contributions of each person as bytes.
+    """Return the most negative contributions of each applicant as bytes.
 
-    One after the other, the column's position (15 bits, and one that says whether the person left
-    it empty) and the contribution (32 bits), little endian; nothing where no contribution is
-    negative.
+    Each is the column's position (15 bits, and a bit for a column that the applicant left empty)
+    and the contribution (32 bits), little endian. Without a negative contribution there are none.
 
     Examples
     --------
@@ -291,12 +414,12 @@ def encode(contributions: Floats, empty: NDArray[np.bool_] | None = None) -> NDA
         items["column"] |= np.take_along_axis(empty, columns, axis=1) * np.uint16(_EMPTY)
     items["contribution"] = np.maximum(values, np.finfo(np.float32).min)
     count = (values < -_NOTHING).sum(axis=1)
-    found = np.full(n, b"", object)
+    encoded = np.full(n, b"", object)
     for length in range(1, items.shape[1] + 1):
         rows = np.flatnonzero(count == length)
         joined = np.ascontiguousarray(items[rows, :length]).view(f"V{length * ITEM.itemsize}")
-        found[rows] = joined.ravel().astype(object)
-    return found
+        encoded[rows] = joined.ravel().astype(object)
+    return encoded
 
 
 def decode(reasons: bytes, names: Sequence[str]) -> list[tuple[str, float]]:
@@ -304,7 +427,7 @@ def decode(reasons: bytes, names: Sequence[str]) -> list[tuple[str, float]]:
     items = _items(reasons)
     if items is None or (items["column"] % _EMPTY >= len(names)).any():
         raise InputError(
-            f"{len(reasons)} bytes are no reasons about {len(names)} columns; verify the ledger "
+            f"{len(reasons)} bytes are not reasons about {len(names)} columns; verify the ledger "
             f"that they come from."
         )
     return [
@@ -318,7 +441,7 @@ def _items(reasons: bytes) -> NDArray[Any] | None:
 
 
 def in_words(reasons: Sequence[tuple[str, float]]) -> str:
-    """Return reasons in words.
+    """Return reasons as text.
 
     Examples
     --------
@@ -343,46 +466,43 @@ def first_misfit(
 ) -> int | None:
     """Return the first row whose recorded reasons are not those of the last round, or None.
 
-    Contributions may differ in what machines round otherwise, and columns whose contributions are
-    the same but for that may stand in each other's place.
+    Contributions may differ by rounding, and columns whose contributions differ only by that may
+    swap places.
     """
-    given = np.array([one is not None for one in recorded], np.bool_)
+    given = np.array([reasons is not None for reasons in recorded], np.bool_)
     if np.any(given == accepted):
         return int(np.flatnonzero(given == accepted)[0])
     rows = np.flatnonzero(~accepted)
     if not rows.size:
         return None
-    mine, groups = _taken(X, sensitive_features, rows)
-    expected = contributions(classifier, mine, reference, sensitive_features=groups)
-    told, empty = np.array(recorded, object)[rows], _empty(mine)
-    for at in np.flatnonzero(told != encode(expected, empty)).tolist():
-        if not _fits(told[at], expected[at], empty[at]):
+    some, groups = _taken(X, sensitive_features, rows)
+    expected = contributions(classifier, some, reference, sensitive_features=groups)
+    reasons, empty = np.array(recorded, object)[rows], _empty(some)
+    for at in np.flatnonzero(reasons != encode(expected, empty)).tolist():
+        if not _fits(reasons[at], expected[at], empty[at]):
             return int(rows[at])
     return None
 
 
 def _fits(reasons: bytes, expected: Floats, empty: NDArray[np.bool_]) -> bool:
-    """Say whether these are the most negative of the contributions expected.
-
-    Earlier versions did not say what was left empty.
-    """
+    """Return whether reasons are the most negative of the expected contributions."""
     items = _items(reasons)
     if items is None or items.size > MOST:
         return False
-    columns, told = items["column"].astype(np.intp), items["contribution"].astype(np.float64)
+    columns, values = items["column"].astype(np.intp), items["contribution"].astype(np.float64)
     marked, columns = columns >= _EMPTY, columns % _EMPTY
     if np.unique(columns).size < columns.size or np.any(columns >= expected.size):
         return False
-    if marked.any() and not np.array_equal(marked, empty[columns]):
+    if not np.array_equal(marked, empty[columns]):
         return False
     listed, near = expected[columns], _CLOSE * (1 + np.abs(expected))
     others = np.ones(expected.size, np.bool_)
     others[columns] = False
-    # Whoever has room left names every negative one, and nobody names a lesser one instead.
+    # All negative contributions are listed if there is room, and no smaller one in their place.
     last = listed.max() if items.size == MOST else -_NOTHING
     return bool(
-        np.all(told < 0)
-        and np.all(np.abs(told - listed) <= near[columns])
-        and np.all(np.diff(told) >= -near[columns][1:])
+        np.all(values < 0)
+        and np.all(np.abs(values - listed) <= near[columns])
+        and np.all(np.diff(values) >= -near[columns][1:])
         and np.all(expected[others] >= last - near[others])
     )

@@ -21,9 +21,8 @@ from sklearn.utils.validation import check_is_fitted
 from secondlook.core.decisions import Decisions
 from secondlook.core.sampling import coin_flips
 from secondlook.errors import InputError
-from secondlook.people.batches import Batch, History
 from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
-from secondlook.people.intake import Intake
+from secondlook.people.intake import Batch, History, Intake
 from secondlook.people.store import PeopleStore
 
 __all__ = ["Baseline", "Floats", "Labelled", "Unlabelled", "Verdict"]

@@ -19,7 +19,7 @@ from secondlook.core.sampling import coin_flips
 from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Baseline, Floats, Labelled, Verdict
 from secondlook.learners.logistic import ConstrainedLogistic
-from secondlook.people.batches import Batch, History
+from secondlook.people.intake import Batch, History
 
 __all__ = [
     "BechavodMixture",

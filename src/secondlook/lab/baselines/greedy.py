@@ -10,7 +10,7 @@ from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Baseline, Floats
 from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
 from secondlook.methods.algorithm1.past import past_policy
-from secondlook.people.batches import Batch, History
+from secondlook.people.intake import Batch, History
 
 __all__ = [
     "ALIGNED",

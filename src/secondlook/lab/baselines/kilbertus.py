@@ -17,7 +17,7 @@ from scipy.special import expit
 from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Baseline, Floats, Labelled
 from secondlook.learners.logistic import ConstrainedLogistic
-from secondlook.people.batches import Batch, History
+from secondlook.people.intake import Batch, History
 
 __all__ = [
     "Ascent",

@@ -13,7 +13,7 @@ from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Baseline, Floats, Labelled, Verdict
 from secondlook.lab.baselines.greedy import check_share
 from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
-from secondlook.people.batches import Batch, History
+from secondlook.people.intake import Batch, History
 
 __all__ = [
     "CUTS",

@@ -42,9 +42,8 @@ from secondlook.methods.estimator import (
     check_rounds,
     check_unchanged,
 )
-from secondlook.people.batches import Batch, History
 from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
-from secondlook.people.intake import Intake
+from secondlook.people.intake import Batch, History, Intake
 from secondlook.people.reasons import Scored
 from secondlook.people.store import PeopleStore
 

@@ -177,7 +177,7 @@ def _draw_from(
     if np.any(group_factor != 1):
         size = size * per_person(group_factor, group)
     check_sizes(size, strategy)
-    bits = keyed_bits(batch.bits, round_key(seed, round, _DRAW), rows)
+    bits = keyed_bits(batch.bits[rows], round_key(seed, round, _DRAW))
     start = round_key(seed, round, _START)
     shares = strategy.group_shares(in_explore)
     draw = fixed_size_draw(

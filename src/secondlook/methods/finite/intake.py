@@ -19,9 +19,8 @@ from secondlook.methods.finite.cells import (
     columns_of,
     past_probabilities,
 )
-from secondlook.people.batches import Batch, History, one_group, seen_by
 from secondlook.people.ids import as_ids, id_bits
-from secondlook.people.intake import Intake
+from secondlook.people.intake import Batch, History, Intake, one_group, seen_by
 
 __all__ = ["CellBatch", "CellHistory", "CellIntake", "check_reads_no_group", "read_past"]
 

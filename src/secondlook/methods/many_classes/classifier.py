@@ -51,8 +51,7 @@ from secondlook.methods.many_classes.decision_table import (
 )
 from secondlook.methods.many_classes.models import NetUtility, fit_class_model
 from secondlook.methods.many_classes.operating_point import best_rule
-from secondlook.people.batches import Batch, History
-from secondlook.people.intake import Intake
+from secondlook.people.intake import Batch, History, Intake
 
 __all__ = [
     "ManyClassClassifier",

@@ -20,7 +20,7 @@ from secondlook.errors import InputError, to_install
 from secondlook.lab.baselines.base import Baseline, Floats, Labelled, Unlabelled
 from secondlook.lab.baselines.fairall.columns import Columns
 from secondlook.lab.baselines.greedy import ALIGNED, check_share
-from secondlook.people.batches import Batch, History
+from secondlook.people.intake import Batch, History
 
 __all__ = [
     "SCHEDULES",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
 from itertools import combinations
 
 import numpy as np
@@ -19,9 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import secondlook as sl
-from secondlook.ledger.verification.repeat import first_other_content
 from secondlook.methods.storage import dumps, loads
-from secondlook.people.ranges import Range, chance_beyond, n_beyond, ranges_of, rounded_outward
+from secondlook.people.intake import Range, chance_beyond, n_beyond, ranges_of, rounded_outward
 
 
 @pytest.mark.parametrize(
@@ -133,21 +130,6 @@ def test_groups_that_are_features_and_columns_of_text_have_no_range(rng):
     assert list(fitted.fit(frame, X[:, 0] > 1.5).feature_ranges_) == ["age"]
 
 
-@pytest.mark.parametrize("kind", [sl.PartialFeedbackClassifier, sl.CertifiedClassifier])
-def test_a_state_without_ranges_is_read_decides_alike_and_is_no_other_state(rng, kind):
-    X = rng.normal(size=(400, 2))
-    fitted = kind(random_state=0).fit(X[:200], X[:200, 0] > 0, accepted=X[:200, 1] > -1)
-    older = loads(dumps(fitted))
-    del older._intake.ranges
-    assert b"ranges" not in _manifest(dumps(older))
-    older = loads(dumps(older))
-    assert older.feature_ranges_ is None
-    assert first_other_content(dumps(fitted), dumps(older), 0.0) is None
-    decided, before = fitted.decide(X[200:]), older.decide(X[200:])
-    np.testing.assert_array_equal(decided.accepted, before.accepted)
-    np.testing.assert_array_equal(decided.propensity, before.propensity)
-
-
 def test_nothing_of_an_extreme_is_left_when_its_holder_is_forgotten(rng):
     X = rng.normal(5000, 500, size=(300, 1))
     X[7] = 10_636.125
@@ -161,8 +143,3 @@ def test_cells_have_no_ranges(rng):
     cell = rng.integers(0, 3, 200)
     fitted = sl.FiniteClassifier(random_state=0).fit(cell, rng.random(200) < 0.6)
     assert fitted.feature_ranges_ is None
-
-
-def _manifest(content):
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return archive.read("manifest.json")
