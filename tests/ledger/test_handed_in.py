@@ -44,13 +44,13 @@ def named(url, ids, **options):
 @pytest.mark.parametrize("name", WRONG)
 def test_an_id_is_spelled_in_one_way_only(tmp_path, name):
     url = f"sqlite:///{tmp_path}/ledger.db"
-    with pytest.raises(InputError, match=f"in one way only, and .*{WRONG[name]}"):
+    with pytest.raises(InputError, match=f"{WRONG[name]}"):
         named(url, ["h", name])
     program, (one, two, _) = named(url, ["Zoë", "Å", "1", "a b"])
     before = program.checkpoint()
     ids = [f"é{at}" for at in range(20)]
     for kind in (list, np.array, pd.Series):
-        with pytest.raises(InputError, match=f"in one way only, and .*{WRONG[name]}"):
+        with pytest.raises(InputError, match=f"{WRONG[name]}"):
             program.decide(one.X, sensitive_features=one.group, ids=kind([*ids[:19], name]))
     assert program.checkpoint() == before
     assert program.decide(one.X, sensitive_features=one.group, ids=ids).round == 1
