@@ -110,7 +110,11 @@ def test_masked_cells_are_no_values(tmp_path):
     mask[7, 1] = True
     for batch, options, words in (
         (np.ma.array(X, mask=mask), {}, "NaN or inf in 1 of 200 rows, first in row 7, column 1"),
-        (X, {"ids": np.ma.array(np.arange(200) + 10**6, mask=mask[:, 1])}, "1 of 200 ids are masked"),
+        (
+            X,
+            {"ids": np.ma.array(np.arange(200) + 10**6, mask=mask[:, 1])},
+            "1 of 200 ids are masked",
+        ),
         (X, {"sensitive_features": np.ma.array(group, mask=mask[:, 1])}, "holds the group None"),
     ):
         with pytest.raises(InputError, match=words):

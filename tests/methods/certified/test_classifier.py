@@ -382,11 +382,11 @@ def test_a_cold_start_can_be_saved_and_loaded(rng, tmp_path):
 
 def test_labels_without_outcomes_in_the_history(rng):
     X = rng.normal(size=(20, 1))
-    with pytest.raises(InputError, match="pos_label must be 0 or 1 where nobody in the history"):
+    with pytest.raises(InputError, match="pos_label must be 0 or 1"):
         CertifiedClassifier(pos_label="paid").fit(X, None, accepted=np.zeros(20))
     with pytest.raises(ValueError, match="y is None"):
         CertifiedClassifier().fit(X, None)
-    with pytest.raises(InputError, match="nobody among the 20 people of the history was accepted"):
+    with pytest.raises(InputError, match="none of the 20 applicants of the history was accepted"):
         sl.PartialFeedbackClassifier().fit(X, np.zeros(20), accepted=np.zeros(20))
 
 
