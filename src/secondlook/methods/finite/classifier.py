@@ -738,7 +738,7 @@ class FiniteClassifier(DecidingClassifier):
         draw = fixed_size_draw(
             sizes.within[cell[rows]],
             n_explore,
-            keyed_bits(batch.bits, round_key(self._seed, t, _DRAW), rows),
+            keyed_bits(batch.bits[rows], round_key(self._seed, t, _DRAW)),
             round_key(self._seed, t, _START),
             table.group[cell[rows]],
             table.groups.size,
