@@ -16,10 +16,16 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from secondlook.core.fairness import RateParity
 from secondlook.errors import InputError, LearningWarning
-from secondlook.learners.box_qp import Array
-from secondlook.learners.group_shares import Codes, checked_codes, group_codes, group_shares
-from secondlook.learners.multistart import FitStatus, solve
-from secondlook.learners.smooth_problem import Bounds, Floats, SmoothProblem
+from secondlook.learners.problem import (
+    Array,
+    Bounds,
+    Floats,
+    SmoothProblem,
+    checked_codes,
+    group_codes,
+    group_shares,
+)
+from secondlook.learners.solver import FitStatus, solve
 
 __all__ = ["ConstrainedLogistic", "FitStatus"]
 
@@ -37,17 +43,15 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
       weight are left out. If the constraint has attributes, for every two levels of each of them.
 
     This is the paper's learning step (Algorithm 1, step 1, as its experiments do it). The solver is
-    :func:`secondlook.learners.sqp.minimise`; without constraints it is a damped Newton method.
+    scipy's SLSQP with exact derivatives, in variables scaled by the second derivative of the loss
+    (see :func:`secondlook.learners.solver.solve`). Its time grows with the cube of the number of
+    features: hundreds take seconds at most, several thousands are too many.
 
-    The constraints are not convex: the solution is a local one. Where there are signs that another
-    may be better or, where this one is not feasible, that any is (see
-    :func:`secondlook.learners.multistart.solve`), some ten to thirty more are sought on about 2,000
-    rows and the best two improved on all. That search takes a tenth of a second to seconds; its
-    random starts are always the same. Constraints that no run meets are answered with the visited
-    model of least total violation: a run raises the price of a unit of violation, beside the mean
-    log-loss, up to 10⁴ and keeps the iterate with the smallest sum of constraint excesses, and the
-    best run's is returned. ``status_.feasible`` is then False and a
-    :class:`~secondlook.errors.LearningWarning` says so.
+    The constraints are not convex, so the solution is a local one. Up to four starts are tried,
+    further ones only if the one before failed; they are always the same. If none of them leads to
+    a model that meets the constraints, the answer is the model with the best balance of the mean
+    log-loss and the excess over each bound, an excess of 0.1 counting as much as a log-loss of 1.
+    Then ``status_.feasible`` is False and a :class:`~secondlook.errors.LearningWarning` is given.
 
     Parameters
     ----------
@@ -62,10 +66,10 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     fit_intercept
         Whether to add an intercept, which is not penalised.
     tol
-        Largest violation of a constraint, and largest last step (its length in the metric of the
-        mean loss's Hessian: the loss is then within about ``tol²`` of its minimum).
+        Largest violation of a constraint; the mean log-loss is within about ``tol²`` of its
+        minimum.
     max_iter
-        Largest number of steps on all rows; a search for other starts is not counted.
+        Largest number of iterations from each start.
     warm_start
         Start from the previous solution of this object if it has the same number of features.
 
@@ -78,7 +82,7 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     status_
         How the solver ended, a :class:`~FitStatus`.
     n_iter_
-        Steps tried on all rows.
+        Iterations over all starts.
     n_features_in_
         Number of features seen in :meth:`fit`.
 
@@ -127,7 +131,7 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X
-            Features; float32 stays float32 in the products over rows.
+            Features, in float64 or float32.
         y
             Outcomes, two classes.
         sample_weight
@@ -136,39 +140,22 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             Group of each row, of any type that can be sorted; needed with ``fairness``.
         """
         self._check_parameters()
-        self._solve(self._problem(X, y, sample_weight, sensitive_features))
-        for category, message in self.complaints():
-            warnings.warn(message, category, stacklevel=2)
-        return self
-
-    def fit_checked(
-        self,
-        X: Floats,
-        outcome: NDArray[np.int8],
-        sample_weight: NDArray[np.float64],
-        group: Codes,
-        n_groups: int,
-    ) -> Self:
-        """Fit to rows that need no checks, such as those that a classifier has recorded.
-
-        The same as :meth:`fit` with outcomes 0 and 1 and groups 0 … ``n_groups`` − 1, but for small
-        data several times as fast. What went wrong is told by :meth:`complaints` only.
-        """
-        self._check_parameters()
-        self.classes_, self.n_features_in_ = np.array([0, 1], np.int8), X.shape[1]
-        weight = sample_weight.astype(X.dtype, copy=False)
-        self._solve(self._sums(X, outcome == 1, weight, group, n_groups))
-        return self
-
-    def complaints(self) -> list[tuple[type[Warning], str]]:
-        """Return what went wrong in the last fit, as kinds of warnings and sentences."""
-        found: list[tuple[type[Warning], str]] = []
+        problem = self._problem(X, y, sample_weight, sensitive_features)
+        x, self.status_ = solve(problem, self._previous(), self.tol, self.max_iter)
+        d = self.n_features_in_
+        self.coef_ = x[None, :d].copy()
+        self.intercept_ = x[d:].copy() if self.fit_intercept else np.zeros(1)
+        self.n_iter_ = self.status_.n_iter
         if not self.status_.feasible:
-            text = "No model found that meets the constraints; the one of least violation is kept."
-            found.append((LearningWarning, f"{text} {self.status_.message}"))
+            warnings.warn(
+                "No model was found that meets the constraints; the one kept balances their "
+                f"violation against the log-loss. {self.status_.message}",
+                LearningWarning,
+                stacklevel=2,
+            )
         if not self.status_.converged:
-            found.append((ConvergenceWarning, self.status_.message))
-        return found
+            warnings.warn(self.status_.message, ConvergenceWarning, stacklevel=2)
+        return self
 
     def decision_function(self, X: ArrayLike) -> Floats:
         """Log-odds of the good outcome."""
@@ -213,88 +200,42 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         sensitive_features: ArrayLike | None,
     ) -> SmoothProblem:
         """Check the rows and turn weights and constraints into sums over them."""
-        X, good = self._rows(X, y)
-        weight = np.ones(len(X), X.dtype)
-        if sample_weight is not None:
-            weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+        rows, target = validate_data(self, X, y, dtype=[np.float64, np.float32])
+        self.classes_ = _classes(target)
+        good = target == self.classes_[1]
+        weight = _check_sample_weight(sample_weight, rows, dtype=np.float64)
         if np.any(weight < 0):
             raise InputError(f"sample_weight must be at least 0, got {weight.min()}.")
-        if self.fairness is None:
-            return self._sums(X, good, weight, np.zeros(len(weight), np.intp), 1)
-        if self.fairness.attributes:
-            codes = checked_codes(sensitive_features, len(weight), len(self.fairness.attributes[0]))
-        else:
-            codes = group_codes(sensitive_features, len(weight))
-        return self._sums(X, good, weight, *codes)
-
-    def _sums(
-        self, X: Floats, good: NDArray[np.bool_], weight: Floats, group: Codes, n_groups: int
-    ) -> SmoothProblem:
-        """Turn weights and constraints into sums over rows."""
-        total = float(weight.sum(dtype=np.float64))
-        weight = (weight / (total or 1.0)).astype(X.dtype, copy=False)
-        good_weight = weight * good
-        bad_weight = weight - good_weight
-        if not (bad_weight.any() and good_weight.any()):
+        if not (weight[good].any() and weight[~good].any()):
             raise InputError(
                 "both classes need rows of positive sample_weight, got one class or none; "
                 "give weight to rows of the other."
             )
-        groups: list[Floats] = []
+        total = float(weight.sum())
+        weight = weight / total
+        bounds, basis = self._constraints(good, weight, sensitive_features)
+        l2 = np.full(rows.shape[1] + bool(self.fit_intercept), self.l2 / total)
+        l2[rows.shape[1] :] = 0.0
+        return SmoothProblem(rows, weight * good, weight, basis, bounds, l2)
+
+    def _constraints(
+        self, good: NDArray[np.bool_], weight: Array, sensitive_features: ArrayLike | None
+    ) -> tuple[Bounds, Array]:
+        """Return the bounds and the sums over rows that they are functions of."""
+        shares: list[Array] = []
         levels: tuple[int, ...] = ()
         difference = 0.0
         if self.fairness is not None:
-            groups, levels = group_shares(self.fairness, group, n_groups, weight, good)
             difference = self.fairness.difference
-        usual = 1.0 - float(bad_weight.sum(dtype=np.float64))
-        bounds = Bounds(self.max_fdr, self.min_selection_rate, difference, levels, usual)
-        rows = [*(weight, bad_weight)[: bounds.shared], *groups]
-        basis = np.array(rows, X.dtype).reshape(-1, len(weight))
-        l2 = np.full(X.shape[1] + bool(self.fit_intercept), self.l2 / total)
-        l2[X.shape[1] :] = 0.0
-        return SmoothProblem(X, good_weight, weight, basis, bounds, l2)
-
-    def _rows(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[np.bool_]]:
-        """Features as they are, and who had the good outcome."""
-        rows, target = self._validated(X, y)
-        self.classes_ = _classes(target)
-        if self.classes_.size < 2:
-            raise InputError(
-                f"y must hold two classes, got one class, {self.classes_.tolist()[0]!r}; "
-                "fit on rows with both outcomes."
-            )
-        return rows, np.asarray(target == self.classes_[1])
-
-    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[Floats, NDArray[Any]]:
-        """Check features and outcomes as scikit-learn does, at once where all is as it should be.
-
-        That is the usual case, and scikit-learn's many questions take as long as a step or two.
-        """
-        if (
-            type(X) is np.ndarray
-            and type(y) is np.ndarray
-            and X.dtype in (np.float64, np.float32)
-            and X.ndim == 2
-            and y.ndim == 1
-            and y.dtype.kind in "biu"
-            and len(X) == len(y) > 1
-            and X.shape[1] > 0
-            and _finite_sum(X)
-        ):
-            self.n_features_in_ = X.shape[1]
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-            return X, y
-        rows, target = validate_data(self, X, y, dtype=[np.float64, np.float32])
-        return rows, target
-
-    def _solve(self, problem: SmoothProblem) -> None:
-        """Solve from the last solution or from scratch, and keep the answer."""
-        x, self.status_ = solve(problem, self._previous(), self.tol, self.max_iter)
-        d = self.n_features_in_
-        self.coef_ = x[None, :d].copy()
-        self.intercept_ = x[d:].copy() if self.fit_intercept else np.zeros(1)
-        self.n_iter_ = self.status_.n_iter
+            if self.fairness.attributes:
+                n_groups = len(self.fairness.attributes[0])
+                codes = checked_codes(sensitive_features, weight.size, n_groups)
+            else:
+                codes, n_groups = group_codes(sensitive_features, weight.size)
+            shares, levels = group_shares(self.fairness, codes, n_groups, weight, good)
+        bounds = Bounds(self.max_fdr, self.min_selection_rate, difference, levels)
+        rows = [weight, weight * ~good, *shares] if bounds.size else []
+        return bounds, np.array(rows).reshape(-1, weight.size)
 
     def _previous(self) -> Array | None:
         """Where a warm start begins, if there is one of the same shape."""
@@ -306,24 +247,22 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _classes(target: NDArray[Any]) -> NDArray[Any]:
-    """Return the distinct outcomes, and refuse more than two."""
-    if target.dtype.kind in "biu":
-        # What scikit-learn asks of other targets takes as long as a step of the solver.
-        low, high = target.min(), target.max()
-        if np.count_nonzero(target == low) + np.count_nonzero(target == high) >= target.size:
-            return np.array([low] if low == high else [low, high])
+    """Return the two outcomes."""
+    classes = np.unique(target)
+    if classes.size == 2 and classes.dtype.kind in "biu":
+        return classes  # what scikit-learn asks of other targets takes as long as a small fit
     kind = type_of_target(target, input_name="y")
     if kind != "binary":
         check_classification_targets(target)
         raise InputError(
             f"Only binary classification is supported. The type of the target is {kind}."
         )
-    return np.unique(target)
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def _finite_sum(X: Floats) -> bool:
-    return bool(np.isfinite(X.sum()))
+    if classes.size < 2:
+        raise InputError(
+            f"y must hold two classes, got one class, {classes.tolist()[0]!r}; "
+            "fit on rows with both outcomes."
+        )
+    return classes
 
 
 def _number(value: object) -> bool:

@@ -72,8 +72,6 @@ def fit_likelihood(
     copy of the coefficients; any other is cloned first, so that the logged policies stay as they
     were.
     """
-    if type(learner) is ConstrainedLogistic and isinstance(X, np.ndarray):
-        return _fit_own(learner, X, outcome, weight, group, n_groups)
     used = weight > 0
     if isinstance(learner, ConstrainedLogistic):
         model, rows = learner, np.ones_like(used)  # skips rows of weight zero without a copy
@@ -91,23 +89,6 @@ def fit_likelihood(
         if not issubclass(other.category, LearningWarning):
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
     return as_likelihood(model, n_groups), " ".join(notes)
-
-
-def _fit_own(
-    learner: ConstrainedLogistic,
-    X: NDArray[Any],
-    outcome: NDArray[np.int8],
-    weight: NDArray[np.float64],
-    group: NDArray[np.intp],
-    n_groups: int,
-) -> tuple[Likelihood, str]:
-    """Fit our own learner, which takes rows as they are recorded and tells what went wrong."""
-    complaints = learner.fit_checked(X, outcome, weight, group, n_groups).complaints()
-    for category, message in complaints:
-        if not issubclass(category, LearningWarning):
-            warnings.warn(message, category, stacklevel=3)
-    notes = [text for category, text in complaints if issubclass(category, LearningWarning)]
-    return as_likelihood(learner, n_groups), " ".join(notes)
 
 
 def _fit_arguments(

@@ -144,12 +144,12 @@ def fitted_rows(monkeypatch):
     """Return the weights of rows that each fit of f_t was given."""
     weights = []
 
-    def watched(self, X, outcome, sample_weight, group, n_groups):
+    def watched(self, X, y, sample_weight=None, **arguments):
         weights.append(sample_weight)
-        return real(self, X, outcome, sample_weight, group, n_groups)
+        return real(self, X, y, sample_weight, **arguments)
 
-    real = ConstrainedLogistic.fit_checked
-    monkeypatch.setattr(ConstrainedLogistic, "fit_checked", watched)
+    real = ConstrainedLogistic.fit
+    monkeypatch.setattr(ConstrainedLogistic, "fit", watched)
     return weights
 
 

@@ -317,8 +317,7 @@ class CostSensitive:
         wanted = (cost < 0).astype(np.int8)
         if wanted[weight > 0].min(initial=1) == wanted[weight > 0].max(initial=0):
             return np.zeros(self.X.shape[1])
-        codes = np.zeros(cost.size, np.intp)
-        self._model.fit_checked(self.X, wanted, weight * (cost.size / weight.sum()), codes, 1)
+        self._model.fit(self.X, wanted, weight * (cost.size / weight.sum()))
         return np.asarray(self._model.coef_[0], dtype=np.float64)
 
 

@@ -389,8 +389,7 @@ class KilbertusPolicy(Baseline):
         """Return the policy that the history's outcomes give."""
         past = self._labelled()
         model = ConstrainedLogistic(l2=_RIDGE * len(past))
-        ones, codes = np.ones(len(past)), np.zeros(len(past), np.intp)
-        model.fit_checked(self._phi(past.X)[:, 1:], past.outcome, ones, codes, 1)
+        model.fit(self._phi(past.X)[:, 1:], past.outcome)
         shift = np.log((1 - self.cost) / self.cost)
         return np.append(model.intercept_ + shift, model.coef_[0])
 
