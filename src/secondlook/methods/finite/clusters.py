@@ -1,7 +1,7 @@
-"""Continuous features as cells: clusters of people, or leaves of a tree, take the place of points.
+"""Continuous features as cells: clusters of applicants, or leaves of a tree, replace points.
 
-The theory counts kinds of people. Where outcomes change smoothly with the features, people who are
-close to each other are one kind; how well that works is seen from the outcomes within a cluster.
+If outcomes change smoothly with the features, applicants who are close to each other can share a
+cell. The outcomes within a cluster show how well that works.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ __all__ = ["ClusteredDomain"]
 
 Floats = NDArray[np.floating[Any]]
 Labels = NDArray[np.int64]
-_ENOUGH = 10  # outcomes below which a mixed cluster is no surprise
-_NAMED = 5  # clusters that a warning names
+_ENOUGH = 10  # outcomes: with fewer, a mixed cluster may be chance
+_MAX_NAMED = 5  # clusters or labels that a message names
 
 
 class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn features into the number of a cell.
 
-    A cell is what the clusterer predicts, or, for an estimator with ``apply``, the leaf a person
-    falls into. The group is not part of it: a finite domain has a cell for each cluster and group.
+    A cell is the prediction of the clusterer or, for an estimator with ``apply``, the leaf of an
+    applicant. It does not include the group: a finite domain has a cell per cluster and group.
 
     Parameters
     ----------
     clusterer
-        Anything of scikit-learn's kind that has ``predict`` for people it has not seen (KMeans,
-        MiniBatchKMeans, GaussianMixture, a Pipeline ending in one), or a decision tree. None means
-        ``KMeans(random_state=0)``. One that is fitted already is used as it is; ``clone`` forgets
-        that, as always in scikit-learn, unless it is wrapped in ``FrozenEstimator``. A tree that
-        is not fitted learns from the outcomes of the accepted.
+        A scikit-learn clusterer with ``predict`` for new data (KMeans, MiniBatchKMeans,
+        GaussianMixture, a Pipeline that ends with one), or a decision tree. None means
+        ``KMeans(random_state=0)``. A fitted clusterer is used without fitting it again; ``clone``
+        drops the fit, as always in scikit-learn, unless it is wrapped in ``FrozenEstimator``. A
+        tree that is not fitted learns from the outcomes of the accepted.
     min_purity
-        Clusters of at least 10 outcomes with a purity below this are warned about, in [0.5, 1];
-        0.5 means never. Purity is low where a cluster is too wide, and where outcomes are
-        uncertain whatever is known of people; finer clusters help against the first only.
+        Warn about clusters with at least 10 outcomes and a purity below this, in [0.5, 1]; 0.5
+        means never. Purity is low if a cluster is too wide, or if outcomes are uncertain given all
+        features; finer clusters help only in the first case.
     pos_label
         Label of the good outcome; None means the larger of the two.
 
@@ -55,9 +55,9 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     clusterer_
         The fitted clusterer.
     cells_
-        Numbers of the cells that people at fit fell into.
+        Numbers of the cells with applicants at fit.
     purity_
-        What ``purity`` said at fit; None without outcomes.
+        Result of ``purity`` at fit; None without outcomes.
 
     Examples
     --------
@@ -81,27 +81,27 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
-        tags.classifier_tags = ClassifierTags(multi_class=False)  # outcomes are good or bad
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # good or bad
         tags.target_tags.required = _learns_from_outcomes(self.clusterer)
         return tags
 
     def fit(self, X: Any, y: Any = None, *, accepted: Any = None) -> ClusteredDomain:
-        """Fit the clusterer to everybody, or a tree to the accepted, and look at the outcomes.
+        """Fit the clusterer to all applicants, or a tree to the accepted, and compute the purity.
 
         Parameters
         ----------
         X
-            Features of everybody who applied; numbers.
+            Features of all applicants; numbers.
         y
-            Outcomes, read where somebody was accepted and nowhere else; NaN or None for one that
-            has not come yet. None means that clusters are made without looking at outcomes.
+            Outcomes, read only where accepted; NaN or None for outcomes that are not known yet.
+            None means that there are no outcomes.
         accepted
-            Who was accepted; None means everybody.
+            Which applicants were accepted; None means all.
         """
         if not 0.5 <= self.min_purity <= 1:
             raise InputError(
                 f"min_purity is the larger of the shares of good and bad and must be in [0.5, 1], "
-                f"got {self.min_purity}; 0.5 means that nothing is warned about."
+                f"got {self.min_purity}; 0.5 means no warning."
             )
         features = self._features(X, reset=True)
         seen, good = self._outcomes(y, accepted, features.shape[0])
@@ -114,27 +114,26 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def transform(self, X: Any) -> Labels:
-        """Return one column with the number of each person's cell.
+        """Return a column with the cell of each applicant.
 
-        A number that is not in ``cells_`` can come from a clusterer that was fitted elsewhere: a
-        cell in which nobody was at fit.
+        If the clusterer was fitted to other data, a cell may not be in ``cells_``.
         """
         check_is_fitted(self)
         return self._cells(self._features(X, reset=False))[:, None]
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:  # noqa: ARG002
-        """Return the name of the one column, ``cell``."""
+        """Return the name of the column, ``cell``."""
         check_is_fitted(self)
         return np.array(["cell"], dtype=object)
 
     def purity(self, X: Any, y: Any, *, accepted: Any = None) -> NDArray[Any]:
-        """Say, for each cell of these people, how far its outcomes agree.
+        """Return how far the outcomes within each cell agree.
 
         Returns
         -------
-        A structured array with a row a cell: ``cell``, ``people`` (who fell into it), ``seen``
-        (outcomes known), ``share_good`` of these, and ``purity``, the larger of the shares of good
-        and bad; both are NaN where no outcome was seen.
+        A structured array with a row per cell: ``cell``, ``people`` (number of applicants),
+        ``seen`` (known outcomes), ``share_good`` among them, and ``purity``, the larger of the
+        shares of good and bad; both are NaN without known outcomes.
 
         Examples
         --------
@@ -151,7 +150,7 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any, *, reset: bool) -> Floats:
         features = read_features(
-            X, raw=False, encode="cells are made of numbers only, so encode them before"
+            X, raw=False, encode="clusters need numbers, so encode them before"
         )
         if features.backend != "pyarrow":
             checked = validate_data(self, X, dtype=[np.float64, np.float32], reset=reset)
@@ -170,12 +169,12 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the rows whose outcome is known, and which of these are good."""
         if y is None:
             return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.bool_)
-        rows = np.flatnonzero(_taken(accepted, n))
+        rows = np.flatnonzero(_read_accepted(accepted, n))
         values = column(as_array(y), n, "y")[rows]
-        come = ~is_missing(values)
-        rows, values = rows[come], values[come]
+        known = ~is_missing(values)
+        rows, values = rows[known], values[known]
         if values.dtype.kind == "O":
-            values = np.array(values.tolist())  # the rejected may have had anything in their place
+            values = np.array(values.tolist())  # entries of the rejected may have other types
         if not rows.size:
             return rows, np.empty(0, dtype=np.bool_)
         check_classification_targets(values)
@@ -185,7 +184,7 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if len(labels) > 2:
             raise InputError(
                 f"outcomes are good or bad, so y has two labels, got {len(labels)}: "
-                f"{', '.join(map(repr, labels[:_NAMED]))}; map them to two."
+                f"{', '.join(map(repr, labels[:_MAX_NAMED]))}; map them to two."
             )
         if self.pos_label is not None:
             if len(labels) == 2 and self.pos_label not in labels:
@@ -199,16 +198,16 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if labels[0] == 0:
             return 1
         raise InputError(
-            f"only the outcome {labels[0]!r} was seen and it may be good or bad; "
-            f"name the good one with pos_label."
+            f"all known outcomes are {labels[0]!r}, which may be good or bad; name the good label "
+            f"with pos_label."
         )
 
     def _fitted(self, X: Floats, y: Any, seen: NDArray[np.intp], good: NDArray[np.bool_]) -> Any:
         clusterer = KMeans(random_state=0) if self.clusterer is None else self.clusterer
         if not (hasattr(clusterer, "apply") or hasattr(clusterer, "predict")):
             raise InputError(
-                f"clusterer must have predict, or apply as trees have, to tell the cell of people "
-                f"who come later, got {clusterer!r}; take KMeans, GaussianMixture or a tree."
+                f"clusterer must have predict, or apply as trees have, for later applicants, got "
+                f"{clusterer!r}; use KMeans, GaussianMixture or a tree."
             )
         if _is_fitted(clusterer):
             return clusterer
@@ -217,12 +216,12 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError(
                 "a tree requires y to be passed, but the target y is None; pass outcomes of the "
-                "accepted, or a clusterer that does without."
+                "accepted, or a clusterer that needs none."
             )
         if not seen.size:
             raise InputError(
-                "a tree learns from outcomes of the accepted and there is none; pass some, or a "
-                "clusterer that does without."
+                "a tree learns from outcomes of the accepted, and there are none; pass some, or a "
+                "clusterer that needs none."
             )
         return clone(clusterer).fit(X[seen], good.astype(np.int8))
 
@@ -231,9 +230,9 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         label = np.asarray(self.clusterer_.apply(X) if leaves else self.clusterer_.predict(X))
         if label.ndim != 1 or label.dtype.kind not in "iu":
             raise InputError(
-                f"clusterer must give each person one whole number, got {label.dtype} of shape "
-                f"{label.shape} for {X.shape[0]} people from {self.clusterer_!r}; take one tree "
-                f"instead of many, and a clusterer instead of a classifier."
+                f"clusterer must give each applicant an integer, got {label.dtype} of shape "
+                f"{label.shape} for {X.shape[0]} applicants from {self.clusterer_!r}; use a single "
+                f"tree instead of a forest, and a clusterer instead of a regressor."
             )
         return label.astype(np.int64, copy=False)
 
@@ -241,28 +240,29 @@ class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         mixed = table[(table["seen"] >= _ENOUGH) & (table["purity"] < self.min_purity)]
         if not mixed.size:
             return
-        worst = mixed[np.argsort(mixed["purity"], kind="stable")][:_NAMED]
-        named = ", ".join(f"{one['cell']} ({one['purity']:.2f})" for one in worst)
+        worst = mixed[np.argsort(mixed["purity"], kind="stable")][:_MAX_NAMED]
+        named = ", ".join(f"{row['cell']} ({row['purity']:.2f})" for row in worst)
         share = mixed["people"].sum() / table["people"].sum()
         warnings.warn(
-            f"{mixed.size} of {table.size} clusters, with {share:.0%} of the people, mix outcomes: "
-            f"purity is below {self.min_purity:g} in {named}{', …' * (mixed.size > _NAMED)}; take "
-            f"more clusters or other features, or lower min_purity if outcomes are that uncertain.",
+            f"{mixed.size} of {table.size} clusters, with {share:.0%} of the applicants, mix "
+            f"outcomes: purity is below {self.min_purity:g} in {named}"
+            f"{', …' * (mixed.size > _MAX_NAMED)}; use more clusters or other features, or lower "
+            f"min_purity if outcomes are that uncertain.",
             LearningWarning,
             stacklevel=3,
         )
 
 
 def _purity(cell: Labels, seen: NDArray[np.intp], good: NDArray[np.bool_]) -> NDArray[Any]:
-    """Count people and outcomes per cell."""
-    cells, place = np.unique(cell, return_inverse=True)
-    n_seen = np.bincount(place[seen], minlength=cells.size)
-    n_good = np.bincount(place[seen][good], minlength=cells.size)
+    """Count applicants and outcomes per cell."""
+    cells, position = np.unique(cell, return_inverse=True)
+    n_seen = np.bincount(position[seen], minlength=cells.size)
+    n_good = np.bincount(position[seen][good], minlength=cells.size)
     share = np.full(cells.size, np.nan)
     np.divide(n_good, n_seen, out=share, where=n_seen > 0)
     columns: dict[str, NDArray[Any]] = {
         "cell": cells,
-        "people": np.bincount(place, minlength=cells.size),
+        "people": np.bincount(position, minlength=cells.size),
         "seen": n_seen,
         "share_good": share,
         "purity": np.maximum(share, 1 - share),
@@ -271,14 +271,14 @@ def _purity(cell: Labels, seen: NDArray[np.intp], good: NDArray[np.bool_]) -> ND
     return table
 
 
-def _taken(accepted: Any, n: int) -> NDArray[np.bool_]:
+def _read_accepted(accepted: Any, n: int) -> NDArray[np.bool_]:
     if accepted is None:
         return np.ones(n, dtype=np.bool_)
     values = column(accepted, n, "accepted")
     if not np.all((values == 0) | (values == 1)):
-        strange = values[np.flatnonzero((values != 0) & (values != 1))[0]]
+        wrong = values[np.flatnonzero((values != 0) & (values != 1))[0]]
         raise InputError(
-            f"accepted must be True or False (1 or 0) for each row, got {strange.item()!r}."
+            f"accepted must be True or False (1 or 0) for each row, got {wrong.item()!r}."
         )
     return values.astype(np.bool_)
 
