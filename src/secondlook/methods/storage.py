@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from secondlook.core import budget, coverage, fairness, limits, strategies
-from secondlook.core.decisions import CertifiedRound, Correction, Round
+from secondlook.core.decisions import Correction, Round
 from secondlook.core.groups import Attributes
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.utility import Utility
@@ -30,27 +30,11 @@ from secondlook.errors import InputError
 from secondlook.frames import is_frame
 from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
 from secondlook.learners.per_group import PerGroup
-from secondlook.learners.selection import SelectedPast
-from secondlook.methods import finite, many_classes
+from secondlook.methods import certified, finite, many_classes
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
 from secondlook.methods.algorithm1.learning import Learned, LearningRules
 from secondlook.methods.algorithm1.past import PastPolicy
 from secondlook.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog
-from secondlook.methods.certified.classifier import CertifiedClassifier
-from secondlook.methods.certified.engine import (
-    ChosenPolicy,
-    Engine,
-    LadderBets,
-    LastBatch,
-    SettledRound,
-    Stage,
-    WaitingRound,
-)
-from secondlook.methods.certified.evidence import DriftMonitor, Wealth
-from secondlook.methods.certified.ladder import Floor, Ladder, LadderRows, Positions
-from secondlook.methods.certified.pilot import Pilot
-from secondlook.methods.certified.ranking import PastApplicants, Ranking
-from secondlook.methods.certified.rules import Rules
 from secondlook.methods.estimator import DecidingClassifier
 from secondlook.methods.finite.clusters import ClusteredDomain
 from secondlook.methods.stored_estimators import dump_estimator, load_estimator
@@ -61,8 +45,7 @@ from secondlook.people.store import ApplicantRows, GrowingArray, PeopleStore
 
 __all__ = ["dumps", "load", "loads", "save"]
 
-FORMAT = 4
-_READ = (3, FORMAT)  # formats; those before 4 have ladders with two sums more
+FORMAT = 1
 
 _TYPES: tuple[type, ...] = (
     PartialFeedbackClassifier,
@@ -111,26 +94,7 @@ _TYPES: tuple[type, ...] = (
     Round,
     Correction,
     OutcomeNoise,
-    CertifiedClassifier,
-    CertifiedRound,
-    Engine,
-    Rules,
-    Stage,
-    ChosenPolicy,
-    WaitingRound,
-    LadderBets,
-    SettledRound,
-    LastBatch,
-    Ladder,
-    LadderRows,
-    Positions,
-    Floor,
-    Pilot,
-    Ranking,
-    Wealth,
-    DriftMonitor,
-    PastApplicants,
-    SelectedPast,
+    *certified.SAVED_TYPES,
     *finite.SAVED_TYPES,
     *many_classes.SAVED_TYPES,
 )
@@ -205,10 +169,10 @@ def loads(
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             files = {one: archive.read(one) for one in archive.namelist()}
         manifest = json.loads(files["manifest.json"])
-        if manifest["format"] not in _READ:
+        if manifest["format"] != FORMAT:
             raise InputError(
-                f"{name} has format {manifest['format']} and this version reads {_READ[0]} and "
-                f"{FORMAT}; it was written by secondlook {manifest['secondlook']}, so use that."
+                f"{name} has format {manifest['format']} and this version reads {FORMAT}; it was "
+                f"written by secondlook {manifest['secondlook']}, so use that version."
             )
         reader = _Reader(manifest["objects"], files, (*_TYPES, *types), list(trusted))
         value = reader.decode(manifest["root"])
