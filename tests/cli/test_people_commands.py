@@ -195,7 +195,7 @@ def test_what_an_erasure_warns_of_is_one_sentence(lender, monkeypatch):
     def warn(_engine):
         warnings.warn(words, LedgerWarning, stacklevel=1)
 
-    monkeypatch.setattr("secondlook.ledger.database.scrub", warn)
+    monkeypatch.setattr("secondlook.ledger.database.erase_log", warn)
     asked = ["--reason", "asked", "--early", "--yes"]
     found = call("erase", "--id", yes[0], *asked)
     assert (found.exit_code, found.stderr) == (0, f"secondlook: {words}\n")
