@@ -372,6 +372,7 @@ class CertifiedClassifier(DecidingClassifier):
             sure[rows] = at.rank <= ladder.grid[choice.rung]
             score[rows] = ladder.ranking.score(batch.X[rows], batch.group[rows])
             threshold[rows] = ladder.ranking.cut(ladder.grid[choice.rung], batch.group[rows])
+        # Coins depend on the seed, the round and the id, so the order of rows does not matter.
         bits = keyed_bits(batch.bits, round_key(self._seed, t, _COIN))
         accepted = coin_flips(p, bits)
         certified = all(choice.certified for choice in choices)
@@ -502,7 +503,7 @@ class CertifiedClassifier(DecidingClassifier):
         names = self._intake.read_ids(ids)
         bits = id_bits(names)
         check_known(names, self._people.find(bits))
-        stays = ~np.isin(self._reference_bits, bits)
+        stays = ~np.isin(self._reference_bits, bits)  # checked before anything is deleted
         if not stays.any():
             raise InputError(
                 f"forgetting {names.size} ids would leave no applicants to rank others among; "

@@ -321,6 +321,8 @@ class Engine:
         return t - self.stage.began + 1 >= first and self.known_rows().size >= outcomes
 
     def _freeze(self, t: int, reference: tuple[Any, Groups], likelihood: Likelihood) -> None:
+        # The ladder is tested on round t and later ones only, so its ranking, floor, softness and
+        # starts may depend on everything known now.
         rules, stage, k = self.rules, self.stage, len(self.ladders)
         X, group = reference
         score = np.asarray(likelihood.score(X, group), np.float64)
@@ -343,6 +345,7 @@ class Engine:
 
     def choose(self) -> ChosenPolicy:
         """Return the policy of the next round: the best certified one, or the pilot."""
+        # Estimates may be biased: they choose among certified rungs, which all keep the bound.
         estimates = self.estimates
         best: tuple[float, LadderRows, int] | None = None
         for ladder_rows in self.stage.ladder_rows:
@@ -437,6 +440,7 @@ class Engine:
 
     def _choose_bets(self, ladder: Ladder, policy: ChosenPolicy) -> NDArray[np.bool_]:
         """Return the rungs to bet on in the next round, from applicants of the last one."""
+        # The bets of a round must not depend on its own applicants, so an earlier batch chooses.
         if self.last_batch is None:
             return np.full(ladder.grid.size, ladder is policy.ladder)
         X, group = self.last_batch.X, self.last_batch.group
@@ -471,7 +475,7 @@ class Engine:
     def _p_sum(self, X: Any, group: Groups) -> Floats:
         """Return Σ over settled rounds of applicants times the probability of acceptance."""
         n_people: Counter[tuple[int, int]] = Counter()
-        for one in self.settled:  # most rounds share a policy, which is evaluated once
+        for one in self.settled:  # many rounds share a policy, which is evaluated once
             n_people[id(one.ladder), one.rung] += one.n_people
         ladders = {id(one.ladder): one.ladder for one in self.settled}
         positions = {key: ladder.locate(X, group) for key, ladder in ladders.items()}
@@ -505,7 +509,7 @@ class Engine:
         """Return which rounds a ladder of this stage was tested on."""
         if not self.ladders:
             return np.zeros(rounds.shape, np.bool_)
-        since = min(ladder.frozen for ladder in self.ladders)
+        since = min(ladder.frozen for ladder in self.ladders)  # the oldest ladder saw the most
         waiting = np.isin(rounds, [one.number for one in self.waiting])
         return np.asarray((rounds >= since) & ~waiting)
 
@@ -517,6 +521,8 @@ class Engine:
 
     def test_complete_rounds(self) -> int:
         """Test rounds in their order while they are complete; return how many were tested."""
+        # No round may overtake another. If good outcomes arrive sooner than bad ones, testing
+        # complete rounds first would certify policies that break the bound.
         tested = 0
         while self.waiting and self._is_complete(self.waiting[0]):
             self._test(self.waiting[0])
@@ -534,6 +540,8 @@ class Engine:
 
     def _outcomes(self, waiting: WaitingRound) -> NDArray[np.int8]:
         """Return the outcomes of a round's accepted applicants, NEVER for forgotten ones."""
+        # Forgotten applicants stay in the round and count as bad. If they were left out, a choice
+        # of applicants to forget could make a certificate.
         outcome = np.full(waiting.rows.size, NEVER, np.int8)
         here = waiting.rows >= 0
         outcome[here] = self.rows["outcome"][waiting.rows[here]]

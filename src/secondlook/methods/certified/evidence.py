@@ -134,7 +134,7 @@ class Wealth:
     def add(self, z: Floats, ratio_bound: Floats, use: NDArray[np.bool_]) -> None:
         """Bet on one round, on the policies that were chosen before it."""
         policies = np.flatnonzero(use)
-        rows = np.flatnonzero(z[:, policies].any(axis=1))
+        rows = np.flatnonzero(z[:, policies].any(axis=1))  # Z = 0 leaves all wealth as it is
         if not (policies.size and rows.size):
             return
         chosen = z[np.ix_(rows, policies)]
@@ -178,7 +178,7 @@ class DriftMonitor:
 
     def add(self, bad: NDArray[np.bool_]) -> None:
         """Take in which accepted applicants of a round were bad."""
-        begun = np.zeros((len(_DRIFT_BETS), 1))
+        begun = np.zeros((len(_DRIFT_BETS), 1))  # the gamblers who start in this round
         self._log = np.hstack([self._log, begun])
         bets = np.minimum(_DRIFT_BETS, _LARGEST_LOSS / self.alpha)
         n_bad = int(bad.sum())

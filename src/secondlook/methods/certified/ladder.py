@@ -74,6 +74,7 @@ class Floor:
             Number of groups.
         """
         if share == 0 or group.size == 0:
+            # Without a floor only the limits of the strategy matter.
             return Floor(strategy if strategy.is_limited else Uniform(), np.full(n_groups, share))
         in_all = np.bincount(group, minlength=n_groups).astype(np.float64)
         why = strategy.barred(X, score)
@@ -292,6 +293,7 @@ class Ladder:
         """
         if not use.any():
             return
+        # Rejected applicants enter too: their uncovered mass counts as bad.
         z = values(self.policies(at), p, accepted, bad, self.alpha)
         self.wealth.add(z, self.ratio_bounds(deployed), use)
         self.n_tested += int(accepted.sum())
@@ -320,6 +322,7 @@ class Ladder:
 
     def certified(self) -> NDArray[np.bool_]:
         """Return which rungs are certified; a certified rung stays certified."""
+        # ``best`` is the largest wealth over time: Ville's inequality is about exactly that.
         certified = np.zeros(self.grid.size, dtype=np.bool_)
         for start, share in self.starts:
             reached = self.wealth.best[start:] >= -np.log(self.level * share)
@@ -383,6 +386,8 @@ class LadderRows:
         worth = worth * (1 - chance)
         inside = np.bincount(cells, worth, grid.size + 1)
         beyond = np.bincount(cells, worth * self._tails[rows], grid.size + 1)
+        # The tail beyond rung j is that of the next cell, plus the tail of rung j + 1, which decays
+        # by the distance between the two rungs.
         decay = np.exp(-np.diff(grid) / self.ladder.tau)
         tail = np.zeros(grid.size)
         tail[-1] = beyond[-1]

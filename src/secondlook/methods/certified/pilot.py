@@ -140,6 +140,7 @@ class Pilot:
             mistakes, error = self._mistakes(ladder_rows, ladder.nearest(share), estimates)
             if mistakes + _SAFE * error <= self.alpha and mistakes <= _BRAKE * self.alpha:
                 share = min(OUTER, _STEP * share)
+        # At least the start of the ladder, so that its test gets evidence.
         rung = max(ladder.starts[0][0], ladder.nearest(share))
         while (
             enough

@@ -62,6 +62,7 @@ class Ranking:
         parts = [score[group == z] for z in range(n_groups)] if within else [score]
         reference = tuple(np.sort(part if part.size else score) for part in parts)
         ordered = np.sort(score)[::-1]
+        # Shares of 1 % to 100 %; each has at least one applicant.
         ends = np.maximum(1, np.ceil(np.arange(1, 101) / 100 * score.size)).astype(np.intp)
         mean_bad = 1 - np.cumsum(ordered)[ends - 1] / ends
         return Ranking(likelihood, reference, mean_bad)
