@@ -10,7 +10,7 @@ import pytest
 from learners.samples import excess, objective, sample
 from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
 from secondlook.learners.logistic import ConstrainedLogistic
-from secondlook.learners.problem import Bounds
+from secondlook.learners.problem import FitBounds
 
 
 def differences(function, x, h=1e-5):
@@ -101,7 +101,7 @@ class TestBounds:
     @pytest.mark.parametrize("max_fdr", [None, 0.2])
     @pytest.mark.parametrize("least", [None, 0.3])
     def test_constraints_are_ratios_sums_and_differences(self, max_fdr, least):
-        bounds = Bounds(max_fdr, least, 0.1, self.LEVELS)
+        bounds = FitBounds(max_fdr, least, 0.1, self.LEVELS)
         sums = np.random.default_rng(1).random(8)
         expected, kinds = [], []
         if max_fdr is not None:
@@ -118,7 +118,7 @@ class TestBounds:
     @pytest.mark.parametrize("max_fdr", [None, 0.2])
     @pytest.mark.parametrize("least", [None, 0.3])
     def test_slopes(self, max_fdr, least):
-        bounds = Bounds(max_fdr, least, 0.1, self.LEVELS)
+        bounds = FitBounds(max_fdr, least, 0.1, self.LEVELS)
         sums = np.random.default_rng(2).random(8)
         numeric = differences(bounds.values, sums, 1e-6)
         np.testing.assert_allclose(bounds.slopes(sums), numeric, atol=1e-8)

@@ -8,7 +8,7 @@ from scipy.optimize import check_grad
 from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
-from secondlook.learners.selection import _Problem, fit_selected_past
+from secondlook.learners.selection import _SelectionLikelihood, fit_selected_past
 
 COEF, INTERCEPT = np.array([1.5, -1.0, 0.0]), 0.5
 
@@ -32,7 +32,9 @@ def nobody():
 @pytest.mark.parametrize("selected", [True, False])
 def test_gradient_against_differences(rng, selected):
     X, y, rejected = history(200, rng)
-    problem = _Problem(X, y, rejected if selected else rejected[:0], *people(50, rng), 20.0)
+    problem = _SelectionLikelihood(
+        X, y, rejected if selected else rejected[:0], *people(50, rng), 20.0
+    )
     n_parameters = problem.start(None).size
     assert n_parameters == (6 if selected else 4)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""What each cut of a ranked group brings: the curves that the threshold searches walk along.
+"""Curves of the good and bad weight that each cut of a ranked group accepts.
 
 A *cut* c of a group accepts its c highest distinct scores, so rows with equal scores are accepted
 together. Along its cuts a group is a curve of (G, B), the weights of the good and the bad people
@@ -24,24 +24,24 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ThresholdBounds:
     """The constraints, as shares, with :data:`TOLERANCE` already granted."""
 
     max_fdr: float
     least: float
     difference: float
 
-    def relaxed(self, violation: float) -> Bounds:
+    def relaxed(self, violation: float) -> ThresholdBounds:
         """Allow both the selection rate and the disparity to miss by ``violation``."""
-        return Bounds(self.max_fdr, self.least - violation, self.difference + violation)
+        return ThresholdBounds(self.max_fdr, self.least - violation, self.difference + violation)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One group's distinct scores, highest first, and what each of its cuts accepts.
+    """The distinct scores of a group, highest first, and the weight that each cut accepts.
 
-    ``good``, ``bad`` and ``rate`` have one entry more than ``score``: cut 0 accepts nobody.
-    ``rate`` is the group's share in a fairness constraint, NaN where nobody counts.
+    ``good``, ``bad`` and ``rate`` have one entry more than ``score``: cut 0 accepts no row.
+    ``rate`` is the group's share in a fairness constraint, NaN if no row counts.
     """
 
     score: Floats
@@ -52,7 +52,7 @@ class Curve:
     def threshold(self, cut: int) -> float:
         """Midpoint between the lowest accepted and the next lower score.
 
-        The lowest score itself when everybody is accepted: what was never seen is not accepted.
+        The lowest score itself if all rows are accepted: lower scores were never seen.
         """
         if cut == 0:
             return math.inf
@@ -78,8 +78,8 @@ class Points(NamedTuple):
         return Points(*(column[cuts] for column in self))
 
 
-# A group that is not there: one cut, which accepts nobody and has no rate.
-NOBODY = Points(np.zeros(1), np.zeros(1), np.zeros(1), np.full(1, np.nan))
+# An absent group: a single cut, which accepts no row and has no rate.
+ABSENT = Points(np.zeros(1), np.zeros(1), np.zeros(1), np.full(1, np.nan))
 
 
 def exact_weights(weight: Floats) -> Floats:
@@ -104,12 +104,12 @@ def distinct_ends(score: Floats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def running(weight: Floats, order: NDArray[np.intp], ends: NDArray[np.intp]) -> Floats:
-    """Weight accepted at every cut, beginning with nobody."""
+    """Weight accepted at every cut, beginning with none."""
     return np.concatenate(([0.0], np.cumsum(weight[order])[ends]))
 
 
 def share(counted: Floats) -> Floats:
-    """Rate along a curve of counted weight; NaN where nobody counts."""
+    """Rate along a curve of counted weight; NaN if no row counts."""
     total = counted[-1]
     return counted / total if total > 0 else np.full(counted.shape, np.nan)
 
@@ -128,14 +128,14 @@ def make_curve(score: Floats, good: Floats, bad: Floats, counted: Floats | None)
 def make_points(
     good: Floats, bad: Floats, rate: Floats, gains: tuple[float, float], max_fdr: float
 ) -> Points:
-    """Points of shares accepted; ``slack`` is ``max_fdr·(G + B) − B``, whose total must be ≥ 0."""
+    """Points of accepted shares; the total of ``slack = max_fdr·(G + B) − B`` must be ≥ 0."""
     accepted = good + bad
     return Points(gains[0] * good + gains[1] * bad, max_fdr * accepted - bad, accepted, rate)
 
 
 @dataclass(frozen=True)
-class Rows:
-    """The rows that matter, with weights whose sums are exact in any order."""
+class LabelledRows:
+    """The rows of positive weight; sums of their weights are exact in any order."""
 
     score: Floats
     group: NDArray[np.intp]
@@ -153,8 +153,8 @@ class Rows:
         group: ArrayLike,
         n_groups: int,
         fairness: RateParity | None,
-    ) -> Rows:
-        """Check what was handed in and leave out rows of weight 0."""
+    ) -> LabelledRows:
+        """Check the arguments and leave out rows of weight 0."""
         s, w = np.asarray(score, dtype=np.float64), np.asarray(weight, dtype=np.float64)
         y, z = np.asarray(outcome), np.asarray(group)
         _check_rows(s, y, w, z, n_groups)
@@ -187,7 +187,7 @@ def _check_rows(s: Floats, y: NDArray[Any], w: Floats, z: NDArray[Any], n_groups
     if not ((y == 0) | (y == 1)).all():
         raise InputError(
             f"every outcome must be 0 (bad) or 1 (good), got {y[(y != 0) & (y != 1)][0]}; "
-            "leave out rows whose outcome is not known."
+            "leave out rows with unknown outcomes."
         )
     if z.size and not (np.issubdtype(z.dtype, np.integer) and 0 <= z.min() <= z.max() < n_groups):
         raise InputError(f"every group must be a whole number in 0 … {n_groups - 1}.")

@@ -18,7 +18,7 @@ from secondlook.core.fairness import RateParity
 from secondlook.errors import InputError, LearningWarning
 from secondlook.learners.problem import (
     Array,
-    Bounds,
+    FitBounds,
     Floats,
     SmoothProblem,
     checked_codes,
@@ -62,7 +62,7 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     max_fdr
         Largest expected share of bad outcomes among the accepted, in (0, 1).
     min_selection_rate
-        Smallest expected share of accepted people, in [0, 1).
+        Smallest expected share of accepted applicants, in [0, 1).
     fit_intercept
         Whether to add an intercept, which is not penalised.
     tol
@@ -220,7 +220,7 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _constraints(
         self, good: NDArray[np.bool_], weight: Array, sensitive_features: ArrayLike | None
-    ) -> tuple[Bounds, Array]:
+    ) -> tuple[FitBounds, Array]:
         """Return the bounds and the sums over rows that they are functions of."""
         shares: list[Array] = []
         levels: tuple[int, ...] = ()
@@ -233,7 +233,7 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 codes, n_groups = group_codes(sensitive_features, weight.size)
             shares, levels = group_shares(self.fairness, codes, n_groups, weight, good)
-        bounds = Bounds(self.max_fdr, self.min_selection_rate, difference, levels)
+        bounds = FitBounds(self.max_fdr, self.min_selection_rate, difference, levels)
         rows = [weight, weight * ~good, *shares] if bounds.size else []
         return bounds, np.array(rows).reshape(-1, weight.size)
 
@@ -250,7 +250,7 @@ def _classes(target: NDArray[Any]) -> NDArray[Any]:
     """Return the two outcomes."""
     classes = np.unique(target)
     if classes.size == 2 and classes.dtype.kind in "biu":
-        return classes  # what scikit-learn asks of other targets takes as long as a small fit
+        return classes  # scikit-learn's check of other targets takes as long as a small fit
     kind = type_of_target(target, input_name="y")
     if kind != "binary":
         check_classification_targets(target)

@@ -1,9 +1,9 @@
 """The best pair of cuts of two groups, exactly, without looking at every pair.
 
-For a cut of the first group the second group's admissible cuts are a window (both its rate and
-its selection grow along its cuts), and within the window those whose FDR slack makes up for what
-the first lacks. The worthiest of them is asked of a merge-sort tree, level by level for all cuts
-of the first group at once: O(n log² n). A Lagrangian bound drops hopeless cuts before that.
+For a cut of the first group, the admissible cuts of the second group lie in a window, since both
+its rate and its selection grow along its cuts. Within the window their FDR slack must make up for
+the slack that the first group lacks. A merge-sort tree gives the worthiest of them, level by level
+for all cuts of the first group at once: O(n log² n). A Lagrangian bound drops hopeless cuts first.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.learners.curves import Bounds, Floats, Points
+from secondlook.learners.curves import Floats, Points, ThresholdBounds
 
 Indices = NDArray[np.intp]
 
@@ -21,14 +21,14 @@ _COARSE = 1024
 _ROUNDING = 1e-14
 
 
-def search_pair(first: Points, second: Points, bounds: Bounds) -> tuple[int, int] | None:
+def search_pair(first: Points, second: Points, bounds: ThresholdBounds) -> tuple[int, int] | None:
     """Cuts of greatest total worth that keep the bounds, or None if no pair does.
 
     Examples
     --------
     >>> cut = np.arange(3) / 4
     >>> curve = Points(worth=cut, slack=0.25 - cut, accepted=cut, rate=2 * cut)
-    >>> search_pair(curve, curve, Bounds(max_fdr=0.0, least=0.0, difference=0.5))
+    >>> search_pair(curve, curve, ThresholdBounds(max_fdr=0.0, least=0.0, difference=0.5))
     (1, 1)
     """
     low, high = _windows(first, second, bounds)
@@ -47,7 +47,7 @@ def search_pair(first: Points, second: Points, bounds: Bounds) -> tuple[int, int
     return int(rows[i]), int(columns[j])
 
 
-def _windows(first: Points, second: Points, bounds: Bounds) -> tuple[Indices, Indices]:
+def _windows(first: Points, second: Points, bounds: ThresholdBounds) -> tuple[Indices, Indices]:
     """For each cut of the first group the cuts [low, high) that the other constraints admit."""
     low = np.searchsorted(second.accepted, bounds.least - first.accepted)
     high = np.full(low.shape, second.accepted.size, dtype=np.intp)
@@ -58,7 +58,7 @@ def _windows(first: Points, second: Points, bounds: Bounds) -> tuple[Indices, In
 
 
 def _promising(
-    first: Points, second: Points, window: tuple[Indices, Indices], bounds: Bounds
+    first: Points, second: Points, window: tuple[Indices, Indices], bounds: ThresholdBounds
 ) -> tuple[Indices, Indices]:
     """Cuts of either group that can be in a pair at least as good as a coarse search's best.
 
@@ -68,10 +68,10 @@ def _promising(
     if max(first.worth.size, second.worth.size) <= _COARSE:
         return everything
     coarse = _thinned(first), _thinned(second)
-    found = search_pair(*coarse, bounds)
-    if found is None:
+    pair = search_pair(*coarse, bounds)
+    if pair is None:
         return everything
-    floor = coarse[0].worth[found[0]] + coarse[1].worth[found[1]] - _ROUNDING
+    floor = coarse[0].worth[pair[0]] + coarse[1].worth[pair[1]] - _ROUNDING
     price = _multiplier(*coarse, bounds)
     a, b = first.worth + price * first.slack, second.worth + price * second.slack
     floor -= price * _ROUNDING
@@ -86,7 +86,7 @@ def _thinned(points: Points) -> Points:
     return points.take(np.unique(np.linspace(0, size - 1, _COARSE).astype(np.intp)))
 
 
-def _multiplier(first: Points, second: Points, bounds: Bounds) -> float:
+def _multiplier(first: Points, second: Points, bounds: ThresholdBounds) -> float:
     """Price of FDR slack that nearly minimises the Lagrangian bound, by bisection on its angle."""
     low, high = _windows(first, second, bounds)
     cheap, dear = 0.0, 1.0

@@ -1,4 +1,4 @@
-"""One classifier per group."""
+"""A separate classifier for each group."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["PerGroup"]
 class PerGroup(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Fit a copy of a learner to each group (the paper's setting for its per-group theorems).
 
-    A group in which only one outcome was seen has nothing to learn from and uses the model of
-    everybody, as does a group that was not there at fit.
+    A group with a single outcome has nothing to learn from and uses the model fitted to all rows,
+    as does a group that was absent at fit.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class PerGroup(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         *,
         sensitive_features: Any = None,
     ) -> PerGroup:
-        """Fit one model per group, and one of everybody."""
+        """Fit a model to each group, and one to all rows."""
         if is_frame(X):
             validate_data(self, X, skip_check_array=True)
             target = np.asarray(y)
@@ -68,7 +68,7 @@ class PerGroup(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         group = _groups(sensitive_features, X)
         self.groups_ = np.unique(group)
-        self.everybody_ = self._fit_rows(X, target, weight, np.arange(n_rows(X)))
+        self.shared_model_ = self._fit_rows(X, target, weight, np.arange(n_rows(X)))
         self.models_ = {}
         for z in self.groups_.tolist():
             rows = np.flatnonzero((group == z) & (weight > 0))
@@ -84,16 +84,16 @@ class PerGroup(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def model_of(self, group: object) -> Any:
         """Return the fitted model that scores a group."""
-        return self.models_.get(group, self.everybody_)
+        return self.models_.get(group, self.shared_model_)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
-        """Return the probability of each class under the model of each person's group."""
+        """Return the probability of each class under the model of each row's group."""
         check_is_fitted(self)
         if not is_frame(X):
             X = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         if sensitive_features is None and self.groups_.size > 1:
             raise InputError(
-                "sensitive_features is needed to choose each person's model, since fit got groups "
+                "sensitive_features is needed to choose each row's model, since fit got groups "
                 f"{', '.join(map(repr, self.groups_.tolist()))}; pass one group per row."
             )
         group = _groups(sensitive_features, X, self.groups_[0])
@@ -104,7 +104,7 @@ class PerGroup(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return probability
 
     def predict(self, X: Any, *, sensitive_features: Any = None) -> NDArray[Any]:
-        """Return the likelier class under the model of each person's group."""
+        """Return the likelier class under the model of each row's group."""
         probability = self.predict_proba(X, sensitive_features=sensitive_features)
         return np.asarray(self.classes_[np.argmax(probability, axis=1)])
 

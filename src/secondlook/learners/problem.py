@@ -18,7 +18,7 @@ from scipy.special import expit
 from secondlook.core.fairness import RateParity
 from secondlook.errors import InputError
 
-__all__ = ["Bounds", "Point", "SmoothProblem", "checked_codes", "group_codes", "group_shares"]
+__all__ = ["FitBounds", "Point", "SmoothProblem", "checked_codes", "group_codes", "group_shares"]
 
 Floats = NDArray[Any]
 Array = NDArray[np.float64]
@@ -29,7 +29,7 @@ BLOCK_BYTES = 640_000
 
 
 @dataclass(frozen=True)
-class Bounds:
+class FitBounds:
     """The constraints ``c(F) ≤ 0`` as functions of the sums ``F`` of :class:`SmoothProblem`.
 
     The first two sums are the accepted weight and the accepted bad weight; then come the rates of
@@ -130,7 +130,7 @@ class SmoothProblem:
         good_weight: Array,
         weight: Array,
         basis: Array,
-        bounds: Bounds,
+        bounds: FitBounds,
         l2: Array,
     ) -> None:
         self.X, self.good_weight, self.weight, self.basis = X, good_weight, weight, basis
@@ -224,8 +224,8 @@ def checked_codes(sensitive_features: ArrayLike | None, n_rows: int, n_groups: i
     if not whole or (group.size and not 0 <= group.min() <= group.max() < n_groups):
         raise InputError(
             f"with a constraint over attributes, sensitive_features must be codes of the "
-            f"{n_groups} groups whose levels it gives, whole numbers from 0 to {n_groups - 1}, got "
-            f"others; give codes, or a constraint without attributes."
+            f"{n_groups} groups that it names levels for, from 0 to {n_groups - 1}; "
+            f"give codes, or a constraint without attributes."
         )
     return group.astype(np.intp)
 

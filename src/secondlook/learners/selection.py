@@ -1,8 +1,8 @@
-"""Logistic regression that learns from a past which selected people by an unknown rule.
+"""Logistic regression on a history that was selected by an unknown rule.
 
-In a history selected on the outcome itself, those accepted look better than they are. The rejected,
-whose outcomes are not known, tell by how much: with P(accepted | good) = s₁ and
-P(accepted | bad) = s₀, a rejected person contributes log(1 − s₁·p − s₀·(1 − p)) to the
+In a history selected on the outcome itself, accepted applicants look better than they are. The
+rejected, although their outcomes are unknown, show by how much: with P(accepted | good) = s₁ and
+P(accepted | bad) = s₀, a rejected applicant contributes log(1 − s₁·p − s₀·(1 − p)) to the
 log-likelihood, and s₁, s₀ are fitted along with the model.
 """
 
@@ -23,14 +23,14 @@ _START = (0.7, 0.3)  # s₁, s₀
 
 @dataclass(frozen=True)
 class SelectedPast:
-    """A logistic model, and how the past selected.
+    """A logistic model, and the acceptance rates of the past policy.
 
     Attributes
     ----------
     coef, intercept
         P(good | x) = σ(x · coef + intercept).
     accepted_good, accepted_bad
-        s₁ and s₀; NaN where nobody was rejected, so that they cannot be told.
+        s₁ and s₀; NaN if the history has no rejections, which leaves them unknown.
     """
 
     coef: Floats
@@ -54,24 +54,24 @@ def fit_selected_past(
     Parameters
     ----------
     X, outcome
-        People whom the past accepted, and their outcomes (1 good, 0 bad).
+        Applicants that the past policy accepted, and their outcomes (1 good, 0 bad).
     rejected
-        Features of people whom the past rejected; none means that s₁ and s₀ are left out.
+        Features of applicants that it rejected; without any, s₁ and s₀ are left out.
     own_X, own_outcome
-        People whom we accepted ourselves by their features only, so that they count as they are.
+        Applicants that we accepted by their features only, so they need no correction.
     l2
         Penalty ``l2/2·|coef|²``; features should be standardised.
     start
         Where to begin, such as the last fit.
     """
-    problem = _Problem(X, outcome, rejected, own_X, own_outcome, l2)
+    problem = _SelectionLikelihood(X, outcome, rejected, own_X, own_outcome, l2)
     solution = minimize(
         problem.value_and_gradient, problem.start(start), jac=True, method="L-BFGS-B"
     ).x
     return problem.read(solution)
 
 
-class _Problem:
+class _SelectionLikelihood:
     """Minus the log-likelihood; parameters are coef, intercept, logit s₁ and logit s₀."""
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The operating point: thresholds of greatest utility under every constraint, exactly.
+"""Choose the thresholds of greatest utility under every constraint, exactly.
 
 Step 1 of Algorithm 1 in practice: given a calibrated likelihood, maximise
 ``Util(f, γ) = Σ γ_ij · P(f = i, Y = j)`` over thresholds on it, subject to
@@ -21,19 +21,19 @@ from secondlook.core.fairness import RateParity, disparity
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
 from secondlook.learners.curves import (
-    NOBODY,
+    ABSENT,
     TOLERANCE,
-    Bounds,
     Curve,
     Floats,
+    LabelledRows,
     Points,
-    Rows,
+    ThresholdBounds,
     distinct_ends,
     make_points,
     running,
     share,
 )
-from secondlook.learners.group_search import Found, search_groups
+from secondlook.learners.group_search import SearchResult, search_groups
 from secondlook.learners.pair_search import search_pair
 
 __all__ = ["OperatingPoint", "group_thresholds", "shared_threshold"]
@@ -48,16 +48,16 @@ _PAIR = 2
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """Thresholds and what they do on the rows they were chosen on.
+    """Thresholds and their results on the rows they were chosen on.
 
     Parameters
     ----------
     thresholds
-        One per group; accept if the score is at least the threshold, +inf accepts nobody.
+        One per group; accept if the score is at least the threshold, +inf rejects all.
     utility
         ``Util(f, γ)``, the mean worth per unit weight, rejected people included.
     fdr
-        Weighted share of bad people among the accepted; 0 when nobody is accepted.
+        Weighted share of bad people among the accepted; 0 if none is accepted.
     selection_rate
         Weighted share of accepted people.
     disparity
@@ -67,11 +67,11 @@ class OperatingPoint:
         Whether all constraints hold.
     gap
         Proven bound on ``(best − found) / max(|found|, 1e-12)``, where found and best are mean
-        utilities minus that of rejecting everybody, in units of the larger of |γ11 − γ01| and
+        utilities minus that of rejecting all, in units of the larger of |γ11 − γ01| and
         |γ10 − γ00|; best is over all thresholds with the same least violation. 0 when exact, inf
         when the limit of work was reached before anything was proven.
     message
-        Empty if feasible; otherwise one sentence saying what cannot be met, and by how much.
+        Empty if feasible; otherwise a sentence that names the constraints missed, and by how much.
     """
 
     thresholds: Floats
@@ -96,7 +96,7 @@ def shared_threshold(
     min_selection_rate: float = 0.0,
     fairness: RateParity | None = None,
 ) -> OperatingPoint:
-    """One threshold for everybody: the best of all cuts, by one sort and running sums.
+    """Return the best threshold shared by all groups, by one sort and running sums.
 
     If no threshold meets every constraint, the FDR bound is kept, then the larger of the
     selection rate's shortfall and the disparity's excess is made least, then utility greatest.
@@ -105,7 +105,7 @@ def shared_threshold(
     ----------
     score, outcome, weight, group
         Of the held-out rows: any finite score, 1 for good and 0 for bad, a weight ≥ 0, and a group
-        code in 0 … ``n_groups`` − 1. Rows of weight 0 do not matter.
+        code in 0 … ``n_groups`` − 1. LabelledRows of weight 0 do not matter.
     n_groups
         Number of groups; some may have no rows.
     utility
@@ -121,7 +121,7 @@ def shared_threshold(
     >>> point.thresholds.round(3).tolist(), point.utility
     ([0.7, 0.7], 100.0)
     """
-    rows = Rows.of(score, outcome, weight, group, n_groups, fairness)
+    rows = LabelledRows.of(score, outcome, weight, group, n_groups, fairness)
     task = _Task(utility, max_fdr, min_selection_rate, fairness, rows)
     order, ends = distinct_ends(rows.score)
     curve = Curve(
@@ -132,7 +132,7 @@ def shared_threshold(
     )
     rates = _shared_rates(rows, order, ends, fairness)
     cut, feasible = _best_cut(task, curve, rates)
-    spread = max((disparity(np.array([r[cut] for r in one])) for one in rates), default=0.0)
+    spread = max((disparity(np.array([r[cut] for r in levels])) for levels in rates), default=0.0)
     threshold = np.full(n_groups, curve.threshold(cut))
     return task.point(threshold, curve.good[cut], curve.bad[cut], spread, feasible, 0.0)
 
@@ -150,12 +150,11 @@ def group_thresholds(
     fairness: RateParity | None = None,
     max_gap: float = 1e-3,
 ) -> OperatingPoint:
-    """One threshold per group: exact for two groups, within a proven gap for more.
+    """Return the best threshold of each group: exact for two groups, within a gap for more.
 
     If no thresholds meet every constraint, the FDR bound is kept, then the larger of the
     selection rate's shortfall and the disparity's excess is made least (to 1e-10, with more than
-    two groups to 1e-6), then utility greatest. A group without rows of positive weight accepts
-    nobody.
+    two groups to 1e-6), then utility greatest. A group without rows of positive weight gets +inf.
 
     Parameters
     ----------
@@ -179,28 +178,28 @@ def group_thresholds(
             "a constraint over attributes needs a shared threshold, got one per group; use "
             "shared_threshold, or a constraint without attributes."
         )
-    rows = Rows.of(score, outcome, weight, group, n_groups, fairness)
+    rows = LabelledRows.of(score, outcome, weight, group, n_groups, fairness)
     task = _Task(utility, max_fdr, min_selection_rate, fairness, rows)
     curves = [rows.curve(g) for g in range(n_groups)]
     present = [g for g in range(n_groups) if curves[g].score.size]
     cuts = dict.fromkeys(range(n_groups), 0)
-    found, feasible = task.search([curves[g] for g in present], max_gap)
-    cuts.update(zip(present, found.cuts or (), strict=True))
+    result, feasible = task.search([curves[g] for g in present], max_gap)
+    cuts.update(zip(present, result.cuts or (), strict=True))
     return task.point(
         np.array([c.threshold(cuts[g]) for g, c in enumerate(curves)]),
         sum(c.good[cuts[g]] for g, c in enumerate(curves)),
         sum(c.bad[cuts[g]] for g, c in enumerate(curves)),
         disparity(np.array([c.rate[cuts[g]] for g, c in enumerate(curves)])),
         feasible,
-        _relative(found),
+        _relative(result),
     )
 
 
-def _relative(found: Found) -> float:
+def _relative(result: SearchResult) -> float:
     """Proven gap of a search; see :class:`OperatingPoint`."""
-    over = found.bound - found.worth
-    # Bounds are rounded up; what is left when they meet is no gap.
-    return 0.0 if over <= TOLERANCE else over / max(abs(found.worth), TOLERANCE)
+    over = result.bound - result.worth
+    # Bounds are rounded up, so a tiny remainder is no gap.
+    return 0.0 if over <= TOLERANCE else over / max(abs(result.worth), TOLERANCE)
 
 
 def _check_share(name: str, value: float) -> None:
@@ -217,7 +216,7 @@ class _Task:
         max_fdr: float,
         least: float,
         fairness: RateParity | None,
-        rows: Rows,
+        rows: LabelledRows,
     ) -> None:
         _check_share("max_fdr", max_fdr)
         _check_share("min_selection_rate", least)
@@ -225,7 +224,9 @@ class _Task:
         self.difference = np.inf if fairness is None else fairness.difference
         self.all_good, self.all_bad = float(rows.good.sum()), float(rows.bad.sum())
         self.total = self.all_good + self.all_bad
-        self.bounds = Bounds(max_fdr + TOLERANCE, least - TOLERANCE, self.difference + TOLERANCE)
+        self.bounds = ThresholdBounds(
+            max_fdr + TOLERANCE, least - TOLERANCE, self.difference + TOLERANCE
+        )
         # Accepting costs a trifle, so that of equal utilities the one with fewer accepted wins;
         # the trifle has to be above the rounding of sums over this many rows.
         trifle = 1e-12 + 4 * rows.score.size * float(np.finfo(np.float64).eps)
@@ -239,25 +240,25 @@ class _Task:
             curve.good / total, curve.bad / total, curve.rate, gains, self.bounds.max_fdr
         )
 
-    def search(self, curves: list[Curve], max_gap: float) -> tuple[Found, bool]:
+    def search(self, curves: list[Curve], max_gap: float) -> tuple[SearchResult, bool]:
         """Best cuts, and whether they meet every constraint."""
         points = [self.points(c, self.gains) for c in curves]
-        found, violation = _solve(points, self.bounds, max_gap), 0.0
-        if found.cuts is None:
+        result, violation = _solve(points, self.bounds, max_gap), 0.0
+        if result.cuts is None:
             heads = [self.points(c, (1.0, 1.0)) for c in curves]
-            violation, cuts, proven = _least_violation(heads, self.bounds, found.bound == -np.inf)
+            violation, cuts, proven = _least_violation(heads, self.bounds, result.bound == -np.inf)
             if violation > 0:
-                found = _solve(points, self.bounds.relaxed(violation + TOLERANCE), max_gap)
-                found = found if proven else found._replace(bound=np.inf)
-            if found.cuts is None:  # the limit of work was reached, yet these are known to do
+                result = _solve(points, self.bounds.relaxed(violation + TOLERANCE), max_gap)
+                result = result if proven else result._replace(bound=np.inf)
+            if result.cuts is None:  # the limit of work was reached, yet these are known to do
                 worth = sum(float(p.worth[c]) for p, c in zip(points, cuts, strict=True))
-                found = found._replace(cuts=cuts, worth=worth)
-        return found, violation <= 0
+                result = result._replace(cuts=cuts, worth=worth)
+        return result, violation <= 0
 
     def point(
         self, thresholds: Floats, good: float, bad: float, spread: float, feasible: bool, gap: float
     ) -> OperatingPoint:
-        """Report what accepting these weights means."""
+        """Report utility, rates and violations of accepting these weights."""
         accepted, total = float(good + bad), self.total or 1.0
         g00, g01, g10, g11 = self.utility.gamma
         rejected = g00 * (self.all_bad - bad) + g01 * (self.all_good - good)
@@ -288,9 +289,9 @@ class _Task:
 
 
 def _shared_rates(
-    rows: Rows, order: NDArray[np.intp], ends: NDArray[np.intp], fairness: RateParity | None
+    rows: LabelledRows, order: NDArray[np.intp], ends: NDArray[np.intp], fairness: RateParity | None
 ) -> list[list[Floats]]:
-    """Fairness rates along the cuts of everybody: per attribute, that of each level."""
+    """Fairness rates along the shared cuts: per attribute, the rate of each level."""
     counted = rows.counted
     if counted is None or fairness is None:
         return []
@@ -307,40 +308,40 @@ def _best_cut(task: _Task, curve: Curve, rates: list[list[Floats]]) -> tuple[int
     """Best cut of one curve, and whether it meets every constraint."""
     points = task.points(curve, task.gains)
     violation = task.bounds.least - points.accepted
-    for one in rates:
-        known = [r for r in one if not np.isnan(r[0])]
+    for levels in rates:
+        known = [r for r in levels if not np.isnan(r[0])]
         if len(known) > 1:
             spread = np.maximum.reduce(known) - np.minimum.reduce(known)
             violation = np.maximum(violation, spread - task.bounds.difference)
-    # Accepting nobody keeps the FDR bound, so something is always left.
+    # Cut 0 accepts no row and keeps the FDR bound, so a cut is always left.
     violation[points.slack < 0] = np.inf
     least = float(violation.min())
     allowed = violation <= (0.0 if least <= 0 else least + _VIOLATION)
     return int(np.argmax(np.where(allowed, points.worth, -np.inf))), least <= 0
 
 
-def _solve(points: list[Points], bounds: Bounds, max_gap: float) -> Found:
+def _solve(points: list[Points], bounds: ThresholdBounds, max_gap: float) -> SearchResult:
     """Best cuts of any number of groups."""
     if len(points) > _PAIR:
         return search_groups(points, bounds, max_gap)
-    first, second = [*points, NOBODY, NOBODY][:_PAIR]
+    first, second = [*points, ABSENT, ABSENT][:_PAIR]
     cuts = search_pair(first, second, bounds)
     if cuts is None:
-        return Found(None, -np.inf, -np.inf)
+        return SearchResult(None, -np.inf, -np.inf)
     worth = float(first.worth[cuts[0]] + second.worth[cuts[1]])
-    return Found(cuts[: len(points)], worth, worth)
+    return SearchResult(cuts[: len(points)], worth, worth)
 
 
 def _least_violation(
-    points: list[Points], bounds: Bounds, proven: bool
+    points: list[Points], bounds: ThresholdBounds, proven: bool
 ) -> tuple[float, tuple[int, ...], bool]:
     """Least violation under the FDR bound, by bisection, cuts that attain it, and whether proven.
 
-    The points are worth what they accept. ``proven`` says whether it is proven that no cuts meet
+    A point's worth is the share it accepts. ``proven`` says whether it is proven that no cuts meet
     the bounds as they are; if some do after all, the violation found is 0 or less.
     """
     free = np.isinf(bounds.difference)
-    widest = Bounds(bounds.max_fdr, 0.0, bounds.difference)
+    widest = ThresholdBounds(bounds.max_fdr, 0.0, bounds.difference)
     most = _solve(points, widest, 0.0 if free else _ROUGH_GAP)
     cuts = most.cuts or (0,) * len(points)
     impossible, possible = 0.0, _violation(points, cuts, bounds)
@@ -350,17 +351,17 @@ def _least_violation(
     precision = _VIOLATION if len(points) <= _PAIR else _VIOLATION_MANY
     while possible - impossible > precision:
         violation = (impossible + possible) / 2
-        found = _solve(points, bounds.relaxed(violation), np.inf)
-        if found.cuts is None:
-            # Where so much more is allowed and nothing found, less cannot help either.
-            impossible, proven = violation, found.bound == -np.inf
+        result = _solve(points, bounds.relaxed(violation), np.inf)
+        if result.cuts is None:
+            # If no cuts meet looser bounds, none meet tighter ones.
+            impossible, proven = violation, result.bound == -np.inf
         else:
-            cuts = found.cuts
+            cuts = result.cuts
             possible = min(violation, _violation(points, cuts, bounds))
     return possible, cuts, proven
 
 
-def _violation(points: list[Points], cuts: tuple[int, ...], bounds: Bounds) -> float:
+def _violation(points: list[Points], cuts: tuple[int, ...], bounds: ThresholdBounds) -> float:
     pairs = list(zip(points, cuts, strict=True))
     accepted = sum(float(p.accepted[c]) for p, c in pairs)
     spread = disparity(np.array([p.rate[c] for p, c in pairs]))

@@ -26,7 +26,7 @@ from secondlook.people.likelihoods import (
 
 __all__ = ["as_likelihood", "check_keeps_nobody", "fit_likelihood", "reads_raw_columns"]
 
-# Of scikit-learn: whose instances hold rows of the data once they are fitted.
+# Classes of scikit-learn that hold rows of the data once they are fitted.
 _KEEP_ROWS = {
     "BaseLabelPropagation",
     "BaseLibSVM",
@@ -39,14 +39,14 @@ _KEEP_ROWS = {
 
 
 def reads_raw_columns(learner: Any) -> bool:
-    """Say whether a learner may be handed a dataframe with columns that are not numbers."""
+    """Return whether a learner accepts a dataframe with columns that are not numbers."""
     if isinstance(learner, PerGroup):
         return reads_raw_columns(learner.learner)
     return isinstance(learner, Pipeline)
 
 
 def check_keeps_nobody(model: Any, role: str = "learner") -> None:
-    """Raise if a model would hold rows that it was fitted to, as neighbours do."""
+    """Raise if a model keeps rows that it was fitted to, as nearest neighbours do."""
     parts = [model, *model.get_params(deep=True).values()] if hasattr(model, "get_params") else []
     for part in parts:
         if _KEEP_ROWS & {kind.__name__ for kind in type(part).__mro__}:
@@ -67,10 +67,9 @@ def fit_likelihood(
 ) -> tuple[Likelihood, str]:
     """Fit a learner to weighted rows; rows of weight zero are left out.
 
-    Returns the likelihood and a sentence about what went wrong, empty if nothing did. Learners that
-    start from their last solution are refitted in place, since a linear likelihood keeps its own
-    copy of the coefficients; any other is cloned first, so that the logged policies stay as they
-    were.
+    Returns the likelihood and the warnings of the fit, empty if there were none. A
+    ``ConstrainedLogistic`` is refitted in place, so that it can start from its last solution; any
+    other learner is cloned first, so that logged policies stay unchanged.
     """
     used = weight > 0
     if isinstance(learner, ConstrainedLogistic):
