@@ -53,25 +53,31 @@ def batches() -> Iterator[Facts]:
 
 
 def raw_rows(facts: Facts) -> list[tuple[Any, ...]]:
-    """Return the same as rows of 20 columns, the first a key."""
+    """Return the same as rows of 20 columns with the keys of a ledger: program, person, name."""
     people, decided = facts.people, facts.decisions
     assert people is not None
     assert decided is not None
     columns = [
-        [int(one or 0) for one in people.applications],
+        [1] * len(people),
+        [int(name or 0) for name in people.applications],
         people.applications,
         people.numbers,
         people.groups or [None] * len(people),
         decided.accepted.astype(int).tolist(),
         decided.exploit.astype(int).tolist(),
-        *[decided.score.tolist()] * 14,
+        *[decided.score.tolist()] * 13,
     ]
     return list(zip(*columns, strict=True))
 
 
-KINDS = ["int8", "text", "bytea", "text", "int8", "int8"] + ["float8"] * 14
+KINDS = ["int4", "int8", "text", "bytea", "text", "int8", "int8"] + ["float8"] * 13
 COLUMNS = ", ".join(f"c{i} {kind}" for i, kind in enumerate(KINDS))
-MAKE = f"CREATE TABLE raw ({COLUMNS}, PRIMARY KEY (c0))"
+KEYS = "PRIMARY KEY (c0, c1), UNIQUE (c0, c2), FOREIGN KEY (c0) REFERENCES raw_programs (program)"
+MAKE = (
+    "CREATE TABLE raw_programs (program int4 PRIMARY KEY)",
+    "INSERT INTO raw_programs VALUES (1)",
+    f"CREATE TABLE raw ({COLUMNS}, {KEYS})",
+)
 
 
 @contextmanager
@@ -83,7 +89,10 @@ def raw_driver(url: str) -> Iterator[Callable[[list[tuple[Any, ...]]], None]]:
         lite = sqlite3.connect(url.removeprefix("sqlite:///") + ".raw")
         lite.execute("PRAGMA journal_mode=WAL")
         lite.execute("PRAGMA synchronous=FULL")
-        lite.execute(MAKE)
+        lite.execute("PRAGMA foreign_keys=ON")
+        for statement in MAKE:
+            lite.execute(statement)
+        lite.commit()
 
         def executemany(rows: list[tuple[Any, ...]]) -> None:
             lite.executemany(f"INSERT INTO raw VALUES ({', '.join('?' * 20)})", rows)
@@ -93,7 +102,8 @@ def raw_driver(url: str) -> Iterator[Callable[[list[tuple[Any, ...]]], None]]:
         lite.close()
         return
     with psycopg.connect(url) as connection:
-        connection.execute(MAKE)
+        for statement in MAKE:
+            connection.execute(statement)
         connection.commit()
 
         def binary_copy(rows: list[tuple[Any, ...]]) -> None:
@@ -208,7 +218,7 @@ def main() -> None:
             recording(name, url)
             if not url.startswith("sqlite"):
                 with psycopg.connect(url) as connection:
-                    connection.execute("DROP TABLE raw")
+                    connection.execute("DROP TABLE raw, raw_programs")
             living(url)
 
 

@@ -18,7 +18,14 @@ from ledger_worlds import algorithm_1, started
 from secondlook.errors import LedgerError
 from secondlook.ledger import SqlLedger, schema, verify
 from secondlook.ledger.base import Facts
-from secondlook.ledger.chain import RowDigests, content_hash, digests_of, personal_digests
+from secondlook.ledger.chain import (
+    RowDigests,
+    _encode_column,
+    _field,
+    content_hash,
+    digests_of,
+    personal_digests,
+)
 from secondlook.testing.ledger import a_batch
 
 PERSON, ERASED = 620, 631  # of the first batch, which is numbered from 600
@@ -465,3 +472,11 @@ def test_tables_have_keys_on_both_databases(url):
         assert inspector.get_pk_constraint(table.name)["constrained_columns"]
         if table.name != "programs":
             assert inspector.get_foreign_keys(table.name)
+
+
+@given(st.lists(st.one_of(values, st.booleans(), st.integers(), st.floats()), min_size=1))
+def test_a_column_is_encoded_value_by_value(column):
+    assert list(_encode_column(column)) == [_field(value) for value in column]
+    for kind in {*map(type, column)}:
+        same = [value for value in column if type(value) is kind]
+        assert list(_encode_column(same)) == [_field(value) for value in same]
