@@ -24,7 +24,13 @@ from secondlook.people.likelihoods import (
     LinearLikelihood,
 )
 
-__all__ = ["as_likelihood", "check_keeps_nobody", "fit_likelihood", "reads_raw_columns"]
+__all__ = [
+    "as_likelihood",
+    "check_keeps_nobody",
+    "fit_arguments",
+    "fit_likelihood",
+    "reads_raw_columns",
+]
 
 # Classes of scikit-learn that hold rows of the data once they are fitted.
 _KEEP_ROWS = {
@@ -76,7 +82,7 @@ def fit_likelihood(
         model, rows = learner, np.ones_like(used)  # skips rows of weight zero without a copy
     else:
         model, rows = clone(learner), used
-    arguments = _fit_arguments(model, weight[rows], group[rows])
+    arguments = fit_arguments(model, weight[rows], group[rows])
     with (
         warnings.catch_warnings(record=True) as caught,
         config_context(enable_metadata_routing=False),
@@ -90,7 +96,7 @@ def fit_likelihood(
     return as_likelihood(model, n_groups), " ".join(notes)
 
 
-def _fit_arguments(
+def fit_arguments(
     model: Any, weight: NDArray[np.float64], group: NDArray[np.intp]
 ) -> dict[str, Any]:
     """Return the keyword arguments that a model's ``fit`` takes among weights and groups."""

@@ -104,10 +104,10 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _remember_corrections(
         self, round: int, names: NDArray[Any], before: NDArray[Any], after: NDArray[Any]
     ) -> None:
-        labels = {1: self._intake.good, 0: self._intake.bad}
+        label = self._intake.label
         changes = zip(names.tolist(), before.tolist(), after.tolist(), strict=True)
         self._corrections += [
-            Correction(name, round, labels.get(old), labels[new])
+            Correction(name, round, label(old), label(new))
             for name, old, new in dict.fromkeys(changes)
         ]
 

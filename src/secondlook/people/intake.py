@@ -267,6 +267,10 @@ class Intake:
             )
         return np.asarray(good, dtype=np.int8)
 
+    def label(self, code: int) -> Any:
+        """Return the label of an outcome code; None for an outcome that is not known."""
+        return {1: self.good, 0: self.bad}.get(code)
+
     @property
     def good(self) -> Any:
         """Label of the good outcome."""
@@ -413,23 +417,26 @@ class Intake:
         if values.dtype.kind == "f":
             assert_all_finite(values, input_name="y")
         check_classification_targets(values)
-        self.classes = np.unique(values)
-        if self.classes.size == 1:
+        labels = np.unique(values)
+        if labels.size == 1:
             raise InputError(
                 f"the accepted applicants of the history have only one class of outcome, "
-                f"{plain(self.classes[0])!r}; two are needed to learn, so add applicants with the "
-                f"other."
+                f"{plain(labels[0])!r}; two are needed to learn, so add applicants with another."
             )
-        if self.classes.size > 2:
+        return self._first_codes(values, labels)
+
+    def _first_codes(self, values: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int8]:
+        """Remember the labels of the history's outcomes, and return the code of each outcome."""
+        self.classes = labels
+        if labels.size > 2:
             raise ValueError(
                 "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(values)}. The outcomes are {self.classes.tolist()[:10]}; merge "
+                f"{type_of_target(values)}. The outcomes are {labels.tolist()[:10]}; merge "
                 f"them into two, good and bad."
             )
-        if self.pos_label is not None and self.pos_label not in self.classes.tolist():
+        if self.pos_label is not None and self.pos_label not in labels.tolist():
             raise InputError(
-                f"pos_label must be one of the outcomes {self.classes.tolist()}, "
-                f"got {self.pos_label!r}."
+                f"pos_label must be one of the outcomes {labels.tolist()}, got {self.pos_label!r}."
             )
         return np.asarray(values == self.good, dtype=np.int8)
 

@@ -280,7 +280,7 @@ class _CellProblem:
         return np.array(rows), np.array(limits)
 
     def _rate_rows(self, part: NDArray[np.intp]) -> list[Floats]:
-        """Return rows whose products with f are the groups' rates, for groups with such mass."""
+        """Return a row per group with such mass; its product with f is the rate of the group."""
         counted = [self.counted(good, bad) for good, bad in self.cells.by_group(part)]
         return [mass / mass.sum() for mass in counted if mass.sum() > 0]
 

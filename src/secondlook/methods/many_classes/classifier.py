@@ -1,4 +1,4 @@
-"""Algorithm 1 with any number of outcome classes and of decisions, some of which show the outcome.
+"""Algorithm 1 with any number of outcome classes and of decisions.
 
 Coverage, budget, draw, policy log and store are those of two classes: they only ask whether a
 policy accepts an applicant, that is, whether it will observe the outcome. This module adds the
@@ -14,18 +14,16 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import assert_all_finite, column_or_1d
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from secondlook.core.budget import FdrBudget
 from secondlook.core.coverage import CoverageRule
-from secondlook.core.decisions import Correction, Decisions, Round
+from secondlook.core.decisions import Decisions, Round
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import Strategy
 from secondlook.core.utility import Accuracy
 from secondlook.errors import InputError, LearningWarning
-from secondlook.frames import as_array, column, is_missing
+from secondlook.frames import as_array, column
 from secondlook.learners.per_group import PerGroup
 from secondlook.learners.wrap import reads_raw_columns
 from secondlook.methods.algorithm1.classifier import (
@@ -111,7 +109,7 @@ class ManyClassRound(Round):
     error_share
         Share of mistakes among the known outcomes of each observed decision; NaN without outcomes.
     recall
-        Share of each class, among the known outcomes, whose decision the class is good for; NaN
+        For each class, the share of known outcomes with a decision that the class is good for; NaN
         without outcomes. It does not cover the rejected.
     """
 
@@ -284,7 +282,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
 
     @property
     def pos_label(self) -> Any:
-        """The good class if there are two, one of which is good for every observed decision.
+        """The good class, if there are two classes and only it is good for all observed decisions.
 
         A ledger stores outcomes as good or bad and needs to know which class is good.
         """
@@ -321,7 +319,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         y
             Outcomes; read only where accepted.
         accepted
-            Whose outcome was observed; None means all, or those that ``decisions`` accepted.
+            Which outcomes were observed; None means all, or those that ``decisions`` show.
         decisions
             Decision on each applicant, in place of ``accepted``; needs ``observed=``.
         sensitive_features
@@ -339,7 +337,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         return self
 
     def _accepted_by(self, decisions: Any, accepted: Any) -> NDArray[np.bool_]:
-        """Return whose outcome a history shows, given the decision on each applicant."""
+        """Return which outcomes of a history were observed, given the decisions."""
         if accepted is not None or self.observed is None:
             raise InputError(
                 "decisions needs observed=, the decisions after which outcomes are observed, and "
@@ -519,16 +517,6 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         warnings.warn(note, LearningWarning, stacklevel=3)
         return note
 
-    def _remember_corrections(
-        self, round: int, names: NDArray[Any], before: NDArray[Any], after: NDArray[Any]
-    ) -> None:
-        label = dict(enumerate(self.classes_.tolist())).get
-        changes = zip(names.tolist(), before.tolist(), after.tolist(), strict=True)
-        self._corrections += [
-            Correction(name, round, label(old), label(new))
-            for name, old, new in dict.fromkeys(changes)
-        ]
-
     # Decisions and their table.
 
     @property
@@ -595,33 +583,12 @@ class ManyClassIntake(Intake):
         super().__init__(pos_label=None, **options)
         self.named = named
 
-    def _first_outcomes(self, y: Any, taken: NDArray[np.bool_], n: int) -> NDArray[np.int8]:
-        """Read the outcomes of the accepted only."""
-        if y is None:
-            raise ValueError("fit requires y to be passed, but the target y is None.")
-        target = as_array(y)
-        if target.ndim == 2:
-            target = column_or_1d(target, warn=True)
-        values = column(target, n, "y")[taken]
-        missing = is_missing(values)
-        if missing.any():
-            raise InputError(
-                f"y has no outcome (NaN or None) for {int(missing.sum())} accepted applicants; if "
-                f"they were rejected, pass accepted= or decisions=, and if their outcome is not "
-                f"known yet, leave them out of the history."
-            )
-        if values.dtype.kind == "O":
-            values = np.array(values.tolist())  # entries of the rejected may have other types
-        if values.dtype.kind == "f":
-            assert_all_finite(values, input_name="y")
-        check_classification_targets(values)
-        shown = np.unique(values)
-        if shown.size == 1:
-            raise InputError(
-                f"the accepted applicants of the history show only one class of outcome, "
-                f"{shown.tolist()[0]!r}; at least two are needed, so add applicants with another."
-            )
-        self.classes = shown if self.named is None else np.unique(np.array(self.named))
+    def label(self, code: int) -> Any:
+        """Return the label of a class code; None for an outcome that is not known."""
+        return self.classes.tolist()[code] if code >= 0 else None
+
+    def _first_codes(self, values: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int8]:
+        self.classes = labels if self.named is None else np.unique(np.array(self.named))
         if self.classes.size > _MAX_CLASSES:
             raise InputError(
                 f"there may be at most {_MAX_CLASSES} classes, got {self.classes.size}; merge some."

@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
 from secondlook.frames import n_rows, subset
-from secondlook.learners.wrap import _fit_arguments as fit_arguments
+from secondlook.learners.wrap import fit_arguments
 from secondlook.methods.many_classes.decision_table import DecisionTable
 
 __all__ = ["ClassModel", "EstimatorModel", "NetUtility", "SoftmaxModel", "fit_class_model"]
