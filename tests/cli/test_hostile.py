@@ -305,7 +305,7 @@ def test_a_stored_model_that_was_swapped_is_refused_in_one_sentence(made, tmp_pa
     swap(made, PAYLOADS[kind](mark))
     people(10, 1000).to_csv(tmp_path / "a.csv", index=False)
     sentence = refused("decide", tmp_path / "a.csv", "-o", tmp_path / "d.csv", "--ledger", made)
-    named = ("classifier stored in entry", "a stored estimator", "the file names the type")
+    named = ("classifier stored in entry", "a stored estimator", "the file contains the type")
     assert any(one in sentence for one in named)
 
 
@@ -326,7 +326,7 @@ def test_a_model_of_a_type_that_nobody_trusts_is_refused_though_the_chain_fits(u
 
 
 def test_what_cannot_be_stored_as_data_is_not_stored():
-    with pytest.raises(InputError, match="lives in memory only and cannot be saved"):
+    with pytest.raises(InputError, match="cannot be saved"):
         dumps(sl.PartialFeedbackClassifier(strategy=lambda *_: 1, random_state=0))
 
 

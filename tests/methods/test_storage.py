@@ -94,7 +94,7 @@ class Cautious(Strategy):
 def test_own_types_are_made_only_when_allowed(make_classifier, tmp_path):
     classifier, _ = make_classifier(strategy=Cautious(3.0))
     save(classifier, tmp_path / "x")
-    with pytest.raises(InputError, match=r"the file names the type 'Cautious'; pass it in types="):
+    with pytest.raises(InputError, match=r"'Cautious'; pass it in types="):
         load(tmp_path / "x")
     assert load(tmp_path / "x", types=[Cautious]).strategy == Cautious(3.0)
 
@@ -105,7 +105,7 @@ def test_what_lives_in_memory_only_is_refused_and_the_old_file_stays(make_classi
     save(classifier, path)
     before = path.read_bytes()
     unsaved, _ = make_classifier(strategy=lambda X, score, group: score + 1)
-    with pytest.raises(InputError, match=r"lives in memory only and cannot be saved"):
+    with pytest.raises(InputError, match=r"cannot be saved"):
         save(unsaved, path)
     assert path.read_bytes() == before
 
@@ -130,10 +130,8 @@ def test_files_that_are_not_ours(make_classifier, tmp_path):
 def test_estimators_are_made_of_trusted_types_only(make_classifier, tmp_path, monkeypatch):
     classifier, _ = make_classifier(learner=HistGradientBoostingClassifier(max_iter=5))
     save(classifier, tmp_path / "x")
-    monkeypatch.setattr("secondlook.methods.stored_estimators._DATA_TYPES", set())
-    with pytest.raises(
-        InputError, match=r"made of types that are not trusted yet: .*TreePredictor"
-    ):
+    monkeypatch.setattr("secondlook.methods.storage._DATA_TYPES", set())
+    with pytest.raises(InputError, match=r"not trusted yet: .*TreePredictor"):
         load(tmp_path / "x")
     assert goes_on_alike(classifier, load(tmp_path / "x", trusted=[TREES]))
 

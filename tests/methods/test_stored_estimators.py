@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from secondlook.errors import InputError, UntrustedError
-from secondlook.methods.stored_estimators import dump_estimator, load_estimator
+from secondlook.methods.storage import dump_estimator, load_estimator
 
 
 def people(n=120):
@@ -35,7 +35,7 @@ def people(n=120):
 
 def again(estimator):
     content = dump_estimator(estimator)
-    return load_estimator(content, (), skops.io.get_untrusted_types(data=content))
+    return load_estimator(content, skops.io.get_untrusted_types(data=content))
 
 
 def test_a_cache_is_left_behind(tmp_path):
@@ -63,11 +63,11 @@ READERS = {
 
 @pytest.mark.parametrize("name", READERS)
 def test_what_would_read_a_file_is_refused(name):
-    with pytest.raises(UntrustedError, match="must not read files that it or a table names, and "):
+    with pytest.raises(UntrustedError, match="must not read files"):
         dump_estimator(READERS[name])
     content = skops.io.dumps(READERS[name])
-    with pytest.raises(UntrustedError, match="must not read files that it or a table names, and "):
-        load_estimator(content, (), skops.io.get_untrusted_types(data=content))
+    with pytest.raises(UntrustedError, match="must not read files"):
+        load_estimator(content, skops.io.get_untrusted_types(data=content))
 
 
 def test_words_and_grids_that_read_no_file_are_kept():
@@ -132,7 +132,7 @@ def test_nodes_that_lead_nowhere_are_refused(kind, name):
     model = copy.deepcopy(TREES[kind]).fit(X, y)
     each = model if kind == "tree" else np.ravel(model.estimators_)[-1]
     each.tree_ = damaged_nodes(each.tree_, NODES[name])
-    with pytest.raises(InputError, match="do not fit together, so they were changed or are damag"):
+    with pytest.raises(InputError, match="do not fit together"):
         again(model)
 
 
@@ -150,7 +150,7 @@ def test_nodes_of_bins_that_lead_nowhere_are_refused(name):
     X, y = people()
     model = copy.deepcopy(TREES["bins"]).fit(X, y)
     PREDICTORS[name](model._predictors[-1][0].nodes)
-    with pytest.raises(InputError, match="stored HistGradientBoostingClassifier do not fit togeth"):
+    with pytest.raises(InputError, match="stored HistGradientBoostingClassifier"):
         again(model)
 
 

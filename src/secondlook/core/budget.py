@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
 __all__ = ["ExploitOnly", "ExploitSchedule", "FdrBudget", "PowerSchedule"]
@@ -24,6 +25,7 @@ class ExploitSchedule(Protocol):
         """Return α_exploit of a round (1, 2, …) for the overall bound α."""
 
 
+@saved
 @dataclass(frozen=True)
 class PowerSchedule:
     """α_exploit = start · round^power.
@@ -52,6 +54,7 @@ class PowerSchedule:
         return float(start * round**self.power)
 
 
+@saved
 @dataclass(frozen=True)
 class FdrBudget:
     """The bound on mistakes and how it is shared between exploiting and exploring.
@@ -169,6 +172,7 @@ class FdrBudget:
         return math.floor(self.explore_share(round) * n_exploit + carried + _ROUNDING)
 
 
+@saved
 @dataclass(frozen=True)
 class ExploitOnly(FdrBudget):
     """Exploration switched off: α_exploit as given, up to α itself, and nobody explored.

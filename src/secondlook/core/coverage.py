@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
 __all__ = ["CoverageRule", "MeanPastScore", "SumOfG", "SummedAcceptance"]
@@ -66,6 +67,7 @@ class CoverageRule(ABC):
         return self.threshold * self.count(n_rounds)
 
 
+@saved
 @dataclass(frozen=True)
 class SummedAcceptance(CoverageRule):
     """w = Σ_i (n_i / n_ref) · π_i(x, z): expected number of observations of somebody like this.
@@ -96,6 +98,7 @@ class SummedAcceptance(CoverageRule):
         return n_people / (self.reference_size or max(first_batch, _LEAST_BATCH))
 
 
+@saved
 @dataclass(frozen=True)
 class MeanPastScore(CoverageRule):
     """w = mean likelihood of the past classifiers, f_0 included (the paper's experiments).
@@ -114,6 +117,7 @@ class MeanPastScore(CoverageRule):
         return 1.0 + n_rounds
 
 
+@saved
 @dataclass(frozen=True)
 class SumOfG(CoverageRule):
     """w = f_0's acceptance + Σ_i g(x, z; f_i): the sum of exploration weights (the paper's theory).

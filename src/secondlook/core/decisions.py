@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.core.saved import saved
 from secondlook.frames import to_frame
 
 __all__ = ["CertifiedRound", "Decisions", "GroupCount", "Round"]
@@ -101,6 +102,7 @@ class Decisions:
         }
 
 
+@saved
 @dataclass(frozen=True)
 class Round:
     """What happened in one round.
@@ -186,6 +188,7 @@ class GroupCount:
     n_explored: int
 
 
+@saved
 @dataclass(frozen=True)
 class Correction:
     """An outcome that turned out to be wrong.
@@ -206,6 +209,7 @@ class Correction:
     after: Any
 
 
+@saved
 @dataclass(frozen=True)
 class CertifiedRound:
     """The record of a round of the certified method: its policy, its promise and its evidence.

@@ -16,6 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
 __all__ = ["RateParity", "SelectionRateParity", "TruePositiveRateParity"]
@@ -102,6 +103,7 @@ def disparity(rates: NDArray[np.float64]) -> float:
     return float(np.ptp(known)) if known.size > 1 else 0.0
 
 
+@saved
 class SelectionRateParity(RateParity):
     """Demographic parity: groups are accepted at similar rates (the paper's experiments).
 
@@ -116,6 +118,7 @@ class SelectionRateParity(RateParity):
         return np.ones(outcomes.shape, dtype=np.bool_)
 
 
+@saved
 class TruePositiveRateParity(RateParity):
     """Equal opportunity: the good people of each group are accepted at similar rates.
 

@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 from secondlook.frames import as_array, column, is_missing, plain
 
@@ -24,6 +25,7 @@ _NAME = "sensitive_features"
 _SHOWN = 12  # groups named in a sentence
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class Attributes:
     """What values the protected attributes of a history have, and in which combinations.

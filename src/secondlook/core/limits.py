@@ -17,6 +17,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secondlook.core.saved import saved
 from secondlook.core.strategies import Counts, Floats, Groups, Strategy, as_strategy
 from secondlook.errors import InputError
 from secondlook.frames import as_array, is_missing
@@ -29,6 +30,7 @@ _EXCLUDED, _AMOUNT, _RISK = 1, 2, 3  # reasons; 0 is none
 _ROUNDING = 1e-12  # three times 0.1 is 0.3: sums of decimal fractions pass their limit by rounding
 
 
+@saved
 @dataclass(frozen=True)
 class Column:
     """One column of the features, by its name or its position from 0.
@@ -115,6 +117,7 @@ class _OfColumn(Rule):
         return replace(self, column=Column(self.column).found(names).name)
 
 
+@saved
 @dataclass(frozen=True)
 class Below(_OfColumn):
     """Exclude people whose value in a column is below a number, or missing.
@@ -131,6 +134,7 @@ class Below(_OfColumn):
         return _numbers(values) < self.value
 
 
+@saved
 @dataclass(frozen=True)
 class Above(_OfColumn):
     """Exclude people whose value in a column is above a number, or missing.
@@ -147,6 +151,7 @@ class Above(_OfColumn):
         return _numbers(values) > self.value
 
 
+@saved
 @dataclass(frozen=True)
 class OneOf(_OfColumn):
     """Exclude people whose value in a column is one of some, or missing.
@@ -168,6 +173,7 @@ class OneOf(_OfColumn):
         return np.logical_or.reduce([values == one for one in self.values] or [values != values])
 
 
+@saved
 @dataclass(frozen=True)
 class Either(Rule):
     """Exclude whom either of two rules excludes; written ``a | b``."""
@@ -184,6 +190,7 @@ class Either(Rule):
         return Either(self.left.for_columns(names), self.right.for_columns(names))
 
 
+@saved
 @dataclass(frozen=True)
 class Limited(Strategy):
     """A strategy within limits on risk, people and money.

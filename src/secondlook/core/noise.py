@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secondlook.core.saved import saved
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
 
 __all__ = ["OutcomeNoise"]
 
 
+@saved
 @dataclass(frozen=True)
 class OutcomeNoise:
     """How often outcomes are recorded wrongly, the same for everybody.

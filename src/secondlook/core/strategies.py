@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
 __all__ = [
@@ -89,6 +90,7 @@ class Strategy:
         return Product(self, other)
 
 
+@saved
 @dataclass(frozen=True)
 class WithoutGroup(Strategy):
     """Another strategy to which everybody is of the first group.
@@ -115,6 +117,7 @@ class WithoutGroup(Strategy):
         return self.strategy.person_factor(X, score, np.zeros_like(group))
 
 
+@saved
 @dataclass(frozen=True)
 class Uniform(Strategy):
     """Everybody in the explore region is equally likely: g = 1."""
@@ -124,6 +127,7 @@ class Uniform(Strategy):
         return self if type(self) is Uniform else WithoutGroup(self)
 
 
+@saved
 @dataclass(frozen=True)
 class ScoreWeighted(Strategy):
     """People who look better are likelier: g = β + (1 − β) · score (the paper's g^clf).
@@ -164,6 +168,7 @@ class ScoreWeighted(Strategy):
         return g
 
 
+@saved
 @dataclass(frozen=True)
 class GroupShare(Strategy):
     """Each group's part of the explored is its part of the explore region (the paper's g^fair).
@@ -217,6 +222,7 @@ class GroupShare(Strategy):
         return _shares(in_explore) if self.reading == "quota" else None
 
 
+@saved
 @dataclass(frozen=True)
 class EqualGroups(Strategy):
     """About as many explored from each group: g = 1 / P(Z=z | S_t).
@@ -232,6 +238,7 @@ class EqualGroups(Strategy):
         return 1.0 / _shares(np.maximum(in_batch, 1.0))
 
 
+@saved
 @dataclass(frozen=True)
 class Product(Strategy):
     """g of one strategy times g of another; written ``a * b``.

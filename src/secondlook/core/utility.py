@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
 __all__ = ["Accuracy", "PositiveRate", "Revenue", "Utility"]
 
 
+@saved
 @dataclass(frozen=True)
 class Utility:
     """Worth of each (decision, outcome) pair.

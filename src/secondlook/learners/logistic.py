@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from secondlook.core.fairness import RateParity
+from secondlook.core.saved import saved
 from secondlook.errors import InputError, LearningWarning
 from secondlook.learners.problem import (
     Array,
@@ -30,6 +31,7 @@ from secondlook.learners.solver import FitStatus, solve
 __all__ = ["ConstrainedLogistic", "FitStatus"]
 
 
+@saved
 class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Logistic regression whose expected decisions respect FDR, selection rate and fairness.
 

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 from secondlook.frames import column, is_frame, n_rows, take
 from secondlook.learners.logistic import ConstrainedLogistic
@@ -17,6 +18,7 @@ from secondlook.learners.logistic import ConstrainedLogistic
 __all__ = ["PerGroup"]
 
 
+@saved
 class PerGroup(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Fit a copy of a learner to each group (the paper's setting for its per-group theorems).
 

@@ -15,12 +15,15 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 
+from secondlook.core.saved import saved
+
 __all__ = ["SelectedPast", "fit_selected_past"]
 
 Floats = NDArray[np.float64]
 _START = (0.7, 0.3)  # s₁, s₀
 
 
+@saved
 @dataclass(frozen=True)
 class SelectedPast:
     """A logistic model, and the acceptance rates of the past policy.

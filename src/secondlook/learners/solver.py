@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 from scipy.optimize import minimize
 
+from secondlook.core.saved import saved
 from secondlook.learners.problem import Array, Point, SmoothProblem
 
 __all__ = ["FitStatus", "solve"]
@@ -24,6 +25,7 @@ RIDGE = 1e-8
 ITERATION_LIMIT, TOO_FEW = 9, "the iterations allowed by max_iter were not enough"
 
 
+@saved
 @dataclass(frozen=True)
 class FitStatus:
     """How a solver ended.

@@ -1,9 +1,10 @@
 """Save a classifier with everything it knows, and load it again, without pickle.
 
-A file is a zip archive: ``manifest.json`` holds the format's version and a table of objects, each a
-type name with its fields; arrays lie beside it as ``.npy``, frames as Arrow, and estimators that
-are not ours as skops files, whose types the loader must allow. Only types named in this module, or
-handed to ``load``, are ever made, and of no module any function: a file is data, never code.
+A file is a zip archive: ``manifest.json`` holds the version of the format and a table of objects,
+each a type name with its fields; arrays are stored as ``.npy``, frames as Arrow, and estimators of
+other libraries as skops files. Loading makes only types marked with ``@saved``, types that the
+caller allows, and in skops files types that skops or the caller trusts. No function is ever called
+because a file names it: a file is data, never code.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -21,95 +23,38 @@ import narwhals as nw
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from secondlook.core import budget, coverage, fairness, limits, strategies
-from secondlook.core.decisions import Correction, Round
-from secondlook.core.groups import Attributes
-from secondlook.core.noise import OutcomeNoise
-from secondlook.core.utility import Utility
-from secondlook.errors import InputError
+from secondlook.core.saved import SAVED
+from secondlook.errors import InputError, UntrustedError
 from secondlook.frames import is_frame
-from secondlook.learners.logistic import ConstrainedLogistic, FitStatus
-from secondlook.learners.per_group import PerGroup
-from secondlook.methods import certified, finite, many_classes
-from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
-from secondlook.methods.algorithm1.learning import Learned, LearningRules
-from secondlook.methods.algorithm1.past import PastPolicy
-from secondlook.methods.algorithm1.policy_log import LoggedPolicy, PolicyLog
 from secondlook.methods.estimator import DecidingClassifier
-from secondlook.methods.finite.clusters import ClusteredDomain
-from secondlook.methods.stored_estimators import dump_estimator, load_estimator
-from secondlook.people import likelihoods
-from secondlook.people.ids import IdIndex
-from secondlook.people.intake import Intake
-from secondlook.people.store import ApplicantRows, GrowingArray, PeopleStore
+from secondlook.methods.stored_trees import check_trees
 
-__all__ = ["dumps", "load", "loads", "save"]
+__all__ = ["dump_estimator", "dumps", "load", "load_estimator", "loads", "save"]
 
 FORMAT = 1
 
-_TYPES: tuple[type, ...] = (
-    PartialFeedbackClassifier,
-    ConstrainedLogistic,
-    FitStatus,
-    PerGroup,
-    ClusteredDomain,
-    Utility,
-    budget.FdrBudget,
-    budget.ExploitOnly,
-    budget.PowerSchedule,
-    coverage.SummedAcceptance,
-    coverage.MeanPastScore,
-    coverage.SumOfG,
-    fairness.SelectionRateParity,
-    fairness.TruePositiveRateParity,
-    strategies.Uniform,
-    strategies.ScoreWeighted,
-    strategies.GroupShare,
-    strategies.EqualGroups,
-    strategies.Product,
-    strategies.WithoutGroup,
-    limits.Limited,
-    limits.Column,
-    limits.Below,
-    limits.Above,
-    limits.OneOf,
-    limits.Either,
-    likelihoods.LinearLikelihood,
-    likelihoods.ConstantLikelihood,
-    likelihoods.EstimatorLikelihood,
-    likelihoods.GroupedLikelihood,
-    likelihoods.MeanLikelihood,
-    likelihoods.PolicyFunction,
-    Intake,
-    Attributes,
-    PeopleStore,
-    IdIndex,
-    ApplicantRows,
-    GrowingArray,
-    PastPolicy,
-    PolicyLog,
-    LoggedPolicy,
-    Learned,
-    LearningRules,
-    Round,
-    Correction,
-    OutcomeNoise,
-    *certified.SAVED_TYPES,
-    *finite.SAVED_TYPES,
-    *many_classes.SAVED_TYPES,
-)
+# Their types join SAVED when they are imported.
+_METHODS = ("algorithm1.classifier", "certified", "finite", "many_classes")
+
+# Types of numpy and scikit-learn that hold arrays and cannot run code; trees are checked.
+_DATA_TYPES = {
+    "numpy.dtype",
+    "sklearn.tree._tree.Tree",
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+}
+# Parameters of estimators: a folder of pickles, and whether text is the name of a file.
+_CACHE, _SOURCE = "memory", "input"
+_FROM_FILES = ("filename", "file")
+_GRIDS = ("param_grid", "param_distributions")  # attributes that list parameters to try
 
 
-Classifier = DecidingClassifier
-
-
-def save(classifier: Classifier, path: str | Path) -> None:
-    """Write a classifier to a file; what was there before is replaced only once all is written.
+def save(classifier: DecidingClassifier, path: str | Path) -> None:
+    """Write a classifier to a file; an old file is replaced only once the new one is complete.
 
     Raises
     ------
     InputError
-        If it holds something that lives in memory only, such as a function given as strategy.
+        If it contains something that cannot be saved, such as a function given as strategy.
     """
     content = dumps(classifier)
     target = Path(path)
@@ -119,9 +64,9 @@ def save(classifier: Classifier, path: str | Path) -> None:
 
 
 def dumps(value: Any) -> bytes:
-    """Return what ``save`` would write; the same value gives the same bytes.
+    """Return the content of a file with a classifier, or with any other saved type.
 
-    Beside classifiers, a ledger keeps what decided a round: the types named in this module.
+    The same value gives the same bytes.
     """
     writer = _Writer()
     root = writer.encode(value)
@@ -135,23 +80,23 @@ def dumps(value: Any) -> bytes:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         files = {"manifest.json": json.dumps(manifest, allow_nan=False).encode()} | writer.files
         for name, content in files.items():
-            undated = zipfile.ZipInfo(name)
+            undated = zipfile.ZipInfo(name)  # so that the bytes do not depend on the time
             undated.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(undated, content)
     return buffer.getvalue()
 
 
 def load(path: str | Path, *, types: Iterable[type] = (), trusted: Iterable[str] = ()) -> Any:
-    """Read a classifier that ``save`` wrote; it goes on exactly where it was.
+    """Read a classifier that ``save`` wrote; it continues exactly where it was.
 
     Parameters
     ----------
     path
         The file.
     types
-        Your own classes that the file may name, such as a subclass of ``Strategy``.
+        Your own classes that the file may contain, such as a subclass of ``Strategy``.
     trusted
-        Names of the types that estimators in the file may contain, as skops asks for.
+        Names of types that estimators in the file may contain, as skops asks for.
     """
     return loads(Path(path).read_bytes(), types=types, trusted=trusted, name=str(path))
 
@@ -164,41 +109,41 @@ def loads(
     name: str = "the content",
     holds: type = DecidingClassifier,
 ) -> Any:
-    """Read what ``dumps`` returned, a value of the type ``holds``; messages call it ``name``."""
+    """Read the bytes of ``dumps``, a value of the type ``holds``; messages call it ``name``."""
+    for method in _METHODS:
+        import_module(f"secondlook.methods.{method}")
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            files = {one: archive.read(one) for one in archive.namelist()}
+            files = {file: archive.read(file) for file in archive.namelist()}
         manifest = json.loads(files["manifest.json"])
         if manifest["format"] != FORMAT:
             raise InputError(
                 f"{name} has format {manifest['format']} and this version reads {FORMAT}; it was "
                 f"written by secondlook {manifest['secondlook']}, so use that version."
             )
-        reader = _Reader(manifest["objects"], files, (*_TYPES, *types), list(trusted))
-        value = reader.decode(manifest["root"])
+        known = SAVED | {one.__name__: one for one in types}
+        value = _Reader(manifest["objects"], files, known, list(trusted)).decode(manifest["root"])
     except InputError:
         raise
-    except Exception as error:  # whatever a changed byte may lead zip, numpy, arrow or skops to
-        raise _damaged(name, error) from error
+    except Exception as error:  # zip, json, numpy, arrow and skops raise all kinds on damaged bytes
+        why = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise InputError(
+            f"{name} is not a file written by secondlook.save, or it is damaged ({why})."
+        ) from error
     if not isinstance(value, holds):
-        kind = "classifier" if holds is Classifier else holds.__name__
+        kind = "classifier" if holds is DecidingClassifier else holds.__name__
         raise InputError(f"{name} does not hold a {kind}.")
     return value
 
 
-def _damaged(name: str, error: Exception) -> InputError:
-    why = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return InputError(f"{name} is not a file written by secondlook.save, or it is damaged ({why}).")
-
-
 class _Writer:
-    """Turn an object graph into JSON and named files; an object met twice is written once."""
+    """Turn an object graph into JSON and named files; a shared object is written once."""
 
     def __init__(self) -> None:
         self.objects: list[Any] = []
         self.files: dict[str, bytes] = {}
         self._seen: dict[int, int] = {}
-        self._kept: list[Any] = []  # an id must not be reused while we write
+        self._kept: list[Any] = []  # so that no id is reused while writing
 
     def encode(self, value: Any) -> Any:
         match value:
@@ -209,9 +154,9 @@ class _Writer:
             case float():
                 coded = value if math.isfinite(value) else {"float": str(value)}
             case list():
-                coded = {"list": [self.encode(one) for one in value]}
+                coded = {"list": [self.encode(item) for item in value]}
             case tuple():
-                coded = {"tuple": [self.encode(one) for one in value]}
+                coded = {"tuple": [self.encode(item) for item in value]}
             case dict():
                 coded = {"dict": [[self.encode(k), self.encode(v)] for k, v in value.items()]}
             case np.ndarray():
@@ -222,7 +167,7 @@ class _Writer:
 
     def _array(self, value: np.ndarray[Any, Any]) -> Any:
         if value.dtype == object:
-            return {"objects": [self.encode(one) for one in value.tolist()]}
+            return {"objects": [self.encode(item) for item in value.tolist()]}
         buffer = io.BytesIO()
         np.save(buffer, value, allow_pickle=False)
         return {"array": self._file(buffer.getvalue(), "npy")}
@@ -240,20 +185,15 @@ class _Writer:
         self.objects.append(None)
         if is_frame(value):
             self.objects[position] = self._frame(value)
-        elif isinstance(value, BaseEstimator) and not isinstance(value, _TYPES):
+        elif isinstance(value, BaseEstimator) and not isinstance(value, tuple(SAVED.values())):
             self.objects[position] = {"skops": self._file(dump_estimator(value), "skops")}
         elif not hasattr(value, "__dict__") or callable(value):
             raise InputError(
-                f"{value!r} lives in memory only and cannot be saved; use a number, or a named "
-                f"class with parameters, in its place."
+                f"{value!r} cannot be saved; use a number, or an instance of a class, in its place."
             )
         else:
-            state = value.__getstate__() if isinstance(value, BaseEstimator) else vars(value)
-            if isinstance(value, GrowingArray):
-                state = vars(GrowingArray(value.view()))  # without the room to grow
-            fields = {
-                name: self.encode(one) for name, one in state.items() if name != "_sklearn_version"
-            }
+            state = (value.__getstate__() or {}).items()
+            fields = {name: self.encode(one) for name, one in state if name != "_sklearn_version"}
             self.objects[position] = {"type": type(value).__name__, "fields": fields}
         return {"ref": position}
 
@@ -275,11 +215,11 @@ class _Reader:
         self,
         objects: list[Any],
         files: dict[str, bytes],
-        types: tuple[type, ...],
+        types: dict[str, type],
         trusted: list[str],
     ) -> None:
-        self._objects, self._files, self._trusted = objects, files, trusted
-        self._types = {one.__name__: one for one in types}
+        self._objects, self._files = objects, files
+        self._types, self._trusted = types, trusted
         self._made: dict[int, Any] = {}
 
     def decode(self, value: Any) -> Any:
@@ -294,13 +234,13 @@ class _Reader:
             case {"float": text}:
                 made = float(text)
             case {"list": parts}:
-                made = [self.decode(one) for one in parts]
+                made = [self.decode(part) for part in parts]
             case {"tuple": parts}:
-                made = tuple(self.decode(one) for one in parts)
+                made = tuple(self.decode(part) for part in parts)
             case {"dict": pairs}:
                 made = {self.decode(k): self.decode(v) for k, v in pairs}
             case {"objects": parts}:
-                made = np.array([self.decode(one) for one in parts], dtype=object)
+                made = np.array([self.decode(part) for part in parts], dtype=object)
             case {"array": name}:
                 made = np.load(io.BytesIO(self._files[name]), allow_pickle=False)
             case _:
@@ -314,7 +254,7 @@ class _Reader:
 
     def _make(self, position: int, entry: Any) -> Any:
         if "skops" in entry:
-            return load_estimator(self._files[entry["skops"]], _TYPES, self._trusted)
+            return load_estimator(self._files[entry["skops"]], self._trusted)
         if "frame" in entry:
             with _arrow().ipc.open_file(io.BytesIO(self._files[entry["frame"]])) as stream:
                 table = nw.from_native(stream.read_all(), eager_only=True)
@@ -323,12 +263,12 @@ class _Reader:
             return table.to_polars() if entry["backend"] == "polars" else table.to_native()
         if entry["type"] not in self._types:
             raise InputError(
-                f"the file names the type {entry['type']!r}; pass it in types= if it is yours."
+                f"the file contains the type {entry['type']!r}; pass it in types= if it is yours."
             )
         kind: Any = self._types[entry["type"]]
         made = self._made[position] = kind.__new__(kind)
-        for name, one in entry["fields"].items():
-            made.__dict__[name] = self.decode(one)
+        for name, field in entry["fields"].items():
+            made.__dict__[name] = self.decode(field)
         return made
 
 
@@ -341,3 +281,89 @@ def _arrow() -> Any:
             "saving or loading raw columns needs pyarrow; install it with: pip install pyarrow"
         ) from error
     return pa
+
+
+def dump_estimator(estimator: Any) -> bytes:
+    """Return an estimator as a skops file."""
+    _check_reads_no_file(list(_parts(estimator)))
+    content: bytes = _skops().dumps(estimator)
+    return content
+
+
+def load_estimator(content: bytes, trusted: Iterable[str] = ()) -> Any:
+    """Make an estimator of scikit-learn's types, saved types, and types whose names are trusted.
+
+    Types are trusted one by one: a whole module has functions too, and a file that may name them
+    could have them called. A cache is left out, because its files are pickles; results do not
+    depend on it.
+    """
+    ours = {f"{one.__module__}.{one.__qualname__}" for one in SAVED.values()}
+    allowed = _DATA_TYPES | ours | set(trusted)
+    used = set(_skops().get_untrusted_types(data=content))
+    if used - allowed:
+        raise UntrustedError(
+            f"a stored estimator contains types that are not trusted yet: "
+            f"{', '.join(sorted(used - allowed))}; pass those you trust as trusted (--trusted)."
+        )
+    made = _skops().loads(content, trusted=sorted(used))
+    parts = list(_parts(made))
+    _check_reads_no_file(parts)
+    check_trees(parts)
+    for part in parts:
+        if isinstance(part, BaseEstimator) and vars(part).get(_CACHE) is not None:
+            vars(part)[_CACHE] = None
+    return made
+
+
+def _parts(estimator: Any) -> Iterator[Any]:
+    """Yield all objects that an estimator holds, itself first."""
+    seen, todo = set(), [estimator]
+    while todo:
+        part = todo.pop()
+        if id(part) in seen:
+            continue
+        seen.add(id(part))
+        yield part
+        if isinstance(part, dict):
+            todo += part.values()
+        elif isinstance(part, list | tuple | set | frozenset):
+            todo += part
+        elif isinstance(part, np.ndarray):
+            todo += part.ravel().tolist() if part.dtype == object else []
+        elif not isinstance(part, type):
+            todo += getattr(part, "__dict__", {}).values()
+
+
+def _check_reads_no_file(parts: Iterable[Any]) -> None:
+    """Raise if fitting an estimator would read files that its parameters or its input name."""
+    for part in parts:
+        if not isinstance(part, BaseEstimator):
+            continue
+        own = vars(part)
+        grids = [own[name] for name in _GRIDS if name in own]
+        tried = [
+            (name.rpartition("__")[2], value)
+            for some in grids
+            for grid in ([some] if isinstance(some, dict) else some)
+            for name, values in grid.items()
+            for value in np.ravel(np.array(values, object)).tolist()
+        ]
+        if own.get(_SOURCE) in _FROM_FILES or any(
+            (name == _CACHE and value is not None) or (name == _SOURCE and value in _FROM_FILES)
+            for name, value in tried
+        ):
+            raise UntrustedError(
+                f"a stored estimator must not read files, and {type(part).__name__} would, because "
+                f"of its {_CACHE} or {_SOURCE}; leave that out."
+            )
+
+
+def _skops() -> Any:
+    try:
+        import skops.io  # noqa: PLC0415 - an extra that the core does not need
+    except ImportError as error:
+        raise InputError(
+            "saving or loading an estimator of another library needs skops, and raw columns need "
+            "pyarrow; install both with: pip install skops pyarrow"
+        ) from error
+    return skops.io

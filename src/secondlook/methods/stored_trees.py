@@ -1,7 +1,7 @@
-"""Trees from a file, whose nodes must lead to nodes: the code that follows them does not look.
+"""Checks of stored decision trees, whose nodes must lead to existing nodes.
 
-scikit-learn walks trees in compiled code and trusts what it built itself. A file may have been
-changed since, and a node that leads nowhere would make it read memory that is not its own.
+scikit-learn walks trees in compiled code without checks, because it built them itself. A file may
+have been changed, and a node that leads nowhere would make that code read memory out of bounds.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from secondlook.errors import InputError
 
 __all__ = ["check_trees"]
 
-_WORDS = 8  # of 32 bits, which say of 256 categories whether they go left
+_WORDS = 8  # of 32 bits: for each of 256 categories, whether it goes left
 
 
 def check_trees(parts: Iterable[Any]) -> None:
-    """Raise if one of an estimator's parts has trees that cannot be walked safely."""
-    for one in parts:
-        if isinstance(one, BaseEstimator):
-            own = vars(one)
+    """Raise if a part of an estimator has trees that cannot be walked safely."""
+    for part in parts:
+        if isinstance(part, BaseEstimator):
+            own = vars(part)
             safe = (
                 ("tree_" not in own or _is_walkable(own["tree_"], own.get("n_features_in_")))
                 and ("estimators_" not in own or _fit_together(own))
@@ -32,8 +32,8 @@ def check_trees(parts: Iterable[Any]) -> None:
             )
             if not safe:
                 raise InputError(
-                    f"the trees of a stored {type(one).__name__} do not fit together, so they were "
-                    f"changed or are damaged; restore the file or ledger from a backup."
+                    f"the trees of a stored {type(part).__name__} do not fit together, so they "
+                    f"were changed or are damaged; restore the file or ledger from a backup."
                 )
 
 
@@ -48,28 +48,28 @@ def _is_walkable(tree: Any, n_features: Any) -> bool:
 
 
 def _fit_together(own: dict[str, Any]) -> bool:
-    """Say whether trees read as many features as the whole is given, where that does not check."""
+    """Return whether the trees of an ensemble read its features, if they do not check that."""
     members = np.array(own["estimators_"], object)
     per_round = own.get("n_trees_per_iteration_")
     if per_round is not None and members.shape[1:] != (per_round,):
         return False
-    trees = [one for one in members.ravel() if hasattr(one, "tree_")]
-    if "estimators_features_" in own:  # each is given its own features, and checks them
+    if "estimators_features_" in own:  # each member gets its own features, and checks them
         return True
-    return all(one.n_features_in_ == own.get("n_features_in_") for one in trees)
+    trees = [member for member in members.ravel() if hasattr(member, "tree_")]
+    return all(tree.n_features_in_ == own.get("n_features_in_") for tree in trees)
 
 
 def _are_walkable(own: dict[str, Any]) -> bool:
     n_features = own.get("n_features_in_")
-    for one in (tree for some in own["_predictors"] for tree in some):
-        nodes, sets = one.nodes, one.raw_left_cat_bitsets
+    for tree in (tree for trees in own["_predictors"] for tree in trees):
+        nodes, sets = tree.nodes, tree.raw_left_cat_bitsets
         inner = np.flatnonzero(nodes["is_leaf"] == 0)
-        mine = nodes[inner]
-        by_category = mine["bitset_idx"][mine["is_categorical"] != 0]
+        branches = nodes[inner]
+        by_category = branches["bitset_idx"][branches["is_categorical"] != 0]
         if not (
             nodes.size
-            and _lead_on(inner, mine["left"], mine["right"], nodes.size)
-            and _among(mine["feature_idx"], n_features)
+            and _lead_on(inner, branches["left"], branches["right"], nodes.size)
+            and _among(branches["feature_idx"], n_features)
             and _among(by_category, len(sets))
             and (not by_category.size or sets.shape[1:] == (_WORDS,))
         ):
@@ -80,8 +80,8 @@ def _are_walkable(own: dict[str, Any]) -> bool:
 def _lead_on(
     inner: NDArray[np.intp], left: NDArray[Any], right: NDArray[Any], n_nodes: int
 ) -> bool:
-    """Say whether all lead to later nodes, so that a walk ends."""
-    return all(bool(np.all((one > inner) & (one < n_nodes))) for one in (left, right))
+    """Return whether all children are later nodes, so that a walk ends."""
+    return all(bool(np.all((child > inner) & (child < n_nodes))) for child in (left, right))
 
 
 def _among(values: NDArray[Any], n: Any) -> bool:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
 __all__ = [
@@ -207,6 +208,7 @@ def _mix_int(bits: int) -> int:
     return bits ^ bits >> 31
 
 
+@saved
 class IdIndex:
     """All ids seen so far with a number attached to each.
 

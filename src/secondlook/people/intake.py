@@ -22,6 +22,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from secondlook.core.groups import Attributes
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 from secondlook.frames import (
     ENCODE,
@@ -112,6 +113,7 @@ def seen_by(codes: NDArray[np.intp], group_mode: str) -> dict[str, NDArray[np.in
     return {"group": hidden, "fit_group": fit, "report_group": codes}
 
 
+@saved
 class Intake:
     """Readers for all input, which check that batches look like the history.
 

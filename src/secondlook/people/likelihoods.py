@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 from secondlook.frames import n_rows, take
 
@@ -53,6 +54,7 @@ def sigmoid(z: Floats) -> Floats:
     return half
 
 
+@saved
 @dataclass(frozen=True)
 class LinearLikelihood:
     """A logistic model: score = σ(x · coef + intercept)."""
@@ -66,6 +68,7 @@ class LinearLikelihood:
         return sigmoid(X @ self.coef.astype(X.dtype, copy=False) + X.dtype.type(self.intercept))
 
 
+@saved
 @dataclass(frozen=True)
 class ConstantLikelihood:
     """The same score for everybody."""
@@ -78,6 +81,7 @@ class ConstantLikelihood:
         return np.full(n_rows(X), self.value)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class EstimatorLikelihood:
     """Any fitted classifier: the column of ``predict_proba`` that belongs to one class."""
@@ -91,6 +95,7 @@ class EstimatorLikelihood:
         return np.asarray(self.estimator.predict_proba(X)[:, self.column], dtype=np.float64)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class GroupedLikelihood:
     """One likelihood per group."""
@@ -108,6 +113,7 @@ class GroupedLikelihood:
         return score
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class MeanLikelihood:
     """Mean of several likelihoods on the log-odds scale, as cross-fitting deploys them."""
@@ -137,6 +143,7 @@ class MeanLikelihood:
         return sigmoid(total / len(self.parts))
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class PolicyFunction:
     """A past policy given by the user: a function of the features, or a fitted classifier.

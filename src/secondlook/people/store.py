@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError, UnknownIdError
 from secondlook.frames import concat, take
 from secondlook.people.ids import IdIndex, increasing
@@ -44,6 +45,7 @@ PENDING, NEVER = -1, -2
 REJECTED, HISTORY = -1, -2
 
 
+@saved
 class GrowingArray:
     """An array that is appended to in amortised constant time."""
 
@@ -51,8 +53,11 @@ class GrowingArray:
         self._room = values.copy()
         self._size = values.shape[0]
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_room": self.view().copy(), "_size": self._size}  # without the room to grow
+
     def append(self, values: NDArray[Any]) -> None:
-        """Write values behind the last."""
+        """Append values."""
         self.grow(values.shape[0])[:] = values
 
     def grow(self, n: int) -> NDArray[Any]:
@@ -71,6 +76,7 @@ class GrowingArray:
         return self._room[: self._size]
 
 
+@saved
 class ApplicantRows:
     """Features and named columns of applicants, one row each; ``rows["round"]`` is a column.
 
@@ -172,6 +178,7 @@ class OutcomeChanges:
         return int(self.at.size)
 
 
+@saved
 class PeopleStore:
     """All applicants ever decided on, with a slot for the outcome of each accepted one.
 

@@ -51,7 +51,7 @@ def test_a_rule_of_ones_own_decides_as_the_same_rule_of_ours():
 def test_it_is_kept_by_its_name(tmp_path):
     clf, _ = decided(BySize(0.7, size=61))
     sl.save(clf, tmp_path / "kept")
-    with pytest.raises(InputError, match="the file names the type 'BySize'"):
+    with pytest.raises(InputError, match="the type 'BySize'"):
         sl.load(tmp_path / "kept")
     again = sl.load(tmp_path / "kept", types=[BySize])
     assert again.coverage == BySize(0.7, size=61)

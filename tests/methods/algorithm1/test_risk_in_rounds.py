@@ -368,7 +368,7 @@ def test_rules_are_saved_and_go_on_as_they_would_have(tmp_path):
 )
 def test_functions_live_in_memory_only(make_classifier, tmp_path, limits):
     classifier, _ = make_classifier(strategy=Limited(**limits))
-    with pytest.raises(InputError, match="lives in memory only and cannot be saved"):
+    with pytest.raises(InputError, match="cannot be saved"):
         save(classifier, tmp_path / "x")
 
 
@@ -385,7 +385,7 @@ class OddDebt(Rule):
 def test_a_rule_of_ones_own_is_saved_by_name_and_checked(make_classifier, tmp_path):
     classifier, _ = make_classifier(strategy=Limited(exclude=OddDebt()))
     save(classifier, tmp_path / "x")
-    with pytest.raises(InputError, match="names the type 'OddDebt'"):
+    with pytest.raises(InputError, match="the type 'OddDebt'"):
         load(tmp_path / "x")
     again = load(tmp_path / "x", types=[OddDebt])
     X = np.array([[0.0, 1.5, 0], [0, 2.5, 0]])

@@ -21,6 +21,7 @@ from secondlook.core.decisions import Decisions, Round
 from secondlook.core.fairness import RateParity
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.sampling import Draw
+from secondlook.core.saved import saved
 from secondlook.core.strategies import Strategy, as_strategy
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError, LearningWarning
@@ -121,6 +122,7 @@ class Deployed:
     n_final: int
 
 
+@saved
 class PartialFeedbackClassifier(DecidingClassifier):
     """Decide batches under partial feedback with a bound on mistakes and fair exploration.
 

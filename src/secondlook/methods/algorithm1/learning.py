@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from secondlook.core.coverage import CoverageRule
 from secondlook.core.fairness import RateParity
 from secondlook.core.noise import OutcomeNoise
+from secondlook.core.saved import saved
 from secondlook.core.utility import Accuracy, Utility
 from secondlook.errors import InputError
 from secondlook.frames import concat
@@ -30,6 +31,7 @@ __all__ = ["LabelledRows", "Learned", "LearningRules", "effective_sample_size", 
 Floats = NDArray[np.float64]
 
 
+@saved
 @dataclass(frozen=True)
 class LearningRules:
     """How f_t is learned; see ``PartialFeedbackClassifier`` for what each choice means."""
@@ -66,6 +68,7 @@ class LearningRules:
         )
 
 
+@saved
 @dataclass(frozen=True)
 class Learned:
     """f_t: a likelihood, its thresholds, and what they were learned from."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.pipeline import Pipeline
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.per_group import PerGroup
@@ -24,6 +25,7 @@ from secondlook.people.likelihoods import (
 __all__ = ["PastPolicy", "past_policy"]
 
 
+@saved
 @dataclass(frozen=True)
 class PastPolicy:
     """f_0 as a likelihood of acceptance, and whether round 1 can follow it."""

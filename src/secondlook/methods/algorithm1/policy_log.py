@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from secondlook.core.coverage import CoverageRule
 from secondlook.core.sampling import chance
+from secondlook.core.saved import saved
 from secondlook.core.strategies import Strategy
 from secondlook.frames import n_rows, take
 from secondlook.people.likelihoods import Likelihood, LinearLikelihood
@@ -48,6 +49,7 @@ def per_person(per_group: NDArray[Any], group: Groups) -> Any:
     return per_group[group]
 
 
+@saved
 @dataclass(frozen=True)
 class LoggedPolicy:
     """The policy of one round, as a function that can be evaluated for any applicant.
@@ -109,6 +111,7 @@ class Look:
     known: NDArray[np.bool_]
 
 
+@saved
 class PolicyLog:
     """f_0 and the policies of all rounds so far.
 

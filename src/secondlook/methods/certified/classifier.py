@@ -23,6 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from secondlook.core.decisions import CertifiedRound, Decisions
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.sampling import coin_flips
+from secondlook.core.saved import saved
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError, LearningWarning
 from secondlook.learners.wrap import check_keeps_nobody
@@ -138,6 +139,7 @@ def restart_message(restarts: Sequence[RestartedTests]) -> str:
     )
 
 
+@saved
 class CertifiedClassifier(DecidingClassifier):
     """Decide batches so that certified rounds keep the bound on mistakes, with confidence 1 − δ.
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from secondlook.core.decisions import CertifiedRound
 from secondlook.core.limits import Limited
+from secondlook.core.saved import saved
 from secondlook.methods.algorithm1.exploration import barred_message
 from secondlook.methods.certified.evidence import DriftMonitor
 from secondlook.methods.certified.ladder import (
@@ -48,6 +49,7 @@ _SOFTEST = 0.05  # edge in small batches, in which six applicants are many
 _WALKS = 0.8  # of a ladder's level for the walk from its start; the other walk gets the rest
 
 
+@saved
 @dataclass(frozen=True)
 class ChosenPolicy:
     """The policy of a round.
@@ -71,6 +73,7 @@ class ChosenPolicy:
     pilot_share: float | None = None
 
 
+@saved
 @dataclass(eq=False)
 class LadderBets:
     """The rungs of one ladder that bet on a round, chosen before it.
@@ -88,6 +91,7 @@ class LadderBets:
     positions: Positions | None = None
 
 
+@saved
 @dataclass(eq=False)
 class WaitingRound:
     """A round that is not in the tests yet, with everything that was fixed before it.
@@ -151,6 +155,7 @@ class PreparedRound:
     positions: list[Positions]
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class SettledRound:
     """A round that is in the tests, as far as the weights of estimates need it."""
@@ -166,6 +171,7 @@ class SettledRound:
         return float(self.ladder.grid[self.rung])
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class LastBatch:
     """Applicants of the last round, used to choose the bets of the next round."""
@@ -175,6 +181,7 @@ class LastBatch:
     bits: NDArray[np.uint64]
 
 
+@saved
 @dataclass(eq=False)
 class Stage:
     """The tests since certificates were last dropped: everything that a restart drops.
@@ -206,6 +213,7 @@ class Stage:
     monitor: DriftMonitor | None = None
 
 
+@saved
 @dataclass(eq=False)
 class Engine:
     """Ladders, their tests, and the choice of policies.

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
 __all__ = ["BETS", "RATIO_CAP", "DriftMonitor", "Wealth", "ladder_grid", "soft_edge", "values"]
@@ -96,6 +97,7 @@ def values(
     return z
 
 
+@saved
 @dataclass
 class Wealth:
     """Wealth of several gamblers against each of several policies.
@@ -151,6 +153,7 @@ class Wealth:
 _DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)
 
 
+@saved
 class DriftMonitor:
     """Evidence that the FDR of the deployed policies rose above α at some time.
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from secondlook.core.saved import saved
 from secondlook.core.strategies import Strategy, Uniform, check_sizes
 from secondlook.errors import InputError
 from secondlook.frames import take
@@ -28,6 +29,7 @@ Floats = NDArray[np.float64]
 _LARGEST_UNCOVERED = 0.02  # of a policy's mass; with more uncovered, bets on it only lose
 
 
+@saved
 @dataclass(frozen=True)
 class Floor:
     """min(1, scale_z · g(x, z)): the chance of an applicant that the soft edge does not accept.
@@ -128,6 +130,7 @@ def _check_same_alone(strategy: Strategy, g: Floats, X: Any, score: Floats, grou
         )
 
 
+@saved
 @dataclass(frozen=True)
 class Positions:
     """The positions of applicants on a ladder, which are all that its policies use.
@@ -162,6 +165,7 @@ class Positions:
         )
 
 
+@saved
 @dataclass(eq=False)
 class Ladder:
     """One frozen ranking with its policies, their wealth and their certificates.
@@ -347,6 +351,7 @@ def nearest_certificate(ladders: Iterable[Ladder]) -> tuple[Ladder, int] | None:
     return starts[min(known, key=missing.__getitem__)] if known else None
 
 
+@saved
 class LadderRows:
     """The positions of our own accepted applicants on a ladder, one per row of the store.
 

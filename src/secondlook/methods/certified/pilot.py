@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.core.noise import OutcomeNoise
+from secondlook.core.saved import saved
 from secondlook.core.utility import Utility
 from secondlook.methods.certified.evidence import RATIO_CAP
 from secondlook.methods.certified.ladder import Ladder, LadderRows
@@ -106,6 +107,7 @@ class RungEstimates:
         return np.where(total > 0, total**2 / np.maximum(squares, 1e-12), 0.0)
 
 
+@saved
 @dataclass
 class Pilot:
     """The reach of a pilot, and when it moves.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.core.saved import saved
 from secondlook.learners.selection import SelectedPast, fit_selected_past
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.people.intake import History
@@ -20,6 +21,7 @@ Floats = NDArray[np.float64]
 Groups = NDArray[np.intp]
 
 
+@saved
 @dataclass(frozen=True)
 class Ranking:
     """The rank of an applicant: the share of reference applicants who look at least as good.
@@ -104,6 +106,7 @@ def _score_at(share: float, reference: Floats) -> float:
     return -np.inf if n_lower == 0 else float(np.nextafter(reference[n_lower - 1], np.inf))
 
 
+@saved
 class PastApplicants:
     """The history as a ranking learns from it: its accepted and its rejected applicants.
 

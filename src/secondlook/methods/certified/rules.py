@@ -9,6 +9,7 @@ import numpy as np
 
 from secondlook.core.limits import Limited
 from secondlook.core.noise import OutcomeNoise
+from secondlook.core.saved import saved
 from secondlook.core.strategies import Strategy, Uniform, as_strategy
 from secondlook.core.utility import Accuracy, Utility
 from secondlook.errors import InputError
@@ -45,6 +46,7 @@ FIXED = (
 )
 
 
+@saved
 @dataclass(frozen=True)
 class Rules:
     """What one certificate promises, and how its δ is spent.

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 from secondlook.frames import as_array, check_columns, is_frame, is_missing
 from secondlook.methods.finite.coverage import CellCoverage
@@ -81,6 +82,7 @@ def columns_of(
     return [table[:, j] for j in range(table.shape[1])], None, "numpy"
 
 
+@saved
 @dataclass(frozen=True)
 class CellColumn:
     """The known values of a column, numbers or strings; the code of a value is its position."""
@@ -174,6 +176,7 @@ class PlacedApplicants:
     table: CellTable
 
 
+@saved
 @dataclass(frozen=True)
 class CellTable:
     """All known cells.
@@ -378,6 +381,7 @@ def sigma(g: ArrayLike, group: ArrayLike | None = None, of: object = None) -> fl
     return float(sizes[in_group].min() / sizes.sum())
 
 
+@saved
 @dataclass(frozen=True)
 class CellPast:
     """The past policy f_0.
@@ -433,6 +437,7 @@ def past_probabilities(
     return values
 
 
+@saved
 @dataclass(frozen=True)
 class CellState:
     """The cells and their coverage; arrays have an entry per cell.

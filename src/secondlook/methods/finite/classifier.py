@@ -21,6 +21,7 @@ from secondlook.core.decisions import Decisions
 from secondlook.core.fairness import RateParity
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.sampling import Draw, chance, fixed_size_draw
+from secondlook.core.saved import saved
 from secondlook.core.strategies import Strategy, as_strategy, check_sizes
 from secondlook.core.utility import Accuracy, Utility
 from secondlook.errors import InputError, LearningWarning
@@ -75,6 +76,7 @@ _TYPES: dict[str, type] = {
 _FIXED = ("coverage", "group_mode", "pos_label", "random_state")
 
 
+@saved
 @dataclass(frozen=True)
 class CellPolicy:
     """The policy of a round; arrays have an entry for each cell that was known then.
@@ -113,6 +115,7 @@ class CellPolicy:
         )
 
 
+@saved
 @dataclass(frozen=True)
 class FiniteRound:
     """The record of a round.
@@ -165,6 +168,7 @@ class FiniteRound:
     group_mode: str = field(default="aware", kw_only=True)
 
 
+@saved
 @dataclass(frozen=True)
 class LastRound:
     """What the draw of the last round would have done in a cell that it did not know.
@@ -185,6 +189,7 @@ class LastRound:
     pooled_share: float
 
 
+@saved
 class FiniteClassifier(DecidingClassifier):
     """Decide batches of applicants who fall into cells, with exact counts and an exact learner.
 

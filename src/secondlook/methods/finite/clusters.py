@@ -18,6 +18,7 @@ from sklearn.utils import ClassifierTags
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from secondlook.core.saved import saved
 from secondlook.errors import InputError, LearningWarning
 from secondlook.frames import as_array, check_columns, column, is_missing, read_features, to_frame
 
@@ -29,6 +30,7 @@ _ENOUGH = 10  # outcomes: with fewer, a mixed cluster may be chance
 _MAX_NAMED = 5  # clusters or labels that a message names
 
 
+@saved
 class ClusteredDomain(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn features into the number of a cell.
 

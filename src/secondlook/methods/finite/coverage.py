@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.core.coverage import CoverageRule
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
 __all__ = ["CellCoverage", "CountedOutcomes", "NormalisedG", "as_cell_coverage"]
@@ -73,6 +74,7 @@ class CellCoverage(ABC):
         return past > self.threshold
 
 
+@saved
 class NormalisedG(CellCoverage):
     """w = f_0's acceptance + Σ_i g(x, z; f_i) / Σ_D g(·; f_i): the paper's theory.
 
@@ -90,6 +92,7 @@ class NormalisedG(CellCoverage):
         return np.asarray(g / g.sum())
 
 
+@saved
 class CountedOutcomes(CellCoverage):
     """w = number of observed outcomes of the cell, those of the history included.
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.core.groups import Attributes
+from secondlook.core.saved import saved
 from secondlook.errors import InputError
 from secondlook.methods.finite.cells import (
     CellPast,
@@ -39,6 +40,7 @@ class CellHistory(History):
     placed: PlacedApplicants
 
 
+@saved
 class CellIntake(Intake):
     """Reads a domain, a history and batches, and places applicants in cells.
 

@@ -20,6 +20,7 @@ from secondlook.core.budget import FdrBudget
 from secondlook.core.coverage import CoverageRule
 from secondlook.core.decisions import Decisions, Round
 from secondlook.core.noise import OutcomeNoise
+from secondlook.core.saved import saved
 from secondlook.core.strategies import Strategy
 from secondlook.core.utility import Accuracy
 from secondlook.errors import InputError, LearningWarning
@@ -144,6 +145,7 @@ class ManyClassRound(Round):
         )
 
 
+@saved
 class ManyClassClassifier(PartialFeedbackClassifier):
     """Decide batches with many outcome classes under a bound on mistakes, with exploration.
 
@@ -568,6 +570,7 @@ def _has_two_classes(rows: LabelledRows) -> bool:
     return np.unique(rows.outcome[rows.weight > 0]).size > 1
 
 
+@saved
 class ManyClassIntake(Intake):
     """Reads outcomes as codes into ``classes``, and everything else as for two classes.
 

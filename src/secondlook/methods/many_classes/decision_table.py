@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.core.saved import saved
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
 
@@ -32,6 +33,7 @@ SCORE_DIGITS = 12
 _MAX_INVERSE = 1e3  # largest entry of an inverted noise matrix: it scales the estimation error
 
 
+@saved
 @dataclass(frozen=True)
 class DecisionTable:
     """Utility of each decision for each outcome class.

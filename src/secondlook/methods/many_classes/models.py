@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 
+from secondlook.core.saved import saved
 from secondlook.frames import n_rows, subset
 from secondlook.learners.wrap import fit_arguments
 from secondlook.methods.many_classes.decision_table import DecisionTable
@@ -31,6 +32,7 @@ class ClassModel(Protocol):
         """Return a row per applicant, a column per class."""
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class SoftmaxModel:
     """A multinomial logistic model as plain arrays; ``trained`` are the codes of its rows."""
@@ -49,6 +51,7 @@ class SoftmaxModel:
         return _with_all_classes(z, self.trained, self.n_classes)
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class EstimatorModel:
     """A fitted scikit-learn classifier of class codes."""
@@ -71,6 +74,7 @@ def _with_all_classes(p: Any, trained: NDArray[np.intp], n_classes: int) -> Floa
     return complete
 
 
+@saved
 @dataclass(frozen=True, eq=False)
 class NetUtility:
     """f_t in the form of a likelihood: the net utility of accepting, scaled to [0, 1]."""
