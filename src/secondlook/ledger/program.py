@@ -124,8 +124,10 @@ class Program:
     def __init__(
         self, ledger: Ledger, name: str, *, by: str, allowed: Allowed, snapshot_every: int
     ) -> None:
-        if snapshot_every < 1:
-            raise InputError(f"snapshot_every counts rounds, 1 or more, got {snapshot_every}.")
+        if not isinstance(snapshot_every, int) or snapshot_every < 1:
+            raise InputError(f"snapshot_every must be a number of rounds, got {snapshot_every!r}.")
+        if not isinstance(by, str):
+            raise InputError(f"by must be text, got {by!r}; name the person who writes.")
         self.ledger, self.name, self.by = ledger, name, by
         self._allowed, self._every = allowed, snapshot_every
 
@@ -388,6 +390,7 @@ class Program:
         check_about(about)
         with self._writing() as (writer, state):
             encoded = state.shape.columns.encode(X)
+            _check_width(encoded, state.classifier)
             groups = encode_batch_groups(state.classifier, sensitive_features, len(encoded))
             known = None if batch is None else writer.entry("batch", batch)
             if known is not None:
@@ -536,8 +539,9 @@ class Program:
         """Append the outcomes that are new; return which tests a correction made begin again."""
         outcomes = unique_outcomes(names, states)
         names, listed = list(outcomes), np.array([*outcomes.values()], np.object_)
-        standing, ids = writer.standing(names), state.shape.ids(outcomes)
+        standing = writer.standing(names)
         check_objections(names, to_outcome(standing), "nothing was recorded", UnknownIdError)
+        ids = state.shape.ids(names)
         lost: tuple[RestartedTests, ...] = ()
         final = outcomes_are_final(state.classifier)
         for kind, rows in new_outcomes(outcomes, standing, final=final):
@@ -973,6 +977,16 @@ def _check_batch(X: Any, name: Any) -> None:
     n = X.shape[:1] if hasattr(X, "shape") else (len(X) if hasattr(X, "__len__") else 1,)
     if tuple(n) == (0,):
         raise InputError("the batch is empty; pass at least one application.")
+
+
+def _check_width(encoded: EncodedFeatures, classifier: Any) -> None:
+    """Raise if a batch without column names has another number of columns than the history."""
+    width = getattr(classifier, "n_features_in_", encoded.X.shape[1])
+    if encoded.X.shape[1] != width:
+        raise InputError(
+            f"X must have {width} columns, as the history had, got {encoded.X.shape[1]}; select "
+            f"them."
+        )
 
 
 def _check_new_batch_name(name: str | None) -> None:
