@@ -1,18 +1,20 @@
-"""A program decides as its classifier would, on the record, whoever has it open."""
+"""A program decides as its classifier would, and records decisions, outcomes and overrides."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
+import sqlalchemy as sa
 from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import secondlook as sl
 from ledger_worlds import algorithm_1, certified, same, started
-from secondlook.errors import InputError, LedgerError, UnknownIdError
+from secondlook.errors import InputError, LedgerError, UnknownIdError, UntrustedError
+from secondlook.ledger import summarise
 from secondlook.ledger.program import Program
 from secondlook.ledger.verification.walk import verify
 
@@ -20,7 +22,7 @@ SELECTOR = "sklearn.compose._column_transformer.make_column_selector"
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
-def test_a_program_goes_on_in_another_process_as_its_classifier_would(url, make):
+def test_a_program_decides_as_its_classifier_in_any_process(url, make):
     program, twin, batches = started(url, make(), snapshot_every=3)
     waiting = []
     for t, one in enumerate(batches):
@@ -39,7 +41,7 @@ def test_a_program_goes_on_in_another_process_as_its_classifier_would(url, make)
     assert repr(Program.open(url).classifier.rounds_) == repr(twin.rounds_)
 
 
-def test_the_same_batch_again_is_answered_from_the_record(url):
+def test_a_recorded_batch_is_answered_from_the_record(url):
     program, _, (first, second, *_) = started(url, algorithm_1())
     X, group = first.people.X, first.people.group
     decided = program.decide(X, sensitive_features=group, batch="b")
@@ -92,7 +94,7 @@ def test_outcomes_are_idempotent_and_contradictions_are_corrections(url):
     )
 
 
-def test_outcomes_that_cannot_be_are_refused_and_nothing_is_recorded(url):
+def test_impossible_outcomes_are_refused_and_nothing_is_recorded(url):
     program, _, (one, *_) = started(url, algorithm_1())
     decided = program.decide(one.people.X, sensitive_features=one.people.group)
     yes, no = decided.ids[decided.accepted][:2], decided.ids[~decided.accepted][:1]
@@ -111,7 +113,7 @@ def test_outcomes_that_cannot_be_are_refused_and_nothing_is_recorded(url):
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
-def test_whoever_is_withdrawn_has_no_outcome(url, make):
+def test_withdrawn_applicants_have_no_outcome(url, make):
     program, twin, (one, two, *_) = started(url, make())
     decided = program.decide(one.people.X, sensitive_features=one.people.group)
     twin.decide(one.people.X, sensitive_features=one.people.group)
@@ -133,23 +135,23 @@ def test_whoever_is_withdrawn_has_no_outcome(url, make):
     assert same(again, twin.decide(two.people.X, sensitive_features=two.people.group))
 
 
-def test_without_certificates_a_withdrawal_can_be_taken_back_and_an_outcome_too(url):
+def test_without_certificates_withdrawals_and_outcomes_can_be_undone(url):
     program, twin, (one, two, *_) = started(url, algorithm_1())
     decided = program.decide(one.people.X, sensitive_features=one.people.group)
     twin.decide(one.people.X, sensitive_features=one.people.group)
     yes, outcomes = decided.ids[decided.accepted], one.outcome[decided.accepted]
     program.withdraw(yes[:2])
     program.observe(yes[2:], outcomes[2:])
-    program.observe(yes[:1], outcomes[:1])  # it came after all
-    program.withdraw(yes[5:40])  # they were somebody else's
+    program.observe(yes[:1], outcomes[:1])  # it arrived after all
+    program.withdraw(yes[5:40])  # they belonged to other applicants
     with program.ledger.reading("main") as reader:
         states = [
             list(reader.facts(entry).outcomes.states) for entry in reader.entries(kind="correction")
         ]
         assert states == [["good" if outcomes[0] else "bad"], ["indeterminate"] * 35]
         assert reader.standing([str(yes[1]), str(yes[5])]).states == ["indeterminate"] * 2
-    told = np.setdiff1d(np.arange(yes.size), [1, *range(5, 40)])
-    twin.observe(yes[told], outcomes[told])
+    known = np.setdiff1d(np.arange(yes.size), [1, *range(5, 40)])
+    twin.observe(yes[known], outcomes[known])
     X, group = two.people.X, two.people.group
     ours = Program.open(url).decide(X, sensitive_features=group)
     assert ours.accepted.tolist() == twin.decide(X, sensitive_features=group).accepted.tolist()
@@ -187,43 +189,7 @@ def test_an_override_is_a_fact_and_teaches_nothing(url, make):
     assert same(again, twin.decide(two.people.X, sensitive_features=two.people.group))
 
 
-def test_a_call_that_fails_changes_nothing_in_memory_either(url, monkeypatch):
-    program, twin, (one, *_) = started(url, algorithm_1())
-    group = one.people.group
-
-    def fail(*args, **options):
-        raise RuntimeError("the disk is gone")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("secondlook.ledger.sql.SqlWriter._insert", fail)
-        with pytest.raises(RuntimeError, match="the disk is gone"):
-            program.decide(one.people.X, sensitive_features=group, batch="b")
-    assert same(
-        program.decide(one.people.X, sensitive_features=group, batch="b"),
-        twin.decide(one.people.X, sensitive_features=group),
-    )
-
-
-def test_opening_replays_only_what_came_after_the_last_snapshot(url, monkeypatch):
-    program, _, batches = started(url, algorithm_1(), snapshot_every=2)
-    for one in batches[:5]:
-        program.decide(one.people.X, sensitive_features=one.people.group)
-    replayed = []
-    decide = sl.PartialFeedbackClassifier.decide
-    monkeypatch.setattr(
-        sl.PartialFeedbackClassifier,
-        "decide",
-        lambda self, *args, **options: replayed.append(1) or decide(self, *args, **options),
-    )
-    assert len(Program.open(url).classifier.rounds_) == 5
-    assert len(replayed) == 1
-    program.snapshot()
-    replayed.clear()
-    assert len(Program.open(url).classifier.rounds_) == 5
-    assert replayed == []
-
-
-def test_raw_columns_string_ids_and_words_for_outcomes(url):
+def test_text_columns_text_ids_and_text_outcomes(url):
     rng = np.random.default_rng(4)
 
     def table(n, start):
@@ -261,7 +227,7 @@ def test_raw_columns_string_ids_and_words_for_outcomes(url):
     assert replayed.n_outcomes_ > 400
 
 
-def test_programs_that_cannot_be(tmp_path):
+def test_programs_that_cannot_be_created_or_opened(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     X, y = np.random.default_rng(0).normal(size=(50, 2)), np.arange(50) % 2
     with pytest.raises(InputError, match="random_state must be a whole number in a ledger"):
@@ -285,7 +251,7 @@ def test_programs_that_cannot_be(tmp_path):
             Program.open(wrong)
 
 
-def test_groups_of_a_batch_are_the_history_s_by_name_and_in_kind(url):
+def test_groups_of_a_batch_must_be_those_of_the_history(url):
     rng = np.random.default_rng(0)
 
     def some(n):
@@ -314,7 +280,7 @@ def of(groups):
 
 
 @pytest.mark.parametrize("kind", [pd.Series, lambda one: pd.DataFrame({"g": one}), list])
-def test_certificates_of_each_group_whatever_groups_come_in(tmp_path, kind):
+def test_certificates_per_group_for_any_kind_of_column(tmp_path, kind):
     rng = np.random.default_rng(0)
     X, groups = rng.normal(size=(400, 2)), rng.choice(["A", "B"], 400)
     clf = sl.CertifiedClassifier(certify="per_group", random_state=0)
@@ -327,14 +293,14 @@ def test_certificates_of_each_group_whatever_groups_come_in(tmp_path, kind):
 
 
 @pytest.mark.parametrize("accepted", [[False, False], "reject", np.array([True]), 1, None])
-def test_an_override_is_yes_or_no(tmp_path, accepted):
+def test_an_override_is_true_or_false(tmp_path, accepted):
     program, _, (one, *_) = started(f"sqlite:///{tmp_path}/x.db", algorithm_1(), n_batch=20)
     decided = program.decide(one.people.X, **of(one.people.group))
     with pytest.raises(InputError, match="accepted must be True or False"):
         program.override(decided.ids[:1], accepted, "because")
 
 
-def test_names_that_batches_cannot_have(tmp_path):
+def test_names_of_batches(tmp_path):
     program, _, (one, two, *_) = started(f"sqlite:///{tmp_path}/x.db", algorithm_1(), n_batch=20)
     unnamed = program.decide(one.people.X, **of(one.people.group))
     with program.ledger.reading("main") as reader:
@@ -348,7 +314,7 @@ def test_names_that_batches_cannot_have(tmp_path):
         program.decide(two.people.X[:0], **of(pd.Series(two.people.group[:0], name="g")))
 
 
-def test_whatever_else_is_kept_with_a_batch_stays_as_it_was_first_told(url):
+def test_about_of_a_batch_is_stored_once(url):
     program, _, (first, second, *_) = started(url, algorithm_1())
     X, group = first.people.X, first.people.group
     kept = {"tickets": [12, 17], "reviewed": True}
@@ -363,7 +329,7 @@ def test_whatever_else_is_kept_with_a_batch_stays_as_it_was_first_told(url):
 
 
 @pytest.mark.parametrize("about", ["reviewed", [1], {"at": {1, 2}}])
-def test_what_cannot_be_kept_is_refused_before_anything_is_decided(tmp_path, about):
+def test_about_that_is_not_json_is_refused_first(tmp_path, about):
     program, _, (first, *_) = started(f"sqlite:///{tmp_path}/lender.db", algorithm_1())
     before = program.checkpoint()
     with pytest.raises(InputError, match="about must be a dictionary of text, numbers"):
@@ -374,3 +340,189 @@ def test_what_cannot_be_kept_is_refused_before_anything_is_decided(tmp_path, abo
         )
     assert program.checkpoint() == before
     assert not (tmp_path / "other.db").exists()
+
+
+def test_trusted_types_apply_to_every_method(tmp_path):
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    numbers = make_column_transformer((StandardScaler(), make_column_selector()))
+    learner = make_pipeline(numbers, LogisticRegression())
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"])
+    good = (rng.random(500) < 1 / (1 + np.exp(-1 - 2 * X["a"]))).astype(int).to_numpy()
+    clf = sl.PartialFeedbackClassifier(learner=learner, random_state=0)
+    past = {"accepted": X["a"][:300] > -1, "trusted": [SELECTOR]}
+    Program.create(url, clf, X[:300], good[:300], **past)
+    for ask in (Program.open, verify):
+        with pytest.raises(UntrustedError, match="make_column_selector"):
+            ask(url)
+    program = Program.open(url, trusted=[SELECTOR])
+    batch = program.decide(X[300:400])
+    program.observe(batch.ids[batch.accepted], good[300:400][batch.accepted])
+    Program.open(url, trusted=[SELECTOR]).decide(X[400:])
+    program.snapshot()
+    assert program.classifier.rounds_[-1].round == 2  # it has caught up with the other object
+    program.erase(batch.ids[:1], "asked for it", early=True)
+    assert "make_column_selector" in summarise(program.ledger).promise.problem
+    assert (program.summary().promise.problem, program.summary().promise.alpha) == ("", 0.15)
+    assert program.verify(checkpoint=program.checkpoint()).ok
+
+
+def test_standing_accepts_the_ids_that_observe_accepts(tmp_path):
+    program, _, (one, *_) = started(f"sqlite:///{tmp_path}/ledger.db", algorithm_1(), n_rounds=1)
+    found = program.decide(one.people.X, sensitive_features=one.people.group)
+    ids = found.ids[:3]
+    for given in (
+        ids,
+        ids.tolist(),
+        pd.Series(ids),
+        ids.astype(str),
+        ids.astype(str).astype(object),
+    ):
+        assert program.standing(given).accepted.tolist() == found.accepted[:3].tolist()
+    assert program.standing(int(ids[0])).persons.size == 1
+    assert program.standing([]).persons.size == 0
+    assert program.standing(["0x1", "a million " * 100_000]).persons.tolist() == [-1, -1]
+    # 7.0 would be looked up as '7.0', which is no id.
+    for wrong in (ids.astype(float), [None, 1], [True, False], np.array([ids[0], "x"], object)):
+        with pytest.raises(InputError, match="ids must be integers"):
+            program.standing(wrong)
+    with pytest.raises(InputError, match="one id per row"):
+        program.standing([ids, ids])
+
+
+def test_integers_are_refused_if_ids_are_text(tmp_path):
+    rng = np.random.default_rng(0)
+    X, names = rng.normal(size=(200, 2)), np.arange(200).astype(str)
+    clf = sl.PartialFeedbackClassifier(random_state=0)
+    y = (X[:, 0] > rng.normal(size=200)).astype(int)
+    program = Program.create(f"sqlite:///{tmp_path}/ledger.db", clf, X, y, ids=names)
+    assert program.standing(["7"]).persons.tolist() == [7]
+    with pytest.raises(InputError, match="ids must be strings, as in the history, got integers"):
+        program.standing([7])
+
+
+def test_repr_hides_the_password(tmp_path):
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    program, _, _ = started(url, algorithm_1(), n_batch=20, n_rounds=1, by="Ada")
+    assert repr(program) == f"Program(name='main', ledger='{url}', by='Ada')"
+    program.ledger.engine = sa.create_mock_engine("postgresql://me:secret@host/db", None)
+    program.ledger.engine.url = sa.make_url("postgresql://me:secret@host/db")
+    assert repr(program) == "Program(name='main', ledger='postgresql://me:***@host/db', by='Ada')"
+
+
+def test_parts_of_outcomes_are_recorded_together_or_not_at_all(url):
+    program, _, (one, *_) = started(url, algorithm_1())
+    decided = program.decide(one.people.X, sensitive_features=one.people.group)
+    accepted = decided.ids[decided.accepted].astype(str)
+    before = program.checkpoint()
+    for second, error, message in (
+        ((accepted[3:5], ["good"]), InputError, "1 outcomes for 2 ids"),
+        ((accepted[3:4], ["fine"]), InputError, "got 'fine'"),
+        ((["x"], ["good"]), UnknownIdError, "first 'x'"),
+    ):
+        with pytest.raises(error, match=message):
+            program.observe_parts([(accepted[:2], ["good", "bad"]), second])
+    assert program.checkpoint() == before
+    parts = [(accepted[:2], ["good", "bad"]), (accepted[2:3], ["indeterminate"])]
+    assert program.observe_parts(parts) == [(), ()]
+    assert program.standing(accepted[:4]).states == ["good", "bad", "indeterminate", None]
+
+
+def test_decisions_carry_the_recorded_reasons(url):
+    program, _, (one, *_) = started(url, algorithm_1())
+    for _ in range(2):  # decided, and answered from the record
+        decided = program.decide(one.people.X, **of(one.people.group), batch="b")
+        assert [reasons is None for reasons in decided.reasons] == decided.accepted.tolist()
+        rejected = decided.ids[~decided.accepted]
+        by_id = dict(zip(decided.ids.tolist(), decided.reasons, strict=True))
+        assert program.reasons(rejected) == {name: by_id[name] for name in rejected.tolist()}
+
+
+def test_a_batch_of_another_width_is_refused(tmp_path):
+    program, _, (one, *_) = started(f"sqlite:///{tmp_path}/x.db", algorithm_1(), n_batch=20)
+    with pytest.raises(InputError, match=f"X must have {one.people.X.shape[1]} columns"):
+        program.decide(one.people.X[:, :1], **of(one.people.group))
+
+
+@pytest.fixture(params=[algorithm_1, certified])
+def decided(request, tmp_path):
+    """Return a program and its twin after a round, the decided ids, and the next batch."""
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    program, twin, (one, two, *_) = started(url, request.param(), n_batch=120, n_rounds=2)
+    found = program.decide(one.people.X, sensitive_features=one.people.group, batch="one")
+    twin.decide(one.people.X, sensitive_features=one.people.group)
+    yes, no = found.ids[found.accepted], found.ids[~found.accepted]
+    return url, program, twin, yes, no, one.outcome[found.accepted], two.people
+
+
+def test_an_undone_override_restores_the_decision_and_teaches_nothing(decided):
+    url, program, twin, yes, no, outcomes, later = decided
+    program.override(yes[:2], False, "fraud was found")
+    program.override(no[:2], True, "has a guarantor")
+    program.undo_override([yes[0], no[0]], "the wrong person")
+    standing = program.standing([*yes[:2], *no[:2]])
+    assert standing.accepted.tolist() == [True, False, False, True]
+    assert standing.overridden.all()
+    with pytest.raises(UnknownIdError, match="1 of 1 ids are not accepted"):
+        program.observe(no[:1], [1])
+    program.observe([yes[0], no[1]], [1 - outcomes[0], 1])
+    program.observe(yes[2:], outcomes[2:])
+    twin.observe(yes[2:], outcomes[2:])
+    twin.withdraw(yes[:2])  # for good, whatever the outcome of the first
+    again = Program.open(url).decide(later.X, sensitive_features=later.group)
+    assert same(again, twin.decide(later.X, sensitive_features=later.group))
+    assert program.verify(relearn=True).problem is None
+    found = program.summary()
+    assert [(one.kind, one.n) for one in found.changes if one.kind in ("override", "undo")] == [
+        ("override", 2),
+        ("override", 2),
+        ("undo", 2),
+    ]
+    assert (found.overridden.accepted, found.overridden.known) == (2, 2)
+    assert found.total("n_overridden") == 2  # the other two were undone
+    assert sum(one.n_overridden for one in found.groups) == 2
+    reasons = [one.says["reason"] for one in found.changes if one.kind in ("override", "undo")]
+    assert reasons == ["fraud was found", "has a guarantor", "the wrong person"]
+    assert found.rounds[0].outcomes.known == yes.size - 2
+
+
+@pytest.mark.parametrize("decided", [certified], indirect=True)
+def test_an_override_after_an_undo_and_the_newest_is_listed(decided):
+    _, program, _, yes, no, _, _ = decided
+    for reason in ("fraud was found", "once more"):
+        program.override(yes[:1], False, reason)
+        program.undo_override(yes[:1], f"not {reason}")
+    program.override(no[:1], True, "has a guarantor")
+    with program.ledger.reading("main") as reader:
+        first = int(reader.standing([str(yes[0])]).persons[0])
+        other = int(reader.standing([str(no[0])]).persons[0])
+        ((accepted, why, entry),) = reader.listed(first, first + 1).overrides
+        assert (accepted, why) == (True, "not once more")
+        assert entry == [one.number for one in reader.entries(kind="override")][-2]
+        assert reader.listed(other, other + 1).overrides[0][:2] == (True, "has a guarantor")
+    assert program.verify(relearn=True).ok
+
+
+@pytest.mark.parametrize("decided", [algorithm_1], indirect=True)
+def test_overrides_that_cannot_be_undone(decided):
+    _, program, _, yes, no, _, _ = decided
+    program.override(no[:2], True, "has a guarantor")
+    program.override(yes[:1], False, "fraud was found")
+    program.undo_override(no[:1], "has none")
+    program.observe(no[1:2], [1])
+    before = program.checkpoint()
+    for ids, words in (
+        (no[:1], f"1 of 1 ids are not overridden, first '{no[0]}'; nothing was undone"),
+        ([yes[0], yes[1]], f"1 of 2 ids are not overridden, first '{yes[1]}'"),
+        (no[1:2], "have an outcome already"),
+        ([10**9], "1 of 1 ids are unknown or erased, .*; nothing was undone"),
+        ([0], "belong to the history"),
+    ):
+        with pytest.raises(InputError, match=words):
+            program.undo_override(ids, "why not")
+    with pytest.raises(InputError, match="the end of an override needs a reason"):
+        program.undo_override(yes[:1], "")
+    with pytest.raises(InputError, match=r"were overridden before.*undo that override first"):
+        program.override(yes[:1], True, "why not")
+    program.undo_override(np.empty(0, np.int64), "nobody")
+    assert program.checkpoint() == before

@@ -1,0 +1,230 @@
+"""The state in memory always is that of the ledger, and opening is quick."""
+
+from __future__ import annotations
+
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+import secondlook as sl
+from ledger.lived_programs import entries, lived
+from ledger_worlds import algorithm_1, certified, same, started
+from secondlook.errors import InputError, LearningWarning, LedgerError
+from secondlook.ledger.program import Program
+from secondlook.ledger.sql import SqlLedger
+from secondlook.ledger.verification.walk import verify
+
+
+@pytest.fixture
+def place(tmp_path):
+    return tmp_path / "ledger.db"
+
+
+def decide(program, batch, **options):
+    return program.decide(batch.people.X, sensitive_features=batch.people.group, **options)
+
+
+def observe(program, batch, decided):
+    program.observe(decided.ids[decided.accepted], batch.outcome[decided.accepted])
+
+
+def put_back(program, place: Path, content: bytes) -> None:
+    """Replace a ledger by a copy, as a restored backup does."""
+    program.ledger.close()
+    for end in ("-wal", "-shm"):
+        Path(f"{place}{end}").unlink(missing_ok=True)
+    place.write_bytes(content)
+
+
+def copy_of(program, place: Path) -> bytes:
+    program.ledger.close()
+    return place.read_bytes()
+
+
+@pytest.mark.parametrize("n_since", [0, 1, 2])
+@pytest.mark.parametrize("make", [algorithm_1, certified])
+def test_a_backup_restored_under_an_open_program(place, make, n_since):
+    url = f"sqlite:///{place}"
+    program, twin, (one, two, three, *others) = started(url, make())
+    first = decide(program, one)
+    assert same(first, twin.decide(one.people.X, sensitive_features=one.people.group))
+    older = copy_of(program, place)
+    observe(program, one, first)
+    decide(program, two)
+    put_back(program, place, older)
+    for batch in others[:n_since]:  # so that another chain is as long, or longer
+        assert same(
+            decide(Program.open(url), batch),
+            twin.decide(batch.people.X, sensitive_features=batch.people.group),
+        )
+    found = decide(program, three)
+    assert found.round == n_since + 2
+    assert same(found, twin.decide(three.people.X, sensitive_features=three.people.group))
+    observe(program, one, first)
+    assert verify(url).ok
+    assert verify(url, relearn=True).ok
+
+
+@pytest.mark.parametrize("make", [algorithm_1, certified])
+def test_changes_of_the_copied_classifier_have_no_effect(url, make):
+    program, twin, (one, two, three, *_) = started(url, make())
+    for batch in (one, two):
+        shown = program.classifier
+        decided = shown.decide(three.people.X, sensitive_features=three.people.group)
+        shown.observe(decided.ids[decided.accepted], three.outcome[decided.accepted])
+        ours = decide(program, batch)
+        assert same(ours, twin.decide(batch.people.X, sensitive_features=batch.people.group))
+        observe(program, batch, ours)
+        observe(twin, batch, ours)
+    assert len(program.classifier.rounds_) == 2
+    assert verify(url).ok
+
+
+def test_threads_that_share_a_program_take_turns(place):
+    program, _, batches = started(f"sqlite:///{place}", algorithm_1(), n_batch=50)
+
+    def work(at):
+        shown = program.classifier
+        decided = decide(program, batches[at], ids=np.arange(50) + 10**6 * (at + 1))
+        shown.decide(batches[at].people.X, sensitive_features=batches[at].people.group)
+        observe(program, batches[at], decided)
+        return decided.round
+
+    with ThreadPoolExecutor(3) as threads:
+        rounds = sorted(threads.map(work, range(6)))
+    assert rounds == [1, 2, 3, 4, 5, 6]
+    assert verify(program.ledger, relearn=True).ok
+
+
+def test_if_warnings_are_errors_a_call_that_raises_records_nothing(place):
+    url = f"sqlite:///{place}"
+    program, _, batches = started(url, certified(alpha=0.5, delta=0.3), n_batch=400)
+    for batch in batches[:2]:
+        decided = decide(program, batch)
+        observe(program, batch, decided)
+    decide(program, batches[2])
+    wrong = decided.ids[decided.accepted][:1]
+    outcome = 1 - batch.outcome[decided.accepted][:1]
+    before = program.checkpoint()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LearningWarning)
+        with pytest.raises(LearningWarning, match="begins again"):
+            program.observe(wrong, outcome)
+    assert program.checkpoint() == before
+    with pytest.warns(LearningWarning, match="begins again"):
+        program.observe(wrong, outcome)
+    assert program.checkpoint().number > before.number
+    assert verify(url, relearn=True).ok
+
+
+def test_a_call_that_fails_changes_nothing_in_memory(url, monkeypatch):
+    program, twin, (one, *_) = started(url, algorithm_1())
+    group = one.people.group
+
+    def fail(*args, **options):
+        raise RuntimeError("the disk is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("secondlook.ledger.sql.SqlWriter._insert", fail)
+        with pytest.raises(RuntimeError, match="the disk is gone"):
+            program.decide(one.people.X, sensitive_features=group, batch="b")
+    assert same(
+        program.decide(one.people.X, sensitive_features=group, batch="b"),
+        twin.decide(one.people.X, sensitive_features=group),
+    )
+
+
+def test_opening_replays_only_entries_after_the_last_snapshot(url, monkeypatch):
+    program, _, batches = started(url, algorithm_1(), snapshot_every=2)
+    for one in batches[:5]:
+        program.decide(one.people.X, sensitive_features=one.people.group)
+    replayed = []
+    decide = sl.PartialFeedbackClassifier.decide
+    monkeypatch.setattr(
+        sl.PartialFeedbackClassifier,
+        "decide",
+        lambda self, *args, **options: replayed.append(1) or decide(self, *args, **options),
+    )
+    assert len(Program.open(url).classifier.rounds_) == 5
+    assert len(replayed) == 1
+    program.snapshot()
+    replayed.clear()
+    assert len(Program.open(url).classifier.rounds_) == 5
+    assert replayed == []
+
+
+def work_of(url, doing):
+    """Return how many hundreds of steps SQLite takes while a function uses a program."""
+    program = Program.open(url)
+    program._state = None
+    program.ledger.engine.dispose()
+    steps = [0]
+
+    def count():
+        steps[0] += 1
+
+    @sa.event.listens_for(program.ledger.engine, "connect")
+    def listen(connection, _record):
+        connection.set_progress_handler(count, 100)
+
+    doing(program)
+    return steps[0]
+
+
+def test_opening_reads_only_the_last_state(tmp_path):
+    opening, reading = [], []
+    for n_rounds in (5, 20):
+        url = f"sqlite:///{tmp_path}/{n_rounds}.db"
+        lived(url, algorithm_1(), n_rounds=n_rounds, n_batch=200, told=0.1, snapshot_every=5)
+        opening.append(work_of(url, lambda program: program.classifier))
+        reading.append(work_of(url, entries))
+    assert reading[1] > 2 * reading[0]  # what reading everything takes
+    assert opening[1] - opening[0] < (reading[1] - reading[0]) / 20
+    assert max(opening) < reading[0] / 10
+
+
+def test_a_view_reads_one_moment_and_needs_one_transaction(place, monkeypatch):
+    url = f"sqlite:///{place}"
+    started(url, algorithm_1(), n_batch=50)
+    n_transactions = []
+    reading = SqlLedger.reading
+    monkeypatch.setattr(
+        SqlLedger, "reading", lambda *a, **o: n_transactions.append(1) or reading(*a, **o)
+    )
+    program = Program.open(url, load=False)
+    assert not n_transactions
+    with program.reading() as view:
+        assert view.shape.id_kind == "i"
+        assert view.about == {}
+        assert view.standing([0, 10**6]).persons.tolist() == [0, -1]
+        assert view.summary().total("n_people") == 0
+        assert len(view.classifier.rounds_) == 0
+        assert len(n_transactions) == 1
+
+
+@pytest.mark.parametrize("make", [algorithm_1, certified])
+def test_a_program_goes_on_after_it_was_read(place, make):
+    program, twin, (one, two, *_) = started(f"sqlite:///{place}", make(), n_batch=50)
+    with program.reading() as view:
+        assert len(view.classifier.rounds_) == 0
+        first = decide(program, one)  # as another thread might
+        assert view.reader.entry("batch", "#4") is None
+    assert same(first, twin.decide(one.people.X, sensitive_features=one.people.group))
+    with program.reading() as view, pytest.raises(InputError):
+        view.reasons(first.ids[first.accepted])
+    second = decide(program, two)
+    assert same(second, twin.decide(two.people.X, sensitive_features=two.people.group))
+
+
+def test_a_program_that_does_not_exist_raises_at_its_first_use(place):
+    url = f"sqlite:///{place}"
+    started(url, algorithm_1(), n_batch=20)
+    program = Program.open(url, "loans", load=False)
+    with pytest.raises(LedgerError, match="'loans'"), program.reading():
+        pass
+    with pytest.raises(LedgerError, match="'loans'"):
+        program.snapshot()
