@@ -185,7 +185,7 @@ def test_per_group_learns_groups_apart_and_falls_back(rng):
     for name in ("c", "d"):
         assert np.array_equal(
             model.predict_proba(low, sensitive_features=[name]),
-            model.everybody_.predict_proba(low),
+            model.shared_model_.predict_proba(low),
         )
     with pytest.raises(InputError, match="sensitive_features is needed to choose each person"):
         model.predict(X)
