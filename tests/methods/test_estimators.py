@@ -187,7 +187,7 @@ def test_per_group_learns_groups_apart_and_falls_back(rng):
             model.predict_proba(low, sensitive_features=[name]),
             model.shared_model_.predict_proba(low),
         )
-    with pytest.raises(InputError, match="sensitive_features is needed to choose each person"):
+    with pytest.raises(InputError, match="sensitive_features is needed to choose each row"):
         model.predict(X)
 
 

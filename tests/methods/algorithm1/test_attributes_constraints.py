@@ -182,7 +182,7 @@ def test_codes_keep_their_meaning_where_a_group_has_no_rows():
     assert max(found) <= 0.03 + 1e-4
     with pytest.raises(InputError, match="codes of the 6 groups"):
         fair.fit(X, good, sensitive_features=np.full(len(X), "a"))
-    with pytest.raises(InputError, match="whole numbers from 0 to 5, got others"):
+    with pytest.raises(InputError, match="from 0 to 5"):
         fair.fit(X, good, sensitive_features=np.full(len(X), 6))
 
 
