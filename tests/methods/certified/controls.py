@@ -69,7 +69,6 @@ class Overtaking(Engine):
                 bet.ladder.test(*part, deployed=deployed, use=bet.rungs)
             waiting.untested &= ~now
         self.waiting = [waiting for waiting in self.waiting if waiting.untested.any()]
-        return 0
 
 
 def with_engine(kind):

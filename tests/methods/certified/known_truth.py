@@ -85,7 +85,7 @@ def start(population, rng, *, n_history=600, method=CertifiedClassifier, **optio
 
 @dataclass(frozen=True)
 class Policy:
-    """What one round deployed, and its true FDR."""
+    """The policy of a round, and its true FDR."""
 
     certified: bool
     fdr: float
@@ -117,7 +117,7 @@ def play(classifier, population, rng, **options):
 
 
 def rngs(seed, n):
-    return [np.random.default_rng(one) for one in np.random.SeedSequence(seed).spawn(n)]
+    return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(n)]
 
 
 def too_many(events, runs, rate, *, false_alarm=0.001):

@@ -41,17 +41,17 @@ def run(outcomes_of=None, tell=None, shuffle=None, rejected_of=None):
     return classifier, everything, frozen
 
 
-def same_ladders(one, other):
-    assert len(one) == len(other)
-    for a, b in zip(one, other, strict=True):
+def same_ladders(left, right):
+    assert len(left) == len(right)
+    for a, b in zip(left, right, strict=True):
         assert np.array_equal(a.ranking.likelihood.coef, b.ranking.likelihood.coef)
         assert np.array_equal(a.ranking.reference[0], b.ranking.reference[0])
         assert (a.tau, a.level, a.starts, a.frozen) == (b.tau, b.level, b.starts, b.frozen)
 
 
-def same_rounds(one, other):
+def same_rounds(left, right):
     for (p, accepted, certified), (p_other, accepted_other, certified_other) in zip(
-        one, other, strict=True
+        left, right, strict=True
     ):
         assert np.array_equal(p, p_other)
         assert np.array_equal(accepted, accepted_other)
@@ -74,8 +74,8 @@ def test_outcomes_change_nothing_before_they_come(usual, changed):
     before = len(frozen[changed - 1])
     same_ladders(frozen[-1][:before], others_frozen[-1][:before])
     assert any(
-        not np.array_equal(one[0], other[0])
-        for one, other in zip(rounds[changed:], others[changed:], strict=True)
+        not np.array_equal(p, other_p)
+        for (p, *_), (other_p, *_) in zip(rounds[changed:], others[changed:], strict=True)
     )
 
 
@@ -133,8 +133,8 @@ def test_the_order_of_rows_does_not_matter(usual):
 def test_propensities_are_those_of_the_coins(usual):
     """Accepted counts against Σp, over all rounds; a false alarm has probability below 0.0001."""
     _, rounds, _ = usual
-    p = np.concatenate([one[0] for one in rounds])
-    accepted = np.concatenate([one[1] for one in rounds])
+    p = np.concatenate([p for p, _, _ in rounds])
+    accepted = np.concatenate([accepted for _, accepted, _ in rounds])
     assert np.all(accepted[p == 1])
     soft = p < 1
     spread = np.sqrt((p[soft] * (1 - p[soft])).sum())

@@ -293,7 +293,7 @@ def test_options_that_do_not_go_together_are_refused(rng):
         CertifiedClassifier(strategy=Limited(Uniform(), max_risk=0.3)).fit(
             X, None, accepted=np.zeros(60)
         )
-    with pytest.raises(InputError, match="limits on exploration are not kept on cells"):
+    with pytest.raises(InputError, match="limits on exploration are not"):
         FiniteClassifier(strategy=Limited(Uniform(), exposure=5, amount=1)).fit(y, y)
 
 
@@ -604,9 +604,9 @@ def test_each_group_keeps_its_own_bound():
                     break
                 if certify == "per_group":
                     reports = classifier.rounds_[-2:]
-                    assert [one.group for one in reports] == ["A", "B"]
-                    assert {one.round for one in reports} == {decided.round}
-                    every = all(one.status == "certified" for one in reports)
+                    assert [report.group for report in reports] == ["A", "B"]
+                    assert {report.round for report in reports} == {decided.round}
+                    every = all(report.status == "certified" for report in reports)
                     assert decided.certified == every
                     n_certified += every
             violating[certify] += broken

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from methods.certified.known_truth import ALPHA, DELTA, UTILITY, Flat, Slope, play, rngs, start
-from methods.certified.test_ladder import ladder as make_ladder
+from methods.certified.test_ladder import make_ladder
 from secondlook import CertifiedClassifier
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import Uniform
@@ -59,53 +59,53 @@ def estimates_of(ranks, outcome, p):
 
 
 def test_a_first_ladder_starts_at_the_rung_of_the_pilot():
-    one = make_ladder()
-    empty = LadderRows(one, one.locate(np.empty((0, 1)), np.empty(0, np.intp)))
+    ladder = make_ladder()
+    empty = LadderRows(ladder, ladder.locate(np.empty((0, 1)), np.empty(0, np.intp)))
     starts = walk_starts(empty, Pilot(ALPHA, 0.1), None)
     (start, share), (half, rest) = starts
-    assert start == np.argmin(abs(one.grid - 0.1))
-    assert half == np.argmin(abs(one.grid - one.grid[start] / 2))
+    assert start == np.argmin(abs(ladder.grid - 0.1))
+    assert half == np.argmin(abs(ladder.grid - ladder.grid[start] / 2))
     assert share + rest == pytest.approx(1)
 
 
 def test_walks_start_apart_and_share_the_whole_level():
     """The second starts half as far out, so that at the innermost rung there is only one."""
-    one = make_ladder()
-    empty = LadderRows(one, one.locate(np.empty((0, 1)), np.empty(0, np.intp)))
-    for first, share in enumerate(one.grid):
-        half = int(np.argmin(abs(one.grid - share / 2)))
+    ladder = make_ladder()
+    empty = LadderRows(ladder, ladder.locate(np.empty((0, 1)), np.empty(0, np.intp)))
+    for first, share in enumerate(ladder.grid):
+        half = int(np.argmin(abs(ladder.grid - share / 2)))
         walks = walk_starts(empty, Pilot(ALPHA, float(share)), None)
         assert [rung for rung, _ in walks] == ([first, half] if first else [0])
         assert sum(part for _, part in walks) == pytest.approx(1)
-        one.starts = walks
+        ladder.starts = walks
         levels = dict(walks)
-        assert one.threshold(first) == pytest.approx(-np.log(one.level * levels[first]))
-    assert walk_starts(empty, Pilot(ALPHA, one.grid[0]), None) == ((0, 1.0),)
+        assert ladder.threshold(first) == pytest.approx(-np.log(ladder.level * levels[first]))
+    assert walk_starts(empty, Pilot(ALPHA, ladder.grid[0]), None) == ((0, 1.0),)
 
 
 @pytest.mark.parametrize("edge", [1.0, 0.3, 0.085, 0.0])
 def test_a_later_ladder_starts_where_evidence_grew_fastest(edge):
     """Applicants are good up to a rank and bad beyond it; the share of the pilot is 0.1."""
-    one = make_ladder(tau=0.002)
+    ladder = make_ladder(tau=0.002)
     X = np.random.default_rng(0).normal(size=(400, 1))
-    at = one.locate(X, np.zeros(400, np.intp))
+    at = ladder.locate(X, np.zeros(400, np.intp))
     outcome = (at.rank <= edge).astype(np.int8)
-    z = one.policies(at) / 0.9 * (ALPHA - (outcome == 0))[:, None]
+    z = ladder.policies(at) / 0.9 * (ALPHA - (outcome == 0))[:, None]
     total, squares = z.sum(axis=0), (z**2).sum(axis=0)
-    lowest, pilot = (int(np.argmin(abs(one.grid - q))) for q in (0.07, 0.1))
+    lowest, pilot = (int(np.argmin(abs(ladder.grid - q))) for q in (0.07, 0.1))
     growth = [
         total[j] ** 2 / squares[j] if total[j] > 0 and j >= lowest else 0.0
-        for j in range(one.grid.size)
+        for j in range(ladder.grid.size)
     ]
     known = estimates_of(at.rank, outcome, 0.9)
-    reach, pilot_now = LadderRows(one, at), Pilot(ALPHA, 0.1)
-    start = walk_starts(reach, pilot_now, known)[0][0]
+    ladder_rows, pilot_now = LadderRows(ladder, at), Pilot(ALPHA, 0.1)
+    start = walk_starts(ladder_rows, pilot_now, known)[0][0]
     if edge == 0:
         assert max(growth) == 0
-        assert start == np.argmin(abs(one.grid - 0.05))
+        assert start == np.argmin(abs(ladder.grid - 0.05))
     elif edge == 1:  # the more the better, but a ladder starts no further out than a pilot goes
-        assert one.grid[np.argmax(growth)] > 0.9
-        assert start == np.argmin(abs(one.grid - 0.7))
+        assert ladder.grid[np.argmax(growth)] > 0.9
+        assert start == np.argmin(abs(ladder.grid - 0.7))
     else:
         assert start == int(np.argmax(growth))
         assert start > pilot if edge > 0.1 else lowest <= start < pilot
@@ -116,7 +116,7 @@ def test_no_pilot_accepts_nearly_all_applicants(seed):
     """All applicants are alike, and evidence grows fastest if all are accepted."""
     rng, alike = np.random.default_rng(seed), Flat(fdr=0.1)
     policies = play(start(alike, rng, horizon=20), alike, rng, n=300, rounds=4, truth=False)
-    shares = [one.share for one in policies if not one.certified]
+    shares = [policy.share for policy in policies if not policy.certified]
     assert 0.5 < max(shares) <= 0.7
 
 
@@ -140,7 +140,7 @@ def test_every_stage_freezes_at_the_same_shares_of_the_horizon(horizon, when, rn
     (engine,) = classifier._engines
     for began in (1, when[-1] + 1):
         ids, outcome = decide_and_observe(classifier, rng, when[-1], n_people=1500)
-        assert [one.frozen for one in engine.ladders] == [began - 1 + t for t in when]
+        assert [ladder.frozen for ladder in engine.ladders] == [began - 1 + t for t in when]
         with pytest.warns(LearningWarning, match="testing begins again with round"):
             classifier.correct(ids[:1], 1 - outcome[:1])
 
@@ -163,7 +163,7 @@ def test_a_stage_drops_no_certificate_of_its_own(tmp_path, rng):
     assert deployed.certified
     assert deployed.ladder.frozen == deployed.stage_began == 2
     with program.ledger.reading("main") as reader:
-        says = [one.says["what"] for one in reader.entries(kind="certificate")]
+        says = [entry.says["what"] for entry in reader.entries(kind="certificate")]
     assert says == ["granted"]
     assert verify(program.ledger, relearn=True).problem is None
 
@@ -197,7 +197,10 @@ def runs(request):
 
 def test_the_monitor_ends_violations_soon(runs):
     watched, answers = runs
-    violating = [np.mean([one.certified and one.fdr > ALPHA for one in a[2]]) for a in answers]
+    violating = [
+        np.mean([policy.certified and policy.fdr > ALPHA for policy in after])
+        for _, _, after in answers
+    ]
     delays = [fired for _, fired, _ in answers]
     assert all(after[0].certified and after[0].fdr > ALPHA for _, _, after in answers)
     if watched:
@@ -298,44 +301,44 @@ def test_estimates_count_only_the_kept_rounds():
     """
     z = []
     for rng in rngs(41, 6):
-        one = ChosenRungs(rng)
-        one.play(WIDE, 10)
-        one.engine.restart("drift")
-        one.play(NARROW, 10)
-        share, error = one.estimate()
-        assert share == pytest.approx(one.by_hand(kept=15, counted=15), rel=1e-9)
-        z.append((np.array([share, one.by_hand(kept=15, counted=20)]) - one.truth()) / error)
+        run = ChosenRungs(rng)
+        run.play(WIDE, 10)
+        run.engine.restart("drift")
+        run.play(NARROW, 10)
+        share, error = run.estimate()
+        assert share == pytest.approx(run.by_hand(kept=15, counted=15), rel=1e-9)
+        z.append((np.array([share, run.by_hand(kept=15, counted=20)]) - run.truth()) / error)
     ours, control = np.sum(z, axis=0) / np.sqrt(len(z))
     assert abs(ours) < 3.5
     assert control < -4.5
 
 
 def test_the_widest_share_is_that_of_the_kept_rounds():
-    one = ChosenRungs(np.random.default_rng(0))
-    one.play(WIDE, 4)
-    one.play(NARROW, 6)
-    assert one.engine.estimates.widest == pytest.approx(WIDE, abs=0.02)
-    one.engine.restart("drift")
-    assert one.engine.estimates.widest == pytest.approx(NARROW, abs=0.02)
-    assert one.engine.estimates.n_people == KEPT * WIDE_BATCH
+    run = ChosenRungs(np.random.default_rng(0))
+    run.play(WIDE, 4)
+    run.play(NARROW, 6)
+    assert run.engine.estimates.widest == pytest.approx(WIDE, abs=0.02)
+    run.engine.restart("drift")
+    assert run.engine.estimates.widest == pytest.approx(NARROW, abs=0.02)
+    assert run.engine.estimates.n_people == KEPT * WIDE_BATCH
 
 
 @pytest.mark.parametrize("waiting", [2, 8])
 def test_waiting_rounds_count_if_they_are_kept(waiting):
     """Some of the kept rounds, or all of them and some left out, are tested later."""
-    one = ChosenRungs(np.random.default_rng(1), maturity=waiting)
-    one.play(WIDE, 9)
-    one.play(NARROW, 1)
-    one.engine.restart("drift")
-    assert one.engine.estimates.n_people == max(0, KEPT - waiting) * WIDE_BATCH
-    one.play(NARROW, 10)
+    run = ChosenRungs(np.random.default_rng(1), maturity=waiting)
+    run.play(WIDE, 9)
+    run.play(NARROW, 1)
+    run.engine.restart("drift")
+    assert run.engine.estimates.n_people == max(0, KEPT - waiting) * WIDE_BATCH
+    run.play(NARROW, 10)
     settled = 10 - waiting
-    assert one.engine.estimates.n_people == (KEPT + settled) * WIDE_BATCH
-    rows, in_tests = one.engine.rows, one.engine.estimates.settled
+    assert run.engine.estimates.n_people == (KEPT + settled) * WIDE_BATCH
+    rows, in_tests = run.engine.rows, run.engine.estimates.settled
     assert rows["round"][in_tests].min() == 10 - KEPT + 1
     assert np.unique(rows["round"][in_tests]).size == KEPT + settled
     p = np.zeros(in_tests.size)
     X, group = rows.X[in_tests], rows["group"][in_tests]
-    for ladder, rung in one.rounds[10 - KEPT : 10 + settled]:
+    for ladder, rung in run.rounds[10 - KEPT : 10 + settled]:
         p += WIDE_BATCH * ladder.policy(ladder.locate(X, group), rung)
     assert rows["p_sum"][in_tests] == pytest.approx(p, rel=1e-9)

@@ -47,9 +47,9 @@ def test_mean_of_z_by_enumeration(alpha):
 
 def test_outcomes_of_the_rejected_are_not_read():
     accepted = np.array([True, False, False])
-    one = values(PI, P, accepted, np.array([True, True, False]), ALPHA)
+    usual = values(PI, P, accepted, np.array([True, True, False]), ALPHA)
     other = values(PI, P, accepted, np.array([True, False, True]), ALPHA)
-    assert np.array_equal(one, other)
+    assert np.array_equal(usual, other)
 
 
 probabilities = st.floats(1e-9, 1.0)
@@ -85,7 +85,7 @@ def test_wealth_is_the_product_of_its_bets(rng):
             share = min(BETS[i] / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound[j]))
             for row in range(n):
                 gamblers[i][j] *= 1 + (share * z[row, j] if use[j] else 0.0)
-        mixed = [sum(one[j] for one in gamblers) / len(BETS) for j in range(n_policies)]
+        mixed = [sum(gambler[j] for gambler in gamblers) / len(BETS) for j in range(n_policies)]
         best = [max(pair) for pair in zip(best, mixed, strict=True)]
         assert np.exp(wealth.mixed()) == pytest.approx(mixed, rel=1e-9)
         assert np.exp(wealth.best) == pytest.approx(best, rel=1e-9)

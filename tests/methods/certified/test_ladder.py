@@ -36,7 +36,7 @@ from secondlook.people.likelihoods import LinearLikelihood
 LEVEL = 0.03
 
 
-def ladder(tau=0.1, floor=0.0, starts=((20, 0.8), (8, 0.2)), n=500):
+def make_ladder(tau=0.1, floor=0.0, starts=((20, 0.8), (8, 0.2)), n=500):
     X = np.random.default_rng(1).normal(size=(n, 1))
     likelihood = LinearLikelihood(np.array([1.0]), 0.0)
     group = np.zeros(n, np.intp)
@@ -46,21 +46,21 @@ def ladder(tau=0.1, floor=0.0, starts=((20, 0.8), (8, 0.2)), n=500):
     return Ladder(ranking, tau, frozen, LEVEL, starts, 1, ALPHA)
 
 
-def positions(one, rank):
+def positions(ladder, rank):
     """Return the positions of applicants with these ranks."""
     group = np.zeros(rank.size, np.intp)
-    return Positions(rank, one.floor.chance(None, rank, group))
+    return Positions(rank, ladder.floor.chance(None, rank, group))
 
 
-def reaching(rungs, level, one=None):
+def reaching(rungs, level, ladder=None):
     """Return a ladder with some rungs at just the wealth that a level needs."""
-    one = ladder() if one is None else one
-    one.wealth.best[list(rungs)] = -np.log(level) + 1e-9
-    return one
+    ladder = make_ladder() if ladder is None else ladder
+    ladder.wealth.best[list(rungs)] = -np.log(level) + 1e-9
+    return ladder
 
 
-def certified(one):
-    return np.flatnonzero(one.certified()).tolist()
+def certified(ladder):
+    return np.flatnonzero(ladder.certified()).tolist()
 
 
 def test_a_rung_counts_only_if_all_between_it_and_the_start_do():
@@ -69,7 +69,7 @@ def test_a_rung_counts_only_if_all_between_it_and_the_start_do():
 
 
 def test_two_starts_each_with_its_share():
-    # Enough for the main walk is not enough for the one that starts further in.
+    # Enough for the main walk is not enough for the ladder that starts further in.
     assert certified(reaching(range(8, 30), LEVEL * 0.8)) == list(range(20, 30))
     assert certified(reaching(range(8, 15), LEVEL * 0.2)) == list(range(8, 15))
     assert certified(reaching(range(8, 80), LEVEL * 0.2)) == list(range(8, 80))
@@ -81,33 +81,33 @@ def test_two_starts_each_with_its_share():
     assert inner.threshold(3) == np.inf
 
 
-def play_round(rng, one, rung, fdr, n=400):
+def play_round(rng, ladder, rung, fdr, n=400):
     X = rng.normal(size=(n, 1))
     group = np.zeros(n, np.intp)
-    p = one.policy(one.locate(X, group), rung)
+    p = ladder.policy(ladder.locate(X, group), rung)
     accepted = rng.random(n) < p
-    return one.locate(X, group), p, accepted, accepted & (rng.random(n) < fdr)
+    return ladder.locate(X, group), p, accepted, accepted & (rng.random(n) < fdr)
 
 
 def test_never_uncertified(rng):
-    one = ladder()
-    everywhere = np.ones(one.grid.size, np.bool_)
+    ladder = make_ladder()
+    everywhere = np.ones(ladder.grid.size, np.bool_)
     for _ in range(8):
-        one.test(*play_round(rng, one, 25, 0.02), deployed=25, use=everywhere)
-    before = one.certified()
+        ladder.test(*play_round(rng, ladder, 25, 0.02), deployed=25, use=everywhere)
+    before = ladder.certified()
     assert before[20:26].all()
     for _ in range(30):
-        one.test(*play_round(rng, one, 25, 0.6), deployed=25, use=everywhere)
-        assert np.array_equal(one.certified() & before, before)
-    assert np.all(one.wealth.mixed()[20:26] < 0)  # though nothing speaks for it any more
+        ladder.test(*play_round(rng, ladder, 25, 0.6), deployed=25, use=everywhere)
+        assert np.array_equal(ladder.certified() & before, before)
+    assert np.all(ladder.wealth.mixed()[20:26] < 0)  # though nothing speaks for it any more
 
 
 def test_rungs_without_a_bet_keep_their_wealth(rng):
-    one = ladder()
-    use = np.arange(one.grid.size) < 30
-    one.test(*play_round(rng, one, 25, 0.1), deployed=25, use=use)
-    assert np.all(one.wealth.log[:, :30] != 0)
-    assert np.all(one.wealth.log[:, 30:] == 0)
+    ladder = make_ladder()
+    use = np.arange(ladder.grid.size) < 30
+    ladder.test(*play_round(rng, ladder, 25, 0.1), deployed=25, use=use)
+    assert np.all(ladder.wealth.log[:, :30] != 0)
+    assert np.all(ladder.wealth.log[:, 30:] == 0)
 
 
 @given(
@@ -117,31 +117,31 @@ def test_rungs_without_a_bet_keep_their_wealth(rng):
     seed=st.integers(0, 10**6),
 )
 def test_ratios_of_the_same_ladder_are_bounded(tau, floor, deployed, seed):
-    one = ladder(tau, floor)
+    ladder = make_ladder(tau, floor)
     rank = np.random.default_rng(seed).random(50)
-    p = one.policy(positions(one, rank), deployed)
-    pi = one.policies(positions(one, rank))
-    apart = np.maximum(0, one.grid - one.grid[deployed]) / tau
+    p = ladder.policy(positions(ladder, rank), deployed)
+    pi = ladder.policies(positions(ladder, rank))
+    apart = np.maximum(0, ladder.grid - ladder.grid[deployed]) / tau
     seen_by = p > 1e-200
     assert np.all(np.log(pi[seen_by] / p[seen_by, None]) <= apart + 1e-9)
     # What wealth relies on: w + rem, and with it the worst loss in a row, stays below the bound.
-    bound = one.ratio_bounds(deployed)
+    bound = ladder.ratio_bounds(deployed)
     applicants = np.ones(50, np.bool_)
     z = values(pi[seen_by], p[seen_by], applicants[seen_by], applicants[seen_by], ALPHA)
     assert np.all(z >= -(1 - ALPHA) * bound * (1 + 1e-9))
-    assert np.all(1 + one.wealth.shares(bound)[:, None, :] * z >= 0.05 - 1e-9)
+    assert np.all(1 + ladder.wealth.shares(bound)[:, None, :] * z >= 0.05 - 1e-9)
     assert np.all(bound <= RATIO_CAP + 1)
-    assert np.all(one.ratio_bounds(None) == RATIO_CAP + 1)
+    assert np.all(ladder.ratio_bounds(None) == RATIO_CAP + 1)
 
 
 def test_the_barred_are_accepted_up_to_the_very_rung(rng):
-    one = ladder()
-    rank = np.concatenate([one.grid, np.nextafter(one.grid, 2)])
+    ladder = make_ladder()
+    rank = np.concatenate([ladder.grid, np.nextafter(ladder.grid, 2)])
     barred = Positions(rank, np.zeros(rank.size), np.ones(rank.size, np.bool_))
-    expected = rank[:, None] <= one.grid
-    assert np.array_equal(one.policies(barred), expected)
+    expected = rank[:, None] <= ladder.grid
+    assert np.array_equal(ladder.policies(barred), expected)
     worth = rng.normal(size=rank.size)
-    assert LadderRows(one, barred).sums(worth) == pytest.approx(worth @ expected)
+    assert LadderRows(ladder, barred).sums(worth) == pytest.approx(worth @ expected)
 
 
 def test_joined_positions_are_appended(rng):
@@ -158,68 +158,70 @@ def test_joined_positions_are_appended(rng):
 @pytest.mark.parametrize("floor", [0.0, 0.05])
 @pytest.mark.parametrize("tau", [0.008, 0.2])
 def test_fast_sums_equal_those_of_the_table(rng, tau, floor):
-    one = ladder(tau, floor)
-    rank = np.concatenate([rng.random(300), one.grid, [0.0, 1.0]])
+    ladder = make_ladder(tau, floor)
+    rank = np.concatenate([rng.random(300), ladder.grid, [0.0, 1.0]])
     worth = rng.normal(size=rank.size)
     standing = Positions(rank, floor * 2 * rng.random(rank.size))
-    reach = LadderRows(one, standing[:100])
+    reach = LadderRows(ladder, standing[:100])
     reach.extend(standing[100:])
-    table = one.policies(standing)
+    table = ladder.policies(standing)
     assert reach.sums(worth) == pytest.approx(worth @ table, abs=1e-9)
     rows = np.flatnonzero(rng.random(rank.size) < 0.4)
     assert reach.sums(worth[rows], rows) == pytest.approx(worth[rows] @ table[rows], abs=1e-9)
 
 
 def test_worth_betting_returns_the_covered_rungs(rng):
-    one = ladder(tau=0.05)
+    ladder = make_ladder(tau=0.05)
     rank = rng.random(2000)
-    p = one.policy(positions(one, rank), 30)
-    pi = one.policies(positions(one, rank))
+    p = ladder.policy(positions(ladder, rank), 30)
+    pi = ladder.policies(positions(ladder, rank))
     uncovered = np.clip(pi - RATIO_CAP * p[:, None], 0, None).sum(axis=0) / pi.sum(axis=0)
-    assert np.array_equal(one.worth_betting(positions(one, rank), p), uncovered <= 0.02)
-    assert one.worth_betting(positions(one, rank), p)[:31].all()
-    assert not one.worth_betting(positions(one, rank), p)[-1]
+    assert np.array_equal(ladder.worth_betting(positions(ladder, rank), p), uncovered <= 0.02)
+    assert ladder.worth_betting(positions(ladder, rank), p)[:31].all()
+    assert not ladder.worth_betting(positions(ladder, rank), p)[-1]
 
 
 def test_more_outcomes_assumes_the_same_rounds_again(rng):
-    one = ladder()
-    use = np.ones(one.grid.size, np.bool_)
-    rounds = [play_round(rng, one, 25, fdr) for fdr in (0.1, 0.12)]
-    assert np.isnan(one.more_outcomes(26))  # nothing is known yet
+    ladder = make_ladder()
+    use = np.ones(ladder.grid.size, np.bool_)
+    rounds = [play_round(rng, ladder, 25, fdr) for fdr in (0.1, 0.12)]
+    assert np.isnan(ladder.more_outcomes(26))  # nothing is known yet
     for batch in rounds:
-        one.test(*batch, deployed=25, use=use)
+        ladder.test(*batch, deployed=25, use=use)
     known, times = sum(int(accepted.sum()) for _, _, accepted, _ in rounds), 1
-    more = one.more_outcomes(26)
+    more = ladder.more_outcomes(26)
     assert more > known
-    while one.wealth.best[26] < one.threshold(26):
+    while ladder.wealth.best[26] < ladder.threshold(26):
         assert more > (times - 1) * known
         for batch in rounds:
-            one.test(*batch, deployed=25, use=use)
+            ladder.test(*batch, deployed=25, use=use)
         times += 1
     assert more <= (times - 1) * known
-    assert one.more_outcomes(26) == 0
+    assert ladder.more_outcomes(26) == 0
 
 
 def test_evidence_against_a_rung_leaves_the_missing_outcomes_unknown(rng):
-    one = ladder()
-    one.test(*play_round(rng, one, 25, 1.0), deployed=25, use=np.ones(one.grid.size, np.bool_))
-    assert np.isnan(one.more_outcomes(26))
-    assert np.isnan(one.more_outcomes(3))  # inside both starts: none can come
-    assert nearest_certificate([one, ladder()]) is None
+    ladder = make_ladder()
+    ladder.test(
+        *play_round(rng, ladder, 25, 1.0), deployed=25, use=np.ones(ladder.grid.size, np.bool_)
+    )
+    assert np.isnan(ladder.more_outcomes(26))
+    assert np.isnan(ladder.more_outcomes(3))  # inside both starts: none can come
+    assert nearest_certificate([ladder, make_ladder()]) is None
 
 
 def test_the_nearest_certificate_is_the_nearest_start_of_any_ladder(rng):
-    better, worse, untested = ladder(), ladder(starts=((30, 1.0),)), ladder()
-    for one, fdr in ((better, 0.02), (worse, 0.09)):
-        use = np.ones(one.grid.size, np.bool_)
-        one.test(*play_round(rng, one, 30, fdr), deployed=30, use=use)
+    better, worse, untested = make_ladder(), make_ladder(starts=((30, 1.0),)), make_ladder()
+    for ladder, fdr in ((better, 0.02), (worse, 0.09)):
+        use = np.ones(ladder.grid.size, np.bool_)
+        ladder.test(*play_round(rng, ladder, 30, fdr), deployed=30, use=use)
     outer, inner = (better.more_outcomes(rung) for rung in (20, 8))
     assert 0 < outer < inner
     assert outer < worse.more_outcomes(30) < np.inf
     for ladders in ([better, worse, untested], [untested, worse, better]):
         assert nearest_certificate(ladders) == (better, 20)
     assert nearest_certificate([worse, untested]) == (worse, 30)
-    better.starts = ((45, 0.8), (8, 0.2))  # the outer one is not covered
+    better.starts = ((45, 0.8), (8, 0.2))  # the outer ladder is not covered
     assert np.isnan(better.more_outcomes(45))
     assert nearest_certificate([better]) == (better, 8)
 
@@ -507,8 +509,7 @@ def test_certified_rounds_keep_the_bound_within_limits(floor, rng, tmp_path):
     save(classifier, tmp_path / "x")
     again = load(tmp_path / "x")
     X = population.draw(300, rng).X
-    one, other = classifier.decide(X), again.decide(X)
-    assert np.array_equal(one.propensity, other.propensity)
+    assert np.array_equal(classifier.decide(X).propensity, again.decide(X).propensity)
 
 
 def test_all_applicants_barred_and_limits_per_group(rng):
@@ -528,7 +529,9 @@ def test_all_applicants_barred_and_limits_per_group(rng):
     decided = two.decide(X, sensitive_features=group)
     never = two.never_explored(X, sensitive_features=group)
     assert np.array_equal(decided.propensity == 0, never & ~decided.exploit)
-    assert sum(one.n_unreachable for one in two.rounds_) == (decided.propensity == 0).sum() > 0
+    assert (
+        sum(record.n_unreachable for record in two.rounds_) == (decided.propensity == 0).sum() > 0
+    )
 
 
 def test_exposure_and_missing_values_in_limits_are_refused(rng):

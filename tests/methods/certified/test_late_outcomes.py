@@ -67,9 +67,9 @@ class Desk:
 
 def test_wealth_moves_only_when_the_oldest_round_is_complete():
     desk, in_order = Desk(), Desk()
-    for one in (desk, in_order):
-        one.decide()
-        one.decide()
+    for each in (desk, in_order):
+        each.decide()
+        each.decide()
     still = desk.wealth
     desk.tell(2)
     assert np.array_equal(desk.wealth, still)
@@ -110,14 +110,14 @@ def test_overtaking_certifies_null_runs():
 
 def test_pending_outcomes_count_as_bad_after_patience():
     desk, in_full = Desk(patience=1), Desk()
-    for one in (desk, in_full):
-        one.decide()
+    for each in (desk, in_full):
+        each.decide()
     ids, outcome = desk.accepted[0]
     kept_back = np.arange(ids.size) % 4 == 0
     desk.classifier.observe(ids[~kept_back], outcome[~kept_back])
     assert not desk.wealth.any()  # nothing is tested before patience ends
     desk.decide()
-    assert [one.number for one in desk.engine.waiting] == [2]
+    assert [waiting.number for waiting in desk.engine.waiting] == [2]
     in_full.classifier.observe(ids, np.where(kept_back, 0, outcome))
     assert desk.wealth == pytest.approx(in_full.wealth, abs=1e-12)
     # What comes later is learned from, and changes no test.
@@ -289,11 +289,11 @@ def test_outcomes_that_never_come_block_the_tests_unless_patience_ends():
 
 def corrected(desk, t, n=1, first=0):
     """Correct outcomes of a round, and return the warnings."""
-    ids, outcome = (one[first:] for one in desk.accepted[t - 1])
+    ids, outcome = (part[first:] for part in desk.accepted[t - 1])
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         desk.classifier.correct(ids[:n], 1 - outcome[:n])
-    return [(one.category, str(one.message), one.filename) for one in caught]
+    return [(warning.category, str(warning.message), warning.filename) for warning in caught]
 
 
 def test_a_correction_during_a_pilot_warns_at_the_call():
@@ -331,7 +331,7 @@ def test_the_warning_names_the_group_that_loses_evidence():
     with pytest.warns(LearningWarning, match=words):
         clf.correct(batch.ids[theirs][:1], [0])
     clf.decide(X, sensitive_features=group, ids=2000 + np.arange(600))
-    ours, other = (one.message for one in clf.rounds_[-2:])
+    ours, other = (record.message for record in clf.rounds_[-2:])
     assert "began again" not in ours
     assert other.startswith("Testing began again with round 2 after a correction")
 

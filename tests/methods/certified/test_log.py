@@ -39,22 +39,22 @@ def replayed(ladder, rung, tested):
     """Return the wealth of a rung after each round that was tested, by the formulas."""
     gamblers, wealth = [0.0] * len(BETS), {}
     q = ladder.grid[rung]
-    for one, outcome in tested:
-        use = [bet.rungs for bet in one.bets if bet.ladder is ladder]
+    for waiting, outcome in tested:
+        use = [bet.rungs for bet in waiting.bets if bet.ladder is ladder]
         if use and use[0][rung]:
-            rank = ladder.locate(one.X, one.group).rank
+            rank = ladder.locate(waiting.X, waiting.group).rank
             floor = float(ladder.floor.scale[0])
             tail = [math.exp(-max(0.0, r - q) / ladder.tau) for r in rank]
-            pi = [floor + (1 - floor) * one_tail for one_tail in tail]
+            pi = [floor + (1 - floor) * x for x in tail]
             bound = RATIO_CAP + 1
-            if ladder is one.policy.ladder:
-                ratio = math.exp(max(0.0, q - ladder.grid[one.policy.rung]) / ladder.tau)
+            if ladder is waiting.policy.ladder:
+                ratio = math.exp(max(0.0, q - ladder.grid[waiting.policy.rung]) / ladder.tau)
                 bound = ratio if ratio <= RATIO_CAP else bound
             shares = [min(bet / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound)) for bet in BETS]
-            z = z_of(pi, one.p, one.accepted, outcome)
+            z = z_of(pi, waiting.p, waiting.accepted, outcome)
             for i, share in enumerate(shares):
                 gamblers[i] += sum(math.log1p(share * value) for value in z)
-        wealth[one.number] = math.log(sum(map(math.exp, gamblers)) / len(BETS))
+        wealth[waiting.number] = math.log(sum(map(math.exp, gamblers)) / len(BETS))
     return wealth
 
 
@@ -87,19 +87,19 @@ def test_walks_of_a_ladder_share_its_level(logged):
 
 def test_records_agree_with_the_log(logged):
     engine = logged._engines[0]
-    for report, (one, _) in zip(logged.rounds_, engine.tested, strict=True):
+    for report, (waiting, _) in zip(logged.rounds_, engine.tested, strict=True):
         ladder = engine.ladders[report.ladder]
-        assert ladder is one.policy.ladder
-        assert report.share == ladder.grid[one.policy.rung]
+        assert ladder is waiting.policy.ladder
+        assert report.share == ladder.grid[waiting.policy.rung]
         earlier = [pair for pair in engine.tested if pair[0].number < report.round]
-        best = max([0.0, *replayed(ladder, one.policy.rung, earlier).values()])
+        best = max([0.0, *replayed(ladder, waiting.policy.rung, earlier).values()])
         assert report.log_wealth == pytest.approx(best, abs=1e-9)
-        assert report.threshold == ladder.threshold(one.policy.rung)
-        assert report.n_accepted == one.accepted.sum()
+        assert report.threshold == ladder.threshold(waiting.policy.rung)
+        assert report.n_accepted == waiting.accepted.sum()
         assert report.n_outcomes == sum(pair[0].accepted.sum() for pair in earlier)
-        assert (report.status == "certified") == one.policy.certified
-        if one.policy.certified:
-            assert ladder.certified()[one.policy.rung]
+        assert (report.status == "certified") == waiting.policy.certified
+        if waiting.policy.certified:
+            assert ladder.certified()[waiting.policy.rung]
             assert report.log_wealth >= report.threshold  # the easier of the two walks
     spent = [report.delta_spent for report in logged.rounds_]
     assert spent == sorted(spent)
@@ -142,7 +142,7 @@ def test_pilots_begin_with_a_tenth_and_may_end_wider_than_the_certificate(seed):
     *pilots, certified = classifier.rounds_
     assert certified.status == "certified"
     assert pilots[0].share <= 0.101
-    assert max(one.share for one in pilots) > 2 * pilots[0].share
+    assert max(pilot.share for pilot in pilots) > 2 * pilots[0].share
     assert pilots[-1].n_accepted > certified.n_accepted
 
 
@@ -175,8 +175,8 @@ def test_weights_are_one_over_the_mean_propensity_of_all_rounds(logged):
     engine = logged._engines[0]
     X, group = engine.rows.X, engine.rows["group"]
     total = sum(
-        one.policy.ladder.policy(one.policy.ladder.locate(X, group), one.policy.rung)
-        for one, _ in engine.tested
+        waiting.policy.ladder.policy(waiting.policy.ladder.locate(X, group), waiting.policy.rung)
+        for waiting, _ in engine.tested
     )
     applicants = np.arange(len(engine.rows))
     assert engine.estimates.weights(applicants) == pytest.approx(15 / total)

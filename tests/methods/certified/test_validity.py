@@ -27,8 +27,8 @@ def null_run(rng, rounds):
     """Return whether a run is ever certified although every policy just breaks the bound."""
     population = Flat()
     return any(
-        one.certified
-        for one in playing(start(population, rng), population, rng, rounds=rounds, truth=False)
+        policy.certified
+        for policy in playing(start(population, rng), population, rng, rounds=rounds, truth=False)
     )
 
 
@@ -51,9 +51,9 @@ def violating_runs(method):
     for rng in rngs(11, CONTROL_RUNS):
         classifier = start(population, rng, n_history=1500, method=method)
         certified = (
-            one.fdr
-            for one in playing(classifier, population, rng, n=300, rounds=30)
-            if one.certified
+            policy.fdr
+            for policy in playing(classifier, population, rng, n=300, rounds=30)
+            if policy.certified
         )
         first = next(certified, None)
         assert first is not None

@@ -128,8 +128,8 @@ def restart_message(restarts: Sequence[RestartedTests]) -> str:
     rounds are tested later, and corrections before that cost nothing.
     """
     counts = " and of ".join(
-        f"{one.n_outcomes:,} outcomes" + ("" if one.group is None else f" (group {one.group})")
-        for one in restarts
+        f"{lost.n_outcomes:,} outcomes" + ("" if lost.group is None else f" (group {lost.group})")
+        for lost in restarts
     )
     return (
         f"A corrected outcome had been tested, so the evidence of {counts} is given up with all "

@@ -263,7 +263,7 @@ class Engine:
     @property
     def ladders(self) -> list[Ladder]:
         """The ladders of this stage."""
-        return [one.ladder for one in self.stage.ladder_rows]
+        return [ladder_rows.ladder for ladder_rows in self.stage.ladder_rows]
 
     @property
     def n_tested(self) -> int:
@@ -284,8 +284,8 @@ class Engine:
             self.rows,
             np.flatnonzero(in_tests),
             self.settled_round,
-            n_people=sum(one.n_people for one in self.settled),
-            widest=max((one.share for one in self.settled), default=0.0),
+            n_people=sum(settled.n_people for settled in self.settled),
+            widest=max((settled.share for settled in self.settled), default=0.0),
             noise=self.rules.noise,
         )
 
@@ -483,9 +483,9 @@ class Engine:
     def _p_sum(self, X: Any, group: Groups) -> Floats:
         """Return Σ over settled rounds of applicants times the probability of acceptance."""
         n_people: Counter[tuple[int, int]] = Counter()
-        for one in self.settled:  # many rounds share a policy, which is evaluated once
-            n_people[id(one.ladder), one.rung] += one.n_people
-        ladders = {id(one.ladder): one.ladder for one in self.settled}
+        for settled in self.settled:  # many rounds share a policy, which is evaluated once
+            n_people[id(settled.ladder), settled.rung] += settled.n_people
+        ladders = {id(settled.ladder): settled.ladder for settled in self.settled}
         positions = {key: ladder.locate(X, group) for key, ladder in ladders.items()}
         total = np.zeros(X.shape[0])
         for (key, rung), n in n_people.items():
@@ -499,10 +499,10 @@ class Engine:
         more applicants of that kind.
         """
         self.first_round = max(0, self.n_rounds - _KEPT_ROUNDS + 1)
-        self.settled = [one for one in self.settled if one.number >= self.first_round]
+        self.settled = [kept for kept in self.settled if kept.number >= self.first_round]
         p_sum = np.zeros(len(self.rows))
-        for one in self.settled:
-            p_sum += self._weighted_policy(one)
+        for kept in self.settled:
+            p_sum += self._weighted_policy(kept)
         self.rows["p_sum"][:] = p_sum
 
     # Testing.
@@ -518,7 +518,7 @@ class Engine:
         if not self.ladders:
             return np.zeros(rounds.shape, np.bool_)
         since = min(ladder.frozen for ladder in self.ladders)  # the oldest ladder saw the most
-        waiting = np.isin(rounds, [one.number for one in self.waiting])
+        waiting = np.isin(rounds, [waiting.number for waiting in self.waiting])
         return np.asarray((rounds >= since) & ~waiting)
 
     def catch_up(self) -> None:
@@ -527,16 +527,13 @@ class Engine:
         if self._has_drifted():
             self.restart("drift")
 
-    def test_complete_rounds(self) -> int:
-        """Test rounds in their order while they are complete; return how many were tested."""
+    def test_complete_rounds(self) -> None:
+        """Test rounds in their order while they are complete."""
         # No round may overtake another. If good outcomes arrive sooner than bad ones, testing
         # complete rounds first would certify policies that break the bound.
-        tested = 0
         while self.waiting and self._is_complete(self.waiting[0]):
             self._test(self.waiting[0])
-            self.waiting.pop(0)
-            tested += 1
-        return tested
+            self.waiting.pop(0)  # not before its test, which may fail
 
     def _is_complete(self, waiting: WaitingRound) -> bool:
         age = self.n_rounds - waiting.number
