@@ -6,10 +6,14 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.special import expit
 from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -33,9 +37,11 @@ from secondlook import (
     FiniteClassifier,
     Limited,
     OutcomeNoise,
+    PartialFeedbackClassifier,
     Uniform,
 )
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
+from secondlook.lab.baselines.greedy import Greedy
 from secondlook.lab.simulate.people import People
 from secondlook.lab.simulate.populations import draw_applicants
 from secondlook.methods.certified.evidence import DriftMonitor, values
@@ -52,35 +58,31 @@ def batch(rng):
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("name", "value"),
     [
-        ({"alpha": 0}, "alpha must be a number in (0, 1), got 0."),
-        ({"alpha": 1.0}, "alpha must be a number in (0, 1), got 1.0."),
-        ({"alpha": "0.1"}, "alpha must be a number in (0, 1), got '0.1'."),
-        ({"alpha": float("nan")}, "alpha must be a number in (0, 1), got nan."),
-        ({"delta": 0.0}, "delta must be a number in (0, 1), got 0.0."),
-        ({"delta": 1.5}, "delta must be a number in (0, 1), got 1.5."),
-        ({"floor": -0.01}, "floor must be a number in [0, 0.1], got -0.01."),
-        ({"floor": 0.2}, "floor must be a number in [0, 0.1], got 0.2."),
-        ({"monitor": 0.6}, "monitor must be a number in [0, 0.5], got 0.6."),
-        ({"monitor": None}, "monitor must be a number in [0, 0.5], got None."),
-        ({"horizon": 0}, "horizon counts rounds and must be 1 or more, got 0."),
-        ({"horizon": 2.5}, "horizon counts rounds and must be 1 or more, got 2.5."),
-        ({"patience": 0}, "patience counts rounds and must be 1 or more, got 0."),
-        (
-            {"ranks": "group"},
-            "ranks must be one of ('overall', 'within_group'), got 'group'.",
-        ),
-        (
-            {"certify": "none"},
-            "certify must be one of ('overall', 'per_group'), got 'none'.",
-        ),
-        ({"utility": "accuracy"}, "utility must be a Utility or None, got 'accuracy'."),
+        ("alpha", 0),
+        ("alpha", 1.0),
+        ("alpha", "0.1"),
+        ("alpha", float("nan")),
+        ("delta", 0.0),
+        ("delta", 1.5),
+        ("floor", -0.01),
+        ("floor", 0.2),
+        ("monitor", 0.6),
+        ("monitor", None),
+        ("horizon", 0),
+        ("horizon", 2.5),
+        ("patience", 0),
+        ("maturity", None),
+        ("ranks", "group"),
+        ("certify", "none"),
+        ("utility", "accuracy"),
+        ("noise", 0.1),
     ],
 )
-def test_settings_out_of_range(rng, options, words):
-    with pytest.raises(InputError, match=re.escape(words)):
-        start(Slope(), rng, **options)
+def test_options_out_of_range_are_refused(rng, name, value):
+    with pytest.raises(InputError, match=rf"^{name} .*got {re.escape(repr(value))}\.$"):
+        start(Slope(), rng, **{name: value})
 
 
 def test_an_id_is_decided_on_once(classifier, batch):
@@ -99,11 +101,11 @@ def test_outcomes_of_unknown_or_rejected_applicants_are_refused(classifier, batc
     decided = classifier.decide(batch.people.X, ids=np.arange(1000, 1100))
     rejected = decided.ids[~decided.accepted]
     taken = decided.ids[decided.accepted]
-    for ids, words in (
+    for ids, message in (
         ([taken[0], rejected[0]], f"1 of 2 ids were rejected, first {rejected[0]}"),
         ([taken[0], 9999], "1 of 2 ids were never decided on.* first 9999"),
     ):
-        with pytest.raises(UnknownIdError, match=words):
+        with pytest.raises(UnknownIdError, match=message):
             classifier.observe(ids, [1, 1])
     with pytest.raises(InputError, match=f"contradict each other for id {taken[0]}"):
         classifier.observe([taken[0], taken[0]], [0, 1])
@@ -283,8 +285,6 @@ def test_a_strategy_that_compares_applicants_is_refused(rng):
 def test_options_that_do_not_go_together_are_refused(rng):
     X, y = rng.normal(size=(60, 1)), np.arange(60) % 2
     some = np.arange(60) % 3 > 0
-    with pytest.raises(InputError, match="maturity counts rounds and must be 0 or more, got None"):
-        CertifiedClassifier(maturity=None).fit(X, y, accepted=some)
     with pytest.raises(InputError, match="a strategy between groups changes nothing"):
         CertifiedClassifier(certify="per_group", floor=0.01, strategy=EqualGroups()).fit(
             X, y, accepted=some, sensitive_features=np.arange(60) % 2
@@ -647,3 +647,23 @@ def test_per_group_with_one_group_equals_overall():
         classifier.fit(X, y, accepted=accepted)
         together.append(classifier.decide(X).propensity)
     assert np.array_equal(*together)
+
+
+MIXED = pd.DataFrame({"income": np.arange(40.0), "job": ["clerk", "smith"] * 20})
+
+
+@pytest.mark.parametrize("learner", [None, make_pipeline(OneHotEncoder(), LogisticRegression())])
+def test_text_columns_are_refused_with_advice(learner):
+    y = np.arange(40) % 3 > 0
+    with pytest.raises(InputError, match=r"'job'; .*use PartialFeedbackClassifier"):
+        CertifiedClassifier(learner=learner).fit(MIXED, y)
+    with pytest.raises(InputError, match="'job'; this method takes numbers only, so encode them"):
+        Greedy().fit(MIXED, y)
+
+
+@pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")
+def test_the_advice_about_text_columns_works():
+    y = (np.arange(40) % 3 > 0).astype(int)
+    learner = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
+    PartialFeedbackClassifier(learner=learner).fit(MIXED, y)
+    CertifiedClassifier().fit(pd.get_dummies(MIXED), y)

@@ -5,20 +5,15 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 
 from methods.certified.controls import Overtaking, with_engine
 from methods.certified.known_truth import DELTA, Flat, Slope, start, too_many
-from secondlook import CertifiedClassifier, PartialFeedbackClassifier
+from secondlook import CertifiedClassifier
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import Uniform
 from secondlook.core.utility import Accuracy
 from secondlook.errors import InputError, LearningWarning
-from secondlook.lab.baselines.greedy import Greedy
 from secondlook.lab.simulate.feedback import ByOutcome, Feedback
 from secondlook.lab.simulate.histories import SelectedOnOutcome
 from secondlook.lab.simulate.populations import draw_applicants
@@ -301,10 +296,10 @@ def test_a_correction_during_a_pilot_warns_at_the_call():
     desk.rounds(2)
     assert desk.classifier.rounds_[-1].status == "pilot"
     n = sum(ids.size for ids, _ in desk.accepted)
-    ((kind, words, file),) = corrected(desk, 1, n=3)
+    ((kind, message, file),) = corrected(desk, 1, n=3)
     assert kind is LearningWarning
-    assert f"the evidence of {n:,} outcomes is given up" in words
-    assert "testing begins again with round 3;" in words
+    assert f"the evidence of {n:,} outcomes is given up" in message
+    assert "testing begins again with round 3;" in message
     assert file == __file__
     assert corrected(desk, 2) == []  # nothing is left to give up
 
@@ -314,9 +309,9 @@ def test_a_correction_of_an_untested_outcome_costs_nothing():
     desk.rounds(1)
     assert corrected(desk, 1) == []
     desk.rounds(2)
-    ((_, words, _),) = corrected(desk, 1, first=1)
+    ((_, message, _),) = corrected(desk, 1, first=1)
     n = desk.accepted[0][0].size  # the only round that is old enough
-    assert f"the evidence of {n:,} outcomes is given up" in words
+    assert f"the evidence of {n:,} outcomes is given up" in message
 
 
 def test_the_warning_names_the_group_that_loses_evidence():
@@ -327,8 +322,8 @@ def test_the_warning_names_the_group_that_loses_evidence():
     batch = clf.decide(X, sensitive_features=group, ids=1000 + np.arange(600))
     clf.observe(batch.ids[batch.accepted], np.ones(batch.accepted.sum(), int))
     theirs = batch.accepted & (group == "b")
-    words = rf"the evidence of {theirs.sum()} outcomes \(group b\) is given up"
-    with pytest.warns(LearningWarning, match=words):
+    message = rf"the evidence of {theirs.sum()} outcomes \(group b\) is given up"
+    with pytest.warns(LearningWarning, match=message):
         clf.correct(batch.ids[theirs][:1], [0])
     clf.decide(X, sensitive_features=group, ids=2000 + np.arange(600))
     ours, other = (record.message for record in clf.rounds_[-2:])
@@ -367,8 +362,8 @@ def test_a_record_tells_drift_from_a_correction():
         desk.classifier.observe(ids, np.zeros_like(outcome) if drifting else outcome)
         assert len(desk.accepted) < 40
     desk.decide()
-    words = f"again with round {desk.engine.stage.began} after outcomes that spoke against what"
-    assert words in desk.classifier.rounds_[-1].message
+    message = f"again with round {desk.engine.stage.began} after outcomes that spoke against what"
+    assert message in desk.classifier.rounds_[-1].message
     assert desk.classifier.rounds_[-1].restart_reason == "drift"
     assert desk.classifier.rounds_[-1].tests_began == desk.engine.stage.began
 
@@ -390,28 +385,3 @@ def test_a_program_warns_once_and_not_again_when_it_is_opened(tmp_path):
     made.decide(rng.normal(size=(50, 2)))
     assert Program.open(url).classifier.deployed_[0].restarts == 1
     assert verify(made.ledger, relearn=True).ok
-
-
-WORDS = pd.DataFrame({"income": np.arange(40.0), "job": ["clerk", "smith"] * 20})
-
-
-@pytest.mark.parametrize("learner", [None, make_pipeline(OneHotEncoder(), LogisticRegression())])
-def test_text_columns_are_refused_with_advice(learner):
-    y = np.arange(40) % 3 > 0
-    with pytest.raises(InputError) as refused:
-        CertifiedClassifier(learner=learner).fit(WORDS, y)
-    assert str(refused.value) == (
-        "X has columns that are not numbers: 'job'; this classifier takes numbers only, whatever "
-        "its learner, so encode them before, or use PartialFeedbackClassifier with a learner that "
-        "is a Pipeline with an encoder as its first step."
-    )
-    with pytest.raises(InputError, match="'job'; this method takes numbers only, so encode them"):
-        Greedy().fit(WORDS, y)
-
-
-@pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")
-def test_the_advice_about_text_columns_works():
-    y = (np.arange(40) % 3 > 0).astype(int)
-    learner = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
-    PartialFeedbackClassifier(learner=learner).fit(WORDS, y)
-    CertifiedClassifier().fit(pd.get_dummies(WORDS), y)

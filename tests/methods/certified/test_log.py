@@ -146,7 +146,7 @@ def test_pilots_begin_with_a_tenth_and_may_end_wider_than_the_certificate(seed):
     assert pilots[-1].n_accepted > certified.n_accepted
 
 
-def check_words(classifier, policies):
+def check_messages(classifier, policies):
     for report, policy in zip(classifier.rounds_, policies, strict=True):
         if policy.certified:
             assert (report.status, report.message) == ("certified", "")
@@ -165,7 +165,7 @@ def test_pilot_rounds_have_a_message_and_certified_rounds_none(population):
     rng = np.random.default_rng(9)
     classifier = start(population, rng)
     policies = play(classifier, population, rng, n=300, rounds=12, truth=False)
-    check_words(classifier, policies)
+    check_messages(classifier, policies)
     statuses = {report.status for report in classifier.rounds_}
     assert statuses == ({"pilot"} if population == Flat() else {"pilot", "certified"})
 
