@@ -92,6 +92,8 @@ def _answer(connection):
             asked = json.loads(told.readline())
         for number, file in enumerate(files):
             os.dup2(file, number)
+        # The server's streams may have no position, as these files do.
+        sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: SIM115
         os.chdir(asked["folder"])
         os.environ.clear()
         os.environ.update(asked["environment"])

@@ -7,7 +7,7 @@ import pytest
 import secondlook as sl
 from cli.lender_files import PROGRAM, answer, call, done, people, refused
 from secondlook.cli.files.export_tables import EXPORTED
-from secondlook.cli.input_checks import ANSWERED
+from secondlook.cli.input_checks import DECISION_COLUMNS
 from secondlook.errors import LedgerError
 from secondlook.ledger import Program, SqlLedger
 
@@ -40,14 +40,11 @@ def test_features_and_groups_called_like_columns_of_the_decisions_are_told_apart
     now = files(PROGRAM.replace('groups = ["sex"]', 'groups = ["certified"]'), **TAKEN)
     done("init", "--config", "program.toml", "history.csv")
     said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-    assert (
-        "'region', 'score' and 'certified' in the decisions are not your columns of that name: "
-        "they say how people were decided on.\n"
-    ) in said
+    assert ("In the decisions, 'region', 'score', 'certified' describe the decision") in said
     again = done("decide", "applicants.csv", "-o", "decisions.csv")
     assert again["namesakes"] == ["region", "score", "certified"]
     written = answer()
-    assert tuple(written.columns) == ANSWERED
+    assert tuple(written.columns) == DECISION_COLUMNS
     assert set(written["region"]) <= {"exploit", "explore"}
     assert written["score"].between(0, 1).all()
 
@@ -68,7 +65,7 @@ def test_nothing_is_said_of_names_that_are_no_columns_of_the_decisions(url):
     done("init", "--config", "program.toml", "history.csv")
     assert done("decide", "applicants.csv", "-o", "decisions.csv")["namesakes"] == []
     assert "your column" not in call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-    assert tuple(answer().columns) == ANSWERED
+    assert tuple(answer().columns) == DECISION_COLUMNS
 
 
 @pytest.mark.parametrize(
@@ -82,7 +79,7 @@ def test_ids_and_outcomes_are_not_called_like_another_column_of_what_is_written(
         config = config.replace('outcome = "outcome"', 'outcome = "paid"')
     files(config, **{role: name} | ({"outcome": "paid"} if name == "outcome" else {}))
     assert refused("init", "--config", "program.toml", "history.csv") == (
-        f"[columns] {role} must not be called like another column of the files that decide and "
+        f"[columns] {role} must not be the name of another column of the files that decide and "
         f"export write, got {name!r}; rename it in your files and there, for example to {role!r}."
     )
     assert "main" not in _programs(url)
@@ -115,8 +112,8 @@ def test_a_program_from_python_that_knows_people_by_a_column_of_that_name(url, o
     before = program.checkpoint()
     people(20, 1000).to_csv("applicants.csv", index=False)
     assert refused("decide", "applicants.csv", "-o", "decisions.csv") == (
-        "the program 'main' knows people by a column 'id', which in a file is the name of the "
-        "application; decide from Python, or start a program in which it is called otherwise."
+        "program 'main' has a feature or group 'id', which in a file is the column of ids; decide "
+        "from Python, or start a program in which it has another name."
     )
     assert program.checkpoint() == before
 

@@ -54,7 +54,7 @@ def call(*arguments):
     return CliRunner().invoke(app, [str(one) for one in arguments])
 
 
-def as_json(*arguments, code=0):
+def print_json(*arguments, code=0):
     """Return what a command prints as JSON."""
     result = call(*arguments, "--json")
     assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
@@ -70,7 +70,7 @@ def refused(words, *arguments, code=2):
     assert result.stderr.rstrip().endswith(line)
     sentence = one_sentence(line.removeprefix("secondlook: "))
     assert re.search(words, sentence), sentence
-    assert as_json(*arguments, code=code) == {"error": sentence, "code": code}
+    assert print_json(*arguments, code=code) == {"error": sentence, "code": code}
 
 
 @pytest.fixture(scope="module")
@@ -119,23 +119,23 @@ def test_help_of_the_whole_ends_with_an_example():
 def test_version():
     assert call("version").stdout.strip() == version("secondlook")
     assert call("--version").stdout.strip() == version("secondlook")
-    assert as_json("version") == {"version": version("secondlook")}
+    assert print_json("version") == {"version": version("secondlook")}
 
 
 def test_switches_are_listed():
-    assert as_json("switches") == SWITCHES
+    assert print_json("switches") == SWITCHES
     words = call("switches").stdout
     assert all(name in words for name in SWITCHES)
 
 
 def test_methods_are_listed():
-    names = as_json("methods")
+    names = print_json("methods")
     assert {"plain", "fair-clf", "opt-offline"} <= set(names)
     assert all(name in call("methods").stdout for name in names)
 
 
 def test_data_sets_are_listed_with_where_they_are():
-    rows = {row["name"]: row for row in as_json("datasets")}
+    rows = {row["name"]: row for row in print_json("datasets")}
     assert set(rows) == {*CATALOGUE, "lender"}
     assert rows["german"]["state"] == "bundled"
     assert rows["adult-ca-2019"]["state"] == "download"
@@ -169,12 +169,12 @@ def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
     assert str(folder / "report.html") in result.stdout
     before = {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()}
 
-    written = as_json("report", "german", "--out", "again.html")
+    written = print_json("report", "german", "--out", "again.html")
     assert "again.html" in str(written)
     assert (tmp_path / "again.html").read_text() == page
 
     monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
-    found = as_json(*command)
+    found = print_json(*command)
     assert {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()} == before
     assert Path(found["results"]) == Path("german/results.parquet")
     assert found["about"] == results.about
@@ -201,7 +201,7 @@ def undrawn(monkeypatch):
 
 def test_simulate_runs_a_file(tmp_path, undrawn):
     (tmp_path / "mine.toml").write_text(WORLD)
-    found = as_json("simulate", "mine.toml", "--repetitions", 1, "--seed", 5, "--jobs", 1)
+    found = print_json("simulate", "mine.toml", "--repetitions", 1, "--seed", 5, "--jobs", 1)
     folder = Path(found["folder"])
     assert folder.parent == Path("results")
     assert folder.name.startswith("mine-")

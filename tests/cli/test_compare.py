@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_commands import as_json, call, refused
+from cli.test_commands import call, print_json, refused
 from secondlook.lab.experiments.comparison import COMPARED, compared
 from secondlook.lab.experiments.results import read_results
 
@@ -39,7 +39,7 @@ def own_folder(tmp_path, monkeypatch):
 def test_a_world_is_compared_in_three_forms(tmp_path, monkeypatch):
     command = ("compare", "mine.toml", "--repetitions", 2, "--jobs", 1, "--out", "out")
     command += ("--methods", "usual")
-    found = as_json(*command)
+    found = print_json(*command)
     results = read_results(Path("out"))
     assert results.methods == COMPARED
     assert results.about == found["about"]
@@ -83,14 +83,8 @@ def test_a_world_is_compared_in_three_forms(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     lines = call(*command).stdout.splitlines()
     table = [line for line in lines if line.startswith(tuple(f" {name} " for name in COMPARED))]
-    assert len(table) == 2 * len(COMPARED)  # no name is cut, in either table
+    assert len(table) == len(COMPARED)  # no name is cut
     assert max(map(len, table)) <= 80
-    heads = [re.split(" {2,}", line.strip()) for line in lines if line.startswith(" method")]
-    assert heads == [
-        ["method", "early", "middle", "late", "whole"],
-        ["method", "cert > α", "pilot > α", "TPR A", "TPR B", "explored"],
-    ]
-    assert all(line.count("±") == 4 for line in table[: len(COMPARED)])
     assert "…" not in "".join(table)
 
 
@@ -137,7 +131,7 @@ def test_methods_of_the_file_are_compared_and_ones_own(tmp_path, monkeypatch):
     text = OWN + "    def acceptance_probability(self, X, sensitive_features=None):\n"
     own_module(monkeypatch, "mine_judged", text + "        return np.ones(len(X))\n")
     asked = (*command, "--methods", "mine_judged:everybody", "--out", "b")
-    found = {row["method"]: row for row in as_json(*asked)["comparison"]}
+    found = {row["method"]: row for row in print_json(*asked)["comparison"]}
     assert list(found) == ["mine_judged:everybody", "opt-hindsight"]
     rates = found["mine_judged:everybody"]["true_positive_rates"]
     assert rates == pytest.approx({"A": 1.0, "B": 1.0})
@@ -160,12 +154,12 @@ def test_a_method_that_always_fails_has_no_numbers_and_that_is_no_success(monkey
     assert re.search(rf"\(at \S*mine_broken\.py, line {at}\)", words), words
     said = "secondlook: no method has any numbers, since each failed in every repetition; "
     assert said in result.stderr
-    told = as_json("compare", "mine.toml", *command, code=2)
+    told = print_json("compare", "mine.toml", *command, code=2)
     assert len(told["failures"]) == 2
 
     own_module(monkeypatch, "mine_broken", OWN)
     refused(r"\(different code\); add --fresh", "compare", "mine.toml", *command)
-    assert as_json("compare", "mine.toml", *command, "--fresh")["failures"] == []
+    assert print_json("compare", "mine.toml", *command, "--fresh")["failures"] == []
     assert len(read_results(Path("out/before-1")).failures) == 2
 
 
@@ -186,7 +180,7 @@ def test_a_simulation_says_where_in_ones_own_file_it_failed(monkeypatch):
 def test_certificates_are_in_the_json_of_a_simulation(tmp_path, monkeypatch):
     monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
     Path("mine.toml").write_text(WORLD.replace('"plain"', '"certified", "plain"'))
-    found = as_json("simulate", "mine.toml", "--repetitions", 1, "--jobs", 1)
+    found = print_json("simulate", "mine.toml", "--repetitions", 1, "--jobs", 1)
     assert [one["round"] for one in found["certificates"]] == list(range(1, 9))
 
 
@@ -195,7 +189,7 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence():
     refused("there is no file no.toml", "compare", "no.toml")
     refused("names its own data; leave it out", "compare", "mine.toml", "--data-set", "fico")
     Path("mine.toml").write_text(WORLD + "drift = {log_odds = -0.1}\n")
-    refused("this world drifts.*leave drift out", "compare", "mine.toml", "--jobs", 1)
+    refused("drift.*leave drift out", "compare", "mine.toml", "--jobs", 1)
     Path("mine.toml").write_text("judged = 3\n" + WORLD)
     refused("judged must be true or false, got 3", "compare", "mine.toml")
 
@@ -223,7 +217,7 @@ def test_rows_that_come_again_are_told_in_every_form(monkeypatch):
     (((results,), page, _),) = written
     assert (results.methods, page) == (("greedy-aligned", "opt-hindsight"), Path("a b/report.html"))
     assert call(*command, "--markdown").stdout.endswith(f"\n\n{line}\n")
-    assert as_json(*command)["people_drawn"] == 480
+    assert print_json(*command)["people_drawn"] == 480
 
 
 GUIDE = Path(__file__).parents[2] / "docs" / "worlds.md"
@@ -233,7 +227,7 @@ def test_the_method_of_the_guide_runs_and_reads_groups_of_the_past(monkeypatch):
     (block,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     own_module(monkeypatch, "mine_of_the_guide", block)
     asked = ("--methods", "mine_of_the_guide:patient", "--repetitions", 1, "--jobs", 1)
-    found = as_json("compare", "mine.toml", *asked)
+    found = print_json("compare", "mine.toml", *asked)
     mine, _ = found["comparison"]
     assert set(mine["true_positive_rates"]) == {"A", "B"}
     assert mine["earned"]["whole"]["share"] is not None

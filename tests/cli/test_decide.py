@@ -25,9 +25,9 @@ from cli.lender_files import (
     start,
     tell,
 )
-from secondlook.cli.commands.decide import promise
-from secondlook.cli.files.refusals import refused_words
-from secondlook.cli.messages import so_far_words
+from secondlook.cli.commands.decide import promise_message
+from secondlook.cli.files.refusals import refused_message
+from secondlook.cli.messages import mistakes_so_far_message
 from secondlook.ledger import Program, verify
 from secondlook.people.reasons import in_words
 
@@ -220,27 +220,30 @@ def test_a_certified_program_says_what_a_round_promises(tmp_path, monkeypatch):
 def test_promises_in_words():
     sure = {"status": "certified", "group": None, "message": ""}
     words = "Certified: with confidence 95 %, at most 12.5 % bad under the rule of this round."
-    assert promise([sure], 0.125, 0.05) == words
-    both = [sure | {"group": "f"}, {"status": "pilot", "group": "m", "message": "Not yet."}]
-    both[1]["more_outcomes"] = float("nan")
-    words = "Pilot for m: no promise yet, and too few outcomes to say how many a promise needs."
-    assert promise(both, 0.125, 0.05).endswith(f"of this round. {words}")
+    assert promise_message([sure], 0.125, 0.05) == words
+    pilot = {"status": "pilot", "group": "m", "more_outcomes": float("nan")}
+    both = [sure | {"group": "f"}, pilot | {"tests_began": 1, "next_n_tested": 0}]
+    words = (
+        "Pilot for m: no promise yet; there are too few outcomes to say how many more one needs."
+    )
+    assert promise_message(both, 0.125, 0.05).endswith(f"of this round. {words}")
     held = {"estimated_fdr": 0.0734, "calibrated": False, "n_outcomes": 1200, "note": "Careful."}
-    words = promise([held], 0.15, None)
+    words = promise_message([held], 0.15, None)
     assert "about 7.34 % bad are expected" in words
     assert "a bound of 15 %; an estimate from 1,200 outcomes, and it rests on the history" in words
     assert words.endswith("Careful.")
-    assert so_far_words({"known": 0, "pending": 1}) == "So far no outcome is known; 1 is pending."
-    assert "no estimate yet" in promise([held | {"estimated_fdr": "nan"}], 0.15, None)
+    so_far = {"known": 0, "pending": 1, "by_override": {"accepted": 0, "known": 0}}
+    assert mistakes_so_far_message(so_far) == "So far no outcome is known; 1 is pending."
+    assert "no estimate yet" in promise_message([held | {"estimated_fdr": "nan"}], 0.15, None)
 
 
 def test_few_reasons_are_named_and_the_others_counted():
-    lines = refused_words(
+    lines = refused_message(
         {"rows": 21, "file": "no.csv", "reasons": {f"r{at}": 6 - at for at in range(6)}}
     )
     assert lines[0] == "21 rows refused, with the reasons in no.csv:"
     assert lines[1:] == [f"  {6 - at} × r{at}" for at in range(5)] + ["  1 for other reasons"]
-    assert refused_words({"rows": 0, "file": None, "reasons": {}}) == []
+    assert refused_message({"rows": 0, "file": None, "reasons": {}}) == []
 
 
 def test_a_program_made_in_python_reads_files_by_the_names_it_has(tmp_path, monkeypatch):
@@ -278,7 +281,7 @@ def test_a_program_whose_columns_have_no_names_cannot_read_a_file(tmp_path, monk
     Program.create(url, clf, X, (X[:, 0] > 0).astype(int))
     apply()
     sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
-    assert "had no names for its columns" in sentence
+    assert "have no names" in sentence
 
 
 def with_text(url, folder, learner):

@@ -35,7 +35,7 @@ def test_a_disk_that_is_full_after_the_decisions_are_recorded(lender, tmp_path, 
         sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
     assert "recorded as batch 'may' and only their file is missing" in sentence
     assert "No space left on device" in sentence
-    assert "the same command, with another -o if need be, writes them from the record" in sentence
+    assert "the same command, with another -o if necessary, writes them from the record" in sentence
     assert not (tmp_path / "decisions.csv").exists()
     (entry,) = entries(lender, "batch")
     told = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
@@ -51,7 +51,7 @@ def test_a_ledger_that_is_lost_after_the_decisions_are_recorded(lender, tmp_path
         raise LedgerError("the ledger could not be used (gone); nothing was recorded, call again.")
 
     with monkeypatch.context() as patch:
-        patch.setattr("secondlook.cli.commands.decide._recorded", lost)
+        patch.setattr("secondlook.cli.commands.decide._decision_table", lost)
         sentence = refused(*words)
     assert "as batch 'may' and only their file is missing (the ledger could not be used" in sentence
     assert "nothing was recorded" not in sentence

@@ -17,7 +17,7 @@ from secondlook.cli.commands import decide as batches
 from secondlook.ledger import Program, verify
 
 ERASED = (
-    "has erased people, and this may be one of them; send new applicants in a file of their own"
+    "has erased applicants, and this may be one of them; send new applicants in a file of their own"
 )
 DECIDE = ("decide", "applicants.csv", "-o", "decisions.csv")
 
@@ -83,7 +83,7 @@ def test_the_name_of_a_batch_with_erased_people_gives_no_answer(lender):
     program, yes, _ = lender
     erase(yes[0])
     head = program.checkpoint()
-    words = "1 person of the batch 'may' has been erased, so it cannot be answered"
+    words = "1 of the 60 applicants of the batch 'may' are erased"
     assert words in refused(*DECIDE, "--batch", "may")
     assert program.checkpoint() == head
 
@@ -170,7 +170,7 @@ def test_two_at_once_without_a_name(lender, monkeypatch, same):
     program, _, _ = lender
     new = sent(people(30, 3000))
     sent(new if same else new.iloc[:10], "theirs.csv")
-    read, others = batches.read_applicants, []
+    read, others = batches._read_applicants, []
 
     def read_and_be_late(*words):
         found = read(*words)
@@ -179,9 +179,9 @@ def test_two_at_once_without_a_name(lender, monkeypatch, same):
             others.append(done("decide", "theirs.csv", "-o", "theirs-decided.csv"))
         return found
 
-    monkeypatch.setattr(batches, "read_applicants", read_and_be_late)
+    monkeypatch.setattr(batches, "_read_applicants", read_and_be_late)
     assert refused(*DECIDE) == (
-        "people of applicants.csv were decided on by another process just now, and nothing was "
+        "applicants of applicants.csv were decided on by another process just now, and nothing was "
         "decided here; give the same command again, which answers from the record."
     )
     assert program.classifier.rounds_[-1].round == others[1]["round"] == 2
@@ -293,14 +293,14 @@ def test_a_history_with_refused_rows_on_standard_output(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one != "decide"])
-@pytest.mark.parametrize("as_json", [True, False])
-def test_a_file_of_which_no_row_was_used_is_told_by_the_exit_code(lender, command, as_json):
+@pytest.mark.parametrize("print_json", [True, False])
+def test_a_file_of_which_no_row_was_used_is_told_by_the_exit_code(lender, command, print_json):
     program, _, _ = lender
     unusable()
     head = program.checkpoint()
-    found = call(*COMMANDS[command], *(["--json"] if as_json else []))
+    found = call(*COMMANDS[command], *(["--json"] if print_json else []))
     assert found.exit_code == 2
-    if as_json:
+    if print_json:
         assert json.loads(found.stdout)["refused"]["rows"] == 1
     else:
         assert "1 row refused, with the reasons in " in found.stdout

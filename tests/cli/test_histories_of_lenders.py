@@ -57,7 +57,7 @@ def test_a_line_says_how_many_outcomes_were_not_read():
         file.write(WITH_TAKEN)
     path = write(with_taken(filled(table, taken, "default"), taken))
     said = call("--ledger", URL, "--config", "program.toml", path).stdout
-    line = f"Not read: {(~taken).sum():,} outcomes of rejected people, since outcomes count only"
+    line = f"Not read: {(~taken).sum():,} outcomes of rejected applicants"
     assert line in said
     assert f"{(~taken).sum():,} rejected" in said
     path = write(with_taken(table, taken))
@@ -78,7 +78,7 @@ def test_outcomes_of_the_accepted_are_refused_as_before():
         file.write(WITH_TAKEN)
     result = call("--ledger", URL, "--config", "program.toml", write(with_taken(changed, taken)))
     assert result.exit_code == 2
-    assert "'charged-off' has no meaning" in result.stderr
+    assert "'charged-off' is none of the labels" in result.stderr
 
 
 def of_outcomes(n_good, n_bad):
@@ -100,7 +100,7 @@ def test_outcomes_that_are_mostly_bad_are_told(n_good, n_bad, told):
     found = init(example_config(), write(of_outcomes(n_good, n_bad)))
     line = (
         f"{n_bad} % of the outcomes are bad, against a bound of 15 %; check in [outcomes] that "
-        "good = ['repaid', '1'] are the good words"
+        "good = ['repaid', '1'] is right"
     )
     assert (line in found["notes"]) is told
     said = call("--ledger", URL, "--config", "program.toml", "history.csv", "--program", "b")

@@ -146,7 +146,7 @@ def test_a_million_characters_and_nul_are_refused_row_by_row(url, tmp_path):
     refusals = ["--refused", tmp_path / "no.parquet"]
     said = done("observe", tmp_path / "outcomes.parquet", "--ledger", url, *refusals, code=2)
     assert said["refused"]["reasons"] == {
-        "'id' is empty or holds NUL, so names nobody": 1,
+        "'id' is empty or holds NUL, which is no id": 1,
         "the id was never decided on, or is erased": 2,
     }
     new = people(3, 2000)
@@ -163,7 +163,7 @@ def test_nul_in_a_csv_is_one_sentence_and_records_nothing(tmp_path):
     head = Program.open(url).checkpoint()
     (tmp_path / "a.csv").write_bytes(b"id,income,debt,sex\nx\0y,1,2,f\n")
     sentence = refused("decide", tmp_path / "a.csv", "-o", tmp_path / "d.csv", "--ledger", url)
-    assert "a.csv has a NUL character in line 2" in sentence
+    assert "a.csv is not a csv file in utf-8: line 2" in sentence
     assert Program.open(url).checkpoint() == head
 
 

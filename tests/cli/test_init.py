@@ -111,7 +111,7 @@ def test_the_example_is_printed_or_written_and_never_overwritten(tmp_path):
     path = tmp_path / "mine.toml"
     assert path.read_text() == shipped_example()
     path.write_text("mine")
-    refused("'mine.toml' is there already and is not overwritten", "--example", "-o", "mine.toml")
+    refused("'mine.toml' exists and is not overwritten", "--example", "-o", "mine.toml")
     assert path.read_text() == "mine"
     refused("cannot be written", "--example", "-o", "no/mine.toml")
     refused("--example only writes a configuration", "--example", "history.csv")
@@ -132,8 +132,8 @@ def test_the_example_needs_one_other_word_for_columns_of_text():
 def test_a_history_without_the_column_of_who_was_accepted():
     told = init(shipped_example(), write(history(100)[0]), code=2)
     assert told["error"] == (
-        "history.csv has no column 'accepted', which [columns] accepted names; name the one that "
-        "says who was accepted, or take the key out if everybody with an outcome was."
+        "history.csv has no column 'accepted', which [columns] accepted names; name the column of "
+        "past decisions, or remove the key if all applicants with an outcome were accepted."
     )
 
 
@@ -278,8 +278,8 @@ def test_words_for_people():
     call("--example", "-o", "program.toml")
     result = call("--ledger", URL, "--config", "program.toml", "history.csv", "--by", "Ada")
     assert result.exit_code == 0, result.stderr
-    assert "Program 'main' is on the record.\n300 people: " in result.stdout
-    assert "Decides by: income, debt, age\nGroups: sex\nCheckpoint" in result.stdout
+    assert "Program 'main' is recorded.\n300 people: " in result.stdout
+    assert "Features: income, debt, age\nGroups: sex\nCheckpoint" in result.stdout
     assert str(Program.open(URL).checkpoint()) in result.stdout
     with SqlLedger(URL).reading("main") as reader:
         assert {one.by for one in reader.entries()} == {"Ada"}
@@ -340,9 +340,9 @@ def test_rows_whose_past_makes_no_sense_are_refused():
     found = read_table("no.csv", text=["id"])
     reasons = dict(zip(found["id"].to_pylist(), found["reason"].to_pylist(), strict=True))
     expected = {
-        yes[0]: "accepted, and the outcome is still to come",
-        yes[1]: "the outcome will never be known, so a history cannot use it",
-        yes[2]: "the outcome 'Repaid' has no meaning; [outcomes] knows 'repaid' (good), '1' (good)",
+        yes[0]: "the applicant was accepted and has no outcome yet",
+        yes[1]: "the outcome will never be known, so it teaches nothing",
+        yes[2]: "the outcome 'Repaid' is none of the labels in [outcomes]: 'repaid' (good)",
         no[1]: "'taken' must be 1 or 0, true or false, yes or no, y or n, got 'maybe'",
         no[2]: "'taken' must be 1 or 0, true or false, yes or no, y or n, got nothing",
     }
@@ -370,7 +370,7 @@ def test_strict_stops_at_the_first(tmp_path):
 def test_a_second_time_changes_nothing():
     table, _ = history(120)
     told = init(example_config(), write(table))
-    words = "the ledger has a program called 'main' already, and nothing was changed"
+    words = "the ledger has a program 'main' already, and nothing was changed"
     refused(words, "--ledger", URL, "--config", "program.toml", "history.csv")
     assert str(Program.open(URL).checkpoint()) == told["checkpoint"]
     assert init(example_config(), "history.csv", "--program", "b")["program"] == "b"
@@ -394,13 +394,13 @@ def test_a_second_time_changes_nothing():
         ),
         (
             lambda t: t.append_column("taken", t["outcome"].is_valid()),
-            "the column 'taken' of history.csv says in every row who was accepted, which nobody",
+            "the column 'taken' of history.csv repeats the decision in every row, which is",
         ),
         (
             lambda t: t.append_column(
                 "late", pa.array([int(one == "default") for one in t["outcome"].to_pylist()])
             ),
-            "the column 'late' of history.csv says in every row what came of everybody accepted",
+            "the column 'late' of history.csv repeats the outcome in every row",
         ),
         (
             lambda t: t.set_column(0, "id", pa.array(["one"] * 100)),
@@ -408,13 +408,13 @@ def test_a_second_time_changes_nothing():
         ),
         (
             lambda t: t.set_column(5, "outcome", pa.array(["repaid"] * 100)),
-            "all 100 accepted people of history.csv are good, and both are needed to tell",
+            "all 100 accepted applicants of history.csv are good, and learning needs both",
         ),
         (
             lambda t: t.set_column(
                 5, "outcome", pc.replace_substring(t["outcome"], "default", "Default")
             ),
-            "rows were refused, most often because the outcome 'Default' has no meaning",
+            "rows were refused, most often because the outcome 'Default' is none of",
         ),
     ],
 )
@@ -440,7 +440,7 @@ def test_what_is_left_out_of_the_command():
     write(table.append_column("accepted", pa.array(taken)))
     refused("a ledger lives at sqlite:///file", "--ledger", "lender.db", *ready, "history.csv")
     same = ("--refused", "history.csv")
-    words = "refused rows would take the place of the input"
+    words = "refused rows would replace the input"
     refused(words, "--ledger", URL, *ready, "history.csv", *same)
 
 

@@ -26,8 +26,8 @@ def test_a_file_that_is_mostly_refused_is_no_round_and_its_name_stays_free(lende
     assert refused(*DECIDE) == (
         "30 of 40 rows of applicants.csv are refused, and --most-refused allows a share of 0.5, "
         "most often because 'income' must be a number, got '0,5' (row 1, and others), so write it "
-        "without separators or units (30 rows); nothing was decided or recorded, mend the file and "
-        "send it again, applicants.refused.csv has the rows with the reasons."
+        "without separators or units (30 rows); nothing was decided or recorded, correct the "
+        "file and send it again, applicants.refused.csv has the rows with the reasons."
     )
     assert lender.checkpoint() == head
     assert not Path("decisions.csv").exists()
@@ -54,7 +54,7 @@ def test_the_limit_is_a_share_of_the_rows(lender, n, most, goes_on):
 def test_the_limit_must_be_a_share(lender, most):
     apply(4)
     words = refused(*DECIDE, "--most-refused", most)
-    assert words.startswith(f"--most-refused is a share of the rows, from 0 to 1, got {most};")
+    assert words.startswith(f"--most-refused must be a share of the rows from 0 to 1, got {most};")
 
 
 def test_people_who_were_decided_on_before_do_not_count(lender):
@@ -91,7 +91,7 @@ def test_reasons_are_told_by_their_cause(lender):
     found = done(*DECIDE)["refused"]["reasons"]
     number, group = "'income' must be a number, got ", " was not in the history, which has 'f', 'm'"
     hint = ", so write it without separators or units"
-    do = "; map it to one of these, or begin a program with a history that has it"
+    do = "; map it to one of these, or start a program with a history that has it"
     assert found == {
         f"{number}'0,5' (row 1, and others){hint}": 3,
         f"{number}'lots' (row 6, and others)": 2,
@@ -107,7 +107,7 @@ def test_a_file_without_a_usable_row_gives_the_commonest_reasons(lender):
     assert refused(*DECIDE) == (
         "none of the 5 rows of applicants.csv can be used, most often because 'income' must be a "
         "number, got '0,5' (row 1, and others), so write it without separators or units (4 rows), "
-        "then 'sex' is empty, and everybody needs a group (1 row), so nothing was decided; "
+        "then 'sex' is empty, and every applicant needs a group (1 row), so nothing was decided; "
         "applicants.refused.csv has them with the reasons."
     )
 
@@ -133,8 +133,8 @@ def test_a_history_that_is_mostly_refused_starts_no_program(tmp_path, monkeypatc
     assert refused(*words) == (
         "102 of 200 rows of history.csv are refused, and --most-refused allows a share of 0.5, "
         "most often because 'debt' is missing, which only a program with missing = 'impute' or "
-        "learner = 'gradient-boosting' takes (102 rows); no program was started, mend the history "
-        "or the configuration, history.refused.csv has the rows with the reasons."
+        "learner = 'gradient-boosting' takes (102 rows); no program was started, correct the "
+        "history or the configuration, history.refused.csv has the rows with the reasons."
     )
     assert not Path("lender.db").exists()
     Path("program.toml").write_text(PROGRAM.replace("seed = 3", 'seed = 3\nmissing = "impute"'))
@@ -151,5 +151,8 @@ def test_a_history_with_refused_rows_tells_the_reasons(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/lender.db"
     said = call("init", "--ledger", url, "--config", "program.toml", "history.csv").stdout
     assert "3 rows refused, with the reasons in history.refused.csv:\n" in said
-    assert "  2 × the outcome 'perhaps' (row 1, and others) has no meaning; [outcomes]" in said
-    assert "  1 × 'sex' is empty, and everybody needs a group\n" in said
+    assert (
+        "  2 × the outcome 'perhaps' (row 1, and others) is none of the labels in [outcomes]"
+        in said
+    )
+    assert "  1 × 'sex' is empty, and every applicant needs a group\n" in said

@@ -54,7 +54,7 @@ def test_a_page_that_is_there_is_replaced(lender):
 @pytest.mark.parametrize("link", [os.symlink, os.link])
 def test_a_report_is_never_written_to_the_ledger_under_another_name(lender, link):
     link("lender.db", "page.html")
-    sentence = "the report would take the place of the ledger in 'page.html'; choose another file."
+    sentence = "the report would replace the ledger in 'page.html'; choose another file."
     assert refused("report", "-o", "page.html") == sentence
     assert is_there(lender)
 
@@ -63,9 +63,9 @@ def test_nor_to_what_sqlite_keeps_beside_it_or_to_a_ledger_called_like_a_page(na
     program = named("lender.html")
     os.symlink("lender.html-wal", "log.html")
     for name in ("lender.html", "./lender.html", str(tmp_path / "lender.html"), "log.html"):
-        assert "take the place of the ledger" in refused("report", "-o", name)
+        assert "replace the ledger" in refused("report", "-o", name)
     os.symlink("lender.html", "link.db")
-    assert "take the place of the ledger" in refused(
+    assert "replace the ledger" in refused(
         "report", "-o", "lender.html", "--ledger", "sqlite:///link.db"
     )
     assert is_there(program)
@@ -75,7 +75,7 @@ def test_nor_to_a_ledger_whose_place_is_spelled_otherwise(named, tmp_path):
     program = named("my l.html")
     for place in ("my%20l.html", f"{tmp_path}/my%20l.html", "my%20l%2Ehtml?timeout=5", "my l.html"):
         options = ("-o", "my l.html", "--ledger", f"sqlite:///{place}")
-        assert "take the place of the ledger" in refused("report", *options)
+        assert "replace the ledger" in refused("report", *options)
     assert is_there(program)
 
 
@@ -89,7 +89,7 @@ def test_other_places_have_no_files(url):
 def test_a_report_of_runs_leaves_the_ledger_alone_too(lender):
     Path("run").mkdir()
     os.symlink("lender.db", "page.html")
-    assert "take the place of the ledger" in refused("report", "run", "-o", "page.html")
+    assert "replace the ledger" in refused("report", "run", "-o", "page.html")
     os.symlink("loop.html", "loop.html")
     refused("report", "run", "-o", "loop.html")
     assert is_there(lender)
@@ -102,11 +102,11 @@ def test_decisions_are_never_written_to_the_ledger(named):
     os.symlink("lender.csv", "link.csv")
     for name in ("lender.csv", "link.csv"):
         assert refused("decide", "applicants.csv", "-o", name) == (
-            f"the decisions would take the place of the ledger in {name!r}; choose another file."
+            f"the decisions would replace the ledger in {name!r}; choose another file."
         )
     assert program.checkpoint() == head
     os.link("applicants.csv", "same.csv")
-    assert "take the place of the input" in refused("decide", "applicants.csv", "-o", "same.csv")
+    assert "replace the input" in refused("decide", "applicants.csv", "-o", "same.csv")
     done("decide", "applicants.csv", "-o", "decisions.csv", "--refused", "no.csv")
     assert is_there(program)
 
@@ -114,7 +114,7 @@ def test_decisions_are_never_written_to_the_ledger(named):
 def test_an_export_is_never_written_to_the_ledger(named):
     program = named("lender.csv")
     assert refused("export", "-o", "lender.csv") == (
-        "what is exported would take the place of the ledger in 'lender.csv'; choose another file."
+        "what is exported would replace the ledger in 'lender.csv'; choose another file."
     )
     assert is_there(program)
 
@@ -136,12 +136,11 @@ def test_refused_rows_never_become_the_ledger(tmp_path, monkeypatch):
     past.to_csv("history.csv", index=False)
     words = ("init", "--config", "program.toml", "history.csv", "--ledger")
     assert refused(*words, "sqlite:///history.refused.csv") == (
-        "refused rows would take the place of the ledger in 'history.refused.csv'; choose another "
-        "file."
+        "refused rows would replace the ledger in 'history.refused.csv'; choose another file."
     )
     assert not Path("history.refused.csv").exists()
     assert refused(*words, "sqlite:///x.db", "--refused", "./history.csv").startswith(
-        "refused rows would take the place of the input"
+        "refused rows would replace the input"
     )
 
 
@@ -157,7 +156,7 @@ def test_rows_that_are_refused_take_a_name_that_is_free(named):
 def test_a_configuration_to_begin_with_replaces_nothing(lender):
     os.symlink("nowhere", "dangling.toml")
     for name in ("lender.db", "dangling.toml"):
-        assert "is there already and is not overwritten" in refused("init", "--example", "-o", name)
+        assert "exists and is not overwritten" in refused("init", "--example", "-o", name)
     assert is_there(lender)
 
 
@@ -178,7 +177,7 @@ def test_results_of_a_run_never_take_the_place_of_its_ledger(named, name):
     Path("world.toml").write_text(WORLD)
     words = ("simulate", "world.toml", "--jobs", 1, "--out", ".", "--ledger")
     assert refused(*words, f"sqlite:///{name}") == (
-        f"results would take the place of the ledger in {name!r}; choose another folder."
+        f"results would replace the ledger in {name!r}; choose another folder."
     )
     assert is_there(program)
 
@@ -190,6 +189,6 @@ def test_nor_of_the_data(tmp_path, monkeypatch):
     columns = '[world.columns]\noutcome = "outcome"\ngood = "repaid"\ngroup = "sex"\n'
     Path("world.toml").write_text(WORLD.replace('"lender"', '"results.parquet"') + columns)
     assert refused("simulate", "world.toml", "--jobs", 1, "--out", ".") == (
-        "results would take the place of the data in 'results.parquet'; choose another folder."
+        "results would replace the data in 'results.parquet'; choose another folder."
     )
     assert Path("results.parquet").read_bytes() == before

@@ -39,7 +39,7 @@ def test_corrections_can_be_ruled_out(decided):
     tell([(yes[0], "default"), (yes[1], "repaid"), (yes[2], "default")])
     told = done("observe", "outcomes.csv", "--no-corrections")
     assert (told["corrections"], told["known_already"], told["recorded"]["bad"]) == (0, 1, 1)
-    words = "the record tells another outcome, and corrections were ruled out"
+    words = "the record has another outcome, and corrections are not allowed"
     assert told["refused"]["reasons"] == {words: 1}
     assert program.standing(yes[:3]).states == ["good", "good", "bad"]
     assert done("observe", "outcomes.csv")["corrections"] == 1
@@ -83,10 +83,10 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     for reason, words in zip(
         refusals["reason"],
         [
-            "the file tells more than one outcome of this id",
-            "the file tells more than one outcome of this id",
+            "the file has different outcomes for this id",
+            "the file has different outcomes for this id",
             "the outcome 'perhaps' is none of 'repaid' (good), '1' (good), 'default' (bad)",
-            "the person does not stand accepted",
+            "the applicant is not accepted",
             "the id was never decided on",
             "'id' is empty",
         ],
@@ -115,7 +115,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     assert (again["corrections"], again["known_already"]) == (0, 7)
     assert program.checkpoint() == head
     said = call("observe", "outcomes.csv").stdout
-    assert "0 outcomes recorded, 7 known already.\nEmpty for 1 person, and nothing was" in said
+    assert "0 outcomes recorded, 7 known already.\nEmpty for 1 person, for whom nothing" in said
     assert "Not read: the columns 'remark'.\n" in said
     assert verify(program.ledger).ok
 
@@ -177,7 +177,7 @@ def test_observing_strictly_records_nothing_if_a_row_is_refused(decided, tmp_pat
     head = program.checkpoint()
     tell([(yes[0], "repaid"), (no[0], "repaid")])
     sentence = refused("observe", "outcomes.csv", "--strict")
-    assert f"outcomes.csv, row 2 (id '{no[0]}'): the person does not stand accepted" in sentence
+    assert f"outcomes.csv, row 2 (id '{no[0]}'): the applicant is not accepted" in sentence
     assert program.checkpoint() == head
     assert not (tmp_path / "outcomes.refused.csv").exists()
 
@@ -190,7 +190,7 @@ def test_files_of_outcomes_that_cannot_be_read(decided):
     assert "there is no file 'none.csv'" in refused("observe", "none.csv")
     tell([(yes[0], "repaid")])
     words = refused("observe", "outcomes.csv", "--refused", "outcomes.csv")
-    assert "take the place of the input" in words
+    assert "replace the input" in words
     assert program.checkpoint() == head
 
 
@@ -216,8 +216,8 @@ def test_an_empty_outcome_records_nothing_and_is_told_of(decided):
     assert told["pending"] == 2
     assert told["refused"]["reasons"] == {"the id was never decided on, or is erased": 1}
     assert (
-        "0 outcomes recorded.\nEmpty for 4 people, and nothing was recorded for them: 2 not yet "
-        "known, 1 known and left so, 1 not accepted.\n"
+        "0 outcomes recorded.\nEmpty for 4 people, for whom nothing was recorded: 2 not yet "
+        "known, 1 known already, 1 not accepted.\n"
     ) in call("observe", "outcomes.csv").stdout
     assert program.checkpoint() == head
     assert program.standing(yes[:3]).states == ["good", None, None]

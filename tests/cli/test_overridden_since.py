@@ -37,10 +37,7 @@ def test_overrides_since_are_told_and_the_file_stays(decided):
     program.override(no[:1], True, "has a guarantor")
     assert again() == {"accepted": 1, "rejected": 2}
     said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-    assert (
-        "3 of these decisions were overridden by hand since (1 accepted, 2 rejected), and the "
-        "answer has them as they were recorded; secondlook export has what holds now.\n"
-    ) in said
+    assert ("Overridden since: 3 of these decisions (1 accepted, 2 rejected).") in said
     done("export", "-o", "now.csv")
     now = pd.read_csv("now.csv", dtype=str).set_index("id")["override"]
     assert now[yes[:2]].tolist() == ["rejected", "rejected"]
@@ -53,7 +50,7 @@ def test_what_was_taken_back_is_not_counted(decided):
     program.undo_override(yes[:1], "came back")
     assert again() == {"accepted": 0, "rejected": 1}
     said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-    assert "1 of these decisions was overridden by hand since" in said
+    assert "Overridden since: 1 of these decisions" in said
 
 
 def test_only_people_of_the_batch_count(decided):

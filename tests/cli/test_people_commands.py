@@ -65,13 +65,13 @@ def test_override_by_id_and_by_file(lender):
     assert kinds(url) == before
     found = call("override", file, "--reject", "--reason", "fraud", "--by", "a person")
     assert found.exit_code == 0, found.stderr
-    assert "2 people rejected by hand." in found.stdout
+    assert "2 people rejected by override." in found.stdout
     assert "4 rows refused, with the reasons in frauds.refused.csv" in found.stdout
     left = pd.read_csv("frauds.refused.csv", keep_default_na=False)
     assert left["id"].tolist() == ["nobody", "", no[2], "a00001"]
     assert left["reason"].tolist() == [
         "ids that are unknown or erased cannot be overridden",
-        "'id' is empty or holds NUL, so names nobody",
+        "'id' is empty or holds NUL, which is no id",
         "ids that are already rejected cannot be overridden",
         "ids that belong to the history cannot be overridden",
     ]
@@ -90,7 +90,7 @@ def test_an_override_is_taken_back(lender):
     done("override", "--id", yes[0], "--reject", "--reason", "fraud")
     file = listed("wrong.csv", [no[0], yes[0], yes[1]])
     found = call("override", file, "--undo", "--reason", "the wrong person")
-    assert "2 people stand again as the program decided.\n1 row refused" in found.stdout
+    assert "Override undone for 2 people.\n1 row refused" in found.stdout
     left = pd.read_csv("wrong.refused.csv")
     assert left["reason"].tolist() == ["ids that are not overridden cannot be undone"]
     assert done("override", "--id", no[1], "--undo", "--reason", "has none") == {"undone": 1}
@@ -122,7 +122,7 @@ def test_withdraw(lender, config):
     assert done("withdraw", "--id", yes[0]) == {"withdrawn": 1, "withdrawn_before": 0}
     before = kinds(url)
     assert done("withdraw", "--id", yes[0]) == {"withdrawn": 0, "withdrawn_before": 1}
-    said = "0 people withdrawn, and 1 before: no outcome will be known.\n"
+    said = "0 people withdrawn: no outcome will be known, 1 were withdrawn before.\n"
     assert call("withdraw", "--id", yes[0]).stdout == said
     assert kinds(url) == before
     assert kinds(url).count("outcomes") == 2
@@ -134,7 +134,7 @@ def test_withdraw(lender, config):
         assert kinds(url).count("correction") == 1
     else:
         assert (told["withdrawn"], told["refused"]["rows"]) == (1, 2)
-        reasons = "ids that have an outcome, on which certificates may rest, cannot be withdrawn"
+        reasons = "ids that have an outcome that is final cannot be withdrawn"
         assert reasons in told["refused"]["reasons"]
     assert done("verify")["ok"]
 
@@ -215,8 +215,8 @@ def test_whoever_is_asked_may_say_no(lender):
         found = call(*asked, stdin=answer)
         assert found.exit_code == 2
         assert "Erase 1 person of the program 'main' for good?" in found.stdout
-        assert "nobody was erased, since nobody agreed; answer y, or add --yes." in found.stderr
-    words = "with --json, or with ids on standard input, nobody can be asked; add --yes."
+        assert "nothing was erased without a confirmation; answer y, or add --yes." in found.stderr
+    words = "with --json, or with ids on standard input, nothing can be confirmed; add --yes."
     assert words in call(*asked, "--json").stderr
     assert words in call("erase", "-", "--reason", "asked", stdin=f"id\n{yes[0]}\n").stderr
     assert kinds(url) == before
@@ -236,11 +236,11 @@ def test_whom_it_is_about_must_be_said_once(lender):
         ("release", ["--reason", "why"]),
         ("erase", ["--reason", "why", "--yes"]),
     ):
-        words = "people are named by a file or by --id, got {}; give one of these."
+        words = "applicants are named by a file or by --id, got {}; give one of these."
         assert refused(command, *options) == words.format("neither")
         assert refused(command, file, *ids, *options) == words.format("both")
     words = refused("erase", "--expired", *ids, "--reason", "over", "--yes")
-    assert words.startswith("people are named by --expired, by a file or by --id, got two")
+    assert words.startswith("applicants are named by --expired, by a file or by --id, got two")
     pd.DataFrame({"name": yes[:2], "x": 1}).to_csv("wrong.csv", index=False)
     assert "'id'" in refused("hold", "wrong.csv", "--reason", "why")
     assert refused("hold", *ids, "--reason", " ") == (

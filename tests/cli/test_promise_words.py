@@ -7,11 +7,11 @@ from dataclasses import asdict
 import numpy as np
 
 from methods.certified.test_late_outcomes import Desk, certified_desk
-from secondlook.cli.commands.decide import promise
+from secondlook.cli.commands.decide import promise_message
 
 
 def said(desk):
-    return promise([asdict(desk.classifier.rounds_[-1])], 0.15, 0.1)
+    return promise_message([asdict(desk.classifier.rounds_[-1])], 0.15, 0.1)
 
 
 def bad_round(desk):
@@ -27,20 +27,13 @@ def test_after_drift_it_says_that_testing_began_again():
         bad_round(desk)
         assert len(desk.accepted) < 40
     desk.decide()
-    begun = (
-        f"Pilot: no promise until there is new evidence. Testing began again with round "
-        f"{desk.engine.stage.began} after outcomes that spoke against what had been certified, and "
-    )
-    assert said(desk).startswith(begun)
+    begun = f"no promise yet; testing began again with round {desk.engine.stage.began}, and "
+    assert begun in said(desk)
 
 
 def test_bad_outcomes_are_not_called_few():
     desk = Desk()
     bad_round(desk)
-    few = "Pilot: no promise yet, and too few outcomes to say how many a promise needs."
-    assert said(desk) == few  # of that round, when none was known
+    assert "too few outcomes" in said(desk)  # of that round, when none was known
     desk.decide()
-    assert said(desk) == (
-        "Pilot: no promise yet; outcomes so far do not speak for one, so nobody can say how many "
-        "it needs."
-    )
+    assert "the outcomes so far do not support one" in said(desk)

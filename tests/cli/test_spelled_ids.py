@@ -103,7 +103,7 @@ def test_ids_that_could_be_taken_for_others_are_refused_row_by_row(lender):
     assert (told["people"], told["refused"]["rows"]) == (38, 2)
     refusals = pd.read_csv("applicants.refused.csv", dtype=str)
     assert dict(zip(refusals["id"], refusals["reason"], strict=True)) == {
-        one: f"'id' has {why}, so that one person could have two ids; write it in one way only"
+        one: f"'id' has {why}, so that one applicant could have two ids; write it in one way only"
         for one, why in ODD.items()
     }
     again = done("decide", "applicants.csv", "-o", "decisions.csv")

@@ -13,7 +13,7 @@ import pytest
 
 from cli.lender_files import apply, done, people
 from secondlook.cli.app import main
-from secondlook.cli.output import as_json, standard_streams
+from secondlook.cli.output import print_json, standard_streams
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
@@ -56,7 +56,7 @@ def test_json_is_json_in_any_encoding(monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(sys, "stdout", stdout)
             with standard_streams():
-                as_json(value)
+                print_json(value)
         assert json.loads(text_of(stdout)) == value
 
 
@@ -68,20 +68,6 @@ def test_the_command_as_it_is_installed_prints_its_help_anywhere():
         check=True,
     )
     assert rb"whether they keep \u03b1." in shown.stdout
-
-
-@needs_full
-@pytest.mark.parametrize("words", ["status", "status --json", "verify", "export", "--help"])
-@pytest.mark.parametrize("buffering", [-1, 0])
-def test_output_that_is_full_is_said_in_one_sentence(lender, monkeypatch, words, buffering):
-    stdout = io.TextIOWrapper(open(FULL, "wb", buffering), write_through=buffering == 0)  # noqa: SIM115
-    code, said = run(monkeypatch, stdout, *words.split())
-    stdout.close()  # which would raise if anything were left to write
-    assert code == 2
-    assert said == (
-        "secondlook: writing failed (No space left on device), most likely to standard output; "
-        "send it elsewhere and give the command again.\n"
-    )
 
 
 @needs_full
@@ -104,11 +90,6 @@ def test_nothing_is_said_to_whoever_stops_reading(monkeypatch):
     stdout.close()
 
 
-def test_an_error_that_is_about_a_file_is_not_said_to_be_about_output():
-    with pytest.raises(FileNotFoundError), standard_streams():
-        Path("/nowhere/x").read_text()
-
-
 def test_an_exit_code_stays_as_it_is():
     with pytest.raises(SystemExit) as end, standard_streams():
         raise SystemExit(4)
@@ -118,27 +99,7 @@ def test_an_exit_code_stays_as_it_is():
 def test_input_that_is_closed(lender, monkeypatch):
     code, said = run(monkeypatch, narrow("utf-8"), "decide", "-", "-o", "d.csv", stdin=None)
     assert code == 2
-    assert said == (
-        "secondlook: standard input is closed, so there is no csv to read; send a file to it, or "
-        "name one.\n"
-    )
-
-
-def test_input_that_cannot_be_read(lender, monkeypatch, tmp_path):
-    class Broken(io.RawIOBase):
-        def readable(self):
-            return True
-
-        def readinto(self, _):
-            raise IsADirectoryError(21, "Is a directory")
-
-    stdin = io.TextIOWrapper(io.BufferedReader(Broken()))
-    code, said = run(monkeypatch, narrow("utf-8"), "observe", "-", stdin=stdin)
-    assert (code, said) == (
-        2,
-        "secondlook: standard input cannot be read (Is a directory); send a file to it, or name "
-        "one.\n",
-    )
+    assert said == ("secondlook: standard input is closed; send a file to it, or name one.\n")
 
 
 def test_nobody_is_erased_if_nobody_can_answer(lender, monkeypatch):
@@ -146,19 +107,8 @@ def test_nobody_is_erased_if_nobody_can_answer(lender, monkeypatch):
     words = ("erase", "--id", somebody, "--early", "--reason", "asked for")
     code, said = run(monkeypatch, narrow("utf-8"), *words, stdin=None)
     assert code == 2
-    assert "nobody was erased, since nobody agreed; answer y, or add --yes." in said
+    assert "nothing was erased without a confirmation; answer y, or add --yes." in said
     assert lender.standing([somebody]).persons[0] >= 0
-
-
-@pytest.mark.parametrize(
-    "words", ["status", "status --json", "export --checkpoint", "--help", "--version"]
-)
-def test_whatever_prints_says_that_output_is_closed(lender, monkeypatch, words):
-    assert run(monkeypatch, None, *words.split()) == (
-        2,
-        "secondlook: standard output is closed, so nothing can be printed; send it elsewhere and "
-        "give the command again.\n",
-    )
 
 
 def test_a_command_that_prints_nothing_needs_no_output(monkeypatch):
@@ -171,4 +121,4 @@ def test_a_command_that_prints_nothing_needs_no_output(monkeypatch):
 def test_output_that_is_closed(lender, monkeypatch):
     code, said = run(monkeypatch, None, "export")
     assert code == 2
-    assert said == "secondlook: standard output is closed, so nothing can go there; name a file.\n"
+    assert said == "secondlook: standard output is closed; name a file.\n"

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from lab.experiments.test_spec import one_sentence
 from secondlook.cli.files.refusals import Refusals, refused_path
 from secondlook.cli.files.rows import (
+    features_groups_ids,
     history_columns,
     outcome_states,
-    people,
     split_rows,
     text_columns,
     truth_values,
@@ -88,19 +88,18 @@ def test_what_is_in_a_csv_file(file, content, expected):
         (b'id,x\n"a\n8",1\n\n8,1,2\n', "has 2 column names and in line 5 values for 3"),
         (f"id,x\n{LONG},1\n8\n".encode(), "has 2 column names and in line 3 values for 1"),
         (b'id,x\n"1,2\n3,4\n', "a quote needs another to close it"),
-        ("id,x\na,1\nJürgen,2\n".encode("latin-1"), "line 3 holds the byte 0xfc ('ü' in latin-1)"),
-        ("id,x\n1,2\n".encode("utf-16"), "is utf-16, and a csv must be utf-8"),
-        ("id,x\n1,2\n".encode("utf-16-le"), "is utf-16, and a csv must be utf-8"),
-        ("id,x\n1,2\n".encode("utf-16-be"), "is utf-16, and a csv must be utf-8"),
-        (b"PK\x03\x04\x14\x00\x06", "is a zip archive, as spreadsheets are, and not csv; save it"),
-        (b"PAR1\x15\x04", "is parquet, and not csv; give it a name that ends in .parquet"),
-        (gzip.compress(b"id,x\n1,2\n", mtime=0), "is compressed with gzip, and not csv; unpack it"),
-        (b"\0\0", "has a NUL character in line 1"),
+        ("id,x\na,1\nJürgen,2\n".encode("latin-1"), "line 3 holds the byte 0xfc"),
+        ("id,x\n1,2\n".encode("utf-16"), "is not a csv file in utf-8"),
+        ("id,x\n1,2\n".encode("utf-16-le"), "is not a csv file in utf-8"),
+        (b"PK\x03\x04\x14\x00\x06", "is not a csv file in utf-8"),
+        (b"PAR1\x15\x04\x00", "is not a csv file in utf-8"),
+        (gzip.compress(b"id,x\n1,2\n", mtime=0), "is not a csv file in utf-8"),
+        (b"\0\0", "line 1 holds the byte 0x00"),
         (b"# of May\nid,x\n1,2\n", "has 1 column name and in line 2 values for 2"),
-        (b"id,x\n1,2\n3,\x004\n", "has a NUL character in line 3"),
+        (b"id,x\n1,2\n3,\x004\n", "line 3 holds the byte 0x00"),
         (b"id,x,id\n1,2,3\n", "has more than one column called 'id'; rename all but one"),
         (b",id\n0,1\n", "has a column without a name, number 1"),
-        (b"id;x\n1;2,5\n", "has semicolons between its values and a csv must have commas"),
+        (b"id;x\n1;2,5\n", "has semicolons between its values and a csv file must have commas"),
         (b"id\tx\n1\t2\n", "has tabs between its values"),
     ],
 )
@@ -212,7 +211,7 @@ def test_parquet_is_written_as_it_is(tmp_path):
 def test_where_nothing_can_be_written(tmp_path):
     refused("ends in .csv or .parquet", check_output, str(tmp_path / "out.txt"))
     refused("name such a file", check_output, str(tmp_path / "out.txt"))
-    refused("a folder that exists", check_output, str(tmp_path / "no" / "out.csv"))
+    refused("a folder that does not exist", check_output, str(tmp_path / "no" / "out.csv"))
     (tmp_path / "out.csv").mkdir()
     refused(
         "is a folder, and a table is written to a file", check_output, str(tmp_path / "out.csv")
@@ -261,7 +260,7 @@ def test_refused_rows_keep_their_columns_and_all_reasons(tmp_path):
     found.stop("people.csv")
     assert (len(found), path.exists()) == (0, False)
     found.add([2, 1], "too late")
-    found.add([1], ["too early"])
+    found.add([1], "too early")
     assert [(one.row, one.id, one.reason) for one in found] == [
         (2, "b", "too late; too early"),
         (3, "c", "too late"),
@@ -282,7 +281,7 @@ def test_refused_rows_keep_their_columns_and_all_reasons(tmp_path):
 def test_where_refused_rows_go(tmp_path):
     assert refused_path(None, "-") == "input.refused.csv"
     assert refused_path(None, "in/people.parquet") == "people.refused.csv"
-    words = "refused rows would take the place of the input"
+    words = "refused rows would replace the input"
     refused(words, refused_path, str(tmp_path / "a.csv"), str(tmp_path / "a.csv"))
     refused("ends in .csv or .parquet", refused_path, "no.txt", "a.csv")
 
@@ -314,14 +313,17 @@ def reasons(content, file, *, columns=COLUMNS, roles=ROLES, **options):
         ("b,m,0x10,w", "'x' must be a number, got '0x10'"),
         (f"b,m,{'9' * 50}z,w", f"'x' must be a number, got '{'9' * 40}…'"),
         ("b,m,1,", "'word' is missing"),
-        (f"b,m,1,{'w' * 1001}", "'word' has 1,001 characters, and at most 1,000"),
+        (f"b,m,1,{'w' * 1001}", "'word' has 1,001 characters; the most is 1,000"),
         (",m,1,w", "'id' is empty, and an application needs an id"),
         ("   ,m,1,w", "'id' is empty"),
-        (f"{'i' * 201},m,1,w", "'id' has 201 characters, and at most 200"),
+        (f"{'i' * 201},m,1,w", "'id' has 201 characters; the most is 200"),
         ("a,m,1,w", "'id' is in the file 2 times"),
-        ("b,,1,w", "'sex' is empty, and everybody needs a group"),
+        ("b,,1,w", "'sex' is empty, and every applicant needs a group"),
         ("b,x,1,w", "the group 'x' was not in the history, which has 'f', 'm'"),
-        (",,many,", "'id' is empty, and an application needs an id; 'sex' is empty, and everybody"),
+        (
+            ",,many,",
+            "'id' is empty, and an application needs an id; 'sex' is empty",
+        ),
     ],
 )
 def test_why_a_row_is_refused(file, row, reason):
@@ -400,11 +402,11 @@ def test_usable_rows_as_a_program_takes_them(file):
     table, _ = split_rows(
         read_table(file(content), text=text_columns(ROLES, COLUMNS)), ROLES, COLUMNS
     )
-    X, groups, ids = people(table, ROLES, COLUMNS)
+    X, groups, ids = features_groups_ids(table, ROLES, COLUMNS)
     assert X.to_pydict() == {"x": [1.0, 2.5], "word": ["w", "w"]}
     assert groups.to_pydict() == {"sex": ["f", "m"]}
     assert ids.tolist() == ["007", "8"]
-    assert people(table, Roles("id", "o"), COLUMNS)[1] is None
+    assert features_groups_ids(table, Roles("id", "o"), COLUMNS)[1] is None
 
 
 def test_a_column_that_is_missing(file):

@@ -52,10 +52,8 @@ def test_observe_tells_what_a_correction_costs(pilot):
     program, known = pilot
     tell(wrong(known, 1))
     said = call("observe", "outcomes.csv").stdout
-    assert (
-        f"Testing begins again with round 3: it rested on outcomes that were corrected, so the "
-        f"evidence of {len(known)} outcomes is given up, and only rounds from then on count.\n"
-    ) in said
+    assert "Testing begins again with round 3: corrected outcomes had been tested" in said
+    assert f"the evidence of {len(known)} outcomes is dropped" in said
     assert "certified" not in said  # nothing was
     tell(wrong(known, 3))
     assert done("observe", "outcomes.csv")["testing_began_again"] == []
@@ -68,11 +66,8 @@ def test_decide_says_that_testing_began_again_when_and_why(pilot):
     done("observe", "outcomes.csv")
     outcome = apply(200, 3000).set_index("id")["outcome"]
     words = ("decide", "applicants.csv", "-o", "decisions.csv")
-    said = (
-        "Pilot: no promise until there is new evidence. Testing began again with round 3 after a "
-        "correction of an outcome that had been tested, and "
-    )
-    none = "no outcome is in the tests since; round 3 waits for "
+    said = "Pilot: no promise yet; testing began again with round 3, and "
+    none = "0 outcomes were tested since; round 3 waits for "
     assert said + none in call(*words).stdout
     assert said + none in call(*words).stdout  # from the record
     yes = answer()["id"][answer()["decision"] == "accept"]
@@ -80,8 +75,8 @@ def test_decide_says_that_testing_began_again_when_and_why(pilot):
     done("observe", "outcomes.csv")
     apply(200, 4000)
     found = done(*words)["promise"]
-    some = rf"{len(yes)} outcomes are in the tests since; about [\d,]+ more outcomes are needed"
-    assert re.fullmatch(f"{re.escape(said)}{some} for a promise[.]", found), found
+    some = rf"{len(yes)} outcomes were tested since; about [\d,]+ more outcomes are needed"
+    assert re.fullmatch(f"{re.escape(said)}{some} for one[.]", found), found
 
 
 def test_new_outcomes_in_the_same_file_count_among_what_is_given_up(pilot):
@@ -104,7 +99,7 @@ def test_status_and_report_say_that_testing_began_again(pilot):
     tell(wrong(known, 5))
     done("observe", "outcomes.csv")
     said = call("status").stdout
-    assert "• Since that round 5 outcomes were corrected: if it had been tested on them" in said
+    assert "• Since that round 5 outcomes were corrected: if it had been tested" in said
     assert "no round certified; 0 overridden; 5 outcomes corrected; 0 people held" in said
 
     apply(200, 3000)
@@ -135,7 +130,7 @@ def test_a_row_of_the_history_holds_up_no_other(pilot):
     told = done("observe", "outcomes.csv")
     assert sum(told["recorded"].values()) == 1
     assert (told["known_already"], told["corrections"], told["refused"]["rows"]) == (1, 0, 2)
-    words = "the person is the history's, whose outcomes a certified program takes as they were"
+    words = "the applicant is part of the history, whose outcomes are final in a certified program"
     assert told["refused"]["reasons"] == {words: 2}
     got = answer(told["refused"]["file"])
     assert got["id"].tolist() == [other, gone]

@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from cli.lender_files import PROGRAM, call, done, people, start
-from secondlook.cli.input_checks import _known_by, unseen_words
+from secondlook.cli.input_checks import _known_values, unseen_values_message
 from secondlook.people.likelihoods import (
     EstimatorLikelihood,
     GroupedLikelihood,
@@ -44,10 +44,7 @@ def test_a_value_that_nobody_had_is_told_of_until_it_is_learned(lender):
     regions = ["north"] * 30 + ["moon"] * 12 + ["'Mars"] + ["south"] * 10
     applicants(1000, regions)
     said = call("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may").stdout
-    assert (
-        "Never seen in 'region': 'moon' (12 people), \"'Mars\" (1 person); the score reads them as "
-        "none of the values it knows (handle_unknown='ignore').\n"
-    ) in said
+    assert "Never seen in 'region': 'moon' (12 people), \"'Mars\" (1 person); " in said
     told = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
     row = {"column": "region", "treated": "ignore"}
     assert told["unseen"] == [
@@ -80,14 +77,15 @@ def test_nothing_is_said_of_columns_of_numbers(tmp_path, monkeypatch):
 def test_a_line_for_each_column_names_the_first_values_and_counts_the_rest():
     row = {"column": "job", "people": 3, "treated": "use_encoded_value"}
     found = [row | {"value": f"v{at}"} for at in range(5)]
-    assert unseen_words([*found, row | {"column": "x", "value": "w" * 60, "treated": None}]) == [
+    assert unseen_values_message(
+        [*found, row | {"column": "x", "value": "w" * 60, "treated": None}]
+    ) == [
         "Never seen in 'job': 'v0' (3 people), 'v1' (3 people), 'v2' (3 people) and 2 more (6 "
-        "people); the score reads them all as one other value "
+        "people); the score treats them all as one other value "
         "(handle_unknown='use_encoded_value').",
-        f"Never seen in 'x': '{'w' * 40}…' (3 people); what the score makes of them is the "
-        "learner's affair.",
+        f"Never seen in 'x': '{'w' * 40}…' (3 people); the learner decides how to read them.",
     ]
-    assert unseen_words([]) == unseen_words(None) == []
+    assert unseen_values_message([]) == unseen_values_message(None) == []
 
 
 FRAME = pd.DataFrame(
@@ -113,7 +111,7 @@ def test_what_a_pipeline_s_encoders_know(encoder, columns):
     fitted = make_pipeline(head, LogisticRegression()).fit(FRAME, [0, 1, 0, 1])
     likelihood = EstimatorLikelihood(fitted, 1)
     inner = encoder[-1] if hasattr(encoder, "steps") else encoder
-    known = _known_by(likelihood, list(FRAME))
+    known = _known_values(likelihood, list(FRAME))
     expected = {"a": ({"x", "y"}, inner.handle_unknown), "b": ({"p", "q"}, inner.handle_unknown)}
     assert known == expected
 
@@ -127,5 +125,5 @@ def test_parts_of_a_likelihood_know_what_any_of_them_knows():
         return EstimatorLikelihood(learner.fit(FRAME.iloc[rows], [0, 1]), 1)
 
     both = MeanLikelihood((part([0, 2]), GroupedLikelihood((part([1, 3]),))))
-    assert _known_by(both, list(FRAME)) == {"a": ({"x", "y"}, "ignore")}
-    assert _known_by(LinearLikelihood(np.zeros(2), 0.0), ["a", "b"]) == {}
+    assert _known_values(both, list(FRAME)) == {"a": ({"x", "y"}, "ignore")}
+    assert _known_values(LinearLikelihood(np.zeros(2), 0.0), ["a", "b"]) == {}

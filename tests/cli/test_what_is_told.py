@@ -51,8 +51,8 @@ def test_erasing_names_the_other_programs_that_hold_the_same_ids(lender):
     assert (told["erased"], told["other_programs"]) == (3, {"cards": 2})
     said = call(*ERASE, "--id", "a00003").stdout
     assert said == (
-        "1 person erased; the decisions stay.\n1 other program holds the same ids in this ledger, "
-        "and kept them: 'cards' (1); each program is erased by itself (--program).\n"
+        "1 person erased; the decisions stay.\n"
+        "1 other program has the same ids: 'cards' (1); erase them there too (--program).\n"
     )
     assert "other program" not in call(*ERASE, "--id", "a00003", "--program", "cards").stdout
 
@@ -78,10 +78,9 @@ def test_a_report_has_the_reasons_of_overrides_and_counts_those_that_hold(lender
 def test_a_checkpoint_of_another_program_or_a_file_that_is_not_there(lender):
     program, _, _ = lender
     Path("kept.txt").write_text(str(program.checkpoint()))
-    assert refused("verify", "--program", "cards", "--checkpoint", "kept.txt") == (
-        "the checkpoint is of the program 'main', and 'cards' was to be verified; name its own "
-        "program (--program), or pass a checkpoint of 'cards'."
-    )
+    message = refused("verify", "--program", "cards", "--checkpoint", "kept.txt")
+    assert "'main'" in message
+    assert "pass a checkpoint of 'cards'" in message
     assert call("verify", "--checkpoint", "kept.txt").exit_code == 0
     for name in ("lost.txt", "2031/lost.txt"):
         assert refused("verify", "--checkpoint", name) == (
@@ -93,11 +92,9 @@ def test_a_checkpoint_of_another_program_or_a_file_that_is_not_there(lender):
 def test_a_batch_with_erased_people_says_what_to_do(lender):
     _, yes, _ = lender
     done(*ERASE, "--id", yes[0], "--id", yes[1])
-    assert refused(*DECIDE) == (
-        "2 people of the batch 'may' have been erased, so it cannot be answered from the record "
-        "again; secondlook export has its decisions, without the names of the erased, and new "
-        "people go into a batch with another name."
-    )
+    message = refused(*DECIDE)
+    assert "2 of the 60 applicants of the batch 'may' are erased" in message
+    assert "secondlook export has its decisions" in message
 
 
 def test_learning_again_says_where_it_stopped(lender):
@@ -137,10 +134,10 @@ def test_python_takes_the_words_of_the_configuration(lender):
     program.observe(yes[:3], ["repaid", "default", "1"])
     program.observe(yes[3:5], np.array([1, 0]))
     assert program.standing(yes[:5]).states == ["good", "bad", "good", "good", "bad"]
-    known = r"0 or 1, as in the history, or a word of its configuration \('default', '0', 'repaid'"
+    known = r"0 or 1, as in the history, or a label of its configuration \('default', '0', 'repaid'"
     with pytest.raises(InputError, match=rf"outcomes must be {known}, '1'\), got 'paid'; map it"):
         program.observe(yes[5:7], ["repaid", "paid"])
-    with pytest.raises(InputError, match="got 'fraud'; withdraw whose outcome will never be known"):
+    with pytest.raises(InputError, match="got 'fraud'; withdraw applicants"):
         program.observe(yes[5:6], ["fraud"])
     assert program.standing(yes[5:7]).states == [None, None]
 
@@ -170,20 +167,20 @@ def rounds_of(found, *counts):
     ("counts", "words"),
     [
         ([(100, 40, 5), (100, 30, 5)], None),
-        ([(100, 40, 0)], "explored nobody, though its budget allowed 4 of 60 people of whom"),
+        ([(100, 40, 0)], "explored no applicant, although its budget allowed 4 of 60"),
         ([(40, 20, 0)], None),  # everybody is known
         ([(100, 9, 0)], None),  # the budget is under one person
         ([(100, 40, 10), (100, 5, 0)], None),
-        ([(100, 40, 10), (100, 4, 0)], "accepted 4 of 100 people, and those before 0.500 of"),
+        ([(100, 40, 10), (100, 4, 0)], "accepted 4 of 100 applicants, and earlier rounds 0.500"),
         ([(100, 40, 10), (9, 0, 0)], None),  # fewer than five were to be expected
-        ([(100, 40, 10), (10, 0, 0)], "accepted 0 of 10 people, and those before 0.500 of"),
-        ([(50, 0, 0), (30, 0, 0)], "Nobody was accepted of 80 people so far"),
+        ([(100, 40, 10), (10, 0, 0)], "accepted 0 of 10 applicants, and earlier rounds 0.500"),
+        ([(50, 0, 0), (30, 0, 0)], "None of 80 applicants was accepted so far"),
         ([(100, 40, 10), (100, 90, 5)], None),
-        ([(100, 40, 10), (100, 90, 6)], "accepted 96 of 100 people, and those before 0.500 of"),
+        ([(100, 40, 10), (100, 90, 6)], "accepted 96 of 100 applicants, and earlier rounds 0.500"),
         ([(100, 40, 10), (9, 8, 1)], None),  # fewer than five rejected were to be expected
-        ([(100, 40, 10), (10, 9, 1)], "accepted 10 of 10 people, and those before 0.500 of"),
+        ([(100, 40, 10), (10, 9, 1)], "accepted 10 of 10 applicants, and earlier rounds 0.500"),
         ([(100, 90, 6), (100, 95, 5)], None),  # nor here
-        ([(50, 45, 5), (30, 25, 5)], "Everybody was accepted of 80 people so far, and of the his"),
+        ([(50, 45, 5), (30, 25, 5)], "All 80 applicants were accepted so far, and in the history"),
         ([(4, 3, 1)], None),  # as may be chance
     ],
 )
@@ -201,4 +198,6 @@ def test_a_batch_in_another_unit_is_flagged(lender, shift, accepted):
     new.drop(columns="outcome").to_csv("applicants.csv", index=False)
     done(*DECIDE[:-1], "june", "--unlike-history")
     assert (answer()["decision"] == "accept").sum() == accepted
-    assert any(f"accepted {accepted} of 60 people" in one for one in done("status")["attention"])
+    assert any(
+        f"accepted {accepted} of 60 applicants" in one for one in done("status")["attention"]
+    )

@@ -1,4 +1,7 @@
-"""What ``decide`` and ``observe`` say when they are done."""
+"""Sentences about a program that several commands and the report print.
+
+What needs attention, what the tests of a certificate wait for, and the mistakes known so far.
+"""
 
 from __future__ import annotations
 
@@ -6,374 +9,346 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from secondlook.cli.output import days, people, share, times
+from secondlook.cli.output import counted, days, people, percent, share, times
 from secondlook.core.budget import FdrBudget
 from secondlook.errors import InputError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.summary import NextTested, Summary
+
+__all__ = [
+    "CAUTION",
+    "PILOT_ADVICE",
+    "alpha_and_delta",
+    "attention",
+    "known_outcomes_message",
+    "mistakes_so_far",
+    "mistakes_so_far_message",
+    "recorded_already",
+    "restarts",
+    "waiting_message",
+]
+
+CAUTION = (
+    "Late outcomes are not a random part of all outcomes, so an interval describes only the "
+    "outcomes known so far."
+)
+PILOT_ADVICE = (
+    "Go on deciding and observe outcomes as they arrive. If an outcome will never be known, "
+    "withdraw the applicant, which counts as bad. α and δ are fixed: other values need a new "
+    "program (secondlook init)."
+)
 
 
 def alpha_and_delta(classifier: Any) -> tuple[float | None, float | None]:
-    """Return a classifier's bound on mistakes, and the chance of breaking it if it has one."""
+    """Return a classifier's bound α on mistakes, and δ if it gives certificates."""
     if hasattr(classifier, "delta"):
         return classifier.alpha, classifier.delta
     budget = getattr(classifier, "budget", None) or FdrBudget()
     return getattr(budget, "alpha", None), None
 
 
-def percent(share: float) -> str:
-    """Write a share as a percentage."""
-    return f"{100 * share:.3g} %"
-
-
-def so_far_words(so_far: dict[str, Any]) -> str:
-    """Return in words how many mistakes are known of.
-
-    Examples
-    --------
-    >>> told = {"alpha": None, "bad": 3, "known": 40, "pending": 9, "interval": (0.016, 0.204)}
-    >>> so_far_words(told)
-    'So far 3 of 40 known outcomes are bad: 7.5 % (95 % interval 1.6 % to 20.4 %); 9 are pending.'
-    >>> apart = {"accepted": 2, "known": 1}
-    >>> so_far_words({"known": 0, "pending": 4, "by_override": apart})
-    'So far no outcome is known; 4 are pending. Not counted: 2 accepted with an override (1 known).'
-    """
-    return _without_overrides(so_far) + _overridden(so_far)
-
-
-def _overridden(so_far: dict[str, Any]) -> str:
-    """Say who is left out of the figures, if anybody is."""
-    found = so_far.get("by_override", {"accepted": 0})
-    if not found["accepted"]:
-        return ""
-    n, known = found["accepted"], found["known"]
-    return f" Not counted: {n:,} accepted with an override ({known:,} known)."
-
-
-def _without_overrides(so_far: dict[str, Any]) -> str:
-    waiting = f"{so_far['pending']:,} {'is' if so_far['pending'] == 1 else 'are'} pending"
-    if not so_far["known"]:
-        return f"So far no outcome is known; {waiting}."
-    low, high = map(percent, so_far["interval"])
-    bound = "" if so_far["alpha"] is None else f", against a bound of {percent(so_far['alpha'])}"
-    return (
-        f"So far {so_far['bad']:,} of {so_far['known']:,} known outcomes are bad: "
-        f"{percent(so_far['bad'] / so_far['known'])} (95 % interval {low} to {high}){bound}; "
-        f"{waiting}."
-    )
-
-
-NO_SUMMARY = "everything is recorded and only this summary is missing"
-SHOW_AGAIN = "the same command again shows it"
-
-
 @contextmanager
-def on_record(missing: str, then: str) -> Iterator[None]:
-    """Say of what goes wrong from here on that nothing is lost."""
+def recorded_already(missing: str, advice: str) -> Iterator[None]:
+    """Explain in any error raised here that the record is complete and only output is missing."""
     try:
         yield
     except (InputError, OSError) as error:
-        raise InputError(f"{missing} ({str(error).partition(';')[0]}); {then}.") from error
+        raise InputError(f"{missing} ({str(error).partition(';')[0]}); {advice}.") from error
 
 
-def so_far(found: Summary) -> dict[str, Any]:
-    """Return how many mistakes are known of among the accepted of all rounds, but for overrides."""
-    told = found.outcomes
+# Mistakes so far
+
+
+def mistakes_so_far(summary: Summary) -> dict[str, Any]:
+    """Return the known mistakes among accepted applicants of all rounds, without overrides."""
+    outcomes, overridden = summary.outcomes, summary.overridden
     return {
-        "alpha": found.promise.alpha,
-        "bad": told.bad,
-        "known": told.known,
-        "pending": told.pending,
-        "fdr": told.fdr,
-        "interval": told.interval,
-        "by_override": {"accepted": found.overridden.accepted, "known": found.overridden.known},
+        "alpha": summary.promise.alpha,
+        "bad": outcomes.bad,
+        "known": outcomes.known,
+        "pending": outcomes.pending,
+        "fdr": outcomes.fdr,
+        "interval": outcomes.interval,
+        "by_override": {"accepted": overridden.accepted, "known": overridden.known},
     }
 
 
-TO_DO = (
-    "Go on deciding, and observe outcomes as they come; whoever's never will can be withdrawn, and "
-    "counts as bad. α and δ stay as they are: others need a program of their own (secondlook init)."
-)
-# What rounds say at their end: to whoever has no ledger, and on older ones. TO_DO stands for it.
-_ADVICE = (
-    "You can go on, or start anew with a larger alpha or delta.",
-    "You can go on, accept nobody, raise alpha or raise delta.",
-)
+def mistakes_so_far_message(so_far: dict[str, Any]) -> str:
+    """Return ``mistakes_so_far`` as a sentence.
+
+    Examples
+    --------
+    >>> so_far = {"alpha": None, "bad": 3, "known": 40, "pending": 9, "interval": (0.016, 0.204)}
+    >>> so_far["by_override"] = {"accepted": 0, "known": 0}
+    >>> mistakes_so_far_message(so_far)
+    'So far 3 of 40 known outcomes are bad: 7.5 % (95 % interval 1.6 % to 20.4 %); 9 are pending.'
+    >>> so_far |= {"known": 0, "by_override": {"accepted": 2, "known": 1}}
+    >>> mistakes_so_far_message(so_far)
+    'So far no outcome is known; 9 are pending. Not counted: 2 accepted with an override (1 known).'
+    """
+    pending = f"{so_far['pending']:,} {'is' if so_far['pending'] == 1 else 'are'} pending"
+    if so_far["known"]:
+        low, high = map(percent, so_far["interval"])
+        alpha = so_far["alpha"]
+        bound = "" if alpha is None else f", against a bound of {percent(alpha)}"
+        message = (
+            f"So far {so_far['bad']:,} of {so_far['known']:,} known outcomes are bad: "
+            f"{percent(so_far['bad'] / so_far['known'])} (95 % interval {low} to {high}){bound}; "
+            f"{pending}."
+        )
+    else:
+        message = f"So far no outcome is known; {pending}."
+    overridden = so_far["by_override"]
+    if overridden["accepted"]:
+        message += (
+            f" Not counted: {overridden['accepted']:,} accepted with an override "
+            f"({overridden['known']:,} known)."
+        )
+    return message
 
 
-def waits(found: NextTested) -> str:
-    """Return what the round waits for that enters the tests next, and when it does.
+# Tests of a certificate
+
+
+def waiting_message(next_in: NextTested) -> str:
+    """Say what the next round to enter the tests waits for, and when it enters.
 
     Examples
     --------
     >>> from secondlook.ledger.summary import NextTested
-    >>> waits(NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317))
+    >>> waiting_message(NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317))
     'round 1 waits for 39 outcomes and enters the tests after round 13 at the latest'
-    >>> waits(NextTested(1, 1, 0, matures=3, at_latest=None, n_known=0))
-    'round 1 waits for 1 outcome and enters the tests once it is in, after round 3'
-    >>> waits(NextTested(12, 133, 568, matures=0, at_latest=None, n_known=0))
-    'round 12 waits for 133 outcomes, and 568 of rounds before it, and enters the tests once they
-    are in'
-    >>> waits(NextTested(4, 0, 0, matures=6, at_latest=16, n_known=94))
+    >>> waiting_message(NextTested(1, 1, 0, matures=3, at_latest=None, n_known=0))
+    'round 1 waits for 1 outcome and enters the tests once it is known, after round 3'
+    >>> waiting_message(NextTested(12, 133, 568, matures=0, at_latest=None, n_known=0))
+    'round 12 waits for 133 outcomes and for 568 outcomes of earlier rounds and enters the tests
+    once they are known'
+    >>> waiting_message(NextTested(4, 0, 0, matures=6, at_latest=16, n_known=94))
     'round 4 enters the tests after round 6'
     """
-    n, before = found.awaited, found.awaited_before
-    if not n and not before:
-        return f"round {found.round} enters the tests after round {found.matures}"
-    if not n:
-        what = f"{outcomes_count(before)} of rounds before it"
+    own, earlier = next_in.awaited, next_in.awaited_before
+    if not own and not earlier:
+        return f"round {next_in.round} enters the tests after round {next_in.matures}"
+    awaited = [counted(own, "outcome")] if own else []
+    awaited += [f"{counted(earlier, 'outcome')} of earlier rounds"] if earlier else []
+    if next_in.at_latest is not None:
+        when = f"after round {next_in.at_latest} at the latest"
     else:
-        what = outcomes_count(n) + (f", and {before:,} of rounds before it," if before else "")
-    if found.at_latest is not None:
-        when = f"after round {found.at_latest} at the latest"
-    else:
-        when = "once it is in" if n + before == 1 else "once they are in"
-        when += f", after round {found.matures}" if found.matures else ""
-    return f"round {found.round} waits for {what} and enters the tests {when}"
+        when = "once it is known" if own + earlier == 1 else "once they are known"
+        when += f", after round {next_in.matures}" if next_in.matures else ""
+    waits = " and for ".join(awaited)
+    return f"round {next_in.round} waits for {waits} and enters the tests {when}"
 
 
-def in_order(found: NextTested) -> str:
-    """Return what is known and in no test, as a clause; nothing if nothing is.
+def known_outcomes_message(next_in: NextTested) -> str:
+    """Say how many known outcomes are in no test yet, as a clause; empty if there are none.
 
     Examples
     --------
     >>> from secondlook.ledger.summary import NextTested
-    >>> in_order(NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317))
-    '; rounds enter in their order, so 317 known outcomes are in no test yet'
+    >>> known_outcomes_message(NextTested(1, 39, 0, matures=0, at_latest=13, n_known=317))
+    '; rounds enter in order, so 317 known outcomes are in no test yet'
     """
-    n = found.n_known
-    if not n:
+    if not next_in.n_known:
         return ""
-    known = "1 known outcome is" if n == 1 else f"{n:,} known outcomes are"
-    return f"; rounds enter in their order, so {known} in no test yet"
+    are = "is" if next_in.n_known == 1 else "are"
+    known = counted(next_in.n_known, "known outcome")
+    return f"; rounds enter in order, so {known} {are} in no test yet"
 
 
-def without_advice(message: str) -> str:
-    """Return what a round said of itself, without what is to be done then.
-
-    Examples
-    --------
-    >>> without_advice(f"Nothing is shown. {_ADVICE[0]} 3 people cannot be explored.")
-    'Nothing is shown. 3 people cannot be explored.'
-    """
-    for advice in _ADVICE:
-        message = message.replace(advice, "")
-    return " ".join(message.split())
-
-
-def outcomes_count(n: int) -> str:
-    """Write a number of outcomes."""
-    return "1 outcome" if n == 1 else f"{n:,} outcomes"
-
-
-CAUTION = (
-    "Outcomes that come late are not a random part of all, so an interval is about the outcomes "
-    "known so far."
-)
-_COUNTED = ("n_accepted", "n_people")
-
-
-def attention(found: Summary, late: float) -> list[str]:
-    """Return what somebody should look at, one sentence each, the most urgent first.
+def restarts(summary: Summary, group: Any = None) -> list[tuple[int, str]]:
+    """Return the rounds with which testing began again, each with the reason in words.
 
     Parameters
     ----------
-    found
-        How a program stands.
+    summary
+        The program.
+    group
+        A group that has a certificate of its own; None for all certificates.
+    """
+    reasons = {"correction": "a correction", "drift": "outcomes that contradicted it"}
+    began = {
+        record["tests_began"]: reasons.get(record["restart_reason"], record["restart_reason"])
+        for one in summary.rounds
+        for record in one.records
+        if record.get("tests_began", 1) > 1 and group in (None, record["group"])
+    }
+    return sorted(began.items())
+
+
+# Attention
+
+
+def attention(summary: Summary, late: float) -> list[str]:
+    """Return what needs attention, one sentence each, the most urgent first.
+
+    Parameters
+    ----------
+    summary
+        The program.
     late
-        Days after which an outcome that is still to come is late.
+        Days after which a pending outcome is late.
     """
     return [
-        *_mistakes(found),
-        *_unselective(found),
-        *_unexplored(found),
-        *_dropped(found),
-        *_unlike_history(found),
-        *_late(found, late),
-        *_unpromised(found),
-        *_expired(found),
+        *_mistakes(summary),
+        *_unselective(summary),
+        *_unexplored(summary),
+        *_dropped(summary),
+        *_unlike_history(summary),
+        *_late(summary, late),
+        *_unpromised(summary),
+        *_expired(summary),
     ]
 
 
-def _mistakes(found: Summary) -> Iterator[str]:
-    alpha, outcomes = found.promise.alpha, found.outcomes
+def _mistakes(summary: Summary) -> Iterator[str]:
+    alpha, outcomes = summary.promise.alpha, summary.outcomes
     if alpha is None or not outcomes.fdr > alpha:
         return
-    sure = outcomes.interval[0] > alpha
+    is_sure = outcomes.interval[0] > alpha
     weight = (
-        "all of the interval is above, so this is no chance of the draw"
-        if sure
-        else "the interval reaches below it"
+        "the whole interval is above α, so chance does not explain it"
+        if is_sure
+        else "the interval reaches below α"
     )
     yield (
-        f"More mistakes than the bound: {outcomes.bad:,} bad of {outcomes.known:,} outcomes known "
-        f"are {share(outcomes.fdr)}, and α is {alpha:g}; {weight}."
+        f"More mistakes than the bound: {outcomes.bad:,} of {outcomes.known:,} known outcomes are "
+        f"bad, which is {share(outcomes.fdr)}, and α is {alpha:g}; {weight}."
     )
 
 
-def _unselective(found: Summary) -> Iterator[str]:
-    """Say so if nobody or everybody was accepted so far, or nearly so in the last round only.
-
-    ``far_fewer`` says what nearly is: by the accepted, or by the rejected.
-    """
-    if not found.rounds:
+def _unselective(summary: Summary) -> Iterator[str]:
+    """Warn if no applicant or every applicant was accepted, or if the last round changed much."""
+    if not summary.rounds:
         return
     from secondlook.ledger.summary import far_fewer  # noqa: PLC0415 - an extra
 
-    *before, last = found.rounds
-    accepted, people = (sum(getattr(one, key) for one in before) for key in _COUNTED)
-    n = people + last.n_people
+    *earlier, last = summary.rounds
+    accepted = sum(one.n_accepted for one in earlier)
+    applied = sum(one.n_people for one in earlier)
+    n = applied + last.n_people
     if not last.n_accepted and not accepted:
-        yield f"Nobody was accepted of {n:,} people so far, so no outcome will be known."
-    elif found.accepts_everybody:
-        usual = found.history.accepted / found.n_history
+        yield f"None of {n:,} applicants was accepted so far, so no outcome will be known."
+    elif summary.accepts_everybody:
+        usual = summary.history.accepted / summary.n_history
         yield (
-            f"Everybody was accepted of {n:,} people so far, and of the history {share(usual)}: "
-            f"look at columns whose unit or meaning changed, unless so many are good."
+            f"All {n:,} applicants were accepted so far, and in the history {share(usual)}: look "
+            f"for columns whose unit or meaning changed, unless that many are good."
         )
-    elif people:
-        usual, taken = accepted / people, last.n_accepted
+    elif applied:
+        usual, taken = accepted / applied, last.n_accepted
         if far_fewer(taken, last.n_people, usual) or far_fewer(
             last.n_people - taken, last.n_people, 1 - usual
         ):
             yield (
-                f"The last round accepted {taken:,} of {last.n_people:,} people, and those "
-                f"before {share(usual)} of theirs: look at its file first, at columns whose unit "
-                f"or meaning changed, before anybody is told."
+                f"The last round accepted {taken:,} of {last.n_people:,} applicants, and earlier "
+                f"rounds {share(usual)}: before the decisions are sent out, look in its file for "
+                f"columns whose unit or meaning changed."
             )
 
 
-def _unexplored(found: Summary) -> Iterator[str]:
-    """Say so if the last round explored nobody though its budget had room for somebody."""
-    if not found.rounds:
+def _unexplored(summary: Summary) -> Iterator[str]:
+    """Warn if the last round explored no applicant although its budget allowed some."""
+    if not summary.rounds:
         return
-    last = found.rounds[-1]
+    last = summary.rounds[-1]
     known = sum(last.noted("n_exploit_region") or [last.n_people])
     if not last.n_explored and last.budget >= 1 and last.n_people > known:
-        said = " ".join(text for text in last.noted("note") if text)
+        notes = " ".join(note for note in last.noted("note") if note)
         yield (
-            f"The last round explored nobody, though its budget allowed {last.budget:,.0f} of "
-            f"{last.n_people - known:,} people of whom too little is known. {said}"
+            f"The last round explored no applicant, although its budget allowed "
+            f"{last.budget:,.0f} of {last.n_people - known:,} in the explore region. {notes}"
         ).strip()
 
 
-def _dropped(found: Summary) -> Iterator[str]:
-    dropped = [one for one in found.changes if one.says.get("what") == "dropped"]
+def _dropped(summary: Summary) -> Iterator[str]:
+    dropped = [change for change in summary.changes if change.says.get("what") == "dropped"]
     if dropped:
         last = dropped[-1]
-        after = "a correction" if last.says["why"] == "correction" else str(last.says["why"])
+        reason = "a correction" if last.says["why"] == "correction" else str(last.says["why"])
         yield (
             f"Certificates were dropped {times(len(dropped))}, last after round "
-            f"{last.says['round']} by {after} (entry {last.entry}), and testing began again."
+            f"{last.says['round']} by {reason} (entry {last.entry}), and testing began again."
         )
 
 
-def _unlike_history(found: Summary) -> Iterator[str]:
-    """Say which batches somebody decided although their numbers were not like the history's."""
-    rounds = [one for one in found.rounds if one.about.get("unlike_history")]
+def _unlike_history(summary: Summary) -> Iterator[str]:
+    """Name batches that were decided although their numbers are unlike the history."""
+    rounds = [one for one in summary.rounds if one.about.get("unlike_history")]
     if rounds:
-        from secondlook.cli.input_checks import unlike  # noqa: PLC0415 - slow to import
+        from secondlook.cli.input_checks import out_of_range  # noqa: PLC0415 - slow to import
 
         last = rounds[-1]
-        which = ", ".join(unlike(row) for row in last.about["unlike_history"])
-        many = "1 batch was" if len(rounds) == 1 else f"{len(rounds):,} batches were"
+        columns = ", ".join(out_of_range(row) for row in last.about["unlike_history"])
+        batches = counted(len(rounds), "batch was", "batches were")
         yield (
-            f"{many} decided by --unlike-history although numbers were not like the history's, "
-            f"last {last.batch!r} (round {last.round}, entry {last.entry}): {which}."
+            f"{batches} decided with --unlike-history although numbers were unlike the history, "
+            f"last {last.batch!r} (round {last.round}, entry {last.entry}): {columns}."
         )
 
 
-def _late(found: Summary, late: float) -> Iterator[str]:
-    waiting = found.waiting(late)
+def _late(summary: Summary, late: float) -> Iterator[str]:
+    waiting = summary.waiting(late)
     if waiting.n:
-        who = "1 accepted person waits" if waiting.n == 1 else f"{waiting.n:,} accepted people wait"
+        have = counted(waiting.n, "accepted applicant has", "accepted applicants have")
         yield (
-            f"{who} for an outcome since {late:g} days or longer, the oldest since "
-            f"{days(waiting.oldest)}: observe what is known, and withdraw whose outcome will "
-            f"never be."
+            f"{have} waited for an outcome for {late:g} days or longer, the oldest for "
+            f"{days(waiting.oldest)}: observe the outcomes that are known, and withdraw applicants "
+            f"whose outcome will never be known."
         )
 
 
-def _unpromised(found: Summary) -> Iterator[str]:
-    if not found.rounds:
+def _unpromised(summary: Summary) -> Iterator[str]:
+    if not summary.rounds:
         yield "No batch has been decided yet."
         return
-    last, n = found.rounds[-1], len(found.rounds)
-    pilots = sum("pilot" in one.noted("status") for one in found.rounds)
-    past = sum(False in one.noted("calibrated") for one in found.rounds)
+    last, n = summary.rounds[-1], len(summary.rounds)
+    pilots = sum("pilot" in one.noted("status") for one in summary.rounds)
+    uncalibrated = sum(False in one.noted("calibrated") for one in summary.rounds)
     if "pilot" in last.noted("status"):
-        said = without_advice(next((text for text in last.noted("message") if text), ""))
-        were = f"The last round was a pilot and carries no promise ({pilots} of {n} were)."
-        yield " ".join(one for one in (were, *_waiting(found), said, TO_DO) if one)
-        yield from _corrected_since(found)
+        message = next((text for text in last.noted("message") if text), "")
+        first = f"The last round was a pilot and carries no promise ({pilots} of {n} were)."
+        parts = (first, *_waiting(summary), message, PILOT_ADVICE)
+        yield " ".join(part for part in parts if part)
+        yield from _corrected_since(summary)
     if False in last.noted("calibrated"):
         yield (
-            f"The last round rests on the history and not on outcomes of our own decisions "
-            f"({past} of {n} do), so its estimates are not to be trusted."
+            f"The last round rests on the history and not on outcomes of the program's own "
+            f"decisions ({uncalibrated} of {n} do), so do not trust its estimates."
         )
-    if found.promise.problem:
-        yield f"α and what decisions are worth are not shown: {found.promise.problem}"
+    if summary.promise.problem:
+        yield f"α and the worth of decisions are not shown: {summary.promise.problem}"
 
 
-def _waiting(found: Summary) -> Iterator[str]:
-    """Say what the tests of each certificate that is missing wait for."""
-    for one in found.rounds[-1].records:
-        next_in = found.next_tested(one.get("group")) if one.get("status") == "pilot" else None
-        if next_in is not None:
-            whom = "By now" if one.get("group") is None else f"For {one['group']}, by now"
-            yield f"{whom} {waits(next_in)}{in_order(next_in)}."
+def _waiting(summary: Summary) -> Iterator[str]:
+    """Say what the tests of each missing certificate wait for."""
+    for record in summary.rounds[-1].records:
+        next_in = summary.next_tested(record.get("group"))
+        if record.get("status") == "pilot" and next_in is not None:
+            start = "Now" if record.get("group") is None else f"For {record['group']}, now"
+            yield f"{start} {waiting_message(next_in)}{known_outcomes_message(next_in)}."
 
 
-def _corrected_since(found: Summary) -> Iterator[str]:
-    """Say of a pilot's evidence that outcomes were corrected after it was told."""
-    last = found.rounds[-1]
-    n = sum(one.n for one in found.changes if one.kind == "correction" and one.entry > last.entry)
+def _corrected_since(summary: Summary) -> Iterator[str]:
+    """Warn that outcomes were corrected after a pilot stated its evidence."""
+    last = summary.rounds[-1]
+    n = sum(
+        change.n
+        for change in summary.changes
+        if change.kind == "correction" and change.entry > last.entry
+    )
     if n and last.noted("log_wealth"):
-        were = "1 outcome was" if n == 1 else f"{n:,} outcomes were"
+        were = counted(n, "outcome was", "outcomes were")
         yield (
-            f"Since that round {were} corrected: if it had been tested on them, testing begins "
-            f"again with the next one, and no evidence of before counts."
+            f"Since that round {were} corrected: if it had been tested, testing begins again with "
+            f"the next round, and earlier evidence does not count."
         )
 
 
-def began_again(found: Summary, group: Any = None) -> list[tuple[int, str]]:
-    """Return with which rounds testing began again, and after what, for everybody or a group.
-
-    Parameters
-    ----------
-    found
-        How a program stands.
-    group
-        A group that has a certificate of its own; None for everybody or any.
-    """
-    records: dict[str, list[dict[str, Any]]] = {}
-    for one in found.rounds:
-        for record in one.records:
-            if "log_wealth" in record and group in (None, record["group"]):
-                records.setdefault(str(record["group"]), []).append(record)
-    if not records:
-        return []
-    from secondlook.lab.experiments.certificates import restarts  # noqa: PLC0415 - slow to import
-
-    numbers = sorted({t for rounds in records.values() for t in restarts(rounds)})
-    return [(t, _after_what(found, t)) for t in numbers]
-
-
-def _after_what(found: Summary, round: int) -> str:
-    """Return what made testing begin again with a round: evidence goes with a certificate, or not.
-
-    Without a certificate nothing but a correction can end it.
-    """
-    entry = {one.round: one.entry for one in found.rounds}
-    between = [one for one in found.changes if entry.get(round - 1, 0) < one.entry < entry[round]]
-    why = {one.says["why"] for one in between if one.says.get("what") == "dropped"}
-    return "a correction" if why <= {"correction"} else "outcomes that spoke against it"
-
-
-def _expired(found: Summary) -> Iterator[str]:
-    if found.n_expired:
+def _expired(summary: Summary) -> Iterator[str]:
+    if summary.n_expired:
         yield (
-            f"The time for which data are kept is over for "
-            f"{people(found.n_expired)}: erase them, or hold those who must stay."
+            f"The retention period is over for {people(summary.n_expired)}: erase them, or hold "
+            f"those who must stay."
         )

@@ -1,4 +1,4 @@
-"""Run an experiment and say what came of it; slow to import, so commands do it late."""
+"""Run an experiment and print its results; slow to import, so commands import it late."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from rich.progress import (
 )
 
 from secondlook.cli.files.tables import check_apart, ledger_files
-from secondlook.cli.options import DOES_NOT_FIT, HowToRun, progress
-from secondlook.cli.output import as_json, print_stacked
+from secondlook.cli.options import VERIFICATION_FAILED, RunOptions, progress
+from secondlook.cli.output import print_json, print_table
 from secondlook.errors import InputError, to_install
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.findings import (
@@ -52,54 +52,59 @@ if TYPE_CHECKING:
     from secondlook.lab.experiments.results import Results
     from secondlook.lab.experiments.spec import Experiment
 
-_WRITTEN = ("lock", "settings.json", "results.parquet", "report.html")  # in the folder of a run
+_RUN_FILES = ("lock", "settings.json", "results.parquet", "report.html")  # in the folder of a run
 
 
 def with_methods(
     experiment: Experiment, names: tuple[str, ...], *, quick: bool = False
 ) -> Experiment:
-    """Return an experiment with other methods; say which are left out if all are asked for."""
+    """Return an experiment with other methods; print which are left out if all are requested."""
     chosen = replace(experiment, methods=expanded(names, quick=quick))
     if "all" in names and left_out():
         print(f"secondlook: {left_out()}", file=sys.stderr)
     return chosen
 
 
-def ran(experiment: Experiment, how: HowToRun, quiet: bool) -> tuple[Results, Any, Path]:
-    """Run what has not run yet; return the results, whom it was about, and the folder."""
-    folder = _folder(experiment, how)
-    for name in _WRITTEN:
+def run_or_resume(
+    experiment: Experiment, options: RunOptions, quiet: bool
+) -> tuple[Results, Any, Path]:
+    """Run what has not run yet; return the results, the source of applicants, and the folder."""
+    folder = _folder(experiment, options)
+    for name in _RUN_FILES:
         check_apart("results", folder / name, "the data", [experiment.world.data], "folder")
     with download_bar(quiet) as bar:
-        source = load_source(experiment.world, data=how.data, progress=bar)
-    with prepared(how.backend, how.jobs, how.scheduler), repetition_bar(quiet) as progress:
-        run = Run(folder, how.jobs, how.backend, progress, how.fresh)
+        source = load_source(experiment.world, data=options.data, progress=bar)
+    with (
+        joblib_backend(options.backend, options.jobs, options.scheduler),
+        repetition_bar(quiet) as progress,
+    ):
+        run = Run(folder, options.jobs, options.backend, progress, options.fresh)
         return run_experiment(experiment, source, run), source, folder
 
 
-def met_again(experiment: Experiment, source: Any) -> tuple[int, list[str]]:
-    """Return how many people a repetition draws from a data set, and say so if rows come again."""
+def rows_drawn(experiment: Experiment, source: Any) -> tuple[int, list[str]]:
+    """Return how many rows a repetition draws from a data set, and a note if rows repeat."""
     n_drawn = experiment.world.people_drawn(source)
     return n_drawn, drawn_again(len(source) if isinstance(source, Table) else 0, n_drawn)
 
 
 def run_and_report(
-    experiment: Experiment, how: HowToRun, ledger: str | None, *, json: bool
+    experiment: Experiment, options: RunOptions, ledger: str | None, *, json: bool
 ) -> None:
-    """Run an experiment, write its report, and print what there is to say."""
+    """Run an experiment, write its report, and print the results."""
     if ledger is not None:
-        for name in _WRITTEN:
-            place = _folder(experiment, how) / name
+        for name in _RUN_FILES:
+            place = _folder(experiment, options) / name
             check_apart("results", place, "the ledger", ledger_files(ledger), "folder")
-        check_on_record(experiment, ledger)
-    results, source, folder = ran(experiment, how, quiet=json)
+        check_recordable_at(experiment, ledger)
+    results, source, folder = run_or_resume(experiment, options, quiet=json)
     page = folder / "report.html"
     with progress("writing the report", json):
         write_report([results], page, folder / "figures")
-    n_drawn, again = met_again(experiment, source)
-    proof = None if ledger is None else proved(experiment, source, results, ledger, json)
+    n_drawn, again = rows_drawn(experiment, source)
+    proof = None if ledger is None else recorded_run(experiment, source, results, ledger, json)
     if json:
-        as_json(
+        print_json(
             {
                 "folder": folder,
                 "report": page,
@@ -119,24 +124,24 @@ def run_and_report(
             console.print(line, style="dim", soft_wrap=True, highlight=False)
         console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
         if proof is not None:
-            console.print(in_one_line(proof), soft_wrap=True, highlight=False)
-    exit_if_nothing(results)
+            console.print(verification_message(proof), soft_wrap=True, highlight=False)
+    exit_if_empty(results)
 
 
-def exit_if_nothing(results: Results) -> None:
-    """End with an exit code and a sentence if no method has any numbers, once all is printed."""
+def exit_if_empty(results: Results) -> None:
+    """Exit with 2 if no method has results."""
     words = nothing_found(results)
     if words:
         print(f"secondlook: {words}", file=sys.stderr)
         raise typer.Exit(2)
 
 
-def _folder(experiment: Experiment, how: HowToRun) -> Path:
-    return how.out or Path("results") / _slug(experiment)
+def _folder(experiment: Experiment, options: RunOptions) -> Path:
+    return options.out or Path("results") / _slug(experiment)
 
 
 def _slug(experiment: Experiment) -> str:
-    """Return a folder name that tells experiments apart which differ in more than repetitions."""
+    """Return a folder name that differs for experiments that differ in more than repetitions."""
     words = [experiment.name]
     if experiment.switches:
         off = [name for name in SWITCHES if name not in experiment.switches]
@@ -147,7 +152,9 @@ def _slug(experiment: Experiment) -> str:
     return re.sub(r"[^A-Za-z0-9]+", "-", " ".join(words)).strip("-").lower()
 
 
-def prepared(backend: str | None, jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
+def joblib_backend(
+    backend: str | None, jobs: int, scheduler: str | None
+) -> AbstractContextManager[Any]:
     """Return a context in which joblib knows a backend.
 
     Parameters
@@ -197,7 +204,7 @@ def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
         raise InputError(f"no Dask scheduler answers at {scheduler}: {error}.") from error
 
 
-def check_on_record(experiment: Experiment, url: str) -> None:
+def check_recordable_at(experiment: Experiment, url: str) -> None:
     """Raise if the first method cannot be recorded there, before anything runs."""
     from secondlook.lab.experiments.on_ledger import check_recordable  # noqa: PLC0415 - an extra
     from secondlook.ledger.database import connect  # noqa: PLC0415
@@ -206,7 +213,7 @@ def check_on_record(experiment: Experiment, url: str) -> None:
     connect(url, make=True).dispose()  # makes nothing yet
 
 
-def proved(
+def recorded_run(
     experiment: Experiment, source: Any, results: Results, url: str, json: bool
 ) -> dict[str, Any]:
     """Run an experiment's first method on the record; return what the proof found."""
@@ -216,7 +223,7 @@ def proved(
         found = run_on_ledger(experiment, source, results, url)
     if found.problem is not None:
         print(f"secondlook: {found.problem}", file=sys.stderr)
-        raise typer.Exit(DOES_NOT_FIT)
+        raise typer.Exit(VERIFICATION_FAILED)
     return {
         "url": url,
         "program": experiment.methods[0],
@@ -226,12 +233,13 @@ def proved(
     }
 
 
-def in_one_line(proof: dict[str, Any]) -> str:
+def verification_message(proof: dict[str, Any]) -> str:
     """Say what was proved.
 
     Examples
     --------
-    >>> in_one_line({"program": "plain", "entries": 3, "decisions": 50, "checkpoint": "3:ab:plain"})
+    >>> proof = {"program": "plain", "entries": 3, "decisions": 50, "checkpoint": "3:ab:plain"}
+    >>> verification_message(proof)
     'On the record (plain): 3 entries fit, 50 decisions made again; checkpoint 3:ab:plain'
     """
     return (
@@ -316,8 +324,7 @@ def print_results(console: Console, results: Results) -> None:
 def _print_table(
     console: Console, results: Results, alpha: float, rows: list[dict[str, Any]]
 ) -> None:
-    """Print a table of one α; in a narrow window, money above and mistakes below."""
-    money, mistakes = ["revenue", "late"], [title for _, title, *_ in _COLUMNS[2:]]
+    """Print the table of one α."""
     extra = ["|revenue|"] * ("revenue_without_sign" in rows[0])
     extra += ["paper"] * any(row["published"] for row in rows)
     cells = []
@@ -325,8 +332,8 @@ def _print_table(
         failed = len(results.failed(row["method"], results.alphas.index(alpha)))
         note = f" ({failed} of {results.shape[2]} failed)" if failed else ""
         cells.append([row["method"] + note, *_cells(row, extra)])
-    titles = ["method", *money, *mistakes, *extra]
-    print_stacked(console, f"α = {alpha:g}", titles, cells, [[*money, *extra], mistakes])
+    titles = ["method", *(title for _, title, *_ in _COLUMNS), *extra]
+    print_table(console, f"α = {alpha:g}", titles, cells)
 
 
 def _cells(row: dict[str, Any], extra: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""``secondlook compare``: methods side by side on the same people, judged on all there are."""
+"""``secondlook compare``: methods on the same applicants, judged on the whole population."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from secondlook.cli.options import (
     Data,
     DataSet,
     Fresh,
-    HowToRun,
     Jobs,
     Json,
     Out,
     Repetitions,
+    RunOptions,
     Scheduler,
     Seed,
-    changed,
     check_jobs,
     errors,
     method_names,
+    with_options,
 )
-from secondlook.cli.output import as_json, print_stacked
+from secondlook.cli.output import print_json, print_table
 from secondlook.errors import InputError
 from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
 
@@ -75,7 +75,7 @@ def compare(
                 f"--data-set is for the paper's experiments, and {name} names its own data; leave "
                 f"it out."
             )
-        from secondlook.cli.runs import exit_if_nothing, met_again, ran  # noqa: PLC0415
+        from secondlook.cli.runs import exit_if_empty, rows_drawn, run_or_resume  # noqa: PLC0415
         from secondlook.lab.experiments.comparison import USUAL, comparison  # noqa: PLC0415
         from secondlook.lab.experiments.methods import check_methods  # noqa: PLC0415
         from secondlook.lab.experiments.paper import paper_experiment  # noqa: PLC0415
@@ -86,13 +86,13 @@ def compare(
             wanted = experiment.methods
         else:
             experiment, wanted = paper_experiment(name, data_set), (USUAL,)
-        experiment = changed(comparison(experiment, asked or wanted), repetitions, seed)
+        experiment = with_options(comparison(experiment, asked or wanted), repetitions, seed)
         check_methods(experiment.methods)
-        how = HowToRun(data, jobs, backend, scheduler, out, fresh)
-        results, source, folder = ran(experiment, how, quiet=json)
-        drawn = met_again(experiment, source)
+        options = RunOptions(data, jobs, backend, scheduler, out, fresh)
+        results, source, folder = run_or_resume(experiment, options, quiet=json)
+        drawn = rows_drawn(experiment, source)
         print_compared(results, folder, drawn, json=json, as_markdown=markdown)
-        exit_if_nothing(results)
+        exit_if_empty(results)
 
 
 _KEY = (
@@ -126,7 +126,7 @@ def print_compared(
 
     found, (n_drawn, again) = compared(results), drawn
     if json:
-        as_json(
+        print_json(
             {
                 "folder": folder,
                 "results": folder / "results.parquet",
@@ -146,12 +146,8 @@ def print_compared(
         console.print(what_was_run(results), highlight=False)
         title = f"α = {results.alphas[main_alpha(results)]:g}"
         heads = _heads(found)
-        rates = [head for head in heads if head.startswith("TPR ")]
         rows = [[one.method, *_cells(one)] for one in found]
-        earned = list(found[0].earned)
-        others = [head for head in heads[1:] if head not in earned]
-        spare = ["explored", *rates[::-1]]
-        print_stacked(console, title, heads, rows, [earned, others], spare)
+        print_table(console, title, heads, rows)
         console.print(_KEY, style="dim", highlight=False)
         for sentence in _notes(results):
             console.print(f"• {sentence}", style="bold", highlight=False)

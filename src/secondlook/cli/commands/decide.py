@@ -1,4 +1,8 @@
-"""Real batches from the command line: ``secondlook decide`` and ``secondlook observe``."""
+"""``secondlook decide``: decide on the applicants in a file, on the record.
+
+The command takes three transactions: one reads the program and looks up the applicants, one
+decides and records, one counts for the summary.
+"""
 
 from __future__ import annotations
 
@@ -17,47 +21,52 @@ from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
 from secondlook.cli.files.refusals import (
+    DECIDED,
+    IN_HISTORY,
+    INVALID,
     Refusals,
     check_share,
     commonest,
-    reason_counts,
+    refused_counts,
+    refused_message,
     refused_path,
-    refused_words,
-    too_many,
+    too_many_message,
 )
-from secondlook.cli.files.rows import group_levels, people, split_rows, text_columns
+from secondlook.cli.files.rows import (
+    features_groups_ids,
+    group_levels,
+    roles_and_labels,
+    split_rows,
+    text_columns,
+)
 from secondlook.cli.files.tables import (
-    called,
     check_apart,
     check_writable,
+    file_name,
     ledger_files,
     read_sent,
     write_table,
 )
 from secondlook.cli.input_checks import (
-    ANSWERED,
+    DECISION_COLUMNS,
     as_recorded,
-    beyond_history,
-    beyond_words,
     check_like_history,
-    insisted_on,
-    insisted_words,
-    mistakable_ids,
+    columns_out_of_range,
     namesakes,
-    namesakes_words,
+    namesakes_message,
+    out_of_range_message,
+    recorded_exceptions,
+    recorded_exceptions_message,
+    refuse_ambiguous_ids,
     unseen_values,
-    unseen_words,
+    unseen_values_message,
 )
 from secondlook.cli.messages import (
-    NO_SUMMARY,
-    SHOW_AGAIN,
-    alpha_and_delta,
-    in_order,
-    on_record,
-    percent,
-    so_far,
-    so_far_words,
-    waits,
+    known_outcomes_message,
+    mistakes_so_far,
+    mistakes_so_far_message,
+    recorded_already,
+    waiting_message,
 )
 from secondlook.cli.options import (
     By,
@@ -69,33 +78,32 @@ from secondlook.cli.options import (
     Trusted,
     UnlikeHistory,
     errors,
-    opened,
+    open_program,
     progress,
-    roles_and_labels,
 )
-from secondlook.cli.output import as_json, say
+from secondlook.cli.output import percent, print_json, print_lines
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.core.decisions import Decisions
     from secondlook.core.groups import Attributes
     from secondlook.ledger.base import Entry, Reader, Standing
     from secondlook.ledger.config import Roles
     from secondlook.ledger.encoding import Shape
-    from secondlook.ledger.program import Program
+    from secondlook.ledger.program import Program, ProgramView
     from secondlook.ledger.summary import NextTested, Summary
 
-_WRITE_AGAIN = (
-    "the same command, with another -o if need be, writes them from the record, and so does "
-    "secondlook export"
-)
+__all__ = ["decide"]
+
+_WHOLE_NUMBER = re.compile(r"0|-?[1-9][0-9]*")  # without leading zeros, as it is written back
+_LEAST_ID, _LARGEST_ID = -(2**63), 2**63 - 1
 
 
 def decide(
     applicants: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Who applies: .csv or .parquet, or - for csv on standard input."
+            metavar="FILE", help="Applicants: .csv or .parquet, or - for csv on standard input."
         ),
     ],
     out: Annotated[
@@ -104,21 +112,21 @@ def decide(
             "--out",
             "-o",
             metavar="FILE",
-            help="Where decisions go: .csv or .parquet, or - for csv on standard output.",
+            help="File for the decisions: .csv or .parquet, or - for csv on standard output.",
         ),
     ],
     ledger: LedgerUrl,
     program: ProgramName = "main",
     batch: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="A name for the batch; default one at random."),
+        typer.Option(metavar="NAME", help="A name for the batch; default a random one."),
     ] = None,
     refused: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Where refused rows go, with the reason; default <input>.refused.csv beside the "
-            "decisions, and never over another file.",
+            help="File for refused rows, with reasons; default <input>.refused.csv beside the "
+            "decisions. Existing files are kept.",
         ),
     ] = None,
     most_refused: MostRefused = 0.5,
@@ -128,203 +136,101 @@ def decide(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Decide on everybody in a file, record that, and write the decisions.
+    """Decide on all applicants in a file, record the decisions, and write them to a file.
 
-    Rows that cannot be used go to a file with the reasons, and the rest goes on, unless more than
-    half are such rows: then nothing is recorded. People decided on before do not count there. Nor
-    is anything recorded if most numbers of a column are beyond those of the history. The same
-    command given again, after a crash for example, answers from the record and decides nothing
-    anew.
+    Rows that cannot be used are written to a file with the reasons, and the others are decided. If
+    more than half of the rows cannot be used, or if most numbers of a column are outside the range
+    of the history, nothing is recorded. Applicants who were decided on before do not count as
+    refused. If the same command is given again, for example after a crash, it answers from the
+    record and decides nothing again.
 
     Example: secondlook decide applicants.csv -o decisions.csv --ledger sqlite:///lender.db
     """
     with errors(json):
         check_share(most_refused)
-        no = _check_places(applicants, out, refused, ledger, json)
-        mine = opened(ledger, program, by, trusted, json)
-        with progress("reading who applies", json):
-            sent = read_applicants(mine, applicants, batch, called(applicants))
+        refused_file = _check_paths(applicants, out, refused, ledger, json)
+        source = file_name(applicants)
+        opened = open_program(ledger, program, by, trusted)
+        with progress("reading applicants", json), opened.reading() as view:
+            sent = _read_applicants(view, applicants, batch, source)
+            ranges = getattr(view.classifier, "feature_ranges_", None)
+            unlike = columns_out_of_range(ranges, sent.X) if sent.ids.size else []
         if strict:
-            sent.refusals.stop(called(applicants))
-        _check_usable(sent, most_refused, called(applicants), no, out)
-        beyond = beyond_history(getattr(mine.classifier, "feature_ranges_", None), sent.X)
+            sent.refusals.stop(source)
+        _check_usable(sent, most_refused, source, refused_file, out)
         if sent.recorded is None and not unlike_history:
-            check_like_history(beyond, called(applicants))
-        with progress(f"deciding on {sent.ids.size:,} people", json), warnings.catch_warnings():
-            warnings.simplefilter("ignore", LearningWarning)  # the round's record says it too
-            decided = _decided(mine, sent, called(applicants), insisted_on(beyond))
-        missing = (
-            f"the decisions are recorded as batch {sent.name!r} and only their file is missing"
-        )
-        with progress("writing the decisions", json), on_record(missing, _WRITE_AGAIN):
-            no = sent.refusals.write(no, out)
-            entry, reasons = _recorded(mine, sent.name)
-            write_table(answer(decided, reasons).take(sent.places), out)
-        with on_record(NO_SUMMARY, SHOW_AGAIN):
-            stands = mine.summary()
-            told = _what_was_decided(mine, decided, entry, sent.recorded, stands) | {
-                "overridden_since": _overridden_since(mine, sent),
-                "unseen": unseen_values(mine, sent.X, sent.groups, decided.round),
-                "beyond_history": beyond,
-                "unlike_history": entry.says.get("about", {}).get("unlike_history", []),
-                "namesakes": namesakes(mine, roles_and_labels(mine)[0].groups),
-                "so_far": so_far(stands),
-                "refused": reason_counts(sent.refusals, no),
+            check_like_history(unlike, source)
+        with progress(f"deciding on {sent.ids.size:,} applicants", json), warnings.catch_warnings():
+            warnings.simplefilter("ignore", LearningWarning)  # the summary has it from the record
+            decisions = _decide(opened, sent, source, recorded_exceptions(unlike))
+        with (
+            progress("writing the decisions", json),
+            recorded_already(
+                f"the decisions are recorded as batch {sent.name!r} and only their file is missing",
+                "the same command, with another -o if necessary, writes them from the record, and "
+                "so does secondlook export",
+            ),
+        ):
+            refused_file = sent.refusals.write(refused_file, out)
+            write_table(_decision_table(decisions).take(sent.places), out)
+        with (
+            recorded_already(
+                "everything is recorded and only this summary is missing",
+                "the same command again prints it",
+            ),
+            opened.reading() as view,
+        ):
+            result = _result(view, sent, decisions) | {
+                "beyond_history": unlike,
+                "refused": refused_counts(sent.refusals, refused_file),
                 "out": out,
             }
     if json:
-        as_json(told)
+        print_json(result)
     else:
-        lines = [
-            *decided_words(told),
-            *overridden_words(told["overridden_since"]),
-            *namesakes_words(told["namesakes"]),
-            *unseen_words(told["unseen"]),
-            *beyond_words(told["beyond_history"]),
-            *insisted_words(told["unlike_history"], certified=told["certified"]),
-            so_far_words(told["so_far"]),
-            *refused_words(told["refused"]),
-        ]
-        say(lines, beside_table="-" in (out, no))
+        print_lines(_message(result), to_stderr="-" in (out, refused_file))
 
 
-def _check_places(source: str, out: str, refused: str | None, ledger: str, json: bool) -> str:
-    """Check that all can be written before anything is decided; return where refused rows go."""
+def _check_paths(source: str, out: str, refused: str | None, ledger: str, json: bool) -> str:
+    """Check that everything can be written before anything is decided; return the refused file."""
     check_writable(out)
     if json and out == "-":
         raise InputError("--json and -o - both write to standard output; name a file with -o.")
-    no = refused_path(refused, source, "--json" if json else "-o -" if out == "-" else None)
+    taken_by = "--json" if json else "-o -" if out == "-" else None
+    refused_file = refused_path(refused, source, taken_by)
     if refused is None and out != "-":
-        no = str(Path(out).with_name(no))
+        refused_file = str(Path(out).with_name(refused_file))
     for what, path, other, taken in (
         ("the decisions", out, "the input", [source]),
-        ("refused rows", no, "the input", [source]),
-        ("refused rows", no, "the decisions", [out]),
+        ("refused rows", refused_file, "the input", [source]),
+        ("refused rows", refused_file, "the decisions", [out]),
         ("the decisions", out, "the ledger", ledger_files(ledger)),
     ):
         check_apart(what, path, other, taken)
-    return no
+    return refused_file
 
 
-def _decided(program: Program, sent: Applicants, source: str, about: dict[str, Any]) -> Decisions:
-    """Decide a batch; say so if others decided on its people since they were looked up."""
-    try:
-        return program.decide(
-            sent.X, sensitive_features=sent.groups, ids=sent.ids, batch=sent.name, about=about
-        )
-    except LedgerError:
-        raise
-    except InputError as error:
-        if sent.recorded is None and (program.standing(sent.ids).persons >= 0).any():
-            raise InputError(
-                f"people of {source} were decided on by another process just now, and nothing was "
-                f"decided here; give the same command again, which answers from the record."
-            ) from error
-        raise
-
-
-def _check_usable(sent: Applicants, most: float, source: str, no: str, out: str) -> None:
-    """Raise if nobody can be decided on, or too many rows are refused; these are written then."""
-    if sent.recorded is not None:
-        if not sent.ids.size:
-            raise InputError(
-                f"the batch {sent.name!r} was recorded with other people than those of {source}; "
-                f"nothing was decided, send what was sent then or take another name."
-            )
-        return
-    many = too_many(sent.refusals, most, source, apart=sent.n_before)
-    if sent.ids.size and many is None:
-        return
-    no = sent.refusals.write(no, out)
-    if not sent.ids.size:
-        again = ""
-        if all(one.reason.startswith(f"{BEFORE}(round") for one in sent.refusals.causes()):
-            again = (
-                ", secondlook export has the decisions, and a whole batch that is sent without "
-                "--batch is answered from the record"
-            )
-        raise InputError(
-            f"none of the {len(sent.refusals)} rows of {source} can be used, "
-            f"{commonest(sent.refusals)}, so nothing was decided; {no} has them with the reasons"
-            f"{again}."
-        )
-    raise InputError(
-        f"{many}, {commonest(sent.refusals, apart=BEFORE)}; nothing was decided or recorded, mend "
-        f"the file and send it again, {no} has the rows with the reasons."
-    )
-
-
-def _recorded(program: Program, batch: str) -> tuple[Entry, list[str | None]]:
-    """Return a batch's entry, and what spoke against each person in words."""
-    from secondlook.people.reasons import decode, in_words  # noqa: PLC0415 - with the ledger
-
-    with program.ledger.reading(program.name) as reader:
-        entry = reader.entry("batch", batch)
-        assert entry is not None
-        found = reader.facts(entry).people
-    assert found is not None
-    reference = program.shape.reference
-    names = () if reference is None else reference.names
-    stored = [None] * len(found) if found.reasons is None else found.reasons
-    return entry, [None if one is None else in_words(decode(one, names)) for one in stored]
-
-
-def _what_was_decided(
-    program: Program, decided: Decisions, entry: Entry, before: Entry | None, stands: Summary
-) -> dict[str, Any]:
-    alpha, delta = alpha_and_delta(program.classifier)
-    accepted, explored = int(decided.accepted.sum()), int(decided.explored.sum())
-    return {
-        "batch": entry.key,
-        "round": decided.round,
-        "recorded_before": None if before is None else {"at": before.at, "by": before.by},
-        "people": len(decided),
-        "accepted": accepted,
-        "exploited": accepted - explored,
-        "explored": explored,
-        "rejected": len(decided) - accepted,
-        "certified": bool(decided.certified),
-        "promise": promise(entry.says["rounds"], alpha, delta, stands),
-    }
-
-
-def _overridden_since(program: Program, sent: Applicants) -> dict[str, int]:
-    """Return for how many people of a batch that was recorded before an override holds by now."""
-    from secondlook.ledger.objections import overrides_in_force  # noqa: PLC0415 - with the ledger
-
-    if sent.recorded is None:
-        return {"accepted": 0, "rejected": 0}
-    with program.ledger.reading(program.name) as reader:
-        standing = reader.standing(list(map(str, sent.ids.tolist())))
-        by_hand = overrides_in_force(reader, standing)
-    accepted = int((by_hand & standing.accepted).sum())
-    return {"accepted": accepted, "rejected": int(by_hand.sum()) - accepted}
-
-
-BEFORE = "the id was decided on before "  # nothing else is wrong with such a row
-_WHOLE = re.compile(r"0|-?[1-9][0-9]*")  # spelled as a whole number is written back
-_LEAST, _MOST = -(2**63), 2**63 - 1  # that an id can be
+# Reading applicants
 
 
 @dataclass(frozen=True)
 class Applicants:
-    """A batch as a program takes it.
+    """The usable rows of a file, as a program takes them.
 
     Attributes
     ----------
     X, groups, ids
-        Features, group values and names of the applications, in the order of the record if the
-        batch is recorded.
+        Features, group values and ids, in the order of the record if the batch is recorded.
     places
-        Where among these the usable rows of the file are, in the file's order.
+        The index into these of each usable row of the file.
     name
-        What the batch is called in the record.
+        Name of the batch.
     recorded
-        Its entry, if it was recorded before.
+        Its entry, if it is recorded already.
     refusals
-        The rows of the file that are left out.
-    n_before
-        How many of these are of people who were decided on before, and in nothing else wrong.
+        The refused rows.
+    n_decided
+        How many refused rows are of applicants who were decided on before, with no mistake.
     """
 
     X: Any
@@ -334,100 +240,89 @@ class Applicants:
     name: str
     recorded: Entry | None
     refusals: Refusals
-    n_before: int
+    n_decided: int
 
 
-def read_applicants(program: Program, path: str, batch: str | None, source: str) -> Applicants:
+def _read_applicants(view: ProgramView, path: str, batch: str | None, source: str) -> Applicants:
     """Read a file of applicants.
 
-    Somebody who was decided on before is left out, unless it was in this very batch: so a file
-    that is sent again gives the same batch as the first time, whatever the order of its rows.
-    Whoever is not known is left out too if others in the file are of a batch that has erased
-    people: it may be one of these, who would be decided on twice.
-
-    Parameters
-    ----------
-    program
-        Who will decide.
-    path
-        The file, as for ``read_table``.
-    batch
-        A name for the batch; None takes one at random, or that of the batch which people are of.
-    source
-        What messages call the file.
+    Applicants who were decided on before are refused, unless it was in this batch: a file that is
+    sent again gives the same batch, in any order of its rows. Unknown applicants are refused too
+    if others in the file belong to a batch with erased applicants: they may be among the erased
+    and must not be decided on twice.
     """
-    shape, classifier = program.shape, program.classifier
-    roles, _ = roles_and_labels(program)
-    if batch is not None and not batch.strip():
-        raise InputError(
-            "a batch's name must have letters, got an empty one; give a name or leave out --batch."
-        )
-    if shape.columns.names is None:
-        raise InputError(
-            f"the history of program {program.name!r} had no names for its columns, so those of a "
-            f"file cannot be told apart; decide from Python, or start a program from a table."
-        )
-    if roles.id in {*shape.columns.names, *roles.groups}:
-        raise InputError(
-            f"the program {program.name!r} knows people by a column {roles.id!r}, which in a file "
-            f"is the name of the application; decide from Python, or start a program in which it "
-            f"is called otherwise."
-        )
+    shape, reader = view.shape, view.reader
+    roles, _ = roles_and_labels(view)
+    _check_columns(view.program.name, shape, roles, batch)
     from sklearn.utils import get_tags  # noqa: PLC0415 - slow to import
 
     from secondlook.ledger.encoding import known_groups  # noqa: PLC0415 - an extra
 
-    known = known_groups(classifier)
+    groups = known_groups(view.classifier)
     file = read_sent(path, text=text_columns(roles, shape.columns))
     table, refusals = split_rows(
         file.table,
         roles,
         shape.columns,
-        groups=known,
-        missing=program.about.get("missing", get_tags(classifier).input_tags.allow_nan),
+        groups=groups,
+        missing=view.about.get("missing", get_tags(view.classifier).input_tags.allow_nan),
         source=source,
         as_written=file.as_written,
-        names_of=lambda given, plain: as_recorded(program, given, plain),
+        names_of=lambda given, plain: as_recorded(reader, given, plain),
     )
     if shape.id_kind == "i":
         table = _with_whole_ids(table, roles.id, refusals)
-    odd = mistakable_ids(table[roles.id].to_pylist(), roles.id, refusals, program)
-    table = table.filter(arrow().array(~odd))
-    with program.ledger.reading(program.name) as reader:
-        standing = reader.standing(table[roles.id].to_pylist())
-        named = None if batch is None else reader.entry("batch", batch)
-        unsure, reason = _maybe_erased(reader, standing.persons, named)
-        known_rows = standing.persons[~unsure]
-        recorded = named if batch is not None else _batch_of(reader, known_rows)
-    name = batch or (token_hex(6) if recorded is None else recorded.key)
-    before, words = _decided_elsewhere(standing, recorded)
-    rows, unsure = np.flatnonzero(refusals.usable), unsure & ~before
+    ambiguous = refuse_ambiguous_ids(table[roles.id].to_pylist(), roles.id, refusals, reader)
+    table = table.filter(arrow().array(~ambiguous))
+    standing = reader.standing(table[roles.id].to_pylist())
+    named = None if batch is None else reader.entry("batch", batch)
+    unsure, reason = _maybe_erased(reader, standing.persons, named)
+    recorded = named if batch is not None else _batch_of(reader, standing.persons[~unsure])
+    decided = _decided_elsewhere(standing, recorded)
+    unsure &= ~decided
+    rows = np.flatnonzero(refusals.usable)
     refusals.add(rows[unsure], reason)
-    refusals.add_each(
-        rows[before],
-        BEFORE,
-        words,
-        "; somebody who applies again needs a new one",
-    )
-    left_out = unsure | before
+    _refuse_decided(rows, decided, standing, refusals)
+    left_out = unsure | decided
     table = table.filter(arrow().array(~left_out))
     places = _places(standing.persons[~left_out], recorded)
-    sent = table.take(np.argsort(places))
-    n_before = int(before.sum())
-    X, groups, ids = _as_sent(sent, roles, shape, known)
-    return Applicants(X, groups, ids, places, name, recorded, refusals, n_before)
+    X, values, ids = _as_sent(table.take(np.argsort(places)), roles, shape, groups)
+    name = batch or (token_hex(6) if recorded is None else recorded.key)
+    return Applicants(X, values, ids, places, name, recorded, refusals, int(decided.sum()))
+
+
+def _check_columns(name: str, shape: Shape, roles: Roles, batch: str | None) -> None:
+    """Raise if the program cannot decide from files, or if the batch's name is empty."""
+    if batch is not None and not batch.strip():
+        raise InputError(
+            "--batch takes a name, got an empty one; give a name or leave out --batch."
+        )
+    if shape.columns.names is None:
+        raise InputError(
+            f"the columns of program {name!r} have no names, so they cannot be found in a file; "
+            f"decide from Python, or start a program from a table."
+        )
+    if roles.id in {*shape.columns.names, *roles.groups}:
+        raise InputError(
+            f"program {name!r} has a feature or group {roles.id!r}, which in a file is the column "
+            f"of ids; decide from Python, or start a program in which it has another name."
+        )
 
 
 def _with_whole_ids(table: Any, column: str, refusals: Refusals) -> Any:
-    """Return the rows whose ids are whole numbers that a program can keep; refuse the others."""
-    listed, rows = table[column].to_pylist(), np.flatnonzero(refusals.usable)
-    whole = np.array([_WHOLE.fullmatch(one) is not None for one in listed], np.bool_)
+    """Return the rows whose ids are whole numbers of 64 bits; refuse the others."""
+    names, rows = table[column].to_pylist(), np.flatnonzero(refusals.usable)
+    whole = np.array([_WHOLE_NUMBER.fullmatch(name) is not None for name in names], np.bool_)
     fits = np.array(
-        [there and _LEAST <= int(one) <= _MOST for there, one in zip(whole, listed, strict=True)],
+        [
+            is_whole and _LEAST_ID <= int(name) <= _LARGEST_ID
+            for is_whole, name in zip(whole, names, strict=True)
+        ],
         np.bool_,
     )
     refusals.add(rows[~whole], f"{column!r} must be a whole number, as in the history")
-    reason = f"{column!r} must be a whole number from {_LEAST} to {_MOST}, as in the history"
+    range_ = f"from {_LEAST_ID} to {_LARGEST_ID}"
+    reason = f"{column!r} must be a whole number {range_}, as in the history"
     refusals.add(rows[whole & ~fits], reason)
     return table.filter(arrow().array(fits))
 
@@ -435,8 +330,8 @@ def _with_whole_ids(table: Any, column: str, refusals: Refusals) -> Any:
 def _as_sent(
     table: Any, roles: Roles, shape: Shape, known: Attributes | None
 ) -> tuple[Any, Any, NDArray[Any]]:
-    """Return features, group values and ids, of the kinds that the history had."""
-    X, groups, names = people(table, roles, shape.columns)
+    """Return features, group values and ids, in the types of the history."""
+    X, groups, names = features_groups_ids(table, roles, shape.columns)
     if groups is not None and known is not None:
         columns = [
             values[group_levels(groups[name], values)]
@@ -451,36 +346,38 @@ def _as_sent(
 def _maybe_erased(
     reader: Reader, persons: NDArray[np.int64], named: Entry | None
 ) -> tuple[NDArray[np.bool_], str]:
-    """Say who is not known and may be an erased person of a batch that others are of, and why.
+    """Return which unknown applicants may be erased ones of a batch in the file, and the reason.
 
-    The history counts as a batch here. The batch that was named is left to the program, which
-    compares what was sent with it.
+    The history counts as a batch. The named batch is left to the program, which compares its
+    content with the file.
     """
-    nobody = np.zeros(persons.size, np.bool_)
+    none = np.zeros(persons.size, np.bool_)
     unknown, known = persons < 0, np.sort(persons[persons >= 0])
     if not unknown.any() or not known.size:
-        return nobody, ""
-    found = [reader.facts(entry).erased for entry in reader.entries(kind="erasure")]
-    gone = np.sort(np.concatenate([one for one in found if one is not None] or [known[:0]]))
+        return none, ""
+    parts = [reader.facts(entry).erased for entry in reader.entries(kind="erasure")]
+    erased = np.sort(np.concatenate([part for part in parts if part is not None] or [known[:0]]))
     batches = (entry for kind in ("history", "batch") for entry in reader.entries(kind=kind))
-    for entry in batches if gone.size else ():
+    for entry in batches if erased.size else ():
         rows = entry.says["rows"]
         ends = rows["first"], rows["first"] + rows["n"]
-        here, lost = (np.diff(np.searchsorted(one, ends)).item() for one in (known, gone))
-        if here and lost and (named is None or named.number != entry.number):
-            what = "the history" if entry.kind == "history" else f"batch {entry.key!r}"
+        n_known, n_erased = (
+            np.diff(np.searchsorted(part, ends)).item() for part in (known, erased)
+        )
+        if n_known and n_erased and (named is None or named.number != entry.number):
+            name = "the history" if entry.kind == "history" else f"batch {entry.key!r}"
             return unknown, (
-                f"{what} has erased people, and this may be one of them; send new applicants in a "
-                f"file of their own"
+                f"{name} has erased applicants, and this may be one of them; send new applicants "
+                f"in a file of their own"
             )
-    return nobody, ""
+    return none, ""
 
 
 def _batch_of(reader: Reader, persons: NDArray[np.int64]) -> Entry | None:
-    """Return the newest batch that people are of, if all are known and all of that batch are there.
+    """Return the newest batch if the applicants contain all of it and no unknown ones.
 
-    No name made from the content would do as well: it would outlive the people when they are
-    erased, and whoever guesses their data could tell that they were right.
+    A name computed from the content would outlive erased applicants, and a guess of their data
+    could be confirmed by it.
     """
     if not persons.size or persons.min() < 0:
         return None
@@ -491,22 +388,30 @@ def _batch_of(reader: Reader, persons: NDArray[np.int64]) -> Entry | None:
     return None
 
 
-def _decided_elsewhere(
-    standing: Standing, recorded: Entry | None
-) -> tuple[NDArray[np.bool_], list[str]]:
-    """Say who was decided on before, and not in this batch, and when in words."""
+def _decided_elsewhere(standing: Standing, recorded: Entry | None) -> NDArray[np.bool_]:
+    """Return which applicants were decided on before, and not in this batch."""
     known = standing.persons >= 0
     if recorded is not None:
         rows = recorded.says["rows"]
         end = rows["first"] + rows["n"]
         known &= (standing.persons < rows["first"]) | (standing.persons >= end)
-    return known, [
-        f"(round {t})" if t else "(in the history)" for t in standing.round[known].tolist()
-    ]
+    return known
+
+
+def _refuse_decided(
+    rows: NDArray[np.int64], decided: NDArray[np.bool_], standing: Standing, refusals: Refusals
+) -> None:
+    """Refuse applicants who were decided on before, in a round or in the history."""
+    before, after = "the id was decided on before ", "; a new application needs a new id"
+    in_round, in_history = decided & (standing.round > 0), decided & (standing.round == 0)
+    rounds = [f"(round {number})" for number in standing.round[in_round].tolist()]
+    refusals.add_each(rows[in_round], before, rounds, after, DECIDED)
+    words = ["(in the history)"] * int(in_history.sum())
+    refusals.add_each(rows[in_history], before, words, after, IN_HISTORY)
 
 
 def _places(persons: NDArray[np.int64], recorded: Entry | None) -> NDArray[np.int64]:
-    """Return where in a recorded batch people are; as they come if they are not all of it."""
+    """Return the index of applicants in a recorded batch; as they come if some are missing."""
     if recorded is not None:
         rows = recorded.says["rows"]
         places: NDArray[np.int64] = persons - rows["first"]
@@ -515,155 +420,265 @@ def _places(persons: NDArray[np.int64], recorded: Entry | None) -> NDArray[np.in
     return np.arange(persons.size)
 
 
-def answer(decided: Decisions, reasons: list[str | None]) -> Any:
-    """Return decisions as they are handed out."""
-    pa, n = arrow(), len(decided)
-    threshold = np.full(n, np.nan) if decided.threshold is None else decided.threshold
-    columns = (
-        decided.ids,
-        np.where(decided.accepted, "accept", "reject"),
-        decided.region,
-        decided.score,
-        threshold,
-        decided.propensity,
-        np.full(n, decided.round),
-        np.full(n, decided.certified),
+def _check_usable(sent: Applicants, most: float, source: str, refused_file: str, out: str) -> None:
+    """Raise, after writing the refused rows, if no row is usable or too many are refused."""
+    if sent.recorded is not None:
+        if not sent.ids.size:
+            raise InputError(
+                f"batch {sent.name!r} was recorded with other applicants than those of {source}; "
+                f"nothing was decided, send the recorded batch or take another name."
+            )
+        return
+    too_many = too_many_message(sent.refusals, most, source, decided=sent.n_decided)
+    if sent.ids.size and too_many is None:
+        return
+    refused_file = sent.refusals.write(refused_file, out)
+    if not sent.ids.size:
+        advice = ""
+        if {cause.kind for cause in sent.refusals.causes()} == {DECIDED}:
+            advice = (
+                ", secondlook export has the decisions, and a whole batch that is sent without "
+                "--batch is answered from the record"
+            )
+        raise InputError(
+            f"none of the {len(sent.refusals)} rows of {source} can be used, "
+            f"{commonest(sent.refusals)}, so nothing was decided; {refused_file} has them with the "
+            f"reasons{advice}."
+        )
+    raise InputError(
+        f"{too_many}, {commonest(sent.refusals, kind=INVALID)}; nothing was decided or recorded, "
+        f"correct the file and send it again, {refused_file} has the rows with the reasons."
     )
-    arrays = [pa.array(one, from_pandas=True) for one in columns]
-    return pa.table([*arrays, pa.array(reasons, pa.string())], names=list(ANSWERED))
 
 
-# What a round's message says if outcomes did not help.
-_DO_NOT_SPEAK = "outcomes so far do not speak for it"
+# Deciding
 
 
-def promise(
-    rounds: Sequence[dict[str, Any]],
-    alpha: float | None,
-    delta: float | None,
-    found: Summary | None = None,
-) -> str:
-    """Return in words what a round promises, from its record.
-
-    Parameters
-    ----------
-    rounds
-        What the classifier noted, one for each certificate.
-    alpha, delta
-        What is to be promised.
-    found
-        How the program stands, which tells what the tests of a pilot wait for.
-
-    Examples
-    --------
-    >>> pilot = {"status": "pilot", "group": None, "more_outcomes": 120.4, "message": ""}
-    >>> promise([pilot], 0.15, 0.1)
-    'Pilot: no promise yet; about 121 more outcomes are needed for one.'
-    >>> promise([pilot | {"more_outcomes": float("inf")}], 0.15, 0.1)
-    'Pilot: no promise yet, and too few outcomes to say how many a promise needs.'
-    >>> again = "Testing began again with round 7, and 9 outcomes are in the tests since. No rule …"
-    >>> promise([pilot | {"message": again, "tests_began": 7}], 0.15, 0.1)
-    'Pilot: no promise until there is new evidence. Testing began again with round 7, and 9 outcomes
-    are in the tests since; about 121 more outcomes are needed for a promise.'
-    >>> promise([{"status": "certified", "group": "B", "share": 0.4, "message": ""}], 0.15, 0.1)
-    'Certified for B: with confidence 90 %, at most 15 % bad under the rule of this round.'
-    """
-    words = [
-        _certificate(one, alpha, delta, found) if "status" in one else _estimate(one, alpha)
-        for one in rounds
-    ]
-    return " ".join(dict.fromkeys(words))
-
-
-def _certificate(
-    one: dict[str, Any], alpha: float | None, delta: float | None, found: Summary | None
-) -> str:
-    whom = "" if one["group"] is None else f" for {one['group']}"
-    if one["status"] == "certified":
-        sure = f"with confidence {percent(1 - (delta or 0))}, at most {percent(alpha or 0)} bad"
-        words = f"Certified{whom}: {sure} under the rule of this round. {one['message']}"
-        return words.strip()
-    barred = ""
-    if one.get("n_unreachable"):
-        barred = f" {one['n_unreachable']:,} people cannot be explored for the limits set."
-    next_in = None if found is None else found.next_tested(one["group"])
-    if one.get("tests_began", 1) == 1:
-        words = f"no promise yet{_more_outcomes(one, 'one', ', and too few outcomes', next_in)}"
-    else:
-        needed = _more_outcomes(one, "a promise", "; that is too few", next_in)
-        words = (
-            f"no promise until there is new evidence. {one['message'].partition('.')[0]}{needed}"
+def _decide(program: Program, sent: Applicants, source: str, about: dict[str, Any]) -> Decisions:
+    """Decide a batch; explain it if another process decided on its applicants meanwhile."""
+    try:
+        return program.decide(
+            sent.X, sensitive_features=sent.groups, ids=sent.ids, batch=sent.name, about=about
         )
-    return f"Pilot{whom}: {words}.{barred}"
+    except LedgerError:
+        raise
+    except InputError as error:
+        if sent.recorded is None and (program.standing(sent.ids).persons >= 0).any():
+            raise InputError(
+                f"applicants of {source} were decided on by another process just now, and nothing "
+                f"was decided here; give the same command again, which answers from the record."
+            ) from error
+        raise
 
 
-def _more_outcomes(one: dict[str, Any], goal: str, few: str, next_in: NextTested | None) -> str:
-    """Say how many more outcomes a promise needs, or why nobody can say, as the end of a clause.
+def _decision_table(decisions: Decisions) -> Any:
+    """Return decisions as the table that is written."""
+    from secondlook.people.reasons import in_words  # noqa: PLC0415 - with the ledger
 
-    What is known and not in the tests is told with what they wait for.
-    """
-    more = float(one["more_outcomes"])
-    waiting = "" if next_in is None else f"; {waits(next_in)}{in_order(next_in)}"
-    known = waiting if next_in is not None and next_in.n_known else ""
-    if math.isfinite(more):
-        return f"; about {math.ceil(more):,} more outcomes are needed for {goal}{known}"
-    if _DO_NOT_SPEAK in one["message"]:
-        why = f"; outcomes so far do not speak for {goal}, so nobody can say how many it needs"
-        return f"{why}{known}"
-    return waiting or f"{few} to say how many a promise needs"
-
-
-def _estimate(one: dict[str, Any], alpha: float | None) -> str:
-    bound = "" if alpha is None else f" of {percent(alpha)}"
-    estimated = float(one["estimated_fdr"])
-    if not math.isfinite(estimated):
-        held = f"No certificate, and no estimate yet to compare with the bound{bound}."
-    else:
-        rests = "" if one["calibrated"] else ", and it rests on the history"
-        held = (
-            f"No certificate: about {percent(estimated)} bad are expected among the accepted, "
-            f"against a bound{bound}; an estimate from {one['n_outcomes']:,} outcomes{rests}."
-        )
-    return f"{held} {one['note']}".strip()
+    pa, n = arrow(), len(decisions)
+    threshold = np.full(n, np.nan) if decisions.threshold is None else decisions.threshold
+    reasons = decisions.reasons or [None] * n
+    columns = (
+        decisions.ids,
+        np.where(decisions.accepted, "accept", "reject"),
+        decisions.region,
+        decisions.score,
+        threshold,
+        decisions.propensity,
+        np.full(n, decisions.round),
+        np.full(n, decisions.certified),
+    )
+    arrays = [pa.array(column, from_pandas=True) for column in columns]
+    texts = [None if reason is None else in_words(reason) for reason in reasons]
+    return pa.table([*arrays, pa.array(texts, pa.string())], names=list(DECISION_COLUMNS))
 
 
-def decided_words(told: dict[str, Any]) -> list[str]:
-    """Return a batch's decisions in words."""
-    lines = [
-        f"Round {told['round']}: {told['accepted']:,} of {told['people']:,} people accepted, "
-        f"{told['exploited']:,} in the exploit region and {told['explored']:,} explored."
+# Summary
+
+
+def _result(view: ProgramView, sent: Applicants, decisions: Decisions) -> dict[str, Any]:
+    """Return what was decided, as plain data."""
+    entry, summary, shape = view.reader.entry("batch", sent.name), view.summary(), view.shape
+    assert entry is not None
+    roles, _ = roles_and_labels(view)
+    accepted, explored = int(decisions.accepted.sum()), int(decisions.explored.sum())
+    before = sent.recorded
+    return {
+        "batch": entry.key,
+        "round": decisions.round,
+        "recorded_before": None if before is None else {"at": before.at, "by": before.by},
+        "people": len(decisions),
+        "accepted": accepted,
+        "exploited": accepted - explored,
+        "explored": explored,
+        "rejected": len(decisions) - accepted,
+        "certified": bool(decisions.certified),
+        "promise": promise_message(
+            entry.says["rounds"], summary.promise.alpha, summary.promise.delta, summary
+        ),
+        "overridden_since": _overridden_since(view, sent),
+        "unseen": unseen_values(
+            view.classifier, shape.columns.texts, sent.X, sent.groups, decisions.round
+        ),
+        "unlike_history": entry.says.get("about", {}).get("unlike_history", []),
+        "namesakes": namesakes(shape.columns.names or (), roles.groups),
+        "so_far": mistakes_so_far(summary),
+    }
+
+
+def _overridden_since(view: ProgramView, sent: Applicants) -> dict[str, int]:
+    """Return how many decisions of a batch that is answered from the record are overridden."""
+    from secondlook.ledger.objections import overrides_in_force  # noqa: PLC0415 - with the ledger
+
+    if sent.recorded is None:
+        return {"accepted": 0, "rejected": 0}
+    standing = view.standing(sent.ids)
+    overridden = overrides_in_force(view.reader, standing)
+    accepted = int((overridden & standing.accepted).sum())
+    return {"accepted": accepted, "rejected": int(overridden.sum()) - accepted}
+
+
+def _message(result: dict[str, Any]) -> list[str]:
+    """Return the lines that are printed."""
+    return [
+        *_decided_message(result),
+        *_overridden_message(result["overridden_since"]),
+        *namesakes_message(result["namesakes"]),
+        *unseen_values_message(result["unseen"]),
+        *out_of_range_message(result["beyond_history"]),
+        *recorded_exceptions_message(result["unlike_history"], certified=result["certified"]),
+        mistakes_so_far_message(result["so_far"]),
+        *refused_message(result["refused"]),
     ]
-    before = told["recorded_before"]
-    if before is not None:
+
+
+def _decided_message(result: dict[str, Any]) -> list[str]:
+    counts = (
+        f"Round {result['round']}: {result['accepted']:,} of {result['people']:,} applicants "
+        f"accepted, {result['exploited']:,} in the exploit region and {result['explored']:,} "
+        f"explored."
+    )
+    before = result["recorded_before"]
+    if before is None:
+        lines = [counts, f"Recorded as batch {result['batch']}."]
+    else:
         when = before["at"][:19].replace("T", " ")
-        lines.insert(
-            0,
-            f"Recorded before as batch {told['batch']} (by {before['by']} at {when} UTC), answered "
-            f"from the record.",
-        )
-    else:
-        lines.append(f"Recorded as batch {told['batch']}.")
-    lines.append(told["promise"])
-    if told["out"] != "-":
-        lines.append(f"Decisions: {told['out']}")
+        recorded = f"Recorded before as batch {result['batch']} (by {before['by']} at {when} UTC)"
+        lines = [f"{recorded}, answered from the record.", counts]
+    lines.append(result["promise"])
+    if result["out"] != "-":
+        lines.append(f"Decisions: {result['out']}")
     return lines
 
 
-def overridden_words(since: dict[str, int]) -> list[str]:
-    """Say of a batch that is answered from the record whom people decided on otherwise since.
+def _overridden_message(since: dict[str, int]) -> list[str]:
+    """Say how many decisions of a batch that is answered from the record are overridden.
 
     Examples
     --------
-    >>> print(*overridden_words({"accepted": 0, "rejected": 1}))
-    1 of these decisions was overridden by hand since (0 accepted, 1 rejected), and the answer has
-    it as it was recorded; secondlook export has what holds now.
+    >>> print(*_overridden_message({"accepted": 0, "rejected": 1}))
+    Overridden since: 1 of these decisions (0 accepted, 1 rejected). The file has the decisions as
+    they were recorded; secondlook export has what holds now.
     """
     n = sum(since.values())
     if not n:
         return []
-    were, them = ("was", "it as it was") if n == 1 else ("were", "them as they were")
     return [
-        f"{n:,} of these decisions {were} overridden by hand since ({since['accepted']:,} accepted,"
-        f" {since['rejected']:,} rejected), and the answer has {them} recorded; secondlook export "
-        f"has what holds now."
+        f"Overridden since: {n:,} of these decisions ({since['accepted']:,} accepted, "
+        f"{since['rejected']:,} rejected). The file has the decisions as they were recorded; "
+        f"secondlook export has what holds now."
     ]
+
+
+def promise_message(
+    rounds: Sequence[dict[str, Any]],
+    alpha: float | None,
+    delta: float | None,
+    summary: Summary | None = None,
+) -> str:
+    """Say what a round promises.
+
+    Parameters
+    ----------
+    rounds
+        The records of the round, one for each certificate.
+    alpha, delta
+        The bound on mistakes, and the probability of breaking it.
+    summary
+        The program; needed to say what the tests of a pilot wait for.
+
+    Examples
+    --------
+    >>> pilot = {"status": "pilot", "group": None, "more_outcomes": 120.4, "tests_began": 1}
+    >>> promise_message([pilot], 0.15, 0.1)
+    'Pilot: no promise yet; about 121 more outcomes are needed for one.'
+    >>> unknown = pilot | {"more_outcomes": float("inf"), "next_n_tested": 0}
+    >>> promise_message([unknown], 0.15, 0.1)
+    'Pilot: no promise yet; there are too few outcomes to say how many more one needs.'
+    >>> promise_message([pilot | {"tests_began": 7, "n_tested": 9}], 0.15, 0.1)
+    'Pilot: no promise yet; testing began again with round 7, and 9 outcomes were tested since;
+    about 121 more outcomes are needed for one.'
+    >>> certified = {"status": "certified", "group": "B", "message": ""}
+    >>> promise_message([certified], 0.15, 0.1)
+    'Certified for B: with confidence 90 %, at most 15 % bad under the rule of this round.'
+    """
+    messages = [
+        _certificate_message(record, alpha, delta, summary)
+        if "status" in record
+        else _estimate_message(record, alpha)
+        for record in rounds
+    ]
+    return " ".join(dict.fromkeys(messages))
+
+
+def _certificate_message(
+    record: dict[str, Any], alpha: float | None, delta: float | None, summary: Summary | None
+) -> str:
+    group = "" if record["group"] is None else f" for {record['group']}"
+    if record["status"] == "certified":
+        confidence = percent(1 - (delta or 0))
+        message = (
+            f"Certified{group}: with confidence {confidence}, at most {percent(alpha or 0)} bad "
+            f"under the rule of this round. {record['message']}"
+        )
+        return message.strip()
+    parts = ["no promise yet"]
+    if record["tests_began"] > 1:
+        parts.append(
+            f"testing began again with round {record['tests_began']}, and {record['n_tested']:,} "
+            f"outcomes were tested since"
+        )
+    next_in = None if summary is None else summary.next_tested(record["group"])
+    message = "; ".join([*parts, *_more_outcomes(record, next_in)]) + "."
+    if record.get("n_unreachable"):
+        message += f" {record['n_unreachable']:,} applicants cannot be explored within the limits."
+    return f"Pilot{group}: {message}"
+
+
+def _more_outcomes(record: dict[str, Any], next_in: NextTested | None) -> list[str]:
+    """Say how many more outcomes a promise needs, or why that is unknown."""
+    more = float(record["more_outcomes"])
+    waiting = []
+    if next_in is not None:
+        waiting = [f"{waiting_message(next_in)}{known_outcomes_message(next_in)}"]
+    known = waiting if next_in is not None and next_in.n_known else []
+    if math.isfinite(more):
+        return [f"about {math.ceil(more):,} more outcomes are needed for one", *known]
+    if record["next_n_tested"]:
+        return ["the outcomes so far do not support one, so its number is unknown", *known]
+    return waiting or ["there are too few outcomes to say how many more one needs"]
+
+
+def _estimate_message(record: dict[str, Any], alpha: float | None) -> str:
+    """Say what a round without certificates estimates."""
+    bound = "" if alpha is None else f" of {percent(alpha)}"
+    estimated = float(record["estimated_fdr"])
+    if not math.isfinite(estimated):
+        message = f"No certificate, and no estimate yet to compare with the bound{bound}."
+    else:
+        rests = "" if record["calibrated"] else ", and it rests on the history"
+        message = (
+            f"No certificate: about {percent(estimated)} bad are expected among the accepted, "
+            f"against a bound{bound}; an estimate from {record['n_outcomes']:,} outcomes{rests}."
+        )
+    return f"{message} {record['note']}".strip()

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from secondlook.cli.files.tables import check_apart, ledger_files
 from secondlook.cli.options import Json, LedgerUrl, ProgramName, errors, writing
-from secondlook.cli.output import as_json, binary_output
+from secondlook.cli.output import binary_output, print_json
 from secondlook.errors import InputError
 
 _FILES = {  # in a folder
@@ -73,7 +73,7 @@ def export(
             written = _write(reader, wanted)
             head = reader.head()
         if json:
-            as_json({"checkpoint": str(head), "written": written})
+            print_json({"checkpoint": str(head), "written": written})
         elif checkpoint:
             print(head)
         elif out != "-":

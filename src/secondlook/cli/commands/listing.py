@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from secondlook.cli.options import Data, Json, errors
-from secondlook.cli.output import as_json
+from secondlook.cli.output import print_json
 from secondlook.lab.experiments.released import SWITCHES
 
 
@@ -45,7 +45,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
         }
         rows.append(synthetic)
         if json:
-            as_json(rows)
+            print_json(rows)
             return
         table = Table("name", "what it is", "groups by", "here?", "licence")
         for row in rows:
@@ -66,7 +66,7 @@ def methods(json: Json = False) -> None:
 
     names = {name: words for name, (words, _) in {**METHODS, **REFERENCES}.items()}
     if json:
-        as_json(names)
+        print_json(names)
         return
     table = _table(names, "what it is")
     for name, members in SETS.items():
@@ -82,7 +82,7 @@ def switches(json: Json = False) -> None:
     Example: secondlook switches --json
     """
     if json:
-        as_json(SWITCHES)
+        print_json(SWITCHES)
         return
     Console().print(_table(SWITCHES, "with it on"))
 
@@ -94,7 +94,7 @@ def version(json: Json = False) -> None:
     """
     number = installed_version("secondlook")
     if json:
-        as_json({"version": number})
+        print_json({"version": number})
     else:
         print(number)
 

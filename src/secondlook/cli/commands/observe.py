@@ -1,4 +1,8 @@
-"""Real batches from the command line: ``secondlook decide`` and ``secondlook observe``."""
+"""``secondlook observe``: record the outcomes in a file.
+
+The command takes three transactions: one compares the file with the record, one records, one
+counts for the summary.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +16,20 @@ from numpy.typing import NDArray
 
 from secondlook.cli.files.refusals import (
     Refusals,
-    reason_counts,
+    refused_counts,
+    refused_message,
     refused_path,
-    refused_words,
 )
-from secondlook.cli.files.rows import check_there, cut, outcome_states, trimmed
-from secondlook.cli.files.tables import (
-    called,
-    check_output,
-    read_listed,
+from secondlook.cli.files.rows import (
+    check_there,
+    outcome_states,
+    roles_and_labels,
+    shortened,
+    trimmed,
 )
-from secondlook.cli.input_checks import (
-    as_recorded,
-)
-from secondlook.cli.messages import (
-    NO_SUMMARY,
-    SHOW_AGAIN,
-    on_record,
-    outcomes_count,
-    so_far,
-    so_far_words,
-)
+from secondlook.cli.files.tables import check_output, file_name, read_listed
+from secondlook.cli.input_checks import as_recorded
+from secondlook.cli.messages import mistakes_so_far, mistakes_so_far_message, recorded_already
 from secondlook.cli.options import (
     By,
     Json,
@@ -42,16 +39,20 @@ from secondlook.cli.options import (
     Strict,
     Trusted,
     errors,
-    opened,
+    open_program,
     progress,
-    roles_and_labels,
 )
-from secondlook.cli.output import as_json, people, say
+from secondlook.cli.output import counted, people, print_json, print_lines
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.base import Standing
-    from secondlook.ledger.config import Labels, Roles
-    from secondlook.ledger.program import Program
+    from secondlook.ledger.config import Labels
+    from secondlook.ledger.program import Program, ProgramView
+
+__all__ = ["observe"]
+
+_SHOWN_CORRECTIONS = 3
+_UNKNOWN = "the id was never decided on, or is erased"
 
 
 def observe(
@@ -70,216 +71,176 @@ def observe(
         bool,
         typer.Option(
             "--corrections/--no-corrections",
-            help="Whether outcomes that contradict the record are corrections, or refused.",
+            help="Record outcomes that contradict the record as corrections, or refuse them.",
         ),
     ] = True,
     trusted: Trusted = None,
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Record outcomes of accepted people: any time later, in any order and in parts.
+    """Record outcomes of accepted applicants: at any time later, in any order and in parts.
 
-    An empty outcome records nothing: who waits for one goes on waiting. What is told again changes
-    nothing, and what contradicts the record is kept as a correction; a correction of an outcome
-    that was tested drops all certificates, and testing begins again. Rows that cannot be used go to
-    a file with the reasons.
+    Empty outcomes are skipped: the applicants go on waiting. Outcomes that are recorded already
+    change nothing. An outcome that contradicts the record is recorded as a correction; if it was
+    tested, the correction drops all certificates and testing begins again. Rows that cannot be
+    used are written to a file with the reasons.
 
     Example: secondlook observe outcomes.csv --ledger sqlite:///lender.db
     """
     with errors(json):
-        no = refused_path(refused, outcomes, "--json" if json else None)
-        check_output(no)
-        mine = opened(ledger, program, by, trusted, json)
-        with progress("reading outcomes", json):
-            roles, labels = roles_and_labels(mine)
-            told = read_outcomes(
-                mine, roles, labels, outcomes, called(outcomes), corrections=corrections
-            )
-            before = mine.checkpoint().number
+        refused_file = refused_path(refused, outcomes, "--json" if json else None)
+        check_output(refused_file)
+        opened = open_program(ledger, program, by, trusted)
+        with progress("reading outcomes", json), opened.reading() as view:
+            sent = _read_outcomes(view, outcomes, corrections=corrections)
+            last_entry = view.reader.head().number
         if strict:
-            told.refusals.stop(called(outcomes))
-        no = told.refusals.write(no)
-        with progress(f"recording {told.news.sum():,} outcomes", json):
-            began_again = _record(mine, told)
-        with on_record(NO_SUMMARY, SHOW_AGAIN):
-            summary = told.counts() | {
-                "certificates_dropped": _dropped_since(mine, before),
-                "testing_began_again": began_again,
-                "so_far": so_far(mine.summary()),
-                "refused": reason_counts(told.refusals, no),
+            sent.refusals.stop(file_name(outcomes))
+        refused_file = sent.refusals.write(refused_file)
+        with progress(f"recording {counted(int(sent.is_new.sum()), 'outcome')}", json):
+            restarts = _record(opened, sent)
+        with (
+            recorded_already(
+                "everything is recorded and only this summary is missing",
+                "the same command again prints it",
+            ),
+            opened.reading() as view,
+        ):
+            result = sent.counts() | {
+                "certificates_dropped": _dropped_since(view, last_entry),
+                "testing_began_again": restarts,
+                "so_far": mistakes_so_far(view.summary()),
+                "refused": refused_counts(sent.refusals, refused_file),
             }
     if json:
-        as_json(summary)
+        print_json(result)
     else:
-        lines = [*told_words(summary), so_far_words(summary["so_far"])]
-        say([*lines, *refused_words(summary["refused"])], beside_table=no == "-")
-    if len(told.refusals) and not told.ids.size and not any(told.empty.values()):
+        print_lines(_message(result), to_stderr=refused_file == "-")
+    if len(sent.refusals) and not sent.ids.size and not any(sent.empty.values()):
         raise typer.Exit(2)
 
 
-def _record(program: Program, told: Told) -> list[dict[str, Any]]:
-    """Record what a file says that is new; return where testing began again, after what."""
-    never, first = told.states == "indeterminate", told.before == ""
-    # Apart, so that it is known what each of them did to the tests.
-    parts = {
-        "outcomes": told.news & ~never & first,
-        "correction": told.news & ~never & ~first,
-        "withdrawal": told.news & never,
-    }
-    parts = {after: which for after, which in parts.items() if which.any()}
-    again = program.observe_parts((told.ids[one], told.states[one]) for one in parts.values())
-    return [
-        asdict(one) | {"after": after}
-        for after, found in zip(parts, again, strict=True)
-        for one in found
-    ]
-
-
-def _dropped_since(program: Program, number: int) -> int:
-    """Return how many certificates were dropped after an entry."""
-    with program.ledger.reading(program.name) as reader:
-        later = [one.says for one in reader.entries(number, kind="certificate")]
-    return sum(one["what"] == "dropped" for one in later)
-
-
-_SHOWN_CORRECTIONS = 3
-_NOBODY = "the id was never decided on, or is erased"
+# Reading outcomes
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a file says that can be used, one place per application.
+class SentOutcomes:
+    """The usable outcomes of a file, compared with the record; one for each applicant.
 
     Attributes
     ----------
     ids, states
-        Who, and what became of it.
+        Ids and outcomes.
     before
-        What the record says, "" for nothing.
-    past
-        Who is of the history.
+        The outcomes on record, "" if there is none.
+    in_history
+        Which applicants belong to the history.
     empty
-        Of how many people the file tells nothing but an empty outcome: who wait for one
-        (``not_yet_known``), have one on record (``known_already``), or do not stand accepted
+        How many applicants have an empty outcome in the file and no other: those who wait for one
+        (``not_yet_known``), have one on record (``known_already``), or are not accepted
         (``not_accepted``). Nothing is recorded for them.
     ignored
         Columns that were not read.
     refusals
-        The rows that are left out.
+        The refused rows.
     """
 
     ids: NDArray[Any]
     states: NDArray[np.str_]
     before: NDArray[np.str_]
-    past: NDArray[np.bool_]
+    in_history: NDArray[np.bool_]
     empty: dict[str, int]
     ignored: list[str]
     refusals: Refusals
 
     @property
-    def news(self) -> NDArray[np.bool_]:
-        """Whose outcome is not recorded like this already."""
+    def is_new(self) -> NDArray[np.bool_]:
+        """Which outcomes differ from the record."""
         return np.asarray(self.states != self.before, np.bool_)
 
     def counts(self) -> dict[str, Any]:
-        """Return how much was new and how much was not."""
+        """Return how many outcomes are new, corrected and known already, as plain data."""
         from secondlook.ledger.base import STATES  # noqa: PLC0415 - an extra
 
         first = self.before == ""
         return {
-            "recorded": {one: int((first & (self.states == one)).sum()) for one in STATES},
-            "corrections": int((self.news & ~first).sum()),
+            "recorded": {state: int((first & (self.states == state)).sum()) for state in STATES},
+            "corrections": int((self.is_new & ~first).sum()),
             "corrected": self._corrected(),
-            "known_already": int((~self.news).sum()),
+            "known_already": int((~self.is_new).sum()),
             "pending": self.empty["not_yet_known"],
             "empty": self.empty,
             "ignored_columns": self.ignored,
         }
 
     def _corrected(self) -> list[dict[str, Any]]:
-        """Return what contradicts the record, one by one."""
-        rows = np.flatnonzero(self.news & (self.before != ""))
-        columns = (self.ids, self.before, self.states, self.past)
+        rows = np.flatnonzero(self.is_new & (self.before != ""))
+        columns = (self.ids, self.before, self.states, self.in_history)
         return [
-            dict(zip(("id", "before", "now", "history"), row, strict=True))
-            for row in zip(*(one[rows].tolist() for one in columns), strict=True)
+            dict(zip(("id", "before", "now", "history"), values, strict=True))
+            for values in zip(*(column[rows].tolist() for column in columns), strict=True)
         ]
 
 
-def read_outcomes(
-    program: Program,
-    roles: Roles,
-    labels: Labels,
-    path: str,
-    source: str,
-    *,
-    corrections: bool = True,
-) -> Told:
-    """Read a file of outcomes, and compare it with the record.
+def _read_outcomes(view: ProgramView, path: str, *, corrections: bool) -> SentOutcomes:
+    """Read a file of outcomes and compare it with the record.
 
-    Parameters
-    ----------
-    program
-        Whose people they are.
-    roles, labels
-        Which columns to read, and what the words in them mean.
-    path
-        The file, as for ``read_table``.
-    source
-        What messages call it.
-    corrections
-        Whether what contradicts the record is a correction; if not, it is refused.
+    Outcomes that contradict the record are refused unless ``corrections`` are allowed.
     """
-    sent, column = read_listed(path, roles.id, text=(roles.outcome,), may_be_empty=True)
-    table = sent.table
-    check_there(table, (column, roles.outcome), source)
+    roles, labels = roles_and_labels(view)
+    file, column = read_listed(path, roles.id, text=(roles.outcome,), may_be_empty=True)
+    table = file.table
+    check_there(table, (column, roles.outcome), file_name(path))
     plain = trimmed(table, column)[column].to_pylist()
-    meant = as_recorded(program, table[column].to_pylist(), plain)
-    ids = np.array([one or "" for one in meant], np.object_)
+    meant = as_recorded(view.reader, table[column].to_pylist(), plain)
+    ids = np.array([name or "" for name in meant], np.object_)
     states = outcome_states(table[roles.outcome], labels)
-    refusals = Refusals(table, ids.tolist(), sent.as_written, (column, roles.outcome))
-    nobody = np.array([not one or "\0" in one for one in ids], np.bool_)
-    refusals.add(np.flatnonzero(nobody), f"{column!r} is empty or holds NUL, so names nobody")
+    refusals = Refusals(table, ids.tolist(), file.as_written, (column, roles.outcome))
+    no_id = np.array([not name or "\0" in name for name in ids], np.bool_)
+    refusals.add(np.flatnonzero(no_id), f"{column!r} is empty or holds NUL, which is no id")
     _refuse_unknown_labels(table[roles.outcome], states, labels, refusals)
-    empty = _empty(program, ids, states, refusals)
+    empty = _count_empty(view, ids, states, refusals)
     rows = np.flatnonzero(refusals.usable & (states != ""))
-    rows = rows[~_contradictory(ids, states, rows, refusals)]
+    rows = rows[~_refuse_contradictory(ids, states, rows, refusals)]
     names, first, place = np.unique(ids[rows], return_index=True, return_inverse=True)
-    told = states[rows][first]
-    standing = program.standing(names)
-    before = np.array([one or "" for one in standing.states], np.str_)
+    sent = states[rows][first]
+    standing = view.reader.standing(names.tolist())
+    before = np.array([state or "" for state in standing.states], np.str_)
     usable = np.ones(names.size, np.bool_)
-    ruled_out = (before != "") & (told != before) & (not corrections)
-    another = [(ruled_out, "the record tells another outcome, and corrections were ruled out")]
-    for wrong, words in [*_cannot_be(told, before, standing, program.classifier), *another]:
-        refusals.add(rows[(wrong & usable)[place]], words)
-        usable &= ~wrong
-    return Told(
+    contradicts = (before != "") & (sent != before) & (not corrections)
+    reasons = [
+        *_impossible(sent, before, standing, view.classifier),
+        (contradicts, "the record has another outcome, and corrections are not allowed"),
+    ]
+    for applies, reason in reasons:
+        refusals.add(rows[(applies & usable)[place]], reason)
+        usable &= ~applies
+    return SentOutcomes(
         names[usable],
-        told[usable],
+        sent[usable],
         before[usable],
         standing.round[usable] == 0,
         empty,
-        [one for one in table.column_names if one not in (column, roles.outcome)],
+        [name for name in table.column_names if name not in (column, roles.outcome)],
         refusals,
     )
 
 
-def _empty(
-    program: Program, ids: NDArray[Any], states: NDArray[np.str_], refusals: Refusals
+def _count_empty(
+    view: ProgramView, ids: NDArray[Any], states: NDArray[np.str_], refusals: Refusals
 ) -> dict[str, int]:
-    """Count people with an empty outcome and no other; refuse rows of those who are not known."""
+    """Count applicants who have only empty outcomes in the file; refuse unknown ids."""
     rows = np.flatnonzero(refusals.usable & (states == ""))
     rows = rows[~np.isin(ids[rows].astype(np.str_), ids[states != ""].astype(np.str_))]
     names, place = np.unique(ids[rows], return_inverse=True)
-    standing = program.standing(names)
+    standing = view.reader.standing(names.tolist())
     unknown = standing.persons < 0
-    refusals.add(rows[unknown[place]], _NOBODY)
-    told = np.array([one is not None for one in standing.states], np.bool_)
+    refusals.add(rows[unknown[place]], _UNKNOWN)
+    has_outcome = np.array([state is not None for state in standing.states], np.bool_)
     return {
-        "not_yet_known": int((standing.accepted & ~told & ~unknown).sum()),
-        "known_already": int((told & ~unknown).sum()),
-        "not_accepted": int((~standing.accepted & ~told & ~unknown).sum()),
+        "not_yet_known": int((standing.accepted & ~has_outcome & ~unknown).sum()),
+        "known_already": int((has_outcome & ~unknown).sum()),
+        "not_accepted": int((~standing.accepted & ~has_outcome & ~unknown).sum()),
     }
 
 
@@ -287,15 +248,14 @@ def _refuse_unknown_labels(
     column: Any, states: NDArray[np.str_], labels: Labels, refusals: Refusals
 ) -> None:
     rows = np.flatnonzero(states == "?")
-    values = column.take(rows).to_pylist()
-    shown = [cut(one) for one in values]
-    refusals.add_each(rows, "the outcome ", shown, f" is none of {labels.listed()}")
+    values = [shortened(value) for value in column.take(rows).to_pylist()]
+    refusals.add_each(rows, "the outcome ", values, f" is none of {labels.listed()}")
 
 
-def _contradictory(
+def _refuse_contradictory(
     ids: NDArray[Any], states: NDArray[np.str_], rows: NDArray[np.int64], refusals: Refusals
 ) -> NDArray[np.bool_]:
-    """Refuse everybody of whom a file tells two things, since nobody knows which is meant."""
+    """Refuse the rows of applicants for whom the file has different outcomes; return which."""
     from secondlook.ledger.base import STATES  # noqa: PLC0415 - an extra
 
     names, place = np.unique(ids[rows], return_inverse=True)
@@ -303,136 +263,160 @@ def _contradictory(
     low, high = np.full(names.size, len(STATES)), np.full(names.size, -1)
     np.minimum.at(low, place, code)
     np.maximum.at(high, place, code)
-    twice = (low < high)[place]
-    refusals.add(rows[twice], "the file tells more than one outcome of this id")
-    return np.asarray(twice, np.bool_)
+    contradictory = (low < high)[place]
+    refusals.add(rows[contradictory], "the file has different outcomes for this id")
+    return np.asarray(contradictory, np.bool_)
 
 
-def _cannot_be(
-    told: NDArray[np.str_], before: NDArray[np.str_], standing: Standing, classifier: Any
+def _impossible(
+    sent: NDArray[np.str_], before: NDArray[np.str_], standing: Standing, classifier: Any
 ) -> list[tuple[NDArray[np.bool_], str]]:
-    """Return whose outcome a program would refuse, with the reasons."""
+    """Return which outcomes the program would refuse, with the reasons."""
     from secondlook.ledger.outcomes import outcomes_are_final  # noqa: PLC0415 - an extra
 
-    for_good = outcomes_are_final(classifier)
-    past = for_good & (standing.round == 0) & (told != before)
+    final = outcomes_are_final(classifier)
     never, known = "indeterminate", np.isin(before, ("good", "bad"))
     return [
-        (standing.persons < 0, _NOBODY),
-        (~standing.accepted, "the person does not stand accepted, so there is no outcome to know"),
+        (standing.persons < 0, _UNKNOWN),
+        (~standing.accepted, "the applicant is not accepted, so there is no outcome"),
         (
-            past,
-            "the person is the history's, whose outcomes a certified program takes as they were",
+            final & (standing.round == 0) & (sent != before),
+            "the applicant is part of the history, whose outcomes are final in a certified program",
         ),
         (
-            for_good & (before == never) & (told != never),
-            "it is on record that the outcome will never be known, for good where certificates "
-            "rest on it",
+            final & (before == never) & (sent != never),
+            "the applicant was withdrawn, which is final in a certified program",
         ),
         (
-            for_good & known & (told == never),
-            "an outcome is on record, and it cannot be withdrawn where certificates rest on it",
+            final & known & (sent == never),
+            "an outcome is on record, and it cannot be withdrawn in a certified program",
         ),
     ]
 
 
-def told_words(told: dict[str, Any]) -> list[str]:
-    """Return in words what was new in a file of outcomes."""
-    new = told["recorded"]
-    parts = [f"{outcomes_count(new['good'] + new['bad'])} recorded"]
-    if new["good"] + new["bad"]:
+# Recording
+
+
+def _record(program: Program, sent: SentOutcomes) -> list[dict[str, Any]]:
+    """Record the new outcomes; return which tests began again, and after what."""
+    withdrawn, first = sent.states == "indeterminate", sent.before == ""
+    # In parts, to know what each of them did to the tests.
+    parts = {
+        "outcomes": sent.is_new & ~withdrawn & first,
+        "correction": sent.is_new & ~withdrawn & ~first,
+        "withdrawal": sent.is_new & withdrawn,
+    }
+    parts = {after: rows for after, rows in parts.items() if rows.any()}
+    if not parts:
+        return []
+    restarts = program.observe_parts((sent.ids[rows], sent.states[rows]) for rows in parts.values())
+    return [
+        asdict(restart) | {"after": after}
+        for after, begun in zip(parts, restarts, strict=True)
+        for restart in begun
+    ]
+
+
+def _dropped_since(view: ProgramView, number: int) -> int:
+    """Return how many certificates were dropped after an entry."""
+    later = [entry.says for entry in view.reader.entries(number, kind="certificate")]
+    return sum(says["what"] == "dropped" for says in later)
+
+
+# Summary
+
+
+def _message(result: dict[str, Any]) -> list[str]:
+    """Return the lines that are printed."""
+    new = result["recorded"]
+    n = new["good"] + new["bad"]
+    parts = [f"{counted(n, 'outcome')} recorded"]
+    if n:
         parts[0] += f" ({new['good']:,} good, {new['bad']:,} bad)"
-    for n, words in (
+    for count, word in (
         (new["indeterminate"], "withdrawn"),
-        (told["corrections"], "corrected"),
-        (told["known_already"], "known already"),
+        (result["corrections"], "corrected"),
+        (result["known_already"], "known already"),
     ):
-        if n:
-            parts.append(f"{n:,} {words}")
-    lines = [", ".join(parts) + ".", *_empty_words(told["empty"])]
-    if told["corrections"]:
-        lines.append(_corrected_words(told["corrected"]))
+        if count:
+            parts.append(f"{count:,} {word}")
+    lines = [", ".join(parts) + ".", *_empty_message(result["empty"])]
+    if result["corrections"]:
+        lines.append(_corrected_message(result["corrected"]))
         lines.append(
-            "Corrections are kept beside what was told before, with who told them and when; "
-            "decisions already made stay as they are."
+            "The record keeps the earlier outcomes, with author and time; decisions already made "
+            "do not change."
         )
-    lines += _began_again_words(told["testing_began_again"], told["certificates_dropped"])
-    if told["ignored_columns"]:
-        lines.append(f"Not read: the columns {', '.join(map(repr, told['ignored_columns']))}.")
-    return lines
+    lines += _restarts_message(result["testing_began_again"], result["certificates_dropped"])
+    if result["ignored_columns"]:
+        lines.append(f"Not read: the columns {', '.join(map(repr, result['ignored_columns']))}.")
+    lines.append(mistakes_so_far_message(result["so_far"]))
+    return [*lines, *refused_message(result["refused"])]
 
 
-def _began_again_words(found: Sequence[dict[str, Any]], n_dropped: int) -> list[str]:
-    """Return what outcomes cost a certificate or a pilot, if testing began again.
+def _restarts_message(restarts: Sequence[dict[str, Any]], n_dropped: int) -> list[str]:
+    """Say which certificates and which evidence the outcomes cost.
 
     Examples
     --------
-    >>> one = {"group": None, "round": 7, "n_outcomes": 526, "after": "correction"}
-    >>> print(*_began_again_words([one], 0))
-    Testing begins again with round 7: it rested on outcomes that were corrected, so the evidence of
-    526 outcomes is given up, and only rounds from then on count.
+    >>> restart = {"group": None, "round": 7, "n_outcomes": 526, "after": "correction"}
+    >>> print(*_restarts_message([restart], 0))
+    Testing begins again with round 7: corrected outcomes had been tested, so the evidence of 526
+    outcomes is dropped and only rounds from then on count.
     """
     lines = []
-    corrected = any(one["after"] == "correction" for one in found)
-    if n_dropped and corrected:
-        lines.append(
-            "What had been certified rested on outcomes that were corrected, and holds no longer: "
-            "rounds are pilots until there is new evidence."
+    corrected = any(restart["after"] == "correction" for restart in restarts)
+    if n_dropped:
+        why = (
+            "they rested on outcomes that were corrected"
+            if corrected
+            else "outcomes of certified rounds contradict them"
         )
-    elif n_dropped:
         lines.append(
-            "Outcomes of certified rounds speak against what had been certified, and it holds no "
-            "longer: rounds are pilots until there is new evidence."
+            f"The certificates are dropped, because {why}: rounds are pilots until there is new "
+            f"evidence."
         )
-    for one in found:
-        whom = "" if one["group"] is None else f" for {one['group']}"
-        n = f"{one['n_outcomes']:,} outcome{'' if one['n_outcomes'] == 1 else 's'}"
-        why = f"the evidence of {n} is given up"
-        if one["after"] == "correction":
-            why = f"it rested on outcomes that were corrected, so {why}"
+    for restart in restarts:
+        group = "" if restart["group"] is None else f" for {restart['group']}"
+        why = "corrected outcomes had been tested, so " if restart["after"] == "correction" else ""
         lines.append(
-            f"Testing begins again{whom} with round {one['round']}: {why}, and only rounds from "
-            f"then on count."
+            f"Testing begins again{group} with round {restart['round']}: {why}the evidence of "
+            f"{counted(restart['n_outcomes'], 'outcome')} is dropped and only rounds from then on "
+            f"count."
         )
     return lines
 
 
-def _corrected_words(found: Sequence[dict[str, Any]]) -> str:
-    """Return whose outcome was corrected, the first few by name.
+def _corrected_message(corrected: Sequence[dict[str, Any]]) -> str:
+    """Name the first corrected outcomes.
 
     Examples
     --------
-    >>> one = {"id": "a1", "before": "good", "now": "bad", "history": True}
-    >>> _corrected_words([one])
+    >>> row = {"id": "a1", "before": "good", "now": "bad", "history": True}
+    >>> _corrected_message([row])
     "Corrected: 'a1' was good and is bad (history)."
     """
     shown = [
-        f"{one['id']!r} was {one['before']} and is {one['now']}"
-        + (" (history)" if one["history"] else "")
-        for one in found[:_SHOWN_CORRECTIONS]
+        f"{row['id']!r} was {row['before']} and is {row['now']}"
+        + (" (history)" if row["history"] else "")
+        for row in corrected[:_SHOWN_CORRECTIONS]
     ]
-    more = len(found) - len(shown)
-    past = sum(one["history"] for one in found[_SHOWN_CORRECTIONS:])
+    more = len(corrected) - len(shown)
+    past = sum(row["history"] for row in corrected[_SHOWN_CORRECTIONS:])
     rest = f"; and {more:,} more" if more else ""
     return f"Corrected: {'; '.join(shown)}{rest}{f', {past:,} of the history' if past else ''}."
 
 
-def _empty_words(empty: dict[str, int]) -> list[str]:
-    """Return what an empty outcome means for whom, if there are any.
+def _empty_message(empty: dict[str, int]) -> list[str]:
+    """Say how many applicants have an empty outcome.
 
     Examples
     --------
-    >>> _empty_words({"not_yet_known": 3, "known_already": 1, "not_accepted": 0})
-    ['Empty for 4 people, and nothing was recorded for them: 3 not yet known, 1 known and left so.']
+    >>> _empty_message({"not_yet_known": 3, "known_already": 1, "not_accepted": 0})
+    ['Empty for 4 people, for whom nothing was recorded: 3 not yet known, 1 known already.']
     """
     n = sum(empty.values())
     if not n:
         return []
-    words = {
-        "not_yet_known": "not yet known",
-        "known_already": "known and left so",
-        "not_accepted": "not accepted",
-    }
-    whom = people(n)
-    parts = ", ".join(f"{empty[key]:,} {text}" for key, text in words.items() if empty[key])
-    return [f"Empty for {whom}, and nothing was recorded for them: {parts}."]
+    parts = ", ".join(f"{count:,} {key.replace('_', ' ')}" for key, count in empty.items() if count)
+    return [f"Empty for {people(n)}, for whom nothing was recorded: {parts}."]

@@ -1,4 +1,8 @@
-"""People on the record: ``secondlook override``, ``withdraw``, ``hold``, ``release``, ``erase``."""
+"""Commands on single applicants: ``override``, ``withdraw``, ``hold``, ``release``, ``erase``.
+
+Applicants are named by a file or by ``--id``. An id given by ``--id`` that cannot be used is an
+error; such a row of a file is refused, and the command goes on with the others.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
-from numpy.typing import NDArray
 
-from secondlook.cli.files.refusals import Refusals, reason_counts, refused_path, refused_words
-from secondlook.cli.files.rows import check_there, trimmed
-from secondlook.cli.files.tables import called, check_output, read_listed
+from secondlook.cli.files.refusals import (
+    Refusals,
+    refused_counts,
+    refused_message,
+    refused_path,
+)
+from secondlook.cli.files.rows import check_there, roles_and_labels, trimmed
+from secondlook.cli.files.tables import check_output, file_name, read_listed
 from secondlook.cli.input_checks import as_recorded
 from secondlook.cli.options import (
     By,
@@ -23,21 +31,25 @@ from secondlook.cli.options import (
     Strict,
     Trusted,
     errors,
-    noted,
-    opened,
+    open_program,
+    printed_warnings,
     progress,
-    roles_and_labels,
 )
-from secondlook.cli.output import as_json, people, say
+from secondlook.cli.output import counted, people, print_json, print_lines
 from secondlook.errors import InputError, LedgerWarning
 
-if TYPE_CHECKING:
-    from secondlook.ledger.base import Reader, Standing
-    from secondlook.ledger.program import Program
+if TYPE_CHECKING:  # an extra, and slow to import
+    from secondlook.ledger.base import Standing
+    from secondlook.ledger.objections import Objection
+    from secondlook.ledger.program import ProgramView
 
-# Who cannot, why, in words that follow on "ids that", and what to do.
-Wrongs = Sequence[tuple[NDArray[np.bool_], str, str]]
-_REMOVE = "remove them"  # what is done with them in any case
+    # Why applicants cannot be changed, given their standing.
+    Objections = Callable[[ProgramView, Standing], Sequence[Objection]]
+
+__all__ = ["erase", "hold", "override", "release", "withdraw"]
+
+_REMOVE = "remove them"  # the advice of objections that need no other
+
 File = Annotated[
     str | None,
     typer.Argument(
@@ -46,10 +58,10 @@ File = Annotated[
 ]
 Ids = Annotated[
     list[str] | None,
-    typer.Option("--id", metavar="ID", help="An application; may be given several times."),
+    typer.Option("--id", metavar="ID", help="An application; may be repeated."),
 ]
 Reason = Annotated[
-    str, typer.Option(help="Why, in words. It stays on the record, so name nobody in it.")
+    str, typer.Option(help="The reason. It is never erased, so it must not name applicants.")
 ]
 
 
@@ -57,10 +69,10 @@ def override(
     ledger: LedgerUrl,
     reason: Reason,
     accept: Annotated[
-        bool | None, typer.Option("--accept/--reject", help="What was decided instead.")
+        bool | None, typer.Option("--accept/--reject", help="The decision that replaces it.")
     ] = None,
     undo: Annotated[
-        bool, typer.Option("--undo", help="Take an override back: as the program decided.")
+        bool, typer.Option("--undo", help="Undo an override: the program's decision holds again.")
     ] = False,
     file: File = None,
     ids: Ids = None,
@@ -71,10 +83,10 @@ def override(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Record that somebody decided otherwise than the program did, or that this is taken back.
+    """Record that a person decided differently from the program, or undo that.
 
-    Outcomes follow the override. Nothing is learned from overridden people, and a certificate
-    counts whoever was accepted and then turned away as bad; taking it back does not change that.
+    Outcomes follow the override. The program learns nothing from overridden applicants, and a
+    certificate counts applicants who were accepted and then rejected as bad, even after an undo.
 
     Example: secondlook override --id a17 --accept --reason 'has a guarantor'
     """
@@ -84,28 +96,29 @@ def override(
                 f"override takes one of --accept, --reject and --undo, got "
                 f"{'two' if undo else 'none'}; give one."
             )
-        mine = opened(ledger, program, by, trusted, json)
+        opened = open_program(ledger, program, by, trusted)
+        from secondlook.ledger.objections import to_override, to_undo  # noqa: PLC0415 - an extra
+
+        def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
+            if accept is None:
+                return to_undo(view.reader, standing)
+            return to_override(view.reader, standing, accept)
+
+        done = "undone" if accept is None else "overridden"
+        selection = _Selection(file, ids, refused, strict, json, done)
+        with opened.reading() as view:
+            chosen = selection.read(view, objections)
+            names = view.shape.ids(chosen.ids)
+        n = people(len(chosen.ids))
         if accept is None:
-            named = _named(mine, file, ids, refused, json, strict, _not_overridden, "undone")
-            if named.ids:
-                mine.undo_override(mine.shape.ids(named.ids), reason)
-            stand = "stands" if len(named.ids) == 1 else "stand"
-            words = f"{people(len(named.ids))} {stand} again as the program decided."
-            _tell(named, "undone", words, json)
-            return
-
-        to = accept
-
-        def wrong(reader: Reader, standing: Standing) -> Wrongs:
-            from secondlook.ledger.objections import to_override  # noqa: PLC0415 - an extra
-
-            return to_override(reader, standing, to)
-
-        named = _named(mine, file, ids, refused, json, strict, wrong, "overridden")
-        if named.ids:
-            mine.override(mine.shape.ids(named.ids), to, reason)
-        words = f"{'accepted' if to else 'rejected'} by hand"
-        _tell(named, "overridden", f"{people(len(named.ids))} {words}.", json)
+            if chosen.ids:
+                opened.undo_override(names, reason)
+            message = f"Override undone for {n}."
+        else:
+            if chosen.ids:
+                opened.override(names, accept, reason)
+            message = f"{n} {'accepted' if accept else 'rejected'} by override."
+        _finish(chosen, {done: len(chosen.ids)}, [message], json)
 
 
 def withdraw(
@@ -119,34 +132,35 @@ def withdraw(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Record of accepted people that their outcome will never be known.
+    """Record that the outcome of accepted applicants will never be known.
 
-    Nothing is learned from them; in the tests of a certificate they count as bad. Where there are
-    no certificates, an outcome that is on record can be withdrawn too.
+    The program learns nothing from them; the tests of a certificate count them as bad. In a
+    program without certificates, a recorded outcome can be withdrawn too.
 
     Example: secondlook withdraw not-taken-up.csv --ledger sqlite:///lender.db
     """
     with errors(json):
-        mine = opened(ledger, program, by, trusted, json)
-        from secondlook.ledger.objections import to_outcome  # noqa: PLC0415 - an extra
+        opened = open_program(ledger, program, by, trusted)
+        from secondlook.ledger.objections import Objection, to_outcome  # noqa: PLC0415 - an extra
         from secondlook.ledger.outcomes import outcomes_are_final  # noqa: PLC0415
 
-        for_good = outcomes_are_final(mine.classifier)
+        def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
+            known = np.array([state in ("good", "bad") for state in standing.states], np.bool_)
+            final = known & outcomes_are_final(view.classifier)
+            why = "have an outcome that is final"
+            return [*to_outcome(standing), Objection(final, why, _REMOVE)]
 
-        def wrong(_reader: Reader, standing: Standing) -> Wrongs:
-            known = np.array([one in ("good", "bad") for one in standing.states], np.bool_)
-            why = "have an outcome, on which certificates may rest,"
-            return [*to_outcome(standing), (known & for_good, why, _REMOVE)]
-
-        named = _named(mine, file, ids, refused, json, strict, wrong, "withdrawn")
-        whom = mine.shape.ids(named.ids)
-        before = mine.standing(whom).states.count("indeterminate")
-        if named.ids:
-            mine.withdraw(whom)
-        n, already = len(named.ids) - before, f", and {before:,} before" if before else ""
-        words = f"{people(n)} withdrawn{already}: no outcome will be known."
-        counts = {"withdrawn": n, "withdrawn_before": before}
-        _tell(named, "withdrawn", words, json, more=counts)
+        selection = _Selection(file, ids, refused, strict, json, "withdrawn")
+        with opened.reading() as view:
+            chosen = selection.read(view, objections)
+            names = view.shape.ids(chosen.ids)
+            before = view.reader.standing(chosen.ids).states.count("indeterminate")
+        if chosen.ids:
+            opened.withdraw(names)
+        n = len(chosen.ids) - before
+        already = f", {before:,} were withdrawn before" if before else ""
+        message = f"{people(n)} withdrawn: no outcome will be known{already}."
+        _finish(chosen, {"withdrawn": n, "withdrawn_before": before}, [message], json)
 
 
 def hold(
@@ -161,15 +175,20 @@ def hold(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Keep people from being erased, whatever their age, until they are released.
+    """Protect applicants from erasure until they are released.
 
     Example: secondlook hold disputed.csv --reason 'case 12/31'
     """
     with errors(json):
-        mine = opened(ledger, program, by, trusted, json)
-        named = _named(mine, file, ids, refused, json, strict, _held(is_held=True), "held")
-        mine.hold(mine.shape.ids(named.ids), reason)
-        _tell(named, "held", f"{people(len(named.ids))} held.", json)
+        opened = open_program(ledger, program, by, trusted)
+        from secondlook.ledger.objections import to_hold  # noqa: PLC0415 - an extra
+
+        selection = _Selection(file, ids, refused, strict, json, "held")
+        with opened.reading() as view:
+            chosen = selection.read(view, lambda _, standing: to_hold(standing.persons))
+            names = view.shape.ids(chosen.ids)
+        opened.hold(names, reason)
+        _finish(chosen, {"held": len(chosen.ids)}, [f"{people(len(chosen.ids))} held."], json)
 
 
 def release(
@@ -184,15 +203,23 @@ def release(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """End every hold on people.
+    """End all holds on applicants.
 
     Example: secondlook release disputed.csv --reason 'case 12/31 is settled'
     """
     with errors(json):
-        mine = opened(ledger, program, by, trusted, json)
-        named = _named(mine, file, ids, refused, json, strict, _held(is_held=False), "released")
-        mine.release(mine.shape.ids(named.ids), reason)
-        _tell(named, "released", f"{people(len(named.ids))} no longer held.", json)
+        opened = open_program(ledger, program, by, trusted)
+        from secondlook.ledger.objections import to_release  # noqa: PLC0415 - an extra
+
+        selection = _Selection(file, ids, refused, strict, json, "released")
+        with opened.reading() as view:
+            chosen = selection.read(
+                view, lambda view, standing: to_release(view.reader, standing.persons)
+            )
+            names = view.shape.ids(chosen.ids)
+        opened.release(names, reason)
+        n = len(chosen.ids)
+        _finish(chosen, {"released": n}, [f"{people(n)} no longer held."], json)
 
 
 def erase(
@@ -201,12 +228,13 @@ def erase(
     file: File = None,
     ids: Ids = None,
     expired: Annotated[
-        bool, typer.Option("--expired", help="Everybody whose retention period is over.")
+        bool, typer.Option("--expired", help="All applicants whose retention period is over.")
     ] = False,
     early: Annotated[
-        bool, typer.Option("--early", help="Also before that, as when somebody asks for it.")
+        bool,
+        typer.Option("--early", help="Also before that, for example if an applicant asks for it."),
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
     program: ProgramName = "main",
     refused: Refused = None,
     strict: Strict = False,
@@ -214,201 +242,148 @@ def erase(
     by: By = None,
     json: Json = False,
 ) -> None:
-    """Erase people for good; decisions on them stay, and the program goes on without them.
+    """Erase applicants for good; their decisions stay, and the program goes on without them.
 
-    Names, features, groups and reasons leave the record, and all stored states with them. People
-    under hold cannot be erased, and others not before their retention period is over. Other
-    programs of the ledger that hold the same ids are named, and erased by themselves.
+    Ids, features, groups and reasons are deleted, and all stored states with them. Applicants
+    under hold cannot be erased, and others only after their retention period. Other programs of
+    the ledger with the same ids are named; erase them there separately.
 
     Example: secondlook erase --expired --reason 'retention period is over'
     """
     with errors(json):
         if not yes and (json or file == "-"):
             raise InputError(
-                "with --json, or with ids on standard input, nobody can be asked; add --yes."
+                "with --json, or with ids on standard input, nothing can be confirmed; add --yes."
             )
-        mine = opened(ledger, program, by, trusted, json)
-        if expired:
-            if file is not None or ids:
-                raise InputError(
-                    "people are named by --expired, by a file or by --id, got two of these; give "
-                    "one."
-                )
-            named = _Named([str(one) for one in mine.expired().tolist()])
-        else:
-            named = _named(
-                mine, file, ids, refused, json, strict, _not_erasable(mine, early), "erased"
+        if expired and (file is not None or ids):
+            raise InputError(
+                "applicants are named by --expired, by a file or by --id, got two of these; give "
+                "one."
             )
-        from secondlook.ledger.retention import also_in  # noqa: PLC0415 - an extra
+        opened = open_program(ledger, program, by, trusted)
+        from secondlook.ledger.objections import to_erasure  # noqa: PLC0415 - an extra
+        from secondlook.ledger.retention import also_in, retention_months  # noqa: PLC0415
 
-        notes: list[str] = []
-        others = also_in(mine.ledger, program, named.ids)
-        if named.ids and not yes:
-            question = f"Erase {people(len(named.ids))} of the program {program!r} for good?"
-            _ask(question, beside_table=named.no == "-")
-        if named.ids:
-            with progress(f"erasing {people(len(named.ids))}", json), noted(LedgerWarning) as notes:
-                mine.erase(mine.shape.ids(named.ids), reason, early=early)
-        stays = "; the decisions stay" if named.ids else ""
-        lines = [f"{people(len(named.ids))} erased{stays}.", *_elsewhere(others)]
-        if named.ids and ledger.startswith("postgresql"):
-            lines.append("PostgreSQL drops them from its files when it is vacuumed: run VACUUM.")
-        _tell(named, "erased", "\n".join(lines), json, notes, {"other_programs": others})
+        def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
+            months, now = retention_months(view.about), opened.ledger.clock()
+            return to_erasure(view.reader, standing.persons, months=months, now=now, early=early)
+
+        if expired:
+            names = opened.expired()
+            chosen = _Chosen([str(name) for name in names.tolist()])
+        else:
+            selection = _Selection(file, ids, refused, strict, json, "erased")
+            with opened.reading() as view:
+                chosen = selection.read(view, objections)
+                names = view.shape.ids(chosen.ids)
+        others = also_in(opened.ledger, program, chosen.ids)
+        n, warned = people(len(chosen.ids)), []
+        if chosen.ids:
+            if not yes:
+                _confirm(f"Erase {n} of the program {program!r} for good?", chosen)
+            with progress(f"erasing {n}", json), printed_warnings(LedgerWarning) as warned:
+                opened.erase(names, reason, early=early)
+        lines = [f"{n} erased; the decisions stay." if chosen.ids else f"{n} erased."]
+        lines += _other_programs_message(others)
+        if chosen.ids and ledger.startswith("postgresql"):
+            lines.append("PostgreSQL deletes them from its files when it is vacuumed: run VACUUM.")
+        result: dict[str, Any] = {"erased": len(chosen.ids), "other_programs": others}
+        _finish(chosen, result | ({"notes": warned} if warned else {}), lines, json)
 
 
 @dataclass(frozen=True)
-class _Named:
-    """Whom a command is about, and which rows of its file are not."""
+class _Chosen:
+    """The applicants that a command changes, and the rows of its file that are refused."""
 
     ids: list[str]
     refusals: Refusals | None = None
-    no: str = ""
+    refused_file: str = ""
 
 
-def _named(
-    program: Program,
-    file: str | None,
-    ids: list[str] | None,
-    refused: str | None,
-    json: bool,
-    strict: bool,
-    wrong: Callable[[Reader, Standing], Wrongs],
-    done: str,
-) -> _Named:
-    """Return whom a command is about, without those whom it cannot be about."""
-    if (file is None) == (not ids):
-        raise InputError(
-            f"people are named by a file or by --id, got {'both' if ids else 'neither'}; give one "
-            f"of these."
-        )
-    erasing = done == "erased"
-    if file is None:
-        meant = as_recorded(program, ids or [], erasing=erasing)
-        return _Named(_all_of(program, list(dict.fromkeys(map(str, meant))), wrong, done))
-    no = refused_path(refused, file, "--json" if json else None)
-    check_output(no)
-    source = called(file)
-    sent, column = read_listed(file, roles_and_labels(program)[0].id)
-    table = sent.table
-    check_there(table, (column,), source)
-    given, plain = table[column].to_pylist(), trimmed(table, column)[column].to_pylist()
-    listed = [one or "" for one in as_recorded(program, given, plain, erasing=erasing)]
-    refusals = Refusals(table, list(listed), sent.as_written, (column,))
-    empty = np.array([not one or "\0" in one for one in listed], np.bool_)
-    refusals.add(np.flatnonzero(empty), f"{column!r} is empty or holds NUL, so names nobody")
-    rows = np.flatnonzero(~empty)
-    names, place = np.unique(np.array(listed, np.object_)[rows], return_inverse=True)
-    usable = np.ones(names.size, np.bool_)
-    for who, why, do in _wrongs(program, names.tolist(), wrong):
-        then = "" if do == _REMOVE else f"; {do}"  # the row is left out as it is
-        refusals.add(rows[(who & usable)[place]], f"ids that {_whole(why)} cannot be {done}{then}")
-        usable &= ~who
-    if strict:
-        refusals.stop(source)
-    return _Named(names[usable].tolist(), refusals, refusals.write(no))
+@dataclass(frozen=True)
+class _Selection:
+    """How the command line names applicants; ``done`` is the participle for messages."""
 
+    file: str | None
+    ids: list[str] | None
+    refused: str | None
+    strict: bool
+    json: bool
+    done: str
 
-def _all_of(
-    program: Program,
-    names: list[str],
-    wrong: Callable[[Reader, Standing], Wrongs],
-    done: str,
-) -> list[str]:
-    """Return names as they are, or raise if something is wrong with one of them."""
-    for who, why, do in _wrongs(program, names, wrong):
-        if who.any():
+    def read(self, view: ProgramView, objections: Objections) -> _Chosen:
+        """Return the applicants without objections."""
+        if (self.file is None) == (not self.ids):
             raise InputError(
-                f"ids that {_whole(why)} cannot be {done}, got {names[int(np.argmax(who))]!r}; "
-                f"nothing was recorded, {'leave it out' if do == _REMOVE else do}."
+                f"applicants are named by a file or by --id, got "
+                f"{'both' if self.ids else 'neither'}; give one of these."
             )
-    return names
+        if self.file is not None:
+            return self._read_file(self.file, view, objections)
+        meant = as_recorded(view.reader, self.ids or [], erasing=self.done == "erased")
+        names = list(dict.fromkeys(map(str, meant)))
+        for applies, why, advice in objections(view, view.reader.standing(names)):
+            if applies.any():
+                advice = "leave it out" if advice == _REMOVE else advice  # noqa: PLW2901
+                raise InputError(
+                    f"ids that {why} cannot be {self.done}, got "
+                    f"{names[int(np.argmax(applies))]!r}; nothing was recorded, {advice}."
+                )
+        return _Chosen(names)
+
+    def _read_file(self, file: str, view: ProgramView, objections: Objections) -> _Chosen:
+        refused_file = refused_path(self.refused, file, "--json" if self.json else None)
+        check_output(refused_file)
+        source = file_name(file)
+        sent, column = read_listed(file, roles_and_labels(view)[0].id)
+        table = sent.table
+        check_there(table, (column,), source)
+        given, plain = table[column].to_pylist(), trimmed(table, column)[column].to_pylist()
+        meant = as_recorded(view.reader, given, plain, erasing=self.done == "erased")
+        listed = [name or "" for name in meant]
+        refusals = Refusals(table, list(listed), sent.as_written, (column,))
+        no_id = np.array([not name or "\0" in name for name in listed], np.bool_)
+        refusals.add(np.flatnonzero(no_id), f"{column!r} is empty or holds NUL, which is no id")
+        rows = np.flatnonzero(~no_id)
+        names, place = np.unique(np.array(listed, np.object_)[rows], return_inverse=True)
+        usable = np.ones(names.size, np.bool_)
+        for applies, why, advice in objections(view, view.reader.standing(names.tolist())):
+            end = "" if advice == _REMOVE else f"; {advice}"
+            refusals.add(
+                rows[(applies & usable)[place]], f"ids that {why} cannot be {self.done}{end}"
+            )
+            usable &= ~applies
+        if self.strict:
+            refusals.stop(source)
+        return _Chosen(names[usable].tolist(), refusals, refusals.write(refused_file))
 
 
-def _whole(why: str) -> str:
-    """Return a clause that a sentence can go on after.
-
-    Examples
-    --------
-    >>> _whole("are under hold"), _whole("are not known, since they are erased")
-    ('are under hold', 'are not known, since they are erased,')
-    """
-    return f"{why}," if "," in why and not why.endswith(",") else why
-
-
-def _wrongs(
-    program: Program, names: list[str], wrong: Callable[[Reader, Standing], Wrongs]
-) -> Wrongs:
-    with program.ledger.reading(program.name) as reader:
-        return wrong(reader, reader.standing(names))
-
-
-def _not_overridden(reader: Reader, standing: Standing) -> Wrongs:
-    from secondlook.ledger.objections import to_undo  # noqa: PLC0415 - an extra
-
-    return to_undo(reader, standing)
-
-
-def _held(*, is_held: bool) -> Callable[[Reader, Standing], Wrongs]:
-    def wrong(reader: Reader, standing: Standing) -> Wrongs:
-        from secondlook.ledger.objections import to_hold, to_release  # noqa: PLC0415 - an extra
-
-        return to_hold(standing.persons) if is_held else to_release(reader, standing.persons)
-
-    return wrong
-
-
-def _not_erasable(program: Program, early: bool) -> Callable[[Reader, Standing], Wrongs]:
-    from secondlook.ledger.objections import to_erasure  # noqa: PLC0415 - an extra
-    from secondlook.ledger.retention import retention_months  # noqa: PLC0415
-
-    months, now = retention_months(program.about), program.ledger.clock()
-
-    def wrong(reader: Reader, standing: Standing) -> Wrongs:
-        return to_erasure(reader, standing.persons, months=months, now=now, early=early)
-
-    return wrong
-
-
-def _ask(question: str, *, beside_table: bool) -> None:
+def _confirm(question: str, chosen: _Chosen) -> None:
     try:
-        agreed = typer.confirm(question, err=beside_table)
-    except (typer.Abort, RuntimeError):  # nobody answers, or standard input is closed
-        agreed = False
-    if not agreed:
-        raise InputError("nobody was erased, since nobody agreed; answer y, or add --yes.")
+        confirmed = typer.confirm(question, err=chosen.refused_file == "-")
+    except (typer.Abort, RuntimeError):  # no answer, or standard input is closed
+        confirmed = False
+    if not confirmed:
+        raise InputError("nothing was erased without a confirmation; answer y, or add --yes.")
 
 
-def _elsewhere(others: dict[str, int]) -> list[str]:
-    """Say which other programs hold the same ids, if any does."""
+def _other_programs_message(others: dict[str, int]) -> list[str]:
+    """Name other programs with the same ids."""
     if not others:
         return []
-    n = len(others)
-    who = "1 other program holds" if n == 1 else f"{n:,} other programs hold"
-    names = ", ".join(f"{name!r} ({count:,})" for name, count in others.items())
-    return [
-        f"{who} the same ids in this ledger, and kept them: {names}; each program is erased by "
-        f"itself (--program)."
-    ]
+    names = ", ".join(f"{name!r} ({n:,})" for name, n in others.items())
+    programs = counted(len(others), "other program has", "other programs have")
+    return [f"{programs} the same ids: {names}; erase them there too (--program)."]
 
 
-def _tell(
-    named: _Named,
-    done: str,
-    words: str,
-    json: bool,
-    notes: Sequence[str] = (),
-    more: dict[str, Any] | None = None,
-) -> None:
-    """Say what was done; exit with 2 if that is nothing because rows were refused."""
-    told: dict[str, Any] = {done: len(named.ids)} | (more or {})
-    told |= {"notes": list(notes)} if notes else {}
-    lines = words.splitlines()
-    if named.refusals is not None:
-        told["refused"] = reason_counts(named.refusals, named.no)
-        lines += refused_words(told["refused"])
+def _finish(chosen: _Chosen, result: dict[str, Any], lines: list[str], json: bool) -> None:
+    """Print the result; exit with 2 if nothing was done because rows were refused."""
+    if chosen.refusals is not None:
+        result["refused"] = refused_counts(chosen.refusals, chosen.refused_file)
+        lines = [*lines, *refused_message(result["refused"])]
     if json:
-        as_json(told)
+        print_json(result)
     else:
-        say(lines, beside_table=named.no == "-")
-    if named.refusals and not named.ids:
+        print_lines(lines, to_stderr=chosen.refused_file == "-")
+    if chosen.refusals and not chosen.ids:
         raise typer.Exit(2)

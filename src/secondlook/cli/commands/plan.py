@@ -18,7 +18,7 @@ from secondlook.cli.options import (
     errors,
     names,
 )
-from secondlook.cli.output import as_json, print_fitted
+from secondlook.cli.output import print_json, print_table
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:  # slow to import
@@ -247,7 +247,7 @@ def print_plan(
             plan["theorems"] = [asdict(bound) for bound in bounds]
         if history is not None:
             plan["history"] = history
-        as_json(plan)
+        print_json(plan)
         return
     rows = []
     for one in found:
@@ -259,7 +259,7 @@ def print_plan(
         rows.append([one.whom, f"{one.share_certified:.0%}", *cells])
     title = "Until the first certificate, median (5 % to 95 %)"
     titles = ("for", "reached", "rounds", "accepted", "explored", "lost on bad")
-    print_fitted(console, title, titles, rows, ("explored",))
+    print_table(console, title, titles, rows)
     console.print(
         "reached: share of simulated runs of the certified method that did; the rest is of these. "
         "What is accepted and lost before the certificate is the pilot's, and carries no promise.",

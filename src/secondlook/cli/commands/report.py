@@ -21,7 +21,7 @@ from secondlook.cli.options import (
     progress,
     writing,
 )
-from secondlook.cli.output import as_json
+from secondlook.cli.output import print_json
 from secondlook.errors import InputError
 
 _PAGES = (".html", ".htm")
@@ -71,7 +71,7 @@ def report(
         with progress("writing the report", json), writing(out):
             written = write_report(found, out, figures)
         if json:
-            as_json({"written": written})
+            print_json({"written": written})
         else:
             Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
             if figures is not None:
@@ -140,6 +140,6 @@ def report_program(
         found = summarise(kept, program, groups=groups, trusted=trusted or ())
         write_program_report(found, read_details(kept, found), out, late)
     if json:
-        as_json({"written": [out], "checkpoint": str(found.head)})
+        print_json({"written": [out], "checkpoint": str(found.head)})
     else:
         Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)

@@ -12,20 +12,20 @@ from secondlook.cli.options import (
     Data,
     DataSet,
     Fresh,
-    HowToRun,
     Jobs,
     Json,
     Methods,
     OnRecord,
     Out,
     Repetitions,
+    RunOptions,
     Scheduler,
     Seed,
-    changed,
     check_jobs,
     errors,
     method_names,
     names,
+    with_options,
 )
 from secondlook.errors import InputError
 from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
@@ -93,6 +93,6 @@ def reproduce(
             on.discard("A9")  # nothing is resampled there
         chosen = (on | set(names(switch))) - set(names(without))
         experiment = replace(experiment, switches=check_switches(chosen))
-        experiment = changed(experiment, repetitions, seed)
-        how = HowToRun(data, jobs, backend, scheduler, out, fresh)
-        run_and_report(experiment, how, ledger, json=json)
+        experiment = with_options(experiment, repetitions, seed)
+        options = RunOptions(data, jobs, backend, scheduler, out, fresh)
+        run_and_report(experiment, options, ledger, json=json)

@@ -11,19 +11,19 @@ from secondlook.cli.options import (
     Backend,
     Data,
     Fresh,
-    HowToRun,
     Jobs,
     Json,
     Methods,
     OnRecord,
     Out,
     Repetitions,
+    RunOptions,
     Scheduler,
     Seed,
-    changed,
     check_jobs,
     errors,
     method_names,
+    with_options,
 )
 
 if TYPE_CHECKING:
@@ -54,8 +54,8 @@ def simulate(
         from secondlook.cli.runs import run_and_report, with_methods  # noqa: PLC0415 - slow
         from secondlook.lab.experiments.world_file import read_world_file  # noqa: PLC0415
 
-        experiment = changed(read_world_file(world), repetitions, seed)
+        experiment = with_options(read_world_file(world), repetitions, seed)
         if asked is not None:
             experiment = with_methods(experiment, asked)
-        how = HowToRun(data, jobs, backend, scheduler, out, fresh)
-        run_and_report(experiment, how, ledger, json=json)
+        options = RunOptions(data, jobs, backend, scheduler, out, fresh)
+        run_and_report(experiment, options, ledger, json=json)

@@ -1,16 +1,16 @@
-"""See how a program stands: ``secondlook status`` and, of a ledger, ``secondlook report``."""
+"""``secondlook status``: the state of a program."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
-from secondlook.cli.messages import CAUTION, attention, began_again
+from secondlook.cli.messages import CAUTION, attention, restarts
 from secondlook.cli.options import (
     Groups,
     Json,
@@ -23,14 +23,20 @@ from secondlook.cli.options import (
 )
 from secondlook.cli.output import (
     amount,
-    as_json,
+    counted,
     days,
     interval,
     people,
-    print_fitted,
+    print_json,
+    print_table,
     share,
     times,
 )
+
+if TYPE_CHECKING:  # an extra, and slow to import
+    from secondlook.ledger.summary import GroupSummary, Outcomes, RoundSummary, Summary
+
+__all__ = ["status"]
 
 
 def status(
@@ -44,7 +50,7 @@ def status(
     trusted: Trusted = None,
     json: Json = False,
 ) -> None:
-    """Say how a program stands: what needs attention, rounds, outcomes, mistakes, groups.
+    """Print the state of a program: what needs attention, rounds, outcomes, mistakes, groups.
 
     Example: secondlook status --ledger sqlite:///lender.db --late 180
     """
@@ -53,75 +59,76 @@ def status(
         from secondlook.ledger.summary import summarise  # noqa: PLC0415
 
         with progress("counting", json):
-            found = summarise(SqlLedger(ledger), program, groups=groups, trusted=trusted or ())
+            summary = summarise(SqlLedger(ledger), program, groups=groups, trusted=trusted or ())
         if json:
-            as_json(told(found, late))
+            print_json(as_data(summary, late))
         else:
-            _print(Console(), found, late, rounds)
+            print_status(Console(), summary, late, rounds)
 
 
-def told(found: Any, late: float) -> dict[str, Any]:
-    """Return a summary as plain data."""
+def as_data(summary: Summary, late: float) -> dict[str, Any]:
+    """Return a summary as plain data for JSON."""
     return {
-        "program": found.program,
-        "classifier": found.classifier,
-        "at": found.at,
-        "checkpoint": str(found.head),
-        "alpha": found.promise.alpha,
-        "delta": found.promise.delta,
-        "attention": attention(found, late),
+        "program": summary.program,
+        "classifier": summary.classifier,
+        "at": summary.at,
+        "checkpoint": str(summary.head),
+        "alpha": summary.promise.alpha,
+        "delta": summary.promise.delta,
+        "attention": attention(summary, late),
         "caution": CAUTION,
         "people": {
-            "history": found.n_history,
-            "decided": found.total("n_people"),
-            "accepted": found.total("n_accepted"),
-            "exploited": found.total("n_exploited"),
-            "explored": found.total("n_explored"),
-            "explored_at_most": found.budget,
-            "overridden": found.total("n_overridden"),
-            "accepted_and_overridden": found.total("n_set_apart"),
-            "accepted_by_hand": found.total("n_by_hand"),
-            "erased": found.n_erased,
-            "held": found.n_held,
-            "expired": found.n_expired,
+            "history": summary.n_history,
+            "decided": summary.total("n_people"),
+            "accepted": summary.total("n_accepted"),
+            "exploited": summary.total("n_exploited"),
+            "explored": summary.total("n_explored"),
+            "explored_at_most": summary.budget,
+            "overridden": summary.total("n_overridden"),
+            "accepted_and_overridden": summary.total("n_set_apart"),
+            "accepted_by_hand": summary.total("n_by_hand"),
+            "erased": summary.n_erased,
+            "held": summary.n_held,
+            "expired": summary.n_expired,
         },
         "outcomes": {
-            "all": _outcomes(found.outcomes),
-            "exploited": _outcomes(found.exploited),
-            "explored": _outcomes(found.explored),
-            "by_override": _outcomes(found.overridden),
+            "all": _outcomes(summary.outcomes),
+            "exploited": _outcomes(summary.exploited),
+            "explored": _outcomes(summary.explored),
+            "by_override": _outcomes(summary.overridden),
         },
-        "worth": found.worth(found.outcomes),
-        "waiting": asdict(found.waiting()),
-        "late": {"after_days": late, **asdict(found.waiting(late))},
-        "certified_rounds": [one.round for one in found.rounds if one.certified],
-        "enters_next": _enters_next(found),
-        "rounds": [_round(one) for one in found.rounds],
+        "worth": summary.worth(summary.outcomes),
+        "waiting": asdict(summary.waiting()),
+        "late": {"after_days": late, **asdict(summary.waiting(late))},
+        "certified_rounds": [one.round for one in summary.rounds if one.certified],
+        "enters_next": _enters_next(summary),
+        "rounds": [_round(one) for one in summary.rounds],
         "groups": [
-            asdict(one)
+            asdict(group)
             | {
-                "outcomes": _outcomes(one.outcomes),
-                "n_set_apart": one.n_set_apart,
-                "erased": one.group is None,
+                "outcomes": _outcomes(group.outcomes),
+                "n_set_apart": group.n_set_apart,
+                "erased": group.group is None,
             }
-            for one in found.groups
+            for group in summary.groups
         ],
-        "changes": [asdict(one) for one in found.changes],
+        "changes": [asdict(change) for change in summary.changes],
     }
 
 
-def _enters_next(found: Any) -> list[dict[str, Any]]:
-    """Return which round enters the tests of each certificate next, and what it waits for."""
-    groups = [one.get("group") for one in found.rounds[-1].records] if found.rounds else []
-    every = [(group, found.next_tested(group)) for group in groups]
-    return [{"group": group, **asdict(one)} for group, one in every if one is not None]
+def _enters_next(summary: Summary) -> list[dict[str, Any]]:
+    """Return for each certificate the round that enters its tests next, and what it waits for."""
+    records = summary.rounds[-1].records if summary.rounds else ()
+    rows = [(record.get("group"), summary.next_tested(record.get("group"))) for record in records]
+    return [{"group": group, **asdict(next_in)} for group, next_in in rows if next_in is not None]
 
 
-def _outcomes(one: Any) -> dict[str, Any]:
-    return asdict(one) | {"fdr": one.fdr, "interval": one.interval, "range": one.range}
+def _outcomes(outcomes: Outcomes) -> dict[str, Any]:
+    more = {"fdr": outcomes.fdr, "interval": outcomes.interval, "range": outcomes.range}
+    return asdict(outcomes) | more
 
 
-def _round(one: Any) -> dict[str, Any]:
+def _round(one: RoundSummary) -> dict[str, Any]:
     return asdict(one) | {
         "n_accepted": one.n_accepted,
         "n_set_apart": one.n_set_apart,
@@ -132,57 +139,63 @@ def _round(one: Any) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, found: Any, late: float, most: int) -> None:
-    alpha = "" if found.promise.alpha is None else f", α = {found.promise.alpha:g}"
-    _say(console, f"Program {found.program!r} ({found.classifier}{alpha}), {found.at}")
-    for sentence in attention(found, late) or ["Nothing needs attention."]:
-        _say(console, f"• {sentence}", style="bold")
-    if not found.rounds:
+def print_status(console: Console, summary: Summary, late: float, most: int) -> None:
+    """Print a summary with at most so many of the last rounds."""
+    alpha = "" if summary.promise.alpha is None else f", α = {summary.promise.alpha:g}"
+    _print(console, f"Program {summary.program!r} ({summary.classifier}{alpha}), {summary.at}")
+    for sentence in attention(summary, late) or ["Nothing needs attention."]:
+        _print(console, f"• {sentence}", style="bold")
+    if not summary.rounds:
         return
-    _mistakes(console, found)
-    low, high = found.outcomes.range
-    _say(
+    _print_outcomes(console, summary)
+    low, high = summary.outcomes.range
+    _print(
         console,
-        f"never: the outcome will not be known; overrides: who stands accepted and was once "
-        f"overridden by a person, in no other line of this table; tables below count decisions as "
-        f"the program made them. {CAUTION} If everybody without an outcome were good "
-        f"the FDR would be {share(low)}, and {share(high)} if bad.",
+        f"never: the outcome will not be known; overrides: applicants who are accepted now and "
+        f"were once overridden, counted in no other line of this table. The tables below count "
+        f"decisions as the program made them. {CAUTION} The FDR would be {share(low)} if all "
+        f"applicants without an outcome were good, and {share(high)} if they were bad.",
         style="dim",
     )
-    _rounds(console, found.rounds[-most:])
-    left_out = len(found.rounds) - most
-    if left_out > 0:
-        _say(console, f"Earlier rounds not shown: {left_out:,} (--rounds).", style="dim")
-    for attribute in dict.fromkeys(one.attribute for one in found.groups):
-        _groups(console, attribute, [g for g in found.groups if g.attribute == attribute])
-    _say(console, _summed_up(found))
-    _say(console, f"Checkpoint: {found.head}")
-    _say(console, "Not verified here: secondlook verify does that.", style="dim")
+    _print_rounds(console, summary.rounds[-most:])
+    hidden = len(summary.rounds) - most
+    if hidden > 0:
+        _print(console, f"Earlier rounds not shown: {hidden:,} (--rounds).", style="dim")
+    for attribute in dict.fromkeys(group.attribute for group in summary.groups):
+        _print_groups(console, attribute, [g for g in summary.groups if g.attribute == attribute])
+    _print(console, _totals(summary))
+    _print(console, f"Checkpoint: {summary.head}")
+    _print(console, "The ledger was not verified: secondlook verify does that.", style="dim")
 
 
-def _say(console: Console, words: str, style: str | None = None) -> None:
-    console.print(words, style=style, highlight=False, markup=False, soft_wrap=True)
+def _print(console: Console, text: str, style: str | None = None) -> None:
+    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
 
 
-def _mistakes(console: Console, found: Any) -> None:
-    worth = found.promise.utility is not None
+def _print_outcomes(console: Console, summary: Summary) -> None:
+    has_worth = summary.promise.utility is not None
     titles = ["", "accepted", "good", "bad", "never", "pending", "FDR", "95 %"]
     rows = []
-    for name, one in (
-        ("all", found.outcomes),
-        ("exploited", found.exploited),
-        ("explored", found.explored),
-        ("overrides", found.overridden),
+    for name, outcomes in (
+        ("all", summary.outcomes),
+        ("exploited", summary.exploited),
+        ("explored", summary.explored),
+        ("overrides", summary.overridden),
     ):
-        counts = (one.accepted, one.good, one.bad, one.indeterminate, one.pending)
-        cells = [f"{n:,}" for n in counts] + [share(one.fdr), interval(one)]
-        rows.append([name, *cells, *([amount(found.worth(one))] if worth else [])])
-    more = ["worth"] if worth else []
-    print_fitted(console, "Outcomes so far", titles + more, rows, more)
+        counts = (
+            outcomes.accepted,
+            outcomes.good,
+            outcomes.bad,
+            outcomes.indeterminate,
+            outcomes.pending,
+        )
+        cells = [f"{n:,}" for n in counts] + [share(outcomes.fdr), interval(outcomes)]
+        rows.append([name, *cells, *([amount(summary.worth(outcomes))] if has_worth else [])])
+    print_table(console, "Outcomes so far", titles + ["worth"] * has_worth, rows)
 
 
-def _rounds(console: Console, rounds: Sequence[Any]) -> None:
-    titles = ("round", "applied", "accepted", "explored", "cert.", "pending", "days", "FDR", "95 %")
+def _print_rounds(console: Console, rounds: Sequence[RoundSummary]) -> None:
+    titles = ("round", "applied", "accepted", "explored", "cert.", "pending", "FDR", "95 %")
     rows = [
         [
             f"{one.round} {one.batch}",
@@ -191,55 +204,54 @@ def _rounds(console: Console, rounds: Sequence[Any]) -> None:
             f"{one.n_explored:,}",
             "yes" if one.certified else "no",
             f"{one.outcomes.pending:,}",
-            f"{one.age:,.0f}",
             share(one.outcomes.fdr),
             interval(one.outcomes),
         ]
         for one in rounds
     ]
-    print_fitted(console, "Rounds", titles, rows, ("days", "explored", "applied", "95 %"))
+    print_table(console, "Rounds", titles, rows)
 
 
-def _groups(console: Console, attribute: str, groups: Sequence[Any]) -> None:
+def _print_groups(console: Console, attribute: str, groups: Sequence[GroupSummary]) -> None:
     titles = ("group", "applied", "accepted", "rate", "explored", "pending", "FDR", "95 %")
     rows = [
         [
-            "(erased)" if one.group is None else one.group,
-            f"{one.n_people:,}",
-            f"{one.n_accepted:,}",
-            share(one.n_accepted / one.n_people),
-            f"{one.n_explored:,}",
-            f"{one.outcomes.pending:,}",
-            share(one.outcomes.fdr),
-            interval(one.outcomes),
+            "(erased)" if group.group is None else group.group,
+            f"{group.n_people:,}",
+            f"{group.n_accepted:,}",
+            share(group.n_accepted / group.n_people),
+            f"{group.n_explored:,}",
+            f"{group.outcomes.pending:,}",
+            share(group.outcomes.fdr),
+            interval(group.outcomes),
         ]
-        for one in groups
+        for group in groups
     ]
-    spare = ("pending", "explored", "95 %", "applied")
-    print_fitted(console, f"Groups by {attribute}", titles, rows, spare)
+    print_table(console, f"Groups by {attribute}", titles, rows)
 
 
-def _summed_up(found: Any) -> str:
-    """Say in one line what is left: exploring, waiting, certificates, what people changed."""
-    waiting = found.waiting()
-    corrected = sum(one.n for one in found.changes if one.kind == "correction")
-    at_most = "" if math.isnan(found.budget) else f" (the budget allows {found.budget:,.0f})"
-    since = f", median {days(waiting.median)}, oldest {days(waiting.oldest)}" if waiting.n else ""
-    certified = [one.round for one in found.rounds if one.certified]
-    promised = ""
+def _totals(summary: Summary) -> str:
+    """Return exploration, waiting, certificates and manual changes in one line."""
+    waiting = summary.waiting()
+    corrected = sum(change.n for change in summary.changes if change.kind == "correction")
+    budget = summary.budget
+    at_most = "" if math.isnan(budget) else f" (the budget allows {budget:,.0f})"
+    age = f", median {days(waiting.median)}, oldest {days(waiting.oldest)}" if waiting.n else ""
+    certified = [one.round for one in summary.rounds if one.certified]
+    promised = "no round certified"
     if certified:
-        rounds = "1 round" if len(certified) == 1 else f"{len(certified)} rounds"
-        promised = f"{rounds} certified, first {certified[0]}"
-    again = began_again(found)
-    if again:
-        often = f"testing began again {times(len(again))}, last with round {again[-1][0]}"
-        promised = f"{promised or 'no round certified'}; {often} after {again[-1][1]}"
+        promised = f"{counted(len(certified), 'round')} certified, first {certified[0]}"
+    begun = restarts(summary)
+    if begun:
+        number, reason = begun[-1]
+        often = f"testing began again {times(len(begun))}, last with round {number}"
+        promised = f"{promised}; {often} after {reason}"
     parts = [
-        f"{found.total('n_explored'):,} explored{at_most}",
-        f"{waiting.n:,} waiting for an outcome{since}",
-        promised or "no round certified",
-        f"{found.total('n_overridden'):,} overridden",
-        "1 outcome corrected" if corrected == 1 else f"{corrected:,} outcomes corrected",
-        f"{people(found.n_held)} held, {found.n_erased:,} erased",
+        f"{summary.total('n_explored'):,} explored{at_most}",
+        f"{waiting.n:,} waiting for an outcome{age}",
+        promised,
+        f"{summary.total('n_overridden'):,} overridden",
+        f"{counted(corrected, 'outcome')} corrected",
+        f"{people(summary.n_held)} held, {summary.n_erased:,} erased",
     ]
     return "; ".join(parts) + "."

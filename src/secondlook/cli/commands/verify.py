@@ -11,7 +11,7 @@ import typer
 
 from secondlook.cli.files.csv_files import first_line
 from secondlook.cli.options import (
-    DOES_NOT_FIT,
+    VERIFICATION_FAILED,
     Json,
     MaybeLedgerUrl,
     ProgramName,
@@ -19,7 +19,7 @@ from secondlook.cli.options import (
     errors,
     progress,
 )
-from secondlook.cli.output import as_json
+from secondlook.cli.output import print_json
 from secondlook.errors import InputError, LedgerError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def verify(
                 raise
             found = Verification(problem, Checkpoint(program, 0, NOTHING), 0, 0, 0)
     if json:
-        as_json(
+        print_json(
             {
                 "ok": found.ok,
                 "problem": found.problem,
@@ -103,7 +103,7 @@ def verify(
         print(f"{up_to}{_counted(found.n_entries, 'entry', 'entries')} checked, {again}")
         print(f"Checkpoint: {found.head}" if found.ok else _NO_CHECKPOINT)
     if not found.ok:
-        raise typer.Exit(DOES_NOT_FIT)
+        raise typer.Exit(VERIFICATION_FAILED)
 
 
 def _counted(n: int, one: str, many: str | None = None) -> str:

@@ -6,21 +6,40 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
-from secondlook.cli.files.tables import are_one, check_writable, write_new_table
+from secondlook.cli.files.tables import check_writable, is_same_file, write_new_table
+from secondlook.cli.output import counted
 from secondlook.errors import InputError
 
-if TYPE_CHECKING:
-    pass
+__all__ = [
+    "DECIDED",
+    "INVALID",
+    "IN_HISTORY",
+    "Cause",
+    "Refusal",
+    "Refusals",
+    "check_share",
+    "commonest",
+    "refused_counts",
+    "refused_message",
+    "refused_path",
+    "too_many_message",
+]
+
+# Kinds of refusals: the row has a mistake, or the applicant was decided on before.
+INVALID, DECIDED, IN_HISTORY = "invalid", "decided", "in history"
+
+_SHOWN_CAUSES = 5  # in a summary; the file has all
+_NAMED_CAUSES = 3  # in a sentence
 
 
 class Refusal(NamedTuple):
-    """A row that cannot be used: its number from 1, its id as far as there is one, and why."""
+    """A refused row: its number from 1, its id if it has one, and the reason."""
 
     row: int
     id: str | None
@@ -28,18 +47,20 @@ class Refusal(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """Why rows are refused, whatever values they have, and how many are."""
+    """A reason without the values of single rows, the number of rows, and the kind of refusal."""
 
     reason: str
     n: int
+    kind: str
 
 
 class _Reason(NamedTuple):
-    """A reason in three parts, of which the value in the middle differs from row to row."""
+    """A reason in three parts; the value in the middle differs from row to row."""
 
     before: str
     value: str = ""
     after: str = ""
+    kind: str = INVALID
 
     def __str__(self) -> str:
         return f"{self.before}{self.value}{self.after}"
@@ -53,9 +74,9 @@ class Refusals:
     table
         The table as it was read.
     ids
-        Everybody's id, None where there is none.
+        The id of each row, None if it has none.
     as_written
-        Gives the same rows as they were written, if the table was made from text (``read_sent``).
+        Returns the same rows as they were written, if the table was parsed from text.
     text
         Columns that are text whatever they look like.
 
@@ -89,111 +110,114 @@ class Refusals:
         for row in sorted(self._reasons):
             yield Refusal(row + 1, self._ids[row], "; ".join(map(str, self._reasons[row])))
 
-    def add(self, rows: Iterable[int], reason: str | Iterable[str]) -> None:
-        """Refuse rows, counted from 0, for one reason or each for its own."""
-        listed = [int(row) for row in rows]
-        reasons = [reason] * len(listed) if isinstance(reason, str) else list(reason)
-        for row, why in zip(listed, reasons, strict=True):
-            self._reasons.setdefault(row, []).append(_Reason(why))
+    def add(self, rows: Iterable[int], reason: str) -> None:
+        """Refuse rows, counted from 0, for the same reason."""
+        for row in rows:
+            self._reasons.setdefault(int(row), []).append(_Reason(reason))
 
     def add_each(
-        self, rows: Iterable[int], before: str, values: Iterable[str], after: str = ""
+        self,
+        rows: Iterable[int],
+        before: str,
+        values: Iterable[str],
+        after: str = "",
+        kind: str = INVALID,
     ) -> None:
-        """Refuse rows for one cause: a sentence in which each has a value of its own."""
+        """Refuse rows for the same cause: a sentence with a value for each row in the middle."""
         for row, value in zip(rows, values, strict=True):
-            self._reasons.setdefault(int(row), []).append(_Reason(before, value, after))
+            self._reasons.setdefault(int(row), []).append(_Reason(before, value, after, kind))
 
     def causes(self) -> list[Cause]:
-        """Return why rows are refused, the commonest first; of values, the first is named.
+        """Return the reasons with the number of rows, the commonest first.
+
+        If the values of rows differ, the first one is shown.
 
         Examples
         --------
         >>> import pyarrow as pa
         >>> refused = Refusals(pa.table({"age": ["9,5", "31", "8,1"]}), ["a", "b", "c"])
         >>> refused.add_each([0, 2], "'age' must be a number, got ", ["'9,5'", "'8,1'"])
-        >>> refused.causes()
-        [Cause(reason="'age' must be a number, got '9,5' (row 1, and others)", n=2)]
+        >>> refused.causes()[0].reason
+        "'age' must be a number, got '9,5' (row 1, and others)"
         """
-        rows_of: dict[tuple[tuple[str, str], ...], list[int]] = defaultdict(list)
+        rows_of: dict[tuple[tuple[str, str, str], ...], list[int]] = defaultdict(list)
         for row in sorted(self._reasons):
-            rows_of[tuple((one.before, one.after) for one in self._reasons[row])].append(row)
-        found = [Cause(self._in_words(rows), len(rows)) for rows in rows_of.values()]
-        return sorted(found, key=lambda one: -one.n)
+            key = tuple((part.before, part.after, part.kind) for part in self._reasons[row])
+            rows_of[key].append(row)
+        causes = [
+            # A row that has a mistake too is not refused only because it was decided before.
+            Cause(self._common_reason(rows), len(rows), key[0][2] if len(key) == 1 else INVALID)
+            for key, rows in rows_of.items()
+        ]
+        return sorted(causes, key=lambda cause: -cause.n)
 
-    def _in_words(self, rows: list[int]) -> str:
-        """Return the reason of rows that have the same but for its values."""
-        words = []
+    def _common_reason(self, rows: list[int]) -> str:
+        """Return the reason of rows whose reasons differ only in their values."""
+        parts = []
         for at, first in enumerate(self._reasons[rows[0]]):
-            alike = all(self._reasons[row][at].value == first.value for row in rows)
-            more = "" if alike else f" (row {rows[0] + 1}, and others)"
-            words.append(f"{first.before}{first.value}{more}{first.after}")
-        return "; ".join(words)
+            same = all(self._reasons[row][at].value == first.value for row in rows)
+            others = "" if same else f" (row {rows[0] + 1}, and others)"
+            parts.append(f"{first.before}{first.value}{others}{first.after}")
+        return "; ".join(parts)
 
     @property
     def usable(self) -> NDArray[np.bool_]:
-        """Whether each row is still to be used."""
-        found = np.ones(self.table.num_rows, np.bool_)
-        found[list(self._reasons)] = False
-        return found
+        """Whether each row can be used."""
+        usable = np.ones(self.table.num_rows, np.bool_)
+        usable[list(self._reasons)] = False
+        return usable
 
-    def stop(self, name: str) -> None:
+    def stop(self, source: str) -> None:
         """Raise an error for the first refused row, if there is one."""
-        for one in self:
+        for refusal in self:
             raise InputError(
-                f"{name}, row {one.row} (id {one.id!r}): {one.reason}; {len(self)} of "
-                f"{self.table.num_rows} rows cannot be used, so mend or remove them, or leave out "
-                f"--strict to go on without them."
+                f"{source}, row {refusal.row} (id {refusal.id!r}): {refusal.reason}; {len(self)} "
+                f"of {self.table.num_rows} rows cannot be used, so correct or remove them, or "
+                f"leave out --strict to go on without them."
             )
 
     def to_table(self) -> Any:
         """Return the refused rows as they were written, with a column for the reason.
 
-        It is called like none of theirs: rows that were refused before have one already.
+        The column has a name of its own: rows that were refused before have a reason already.
         """
         whole = self.table if self._as_written is None else self._as_written()
         rows = whole.take(arrow().array(sorted(self._reasons), arrow().int64()))
-        reasons = arrow().array([one.reason for one in self], arrow().string())
+        reasons = arrow().array([refusal.reason for refusal in self], arrow().string())
         others = (f"reason_refused_{number}" for number in count(2))
-        names = chain(("reason", "reason_refused"), others)
-        title = next(one for one in names if one not in rows.column_names)
+        titles = chain(("reason", "reason_refused"), others)
+        title = next(title for title in titles if title not in rows.column_names)
         return rows.append_column(title, reasons)
 
     def write(self, path: str, *taken: str) -> str:
-        """Write the refused rows to a file and return which; nothing if there are none.
+        """Write the refused rows, if there are any, and return the path of the file.
 
-        A file of another run is never written over (``write_new_table``); ``taken`` names files
-        that others of this run will be written to.
+        An existing file is never replaced (``write_new_table``); ``taken`` names files that this
+        command will write to.
         """
         if not len(self):
             return path
-        numbers = [one for one in self.table.column_names if one not in self._text]
+        numbers = [name for name in self.table.column_names if name not in self._text]
         return write_new_table(self.to_table(), path, numbers=numbers, taken=taken)
 
 
 def check_share(most: float) -> None:
-    """Raise unless the share of rows that may be refused is one."""
+    """Raise unless ``--most-refused`` is a share."""
     if not 0 <= most <= 1:
         raise InputError(
-            f"--most-refused is a share of the rows, from 0 to 1, got {most:g}; 0.5 is half of "
-            f"them, and 1 lets everything through."
+            f"--most-refused must be a share of the rows from 0 to 1, got {most:g}; 0.5 is half of "
+            f"them, and 1 allows any share."
         )
 
 
-def too_many(refusals: Refusals, most: float, source: str, *, apart: int = 0) -> str | None:
-    """Say how many rows are refused if more than a share of them is; None if not.
+def too_many_message(
+    refusals: Refusals, most: float, source: str, *, decided: int = 0
+) -> str | None:
+    """Say how many rows are refused if it is more than a share of them; None otherwise.
 
-    Parameters
-    ----------
-    refusals
-        The rows that are left out.
-    most
-        The largest share that may be.
-    source
-        What messages call the file.
-    apart
-        How many of them do not count, for nothing is wrong with them.
+    ``decided`` rows of applicants who were decided on before do not count.
     """
-    n, of = len(refusals) - apart, refusals.table.num_rows - apart
+    n, of = len(refusals) - decided, refusals.table.num_rows - decided
     if n <= most * of:
         return None
     return (
@@ -202,17 +226,54 @@ def too_many(refusals: Refusals, most: float, source: str, *, apart: int = 0) ->
     )
 
 
+def refused_counts(refusals: Refusals, path: str) -> dict[str, Any]:
+    """Return how many rows are refused, why, and where they are, as plain data."""
+    return {
+        "rows": len(refusals),
+        "file": path if len(refusals) else None,
+        "reasons": {cause.reason: cause.n for cause in refusals.causes()},
+    }
+
+
+def commonest(refusals: Refusals, most: int = _NAMED_CAUSES, *, kind: str | None = None) -> str:
+    """Return the commonest reasons as part of a sentence; only those of a kind if it is given.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> refused = Refusals(pa.table({"age": [None, 31, None]}), ["a", "b", "c"])
+    >>> refused.add([0, 2], "'age' is missing")
+    >>> commonest(refused)
+    "most often because 'age' is missing (2 rows)"
+    """
+    causes = [cause for cause in refusals.causes() if kind in (None, cause.kind)][:most]
+    reasons = (f"{cause.reason} ({counted(cause.n, 'row')})" for cause in causes)
+    return "most often because " + ", then ".join(reasons)
+
+
+def refused_message(refused: dict[str, Any]) -> list[str]:
+    """Return ``refused_counts`` as lines, the commonest reasons first."""
+    if not refused["rows"]:
+        return []
+    reasons = list(refused["reasons"].items())
+    place = "standard output" if refused["file"] == "-" else refused["file"]
+    lines = [f"{counted(refused['rows'], 'row')} refused, with the reasons in {place}:"]
+    lines += [f"  {n:,} × {reason}" for reason, n in reasons[:_SHOWN_CAUSES]]
+    rest = sum(n for _, n in reasons[_SHOWN_CAUSES:])
+    return [*lines, f"  {rest:,} for other reasons"] if rest else lines
+
+
 def refused_path(given: str | None, source: str, taken_by: str | None = None) -> str:
-    """Return where refused rows go: the file given, or one named after the input.
+    """Return where refused rows go: the given file, or a file named after the input.
 
     Parameters
     ----------
     given
-        What was asked for.
+        The option ``--refused``.
     source
         The input.
     taken_by
-        The option that writes to standard output already, if there is one.
+        Another option that writes to standard output, if there is one.
 
     Examples
     --------
@@ -225,56 +286,7 @@ def refused_path(given: str | None, source: str, taken_by: str | None = None) ->
         raise InputError(
             f"{taken_by} and --refused - both write to standard output; name a file with --refused."
         )
-    if "-" not in (given, source) and are_one(given, source):
-        raise InputError(
-            f"refused rows would take the place of the input {source!r}; choose another."
-        )
+    if "-" not in (given, source) and is_same_file(given, source):
+        raise InputError(f"refused rows would replace the input {source!r}; choose another file.")
     check_writable(given)
     return given
-
-
-_REASONS = 5  # named in the summary; the file has all of them
-_NAMED = 3  # in a sentence
-
-
-def reason_counts(refusals: Refusals, path: str) -> dict[str, Any]:
-    """Return how many rows were refused, for what cause, and where they are."""
-    return {
-        "rows": len(refusals),
-        "file": path if len(refusals) else None,
-        "reasons": {one.reason: one.n for one in refusals.causes()},
-    }
-
-
-def commonest(refusals: Refusals, most: int = _NAMED, *, apart: str | None = None) -> str:
-    """Return the commonest reasons of refused rows, as part of a sentence.
-
-    ``apart`` is how reasons begin that are left out.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> refused = Refusals(pa.table({"age": [None, 31, None]}), ["a", "b", "c"])
-    >>> refused.add([0, 2], "'age' is missing")
-    >>> commonest(refused)
-    "most often because 'age' is missing (2 rows)"
-    """
-    causes = refusals.causes()
-    found = [one for one in causes if apart is None or not one.reason.startswith(apart)][:most]
-    return "most often because " + ", then ".join(f"{why} ({_rows(n)})" for why, n in found)
-
-
-def refused_words(refused: dict[str, Any]) -> list[str]:
-    """Return what was refused in words, the most frequent reasons first."""
-    if not refused["rows"]:
-        return []
-    reasons = list(refused["reasons"].items())
-    place = "standard output" if refused["file"] == "-" else refused["file"]
-    lines = [f"{_rows(refused['rows'])} refused, with the reasons in {place}:"]
-    lines += [f"  {n:,} × {reason}" for reason, n in reasons[:_REASONS]]
-    rest = sum(n for _, n in reasons[_REASONS:])
-    return [*lines, f"  {rest:,} for other reasons"] if rest else lines
-
-
-def _rows(n: int) -> str:
-    return f"{n:,} row" if n == 1 else f"{n:,} rows"

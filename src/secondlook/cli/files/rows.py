@@ -1,4 +1,4 @@
-"""Rows of a table that a program can use, and those it cannot, each with its reason."""
+"""Which rows of a table a program can use, and the reasons for refusing the others."""
 
 from __future__ import annotations
 
@@ -18,26 +18,52 @@ if TYPE_CHECKING:
     from secondlook.core.groups import Attributes
     from secondlook.ledger.config import Labels, Roles
     from secondlook.ledger.encoding import Columns
+    from secondlook.ledger.program import Program, ProgramView
+
+__all__ = [
+    "check_there",
+    "features_groups_ids",
+    "group_levels",
+    "history_columns",
+    "outcome_states",
+    "roles_and_labels",
+    "shortened",
+    "split_rows",
+    "text_columns",
+    "trimmed",
+    "truth_values",
+]
 
 _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
-_SHOWN = 40  # characters of a value in a sentence
+_SHOWN = 40  # characters of a value in a message
 _FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
 _TRUE, _FALSE = ("1", "true", "yes", "y"), ("0", "false", "no", "n")
 
 
 def text_columns(roles: Roles, columns: Columns | None = None) -> tuple[str, ...]:
-    """Return the columns that a file must be read with as text; see ``read_table``."""
+    """Return the columns that ``read_table`` must read as text."""
     texts = () if columns is None else columns.texts
     named = (roles.id, roles.outcome, roles.accepted, *roles.groups, *texts)
-    return tuple(dict.fromkeys(one for one in named if one is not None))
+    return tuple(dict.fromkeys(name for name in named if name is not None))
+
+
+def roles_and_labels(program: Program | ProgramView) -> tuple[Roles, Labels]:
+    """Return a program's columns and outcome labels; the usual names if it was made in Python."""
+    from secondlook.ledger.config import Labels, Roles  # noqa: PLC0415 - an extra
+
+    about, shape = program.about, program.shape
+    groups = (shape.group_names or ("group",)) if shape.has_groups else ()
+    roles = Roles.read(about) or Roles("id", "outcome", None, groups, shape.columns.names or ())
+    good, bad = Labels.canonical(shape.good), Labels.canonical(shape.bad)
+    return roles, Labels.read(about) or Labels((good,), (bad,))
 
 
 def check_there(table: Any, names: Iterable[str], source: str) -> None:
     """Raise unless a table has these columns."""
     for name in names:
         if name not in table.column_names:
-            alike = {one.strip().lower(): one for one in table.column_names}
+            alike = {column.strip().lower(): column for column in table.column_names}
             near = difflib.get_close_matches(name.strip().lower(), alike, n=1)
             hint = f" (did you mean {alike[near[0]]!r}?)" if near else ""
             raise InputError(
@@ -57,43 +83,42 @@ def split_rows(
     as_written: Callable[[], Any] | None = None,
     names_of: Callable[[Any, Any], Iterable[str | None]] | None = None,
 ) -> tuple[Any, Refusals]:
-    """Return the rows that can be used, in the kinds that a program keeps, and the others.
+    """Return the usable rows, with features as numbers or text, and the refused ones.
 
     A row is refused for an id that is empty, too long or in the table twice (then all rows with
-    it are, since nobody knows which is meant), for a group that is empty or that nobody had in the
-    history, and for a feature that is missing, infinite, too long, or text in the place of a
-    number. All its reasons are told.
+    it), for a group that is empty or not in the history, and for a feature that is missing,
+    infinite, too long, or text instead of a number. All reasons of a row are listed.
 
     Parameters
     ----------
     table
-        As ``read_table`` returns it with the text columns of ``text_columns``.
+        A table that was read with the text columns of ``text_columns``.
     roles
-        Which column is what.
+        The roles of columns.
     columns
-        The features and which of them hold text: a program's own, or ``history_columns``.
+        The features and which of them hold text: the program's, or ``history_columns``.
     groups
-        The groups that are known; None to take any.
+        The groups of the history; None to allow any.
     missing
-        Whether the learner takes features that are missing.
+        Whether the learner handles missing features.
     source
-        What messages call the table.
+        Name of the table in messages.
     as_written
-        Gives refused rows as they were written, if the table is not that (``read_sent``).
+        Returns the rows as they were written (``read_sent``).
     names_of
-        Gives the ids that are meant, from the column as it is and without white space around;
+        Returns the ids that are meant, given the column as it is and without white space around;
         None means the latter.
     """
     names = columns.names or ()
     check_there(table, (roles.id, *roles.groups, *names), source)
-    there = [one for one in text_columns(roles, columns) if one in table.column_names]
-    table = as_text(table, there, source)
+    texts = [name for name in text_columns(roles, columns) if name in table.column_names]
+    table = as_text(table, texts, source)
     ready = trimmed(table, roles.id)
     if names_of is not None and not ready[roles.id].equals(table[roles.id]):
         meant = names_of(table[roles.id].to_pylist(), ready[roles.id].to_pylist())
         column = arrow().array(meant, arrow().string())
         ready = ready.set_column(ready.column_names.index(roles.id), roles.id, column)
-    refused = Refusals(table, ready[roles.id].to_pylist(), as_written, there)
+    refused = Refusals(table, ready[roles.id].to_pylist(), as_written, texts)
     _check_ids(ready[roles.id], roles.id, refused)
     _check_groups(table, roles.groups, groups, refused)
     for name in names:
@@ -119,7 +144,7 @@ def trimmed(table: Any, name: str) -> Any:
 
 
 def group_levels(column: Any, values: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the place of each text of a column among the values of a group, −1 for no place.
+    """Return the index of each text of a column among the values of a group, −1 if it has none.
 
     Examples
     --------
@@ -128,21 +153,23 @@ def group_levels(column: Any, values: NDArray[Any]) -> NDArray[np.int64]:
     [1, 0, -1]
     """
     place_of: dict[str, int] = {}
-    for place, one in enumerate(values.tolist()):
-        place_of[str(one)] = place
-        if isinstance(one, bool):  # as parquet files and other programs write it
-            place_of |= {str(one).lower(): place, str(one).upper(): place}
-        elif isinstance(one, float) and one.is_integer():
-            place_of[str(int(one))] = place
+    for place, value in enumerate(values.tolist()):
+        place_of[str(value)] = place
+        if isinstance(value, bool):  # other programs write true and TRUE
+            place_of |= {str(value).lower(): place, str(value).upper(): place}
+        elif isinstance(value, float) and value.is_integer():
+            place_of[str(int(value))] = place
     compute, words = arrow("compute"), arrow().array(list(place_of))
     at = compute.fill_null(compute.index_in(column, words), len(place_of))
     places = np.array([*place_of.values(), -1], np.int64)
-    found: NDArray[np.int64] = places[at.to_numpy(zero_copy_only=False)]
-    return found
+    levels: NDArray[np.int64] = places[at.to_numpy(zero_copy_only=False)]
+    return levels
 
 
-def people(table: Any, roles: Roles, columns: Columns) -> tuple[Any, Any, NDArray[np.str_]]:
-    """Return features, group values (None without groups) and ids of usable rows."""
+def features_groups_ids(
+    table: Any, roles: Roles, columns: Columns
+) -> tuple[Any, Any, NDArray[np.str_]]:
+    """Return features, group values (None without groups) and ids."""
     sensitive = table.select(list(roles.groups)) if roles.groups else None
     ids = np.array(table[roles.id].to_pylist(), np.str_)
     return table.select(list(columns.names or ())), sensitive, ids
@@ -153,38 +180,38 @@ def history_columns(
 ) -> Columns:
     """Return which features of a history hold numbers and which text.
 
-    A column with some text in it holds numbers if at least half of its values are; the rows with
-    text are then refused. Numbers that are written with separators are refused as a whole, because
-    those without one would be left.
+    A column with some text holds numbers if at least half of its values are numbers; the rows with
+    text are refused later. Numbers with separators raise an error, because refusing those rows
+    would keep only the numbers below 1000.
 
     Parameters
     ----------
     table
-        The history as it was read.
+        The history.
     features
         The columns to decide by.
     texts
-        Those of them that are text whatever they look like.
+        Features that are text whatever they look like.
     source
-        What messages call the table.
+        Name of the table in messages.
     """
     from secondlook.ledger.encoding import Columns  # noqa: PLC0415 - an extra
 
     names, stated = tuple(features), set(texts)
     check_there(table, names, source)
-    words = [one for one in names if one in stated or _holds_text(table[one], one, source)]
+    words = [name for name in names if name in stated or _holds_text(table[name], name, source)]
     return Columns(names, tuple(words), "<f8")
 
 
 def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
-    """Return everybody's outcome as a state; "" where it is empty, "?" where it is no label.
+    """Return each outcome as a state: "" if it is empty, "?" if it is no known label.
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> from secondlook.ledger.config import Labels
-    >>> told = pa.chunked_array([["1.0", "default", None, "paid"]])
-    >>> outcome_states(told, Labels(good=("1",), bad=("default",))).tolist()
+    >>> column = pa.chunked_array([["1.0", "default", None, "paid"]])
+    >>> outcome_states(column, Labels(good=("1",), bad=("default",))).tolist()
     ['good', 'bad', '', '?']
     """
     known = {label: state for state, all_of in labels.by_state().items() for label in all_of}
@@ -192,7 +219,7 @@ def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
 
 
 def truth_values(column: Any) -> NDArray[np.str_]:
-    """Return "yes" for 1, true, yes and y, "no" for their opposites, "" for nothing, "?" else.
+    """Return "yes" for 1, true, yes and y, "no" for 0, false, no and n, "" if empty, else "?".
 
     Examples
     --------
@@ -209,12 +236,12 @@ def truth_values(column: Any) -> NDArray[np.str_]:
 
 
 def _recoded(column: Any, read: Any) -> NDArray[np.str_]:
-    """Return a word for each value of a column of text, by its distinct values."""
+    """Return ``read`` of each value of a text column, called once for each distinct value."""
     coded = column.combine_chunks().dictionary_encode()
-    words = np.array([*(read(one) for one in coded.dictionary.to_pylist()), ""], np.str_)
+    words = np.array([*map(read, coded.dictionary.to_pylist()), ""], np.str_)
     places = arrow("compute").fill_null(coded.indices, len(words) - 1)
-    found: NDArray[np.str_] = words[places.to_numpy(zero_copy_only=False)]
-    return found
+    recoded: NDArray[np.str_] = words[places.to_numpy(zero_copy_only=False)]
+    return recoded
 
 
 def _check_ids(column: Any, name: str, refused: Refusals) -> None:
@@ -238,25 +265,27 @@ def _check_groups(
     lacking = np.zeros(table.num_rows, np.bool_)
     for name in names:
         empty = compute.is_null(table[name]).to_numpy(zero_copy_only=False)
-        refused.add(np.flatnonzero(empty), f"{name!r} is empty, and everybody needs a group")
+        refused.add(np.flatnonzero(empty), f"{name!r} is empty, and every applicant needs a group")
         _check_length(table[name], name, _LONGEST_ID, refused)
         lacking |= empty
     if known is None or not names:
         return
     key, groups = np.zeros(table.num_rows, np.int64), np.zeros(known.n_groups, np.int64)
-    strange = lacking
+    unknown = lacking
     for name, values, level_of in zip(names, known.values, known.level_of, strict=True):
         place = group_levels(table[name], values)
-        strange, key = strange | (place < 0), key * values.size + place
+        unknown, key = unknown | (place < 0), key * values.size + place
         groups = groups * values.size + level_of
-    strange |= ~np.isin(key, groups)
-    rows = np.flatnonzero(strange & ~lacking)
-    told = zip(*(table[name].take(pa.array(rows)).to_pylist() for name in names), strict=True)
+    unknown |= ~np.isin(key, groups)
+    rows = np.flatnonzero(unknown & ~lacking)
+    combinations = zip(
+        *(table[name].take(pa.array(rows)).to_pylist() for name in names), strict=True
+    )
     refused.add_each(
         rows,
         "the group ",
-        [cut(", ".join(one)) for one in told],
-        f" was not in the history, which has {known.listed()}; map it to one of these, or begin a "
+        [shortened(", ".join(values)) for values in combinations],
+        f" was not in the history, which has {known.listed()}; map it to one of these, or start a "
         f"program with a history that has it",
     )
 
@@ -279,17 +308,17 @@ def _check_length(column: Any, name: str, most: int, refused: Refusals) -> None:
     n = compute.fill_null(compute.utf8_length(column), 0).to_numpy(zero_copy_only=False)
     rows = np.flatnonzero(n > most)
     counts = [f"{n[row]:,}" for row in rows]
-    refused.add_each(rows, f"{name!r} has ", counts, f" characters, and at most {most:,}")
+    refused.add_each(rows, f"{name!r} has ", counts, f" characters; the most is {most:,}")
     nul = compute.fill_null(compute.match_substring(column, "\0"), False)
     refused.add(_rows(nul), f"{name!r} holds a NUL character")
 
 
 def _numbers(column: Any, name: str, refused: Refusals, missing: bool) -> NDArray[np.float64]:
-    """Return a column as numbers, NaN where there is none; refuse rows that have another thing."""
+    """Return a column as numbers, NaN if missing; refuse rows with anything else."""
     pa, compute = arrow(), arrow("compute")
     kind = column.type
     if pa.types.is_string(kind):
-        words = _without_words_for_missing(column)
+        words = _without_missing_markers(column)
         plain = compute.fill_null(compute.match_substring_regex(words, NUMBER), True)
         _refuse_text(words, name, _rows(compute.invert(plain)), refused)
         trimmed = compute.utf8_ltrim(compute.utf8_trim_whitespace(words), "+")
@@ -303,7 +332,7 @@ def _numbers(column: Any, name: str, refused: Refusals, missing: bool) -> NDArra
     else:
         empty = compute.is_null(column)
         there = _rows(compute.invert(empty))
-        refused.add(there, f"{name!r} must be a number, got {_kind_words(kind)}")
+        refused.add(there, f"{name!r} must be a number, got {_kind_name(kind)}")
         column = pa.chunked_array([pa.nulls(len(column), pa.float64())])
     if not missing:
         refused.add(_rows(empty), _missing(name))
@@ -316,7 +345,7 @@ def _refuse_text(column: Any, name: str, rows: NDArray[np.int64], refused: Refus
     values = column.take(arrow().array(rows))
     looks = arrow("compute").match_substring_regex(values, _FORMATTED)
     formatted = looks.to_numpy(zero_copy_only=False).astype(np.bool_)
-    shown = np.array([cut(one) for one in values.to_pylist()], np.object_)
+    shown = np.array([shortened(value) for value in values.to_pylist()], np.object_)
     why = f"{name!r} must be a number, got "
     refused.add_each(rows[~formatted], why, shown[~formatted])
     hint = ", so write it without separators or units"
@@ -328,18 +357,18 @@ def _holds_text(column: Any, name: str, source: str) -> bool:
     kind = column.type
     if pa.types.is_null(kind) or column.null_count == len(column):
         raise InputError(
-            f"the feature {name!r} of {source} is empty in every row; take it out of the file, or "
+            f"the feature {name!r} of {source} is empty in every row; remove it from the file, or "
             f"name the features to use in [columns] features."
         )
     if not pa.types.is_string(kind):
         if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
             return False
         raise InputError(
-            f"the feature {name!r} of {source} holds {_kind_words(kind)}, and a feature is a "
+            f"the feature {name!r} of {source} holds {_kind_name(kind)}, and a feature is a "
             f"number or text; turn it into a number, such as days, or name the features to use in "
             f"[columns] features."
         )
-    words = _without_words_for_missing(column).drop_null()
+    words = _without_missing_markers(column).drop_null()
     plain = compute.match_substring_regex(words, NUMBER)
     formatted = words.filter(
         compute.and_not(compute.match_substring_regex(words, _FORMATTED), plain)
@@ -350,18 +379,18 @@ def _holds_text(column: Any, name: str, source: str) -> bool:
     if len(formatted):
         raise InputError(
             f"the feature {name!r} of {source} holds numbers with separators or units, such as "
-            f"{cut(formatted[0].as_py())}; write them as 1234.5, or name the column in "
+            f"{shortened(formatted[0].as_py())}; write them as 1234.5, or name the column in "
             f"[columns] text if it is text."
         )
     return False
 
 
-def _kind_words(kind: Any) -> str:
+def _kind_name(kind: Any) -> str:
     return "dates or times" if arrow().types.is_temporal(kind) else f"values of the kind {kind}"
 
 
-def _without_words_for_missing(column: Any) -> Any:
-    """Return text in which NA, null and so on, as csv files have them, are missing."""
+def _without_missing_markers(column: Any) -> Any:
+    """Return text in which NA, null and other markers of csv files are missing."""
     pa, compute = arrow(), arrow("compute")
     words = pa.array(arrow("csv").ConvertOptions().null_values)
     return compute.if_else(
@@ -375,6 +404,6 @@ def _rows(mask: Any) -> NDArray[np.int64]:
     return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
 
 
-def cut(value: str) -> str:
-    """Return a value for a sentence, cut if it is long."""
+def shortened(value: str) -> str:
+    """Return a value for a message, shortened if it is long."""
     return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")

@@ -11,7 +11,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from secondlook.cli.messages import CAUTION, attention, began_again, without_advice
+from secondlook.cli.messages import CAUTION, attention, restarts
 from secondlook.cli.options import writing
 from secondlook.cli.output import amount, days, interval, people, share, times
 from secondlook.cli.pages.figures import Span, draw_all, ladder_records, quiet_svg, spans
@@ -391,7 +391,7 @@ def certificate_findings(found: Summary) -> list[str]:
             f"{rankings} frozen, certificates were dropped {times(_n_dropped(found, group))}, and "
             f"testing began again {_again(rounds, found)}."
         )
-        said = without_advice(rounds[-1]["message"])
+        said = rounds[-1]["message"]
         if said:
             sentences.append(f"The last round{whom} said: “{said}”")
     return sentences
@@ -451,7 +451,7 @@ def _rounds_certified(n: int) -> str:
 
 def _again(rounds: Sequence[dict[str, Any]], found: Summary) -> str:
     """Return when testing began again in one certificate's rounds, and after what."""
-    again = began_again(found, rounds[0]["group"])
+    again = restarts(found, rounds[0]["group"])
     if not again:
         return "0 times"
     when = [f"with round {t} after {why}" for t, why in again]
