@@ -1,0 +1,40 @@
+"""The documentation names files, tests and commands that exist."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+
+
+def test_guarantees_name_tests_and_code_that_exist():
+    text = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+    tests = re.findall(r"`((?:[a-z0-9_]+/)*test_\w+\.py)(?:::(\w+))?`", text)
+    assert len(tests) > 50
+    for path, name in tests:
+        source = ROOT / "tests" / path
+        assert source.is_file(), path
+        if name:
+            assert f"def {name}(" in source.read_text(encoding="utf-8"), f"{path}::{name}"
+    for path in re.findall(r"`((?:[a-z0-9_]+/)+(?!test_)\w+\.py)`", text):
+        assert (ROOT / "src" / "secondlook" / path).is_file(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_to_files_that_exist(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_architecture_names_files_that_exist():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    for path in re.findall(r"`((?:[a-z0-9_]+/)+\w+\.py)`", text):
+        assert (ROOT / path).is_file() or (ROOT / "src/secondlook" / path).is_file(), path
+
+
+def test_the_readme_is_short():
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
