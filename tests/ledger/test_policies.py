@@ -248,7 +248,9 @@ def test_an_unrecorded_drop_of_a_certificate_is_detected(copied, monkeypatch, re
     assert verify(program.ledger).ok
     problem = verify(program.ledger, relearn=True).problem
     if recorded == "too few":
-        assert problem.endswith(f"what had to be dropped is {late[0][0]['certificates']}.")
+        assert problem.endswith(
+            f"the certificates that had to be dropped are {late[0][0]['certificates']}."
+        )
     else:
         assert "had to be dropped, and that is not recorded" in problem
 
@@ -259,7 +261,9 @@ def test_a_false_drop_of_a_certificate_is_detected(copied):
     with copied.ledger.writing("main") as writer:
         writer.append("certificate", header, Facts(), by="t", key="dropped 0.1")
     problem = verify(copied.ledger, relearn=True).problem
-    assert problem.endswith("(certificate 'dropped 0.1'): what had to be dropped is [].")
+    assert problem.endswith(
+        "(certificate 'dropped 0.1'): the certificates that had to be dropped are []."
+    )
 
 
 def test_a_false_certificate_is_detected(copied):
@@ -273,12 +277,12 @@ def test_a_false_certificate_is_detected(copied):
         writer.append("certificate", header, Facts(), by="t", key="new")
     assert verify(copied.ledger).ok
     found = verify(copied.ledger, relearn=True)
-    assert "(certificate 'new'): the round does not rest on it" in found.problem
+    assert "(certificate 'new'): no round depends on it" in found.problem
     with copied.ledger.writing("main") as writer:
         header = forged | {"log_wealth": record["log_wealth"] + 1}
         writer.append("certificate", header, Facts(), by="t", key="newer")
     found = verify(copied.ledger)
-    assert "(certificate 'newer'): its log_wealth is not that of the round" in found.problem
+    assert "(certificate 'newer'): its log_wealth differs from that of the round" in found.problem
 
 
 def test_a_missing_certificate_is_detected(place, monkeypatch):

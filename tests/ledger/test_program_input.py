@@ -84,9 +84,9 @@ def test_a_ledger_with_such_ids_still_works(tmp_path, monkeypatch):
 def test_about_with_text_that_no_database_stores(tmp_path, about):
     program, _, (first, *_) = started(f"sqlite:///{tmp_path}/lender.db", algorithm_1())
     before = program.checkpoint()
-    with pytest.raises(InputError, match="what about holds must be text without"):
+    with pytest.raises(InputError, match="text in about must be text without"):
         program.decide(first.people.X, sensitive_features=first.people.group, about=about)
-    with pytest.raises(InputError, match="what about holds must be text without"):
+    with pytest.raises(InputError, match="text in about must be text without"):
         Program.create(
             f"sqlite:///{tmp_path}/other.db", algorithm_1(), np.eye(4), [1, 0, 1, 0], about=about
         )

@@ -53,7 +53,7 @@ def test_a_lie_beside_the_erased_is_found(place, monkeypatch, column):
     what = "region" if column == "exploit" else column
     name = facts.people.applications[20]
     found = verify(program.ledger)
-    assert f"the {what} of application '{name}' comes out otherwise" in found.problem
+    assert f"the {what} of application '{name}' differs from the record" in found.problem
 
 
 def test_an_erased_person_named_by_words(place):

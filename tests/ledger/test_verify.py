@@ -187,7 +187,7 @@ def test_a_checkpoint_of_no_entry_is_refused(whole):
 
 
 def lying(monkeypatch, lie):
-    """Let batches be recorded otherwise than they were decided, with hashes that fit."""
+    """Record other decisions than those that were made, with hashes that match."""
     append = SqlWriter.append
 
     def other(self, kind, header, facts, **options):
@@ -226,7 +226,8 @@ def test_a_false_decision_with_true_hashes_is_found(tmp_path, monkeypatch, make,
     program, decided, _ = a_life(url, make())
     found = verify(program.ledger)
     assert (
-        f"the {what} of application '{decided.ids[-1] + 12}' comes out otherwise" in found.problem
+        f"the {what} of application '{decided.ids[-1] + 12}' differs from the record"
+        in found.problem
     )
     with pytest.raises(LedgerError, match=r"round 2 .* differs from the record"):
         Program.open(url)

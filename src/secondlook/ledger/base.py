@@ -87,15 +87,15 @@ class Entry:
     Attributes
     ----------
     number
-        Its place, from 1.
+        Its place in the chain, from 1.
     kind, key
-        One of ``KINDS``, and what the caller calls it; no two of a kind share a key.
+        One of ``KINDS``, and the caller's name for it; no two of a kind share a key.
     at, by
-        When it was written (UTC, ISO 8601) and who wrote it.
+        The time (UTC, ISO 8601) and the author.
     header
-        What it says as a whole, as JSON.
+        Facts about the entry as a whole, as JSON.
     content, previous, hash
-        Hash of its rows, hash of the entry before, and hash of all of this.
+        The hash of its rows, the hash of the entry before, and the hash of all of this.
     """
 
     number: int
@@ -110,14 +110,14 @@ class Entry:
 
     @property
     def says(self) -> dict[str, Any]:
-        """The header; ``LedgerError`` if it cannot be read, or lacks what is looked up in it."""
+        """The header; ``LedgerError`` if it cannot be read, or lacks a key that is looked up."""
         try:
-            found = json.loads(self.header, object_hook=lambda one: _Said(one, self.number))
+            values = json.loads(self.header, object_hook=lambda part: _Header(part, self.number))
         except (ValueError, TypeError, RecursionError) as error:
             raise _illegible(self.number, str(error)) from error
-        if not isinstance(found, _Said):
+        if not isinstance(values, _Header):
             raise _illegible(self.number, "its header is no JSON object")
-        return found
+        return values
 
     @property
     def people_range(self) -> range:
@@ -127,18 +127,18 @@ class Entry:
 
     @property
     def when(self) -> datetime:
-        """When it was written; ``LedgerError`` if that cannot be read."""
+        """The time of the entry; ``LedgerError`` if it cannot be read."""
         try:
             return datetime.fromisoformat(self.at)
         except (ValueError, TypeError) as error:
             raise _illegible(self.number, str(error)) from error
 
 
-class _Said(dict[str, Any]):
-    """What a header says; a name that it lacks tells of a damaged ledger, not of our mistake."""
+class _Header(dict[str, Any]):
+    """A part of a header; a missing key means a damaged ledger, so it raises ``LedgerError``."""
 
-    def __init__(self, found: Any, entry: int = 0) -> None:  # dataclasses copy it by one argument
-        super().__init__(found)
+    def __init__(self, values: Any, entry: int = 0) -> None:  # dataclasses copy with one argument
+        super().__init__(values)
         self._entry = entry
 
     def __missing__(self, name: str) -> Any:
@@ -151,11 +151,11 @@ def _illegible(entry: int, why: str) -> LedgerError:
 
 @dataclass(frozen=True)
 class PeopleRows:
-    """People as they applied, column by column; None in the place of what was erased.
+    """Applicants, column by column, with None for erased values.
 
-    ``groups`` is None for people without groups, otherwise one JSON text each. ``reasons`` is None
-    where none were given, otherwise what spoke against each refused person
-    (``secondlook.people.reasons``), and None for the others.
+    ``groups`` is None for a program without groups, otherwise a JSON text per applicant.
+    ``reasons`` is None if none were recorded, otherwise the reasons of each rejected applicant
+    (``secondlook.people.reasons``) and None for the others.
     """
 
     applications: Sequence[str | None]
@@ -170,10 +170,10 @@ class PeopleRows:
 
 @dataclass(frozen=True)
 class DecisionRows:
-    """Decisions on the people of an entry; NaN where there was no score, probability or threshold.
+    """Decisions on the applicants of an entry, with NaN for a missing score or probability.
 
-    ``threshold`` is the score from which each person was accepted for sure, ``fold`` the part of
-    the data that the person falls into if accepted; None where a classifier has no such thing.
+    ``threshold`` is the score from which an applicant was accepted with certainty, ``fold`` the
+    part of the data that an accepted applicant belongs to; None if the classifier has none.
     """
 
     round: int
@@ -187,7 +187,7 @@ class DecisionRows:
 
 @dataclass(frozen=True)
 class OutcomeRows:
-    """States (``STATES``) by number of the person."""
+    """Outcomes (``STATES``) by number of the applicant."""
 
     persons: Ints
     states: Sequence[str]
@@ -195,7 +195,7 @@ class OutcomeRows:
 
 @dataclass(frozen=True)
 class OverrideRows:
-    """Decisions that somebody replaced, with the reason for each."""
+    """Decisions that were replaced by hand, with a reason for each."""
 
     persons: Ints
     accepted: Bools
@@ -204,7 +204,7 @@ class OverrideRows:
 
 @dataclass(frozen=True)
 class Facts:
-    """The rows of an entry; None where it has none of a kind. People come with decisions."""
+    """The rows of an entry; None for a table without rows. Applicants come with decisions."""
 
     people: PeopleRows | None = None
     decisions: DecisionRows | None = None
@@ -216,20 +216,20 @@ class Facts:
 
 @dataclass(frozen=True)
 class Standing:
-    """How things stand for some applications, in the order asked for.
+    """The present status of some applications, in the given order.
 
     Attributes
     ----------
     persons
-        Their numbers, −1 for applications that are not known.
+        Numbers of the applicants, −1 for unknown applications.
     round
         The round that decided, 0 for the history.
     accepted
-        Whether they stand accepted, overrides counted.
+        Whether each one is accepted, by the decision or its newest override.
     overridden
-        Whether an override says so.
+        Whether the decision was overridden.
     states
-        Newest outcome, None while pending.
+        The newest outcome, None while pending.
     """
 
     persons: Ints
@@ -241,22 +241,22 @@ class Standing:
 
 @dataclass(frozen=True)
 class HeadCounts:
-    """How many people there are of each kind, a row per kind, column by column.
+    """The number of applicants of each kind, a row per kind, column by column.
 
     Attributes
     ----------
     round
         The round that decided, 0 for the history.
     accepted, exploit
-        What was decided, and whether in the exploit region.
+        The decision, and whether it was in the exploit region.
     override
-        What the newest override says: 1 accepted, 0 rejected, −1 if there is none.
+        The newest override: 1 accepted, 0 rejected, −1 if there is none.
     state
-        Place of the newest outcome in ``STATES``, −1 if there is none.
+        The place of the newest outcome in ``STATES``, −1 if there is none.
     groups
-        Group values as JSON; None for people without, and for the erased.
+        Group values as JSON; None for erased applicants, and without groups.
     n
-        How many.
+        The number of applicants.
     """
 
     round: Ints
@@ -270,10 +270,10 @@ class HeadCounts:
 
 @dataclass(frozen=True)
 class ListedRows:
-    """People of one entry that follow each other, with all that is known of them by now.
+    """Applicants of one entry with consecutive numbers, and all that is known of them by now.
 
-    ``overrides`` and ``outcomes`` have None for people without, otherwise the newest: what was
-    decided and why, and the state, each with the number of the entry that told it.
+    ``overrides`` has the newest decision by hand, its reason and its entry, ``outcomes`` the newest
+    state and its entry; None for applicants without.
     """
 
     people: PeopleRows
@@ -287,7 +287,7 @@ class Reader(ABC):
 
     @abstractmethod
     def head(self) -> Checkpoint:
-        """Return where the chain stands."""
+        """Return the end of the chain."""
 
     @abstractmethod
     def entry(self, kind: str, key: str) -> Entry | None:
@@ -295,15 +295,15 @@ class Reader(ABC):
 
     @abstractmethod
     def entries(self, after: int = 0, *, kind: str | None = None) -> Iterator[Entry]:
-        """Yield entries behind a number, in order, all or those of a kind."""
+        """Yield entries after a number, in order, all or those of a kind."""
 
     @abstractmethod
     def newest_first(self, kind: str) -> Iterator[Entry]:
-        """Yield entries of a kind from the last to the first, each read when it is asked for."""
+        """Yield entries of a kind from the last to the first, reading one at a time."""
 
     @abstractmethod
     def n_people(self) -> int:
-        """Return how many people the program knows, the history's included."""
+        """Return the number of applicants, including the history."""
 
     @abstractmethod
     def facts(self, entry: Entry) -> Facts:
@@ -311,15 +311,15 @@ class Reader(ABC):
 
     @abstractmethod
     def standing(self, applications: Sequence[str]) -> Standing:
-        """Return how things stand for applications, in their order."""
+        """Return the status of applications, in their order."""
 
     @abstractmethod
     def names(self, persons: Ints) -> list[str | None]:
-        """Return the applications of people, None for the erased."""
+        """Return the applications of applicants, None for the erased."""
 
     @abstractmethod
     def overridden_by(self, persons: Ints) -> Ints:
-        """Return which entry is the newest override of each person, −1 where there is none."""
+        """Return the entry of each applicant's newest override, −1 if there is none."""
 
     @abstractmethod
     def stored(self, entry: Entry) -> StoredRows:
@@ -347,15 +347,15 @@ class Reader(ABC):
 
     @abstractmethod
     def sizes(self, kind: str) -> dict[int, int]:
-        """Return how many people each correction, override or erasure is about, by number."""
+        """Return the number of applicants of each correction, override or erasure, by entry."""
 
     @abstractmethod
     def listed(self, first: int, end: int, *, groups: bool = False) -> ListedRows:
-        """Return the people from a number to before another, who must be of one entry."""
+        """Return the applicants of one entry from a number to before another."""
 
 
 class Writer(Reader):
-    """A view that can be appended to, while nobody else can."""
+    """A view to which one caller at a time can append."""
 
     @abstractmethod
     def append(
@@ -366,13 +366,13 @@ class Writer(Reader):
         Raises
         ------
         InputError
-            If the key is taken, an application is known already, or an outcome is for somebody
-            who does not stand accepted, or who has one (none, for a correction).
+            If the key or an application exists already, or if an outcome is for an applicant who
+            is not accepted, or who has one already (or none yet, for a correction).
         """
 
 
 class Ledger(ABC):
-    """A store of programs; ``clock`` tells the time (in UTC) at which entries are written."""
+    """A store of programs; ``clock`` returns the time (in UTC) at which entries are written."""
 
     clock: Callable[[], datetime]
 
@@ -382,7 +382,7 @@ class Ledger(ABC):
 
     @abstractmethod
     def creating(self, name: str) -> AbstractContextManager[Writer]:
-        """Write the first entries of a new program; a name that is taken raises InputError."""
+        """Write the first entries of a new program; a name in use raises ``InputError``."""
 
     @abstractmethod
     def reading(self, program: str) -> AbstractContextManager[Reader]:
@@ -411,28 +411,28 @@ def _plain(value: Any) -> Any:
         case float() if not math.isfinite(value):
             return str(value)
         case dict():
-            return {str(name): _plain(one) for name, one in value.items()}
+            return {str(name): _plain(part) for name, part in value.items()}
         case list() | tuple():
-            return [_plain(one) for one in value]
+            return [_plain(part) for part in value]
         case _:
             return value
 
 
 def check_text(what: str, values: Sequence[str | None], longest: int | None = None) -> None:
-    """Raise unless each value is a text that every database keeps as it is, and not too long.
+    """Raise unless each value is text that every database keeps unchanged, and not too long.
 
     Examples
     --------
     >>> check_text("a key", ["2025-01", "2025-02"], longest=7)
     """
     if None in values or not is_text("".join(values)):  # type: ignore[arg-type]
-        strange = next(one for one in values if one is None or not is_text(one))
+        strange = next(value for value in values if value is None or not is_text(value))
         raise InputError(
             f"{what} must be text without the character NUL and without half a surrogate pair, "
             f"got {shown(strange)}; change it."
         )
     if longest is not None and max(map(len, values), default=0) > longest:  # type: ignore[arg-type]
-        longer = next(one for one in values if len(one or "") > longest) or ""
+        longer = next(value for value in values if len(value or "") > longest) or ""
         raise InputError(
             f"{what} may have {longest} characters, got {len(longer):,} in {shown(longer)}; "
             f"shorten it."
@@ -440,7 +440,7 @@ def check_text(what: str, values: Sequence[str | None], longest: int | None = No
 
 
 def check_name(what: str, name: str, longest: int | None = LONGEST) -> None:
-    """Raise unless a name is such a text, and not empty.
+    """Raise unless a name passes ``check_text`` and is not empty.
 
     Examples
     --------
@@ -454,7 +454,7 @@ def check_name(what: str, name: str, longest: int | None = LONGEST) -> None:
 
 
 def check_program_name(name: str) -> None:
-    """Raise unless a new program may be called so: checkpoints are read without white space around.
+    """Raise unless a new program may have this name; checkpoints lose white space around it.
 
     Examples
     --------
@@ -464,13 +464,13 @@ def check_program_name(name: str) -> None:
     check_name(what, name)
     if name != name.strip():
         raise InputError(
-            f"{what} must not begin or end with white space, which is lost where a checkpoint is "
-            f"read, got {shown(name)}; take it off."
+            f"{what} must not begin or end with white space, which a checkpoint would lose, got "
+            f"{shown(name)}; remove it."
         )
 
 
 def check_about(about: Any) -> None:
-    """Raise unless something can be kept with an entry: a dictionary that JSON can hold, or None.
+    """Raise unless ``about`` can be kept with an entry: None, or a dictionary that JSON can hold.
 
     Examples
     --------
@@ -483,20 +483,20 @@ def check_about(about: Any) -> None:
     if not fits:
         raise InputError(
             f"about must be a dictionary of text, numbers, truth values, lists and dictionaries, "
-            f"got {shown(about)}; convert what is in it."
+            f"got {shown(about)}; convert its values."
         )
-    check_text("what about holds", [*_texts_in(about)])
+    check_text("text in about", [*_texts_in(about)])
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """Yield every text of what JSON holds, keys too."""
+    """Yield every text of a JSON value, keys included."""
     match value:
         case str():
             yield value
         case dict():
-            for name, one in value.items():
+            for name, part in value.items():
                 yield str(name)
-                yield from _texts_in(one)
+                yield from _texts_in(part)
         case list() | tuple():
-            for one in value:
-                yield from _texts_in(one)
+            for part in value:
+                yield from _texts_in(part)

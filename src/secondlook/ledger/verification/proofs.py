@@ -1,4 +1,4 @@
-"""Two ways to make recorded decisions again: by the stored policies, and by learning anew."""
+"""Two ways to repeat recorded decisions: by the stored policies, and by learning again."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ from secondlook.people.reasons import first_misfit
 __all__ = ["ByLearning", "ByPolicies", "MismatchError", "Proof", "describe"]
 
 Bools = NDArray[np.bool_]
-_SAME_MODEL = 1e-9  # a stored model says the same, but for the order in which machines sum
+_SAME_MODEL = 1e-9  # one stored model: only the order of sums may differ between machines
+_DIFFERS = "differs from the record"
+_BY_GROUP = "depends on groups, which may not decide"
 
 
 class MismatchError(Exception):
@@ -46,27 +48,27 @@ class MismatchError(Exception):
 
 
 class Proof(ABC):
-    """Goes over a program's entries in their order, and raises where something does not fit."""
+    """Goes over a program's entries in their order, and raises at the first mismatch."""
 
     n_decisions = 0
     n_not_repeated = 0
-    stopped: str | None = None  # the first entry at which learning again met erased people
+    stopped: str | None = None  # the entry at which learning again first met erased applicants
 
     @abstractmethod
     def step(self, entry: Entry) -> None:
-        """Make the next entry again."""
+        """Repeat the next entry."""
 
     @abstractmethod
     def end(self) -> None:
-        """Check that nothing is left over."""
+        """Check that no entry is missing at the end."""
 
 
 class ByPolicies(Proof):
-    """Every batch again from its stored policy, the people as they applied, and keyed randomness.
+    """Repeats every batch from its stored policy, the applicants and the keyed randomness.
 
-    Whoever was erased is left out. In a round of Algorithm 1 one person's draw depends on who else
-    is there, so where people of a batch are gone the draws of the others cannot be repeated: their
-    scores, thresholds and regions still are, and what the draw left for others is taken as stored.
+    Erased applicants are left out. In a round of Algorithm 1 a draw depends on all applicants of
+    the batch, so after an erasure the draws of the others cannot be repeated. Their scores,
+    thresholds and regions are, and the stored state of the draw is used for later rounds.
     """
 
     def __init__(self, reader: Reader, allowed: Allowed) -> None:
@@ -76,7 +78,7 @@ class ByPolicies(Proof):
         self._values = GroupValues()
 
     def step(self, entry: Entry) -> None:
-        """Make the next entry again."""
+        """Repeat the next entry."""
         facts = self._reader.facts(entry)
         self._values.add(facts.people)
         if entry.kind == "program":
@@ -91,60 +93,60 @@ class ByPolicies(Proof):
             self._check_evidence(entry)
 
     def end(self) -> None:
-        """Nothing can be left over: a batch is whole when its entry is."""
+        """Do nothing: a batch is complete with its entry."""
 
     def _decide(self, entry: Entry, facts: Facts) -> None:
         people, recorded, says = facts.people, facts.decisions, entry.says
         assert people is not None
         assert recorded is not None
         assert self._shape is not None
-        policy, again = self._policies[says["policy"]], self._policies.again
-        gone = erased_rows(people)
-        whole = not gone.any()
+        policy, replayer = self._policies[says["policy"]], self._policies.replayer
+        erased = erased_rows(people)
+        is_whole = not erased.any()
         self._rounds = says["rounds"]
-        if gone.all():
-            again.go_on(policy, says, whole=False)
+        if erased.all():
+            replayer.finish_round(policy, says, is_whole=False)
             self.n_not_repeated += len(people)
             return
-        rows = people if whole else with_stand_ins(people, gone)
+        rows = people if is_whole else with_placeholders(people, erased)
         X, groups, ids = self._shape.people(rows)
-        there = ~gone
-        drawn = there & (recorded.exploit if again.draws_together and not whole else True)
+        known = ~erased
+        drawn = known & (recorded.exploit if replayer.draws_together and not is_whole else True)
 
-        def other(decided: Decisions) -> tuple[int, str] | None:
-            fold, close = fold_of(again, ids), _close(decided)
+        def difference(decided: Decisions) -> tuple[int, str] | None:
+            fold, close = fold_of(replayer, ids), _close(decided)
             return first_difference(
-                recorded, decided, fold=fold, rows=there, drawn=drawn, close=close
+                recorded, decided, fold=fold, rows=known, drawn=drawn, close=close
             )
 
-        self._check_groups(entry, rows, policy, other)
-        decided = again.decide_by(policy, X, groups, ids)
-        _refuse(entry, rows, other(decided), "comes out otherwise than recorded")
+        self._check_groups(entry, rows, policy, difference)
+        decided = replayer.decide_by(policy, X, groups, ids)
+        _refuse(entry, rows, difference(decided), _DIFFERS)
         if decided.certified != says["certified"]:
-            raise MismatchError(f"{describe(entry)}: its policy is not certified as it says.")
-        _check_reasons(entry, rows, self._shape, again, X, groups, recorded, there)
-        wrong = again.go_on(policy, says, whole=whole)
-        if wrong is not None:
-            raise MismatchError(f"{describe(entry)}: {wrong} comes out otherwise than recorded.")
+            raise MismatchError(f"{describe(entry)}: certified {_DIFFERS}.")
+        _check_reasons(entry, rows, self._shape, replayer, X, groups, recorded, known)
+        problem = replayer.finish_round(policy, says, is_whole=is_whole)
+        if problem is not None:
+            raise MismatchError(f"{describe(entry)}: {problem} {_DIFFERS}.")
         self.n_decisions += int(drawn.sum())
         self.n_not_repeated += int((~drawn).sum())
 
     def _check_evidence(self, entry: Entry) -> None:
         says = entry.says
         record = self._rounds[int(says["ladder"].split(".")[0])]
-        told, known = ({name: one[name] for name in EVIDENCE} for one in (says, record))
-        other = first_other_value(told, known)
-        if other is not None:
-            raise MismatchError(f"{describe(entry)}: its {other} is not that of the round.")
+        stated, known = ({name: values[name] for name in EVIDENCE} for values in (says, record))
+        name = first_other_value(stated, known)
+        if name is not None:
+            raise MismatchError(f"{describe(entry)}: its {name} differs from that of the round.")
 
-    def _check_groups(self, entry: Entry, people: PeopleRows, policy: Any, other: Any) -> None:
-        """Where groups may not decide, give everybody another one and decide again."""
+    def _check_groups(self, entry: Entry, people: PeopleRows, policy: Any, difference: Any) -> None:
+        """If groups may not decide, give every applicant another one and decide again."""
         if entry.says["group_mode"] == "aware":
             return
         assert self._shape is not None
         for rows in self._values.exchanged(people):
-            decided = self._policies.again.twin().decide_by(policy, *self._shape.people(rows))
-            _refuse(entry, people, other(decided), "depends on groups, which may not decide")
+            decided = self._policies.replayer.twin().decide_by(policy, *self._shape.people(rows))
+            _refuse(entry, people, difference(decided), _BY_GROUP)
 
     def _check_reference(self, entry: Entry, facts: Facts) -> None:
         people, decided, shape = facts.people, facts.decisions, self._shape
@@ -154,14 +156,14 @@ class ByPolicies(Proof):
             X, _, _ = shape.people(people)
             again = shape.reference.of_same_kind(X, decided.accepted)
             if not shape.reference.is_like(again):
-                raise MismatchError(f"{describe(entry)}: the reference applicant is another.")
+                raise MismatchError(f"{describe(entry)}: the reference applicant {_DIFFERS}.")
 
 
 class ByLearning(Proof):
-    """Everything again from settings, history, batches and outcomes: policies are learned anew.
+    """Repeats everything from settings, history, batches and outcomes, and learns policies again.
 
-    Stored policies, certificates and states are compared with what comes out. Where people were
-    erased that stops, and goes on from the next stored state.
+    Stored policies, certificates and states are compared with the result. Learning stops at an
+    erased applicant, and continues from the next stored state.
     """
 
     def __init__(self, reader: Reader, allowed: Allowed) -> None:
@@ -169,14 +171,14 @@ class ByLearning(Proof):
         self._state: State | None = None
         self._first: State | None = None
         self._stored: dict[int | str, tuple[Entry, bytes | None]] = {}  # by number and by key
-        self._granted: dict[str, dict[str, Any]] = {}
+        self._granted: dict[str, dict[str, Any]] = {}  # reached, and not yet seen as an entry
         self._seen: set[str] = set()
-        self._standing: dict[str, dict[str, Any]] = {}  # certificates granted and not dropped
-        self._due: dict[str, list[str]] = {}  # what must be recorded as dropped, by key
+        self._valid: dict[str, dict[str, Any]] = {}  # certificates granted and not dropped
+        self._due: dict[str, list[str]] = {}  # certificates to be recorded as dropped, by key
         self._values = GroupValues()
 
     def step(self, entry: Entry) -> None:
-        """Make the next entry again."""
+        """Repeat the next entry."""
         facts = self._reader.facts(entry)
         self._values.add(facts.people)
         if entry.kind == "program":
@@ -195,35 +197,35 @@ class ByLearning(Proof):
                 self.n_not_repeated += len(facts.people)
 
     def end(self) -> None:
-        """Check that no certificate is missing, and none stands that had to be dropped."""
+        """Check that every certificate that was reached or dropped is recorded."""
         self._check_dropped()
         if self._granted:
             key = next(iter(self._granted))
             raise MismatchError(f"the certificate {key!r} was reached and is not recorded.")
 
     def _check_dropped(self) -> None:
-        for lost in self._due.values():
+        for dropped in self._due.values():
             raise MismatchError(
-                f"the certificate {lost[0]!r} had to be dropped, and that is not recorded."
+                f"the certificate {dropped[0]!r} had to be dropped, and that is not recorded."
             )
 
     def _is_whole(self, facts: Facts) -> bool:
         if facts.people is not None and erased_rows(facts.people).any():
             return False
-        persons = [one.persons for one in (facts.outcomes, facts.overrides) if one is not None]
-        return all(None not in self._reader.names(one) for one in persons)
+        tables = [rows for rows in (facts.outcomes, facts.overrides) if rows is not None]
+        return all(None not in self._reader.names(rows.persons) for rows in tables)
 
     def _check_snapshot(self, entry: Entry, facts: Facts) -> None:
         if facts.payload is None:
-            return  # people in it were erased later
+            return  # an applicant in it was erased later
         if self._state is None and self._first is not None:
             shape = self._first.shape
             self._state = State.from_snapshot(entry, facts, shape, self._allowed)
             return
         if self._state is not None:
-            other = first_other_content(dumps(self._state.classifier), facts.payload, CLOSE)
-            if other is not None:
-                raise MismatchError(f"{describe(entry)}: {other} comes out otherwise than stored.")
+            name = first_other_content(dumps(self._state.classifier), facts.payload, CLOSE)
+            if name is not None:
+                raise MismatchError(f"{describe(entry)}: {name} {_DIFFERS}.")
 
     def _apply(self, state: State, entry: Entry, facts: Facts) -> None:
         self._check_dropped()
@@ -231,55 +233,56 @@ class ByLearning(Proof):
             self.end()
             self._check_groups(state, entry, facts)
         decided = state.apply(self._reader, entry)
-        self._due = dict(_to_be_dropped(state.classifier, self._standing))
+        self._due = dict(_to_be_dropped(state.classifier, self._valid))
         if decided is None or facts.decisions is None or facts.people is None:
             return
         recorded, people = facts.decisions, facts.people
-        other = first_difference(recorded, decided, fold=fold_of(state.classifier, decided.ids))
-        _refuse(entry, people, other, "comes out otherwise than recorded")
+        fold = fold_of(state.classifier, decided.ids)
+        _refuse(entry, people, first_difference(recorded, decided, fold=fold), _DIFFERS)
         X, groups, _ = state.shape.people(people)
-        everybody = np.ones(len(people), np.bool_)
-        args = state.shape, state.classifier, X, groups, recorded, everybody
+        known = np.ones(len(people), np.bool_)
+        args = state.shape, state.classifier, X, groups, recorded, known
         _check_reasons(entry, people, *args)
         if "policy" in entry.says:
             self._check_policy(state, entry)
         granted = granted_with(state.classifier)
-        self._granted = {key: one for key, one in granted.items() if key not in self._seen}
+        self._granted = {key: says for key, says in granted.items() if key not in self._seen}
         self.n_decisions += len(decided)
 
     def _check_policy(self, state: State, entry: Entry) -> None:
-        """Compare what was learned with what is stored, the policy and what it is made of."""
+        """Compare the learned policy and its parts with the stored ones."""
         *parts, learned = policies_of(state.classifier)
-        pairs = [(one, self._stored.get(one.key)) for one in parts]
-        for one, kept in [*pairs, (learned, self._stored.get(entry.says["policy"]))]:
-            if kept is None:
-                raise MismatchError(f"{describe(entry)}: its policy {one.key!r} is not stored.")
-            other = _other_policy(one, *kept)
-            if other is not None:
-                raise MismatchError(
-                    f"{describe(kept[0])}: {other} comes out otherwise than stored."
-                )
+        pairs = [(part, self._stored.get(part.key)) for part in parts]
+        for policy, stored in [*pairs, (learned, self._stored.get(entry.says["policy"]))]:
+            if stored is None:
+                raise MismatchError(f"{describe(entry)}: its policy {policy.key!r} is not stored.")
+            name = _first_other_part(policy, *stored)
+            if name is not None:
+                raise MismatchError(f"{describe(stored[0])}: {name} {_DIFFERS}.")
 
     def _check_certificate(self, entry: Entry) -> None:
         self._seen.add(entry.key)
-        granted, lost = self._granted.pop(entry.key, None), self._due.pop(entry.key, [])
+        granted, dropped = self._granted.pop(entry.key, None), self._due.pop(entry.key, [])
         if entry.says["what"] != "granted":
-            if self._state is not None and entry.says["certificates"] != lost:
-                raise MismatchError(f"{describe(entry)}: what had to be dropped is {lost}.")
+            if self._state is not None and entry.says["certificates"] != dropped:
+                raise MismatchError(
+                    f"{describe(entry)}: the certificates that had to be dropped are {dropped}."
+                )
             for key in entry.says["certificates"]:
-                self._standing.pop(key, None)
+                self._valid.pop(key, None)
             return
-        self._standing[entry.key] = entry.says
+        self._valid[entry.key] = entry.says
         if self._state is None:
             return
         if granted is None:
-            raise MismatchError(f"{describe(entry)}: the round does not rest on it.")
-        other = first_other_value(granted, {name: entry.says.get(name) for name in granted}, CLOSE)
-        if other is not None:
-            raise MismatchError(f"{describe(entry)}: its {other} comes out otherwise.")
+            raise MismatchError(f"{describe(entry)}: no round depends on it.")
+        stated = {name: entry.says.get(name) for name in granted}
+        name = first_other_value(granted, stated, CLOSE)
+        if name is not None:
+            raise MismatchError(f"{describe(entry)}: its {name} {_DIFFERS}.")
 
     def _check_groups(self, state: State, entry: Entry, facts: Facts) -> None:
-        """Where groups may not decide, give everybody another one and decide again."""
+        """If groups may not decide, give every applicant another one and decide again."""
         people = facts.people
         if people is None or facts.decisions is None or entry.says["group_mode"] == "aware":
             return
@@ -289,34 +292,32 @@ class ByLearning(Proof):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LearningWarning)
                 decided = twin.decide(X, sensitive_features=groups, ids=ids)
-            other = first_difference(facts.decisions, decided)
-            _refuse(entry, people, other, "depends on groups, which may not decide")
+            _refuse(entry, people, first_difference(facts.decisions, decided), _BY_GROUP)
 
 
 def _to_be_dropped(
-    classifier: Any, standing: dict[str, dict[str, Any]]
+    classifier: Any, valid: dict[str, dict[str, Any]]
 ) -> Iterable[tuple[str, list[str]]]:
-    """Yield certificates from before an engine last began anew, by the key of their end."""
+    """Yield certificates from before an engine's last restart, with the key that drops them."""
     deployed = classifier.deployed_ if isinstance(classifier, CertifiedClassifier) else ()
     for z, rung in enumerate(deployed):
-        ladders = {key: one["ladder"].split(".") for key, one in standing.items()}
-        lost = [
+        ladders = {key: says["ladder"].split(".") for key, says in valid.items()}
+        dropped = [
             key
             for key, (own, frozen, *_) in ladders.items()
             if int(own) == z and int(frozen) < rung.stage_began
         ]
-        if rung.restarts and lost:
-            yield f"dropped {z}.{rung.restarts}", lost
+        if rung.restarts and dropped:
+            yield f"dropped {z}.{rung.restarts}", dropped
 
 
-def _other_policy(learned: PolicyFact, entry: Entry, payload: bytes | None) -> str | None:
-    other = first_other_value(
-        learned.header, {name: entry.says.get(name) for name in learned.header}
-    )
-    if other is not None or learned.payload is None:
-        return other
+def _first_other_part(learned: PolicyFact, entry: Entry, payload: bytes | None) -> str | None:
+    stated = {name: entry.says.get(name) for name in learned.header}
+    name = first_other_value(learned.header, stated)
+    if name is not None or learned.payload is None:
+        return name
     if payload is None:
-        return "what it holds"
+        return "its payload"
     return first_other_content(learned.payload(), payload, CLOSE)
 
 
@@ -325,13 +326,13 @@ def _close(decided: Decisions) -> float:
 
 
 def describe(entry: Entry) -> str:
-    """Return what messages call an entry."""
+    """Return how messages name an entry."""
     return f"entry {entry.number} ({entry.kind} {entry.key!r})"
 
 
-def _refuse(entry: Entry, people: PeopleRows, other: tuple[int, str] | None, why: str) -> None:
-    if other is not None:
-        row, what = other
+def _refuse(entry: Entry, people: PeopleRows, at: tuple[int, str] | None, why: str) -> None:
+    if at is not None:
+        row, what = at
         raise MismatchError(
             f"{describe(entry)}: the {what} of application {people.applications[row]!r} {why}."
         )
@@ -345,41 +346,40 @@ def _check_reasons(
     X: Any,
     groups: Any,
     recorded: DecisionRows,
-    there: Bools,
+    known: Bools,
 ) -> None:
     if shape.reference is None or not hasattr(classifier, "scored_by"):
         return
-    rows = np.flatnonzero(there)
-    told = [None] * len(people) if people.reasons is None else people.reasons
+    rows = np.flatnonzero(known)
+    reasons = [None] * len(people) if people.reasons is None else people.reasons
     row = first_misfit(
         classifier,
         take(X, rows),
         recorded.accepted[rows],
         shape.reference,
-        [told[at] for at in rows.tolist()],
+        [reasons[at] for at in rows.tolist()],
         sensitive_features=None if groups is None else take(groups, rows),
     )
     if row is not None:
-        other = int(rows[row]), "reasons"
-        _refuse(entry, people, other, "come out otherwise than recorded")
+        _refuse(entry, people, (int(rows[row]), "reasons"), "differ from the record")
 
 
 class GroupValues:
-    """The group values of a program's people, in the order in which they came."""
+    """The group values of a program's applicants, in order of appearance."""
 
     def __init__(self) -> None:
         self._known: dict[str, None] = {}
 
     def add(self, people: PeopleRows | None) -> None:
-        """Take in those of an entry's people, but for the erased."""
+        """Add the values of an entry's applicants who are not erased."""
         if people is not None and people.groups is not None:
             new = {*people.groups} - {None} - self._known.keys()
             self._known |= dict.fromkeys(sorted(map(str, new)))
 
     def exchanged(self, people: PeopleRows) -> Iterator[PeopleRows]:
-        """Yield people with the next one's group, and with the group that follows their own.
+        """Yield applicants with the group of the next one, and with the group after their own.
 
-        The second changes everybody's, also where all have the same.
+        The second changes every group, also if all applicants have the same.
         """
         if people.groups is None:
             return
@@ -387,25 +387,27 @@ class GroupValues:
         known = [*self._known]
         following = dict(zip(known, [*known[1:], *known[:1]], strict=True))
         if len(known) > 1:
-            yield replace(people, groups=[following[str(one)] for one in people.groups])
+            yield replace(people, groups=[following[str(value)] for value in people.groups])
 
 
-def with_stand_ins(people: PeopleRows, gone: NDArray[np.bool_]) -> PeopleRows:
-    """Return people with others in the place of the erased, so that all rows stay where they are.
+def with_placeholders(people: PeopleRows, erased: Bools) -> PeopleRows:
+    """Return applicants with a placeholder for each erased one, so that rows keep their places.
 
-    The others' features and groups are those of somebody who is there, their names new.
+    A placeholder has the features and group of another applicant, and a name of its own.
     """
-    someone = int(np.flatnonzero(~gone)[0])
-    names = {one for one in people.applications if one is not None}
-    numeric = all(one.lstrip("-").isdigit() for one in names)
-    free = (str(at) if numeric else f"erased {at}" for at in range(2 * len(people) + 1))
-    new = (one for one in free if one not in names)
+    model = int(np.flatnonzero(~erased)[0])
+    names = {name for name in people.applications if name is not None}
+    is_numeric = all(name.lstrip("-").isdigit() for name in names)
+    numbers = range(2 * len(people) + 1)
+    free = (str(number) if is_numeric else f"erased {number}" for number in numbers)
+    new = (name for name in free if name not in names)
 
     def filled(column: Any) -> list[Any]:
-        return [column[someone] if lost else one for one, lost in zip(column, gone, strict=True)]
+        pairs = zip(column, erased, strict=True)
+        return [column[model] if is_erased else value for value, is_erased in pairs]
 
     return PeopleRows(
-        [next(new) if one is None else one for one in people.applications],
+        [next(new) if name is None else name for name in people.applications],
         filled(people.numbers),
         filled(people.texts),
         None if people.groups is None else filled(people.groups),

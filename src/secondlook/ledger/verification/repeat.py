@@ -27,35 +27,35 @@ from secondlook.methods.certified.ladder import Ladder
 from secondlook.methods.storage import loads
 from secondlook.people.store import PeopleStore
 
-__all__ = ["Algorithm1Again", "CertifiedAgain", "StoredPolicies"]
+__all__ = ["Algorithm1Replayer", "CertifiedReplayer", "StoredPolicies"]
 __all__ += ["first_other_content", "first_other_value"]
 
 _MESSAGES = ("note",)  # texts of a round that no decision depends on
 _REFERENCES = {"ref", "skops", "array", "frame"}  # keys of values that refer to other content
 
 
-class Algorithm1Again(PartialFeedbackClassifier):
-    """Algorithm 1 by policies handed in, one round after the other."""
+class Algorithm1Replayer(PartialFeedbackClassifier):
+    """Algorithm 1 by given policies, round after round; nothing is learned or remembered."""
 
-    draws_together = True  # one person's draw depends on who else is in the batch
+    draws_together = True  # a draw depends on all applicants of the batch
 
     def begin(self) -> None:
         """Start before round 1."""
         self._people, self._rounds, self._carried = PeopleStore(), [], 0.0
 
     def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any) -> Decisions:
-        """Decide a batch as the round to come; nothing of it is kept until ``go_on``."""
+        """Decide a batch as the next round; nothing of it is kept until ``finish_round``."""
         self._given: Learned = policy
         return self.decide(X, sensitive_features=groups, ids=ids)
 
-    def go_on(self, policy: Learned, says: dict[str, Any], *, whole: bool) -> str | None:
-        """Log the round as its batch says; return what of that does not fit the last ``decide_by``.
+    def finish_round(self, policy: Learned, says: dict[str, Any], *, is_whole: bool) -> str | None:
+        """Log the round as its batch states it; return what differs from the last ``decide_by``.
 
-        ``whole`` is False where people were missing, so that there is nothing to compare with.
+        ``is_whole`` is False if applicants were erased, so that there is nothing to compare with.
         """
         stored, record = says["logged"], says["rounds"][0]
         factor, left, others = (
-            np.array([float(one) for one in stored[name]])
+            np.array([float(value) for value in stored[name]])
             for name in ("group_factor", "left", "others")
         )
         position = self._log.add_likelihood(policy.likelihood)
@@ -63,28 +63,28 @@ class Algorithm1Again(PartialFeedbackClassifier):
         logged = LoggedPolicy(
             position, policy.thresholds, self._strategy, factor, left, others, n_people
         )
-        wrong = self._other(logged, record) if whole else None
+        problem = self._difference(logged, record) if is_whole else None
         self._log.n_final = stored["final"]
         self._log.append(logged, merge=self._rule.needs == "acceptance")
         self._rounds.append(record)
         self._carried = float(record["carried"])
-        return wrong
+        return problem
 
-    def _other(self, logged: LoggedPolicy, record: dict[str, Any]) -> str | None:
+    def _difference(self, logged: LoggedPolicy, record: dict[str, Any]) -> str | None:
         drawn, made = self._drawn
-        used = logged.left > 0  # where nobody can be drawn, the others' sizes say nothing
+        used = logged.left > 0  # if nobody can be drawn, the sizes of the others are arbitrary
         same = (
             np.allclose(drawn.left, logged.left, rtol=1e-9)
             and np.allclose(drawn.group_factor, logged.group_factor, rtol=1e-9)
             and np.allclose(drawn.others[used], logged.others[used], rtol=1e-9)
         )
         if not same:
-            return "what its draw left for others"
-        other = first_other_value(_plain(asdict(made)), _plain(record), leave_out=_MESSAGES)
-        return None if other is None else f"{other} of its round"
+            return "the logged draw"
+        name = first_other_value(_plain(asdict(made)), _plain(record), leave_out=_MESSAGES)
+        return None if name is None else f"{name} of its round"
 
-    def twin(self) -> Algorithm1Again:
-        """Return another that stands at the same round and goes its own way."""
+    def twin(self) -> Algorithm1Replayer:
+        """Return an independent copy at the same round."""
         other = copy.copy(self)
         other._log = copy.copy(self._log)
         other._log.likelihoods = [*self._log.likelihoods]
@@ -105,8 +105,8 @@ class Algorithm1Again(PartialFeedbackClassifier):
         return decided
 
 
-class CertifiedAgain(CertifiedClassifier):
-    """The certified method by choices handed in."""
+class CertifiedReplayer(CertifiedClassifier):
+    """The certified method by given choices."""
 
     draws_together = False
 
@@ -117,22 +117,24 @@ class CertifiedAgain(CertifiedClassifier):
         self._rounds: Any = []
 
     def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any) -> Decisions:
-        """Decide a batch as the round to come; nothing of it is kept until ``go_on``."""
+        """Decide a batch as the next round; nothing of it is kept until ``finish_round``."""
         self._given: list[ChosenPolicy] = policy
         return self.decide(X, sensitive_features=groups, ids=ids)
 
-    def go_on(self, policy: Any, says: dict[str, Any], *, whole: bool) -> str | None:
-        """Turn to the next round; return what its batch says of the last one and does not fit."""
+    def finish_round(self, policy: Any, says: dict[str, Any], *, is_whole: bool) -> str | None:
+        """Add the round as its batch states it; return what differs from the last ``decide_by``."""
         del policy
         self._rounds += says["rounds"]
-        if not whole:
+        if not is_whole:
             return None
-        pairs = zip(self._made, says["rounds"], strict=True)
-        others = (first_other_value(made, {key: one[key] for key in made}) for made, one in pairs)
-        return next((f"{name} of its round" for name in others if name is not None), None)
+        for made, stated in zip(self._made, says["rounds"], strict=True):
+            name = first_other_value(made, {key: stated[key] for key in made})
+            if name is not None:
+                return f"{name} of its round"
+        return None
 
-    def twin(self) -> CertifiedAgain:
-        """Return another that stands at the same round and goes its own way."""
+    def twin(self) -> CertifiedReplayer:
+        """Return an independent copy at the same round."""
         other = copy.copy(self)
         other._rounds = [*self._rounds]
         return other
@@ -150,11 +152,11 @@ class CertifiedAgain(CertifiedClassifier):
             {
                 "round": t,
                 "status": "certified" if choice.certified else "pilot",
-                "n_people": mine.size,
-                "n_accepted": int(accepted[mine].sum()),
+                "n_people": members.size,
+                "n_accepted": int(accepted[members].sum()),
                 "share": float(choice.ladder.grid[choice.rung]),
             }
-            for choice, mine in zip(choices, rows, strict=True)
+            for choice, members in zip(choices, rows, strict=True)
         ]
 
     def _counted(self, batch: Any, decided: Decisions) -> Decisions:  # noqa: ARG002
@@ -162,22 +164,22 @@ class CertifiedAgain(CertifiedClassifier):
 
 
 class StoredPolicies:
-    """The policies of a program, as their entries come."""
+    """The policies of a program, added as their entries are read."""
 
     def __init__(self, allowed: Allowed) -> None:
         self._allowed = allowed
         self._made: dict[int, Any] = {}
         self._ladders: dict[str, Ladder] = {}
-        self.again: Any = None
+        self.replayer: Any = None
 
     def add(self, entry: Entry, facts: Facts) -> None:
-        """Take in an entry of kind policy."""
+        """Add an entry of kind policy."""
         says = entry.says
         match says["what"]:
             case "start":
                 self._begin(self._loaded(entry, facts, object))
             case "past":
-                past, n_groups = self.again._past.likelihood, self.again._intake.n_groups
+                past, n_groups = self.replayer._past.likelihood, self.replayer._intake.n_groups
                 self._made[entry.number] = Learned.following(past, n_groups)
             case "learned":
                 self._made[entry.number] = self._loaded(entry, facts, Learned)
@@ -186,41 +188,41 @@ class StoredPolicies:
             case "rungs":
                 self._made[entry.number] = [
                     ChosenPolicy(
-                        self._ladders[one["ladder"]], one["rung"], one["certified"], np.nan
+                        self._ladders[made["ladder"]], made["rung"], made["certified"], np.nan
                     )
-                    for one in says["choices"]
+                    for made in says["choices"]
                 ]
             case other:
-                raise InputError(f"a policy of the kind {other!r} is not known to this version.")
+                raise InputError(f"this version knows no policy of the kind {other!r}.")
 
     def __getitem__(self, number: int) -> Any:
         if number not in self._made:
-            raise InputError(f"entry {number} holds no policy that could decide.")
+            raise InputError(f"entry {number} holds no policy.")
         return self._made[number]
 
     def _begin(self, bare: Any) -> None:
         kinds: dict[type, type] = {
-            PartialFeedbackClassifier: Algorithm1Again,
-            CertifiedClassifier: CertifiedAgain,
+            PartialFeedbackClassifier: Algorithm1Replayer,
+            CertifiedClassifier: CertifiedReplayer,
         }
         if type(bare) not in kinds:
-            raise InputError(f"the entry {START!r} holds no classifier that stores policies.")
+            raise InputError(f"the classifier in the entry {START!r} stores no policies.")
         kind: Any = kinds[type(bare)]
-        self.again = kind.__new__(kind)
-        self.again.__dict__.update(vars(bare))
-        self.again.begin()
+        self.replayer = kind.__new__(kind)
+        self.replayer.__dict__.update(vars(bare))
+        self.replayer.begin()
 
     def _loaded(self, entry: Entry, facts: Facts, holds: type) -> Any:
         if facts.payload is None:
-            raise InputError(f"the policy of entry {entry.number} is not there.")
+            raise InputError(f"the policy of entry {entry.number} is missing.")
         name = f"the policy stored in entry {entry.number}"
         types, trusted = self._allowed.types, self._allowed.trusted
         return loads(facts.payload, types=types, trusted=trusted, name=name, holds=holds)
 
 
 def _plain(record: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(to_json(record))
-    return found
+    plain: dict[str, Any] = json.loads(to_json(record))
+    return plain
 
 
 def first_other_content(stored: bytes, again: bytes, close: float) -> str | None:
