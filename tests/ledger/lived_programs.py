@@ -1,4 +1,4 @@
-"""Programs that have decided some rounds, what stands in them, and ways to tamper with them."""
+"""Programs that have decided some rounds, their entries, and ways to tamper with them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ def entries(program, kind=None):
         return [(one, reader.facts(one)) for one in reader.entries(kind=kind)]
 
 
-def lived(url, classifier, n_rounds=3, n_batch=60, told=1.0, **options):
-    """Return a program after some rounds, of which a share of outcomes came in each."""
+def lived(url, classifier, n_rounds=3, n_batch=60, known=1.0, **options):
+    """Return a program after some rounds, with a share of the outcomes of each."""
     program, _, batches = started(url, classifier, n_batch=n_batch, n_rounds=n_rounds, **options)
     rng = np.random.default_rng(1)
     for one in batches:
         decided = program.decide(one.people.X, sensitive_features=one.people.group)
-        known = decided.accepted & (rng.random(len(decided)) < told)
-        if known.any():
-            program.observe(decided.ids[known], one.outcome[known])
+        rows = decided.accepted & (rng.random(len(decided)) < known)
+        if rows.any():
+            program.observe(decided.ids[rows], one.outcome[rows])
     return program
 
 

@@ -37,7 +37,7 @@ LONG = ("cross", "learned first", "certified within", "certified per group")
     [pytest.param(one, marks=[pytest.mark.long] if one in LONG else []) for one in CLASSIFIERS],
 )
 def test_decisions_come_out_again_without_learning(place, monkeypatch, name):
-    program = lived(place, CLASSIFIERS[name](), told=0.7)
+    program = lived(place, CLASSIFIERS[name](), known=0.7)
 
     def never(*_args, **_options):
         raise AssertionError("something was learned")
@@ -78,7 +78,7 @@ def test_classifiers_that_store_no_policies_are_replayed(place):
 
 
 def test_a_refit_on_the_same_machine_gives_the_same_bits(place):
-    program = lived(place, algorithm_1(), told=0.7)
+    program = lived(place, algorithm_1(), known=0.7)
     found = [one.key for one, _ in entries(program, "policy")]
-    again = lived(place.replace("ledger.db", "again.db"), algorithm_1(), told=0.7)
+    again = lived(place.replace("ledger.db", "again.db"), algorithm_1(), known=0.7)
     assert [one.key for one, _ in entries(again, "policy")] == found  # keys are hashes of content

@@ -1,4 +1,4 @@
-"""Programs of people in cells, and of many classes: on the record, erased, proved again."""
+"""Programs of the finite method and of many classes: recorded, erased and verified."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GOOD = {"baker": 0.75, "cook": 0.96, "smith": 0.9}
 
 
 def people(rng, n, odd=0):
-    """Return a frame of words and numbers; the first ``odd`` people share a word with nobody."""
+    """Return a frame of words and numbers; the first ``odd`` people have a word of their own."""
     job = rng.choice(["baker", "cook", "smith"], n).astype(object)
     good = (rng.random(n) < np.array([GOOD[one] for one in job])).astype(int)
     job[:odd] = WORD
@@ -63,7 +63,7 @@ OPTIONS = {
 
 
 @pytest.mark.parametrize("name", OPTIONS)
-def test_cells_on_the_record_are_decided_erased_and_proved(place, name, rng, tmp_path):
+def test_cells_are_decided_erased_and_verified(place, name, rng, tmp_path):
     program, made = lived(place, cells(**OPTIONS[name]), rng)
     found = proved(program)
     assert (found.n_decisions, found.n_not_repeated) == (160, 0)
@@ -98,7 +98,7 @@ def test_cells_on_the_record_are_decided_erased_and_proved(place, name, rng, tmp
     assert modes == {name}
 
 
-def test_a_twin_without_a_record_decides_and_forgets_alike(place, rng):
+def test_a_twin_without_a_ledger_decides_and_forgets_alike(place, rng):
     program, made = lived(place, cells(), np.random.default_rng(3))
     twin_rng = np.random.default_rng(3)
     X, group, good = people(twin_rng, 200, odd=2)
@@ -117,7 +117,7 @@ def test_a_twin_without_a_record_decides_and_forgets_alike(place, rng):
     assert np.array_equal(one.score, other.score)
 
 
-def test_overridden_and_withdrawn_people_teach_cells_nothing(place, rng):
+def test_nothing_is_learned_from_overridden_and_withdrawn_applicants(place, rng):
     program, _ = lived(place, cells(maturity=0), rng, n_rounds=1)
     X, group, good = people(rng, 120)
     batch = program.decide(X, sensitive_features=group)
@@ -128,7 +128,7 @@ def test_overridden_and_withdrawn_people_teach_cells_nothing(place, rng):
     program.observe(yes[20:], good[batch.accepted][20:])
     classifier = program.classifier
     assert classifier.n_outcomes_ == before + yes.size - 20
-    # With maturity 0 whoever is missing counts as bad: these twenty do not.
+    # With maturity 0 missing outcomes count as bad, but not those of these twenty.
     counted = classifier._count(len(classifier.cells_[0]), 9)
     assert counted.outcomes.sum() == before + yes.size - 20
     proved(program)
@@ -143,7 +143,7 @@ def test_an_unknown_group_is_refused_and_nothing_is_recorded(place, rng):
     assert program.checkpoint() == before
 
 
-def test_two_classes_of_many_are_erased_and_proved(place, rng):
+def test_two_classes_of_many_are_erased_and_verified(place, rng):
     def claims(n):
         X = rng.normal(size=(n, 2))
         return X, np.where(X[:, 0] + rng.normal(size=n) > 0, "fair", "fraud")
@@ -175,7 +175,7 @@ def test_two_classes_of_many_are_erased_and_proved(place, rng):
     assert proved(program).n_decisions == 100
 
 
-def test_more_decisions_or_classes_than_a_ledger_keeps_are_refused(place, rng):
+def test_more_than_two_decisions_or_classes_are_refused(place, rng):
     X, y = rng.normal(size=(60, 2)), rng.integers(2, size=60)
     three = {"no": {0: 0, 1: 0}, "small": {0: -1, 1: 1}, "large": {0: -6, 1: 2.5}}
     good = {"small": [1], "large": [1]}

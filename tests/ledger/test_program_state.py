@@ -179,7 +179,7 @@ def test_opening_reads_only_the_last_state(tmp_path):
     opening, reading = [], []
     for n_rounds in (5, 20):
         url = f"sqlite:///{tmp_path}/{n_rounds}.db"
-        lived(url, algorithm_1(), n_rounds=n_rounds, n_batch=200, told=0.1, snapshot_every=5)
+        lived(url, algorithm_1(), n_rounds=n_rounds, n_batch=200, known=0.1, snapshot_every=5)
         opening.append(work_of(url, lambda program: program.classifier))
         reading.append(work_of(url, entries))
     assert reading[1] > 2 * reading[0]  # what reading everything takes

@@ -1,4 +1,4 @@
-"""A program keeps reasons with its decisions, tells them, and forgets them with the person."""
+"""A program stores reasons with its decisions, returns them, and erases them with applicants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from secondlook.people.reasons import (
 from small_worlds import lender_world
 
 
-def test_groups_are_no_reasons_though_they_tell_most(tmp_path):
+def test_groups_are_no_reasons_even_with_the_largest_weight(tmp_path):
     rng = np.random.default_rng(7)
 
     def people(n):
@@ -52,15 +52,15 @@ def test_groups_are_no_reasons_though_they_tell_most(tmp_path):
         later = later if isinstance(groups, pd.DataFrame) else later["sex"]
         decided = program.decide(batch[features], sensitive_features=later)
         no = decided.ids[~decided.accepted]
-        told = program.reasons(no)
-        assert {name for each in told.values() for name, _ in each} == {"income"}
-        # It is not for want of weight that the group is not named.
+        reasons = program.reasons(no)
+        assert {name for each in reasons.values() for name, _ in each} == {"income"}
+        # The group has the largest weight, and still is not named.
         scored = program.classifier.scored_by(batch[features], sensitive_features=later)
         assert abs(scored.likelihood.coef[1]) > 1
         assert abs(scored.likelihood.coef[0]) < abs(scored.likelihood.coef[1])
 
 
-def test_reasons_of_cells_are_the_scores_of_their_neighbours(tmp_path):
+def test_reasons_of_cells_are_differences_to_neighbouring_cells(tmp_path):
     rng = np.random.default_rng(11)
 
     def people(n):
@@ -93,8 +93,8 @@ def test_reasons_of_cells_are_the_scores_of_their_neighbours(tmp_path):
         }
         no = ~decided.accepted
         assert 0 < no.sum() < 300
-        told = program.reasons(decided.ids[no])
-        for person, z, each in zip(X[no].tolist(), group[no], told.values(), strict=True):
+        reasons = program.reasons(decided.ids[no])
+        for person, z, each in zip(X[no].tolist(), group[no], reasons.values(), strict=True):
             by_column = []
             for j in range(3):
                 other = [reference[j] if at == j else one for at, one in enumerate(person)]
@@ -102,13 +102,13 @@ def test_reasons_of_cells_are_the_scores_of_their_neighbours(tmp_path):
             expected = sorted(one for one in by_column if one[0] < -1e-6)
             assert [name for name, _ in each] == [name for _, name in expected]
             assert np.allclose([v for _, v in each], [v for v, _ in expected], rtol=1e-6)
-        assert max(map(len, told.values())) > 1
+        assert max(map(len, reasons.values())) > 1
         program.observe(decided.ids[~no], good[~no])
     assert verify(program.ledger).problem is None
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
-def test_a_program_keeps_reasons_with_its_decisions(tmp_path, make):
+def test_reasons_are_stored_with_decisions(tmp_path, make):
     url = f"sqlite:///{tmp_path}/ledger.db"
     program, twin, (one, two, *_) = started(url, make())
     for batch in (one, two):
@@ -131,14 +131,14 @@ def test_a_program_keeps_reasons_with_its_decisions(tmp_path, make):
         program.observe(decided.ids[yes], batch.outcome[yes])
         twin.observe(decided.ids[yes], batch.outcome[yes])
     no = decided.ids[~yes]
-    told = Program.open(url).reasons(no[::-1])
-    assert list(told) == no[::-1].tolist()
+    reasons = Program.open(url).reasons(no[::-1])
+    assert list(reasons) == no[::-1].tolist()
     rows = np.flatnonzero(~yes)
-    assert told == {
+    assert reasons == {
         int(name): decode(expected[row], reference.names)
         for name, row in zip(no, rows, strict=True)
     }
-    assert max(len(each) for each in told.values()) >= 2
+    assert max(len(each) for each in reasons.values()) >= 2
     assert program.reasons([]) == {}
     for ids, error, words in (
         ([no[0], decided.ids[yes][0]], InputError, "1 of 2 ids have no reasons on record, first "),
@@ -149,7 +149,7 @@ def test_a_program_keeps_reasons_with_its_decisions(tmp_path, make):
             program.reasons(ids)
 
 
-def test_a_program_tells_reasons_about_raw_columns(tmp_path):
+def test_reasons_name_columns_of_a_frame(tmp_path):
     rng = np.random.default_rng(8)
     encoder = make_column_transformer(
         (OneHotEncoder(handle_unknown="ignore"), ["trade"]),
@@ -165,14 +165,14 @@ def test_a_program_tells_reasons_about_raw_columns(tmp_path):
     X, _ = mixed_people(rng, 100)
     decided = program.decide(X)
     rows = np.flatnonzero(~decided.accepted)
-    told = program.reasons(decided.ids[rows])
-    named = {name for each in told.values() for name, _ in each}
+    reasons = program.reasons(decided.ids[rows])
+    named = {name for each in reasons.values() for name, _ in each}
     assert named == {"trade", "missing trade", "age", "debt"}
 
     def score(people):
         return log_odds(program.classifier.predict_proba(pa.Table.from_pandas(people))[:, 1])
 
-    for row, each in list(zip(rows, told.values(), strict=True))[:12]:
+    for row, each in list(zip(rows, reasons.values(), strict=True))[:12]:
         person = X.iloc[[row]]
         changed = [person.assign(**{name: value}) for name, value in reference.items()]
         scores = score(pd.concat([person, *changed], ignore_index=True))
@@ -185,7 +185,7 @@ def test_a_program_tells_reasons_about_raw_columns(tmp_path):
     assert verify(program.ledger).problem is None
 
 
-def test_reasons_go_with_whoever_is_erased(tmp_path):
+def test_reasons_of_the_erased_are_erased(tmp_path):
     program, _, (one, *_) = started(f"sqlite:///{tmp_path}/ledger.db", algorithm_1())
     decided = program.decide(one.people.X, sensitive_features=one.people.group)
     no = decided.ids[~decided.accepted]

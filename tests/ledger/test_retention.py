@@ -1,4 +1,4 @@
-"""Erasing people: when it may be done, that nothing of them is left, and that programs go on."""
+"""Retention periods, holds and erasures: nothing is left of erased applicants."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ LATER = START + timedelta(days=800)  # more than 25 months
 
 
 class Clock:
-    """A time that a test sets."""
+    """A clock that a test sets."""
 
     def __init__(self, now=START):
         self.now = now
@@ -50,10 +50,10 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Return the clock of every ledger that is opened."""
-    told = Clock()
-    monkeypatch.setattr("secondlook.ledger.sql._now", told)
-    return told
+    """Replace the clock of every ledger."""
+    fake = Clock()
+    monkeypatch.setattr("secondlook.ledger.sql._now", fake)
+    return fake
 
 
 def decide(program, applicants, **options):
@@ -61,12 +61,12 @@ def decide(program, applicants, **options):
     return program.decide(people.X, sensitive_features=people.group, **options)
 
 
-def told(program, batch, decided):
-    yes = decided.accepted
-    program.observe(decided.ids[yes], batch.outcome[yes])
+def observe(program, batch, decided):
+    accepted = decided.accepted
+    program.observe(decided.ids[accepted], batch.outcome[accepted])
 
 
-def test_months_are_those_of_the_calendar():
+def test_months_later_follows_the_calendar():
     rng = np.random.default_rng(0)
     for _ in range(500):
         at = datetime(2024, 1, 1) + timedelta(minutes=int(rng.integers(0, 3_000_000)))
@@ -74,22 +74,13 @@ def test_months_are_those_of_the_calendar():
         assert months_later(at, months) == pd.Timestamp(at) + pd.DateOffset(months=months)
 
 
-@pytest.mark.parametrize("months", [-1, 2.5, True, "25", None])
-def test_a_time_that_cannot_be_counted(months):
+@pytest.mark.parametrize("months", [-1, 2.5, True, "25", None, 1201])
+def test_retention_periods_that_are_refused(months):
     with pytest.raises(InputError, match="retention_months must be a whole number of months"):
         retention_months({"retention_months": months})
 
 
-def test_a_program_of_an_earlier_version_may_keep_people_beyond_all_dates(url, clock, monkeypatch):
-    monkeypatch.setattr("secondlook.ledger.program.check_months", lambda _about: None)
-    program, *_ = started(url, algorithm_1(), about={"retention_months": 10**5})
-    clock.now = START + timedelta(days=360_000)
-    assert program.expired().size == 0
-    with pytest.raises(InputError, match=r"kept for 100000 months \(until 9999-"):
-        program.erase([0], "asked")
-
-
-def test_whose_time_is_over(url, clock):
+def test_expired_applicants(url, clock):
     program, _, batches = started(url, algorithm_1(), n_batch=40, about={"retention_months": 3})
     recorded = [(START, np.arange(600))]
     for days, batch in zip((10, 28, 29, 200), batches, strict=False):
@@ -116,7 +107,7 @@ def test_whose_time_is_over(url, clock):
     assert found[2] == np.datetime64("2031-05-10T12:00")
 
 
-def test_who_may_not_be_erased_is_not(url, clock):
+def test_applicants_who_must_be_kept_are_not_erased(url, clock):
     program, _, (one, *_) = started(url, algorithm_1(), n_batch=50)
     clock.now = START + timedelta(days=30)
     ids = decide(program, one).ids
@@ -146,8 +137,8 @@ def test_who_may_not_be_erased_is_not(url, clock):
     ):
         with pytest.raises(InputError, match=words):
             change(who, reason)
-    program.hold([], "nobody")
-    assert program.erase([], "nobody") == 0
+    program.hold([], "no applicants")
+    assert program.erase([], "no applicants") == 0
     assert program.checkpoint() == before
     assert program.erase(np.repeat(ids[2:4], 2), "both asked", early=True) == 2
     with pytest.raises(UnknownIdError, match="1 of 1 ids are unknown or erased"):
@@ -170,13 +161,13 @@ def test_who_may_not_be_erased_is_not(url, clock):
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
-def test_a_program_goes_on_after_an_erasure(url, clock, make):
+def test_a_program_continues_after_an_erasure(url, clock, make):
     program, twin, batches = started(url, make(), n_batch=100, n_rounds=6, snapshot_every=2)
-    waiting = Program.open(url, snapshot_every=2)  # elsewhere, and in memory
+    waiting = Program.open(url, snapshot_every=2)  # with a state in memory
     for batch in batches[:3]:
         decided = decide(program, batch)
-        told(program, batch, decided)
-        told(twin, batch, decide(twin, batch))
+        observe(program, batch, decided)
+        observe(twin, batch, decide(twin, batch))
         decide_last = decided
     clock.now = LATER
     gone = np.concatenate([np.arange(0, 600, 6), decide_last.ids[::5]])
@@ -188,8 +179,8 @@ def test_a_program_goes_on_after_an_erasure(url, clock, make):
         who = (waiting, Program.open(url), program)[number]
         decided = decide(who, batch, batch=f"late {number}")
         assert same(decided, decide(twin, batch))
-        told(who, batch, decided)
-        told(twin, batch, decided)
+        observe(who, batch, decided)
+        observe(twin, batch, decided)
         assert same(decided, decide(Program.open(url), batch, batch=f"late {number}"))
     program.snapshot()
     found = verify(program.ledger, relearn=True, checkpoint=program.checkpoint())
@@ -208,7 +199,7 @@ def test_a_program_goes_on_after_an_erasure(url, clock, make):
     assert verify(program.ledger).problem is None
 
 
-def test_an_erasure_that_fails_erases_nobody(url, clock, monkeypatch):
+def test_an_erasure_that_fails_erases_nothing(url, clock, monkeypatch):
     program, _, (one, *_) = started(url, algorithm_1(), n_batch=50)
     ids = decide(program, one).ids
     clock.now, before = LATER, program.checkpoint()
@@ -231,7 +222,7 @@ def test_an_erasure_that_fails_erases_nobody(url, clock, monkeypatch):
 
 
 def dying(program, ids, die_at):
-    """Erase people, but die at some statement."""
+    """Erase applicants, but die at some statement."""
     left = [die_at]
 
     def count(*_):
@@ -247,7 +238,7 @@ def dying(program, ids, die_at):
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning")
-def test_killed_at_any_statement_all_are_erased_or_nobody(url, clock):
+def test_killed_at_any_statement_all_are_erased_or_none(url, clock):
     program, twin, (one, *_) = started(url, algorithm_1(), n_batch=30)
     clock.now = LATER
     fork = multiprocessing.get_context("fork")
@@ -281,7 +272,7 @@ NUMBER = 12345.678901
 
 
 def everything(url):
-    """Return all that a database holds, payloads unpacked."""
+    """Return everything in a database, payloads unpacked."""
     engine = sa.create_engine(url.replace("postgresql://", "postgresql+psycopg://"))
     found = []
     with engine.connect() as connection:
@@ -297,7 +288,7 @@ def everything(url):
     return b"\n".join(found)
 
 
-def test_nothing_of_them_is_left(url, clock, tmp_path):
+def test_nothing_is_left_of_the_erased(url, clock, tmp_path):
     rng = np.random.default_rng(1)
 
     def table(n, first):
@@ -339,13 +330,13 @@ def test_nothing_of_them_is_left(url, clock, tmp_path):
         assert b"baker" in bytes_of
         assert not any(mark in bytes_of for mark in marks)
     assert verify(program.ledger).problem is None
-    # Which groups there are is known, whose they were is not.
+    # The groups are still known, but not which applicants were in them.
     with program.ledger.reading("main") as reader:
         (history,) = reader.entries(kind="history")
         assert list(reader.facts(history).people.groups[:2]) == [None, None]
 
 
-def test_a_file_keeps_no_trace_of_names_that_were_all_over_it(tmp_path, clock):
+def test_the_file_keeps_no_trace_of_many_names(tmp_path, clock):
     rng = np.random.default_rng(5)
     url = f"sqlite:///{tmp_path}/ledger.db"
     program, _, batches = started(
@@ -381,7 +372,7 @@ def test_a_reader_does_not_stop_an_erasure(tmp_path, clock):
         assert reader.names(np.array([0])) == [None]
 
 
-def test_a_log_that_cannot_be_emptied_is_told_and_they_are_erased(tmp_path, clock):
+def test_a_log_that_cannot_be_emptied_is_a_warning(tmp_path, clock):
     url = f"sqlite:///{tmp_path}/ledger.db"
     program, _, _ = started(url, algorithm_1())
     clock.now = LATER
@@ -397,10 +388,10 @@ def test_a_log_that_cannot_be_emptied_is_told_and_they_are_erased(tmp_path, cloc
     sa.event.remove(program.ledger.engine, "connect", refuse)
     assert program.standing([0]).persons.tolist() == [-1]
     assert verify(program.ledger).ok
-    assert not (tmp_path / "ledger.db-wal").exists()  # whoever came next emptied it
+    assert not (tmp_path / "ledger.db-wal").exists()  # the next connection emptied it
 
 
-def test_who_cannot_forget_cannot_erase(url, clock, monkeypatch):
+def test_a_classifier_that_cannot_forget_cannot_erase(url, clock, monkeypatch):
     program, _, _ = started(url, algorithm_1())
     clock.now = LATER
     monkeypatch.delattr(PartialFeedbackClassifier, "forget")
@@ -409,7 +400,7 @@ def test_who_cannot_forget_cannot_erase(url, clock, monkeypatch):
     assert 0 in program.expired()
 
 
-def test_a_state_in_memory_forgets_what_another_process_erased(url, clock):
+def test_a_state_in_memory_forgets_applicants_erased_elsewhere(url, clock):
     program, _, (one, *_) = started(url, algorithm_1(), n_batch=50)
     decide(program, one)
     other = Program.open(url)
@@ -420,9 +411,9 @@ def test_a_state_in_memory_forgets_what_another_process_erased(url, clock):
         assert int(people.find(np.array([2], np.uint64))[0]) != -9
 
 
-def test_without_its_states_a_program_says_so(url, clock):
+def test_without_a_stored_state_a_program_cannot_continue(url, clock):
     program, _, _ = started(url, algorithm_1(), n_batch=50)
-    with program.ledger.writing("main") as writer:  # past the program, which would store one
+    with program.ledger.writing("main") as writer:  # not by the program, which would store a state
         writer.append("erasure", {"reason": "by hand"}, Facts(erased=np.array([3])), by="t")
     with pytest.raises(LedgerError, match=r"applicants of entry \d \(history\) were erased"):
         Program.open(url)

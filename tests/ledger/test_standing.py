@@ -5,14 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ledger_worlds import algorithm_1, certified, started
 from secondlook.errors import InputError, LedgerError, UnknownIdError
 from secondlook.ledger.base import DecisionRows, Facts, OutcomeRows, OverrideRows, PeopleRows
-from secondlook.ledger.base import Standing as Stood
-from secondlook.ledger.outcomes import new_outcomes, unique_outcomes
-from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
-from secondlook.methods.storage import dumps
 
 N = 400
 STATES = ["good", "bad", "indeterminate"]
@@ -175,67 +170,3 @@ def test_what_nobody_wrote_there_is_said_to_be_illegible(lived, change, words):
         connection.exec_driver_sql(change)
     with pytest.raises(LedgerError, match=words), ledger.reading("p") as reader:
         reader.standing(NAMES)
-
-
-def one_by_one(now, standing, for_good):
-    """Return what is new, as one would write it down for each person."""
-    found = {"outcomes": [], "correction": []}
-    for at, (name, before) in enumerate(zip(now, standing.states, strict=True)):
-        if before is None:
-            found["outcomes"].append(at)
-        elif before != now[name]:
-            if for_good and "indeterminate" in (before, now[name]):
-                return name
-            found["correction"].append(at)
-    return {
-        kind: sorted(rows, key=lambda at: standing.persons[at])
-        for kind, rows in found.items()
-        if rows
-    }
-
-
-def test_what_is_new_is_what_each_person_s_record_lacks(rng):
-    kinds = set()
-    for turn in range(200):
-        n = int(rng.integers(8))
-        now = {str(at): STATES[code] for at, code in enumerate(rng.integers(3, size=n))}
-        before = [[*STATES, None][code] for code in rng.integers(4, size=n)]
-        yes, nobody = np.ones(n, bool), np.zeros(n, bool)
-        standing = Stood(rng.permutation(n), np.ones(n, int), yes, nobody, before)
-        for_good = bool(turn % 2)
-        expected = one_by_one(now, standing, for_good)
-        kinds.add(type(expected))
-        if isinstance(expected, str):
-            with pytest.raises(InputError, match=f"id '{expected}' has an outcome or was with"):
-                new_outcomes(now, standing, final=for_good)
-            continue
-        found = dict(new_outcomes(now, standing, final=for_good))
-        assert {kind: rows.tolist() for kind, rows in found.items()} == expected
-    assert kinds == {dict, str}
-
-
-def test_the_same_may_be_told_twice_but_not_two_things():
-    assert unique_outcomes(["b", "a", "b"], ["good", "bad", "good"]) == {"b": "good", "a": "bad"}
-    assert list(unique_outcomes(["b", "a", "b"], ["good", "bad", "good"])) == ["b", "a"]
-    with pytest.raises(InputError, match="contradict each other for id 'b'; give one per id"):
-        unique_outcomes(["a", "b", "b", "a"], ["good", "good", "bad", "bad"])
-
-
-@pytest.mark.parametrize("make", [algorithm_1, certified])
-def test_what_is_learned_at_once_is_what_the_record_teaches(url, make, rng):
-    program, _, (one, two, *_) = started(url, make(), n_batch=150, n_rounds=2)
-    found = program.decide(one.people.X, sensitive_features=one.people.group)
-    yes, no = found.ids[found.accepted], found.ids[~found.accepted]
-    program.override(yes[[8, 3, 5]], False, "fraud")
-    program.override(no[[4, 1]], True, "has a guarantor")
-    program.undo_override([yes[3], no[1]], "the wrong person")
-    program.withdraw(yes[[11, 9]])
-    rest = rng.permutation(np.append(yes[12:], [yes[3], no[4]]))  # two of whom are not its own
-    outcomes = rng.integers(2, size=rest.size)
-    program.observe(rest[:-5], outcomes[:-5])
-    program.observe(rest, 1 - outcomes)  # corrections, and five who are new
-    assert dumps(program.classifier) == dumps(Program.open(url).classifier)
-    later = two.people
-    decided = program.decide(later.X, sensitive_features=later.group)
-    assert decided.round == 2
-    assert program.verify(relearn=True).problem is None

@@ -58,15 +58,15 @@ def test_without_known_outcomes():
 @pytest.mark.parametrize("usual", [0.005, 0.02, 0.1, 0.5, 0.9, 0.99, 1.0])
 def test_far_fewer_than_usual_is_hardly_ever_chance(usual):
     """Whatever is flagged has a probability under 1 %, and what is usual is not flagged."""
-    told = 0
+    n_flagged = 0
     for n in (1, 4, 5, 9, 10, 60, 100, 555, 1000, 20_000):
         flagged = [one for one in range(min(n, 3000) + 1) if far_fewer(one, n, usual)]
-        told += bool(flagged)
+        n_flagged += bool(flagged)
         assert flagged == [*range(len(flagged))]
         assert binom.cdf(len(flagged) - 1, n, usual) < 0.01
         assert not far_fewer(math.ceil(0.1 * usual * n), n, usual)
         assert bool(flagged) == (usual * n >= 5)
-    assert told
+    assert n_flagged
 
 
 @pytest.mark.parametrize(
@@ -169,9 +169,9 @@ class Book:
             self.people[name] = replace(self.people[name], **changes)
 
     def observe(self, ids, outcomes=None):
-        told = [self.true[one] for one in ids] if outcomes is None else outcomes
-        self.program.observe(ids, told)
-        for name, outcome in zip(ids, told, strict=True):
+        outcomes = [self.true[name] for name in ids] if outcomes is None else outcomes
+        self.program.observe(ids, outcomes)
+        for name, outcome in zip(ids, outcomes, strict=True):
             self.change([name], state="good" if outcome else "bad")
 
     def append(self, kind, facts, header=None):
@@ -212,7 +212,7 @@ def disturbed(url):
     book.change(gone, erased=True)
     free = book.some(lambda one: not one.erased, 3)
     book.program.hold(free, "a lawsuit")
-    book.program.release(free[:1], "it was somebody else")
+    book.program.release(free[:1], "it was another applicant")
     return book
 
 
@@ -237,17 +237,17 @@ def test_a_summary_equals_counting_by_hand(url):
     good = int(past.outcomes[past.accepted].sum())
     assert found.history == Outcomes(good, int(past.accepted.sum()) - good, 0, 0)
     for one in found.rounds:
-        mine = [person for person in people if person.round == one.round]
-        exploited = [person for person in mine if person.accepted and person.exploit]
-        assert one.n_people == len(mine)
+        members = [person for person in people if person.round == one.round]
+        exploited = [person for person in members if person.accepted and person.exploit]
+        assert one.n_people == len(members)
         assert one.n_exploited == len(exploited)
-        assert one.n_accepted == sum(person.accepted for person in mine)
-        assert one.n_overridden == sum(person.replaced for person in mine)
-        assert one.outcomes == tallied([person for person in mine if person.undisputed])
-        assert one.overridden == tallied([person for person in mine if person.override])
-        by_hand = [person for person in mine if person.override and not person.accepted]
+        assert one.n_accepted == sum(person.accepted for person in members)
+        assert one.n_overridden == sum(person.replaced for person in members)
+        assert one.outcomes == tallied([person for person in members if person.undisputed])
+        assert one.overridden == tallied([person for person in members if person.override])
+        by_hand = [person for person in members if person.override and not person.accepted]
         assert one.n_by_hand == len(by_hand)
-        disputed = [p for p in mine if p.accepted and p.override is not None]
+        disputed = [p for p in members if p.accepted and p.override is not None]
         assert one.n_set_apart == len(disputed)
     assert [one.round for one in found.rounds] == [1, 2, 3, 4]
     assert found.total("n_explored") == sum(one.accepted and not one.exploit for one in people) > 0
@@ -265,18 +265,18 @@ def test_groups_of_each_attribute_and_of_their_combinations(url):
     for attribute, label in labels.items():
         groups = sorted({label(one) for one in people if not one.erased})
         for group in [*groups, None]:
-            mine = [one for one in people if (None if one.erased else label(one)) == group]
-            explored = [one for one in mine if one.accepted and not one.exploit]
+            members = [one for one in people if (None if one.erased else label(one)) == group]
+            explored = [one for one in members if one.accepted and not one.exploit]
             expected.append(
                 (
                     attribute,
                     group,
-                    len(mine),
-                    sum(one.accepted for one in mine),
+                    len(members),
+                    sum(one.accepted for one in members),
                     len(explored),
-                    sum(one.replaced for one in mine),
-                    tallied([one for one in mine if one.undisputed]),
-                    sum(bool(one.override) and not one.accepted for one in mine),
+                    sum(one.replaced for one in members),
+                    tallied([one for one in members if one.undisputed]),
+                    sum(bool(one.override) and not one.accepted for one in members),
                 )
             )
     assert [tuple(vars(one).values()) for one in found.groups] == expected
@@ -341,8 +341,8 @@ def test_budget_worth_and_records_of_rounds(url):
     for one, noted in zip(found.rounds, rounds, strict=True):
         assert one.thresholds == pytest.approx(noted.thresholds, nan_ok=True)
         assert one.noted("estimated_fdr") == pytest.approx([noted.estimated_fdr], nan_ok=True)
-    told = [one.state == "good" for one in book.people.values() if one.state is not None]
-    assert found.worth(found.outcomes) == sum(200 if good else -300 for good in told) != 0
+    good = [one.state == "good" for one in book.people.values() if one.state is not None]
+    assert found.worth(found.outcomes) == sum(200 if each else -300 for each in good) != 0
 
 
 def test_a_certified_program(tmp_path):
@@ -370,10 +370,10 @@ def test_listed_applicants_have_their_overrides_and_outcomes(url):
         entries = {one.number: one for one in reader.entries()}
         for entry in reader.entries(kind="batch"):
             first, n = (entry.says["rows"][name] for name in ("first", "n"))
-            mine = [one for one in people if one.round == entry.says["round"]]
+            members = [one for one in people if one.round == entry.says["round"]]
             for start, end in ((0, n), (0, 1), (11, 40), (n - 1, n)):
                 rows = reader.listed(first + start, first + end, groups=True)
-                some = mine[start:end]
+                some = members[start:end]
                 names = [None if one.erased else str(one.id) for one in some]
                 assert list(rows.people.applications) == names
                 groups = [None if one.erased else f'["{one.sex}","{one.age}"]' for one in some]
@@ -383,8 +383,8 @@ def test_listed_applicants_have_their_overrides_and_outcomes(url):
                 assert overrides == [one.override for one in some]
                 states = [None if one is None else one[0] for one in rows.outcomes]
                 assert states == [one.state for one in some]
-                told = [entries[one[1]].kind for one in rows.outcomes if one is not None]
-                assert set(told) <= {"outcomes", "correction"}
+                kinds = [entries[one[1]].kind for one in rows.outcomes if one is not None]
+                assert set(kinds) <= {"outcomes", "correction"}
             assert reader.listed(first, first + n).people.groups is None
         corrected = book.some(lambda one: one.accepted and one.round == 1, 99)[5]
         (at,) = book.persons([corrected])

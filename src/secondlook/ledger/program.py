@@ -63,7 +63,6 @@ from secondlook.ledger.policies import kept_past, record_certificates, record_po
 from secondlook.ledger.replay import Allowed, State, erased_rows, first_difference, fold_of
 from secondlook.ledger.retention import (
     Deadlines,
-    check_months,
     check_reason,
     expired,
     in_utc,
@@ -177,7 +176,7 @@ class Program:
         """
         check_program_name(name)
         check_about(about)
-        check_months(about)
+        retention_months(about or {})  # raises if it is unusable
         fresh = _unfitted_copy(classifier)
         allowed = Allowed(tuple(types), tuple(trusted))
         program = cls(
@@ -560,8 +559,8 @@ class Program:
     #
     # An undo is an entry of its own that repeats the program's decision, and nothing is learned
     # from an applicant who was ever overridden; a certificate keeps counting an applicant as bad
-    # whom the program accepted and an override rejected. Otherwise one could wait for outcomes and
-    # then undo the overrides that do not suit.
+    # whom the program accepted and an override rejected. Otherwise a user could wait for outcomes
+    # and then undo overrides to influence the tests.
 
     def override(self, ids: Any, accepted: Any, reason: str) -> None:
         """Record that a person decided differently from the program.
@@ -835,7 +834,8 @@ class ProgramView:
         persons = self.reader.standing(names).persons
         check_objections(names, to_hold(persons), "no reasons were read")
         recorded = self._recorded_reasons(persons)
-        without = [name for name, one in zip(names, recorded, strict=True) if one is None]
+        pairs = zip(names, recorded, strict=True)
+        without = [name for name, reasons in pairs if reasons is None]
         if without:
             raise InputError(
                 f"{len(without)} of {len(names)} ids have no reasons on record, first "
@@ -902,7 +902,7 @@ def _first_facts(
     accepted, outcomes, good, bad = _past_outcomes(classifier, y, given["accepted"], n)
     header = {
         "classifier": type(classifier).__name__,
-        "settings": {key: repr(one) for key, one in classifier.get_params(deep=False).items()},
+        "settings": {key: repr(value) for key, value in classifier.get_params(deep=False).items()},
         "group_mode": getattr(classifier, "group_mode", "aware"),
         "columns": asdict(columns),
         "group_names": names,

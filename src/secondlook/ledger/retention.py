@@ -10,7 +10,7 @@ from __future__ import annotations
 import calendar
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import MAXYEAR, UTC, datetime
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from secondlook.errors import InputError
 from secondlook.ledger.base import Ints, Ledger, Reader, check_text
 
-__all__ = ["MONTHS", "MOST_MONTHS", "Deadlines", "also_in", "check_months", "check_reason"]
+__all__ = ["MONTHS", "MOST_MONTHS", "Deadlines", "also_in", "check_reason"]
 __all__ += ["expired", "held", "in_utc", "months_later", "retention_months"]
 
 MONTHS = 25  # the retention period of a program that sets none
@@ -56,23 +56,13 @@ def retention_months(about: dict[str, Any]) -> int:
     (25, 36)
     """
     months = about.get("retention_months", MONTHS)
-    if isinstance(months, bool) or not isinstance(months, int) or months < 0:
-        raise _wrong_months(months)
-    return months
-
-
-def check_months(about: dict[str, Any] | None) -> None:
-    """Raise unless a new program has a usable retention period."""
-    months = retention_months(about or {})
-    if months > MOST_MONTHS:
-        raise _wrong_months(months)
-
-
-def _wrong_months(got: Any) -> InputError:
-    return InputError(
-        f"retention_months must be a whole number of months from 0 to {MOST_MONTHS}, got {got!r}; "
-        f"change it."
-    )
+    is_whole = isinstance(months, int) and not isinstance(months, bool)
+    if not is_whole or not 0 <= months <= MOST_MONTHS:
+        raise InputError(
+            f"retention_months must be a whole number of months from 0 to {MOST_MONTHS}, got "
+            f"{months!r}; change it."
+        )
+    return int(months)
 
 
 def months_later(at: datetime, months: int) -> datetime:
@@ -84,7 +74,6 @@ def months_later(at: datetime, months: int) -> datetime:
     '2033-02-28 00:00:00'
     """
     year, month = divmod(at.year * 12 + at.month - 1 + months, 12)
-    year = min(year, MAXYEAR)  # the latest date that there is
     last = calendar.monthrange(year, month + 1)[1]
     return at.replace(year=year, month=month + 1, day=min(at.day, last))
 
