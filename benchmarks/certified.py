@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from secondlook.lab.datasets import load
-from secondlook.lab.experiments.certificates import summarised
+from secondlook.lab.experiments.certificates import summarise_certificates
 from secondlook.lab.experiments.comparison import OPTIMUM, compared
 from secondlook.lab.experiments.methods import Setup, build
 from secondlook.lab.experiments.paper import paper_experiment
@@ -64,7 +64,7 @@ def show(name, experiment, source, repetitions):
         judged=True,
     )
     results = run_experiment(experiment, source, Run())
-    one, when = compared(results)[0], summarised(results, "certified", 0)
+    one, when = compared(results)[0], summarise_certificates(results, "certified", 0)
     print(f"\n{name}, {repetitions} runs")
     for period, earned in one.earned.items():
         print(f"  {period:32s} {earned.share:.3f} ± {earned.standard_error:.3f}")

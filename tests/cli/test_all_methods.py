@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from secondlook.cli import runs
 from secondlook.cli.app import app
 from secondlook.lab.experiments import methods
-from secondlook.lab.experiments.methods import METHODS, SETS, expanded
+from secondlook.lab.experiments.methods import METHODS, SETS, expand_names
 from secondlook.lab.experiments.runner import run_experiment
 
 WORLD = """
@@ -55,7 +55,7 @@ def test_all_stands_for_every_method(asked, monkeypatch):
     assert call("reproduce", "german", "--methods", "all", "--out", "a").exit_code == 0
     assert asked[-1].methods == SETS["all"]
     result = call("reproduce", "german", "--methods", "all", "--quick", "--out", "b")
-    assert asked[-1].methods == expanded(["all"], quick=True)
+    assert asked[-1].methods == expand_names(["all"], quick=True)
     assert "Left out" not in result.stderr
     call("reproduce", "german", "--methods", "not-deep,plain", "--out", "c")
     assert sorted(asked[-1].methods) == sorted(SETS["not-deep"])

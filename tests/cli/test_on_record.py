@@ -101,7 +101,7 @@ def test_what_a_ledger_cannot_keep_is_refused_before_anything_runs(folder):
 def test_a_method_that_is_no_classifier_of_ours_is_refused(folder):
     told = simulate(folder, "epsilon-greedy-aligned")
     assert told.exit_code == 2
-    assert "and a ledger keeps the library's own classifiers; put one of these first" in told.stderr
+    assert "a ledger records classifiers of this library" in told.stderr
     assert not (folder / "ledger.db").exists()
 
 

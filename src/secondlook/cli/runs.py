@@ -38,14 +38,14 @@ from secondlook.lab.experiments.findings import (
     remarks,
     what_was_run,
 )
-from secondlook.lab.experiments.methods import expanded, left_out
+from secondlook.lab.experiments.methods import expand_names, left_out
 from secondlook.lab.experiments.published import ALPHA, paper_row, published_table, why_different
 from secondlook.lab.experiments.released import SWITCHES
 from secondlook.lab.experiments.report import write_report
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.experiments.spec import Experiment
-from secondlook.lab.experiments.world_spec import drawn_again, load_source
+from secondlook.lab.experiments.world_spec import load_source, repeated_rows_remarks
 from secondlook.lab.simulate.people import Table
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def with_methods(
     experiment: Experiment, names: tuple[str, ...], *, quick: bool = False
 ) -> Experiment:
     """Return an experiment with other methods; print which are left out if all are requested."""
-    chosen = replace(experiment, methods=expanded(names, quick=quick))
+    chosen = replace(experiment, methods=expand_names(names, quick=quick))
     if "all" in names and left_out():
         print(f"secondlook: {left_out()}", file=sys.stderr)
     return chosen
@@ -85,7 +85,7 @@ def run_or_resume(
 def rows_drawn(experiment: Experiment, source: Any) -> tuple[int, list[str]]:
     """Return how many rows a repetition draws from a data set, and a note if rows repeat."""
     n_drawn = experiment.world.people_drawn(source)
-    return n_drawn, drawn_again(len(source) if isinstance(source, Table) else 0, n_drawn)
+    return n_drawn, repeated_rows_remarks(len(source) if isinstance(source, Table) else 0, n_drawn)
 
 
 def run_and_report(

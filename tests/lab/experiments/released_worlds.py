@@ -1,4 +1,4 @@
-"""Worlds for the deviations of the released code, and methods that went through them."""
+"""Worlds and methods for tests of the released code's deviations."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def lender_setup(seed=0, spec=LENDER, **goal):
 
 
 def driven(method, world):
-    """Return what a method decides in a world, round by round, with the groups."""
+    """Return a method's decisions in a world, round by round, with the groups."""
     return [(result.decided, result.applicants.people.group) for result in run(method, world)]
 
 
 def released(name, *switches, seed=0, spec=LENDER, **goal):
-    """Return a released variant that has been through the lender's world, and its decisions."""
+    """Run a released variant in the lender's world; return it with its decisions."""
     world, setup = lender_setup(seed, spec, **goal)
     method = build_released(name, setup, on(*switches), {})
     return method, driven(method, world)

@@ -19,7 +19,7 @@ from secondlook.lab.experiments.certificates import (
     freezes,
     records_of,
     restarts,
-    summarised,
+    summarise_certificates,
 )
 from secondlook.lab.experiments.figures import ladder
 from secondlook.lab.experiments.findings import certificate_findings
@@ -83,11 +83,11 @@ def test_summary_of_certificates(rng):
     rounds[0, 3:] = 1
     rounds[1, 6:9] = 1
     rounds[2, 9:] = 1
-    runs = summarised(with_certified(rng, rounds), "certified", 0)
+    runs = summarise_certificates(with_certified(rng, rounds), "certified", 0)
     assert (runs.first_median, runs.first_earliest, runs.first_latest) == (7, 4, 10)
     assert runs.rounds_share == pytest.approx((7 + 3 + 1) / 40)
     assert (runs.never_share, runs.runs) == (0.25, 4)
-    never = summarised(with_certified(rng, 0 * rounds), "certified", 0)
+    never = summarise_certificates(with_certified(rng, 0 * rounds), "certified", 0)
     assert math.isnan(never.first_median)
     assert never.never_share == 1
 
@@ -133,7 +133,7 @@ def test_report_on_certificates(results, tmp_path, without_figures):
     )
     assert "x-certificate-plug-in" not in page.ids
     assert "x-certificate-certified.png" in {path.name for path in written}
-    runs = summarised(results, "certified", 0)
+    runs = summarise_certificates(results, "certified", 0)
     assert f"The first certificate came in round {runs.first_median:g} (median" in text
     assert runs.never_share < 1
 

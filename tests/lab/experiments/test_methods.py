@@ -1,6 +1,10 @@
-"""Methods by name: every one runs, and is what its name says."""
+"""Methods by name: each runs, and has the settings of its name."""
 
 from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,16 +12,25 @@ import pytest
 from lab.experiments.test_spec import one_sentence
 from secondlook.errors import InputError
 from secondlook.lab.datasets import load
+from secondlook.lab.experiments import methods
 from secondlook.lab.experiments.methods import (
     ABLATIONS,
+    ASSUMPTIONS,
     BASELINES,
+    DEEP,
     METHODS,
+    REFERENCES,
     VARIANTS,
     Setup,
+    break_even,
     build,
+    check_methods,
+    expand_names,
     label,
+    left_out,
 )
-from secondlook.lab.experiments.paper import DEFAULT_METHODS
+from secondlook.lab.experiments.paper import DEFAULT_METHODS, paper_experiment
+from secondlook.lab.experiments.published import paper_row, published_table, why_different
 from secondlook.lab.experiments.repetition import run_repetition
 from secondlook.lab.experiments.results import COUNTS
 from secondlook.lab.experiments.spec import Experiment, Goal
@@ -38,7 +51,7 @@ def world():
 
 
 def after_rounds(name, world, **goal):
-    """Return a method that has been through a world, and what it decided."""
+    """Run a method through a world; return it with its decisions."""
     method = build(name, world, make_setup(world, **goal))
     return method, [result.decided for result in run(method, world)]
 
@@ -67,13 +80,13 @@ def test_every_method_runs_on_a_data_set(name):
 
 
 @pytest.mark.parametrize("name", ["no-exploration", "alpha-at-once", "fair-clf"])
-def test_what_does_not_explore_explores_nobody(name, world):
-    assert not any(one.explored.any() for one in after_rounds(name, world)[1])
+def test_methods_without_exploration(name, world):
+    assert not any(decisions.explored.any() for decisions in after_rounds(name, world)[1])
 
 
 @pytest.mark.parametrize("name", VARIANTS)
 def test_variants_explore(name, world):
-    assert any(one.explored.any() for one in after_rounds(name, world)[1])
+    assert any(decisions.explored.any() for decisions in after_rounds(name, world)[1])
 
 
 def test_alpha_over_the_rounds(world):
@@ -85,32 +98,32 @@ def test_alpha_over_the_rounds(world):
     assert set(want) == set(METHODS) - ladders - set(BASELINES)
     for name, alphas in want.items():
         method, _ = after_rounds(name, world)
-        assert [one.alpha_exploit for one in method.rounds_] == pytest.approx(alphas), name
+        assert [record.alpha_exploit for record in method.rounds_] == pytest.approx(alphas), name
 
 
-def test_rows_are_weighted_unless_the_name_says_not(world):
+def test_weights_of_rows(world):
     weights = {name: after_rounds(name, world)[0].weights for name in (*VARIANTS, *ABLATIONS)}
     assert set(weights.values()) == {"acceptance"}
     unweighted, decided = after_rounds("plain-unweighted", world)
     assert unweighted.weights == "none"
     assert type(unweighted.strategy) is type(after_rounds("plain", world)[0].strategy)
-    assert any(one.explored.any() for one in decided)
+    assert any(decisions.explored.any() for decisions in decided)
 
 
-def test_variants_are_fair_where_they_say(world):
+def test_fair_variants(world):
     """Fair exploration draws each group by its share of the explore region."""
     for name in VARIANTS:
         method, decided = after_rounds(name, world, difference=0.02)
         constraint = method.fairness or getattr(method.learner, "fairness", None)
         assert (constraint is not None) == (name in ("exploit-fair", "both-fair"))
         assert constraint is None or constraint.difference == 0.02
-        groups = [one.applicants.people.group for one in world.batches()]
+        groups = [batch.applicants.people.group for batch in world.batches()]
         gaps = []
-        for one, group in zip(decided, groups, strict=True):
-            explore, total = ~one.exploit, one.propensity[~one.exploit].sum()
+        for decisions, group in zip(decided, groups, strict=True):
+            explore, total = ~decisions.exploit, decisions.propensity[~decisions.exploit].sum()
             in_b = group[explore] == "B"
             if total > 0 and 0 < in_b.sum() < in_b.size:
-                share = one.propensity[explore][in_b].sum() / total
+                share = decisions.propensity[explore][in_b].sum() / total
                 gaps.append(abs(share - in_b.mean()))
         assert gaps
         by_share = max(gaps) < 1e-9
@@ -127,9 +140,9 @@ def test_goals_reach_the_methods(world):
         assert method.budget.min_selection_rate == 0.1
 
 
-def test_a_variant_with_alpha_exploit_held_constant(world):
+def test_variant_with_constant_alpha_exploit(world):
     method, _ = after_rounds("explore-fair@0.12", world)
-    assert [one.alpha_exploit for one in method.rounds_] == [0.12] * 3
+    assert [record.alpha_exploit for record in method.rounds_] == [0.12] * 3
     plain, _ = after_rounds("explore-fair", world)
     assert type(method.strategy) is type(plain.strategy)
     assert label("explore-fair@0.12") == "Algorithm 1, fair exploration, α_exploit = 0.12"
@@ -155,15 +168,15 @@ def make(setup):
 """
 
 
-def test_a_method_of_ones_own(tmp_path, monkeypatch):
+def test_users_own_method(tmp_path, monkeypatch):
     (tmp_path / "own_method_of_a_test.py").write_text(OWN)
     monkeypatch.syspath_prepend(str(tmp_path))
     name = "own_method_of_a_test:make"
     columns = run_repetition(Experiment("x", LENDER, (name, "plain")), Lender(), 3).columns
-    mine = columns["method"] == name
-    assert np.array_equal(columns["n_accepted"][mine], columns["n_people"][mine])
-    assert np.array_equal(columns["n_good"][mine], columns["n_good"][~mine])
-    import own_method_of_a_test as own  # noqa: PLC0415 (only there now)
+    own_rows = columns["method"] == name
+    assert np.array_equal(columns["n_accepted"][own_rows], columns["n_people"][own_rows])
+    assert np.array_equal(columns["n_good"][own_rows], columns["n_good"][~own_rows])
+    import own_method_of_a_test as own  # noqa: PLC0415 (written above)
 
     (setup,) = own.SETUPS
     assert np.isnan(setup.past.outcomes[~setup.past.accepted]).all()
@@ -172,7 +185,7 @@ def test_a_method_of_ones_own(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "words"),
+    ("name", "message"),
     [
         ("plian", "there is no method 'plian'; known are plain, .*module:function for your own"),
         ("explore-fair@", "there is no method 'explore-fair@'"),
@@ -183,13 +196,13 @@ def test_a_method_of_ones_own(tmp_path, monkeypatch):
         ("math:no_such_function", "cannot be imported: .*name it module:function"),
     ],
 )
-def test_an_unknown_method_is_refused_in_one_sentence(world, name, words):
-    with pytest.raises(InputError, match=words) as error:
+def test_an_unknown_method_is_refused_in_one_sentence(world, name, message):
+    with pytest.raises(InputError, match=message) as error:
         build(name, world, make_setup(world))
     one_sentence(error)
 
 
-def test_labels_tell_methods_apart():
+def test_labels_are_unique():
     assert len({label(name) for name in DEFAULT_METHODS}) == len(DEFAULT_METHODS)
 
 
@@ -198,3 +211,171 @@ def test_what_is_no_function_of_a_setup_is_refused_in_one_sentence(world, name):
     with pytest.raises(InputError) as error:
         build(name, world, make_setup(world))
     assert name in one_sentence(error)
+
+
+QUICK = [name for name in BASELINES if name not in DEEP]
+SPEC = WorldSpec("lender", n_batch=200, n_rounds=2, past=({"rule": "policy"},))
+
+
+@pytest.fixture(scope="module")
+def baseline_world():
+    return SPEC.build(Lender(), 5)
+
+
+def setup_of(baseline_world, seed=3, **goal):
+    return Setup(
+        baseline_world.history(), Goal(**goal), True, seed, n_rounds=baseline_world.n_rounds
+    )
+
+
+def decisions(name, baseline_world, setup):
+    return [result.decided for result in run(build(name, baseline_world, setup), baseline_world)]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_seeds_repeat_runs_and_outcomes_of_the_rejected_change_nothing(name, baseline_world):
+    setup = setup_of(baseline_world)
+    first = decisions(name, baseline_world, setup)
+    past = setup.past
+    lies = np.where(past.accepted, past.outcomes, 1.0)
+    lied = replace(setup, past=replace(past, outcomes=lies))
+    for again in (decisions(name, baseline_world, setup), decisions(name, baseline_world, lied)):
+        for first_decisions, repeated in zip(first, again, strict=True):
+            assert first_decisions.accepted.tolist() == repeated.accepted.tolist()
+            assert np.array_equal(first_decisions.propensity, repeated.propensity, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_propensities_are_probabilities_of_acceptance(name, baseline_world):
+    """Over a large batch, accepted minus propensity has mean 0 and binomial variance."""
+    method = build(name, baseline_world, setup_of(baseline_world))
+    for _ in run(method, baseline_world):
+        pass
+    rng = np.random.default_rng(1)
+    people = Lender().draw(6000, rng)
+    X = (people.X - people.X.mean(axis=0)) / people.X.std(axis=0)
+    batch = method.decide(X, sensitive_features=people.group)
+    p = batch.propensity
+    known = np.isfinite(p)
+    assert known.all() or not type(method).propensity_known
+    assert known.mean() > 0.05
+    assert np.all((p[known] >= 0) & (p[known] <= 1))
+    surplus, spread = (batch.accepted - p)[known].sum(), np.sqrt((p * (1 - p))[known].sum())
+    assert abs(surplus) <= 4.5 * spread + 1e-9
+    assert not batch.accepted[p == 0].any()
+    assert batch.accepted[p == 1].all()
+    asked = method.acceptance_probability(X, sensitive_features=people.group)
+    assert np.all((asked >= 0) & (asked <= 1))
+    assert asked[known] == pytest.approx(p[known], abs=1e-9)
+
+
+def test_unknown_propensities_are_nan():
+    unknown = {name for name in QUICK if name.startswith("plot")}
+    for name in QUICK:
+        kind = methods._baseline_names()[name][0].kind
+        assert kind.propensity_known == (name not in unknown)
+
+
+def test_aligned_costs_are_at_the_break_even_point(baseline_world):
+    assert break_even(Goal()) == pytest.approx(5 / 7)
+    for name in QUICK:
+        method = build(name, baseline_world, setup_of(baseline_world, gain=300.0, loss=100.0))
+        costs = [
+            getattr(method, option)
+            for option in ("cutoff", "cost", "threshold")
+            if hasattr(method, option)
+        ]
+        if name.endswith("-aligned"):
+            assert costs == [0.25] or (method.gain, method.loss) == (300.0, 100.0)
+        elif name.endswith(("-published", "-icml")):
+            assert costs != [0.25]
+
+
+def test_setup_reaches_the_method(baseline_world):
+    setup = setup_of(baseline_world, seed=17)
+    assert build("epsilon-greedy-aligned", baseline_world, setup).horizon == 2
+    assert build("wei-finite-aligned", baseline_world, setup).horizon == 2
+    assert build("bechavod-aligned", baseline_world, setup).n_rounds == 2
+    assert build("greedy-aligned", baseline_world, setup).random_state == 17
+    assert build("greedy-aligned", baseline_world, setup).group_as_feature
+    # Kilbertus' policies use groups only in their penalty.
+    assert not build("kilbertus-aligned", baseline_world, setup).group_as_feature
+    nobody = replace(setup, past_policy=lambda X: np.zeros(len(X)))
+    method = build("frozen-past", baseline_world, nobody)
+    X, group = setup.past.people.X, setup.past.people.group
+    assert not method.accepts(X, sensitive_features=group).any()
+
+
+def test_every_setting_has_a_label():
+    for base in ("greedy", "epsilon-greedy", "random-2", "random-5", "thompson", "kilbertus"):
+        assert {f"{base}-published", f"{base}-aligned"} <= set(BASELINES)
+    assert "kilbertus-icml" in BASELINES
+    assert len({label(name) for name in (*METHODS, *REFERENCES)}) == len({*METHODS, *REFERENCES})
+
+
+def test_sets_of_methods():
+    every = expand_names(["all"])
+    assert {*METHODS, *REFERENCES} - {*every} <= {*DEEP}
+    assert {*expand_names(["not-deep"])} == {*METHODS, *REFERENCES} - {*DEEP}
+    assert expand_names(["plain", "not-deep"])[0] == "plain"
+    assert len(expand_names(["all", "not-deep"])) == len(every)
+    quick = expand_names(DEEP, quick=True)
+    assert len(quick) == len(DEEP) > 0
+    assert all("quick" in name for name in quick)
+    assert expand_names(["plain"], quick=True) == ("plain",)
+
+
+def test_deep_methods_without_their_extra(monkeypatch):
+    assert left_out() == "" or "secondlook[deep]" in left_out()
+    monkeypatch.setattr(methods, "find_spec", lambda name: None)
+    with pytest.raises(InputError, match=r"fairall-aligned needs jax and optax: .*\[deep\]"):
+        check_methods(["fairall-aligned"])
+    check_methods(["greedy-aligned"])
+    assert left_out().startswith("Left out: fairall-published, fairall-aligned, which needs jax")
+
+
+def test_assumptions():
+    assert {"extrapolation-aligned", "fuzzy-augmentation-published"} <= set(ASSUMPTIONS)
+    assert all(text.endswith(".") for text in ASSUMPTIONS.values())
+    assert "greedy-aligned" not in ASSUMPTIONS
+
+
+@pytest.mark.parametrize("key", ["german_gender", "adult_race", "adult_gender"])
+def test_every_row_of_the_paper_has_a_method_and_a_reason(key):
+    names = (*METHODS, *REFERENCES)
+    for row in published_table(key):
+        beside = [name for name in names if paper_row(name) == row]
+        assert beside, row
+        for name in beside:
+            reason = why_different(key, name)
+            assert 10 < len(reason) < 160, name
+    assert why_different(key, "greedy-aligned") == ""
+    assert why_different(key, "kilbertus-icml") != why_different(key, "kilbertus-aligned")
+
+
+def test_aligned_costs_earn_more_on_german_credit():
+    """Compare with wide bands around the numbers of a second implementation."""
+    names = ("greedy-published", "greedy-aligned", "frozen-past")
+    experiment = replace(paper_experiment("german"), methods=names)
+    table = load("german")
+    runs = [run_repetition(experiment, table, number) for number in range(3)]
+    accepted, good = (
+        sum(result.count(f"n_{name}").sum(axis=(0, 2, 3, 4)) for result in runs)
+        for name in ("accepted", "accepted_good")
+    )
+    revenue = (200 * good - 500 * (accepted - good)) / (3 * 39 * 1000)
+    fdr = 1 - good / accepted
+    assert -2 < revenue[0] < 5
+    assert 9.5 < revenue[1] < 14.5
+    assert 0.20 < fdr[1] < 0.25 < fdr[0] < 0.30
+    assert revenue[0] < revenue[2] < revenue[1]
+
+
+def test_every_method_is_described():
+    text = (Path(__file__).parents[3] / "docs" / "methods.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([a-z0-9*-]+)`", text))
+    ends = tuple(f"-{setting}" for setting in ("published", "aligned", "icml"))
+    for name in (*METHODS, *REFERENCES):
+        family = next((name.removesuffix(end) for end in ends if name.endswith(end)), None)
+        shown = {name} if family is None else {f"{family}-*", f"{family.partition('-')[0]}-*"}
+        assert shown & named, name

@@ -1,4 +1,4 @@
-"""How long until a certificate: against the method's own record, and by what must hold."""
+"""Plans: compared with the method's own records, and monotone where they must be."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from secondlook.methods.certified.classifier import CertifiedClassifier
 EASY = Drawn(Binormal(good=0.85, auc=0.9), 400, 12)
 
 
-def test_easier_people_are_certified_sooner_and_cheaper():
+def test_easier_populations_are_certified_earlier_and_cheaper():
     easy, hard = (
         plan(Plan(Drawn(Binormal(good=good, auc=auc), 400, 12), repetitions=4), jobs=1)[0]
         for good, auc in ((0.85, 0.9), (0.7, 0.75))
@@ -38,20 +38,24 @@ def test_easier_people_are_certified_sooner_and_cheaper():
     assert easy.lost_on_bad[1] % 500 == 0 or easy.lost_on_bad[1] % 250 == 0
 
 
-def test_each_group_has_its_own_certificate_and_takes_longer():
+def test_certificates_of_groups_take_longer():
     shares = (("A", 0.7), ("B", 0.3))
     stream = Drawn(Binormal(good=0.85, auc=0.9, shares=shares), 400, 12)
-    found = {one.whom: one for one in plan(Plan(stream, repetitions=4), jobs=1)}
-    assert list(found) == ["everybody", "A", "B"]
-    assert found["B"].rounds[1] >= found["everybody"].rounds[1] or np.isnan(found["B"].rounds[1])
+    certificates = {
+        applicants.whom: applicants for applicants in plan(Plan(stream, repetitions=4), jobs=1)
+    }
+    assert list(certificates) == ["everybody", "A", "B"]
+    assert certificates["B"].rounds[1] >= certificates["everybody"].rounds[1] or np.isnan(
+        certificates["B"].rounds[1]
+    )
 
 
-def test_the_same_seed_plans_the_same_whatever_the_cores():
-    one, other = (plan(Plan(EASY, repetitions=3), jobs=jobs) for jobs in (1, 2))
-    assert one == other
+def test_plans_do_not_depend_on_the_number_of_cores():
+    first, second = (plan(Plan(EASY, repetitions=3), jobs=jobs) for jobs in (1, 2))
+    assert first == second
 
 
-def test_progress_and_refusals():
+def test_progress_and_invalid_options():
     seen = []
     plan(Plan(EASY, repetitions=2), jobs=1, progress=lambda *done: seen.append(done))
     assert seen == [(1, 2), (2, 2)]
@@ -66,23 +70,23 @@ def test_the_command(tmp_path):
     assert done.exit_code == 0, done.output
     (everybody,) = json.loads(done.stdout)["certificate"]
     assert everybody["whom"] == "everybody"
-    for wrong, words in (
+    for wrong, message in (
         (["--groups", "A:1"], "groups must look like"),
         (["--auc", "0.3"], "auc must be in"),
         (["--history", str(tmp_path / "x.csv")], "--outcome and --group"),
     ):
         refused = CliRunner().invoke(app, ["plan", *wrong, *few])
         assert refused.exit_code == 2
-        assert words in json.loads(refused.stdout)["error"]
+        assert message in json.loads(refused.stdout)["error"]
 
 
-# Outcomes that come late
+# Late outcomes
 
 LATE = Plan(Drawn(Binormal(good=0.75, auc=0.8), 300, 16), repetitions=3)
 
 
-def as_if_at_once(wanted, number):
-    """Return rounds, accepted, explored and money until the certificate, in a world of its own."""
+def without_delay(wanted, number):
+    """Return rounds, accepted, explored and losses until the certificate, without a delay."""
     world = World(wanted.stream, wanted.past, seed=number)
     past = world.history()
     method = CertifiedClassifier(
@@ -103,43 +107,43 @@ def as_if_at_once(wanted, number):
     raise AssertionError
 
 
-def test_without_a_delay_figures_are_those_of_outcomes_at_once():
+def test_delay_of_zero():
     for number in range(3):
-        want = as_if_at_once(LATE, number)
+        expected = without_delay(LATE, number)
         for delay in (Fixed(), Between(0, 0)):
-            (found,) = run_until_certified(replace(LATE, delay=delay), "overall", number)
-            assert found.tobytes() == want.tobytes()
+            (taken,) = run_until_certified(replace(LATE, delay=delay), "overall", number)
+            assert taken.tobytes() == expected.tobytes()
     assert plan(LATE, jobs=1) == plan(replace(LATE, delay=Between(0, 0)), jobs=1)
 
 
 def first_certificates(delays, numbers=range(4)):
-    """Return the rounds before the first certificate, a row a delay and a column a seed."""
+    """Return the rounds before the first certificate, a row per delay and a column per seed."""
     return np.array(
         [
-            [run_until_certified(replace(LATE, delay=one), "overall", n)[0, 0] for n in numbers]
-            for one in delays
+            [run_until_certified(replace(LATE, delay=delay), "overall", n)[0, 0] for n in numbers]
+            for delay in delays
         ]
     )
 
 
-def later_and_later(rounds):
-    """Say whether certificates come no earlier with each longer delay, and later with the last."""
+def is_increasing(rounds):
+    """Return whether longer delays never give earlier certificates, and the longest later ones."""
     return bool((np.diff(rounds, axis=0) >= 0).all() and (rounds[-1] > rounds[0]).all())
 
 
 def test_a_longer_delay_never_gives_an_earlier_certificate(monkeypatch):
-    """In seeds of easy people; where evidence takes long, pilots differ and chance decides too."""
+    """For easy populations; in harder ones, pilots differ and chance decides, too."""
     delays = (Fixed(0), Between(0, 2), Fixed(2), Between(1, 5), Fixed(5))
-    found = first_certificates(delays)
-    assert later_and_later(found)
-    # Nothing can be certified before the first round's outcomes are in.
-    assert (found.min(axis=1) >= [1, 3, 3, 6, 6]).all()
-    monkeypatch.setattr(planning, "Feedback", lambda **_: Feedback())  # delays are forgotten
-    assert not later_and_later(first_certificates(delays))
+    rounds = first_certificates(delays)
+    assert is_increasing(rounds)
+    # No certificate is possible before the outcomes of the first round have arrived.
+    assert (rounds.min(axis=1) >= [1, 3, 3, 6, 6]).all()
+    monkeypatch.setattr(planning, "Feedback", lambda **_: Feedback())  # the control ignores delays
+    assert not is_increasing(first_certificates(delays))
 
 
-def told_after(monkeypatch, wanted):
-    """Return how many rounds after their decision outcomes were told in a simulated run."""
+def rounds_until_observed(monkeypatch, wanted):
+    """Return the delays of observed outcomes in a simulated run."""
     seen = []
 
     class Watched(CertifiedClassifier):
@@ -152,7 +156,7 @@ def told_after(monkeypatch, wanted):
             return decided
 
         def observe(self, ids, outcomes):
-            seen.extend(self.now - self.when[one] for one in np.asarray(ids).tolist())
+            seen.extend(self.now - self.when[name] for name in np.asarray(ids).tolist())
             return super().observe(ids, outcomes)
 
     monkeypatch.setattr(planning, "CertifiedClassifier", Watched)
@@ -160,13 +164,13 @@ def told_after(monkeypatch, wanted):
     return set(seen)
 
 
-def test_outcomes_are_held_back(monkeypatch):
-    assert told_after(monkeypatch, LATE) == {0}
-    assert told_after(monkeypatch, replace(LATE, delay=Between(2, 4))) == {2, 3, 4}
-    assert told_after(monkeypatch, replace(LATE, delay=Fixed(3))) == {3}
+def test_outcomes_are_delayed(monkeypatch):
+    assert rounds_until_observed(monkeypatch, LATE) == {0}
+    assert rounds_until_observed(monkeypatch, replace(LATE, delay=Between(2, 4))) == {2, 3, 4}
+    assert rounds_until_observed(monkeypatch, replace(LATE, delay=Fixed(3))) == {3}
 
 
-def test_maturity_and_patience_are_those_of_the_planned_program():
+def test_maturity_and_patience():
     late = replace(LATE, delay=Between(1, 4))
     rounds = {
         (maturity, patience): run_until_certified(
@@ -175,42 +179,42 @@ def test_maturity_and_patience_are_those_of_the_planned_program():
         for maturity, patience in ((0, None), (0, 5), (0, 2), (8, None))
     }
     waits = rounds[0, None]
-    assert rounds[0, 5] == waits  # all are in by then
-    assert not rounds[0, 2] <= waits  # what is late counts as bad
+    assert rounds[0, 5] == waits  # all outcomes have arrived by then
+    assert not rounds[0, 2] <= waits  # late outcomes count as bad
     assert rounds[8, None] >= max(waits, 9)
-    for options, words in (
+    for options, message in (
         ({"maturity": -1}, "maturity counts rounds and must be 0 or more, got -1"),
         ({"patience": 0}, "patience counts rounds and must be 1 or more, got 0"),
     ):
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(InputError, match=message):
             plan(replace(LATE, **options))
 
 
 AT_ONCE = "As if every outcome were known before the next round; --delay says how late they come."
 
 
-def test_the_command_says_how_late_outcomes_come(monkeypatch):
+def test_command_describes_the_delay(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     few = ["plan", "--good", "0.85", "--auc", "0.9", "--people", "300", "--rounds", "9"]
     few += ["--repetitions", "2", "--jobs", "1"]
-    said = {}
+    outputs = {}
     for delay in ("", "0", "2", "1-4"):
-        words = [*few, *(["--delay", delay] if delay else [])]
-        said[delay] = CliRunner().invoke(app, words).stdout
-        told = json.loads(CliRunner().invoke(app, [*words, "--json"]).stdout)
+        command = [*few, *(["--delay", delay] if delay else [])]
+        outputs[delay] = CliRunner().invoke(app, command).stdout
+        data = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
         least, _, most = (delay or "0").partition("-")
-        assert told["delay"] == {"least": int(least), "most": int(most or least)}
-        longest = told["delay"]["most"]
-        assert (told["maturity"], told["patience"]) == (0, longest + 1 if longest else None)
-    assert said[""] == said["0"]
-    assert AT_ONCE in said[""]
-    assert not any(AT_ONCE in said[delay] for delay in ("2", "1-4"))
+        assert data["delay"] == {"least": int(least), "most": int(most or least)}
+        longest = data["delay"]["most"]
+        assert (data["maturity"], data["patience"]) == (0, longest + 1 if longest else None)
+    assert outputs[""] == outputs["0"]
+    assert AT_ONCE in outputs[""]
+    assert not any(AT_ONCE in outputs[delay] for delay in ("2", "1-4"))
     assert (
         "Outcomes come 2 rounds after the decision, all of them and right (maturity 0, pati"
-        in (said["2"])
+        in (outputs["2"])
     )
-    assert "Outcomes come 1 to 4 rounds after the decision, all of them and right" in said["1-4"]
-    assert "count as bad" not in said["1-4"]
+    assert "Outcomes come 1 to 4 rounds after the decision, all of them and right" in outputs["1-4"]
+    assert "count as bad" not in outputs["1-4"]
     short = CliRunner().invoke(app, [*few, "--delay", "1-4", "--patience", "3"]).stdout
     assert "patience 3, outcomes that take 3 rounds or more count as bad: a patience above 4" in (
         short
@@ -218,7 +222,7 @@ def test_the_command_says_how_late_outcomes_come(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("delay", "words"),
+    ("delay", "message"),
     [
         ("soon", "must look like 3-9, or be one number such as 3, got 'soon'"),
         ("", "must look like 3-9"),
@@ -228,7 +232,7 @@ def test_the_command_says_how_late_outcomes_come(monkeypatch):
         ("40-50", "an outcome that takes 40 rounds or more comes after the last of 40 rounds"),
     ],
 )
-def test_a_delay_that_cannot_be_played(delay, words):
+def test_invalid_delays(delay, message):
     done = CliRunner().invoke(app, ["plan", f"--delay={delay}", "--json"])
     assert done.exit_code == 2
-    assert words in json.loads(done.stdout)["error"]
+    assert message in json.loads(done.stdout)["error"]

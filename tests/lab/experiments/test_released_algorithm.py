@@ -1,4 +1,4 @@
-"""Deviations C of the released code, in the algorithm, each against a fact that shows it."""
+"""Deviations C of the released code: the algorithm."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from secondlook.lab.experiments.spec import Goal
 from secondlook.lab.experiments.world_spec import WorldSpec
 
 
-def test_c1_makes_the_variants_one_object_that_keeps_its_outcomes():
+def test_c1_variants_share_an_object_and_its_outcomes():
     world, setup = lender_setup()
     shared, at_start = {}, []
     for name in VARIANTS:
         method = build_released(name, setup, on("C1"), shared)
         at_start.append(method.n_outcomes_)
         decided = driven(method, world)
-        accepted = sum(int(one.accepted.sum()) for one, _ in decided)
+        accepted = sum(int(decisions.accepted.sum()) for decisions, _ in decided)
         assert method.n_outcomes_ == at_start[-1] + accepted
         assert accepted > 0
         begun = method.rounds_[-LENDER.n_rounds :]
-        want = [0.075 * t**0.2 for t in (1, 2, 3, 4)]
-        assert [one.alpha_exploit for one in begun] == pytest.approx(want)
+        expected = [0.075 * t**0.2 for t in (1, 2, 3, 4)]
+        assert [record.alpha_exploit for record in begun] == pytest.approx(expected)
         assert begun[0].note == "Follows the past policy."
         assert len(shared) == 1
         assert method is next(iter(shared.values()))
@@ -38,26 +38,29 @@ def test_c1_makes_the_variants_one_object_that_keeps_its_outcomes():
     assert len(method.rounds_) == 4 * LENDER.n_rounds
 
 
-def test_c1_leaves_ablations_and_other_bounds_their_own_objects():
+def test_c1_ablations_and_other_bounds_have_their_own_objects():
     _, setup = lender_setup()
     shared = {}
-    one = build_released("plain", setup, on("C1"), shared)
-    other = build_released("plain", replace(setup, goal=Goal(alpha=0.2)), on("C1"), shared)
+    first = build_released("plain", setup, on("C1"), shared)
+    second = build_released("plain", replace(setup, goal=Goal(alpha=0.2)), on("C1"), shared)
     alone = build_released("no-exploration", setup, on("C1"), shared)
-    assert len({id(one), id(other), id(alone)}) == 3
+    assert len({id(first), id(second), id(alone)}) == 3
     fresh = [build_released(name, setup, on("C2"), {}) for name in VARIANTS]
     assert len({id(method) for method in fresh}) == 4
     assert {method.n_outcomes_ for method in fresh} == {int(setup.past.accepted.sum())}
 
 
-def test_c1_becomes_the_variant_that_is_asked_for():
+def test_c1_object_becomes_each_variant():
     world, setup = lender_setup(difference=0.01)
     shared, gaps = {}, {}
     for name in VARIANTS:
         method = build_released(name, setup, on("C1"), shared)
         driven(method, world)
-        gaps[name] = [one.thresholds for one in method.rounds_[-3:]]
-    split = {name: any(len(set(cuts)) > 1 for cuts in found) for name, found in gaps.items()}
+        gaps[name] = [record.thresholds for record in method.rounds_[-3:]]
+    split = {
+        name: any(len(set(cuts)) > 1 for cuts in cuts_of_rounds)
+        for name, cuts_of_rounds in gaps.items()
+    }
     assert split == {
         "plain": False,
         "exploit-fair": True,
@@ -66,7 +69,7 @@ def test_c1_becomes_the_variant_that_is_asked_for():
     }
 
 
-def test_c2_knows_people_by_the_mean_of_past_scores():
+def test_c2_covers_people_by_the_mean_of_past_scores():
     world, setup = lender_setup()
     method = build_released("plain", setup, on("C2"), {})
     assert isinstance(method.coverage, MeanPastScore)
@@ -85,11 +88,11 @@ def test_c2_knows_people_by_the_mean_of_past_scores():
         regions.append(decided.exploit)
         taken = decided.accepted
         method.observe(decided.ids[taken], batch.outcome[taken].astype(float))
-    left = [np.any(one & ~two) for one, two in pairwise(regions)]
+    left = [np.any(before & ~after) for before, after in pairwise(regions)]
     assert any(left)
 
 
-def test_c4_learns_round_1():
+def test_c4_learns_in_round_1():
     for switches, follows in (((), True), (("C4",), False)):
         method, _ = released("plain", *switches)
         first = method.rounds_[0]
@@ -99,18 +102,18 @@ def test_c4_learns_round_1():
 
 
 @pytest.mark.parametrize("name", ["plain", "explore-fair"])
-def test_c5_explores_the_floor_and_carries_nothing(name):
+def test_c5_rounds_down_and_carries_nothing_over(name):
     method, decided = released(name, "C5")
-    for record, (one, _) in zip(method.rounds_, decided, strict=True):
-        asked = math.floor((0.15 - record.alpha_exploit) * record.n_exploited)
-        assert record.n_explored == min(asked, int((~one.exploit).sum()))
+    for record, (decisions, _) in zip(method.rounds_, decided, strict=True):
+        floor = math.floor((0.15 - record.alpha_exploit) * record.n_exploited)
+        assert record.n_explored == min(floor, int((~decisions.exploit).sum()))
         assert record.carried == 0
     assert sum(record.n_explored for record in method.rounds_) > 0
     ours, _ = released(name)
     assert any(record.carried for record in ours.rounds_)
 
 
-def test_c6_lags_a_round_behind_and_passes_alpha():
+def test_c6_lags_one_round_and_exceeds_alpha():
     late, ours = (ReleasedBudget(0.15, switches=on(*names)) for names in (("C6",), ()))
     assert late.alpha_exploit(1) == late.alpha_exploit(2) == 0.075
     for t in range(2, 40):
@@ -128,27 +131,27 @@ def test_c6_lags_a_round_behind_and_passes_alpha():
 
 def test_c6_in_a_run():
     method, _ = released("plain", "C6")
-    want = [0.075, 0.075, 0.075 * 2**0.2, 0.075 * 3**0.2]
-    assert [one.alpha_exploit for one in method.rounds_] == pytest.approx(want)
+    expected = [0.075, 0.075, 0.075 * 2**0.2, 0.075 * 3**0.2]
+    assert [record.alpha_exploit for record in method.rounds_] == pytest.approx(expected)
 
 
 def test_c7_rounds_each_groups_quota_down():
     method, decided = released("explore-fair", "C5", "C7")
     lost = 0
-    for record, (one, group) in zip(method.rounds_, decided, strict=True):
+    for record, (decisions, group) in zip(method.rounds_, decided, strict=True):
         places = math.floor((0.15 - record.alpha_exploit) * record.n_exploited)
-        explore = ~one.exploit
+        explore = ~decisions.exploit
         places = min(places, int(explore.sum()))
         for name in ("A", "B"):
-            here = explore & (group == name)
-            want = math.floor(places * here.sum() / max(1, explore.sum()))
-            assert int(one.explored[here].sum()) == want
+            in_group = explore & (group == name)
+            expected = math.floor(places * in_group.sum() / max(1, explore.sum()))
+            assert int(decisions.explored[in_group].sum()) == expected
         lost += places - record.n_explored
     assert lost > 0
     assert sum(record.n_explored for record in method.rounds_) > 0
 
 
-def test_c7_is_about_group_quotas_only():
+def test_c7_affects_group_quotas_only():
     plain, _ = released("plain", "C5")
     quotas, _ = released("plain", "C5", "C7")
     assert quotas.rounds_ == plain.rounds_

@@ -1,4 +1,4 @@
-"""Deviations B of the released code, in the fit, each against a fact that shows it."""
+"""Deviations B of the released code: the fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from secondlook.learners.logistic import ConstrainedLogistic
 
 @pytest.fixture(scope="module")
 def credit():
-    """Rows with outcomes and two groups, the smaller of which is much better."""
+    """Rows with outcomes and two groups; the smaller group is much better."""
     rng = np.random.default_rng(2)
     group = (rng.random(600) < 0.25).astype(int)
     X = np.column_stack([rng.normal(size=600) + 1.2 * group, rng.normal(size=600), group])
@@ -33,7 +33,7 @@ def problem_of(X, y, hard):
 
 
 @pytest.mark.parametrize("hard", [True, False])
-def test_the_gradient_is_that_of_the_loss(credit, rng, hard):
+def test_gradient_of_the_loss(credit, rng, hard):
     X, y, _ = credit
     problem = problem_of(X, y, hard)
     for scale in (0.1, 1.0, 20.0):
@@ -44,14 +44,14 @@ def test_the_gradient_is_that_of_the_loss(credit, rng, hard):
         assert problem.loss(at) == pytest.approx(by_hand)
 
 
-def test_soft_constraints_have_the_derivatives_they_say(credit, rng):
+def test_derivatives_of_soft_constraints(credit, rng):
     X, y, _ = credit
     constraint = problem_of(X, y, hard=False).least(rng.normal(size=600) / 600, 0.1)
     for _ in range(3):
         assert check_grad(constraint["fun"], constraint["jac"], rng.normal(size=4)) < 1e-6
 
 
-def test_b3_counts_decisions_so_that_its_derivatives_are_of_something_else(credit, rng):
+def test_b3_has_derivatives_of_another_function(credit, rng):
     X, y, _ = credit
     problem, share = problem_of(X, y, hard=True), rng.normal(size=600)
     constraint = problem.least(share, 0.25)
@@ -69,7 +69,7 @@ def rates(model, X, y, group):
     return p[y == 0].sum() / p.sum(), p[group == 1].mean() - p[group == 0].mean()
 
 
-def test_soft_constraints_are_solved_as_by_our_own_fit(credit):
+def test_soft_constraints_give_our_own_fit(credit):
     X, y, group = credit
     for options in (
         {},
@@ -87,12 +87,14 @@ def test_soft_constraints_are_solved_as_by_our_own_fit(credit):
         assert abs(gap) <= getattr(options.get("fairness"), "difference", 1) + 1e-4
 
 
-def test_b3_lets_the_expected_constraint_be_broken(credit):
+def test_b3_breaks_the_expected_constraint(credit):
     X, y, _ = credit
     hard = ReleasedLogistic(max_fdr=0.15, random_start=False, hard=True).fit(X, y)
     soft = ReleasedLogistic(max_fdr=0.15, random_start=False, hard=False).fit(X, y)
-    fdr = [float(expit(X @ one.coef_[0] + one.intercept_)[y == 0].sum()) for one in (hard, soft)]
-    total = [float(expit(X @ one.coef_[0] + one.intercept_).sum()) for one in (hard, soft)]
+    fdr = [
+        float(expit(X @ model.coef_[0] + model.intercept_)[y == 0].sum()) for model in (hard, soft)
+    ]
+    total = [float(expit(X @ model.coef_[0] + model.intercept_).sum()) for model in (hard, soft)]
     assert fdr[0] / total[0] > 0.16
     assert fdr[1] / total[1] <= 0.15 + 1e-4
 
@@ -117,23 +119,23 @@ def test_b4_starts_at_one_random_point(credit, monkeypatch):
     assert not starts[3].any()
 
 
-def test_b4_with_b3_ends_somewhere_else_for_every_seed(credit):
+def test_b4_with_b3_depends_on_the_seed(credit):
     X, y, _ = credit
     ends = [ReleasedLogistic(max_fdr=0.1, random_state=seed).fit(X, y).coef_ for seed in (0, 1)]
     assert np.abs(ends[0] - ends[1]).max() > 1e-3
 
 
-def test_b6_lets_the_smaller_group_be_selected_more_often_but_not_less(credit):
+def test_b6_constrains_one_side_only(credit):
     X, y, group = credit
     soft = {"hard": False, "random_start": False, "fairness": SelectionRateParity(0.05)}
     soft["minority"] = 1
     for flip, free, held in ((False, 0.15, 0.05), (True, -0.05, -0.05)):
         features, outcome = (-X, 1 - y) if flip else (X, y)
-        one = ReleasedLogistic(one_sided=True, **soft)
+        single = ReleasedLogistic(one_sided=True, **soft)
         both = ReleasedLogistic(one_sided=False, **soft)
         gaps = [
             rates(model.fit(features, outcome, sensitive_features=group), features, outcome, group)
-            for model in (one, both)
+            for model in (single, both)
         ]
         assert gaps[1][1] == pytest.approx(held, abs=1e-3)
         assert gaps[0][1] > free if not flip else gaps[0][1] == pytest.approx(free, abs=1e-3)
@@ -141,7 +143,7 @@ def test_b6_lets_the_smaller_group_be_selected_more_often_but_not_less(credit):
 
 @pytest.fixture
 def fitted_rows(monkeypatch):
-    """Return the weights of rows that each fit of f_t was given."""
+    """Return the weights of the rows of each fit of f_t."""
     weights = []
 
     def watched(self, X, y, sample_weight=None, **arguments):
@@ -153,7 +155,7 @@ def fitted_rows(monkeypatch):
     return weights
 
 
-def test_b7_weights_nothing_and_learns_outside_the_exploit_region(fitted_rows):
+def test_b7_uses_no_weights_and_all_rows(fitted_rows):
     compared = dict.fromkeys((False, True), 0)
     for switches in ((), ("B7",)):
         fitted_rows.clear()
@@ -162,7 +164,7 @@ def test_b7_weights_nothing_and_learns_outside_the_exploit_region(fitted_rows):
         for number, result in enumerate(run(method, world), start=1):
             known = method.n_outcomes_ - int(result.decided.accepted.sum())
             if number == 1:
-                continue  # follows the past
+                continue  # uses f_0
             weight, record = fitted_rows[-1], method.rounds_[-1]
             used = np.count_nonzero(weight)
             equal = np.ptp(weight[weight > 0]) < 1e-12
@@ -178,14 +180,16 @@ def test_b7_weights_nothing_and_learns_outside_the_exploit_region(fitted_rows):
     assert all(compared.values())
 
 
-def test_b9_cuts_at_a_half_whatever_revenue_is():
+def test_b9_always_cuts_at_a_half():
     accepted = []
     for loss in (500.0, 5.0):
         method, decided = released("both-fair", "B9", loss=loss)
-        assert {cut for one in method.rounds_ for cut in one.thresholds} == {0.5}
-        for one, _ in decided:
-            assert np.array_equal(one.accepted & one.exploit, one.exploit & (one.score >= 0.5))
-        accepted.append([one.accepted.tolist() for one, _ in decided])
+        assert {cut for record in method.rounds_ for cut in record.thresholds} == {0.5}
+        for decisions, _ in decided:
+            assert np.array_equal(
+                decisions.accepted & decisions.exploit, decisions.exploit & (decisions.score >= 0.5)
+            )
+        accepted.append([decisions.accepted.tolist() for decisions, _ in decided])
     assert accepted[0] == accepted[1]
     plain, _ = released("both-fair")
-    assert {cut for one in plain.rounds_[1:] for cut in one.thresholds} != {0.5}
+    assert {cut for record in plain.rounds_[1:] for cut in record.thresholds} != {0.5}

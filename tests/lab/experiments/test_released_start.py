@@ -1,4 +1,4 @@
-"""Deviations A of the released code, in what is known at the start, each against a fact."""
+"""Deviations A of the released code: what is known at the start."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def spies(monkeypatch):
     return built
 
 
-def test_a1_hands_over_every_outcome_of_the_history(spies):
+def test_a1_reveals_all_outcomes_of_the_history(spies):
     table = numbered_people()
     spec = WorldSpec("numbered", n_batch=80, n_rounds=2, past=({"rule": "random", "rate": 0.4},))
     for switches in ((), ("A1",)):
@@ -51,7 +51,7 @@ def test_a1_hands_over_every_outcome_of_the_history(spies):
         assert np.array_equal(past.outcomes[known], table.outcome[numbers[known]])
 
 
-def test_a1_alone_keeps_a_past_policy_that_imitates_who_was_accepted():
+def test_a1_alone_keeps_a_past_policy_that_imitates_past_decisions():
     world, setup = lender_setup()
     changed = released_setup(setup, world, on("A1"))
     chance = changed.past_policy(setup.past.people.X)
@@ -77,7 +77,7 @@ def test_a3_fits_the_past_policy_to_outcomes_and_drops_its_intercept(known):
     assert np.array_equal(policy(appended), policy(X))
 
 
-def test_a7_scales_by_all_rounds_and_otherwise_only_the_history_is_known():
+def test_a7_scales_by_all_rounds():
     table = load("german")
     scaled = [i for i, name in enumerate(table.features) if name not in table.unscaled]
     for switches, of_all in ((on(), False), (on("A7"), True)):
@@ -91,26 +91,26 @@ def test_a7_scales_by_all_rounds_and_otherwise_only_the_history_is_known():
             assert close == is_standard
 
 
-def test_a8_throws_away_a_hundredth():
+def test_a8_drops_one_per_cent():
     table = load("german")
     spec, source = released_world(replace(GERMAN, n_batch=500), table, on("A8"), 0)
     world = spec.build(source, 0)
-    sizes = [len(world.full_history()), *(len(one.applicants) for one in world.batches())]
+    sizes = [len(world.full_history()), *(len(batch.applicants) for batch in world.batches())]
     assert sizes == [495] * 5
     spec, source = released_world(
         replace(GERMAN, n_parts=40, n_batch=None, n_rounds=None), table, on("A8"), 0
     )
     assert len(source) == 990
-    assert sum(len(one.applicants) for one in spec.build(source, 0).batches()) > 900
+    assert sum(len(batch.applicants) for batch in spec.build(source, 0).batches()) > 900
 
 
 def seen_by(spy):
-    """Return who was in S_0, and who in each batch."""
+    """Return the people of S_0 and of each batch."""
     history = spy.setup.past.people.X[:, 0].astype(int).tolist()
     return [history, *(numbers.tolist() for numbers, _, _ in spy.batches)]
 
 
-def test_a9_lets_all_repetitions_share_one_resample(spies):
+def test_a9_shares_one_resample_between_repetitions(spies):
     table = numbered_people()
     spec = WorldSpec("numbered", n_batch=100, n_rounds=5, past=({"rule": "random", "rate": 0.5},))
     for switches, shared in (((), False), (("A9",), True)):
@@ -121,18 +121,18 @@ def test_a9_lets_all_repetitions_share_one_resample(spies):
         assert streams[0] != streams[1]
 
 
-def test_a8_and_a9_together_are_the_papers_20_000_rows_less_a_hundredth():
+def test_a8_and_a9_together():
     spec = WorldSpec("german", "sex", n_batch=500, n_rounds=39)
     both, source = released_world(spec, load("german"), on("A8", "A9"), 7)
     _, again = released_world(spec, load("german"), on("A8", "A9"), 7)
     assert len(source) == 19_800
     assert source.fingerprint == again.fingerprint
     world = both.build(source, 0)
-    sizes = [len(world.full_history()), *(len(one.applicants) for one in world.batches())]
+    sizes = [len(world.full_history()), *(len(batch.applicants) for batch in world.batches())]
     assert sizes == [495] * 40
 
 
-def test_a1_where_the_past_accepted_everybody():
+def test_a1_if_the_past_accepted_everyone():
     spec = replace(LENDER, past=({"rule": "everybody"},))
     world, setup = lender_setup(0, spec)
     assert released_setup(setup, world, on("A1")).past.accepted.all()

@@ -1,4 +1,4 @@
-"""The switches of the released code: each changes something, and with none on nothing does."""
+"""Switches of the released code: each changes the counts; without switches nothing changes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ import pytest
 import secondlook
 from lab.experiments.released_worlds import driven, lender_setup, on
 from lab.experiments.test_spec import one_sentence
+from lab.experiments.test_tables import from_counts
+from secondlook.cli.runs import summary_rows
 from secondlook.errors import InputError
 from secondlook.lab.datasets import load
 from secondlook.lab.experiments.methods import ABLATIONS, VARIANTS, build
@@ -21,10 +23,10 @@ from secondlook.lab.experiments.spec import Experiment
 from secondlook.lab.experiments.world_spec import WorldSpec
 
 
-def test_switches_come_in_the_order_of_the_list():
+def test_order_of_switches():
     assert check_switches(["E2", "C1", "A1", "C1"]) == ("A1", "C1", "E2")
     assert check_switches([]) == ()
-    assert all(words and words[-1] != "." for words in SWITCHES.values())
+    assert all(text and text[-1] != "." for text in SWITCHES.values())
 
 
 def test_an_unknown_switch_is_refused_in_one_sentence():
@@ -39,8 +41,8 @@ def test_the_core_knows_nothing_of_switches():
     files = [*package.glob("*.py"), *(file for folder in folders for file in folder.rglob("*.py"))]
     assert len(files) > 50
     names = re.compile(rf"\b(?:{'|'.join(SWITCHES)}|switch(?:es)?|released)\b")
-    found = {path.name: names.findall(path.read_text()) for path in files}
-    assert not {name: hits for name, hits in found.items() if hits}
+    matches = {path.name: names.findall(path.read_text()) for path in files}
+    assert not {name: hits for name, hits in matches.items() if hits}
 
 
 def counts_with(*switches, n_rounds=5):
@@ -56,29 +58,50 @@ def without():
 
 
 @pytest.mark.parametrize("name", [name for name in SWITCHES if name not in REPORTING])
-def test_every_switch_changes_what_is_counted(name, without):
-    n = 2 if name == "B9" else 5  # whose fits are slow
+def test_every_switch_changes_the_counts(name, without):
+    n = 2 if name == "B9" else 5  # its fits are slow
     switched = counts_with(name, n_rounds=n)
     assert any(not np.array_equal(switched[key], without[n][key]) for key in without[n])
 
 
 @pytest.mark.parametrize("name", [*VARIANTS, *ABLATIONS])
-def test_with_no_switch_on_it_is_the_classifier_itself(name):
+def test_without_switches_it_is_the_classifier(name):
     for seed in range(2):
         world, setup = lender_setup(seed)
-        ours = driven(build(name, world, setup), world)
-        theirs = driven(build_released(name, setup, on(), {}), world)
-        for (one, _), (two, _) in zip(ours, theirs, strict=True):
-            assert np.array_equal(one.accepted, two.accepted)
-            assert np.array_equal(one.exploit, two.exploit)
-            assert np.array_equal(one.propensity, two.propensity)
-            assert np.array_equal(one.score, two.score)
+        own_decisions = driven(build(name, world, setup), world)
+        released_decisions = driven(build_released(name, setup, on(), {}), world)
+        for (first, _), (second, _) in zip(own_decisions, released_decisions, strict=True):
+            assert np.array_equal(first.accepted, second.accepted)
+            assert np.array_equal(first.exploit, second.exploit)
+            assert np.array_equal(first.propensity, second.propensity)
+            assert np.array_equal(first.score, second.score)
 
 
-def test_with_no_switch_on_it_is_the_classifier_itself_where_round_1_is_learned():
+def test_without_switches_it_is_the_classifier_with_learned_first_round():
     spec = WorldSpec("lender", n_batch=400, n_rounds=3, past=({"rule": "everybody"},))
     world, setup = lender_setup(3, spec)
-    ours = driven(build("plain", world, setup), world)
-    theirs = driven(build_released("plain", setup, on(), {}), world)
-    for (one, _), (two, _) in zip(ours, theirs, strict=True):
-        assert np.array_equal(one.accepted, two.accepted)
+    own_decisions = driven(build("plain", world, setup), world)
+    released_decisions = driven(build_released("plain", setup, on(), {}), world)
+    for (first, _), (second, _) in zip(own_decisions, released_decisions, strict=True):
+        assert np.array_equal(first.accepted, second.accepted)
+
+
+def test_e2_drops_the_sign_of_revenue():
+    """Rounds earn 200, 200 and −1,000 thousandths: the mean is −0.2, without signs 0.47."""
+    accepted = np.array([1, 1, 2]).reshape(1, 1, 1, 3, 1) * np.ones((1, 1, 2, 1, 1), int)
+    good = np.array([1, 1, 0]).reshape(1, 1, 1, 3, 1) * np.ones((1, 1, 2, 1, 1), int)
+    counts = {
+        "n_people": np.full(accepted.shape, 9),
+        "n_good": np.full(accepted.shape, 5),
+        "n_accepted": accepted,
+        "n_accepted_good": good,
+    }
+    rows = {
+        switches: summary_rows(from_counts(counts, ("plain",), "a", switches=list(switches)))
+        for switches in ((), ("E2",))
+    }
+    assert rows[()][0]["revenue"] == pytest.approx((0.2 + 0.2 - 1.0) / 3)
+    assert rows[("E2",)][0]["revenue"] == pytest.approx((0.2 + 0.2 - 1.0) / 3)
+    assert rows[("E2",)][0]["revenue_without_sign"] == pytest.approx((0.2 + 0.2 + 1.0) / 3)
+    assert "revenue_without_sign" not in rows[()][0]
+    assert rows[()][0]["pooled_fdr"] == rows[("E2",)][0]["pooled_fdr"] == 0.5

@@ -1,4 +1,4 @@
-"""One repetition: counts against a recount person by person, seeds, segments."""
+"""One repetition: counts compared with a loop over people, seeds, segments."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SPEC = WorldSpec("numbered", n_batch=80, n_rounds=4, past=({"rule": "random", "r
 
 
 def numbered_people():
-    """Return people whose first feature says who they are, so that anybody can be looked up."""
+    """Return people whose first feature is their number."""
     rng = np.random.default_rng(9)
     X = np.column_stack([np.arange(N), rng.normal(size=N), rng.normal(size=N)])
     group = rng.choice(["old", "mid", "new"], N, p=[0.5, 0.3, 0.2])
@@ -35,10 +35,10 @@ def numbered_people():
 
 
 class Spy:
-    """Decides by a rule of who somebody is, and keeps what it was handed."""
+    """Decides by the number of a person, and keeps its inputs."""
 
     def __init__(self, setup):
-        self.setup, self.batches, self.decided, self.told = setup, [], [], {}
+        self.setup, self.batches, self.decided, self.observed = setup, [], [], {}
 
     def decide(self, X, *, sensitive_features=None, ids=None):
         number, t = X[:, 0].astype(int), len(self.batches) + 1
@@ -51,7 +51,7 @@ class Spy:
         return self.decided[-1]
 
     def observe(self, ids, outcomes):
-        self.told |= dict(zip(ids.tolist(), outcomes.tolist(), strict=True))
+        self.observed |= dict(zip(ids.tolist(), outcomes.tolist(), strict=True))
 
 
 class LookingAhead(Spy):
@@ -62,7 +62,7 @@ class LookingAhead(Spy):
 
 @pytest.fixture
 def spies(monkeypatch):
-    """Return the spies that repetitions have built, by the name of their method."""
+    """Return the spies that repetitions have built, by method name."""
     built = {"spy": [], "ahead": []}
 
     def put(name, kind):
@@ -85,7 +85,7 @@ def spied(methods=("spy",), number=0, spec=SPEC, **options):
 
 
 def recount(spy, table, segment, names):
-    """Return rows of counts, one person at a time."""
+    """Return rows of counts, computed in a loop over people."""
     rows = []
     for t, (numbers, _, _) in enumerate(spy.batches):
         for name in names:
@@ -114,11 +114,11 @@ def recount(spy, table, segment, names):
     return rows
 
 
-def same(columns, mine, rows):
-    return all(columns[count][mine].tolist() == [row[count] for row in rows] for count in COUNTS)
+def same(columns, chosen, rows):
+    return all(columns[count][chosen].tolist() == [row[count] for row in rows] for count in COUNTS)
 
 
-def test_counts_are_those_of_a_recount(spies):
+def test_counts_equal_a_recount(spies):
     columns, table = spied(("spy", "ahead")), numbered_people()
     names = ["mid", "new", "old"]
     assert list(columns) == [*KEYS, *COUNTS]
@@ -129,7 +129,7 @@ def test_counts_are_those_of_a_recount(spies):
         assert same(columns, columns["method"] == name, rows)
 
 
-def test_the_next_batch_is_tried_by_methods_that_say_whom_they_accept(spies):
+def test_counts_of_the_next_batch(spies):
     columns = spied(("spy", "ahead"))
     ahead, last = columns["method"] == "ahead", columns["round"] == 4
     assert columns["n_next"][ahead & ~last].sum() == 3 * 80
@@ -137,7 +137,7 @@ def test_the_next_batch_is_tried_by_methods_that_say_whom_they_accept(spies):
     assert not any(columns[f"n_next{part}"][~ahead].any() for part in ("", "_good", "_accepted"))
 
 
-def test_people_can_be_counted_by_whom_the_past_let_in(spies):
+def test_counts_by_side_of_the_cutoff(spies):
     past = ({"rule": "cutoff", "feature": "income", "share": 0.6},)
     spec = WorldSpec("numbered", n_batch=80, n_rounds=4, past=past)
     columns, table = spied(("ahead",), spec=spec, segments="past"), numbered_people()
@@ -154,7 +154,7 @@ def test_people_can_be_counted_by_whom_the_past_let_in(spies):
     assert all(row["n_people"] for row in rows)
 
 
-def test_all_methods_of_a_repetition_meet_the_same_people_and_get_the_same_seed(spies):
+def test_all_methods_get_the_same_people_and_seed(spies):
     spied(("spy", "ahead"), alphas=(0.1, 0.2))
     (first, *others) = [*spies["spy"], *spies["ahead"]]
     assert len(others) == 3
@@ -163,13 +163,13 @@ def test_all_methods_of_a_repetition_meet_the_same_people_and_get_the_same_seed(
         past, same_past = other.setup.past, first.setup.past
         assert np.array_equal(past.people.X, same_past.people.X)
         assert np.array_equal(past.outcomes, same_past.outcomes, equal_nan=True)
-        for one, two in zip(other.batches, first.batches, strict=True):
-            assert np.array_equal(one[1], two[1])
-            assert np.array_equal(one[2], two[2])
+        for batch, same_batch in zip(other.batches, first.batches, strict=True):
+            assert np.array_equal(batch[1], same_batch[1])
+            assert np.array_equal(batch[2], same_batch[2])
     assert [spy.setup.goal.alpha for spy in spies["spy"]] == [0.1, 0.2]
 
 
-def test_repetitions_differ_in_people_and_seeds_and_each_is_the_same_again(spies):
+def test_repetitions_differ_and_are_reproducible(spies):
     for number in (0, 1, 2, 1):
         spied(number=number)
     spied(number=0, seed=1)
@@ -178,27 +178,29 @@ def test_repetitions_differ_in_people_and_seeds_and_each_is_the_same_again(spies
     assert len(set(seeds)) == 4
     assert again.setup.seed == second.setup.seed
     drawn = [spy.batches[0][0].tolist() for spy in (first, second, third, other)]
-    assert len({tuple(one) for one in drawn}) == 4
+    assert len({tuple(rows) for rows in drawn}) == 4
     assert again.batches[0][0].tolist() == drawn[1]
 
 
-def test_a_method_is_told_the_outcomes_of_those_it_accepted(spies):
+def test_methods_observe_outcomes_of_the_accepted(spies):
     spied()
     (spy,), table = spies["spy"], numbered_people()
-    want = {
+    expected = {
         name: int(table.outcome[person])
-        for (numbers, _, _), one in zip(spy.batches, spy.decided, strict=True)
-        for person, name, accepted in zip(numbers, one.ids.tolist(), one.accepted, strict=True)
+        for (numbers, _, _), decisions in zip(spy.batches, spy.decided, strict=True)
+        for person, name, accepted in zip(
+            numbers, decisions.ids.tolist(), decisions.accepted, strict=True
+        )
         if accepted
     }
-    assert spy.told == want
+    assert spy.observed == expected
     past = spy.setup.past
     assert np.array_equal(np.isnan(past.outcomes), ~past.accepted)
     numbers = past.people.X[past.accepted, 0].astype(int)
     assert np.array_equal(past.outcomes[past.accepted], table.outcome[numbers])
 
 
-def test_the_group_is_appended_where_it_is_not_a_feature(spies):
+def test_group_is_appended_if_it_is_not_a_feature(spies):
     for source, appended in (
         (numbered_people(), True),
         (replace(numbered_people(), group_feature="debt"), False),
@@ -220,7 +222,7 @@ class WarnsOfElse(Warns):
     kind = RuntimeWarning
 
 
-def test_what_the_counts_say_is_not_warned_of_too_but_everything_else_is(monkeypatch):
+def test_only_learning_warnings_are_ignored(monkeypatch):
     monkeypatch.setitem(METHODS, "warns", ("", Warns))
     monkeypatch.setitem(METHODS, "warns of else", ("", WarnsOfElse))
     assert spied(("warns",))["n_people"].sum() == 320
@@ -228,15 +230,15 @@ def test_what_the_counts_say_is_not_warned_of_too_but_everything_else_is(monkeyp
         spied(("warns of else",))
 
 
-def test_a_repetition_leaves_global_randomness_alone():
-    before = np.random.get_state()[1].copy()  # noqa: NPY002 (what is checked)
+def test_global_random_state_is_unchanged():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002 (checked here)
     run_repetition(Experiment("x", SPEC, ("plain",)), Lender(), 0)
     assert np.array_equal(before, np.random.get_state()[1])  # noqa: NPY002
 
 
 class Broken(Spy):
     def decide(self, X, *, sensitive_features=None, ids=None):
-        raise KeyError("my own bug")
+        raise KeyError("a bug")
 
 
 class Short(Spy):
@@ -250,16 +252,14 @@ class Nothing(Spy):
 
 
 @pytest.mark.parametrize(
-    ("kind", "words"),
+    ("kind", "message"),
     [
-        (Broken, r"^KeyError: 'my own bug' \(at .*test_repetition.py, line \d+\)\.$"),
+        (Broken, r"^KeyError: 'a bug' \(at .*test_repetition.py, line \d+\)\.$"),
         (Short, "accepted must hold True or False"),
         (Nothing, "decide must return Decisions, got ndarray"),
     ],
 )
-def test_a_method_that_fails_is_told_with_its_seed_and_costs_the_others_nothing(
-    monkeypatch, spies, kind, words
-):
+def test_failing_method_is_reported_and_does_not_affect_others(monkeypatch, spies, kind, message):
     setups = []
 
     def make(setup):
@@ -267,21 +267,21 @@ def test_a_method_that_fails_is_told_with_its_seed_and_costs_the_others_nothing(
         return kind(setup)
 
     monkeypatch.setattr(methods, "_import_method", lambda name: make)
-    experiment = Experiment("x", SPEC, ("spy", "mine:make", "ahead"), judged=True)
+    experiment = Experiment("x", SPEC, ("spy", "own:make", "ahead"), judged=True)
     results = run_repetition(experiment, Lender(), 3)
     (failure,) = results.failures
-    assert (failure.alpha, failure.method, failure.repetition) == (0.15, "mine:make", 3)
+    assert (failure.alpha, failure.method, failure.repetition) == (0.15, "own:make", 3)
     assert failure.seed == setups[0].seed == spies["spy"][-1].setup.seed
-    assert re.search(words, failure.sentence)
-    mine = results.columns["method"] == "mine:make"
-    assert not any(results.columns[name][mine].any() for name in COUNTS)
-    assert all(np.isnan(results.columns[name][mine]).all() for name in SHARES)
+    assert re.search(message, failure.sentence)
+    failed = results.columns["method"] == "own:make"
+    assert not any(results.columns[name][failed].any() for name in COUNTS)
+    assert all(np.isnan(results.columns[name][failed]).all() for name in SHARES)
     alone = run_repetition(replace(experiment, methods=("spy", "ahead")), Lender(), 3)
     for name in (*KEYS, *COUNTS):
-        assert results.columns[name][~mine].tolist() == alone.columns[name].tolist()
+        assert results.columns[name][~failed].tolist() == alone.columns[name].tolist()
 
 
-def test_an_interrupt_is_no_failure_of_a_method(monkeypatch):
+def test_interrupt_is_not_a_failure(monkeypatch):
     def interrupted(setup):
         raise KeyboardInterrupt
 
@@ -290,6 +290,6 @@ def test_an_interrupt_is_no_failure_of_a_method(monkeypatch):
         run_repetition(Experiment("x", SPEC, ("interrupted",)), Lender(), 0)
 
 
-def test_a_focus_must_be_somebody():
+def test_unknown_focus_is_rejected():
     with pytest.raises(InputError, match="focus must be one of A, B, got 'Q'"):
         check_world(Experiment("x", SPEC, ("plain",), focus="Q"), Lender())

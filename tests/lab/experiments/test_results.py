@@ -1,4 +1,4 @@
-"""Files of results: what is written is read again, whole or not at all."""
+"""Results files: written completely or not at all, and read back."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def results(rng):
     return make_results(rng, groups="abc", alphas=(0.1, 0.2), size=(3, 4))
 
 
-def test_a_file_gives_back_every_row_and_what_they_rest_on(results, tmp_path):
+def test_results_are_read_back(results, tmp_path):
     write_results(results, tmp_path / "r.parquet")
     again = read_results(tmp_path / "r.parquet")
     assert again.about == results.about
@@ -27,13 +27,13 @@ def test_a_file_gives_back_every_row_and_what_they_rest_on(results, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["r.parquet"]
 
 
-def test_the_same_results_make_the_same_bytes(results, tmp_path):
+def test_equal_results_write_equal_bytes(results, tmp_path):
     write_results(results, tmp_path / "1.parquet")
     write_results(read_results(tmp_path / "1.parquet"), tmp_path / "2.parquet")
     assert (tmp_path / "1.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
 
 
-def test_a_count_is_an_array_by_alpha_method_repetition_round_and_group(results):
+def test_axes_of_a_count(results):
     assert results.shape == (2, 2, 3, 4, 3)
     assert results.methods == ("plain", "no-exploration")
     count = results.count("n_people")
@@ -49,7 +49,7 @@ def test_a_count_is_an_array_by_alpha_method_repetition_round_and_group(results)
         assert count[place] == results.columns["n_people"][row]
 
 
-def test_an_error_while_writing_leaves_the_old_file(results, tmp_path, monkeypatch):
+def test_failed_write_keeps_the_old_file(results, tmp_path, monkeypatch):
     path = tmp_path / "r.parquet"
     write_results(results, path)
     before = path.read_bytes()
@@ -64,30 +64,32 @@ def test_an_error_while_writing_leaves_the_old_file(results, tmp_path, monkeypat
     assert path.read_bytes() == before
 
 
-def test_a_folder_stands_for_its_results(results, tmp_path):
+def test_folder_instead_of_a_file(results, tmp_path):
     write_results(results, tmp_path / "results.parquet")
     assert len(read_results(tmp_path)) == len(results)
 
 
-def refused(path, words):
-    with pytest.raises(InputError, match=words) as error:
+def check_rejected(path, message):
+    with pytest.raises(InputError, match=message) as error:
         read_results(path)
     assert str(path) in str(error.value)
     return error
 
 
-def test_what_is_no_results_file_is_refused(results, tmp_path):
-    one_sentence(refused(tmp_path / "no", "there are no results at .*; name a file or folder"))
-    one_sentence(refused(tmp_path, "the run in that folder is not complete: start it again"))
+def test_other_files_are_rejected(results, tmp_path):
+    one_sentence(
+        check_rejected(tmp_path / "no", "there are no results at .*; name a file or folder")
+    )
+    one_sentence(check_rejected(tmp_path, "the run in that folder is not complete: start it again"))
     text = tmp_path / "r.csv"
     text.write_text("a,b\n1,2\n")
-    refused(text, "cannot be read as a results file")
+    check_rejected(text, "cannot be read as a results file")
     other = tmp_path / "other.parquet"
     parquet.write_table(pa.table({"alpha": [0.1], "round": [1]}), other)
     one_sentence(
-        refused(other, "it lacks method, repetition, group.*name a file that `secondlook`")
+        check_rejected(other, "it lacks method, repetition, group.*name a file that `secondlook`")
     )
     bare = tmp_path / "bare.parquet"
     columns = {name: np.asarray(results.columns[name]) for name in (*KEYS, *COUNTS)}
     parquet.write_table(pa.table(columns), bare)
-    one_sentence(refused(bare, "it lacks the settings"))
+    one_sentence(check_rejected(bare, "it lacks the settings"))

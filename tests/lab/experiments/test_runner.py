@@ -1,4 +1,4 @@
-"""Runs: killed and gone on with, spread in any way, and always the same rows."""
+"""Runs give the same rows, whether interrupted, resumed or parallel."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def parts_of(folder):
 
 
 def marks_of(paths):
-    """Return what changes when a file is written again."""
+    """Return inodes and times, which change if a file is written again."""
     return {path.name: (path.stat().st_ino, path.stat().st_mtime_ns) for path in paths}
 
 
@@ -69,7 +69,7 @@ def whole():
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Return a list that grows with each repetition that is really run; for ``jobs=1``."""
+    """Return a list that grows with each repetition that runs; for ``jobs=1``."""
     ran = []
 
     def make(setup):
@@ -89,7 +89,7 @@ def wait_for_parts(folder, process, least):
     raise AssertionError("no repetition was done")
 
 
-def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(tmp_path):
+def test_killed_run_resumes_and_writes_the_same_bytes(tmp_path):
     file, folder = tmp_path / "world.toml", tmp_path / "killed"
     file.write_text(KILLED)
     process = subprocess.Popen(
@@ -101,11 +101,11 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(tmp_path):
     )
     try:
         wait_for_parts(folder, process, 2)
-        process.send_signal(signal.SIGSTOP)  # so that it cannot finish before it is killed
+        process.send_signal(signal.SIGSTOP)  # it must not finish before it is killed
         busy = replace(read_world_file(file), repetitions=1)
-        with pytest.raises(InputError, match=r"another run is writing to .*; wait") as no:
+        with pytest.raises(InputError, match=r"another run is writing to .*; wait") as caught:
             run_experiment(busy, load("german"), Run(folder, 1))
-        one_sentence(no)
+        one_sentence(caught)
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate()
@@ -116,28 +116,28 @@ def test_a_run_that_was_killed_goes_on_and_ends_with_the_same_bytes(tmp_path):
     with pytest.raises(InputError, match="not complete: start it again"):
         read_results(folder)
 
-    told = []
+    calls = []
     experiment = read_world_file(file)
     source = load_source(experiment.world)
-    run = Run(folder, jobs=1, progress=lambda *counts: told.append(counts))
+    run = Run(folder, jobs=1, progress=lambda *counts: calls.append(counts))
     resumed = run_experiment(experiment, source, run)
-    assert told[0] == (len(before), 7)
-    assert len(told) == 1 + 7 - len(before)
+    assert calls[0] == (len(before), 7)
+    assert len(calls) == 1 + 7 - len(before)
     assert {name: marks_of(parts_of(folder))[name] for name in before} == before
 
     whole = run_experiment(experiment, source, Run(tmp_path / "whole", jobs=1))
     assert rows(resumed) == rows(whole)
     for name in ("results.parquet", "settings.json"):
         assert (folder / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
-    for mine, other in zip(parts_of(folder), parts_of(tmp_path / "whole"), strict=True):
-        assert mine.read_bytes() == other.read_bytes()
+    for part, other in zip(parts_of(folder), parts_of(tmp_path / "whole"), strict=True):
+        assert part.read_bytes() == other.read_bytes()
 
 
 def test_two_processes_give_the_same_rows(whole):
-    told = []
-    run = Run(jobs=2, progress=lambda done, total: told.append((done, total)))
+    calls = []
+    run = Run(jobs=2, progress=lambda done, total: calls.append((done, total)))
     assert rows(run_experiment(SMALL, Lender(), run)) == rows(whole)
-    assert told == [(done, 4) for done in range(5)]
+    assert calls == [(done, 4) for done in range(5)]
 
 
 def test_two_workers_of_a_cluster_give_the_same_rows(whole, tmp_path):
@@ -150,15 +150,15 @@ def test_two_workers_of_a_cluster_give_the_same_rows(whole, tmp_path):
     assert rows(read_results(tmp_path)) == rows(whole)
 
 
-def test_any_repetition_alone_has_its_rows_of_the_whole(whole):
+def test_a_single_repetition_has_the_same_rows(whole):
     for number in (2, 0):
         alone = run_repetition(SMALL, Lender(), number).columns
-        mine = whole.columns["repetition"] == number
+        chosen = whole.columns["repetition"] == number
         for name in (*KEYS, *COUNTS):
-            assert alone[name].tolist() == whole.columns[name][mine].tolist()
+            assert alone[name].tolist() == whole.columns[name][chosen].tolist()
 
 
-def test_rows_come_by_alpha_method_repetition_round_and_group(whole):
+def test_order_of_rows(whole):
     order = [
         (alpha, method, repetition, t, group)
         for alpha in (0.15, 0.25)
@@ -174,7 +174,7 @@ def test_rows_come_by_alpha_method_repetition_round_and_group(whole):
     assert np.array_equal(people[:, 0], people[:, 1])
 
 
-def test_more_repetitions_later_use_those_there_are(tmp_path, counted):
+def test_more_repetitions_reuse_earlier_ones(tmp_path, counted):
     few = replace(SMALL, methods=("counted",), alphas=(), repetitions=2)
     first = run_experiment(few, Lender(), Run(tmp_path, 1))
     before = marks_of(parts_of(tmp_path))
@@ -188,31 +188,31 @@ def test_more_repetitions_later_use_those_there_are(tmp_path, counted):
     with pytest.raises(InputError, match="holds 5 repetitions, more than the 2"):
         run_experiment(few, Lender(), Run(tmp_path, 1))
     assert len(counted) == 5
-    parts_of(tmp_path)[-1].write_bytes(b"")  # a disk was full: that repetition is done again
+    parts_of(tmp_path)[-1].write_bytes(b"")  # a damaged repetition is run again
     again = run_experiment(replace(few, repetitions=5), Lender(), Run(tmp_path, 1))
     assert len(counted) == 6
     assert rows(again) == rows(more)
 
 
-def test_no_times_are_kept_so_two_runs_are_the_same_bytes(tmp_path):
+def test_equal_runs_write_equal_bytes(tmp_path):
     for name in ("one", "two"):
         run_experiment(SMALL, Lender(), Run(tmp_path / name, 1))
     for name in ("results.parquet", "settings.json"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-def test_a_folder_and_memory_give_the_same(whole, tmp_path):
+def test_folder_and_memory_give_the_same(whole, tmp_path):
     kept = run_experiment(SMALL, Lender(), Run(tmp_path, 1))
     assert rows(kept) == rows(whole) == rows(read_results(tmp_path))
     assert kept.about == whole.about == read_results(tmp_path).about
 
 
-def test_what_results_rest_on_is_kept(tmp_path):
+def test_settings_and_data_are_kept(tmp_path):
     experiment = replace(SMALL, world=WorldSpec("german", "sex", n_batch=60, n_rounds=2))
     table = load("german")
-    one = replace(experiment, methods=("opt-offline",), repetitions=1)
-    about = run_experiment(one, table, Run(tmp_path, 1)).about
-    assert about["experiment"] == one.as_dict()
+    single = replace(experiment, methods=("opt-offline",), repetitions=1)
+    about = run_experiment(single, table, Run(tmp_path, 1)).about
+    assert about["experiment"] == single.as_dict()
     assert about["data"]["fingerprint"] == table.fingerprint
     assert about["data"]["rows"] == 1000
     assert about["labels"] == {"opt-offline": "OPT-OFFLINE, all outcomes of S_0"}
@@ -230,22 +230,22 @@ def test_what_results_rest_on_is_kept(tmp_path):
         {"world": replace(SPEC, n_batch=81)},
     ],
 )
-def test_a_folder_of_another_experiment_is_refused(tmp_path, change):
+def test_folder_of_another_experiment_is_rejected(tmp_path, change):
     quick = replace(SMALL, methods=("opt-offline",), repetitions=1)
     run_experiment(quick, Lender(), Run(tmp_path, 1))
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(
         InputError, match=r"another run \(different experiment.*add --fresh .*another folder"
-    ) as no:
+    ) as caught:
         run_experiment(replace(quick, **change), Lender(), Run(tmp_path, 1))
-    assert str(tmp_path) in one_sentence(no)
+    assert str(tmp_path) in one_sentence(caught)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     run_experiment(replace(quick, name="another name"), Lender(), Run(tmp_path, 1))
 
 
-def test_a_fresh_run_moves_what_is_there_aside_and_nothing_is_lost(tmp_path):
+def test_fresh_run_moves_earlier_results_aside(tmp_path):
     quick = replace(SMALL, methods=("opt-offline",), repetitions=2)
-    run_experiment(quick, Lender(), Run(tmp_path, 1, fresh=True))  # nothing there yet
+    run_experiment(quick, Lender(), Run(tmp_path, 1, fresh=True))  # without earlier results
     (tmp_path / "notes.txt").write_text("not a part of a run")
     (tmp_path / "report.html").write_text("a page")
     for number, seed in ((1, 1), (2, 0)):
@@ -267,14 +267,14 @@ def test_a_fresh_run_moves_what_is_there_aside_and_nothing_is_lost(tmp_path):
     assert read_results(tmp_path).about["experiment"]["seed"] == 0
 
 
-def test_a_fresh_run_waits_for_nobody_elses_results(tmp_path, monkeypatch):
+def test_fresh_run_leaves_a_running_run_alone(tmp_path, monkeypatch):
     quick = replace(SMALL, methods=("nested",), alphas=(), repetitions=1)
     refused = []
 
     def make(setup):
-        with pytest.raises(InputError, match="another run is writing to the folder") as no:
+        with pytest.raises(InputError, match="another run is writing to the folder") as caught:
             run_experiment(quick, Lender(), Run(tmp_path, 1, fresh=True))
-        refused.append(no)
+        refused.append(caught)
         return METHODS["alpha-at-once"][1](setup)
 
     monkeypatch.setitem(METHODS, "nested", ("Nested", make))
@@ -283,25 +283,25 @@ def test_a_fresh_run_waits_for_nobody_elses_results(tmp_path, monkeypatch):
     assert not list(tmp_path.glob("before-*"))
 
 
-def test_a_folder_of_other_data_is_refused(tmp_path):
+def test_folder_of_other_data_is_rejected(tmp_path):
     table = load("german")
     world = WorldSpec("german", "sex", n_batch=60, n_rounds=2)
     quick = replace(SMALL, world=world, methods=("opt-offline",), repetitions=1)
     run_experiment(quick, table, Run(tmp_path, 1))
     other = replace(table, outcome=table.outcome[::-1])
-    with pytest.raises(InputError, match=r"\(different data") as no:
+    with pytest.raises(InputError, match=r"\(different data") as caught:
         run_experiment(quick, other, Run(tmp_path, 1))
-    one_sentence(no)
+    one_sentence(caught)
 
 
-def test_two_runs_in_one_folder_at_once_are_refused(tmp_path, monkeypatch):
+def test_two_runs_in_one_folder_are_rejected(tmp_path, monkeypatch):
     quick = replace(SMALL, methods=("nested",), alphas=(), repetitions=1)
     refused = []
 
     def nested(setup):
-        with pytest.raises(InputError, match="another run is writing to the folder") as no:
+        with pytest.raises(InputError, match="another run is writing to the folder") as caught:
             run_experiment(quick, Lender(), Run(tmp_path, 1))
-        refused.append(one_sentence(no))
+        refused.append(one_sentence(caught))
         return METHODS["alpha-at-once"][1](setup)
 
     monkeypatch.setitem(METHODS, "nested", ("Nested", nested))
@@ -309,7 +309,7 @@ def test_two_runs_in_one_folder_at_once_are_refused(tmp_path, monkeypatch):
     assert len(refused) == 1
 
 
-def test_what_a_dead_run_left_half_written_does_no_harm(tmp_path, whole):
+def test_incomplete_files_of_a_killed_run_are_ignored(tmp_path, whole):
     (tmp_path / "parts").mkdir()
     half = (
         "settings.part",
@@ -323,7 +323,7 @@ def test_what_a_dead_run_left_half_written_does_no_harm(tmp_path, whole):
     assert rows(read_results(tmp_path)) == rows(whole)
 
 
-def test_a_run_that_was_stopped_keeps_what_was_done(tmp_path, monkeypatch):
+def test_interrupted_run_keeps_its_repetitions(tmp_path, monkeypatch):
     def make(setup):
         made.append(setup)
         if len(made) == 3:
@@ -342,7 +342,7 @@ def test_a_run_that_was_stopped_keeps_what_was_done(tmp_path, monkeypatch):
 
 
 def diverging(numbers):
-    """Return a maker of a method that diverges in these repetitions, by their order."""
+    """Return a function that makes a method which diverges in these repetitions."""
     made = []
 
     def make(setup):
@@ -354,52 +354,51 @@ def diverging(numbers):
     return make, made
 
 
-def test_a_method_that_fails_in_some_repetitions_is_kept_with_its_seeds(tmp_path, monkeypatch):
+def test_failures_are_kept_with_their_seeds(tmp_path, monkeypatch):
     make, made = diverging({1, 3})
     monkeypatch.setitem(METHODS, "diverges", ("Diverges", make))
     quick = replace(SMALL, methods=("diverges", "alpha-at-once"), alphas=(), repetitions=4)
     run_experiment(quick, Lender(), Run(tmp_path, 1))
     results = read_results(tmp_path)
     failed = results.failed("diverges", 0)
-    assert [one.repetition for one in failed] == [1, 3]
-    assert [one.seed for one in failed] == [made[1], made[3]]
-    assert all(f"diverged with seed {one.seed} (at " in one.sentence for one in failed)
+    assert [failure.repetition for failure in failed] == [1, 3]
+    assert [failure.seed for failure in failed] == [made[1], made[3]]
+    assert all(f"diverged with seed {failure.seed} (at " in failure.sentence for failure in failed)
     assert results.failed("alpha-at-once", 0) == ()
-    # What is left of it is what the same method found in the repetitions that it got through.
+    # Its other repetitions have the numbers of a method that never fails.
     revenue = tables.per_repetition(results, "revenue")[0]
     assert np.isnan(revenue[0]).tolist() == [False, True, False, True]
     assert revenue[0, ::2].tolist() == revenue[1, ::2].tolist()
 
 
-def test_a_run_in_which_everything_fails_is_an_error(monkeypatch):
+def test_run_in_which_every_method_fails(monkeypatch):
     monkeypatch.setitem(METHODS, "diverges", ("Diverges", diverging(set(range(9)))[0]))
     quick = replace(SMALL, methods=("diverges",), alphas=(), repetitions=2)
     with pytest.raises(InputError, match=r"failed in every.*diverges: Floating"):
         run_experiment(quick, Lender(), Run(jobs=1))
 
 
-def test_progress_counts_up_to_the_total(tmp_path):
-    told = []
+def test_progress(tmp_path):
+    calls = []
     quick = replace(SMALL, methods=("opt-offline",))
-    run = Run(tmp_path, 1, progress=lambda done, total: told.append((done, total)))
+    run = Run(tmp_path, 1, progress=lambda done, total: calls.append((done, total)))
     run_experiment(quick, Lender(), run)
-    assert told == [(done, 4) for done in range(5)]
-    told.clear()
+    assert calls == [(done, 4) for done in range(5)]
+    calls.clear()
     run_experiment(quick, Lender(), run)
-    assert told == [(4, 4)]
+    assert calls == [(4, 4)]
 
 
 @pytest.mark.parametrize("jobs", [0, -2])
-def test_jobs_that_mean_nothing_are_refused(jobs):
-    with pytest.raises(InputError, match=f"1 or more, or -1 for one per core, got {jobs}") as no:
+def test_invalid_jobs_are_rejected(jobs):
+    with pytest.raises(
+        InputError, match=f"1 or more, or -1 for one per core, got {jobs}"
+    ) as caught:
         run_experiment(SMALL, Lender(), Run(jobs=jobs))
-    one_sentence(no)
+    one_sentence(caught)
 
 
-# Bugs that were there when this was written: take the mark away with the fix.
-
-
-def test_a_group_that_is_absent_from_a_repetition_has_rows_of_zeros():
+def test_absent_group_has_rows_of_zeros():
     world = WorldSpec(
         "lender",
         population={"share_b": 0.01},
@@ -407,37 +406,37 @@ def test_a_group_that_is_absent_from_a_repetition_has_rows_of_zeros():
         n_rounds=2,
         past=({"rule": "random", "rate": 0.9},),
     )
-    one = Experiment("x", world, ("opt-offline", "opt-hindsight"), repetitions=5, seed=2)
-    results = run_experiment(one, load_source(world), Run(jobs=1))
+    experiment = Experiment("x", world, ("opt-offline", "opt-hindsight"), repetitions=5, seed=2)
+    results = run_experiment(experiment, load_source(world), Run(jobs=1))
     assert results.shape == (1, 2, 5, 2, 2)
     assert np.all(results.count("n_people").sum(axis=-1) == 30)
 
 
-def test_a_method_that_is_not_there_leaves_the_folder_free(tmp_path):
+def test_unknown_method_leaves_no_folder(tmp_path):
     wrong = replace(SMALL, methods=("opt-offline", "plian"), alphas=(), repetitions=1)
     with pytest.raises(InputError, match="no method 'plian'"):
         run_experiment(wrong, Lender(), Run(tmp_path, 1))
     run_experiment(replace(wrong, methods=("opt-offline",)), Lender(), Run(tmp_path, 1))
 
 
-def test_a_folder_that_is_a_file_is_refused(tmp_path):
+def test_file_instead_of_a_folder_is_rejected(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="file") as no:
+    with pytest.raises(InputError, match="file") as caught:
         run_experiment(SMALL, Lender(), Run(tmp_path / "file", 1))
-    one_sentence(no)
+    one_sentence(caught)
 
 
-def test_a_negative_seed_is_refused():
+def test_negative_seed_is_rejected():
     with pytest.raises(InputError, match="seed"):
         run_experiment(replace(SMALL, seed=-1), Lender(), Run(jobs=1))
 
 
-def test_settings_that_are_not_ours_are_refused(tmp_path):
+def test_unknown_settings_files_are_rejected(tmp_path):
     (tmp_path / "settings.json").write_text("")
     quick = replace(SMALL, methods=("opt-offline",), repetitions=1)
-    run_experiment(quick, Lender(), Run(tmp_path, 1))  # there are no results yet to protect
+    run_experiment(quick, Lender(), Run(tmp_path, 1))  # without results to protect
     for text in ("", "[]"):
         (tmp_path / "settings.json").write_text(text)
-        with pytest.raises(InputError, match="settings") as no:
+        with pytest.raises(InputError, match="settings") as caught:
             run_experiment(quick, Lender(), Run(tmp_path, 1))
-        one_sentence(no)
+        one_sentence(caught)

@@ -1,4 +1,4 @@
-"""Experiments as data, and the paper's own: what they mean, what they refuse."""
+"""Experiments as data, and the paper's experiments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL = WorldSpec("lender", n_batch=80, n_rounds=3, past=({"rule": "policy"},))
 
 
 def one_sentence(error):
-    """Return the words of an error after checking that they are one sentence."""
+    """Return the message of an error after checking that it is one sentence."""
     text = str(error.value if hasattr(error, "value") else error)
     assert "\n" not in text, text
     assert text[-1] in ".?", text
@@ -38,7 +38,7 @@ def experiment(**options):
     return Experiment(**{"name": "x", "world": SMALL, "methods": ("plain",)} | options)
 
 
-def test_the_sweep_gives_every_bound_its_own_schedule_of_half_the_bound(monkeypatch):
+def test_sweep_schedules_half_of_each_bound(monkeypatch):
     built = []
 
     def keep(setup):
@@ -52,11 +52,11 @@ def test_the_sweep_gives_every_bound_its_own_schedule_of_half_the_bound(monkeypa
     assert list(dict.fromkeys(columns["alpha"].tolist())) == list(ALPHAS)
     assert [alpha for alpha, _ in built] == list(ALPHAS)
     for alpha, classifier in built:
-        want = [min(alpha / 2 * t**0.2, alpha - 0.001 - 0.01) for t in (1, 2, 3)]
-        assert [one.alpha_exploit for one in classifier.rounds_] == pytest.approx(want)
+        expected = [min(alpha / 2 * t**0.2, alpha - 0.001 - 0.01) for t in (1, 2, 3)]
+        assert [record.alpha_exploit for record in classifier.rounds_] == pytest.approx(expected)
 
 
-def test_the_sweep_keeps_methods_and_everything_else():
+def test_sweep_keeps_all_other_settings():
     swept = alpha_sweep(EXPERIMENTS["german"])
     assert swept.methods == DEFAULT_METHODS
     assert replace(swept, name="german", alphas=()) == EXPERIMENTS["german"]
@@ -66,11 +66,11 @@ def test_the_sweep_keeps_methods_and_everything_else():
         assert goal.schedule.at(7, goal.alpha) == pytest.approx(goal.alpha / 2 * 7**0.2)
 
 
-def test_the_papers_values_are_the_defaults():
+def test_defaults_are_the_papers_values():
     assert EXPERIMENTS["german"].world.n_rounds == 39
     assert EXPERIMENTS["german"].world.n_batch == 500
     assert {EXPERIMENTS[f"adult-{by}"].world.n_parts for by in ("race", "gender")} == {40}
-    assert {one.repetitions for one in EXPERIMENTS.values()} == {50}
+    assert {experiment.repetitions for experiment in EXPERIMENTS.values()} == {50}
     goal = Goal()
     assert (goal.alpha, goal.gain, goal.loss, goal.slack) == (0.15, 200, 500, 0.001)
     assert goal.schedule.at(1, goal.alpha) == 0.075
@@ -78,7 +78,7 @@ def test_the_papers_values_are_the_defaults():
     assert set(DEFAULT_METHODS) == {*METHODS, *REFERENCES} - left_out - {*BASELINES}
 
 
-def test_another_data_set_keeps_the_rest_of_an_experiment():
+def test_another_data_set_keeps_all_other_settings():
     other = paper_experiment("adult-race", "acs:PA+MA+IN:2024")
     assert other.world == replace(EXPERIMENTS["adult-race"].world, data="acs:PA+MA+IN:2024")
     assert "acs:PA+MA+IN:2024" in other.name
@@ -86,7 +86,7 @@ def test_another_data_set_keeps_the_rest_of_an_experiment():
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (lambda: paper_experiment("germany"), "known are german, adult-race, adult-gender"),
         (lambda: paper_experiment("german", "fico"), "leave the data out"),
@@ -96,23 +96,23 @@ def test_another_data_set_keeps_the_rest_of_an_experiment():
         (lambda: experiment(segments="town"), "must be 'group' or 'past', got 'town'"),
     ],
 )
-def test_wrong_experiments_are_refused_in_one_sentence(make, words):
-    with pytest.raises(InputError, match=words) as error:
+def test_invalid_experiments_are_rejected(make, message):
+    with pytest.raises(InputError, match=message) as error:
         make()
     one_sentence(error)
 
 
-def test_an_experiment_is_plain_data():
-    one = experiment(alphas=(0.1, 0.2), switches=("C1",))
-    data = one.as_dict()
+def test_experiment_as_plain_data():
+    original = experiment(alphas=(0.1, 0.2), switches=("C1",))
+    data = original.as_dict()
     assert json.loads(json.dumps(data)) == data
     assert data["world"]["n_batch"] == 80
     assert data["goal"]["alpha"] == 0.15
 
 
-def test_the_fingerprint_tells_apart_what_changes_results_and_nothing_else():
-    one = experiment()
-    assert replace(one, name="y", repetitions=7).fingerprint == one.fingerprint
+def test_fingerprint():
+    original = experiment()
+    assert replace(original, name="y", repetitions=7).fingerprint == original.fingerprint
     changed = {
         "world": replace(SMALL, n_batch=81),
         "methods": ("no-exploration",),
@@ -125,11 +125,11 @@ def test_the_fingerprint_tells_apart_what_changes_results_and_nothing_else():
         "focus": "B",
         "judged": True,
     }
-    assert set(changed) == {one.name for one in fields(Experiment)} - {"name", "repetitions"}
-    prints = {replace(one, **{name: value}).fingerprint for name, value in changed.items()}
-    assert len(prints | {one.fingerprint}) == 1 + len(changed)
+    assert set(changed) == {field.name for field in fields(Experiment)} - {"name", "repetitions"}
+    prints = {replace(original, **{name: value}).fingerprint for name, value in changed.items()}
+    assert len(prints | {original.fingerprint}) == 1 + len(changed)
 
 
-def test_the_sweep_drops_no_method():
+def test_sweep_keeps_all_methods():
     named = ("plain", "explore-fair@0.12", "my_module:function", "plian")
     assert alpha_sweep(experiment(methods=named)).methods == named

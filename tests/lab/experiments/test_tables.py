@@ -1,4 +1,4 @@
-"""Tables against loops over single rows, and the noise floor against simulated groups."""
+"""Tables compared with loops over rows, and noise floors with simulated groups."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def from_counts(counts, methods, groups, alphas=(0.15,), **experiment):
 def make_results(
     rng, methods=("plain", "no-exploration"), groups="ab", alphas=(0.15,), size=(5, 8), n=30, **exp
 ):
-    """Return random counts: groups may be empty, rounds may accept nobody."""
+    """Return random counts: groups may be empty, rounds may accept no one."""
     shape = (len(alphas), len(methods), *size, len(groups))
     people = rng.integers(0, n, shape)
     good = rng.binomial(people, 0.6)
@@ -84,28 +84,28 @@ def make_results(
 
 def rows_of(results):
     """Return {(alpha, method, repetition, round): {group: counts}} by a loop over rows."""
-    found = {}
+    rows = {}
     for i in range(len(results)):
         key = tuple(results.columns[name][i] for name in KEYS[:4])
         counts = {name: int(results.columns[name][i]) for name in COUNTS}
-        found.setdefault(key, {})[results.columns["group"][i]] = counts
-    return found
+        rows.setdefault(key, {})[results.columns["group"][i]] = counts
+    return rows
 
 
 def by_hand(groups, alpha, nxt=False):
-    """Return all metrics of one round from its groups' counts, by plain Python."""
+    """Return all metrics of a round from its groups' counts, in plain Python."""
     p = "n_next" if nxt else "n_people"
     q = "n_next_" if nxt else "n_"
     people, accepted, accepted_good = (
-        sum(one[name] for one in groups.values())
+        sum(counts[name] for counts in groups.values())
         for name in (p, q + "accepted", q + "accepted_good")
     )
     nan = math.nan
-    rates = [one[q + "accepted"] / one[p] for one in groups.values() if one[p]]
-    there = [one for one in groups.values() if one[q + "good"]]
-    tprs = [one[q + "accepted_good"] / one[q + "good"] for one in there]
+    rates = [counts[q + "accepted"] / counts[p] for counts in groups.values() if counts[p]]
+    known = [counts for counts in groups.values() if counts[q + "good"]]
+    tprs = [counts[q + "accepted_good"] / counts[q + "good"] for counts in known]
     bad = accepted - accepted_good
-    found = {
+    metrics = {
         "revenue": (200 * accepted_good - 500 * bad) / 1000 if people else nan,
         "fdr": bad / accepted if accepted else nan,
         "above_alpha": float(bool(accepted) and bad / accepted > alpha) if people else nan,
@@ -114,15 +114,15 @@ def by_hand(groups, alpha, nxt=False):
         "true_positive_rate_difference": max(tprs) - min(tprs) if len(tprs) > 1 else nan,
     }
     if not nxt:
-        explored = sum(one["n_explored"] for one in groups.values())
-        fine = sum(one["n_explored_good"] for one in groups.values())
-        region = sum(one["n_exploit_region"] for one in groups.values())
-        found |= {
+        explored = sum(counts["n_explored"] for counts in groups.values())
+        fine = sum(counts["n_explored_good"] for counts in groups.values())
+        region = sum(counts["n_exploit_region"] for counts in groups.values())
+        metrics |= {
             "explored_share": explored / people if people else nan,
             "explored_fdr": (explored - fine) / explored if explored else nan,
             "exploit_share": region / people if people else nan,
         }
-    return found
+    return metrics
 
 
 @pytest.fixture(params=["ab", "abcd"])
@@ -131,7 +131,7 @@ def results(rng, request):
 
 
 @pytest.mark.parametrize("next_batch", [False, True])
-def test_every_metric_of_every_round_is_what_a_loop_over_rows_gives(results, next_batch):
+def test_metrics_of_rounds_equal_a_loop_over_rows(results, next_batch):
     names = by_hand(next(iter(rows_of(results).values())), 0.15, next_batch)
     got = {name: tables.per_round(results, name, next_batch=next_batch) for name in names}
     for (alpha, method, repetition, round), groups in rows_of(results).items():
@@ -148,16 +148,16 @@ def test_rates_by_group_and_cumulative_revenue(results):
         at = results.alphas.index(alpha), results.methods.index(method), repetition, round - 1
         total[at[:3]] = total.get(at[:3], 0) + by_hand(groups, alpha)["revenue"]
         assert so_far[at] == pytest.approx(total[at[:3]])
-        for g, one in enumerate(groups.values()):
-            rate = one["n_accepted"] / one["n_people"] if one["n_people"] else math.nan
-            tpr = one["n_accepted_good"] / one["n_good"] if one["n_good"] else math.nan
+        for g, counts in enumerate(groups.values()):
+            rate = counts["n_accepted"] / counts["n_people"] if counts["n_people"] else math.nan
+            tpr = counts["n_accepted_good"] / counts["n_good"] if counts["n_good"] else math.nan
             assert shares[at][g] == pytest.approx(rate, nan_ok=True)
             assert tprs[at][g] == pytest.approx(tpr, nan_ok=True)
 
 
 @pytest.mark.parametrize("metric", ["revenue", "fdr", "true_positive_rate_difference"])
-def test_summary_is_the_mean_of_repetitions_with_students_interval(results, metric):
-    found = tables.summary(results, metric)
+def test_summary_has_means_and_intervals_over_repetitions(results, metric):
+    summary = tables.summary(results, metric)
     late = tables.summary(results, f"late_{metric}")
     n_late, rows = tables.late_rounds(results), rows_of(results)
     assert n_late == 2
@@ -171,32 +171,32 @@ def test_summary_is_the_mean_of_repetitions_with_students_interval(results, metr
                 for r in range(results.shape[2])
             ]
             means = [np.nanmean(row) for row in rounds]
-            one = found.estimate[a, m]
-            assert one.mean == pytest.approx(np.mean(means))
-            assert one.standard_error == pytest.approx(stats.sem(means))
+            estimate = summary.estimate[a, m]
+            assert estimate.mean == pytest.approx(np.mean(means))
+            assert estimate.standard_error == pytest.approx(stats.sem(means))
             interval = stats.t.interval(0.95, 4, loc=np.mean(means), scale=stats.sem(means))
-            assert (one.low, one.high) == pytest.approx(interval)
-            assert found.pooled_sd[a, m] == pytest.approx(np.nanstd(rounds))
+            assert (estimate.low, estimate.high) == pytest.approx(interval)
+            assert summary.pooled_sd[a, m] == pytest.approx(np.nanstd(rounds))
             last = [row[-n_late:] for row in rounds]
             known = [np.nanmean(row) for row in last if np.isfinite(row).any()]
             assert late.estimate.mean[a, m] == pytest.approx(np.mean(known))
 
 
 @pytest.mark.parametrize("metric", ["fdr", "selection_rate_difference", "explored_fdr"])
-def test_pooled_metrics_are_those_of_counts_summed_over_rounds(results, metric):
+def test_pooled_metrics_use_counts_summed_over_rounds(results, metric):
     got, rows = tables.per_repetition(results, f"pooled_{metric}"), rows_of(results)
     for a, alpha in enumerate(results.alphas):
         for m, method in enumerate(results.methods):
             for r in range(results.shape[2]):
                 summed = {g: dict.fromkeys(COUNTS, 0) for g in results.groups}
                 for t in range(results.shape[3]):
-                    for g, one in rows[alpha, method, r, t + 1].items():
-                        summed[g] = {k: summed[g][k] + one[k] for k in COUNTS}
+                    for g, counts in rows[alpha, method, r, t + 1].items():
+                        summed[g] = {k: summed[g][k] + counts[k] for k in COUNTS}
                 assert got[a, m, r] == pytest.approx(by_hand(summed, alpha)[metric], nan_ok=True)
     assert np.isnan(tables.summary(results, f"pooled_{metric}").pooled_sd).all()
 
 
-def test_absolute_revenue_takes_the_sign_off_each_round_and_off_nothing_else(results):
+def test_absolute_revenue(results):
     signed = tables.per_round(results, "revenue")
     assert (signed < 0).any()
     assert (signed > 0).any()
@@ -216,25 +216,25 @@ def test_paired_differences_are_within_repetitions(results):
     assert (got.low, got.high) == pytest.approx((low, high))
 
 
-def test_a_round_of_exactly_alpha_is_not_above_it():
+def test_round_exactly_at_alpha_is_not_above():
     counts = dict.fromkeys(("n_people", "n_good", "n_accepted"), np.full((1, 1, 1, 1, 2), 10))
     counts["n_accepted_good"] = np.array([8, 9]).reshape(1, 1, 1, 1, 2)  # 3 of 20 are bad
     assert tables.per_round(from_counts(counts, ["plain"], "ab"), "above_alpha").item() == 0
 
 
-def test_one_repetition_has_a_mean_and_no_interval(rng):
-    found = tables.summary(make_results(rng, size=(1, 4)), "revenue").estimate
-    assert np.isfinite(found.mean).all()
-    assert np.isnan(found.standard_error).all()
-    assert np.isnan(found.low).all()
+def test_one_repetition_has_no_interval(rng):
+    estimate = tables.summary(make_results(rng, size=(1, 4)), "revenue").estimate
+    assert np.isfinite(estimate.mean).all()
+    assert np.isnan(estimate.standard_error).all()
+    assert np.isnan(estimate.low).all()
 
 
-def test_the_main_alpha_is_the_goals_or_the_nearest(rng):
+def test_main_alpha(rng):
     assert tables.main_alpha(make_results(rng, alphas=(0.05, 0.15, 0.3))) == 1
     assert tables.main_alpha(make_results(rng, alphas=(0.3, 0.2))) == 1
 
 
-def test_the_group_served_least_has_the_lowest_share_of_good_people_accepted():
+def test_least_served_group():
     counts = {name: np.full((1, 1, 1, 2, 3), 10) for name in ("n_people", "n_good", "n_accepted")}
     counts["n_accepted_good"] = np.broadcast_to([7, 2, 5], (1, 1, 1, 2, 3))
     assert tables.least_served(from_counts(counts, ["plain"], "abc")) == "b"
@@ -242,7 +242,7 @@ def test_the_group_served_least_has_the_lowest_share_of_good_people_accepted():
 
 @pytest.mark.parametrize("rate", ["selection_rate", "true_positive_rate"])
 @pytest.mark.parametrize("sizes", [(400, 60), (300, 80, 150, 60)])
-def test_the_noise_floor_is_the_mean_gap_of_groups_with_equal_rates(rng, rate, sizes):
+def test_noise_floor_equals_a_simulation_with_equal_rates(rng, rate, sizes):
     shape = (1, 1, 60, 40, len(sizes))
     n = np.broadcast_to(sizes, shape)
     chosen = rng.binomial(n, 0.3)
@@ -254,7 +254,7 @@ def test_the_noise_floor_is_the_mean_gap_of_groups_with_equal_rates(rng, rate, s
     floor = tables.noise_floor(results, rate)
     gap = tables.summary(results, f"{rate}_difference")
     assert abs(floor.mean() - gap.estimate.mean.item()) < 4 * gap.estimate.standard_error.item()
-    # A control that must fail: groups whose rates differ by .1 are well above the floor.
+    # Control: groups with rates that differ by 0.1 are well above the floor.
     counts[part] = rng.binomial(n, 0.3 + 0.1 * (np.arange(len(sizes)) == 0))
     apart = from_counts(counts, ["plain"], [str(i) for i in range(len(sizes))])
     gap = tables.summary(apart, f"{rate}_difference")
@@ -262,7 +262,7 @@ def test_the_noise_floor_is_the_mean_gap_of_groups_with_equal_rates(rng, rate, s
     assert gap.estimate.mean.item() - floor.mean() > 4 * gap.estimate.standard_error.item()
 
 
-def test_the_noise_floor_of_two_groups_has_a_closed_form():
+def test_noise_floor_of_two_groups_has_a_closed_form():
     counts = {"n_people": np.array([100, 25]).reshape(1, 1, 1, 1, 2)}
     counts |= {"n_good": counts["n_people"], "n_accepted_good": counts["n_people"] * 0}
     counts["n_accepted"] = np.array([20, 5]).reshape(1, 1, 1, 1, 2)
@@ -272,7 +272,7 @@ def test_the_noise_floor_of_two_groups_has_a_closed_form():
 
 
 @pytest.mark.parametrize("n_groups", [2, 3])
-def test_an_empty_group_leaves_the_floor_of_those_that_are_there(n_groups):
+def test_empty_groups_do_not_change_the_noise_floor(n_groups):
     sizes = [40, 0, 60][:n_groups]
     counts = {"n_people": np.array(sizes).reshape(1, 1, 1, 1, -1)}
     counts |= {"n_good": counts["n_people"], "n_accepted_good": counts["n_people"] // 2}
@@ -282,7 +282,7 @@ def test_an_empty_group_leaves_the_floor_of_those_that_are_there(n_groups):
     assert floor.item() == pytest.approx(expected if n_groups == 3 else math.nan, 0.05, nan_ok=True)
 
 
-def test_unknown_metrics_are_named(rng):
+def test_unknown_metrics_are_rejected(rng):
     results = make_results(rng)
     with pytest.raises(InputError, match=r"a metric must be one of revenue, .*, got 'profit'\."):
         tables.per_round(results, "profit")
@@ -299,7 +299,7 @@ def test_published_tables_are_complete(key):
     assert all(number.bracket > 0 for row in table.values() for number in row.values())
 
 
-def test_published_numbers_are_the_papers():
+def test_published_numbers():
     assert published_table("adult_race")["opt-offline"]["true_positive_rate_difference"] == (
         0.12,
         0.08,

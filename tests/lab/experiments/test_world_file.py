@@ -1,21 +1,25 @@
-"""Experiments in TOML files: what they say is what is run, and what is wrong is told plainly."""
+"""Experiments in TOML files: fields, defaults and error messages."""
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
 from lab.experiments.test_spec import one_sentence
+from secondlook.cli.app import app
 from secondlook.errors import InputError
 from secondlook.lab.experiments.repetition import run_repetition
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.experiments.spec import Experiment, Goal
 from secondlook.lab.experiments.world_file import read_world_file
-from secondlook.lab.experiments.world_spec import WorldSpec, load_source
+from secondlook.lab.experiments.world_spec import WorldSpec, load_source, repeated_rows_remarks
 from secondlook.lab.simulate.people import Table
 from secondlook.lab.simulate.populations import Lender
 
@@ -50,7 +54,7 @@ drift = {shift = [-0.5, 0.0, 0.0], log_odds = -0.1}
 
 @pytest.fixture
 def read(tmp_path):
-    def read(text, name="mine.toml"):
+    def read(text, name="world.toml"):
         path = tmp_path / name
         path.write_text(text, encoding="utf-8")
         return read_world_file(path)
@@ -74,7 +78,7 @@ def write_loans(path, outcomes=("no", "yes"), group=("X", "Y")):
     path.write_text("\n".join(lines) + "\n")
 
 
-def test_everything_in_a_file_is_taken_as_it_says(read):
+def test_all_fields_of_a_file(read):
     world = WorldSpec(
         "lender",
         n_batch=90,
@@ -94,7 +98,7 @@ def test_everything_in_a_file_is_taken_as_it_says(read):
         drift={"shift": [-0.5, 0.0, 0.0], "log_odds": -0.1},
     )
     assert read(FULL) == Experiment(
-        "mine",
+        "world",
         world,
         ("plain", "fair-clf"),
         goal=Goal(gain=100.0, loss=300.0, threshold=0.4),
@@ -107,7 +111,7 @@ def test_everything_in_a_file_is_taken_as_it_says(read):
     )
 
 
-def test_past_drift_and_feedback_of_a_file_happen_in_its_world(read):
+def test_past_drift_and_feedback_of_a_file(read):
     spec = read(FULL).world
     source = load_source(spec)
     assert source == Lender(share_b=0.2)
@@ -119,22 +123,22 @@ def test_past_drift_and_feedback_of_a_file_happen_in_its_world(read):
     assert income[past.accepted].min() >= cut
     assert 0.7 < past.accepted[income >= cut].mean() < 1
     batches = list(world.batches())
-    assert [len(one.applicants) for one in batches] == [90] * 4
-    means = [one.applicants.people.X[:, 0].mean() for one in batches]
+    assert [len(batch.applicants) for batch in batches] == [90] * 4
+    means = [batch.applicants.people.X[:, 0].mean() for batch in batches]
     assert np.all(np.diff(means) < 0)
     assert means[-1] < -1.5
-    for one in batches:
-        good = one.applicants.outcome == 1
-        assert np.array_equal(one.sealed.arrives, np.where(good, 2, 1))
-        wrong = one.sealed.reported != one.sealed.truth
+    for batch in batches:
+        good = batch.applicants.outcome == 1
+        assert np.array_equal(batch.sealed.arrives, np.where(good, 2, 1))
+        wrong = batch.sealed.reported != batch.sealed.truth
         assert 0 < wrong.sum() < 30
-        assert np.array_equal(one.sealed.corrected[wrong], one.sealed.arrives[wrong] + 1)
+        assert np.array_equal(batch.sealed.corrected[wrong], batch.sealed.arrives[wrong] + 1)
 
 
-def test_outcomes_that_come_late_change_what_is_decided(read):
-    one = 'past = [{rule = "policy"}]\n'
-    at_once = run_alone(read(METHODS + LENDER + one))
-    late = run_alone(read(METHODS + LENDER + one + "feedback = {delay = {after = 9}}\n"))
+def test_late_outcomes_change_decisions(read):
+    past = 'past = [{rule = "policy"}]\n'
+    at_once = run_alone(read(METHODS + LENDER + past))
+    late = run_alone(read(METHODS + LENDER + past + "feedback = {delay = {after = 9}}\n"))
     assert np.array_equal(at_once["n_good"], late["n_good"])
     first = at_once["round"] == 1
     assert np.array_equal(at_once["n_accepted"][first], late["n_accepted"][first])
@@ -163,12 +167,12 @@ def test_outcomes_that_come_late_change_what_is_decided(read):
         ),
     ],
 )
-def test_rules_of_the_past(read, rule, check):
+def test_past_rules(read, rule, check):
     world = read(METHODS + LENDER + f"past = [{rule}]\n").world.build(Lender(), 3)
     assert check(world.history(), world.full_history().outcome == 1)
 
 
-def test_a_file_of_ones_own_is_found_beside_the_world_file(read, tmp_path, monkeypatch):
+def test_data_file_is_relative_to_the_world_file(read, tmp_path, monkeypatch):
     write_loans(tmp_path / "loans.csv")
     os.makedirs(tmp_path / "elsewhere")
     monkeypatch.chdir(tmp_path / "elsewhere")
@@ -184,7 +188,7 @@ def test_a_file_of_ones_own_is_found_beside_the_world_file(read, tmp_path, monke
     assert "loans.csv" in results.about["data"]["source"]
 
 
-def test_a_name_may_be_given_or_is_the_files(read):
+def test_name_of_an_experiment(read):
     assert read(METHODS + LENDER, "overlooked.toml").name == "overlooked"
     assert read('name = "Bank"\n' + METHODS + LENDER).name == "Bank"
 
@@ -208,20 +212,20 @@ WRONG_WHEN_READ = {
 }
 
 
-@pytest.mark.parametrize(("text", "words"), WRONG_WHEN_READ.items())
-def test_a_wrong_file_is_refused_in_one_sentence_that_names_it(read, text, words):
-    with pytest.raises(InputError, match=words) as error:
+@pytest.mark.parametrize(("text", "message"), WRONG_WHEN_READ.items())
+def test_invalid_files_are_rejected(read, text, message):
+    with pytest.raises(InputError, match=message) as error:
         read(text)
-    assert "mine.toml" in one_sentence(error)
+    assert "world.toml" in one_sentence(error)
 
 
-def test_a_file_that_is_not_there(tmp_path):
+def test_missing_file(tmp_path):
     with pytest.raises(InputError, match=r"there is no file .*no\.toml; name a TOML file") as error:
         read_world_file(tmp_path / "no.toml")
     one_sentence(error)
 
 
-def test_a_file_that_is_not_text(tmp_path):
+def test_binary_file(tmp_path):
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="cannot be read as TOML"):
         read_world_file(tmp_path / "bytes.toml")
@@ -253,9 +257,9 @@ WRONG_WHEN_RUN = {
 }
 
 
-@pytest.mark.parametrize(("line", "words"), WRONG_WHEN_RUN.items())
-def test_a_wrong_world_is_refused_in_one_sentence(read, line, words):
-    with pytest.raises(InputError, match=words) as error:
+@pytest.mark.parametrize(("line", "message"), WRONG_WHEN_RUN.items())
+def test_invalid_worlds_are_rejected(read, line, message):
+    with pytest.raises(InputError, match=message) as error:
         run_alone(read(METHODS + LENDER + line + "\n"))
     one_sentence(error)
 
@@ -269,21 +273,21 @@ WRONG_ON_TABLES = {
 }
 
 
-@pytest.mark.parametrize(("line", "words"), WRONG_ON_TABLES.items())
-def test_a_wrong_world_of_a_data_set_is_refused_in_one_sentence(read, line, words):
-    with pytest.raises(InputError, match=words) as error:
+@pytest.mark.parametrize(("line", "message"), WRONG_ON_TABLES.items())
+def test_invalid_worlds_of_data_sets_are_rejected(read, line, message):
+    with pytest.raises(InputError, match=message) as error:
         run_alone(read(METHODS + GERMAN + line + "\n"))
     one_sentence(error)
 
 
-def test_a_cutoff_is_needed_to_count_by_it(read):
+def test_counting_by_cutoff_needs_a_cutoff(read):
     with pytest.raises(InputError, match="no cut-off rule"):
         run_alone(read('segments = "past"\n' + METHODS + LENDER))
 
 
-def test_data_sets_drift_too(read):
-    one = read(METHODS + GERMAN + 'drift = {feature = "age", tilt = 0.2, spoil = 0.2}\n').world
-    world = one.build(load_source(one), 0)
+def test_data_sets_can_drift(read):
+    spec = read(METHODS + GERMAN + 'drift = {feature = "age", tilt = 0.2, spoil = 0.2}\n').world
+    world = spec.build(load_source(spec), 0)
     applicants = [world.full_history(), *(batch.applicants for batch in world.batches())]
     ages = [a.people.X[:, world.stream.features.index("age")].mean() for a in applicants]
     good = [a.outcome.mean() for a in applicants]
@@ -315,23 +319,109 @@ WRONG_KINDS = {
 }
 
 
-@pytest.mark.parametrize(("text", "words"), WRONG_KINDS.items())
-def test_a_value_of_the_wrong_kind_is_refused_in_one_sentence(read, text, words):
-    with pytest.raises(InputError, match=rf"\b{words}") as error:
+@pytest.mark.parametrize(("text", "message"), WRONG_KINDS.items())
+def test_a_value_of_the_wrong_kind_is_refused_in_one_sentence(read, text, message):
+    with pytest.raises(InputError, match=rf"\b{message}") as error:
         run_alone(read(text))
     one_sentence(error)
 
 
-def test_the_reference_of_world_files_is_one(tmp_path):
-    """docs/worlds.md shows every field, and each block in it can be read."""
+def test_documentation_of_world_files(tmp_path):
+    """docs/worlds.md shows every field, and each of its blocks can be read."""
     text = (Path(__file__).parents[3] / "docs" / "worlds.md").read_text(encoding="utf-8")
     blocks = [block.split("```")[0] for block in text.split("```toml")[1:]]
     assert len(blocks) == 2
     for block in blocks:
-        (tmp_path / "mine.toml").write_text(block, encoding="utf-8")
-        experiment = read_world_file(tmp_path / "mine.toml")
+        (tmp_path / "world.toml").write_text(block, encoding="utf-8")
+        experiment = read_world_file(tmp_path / "world.toml")
         assert experiment.methods
     fields = [
         field.name for kind in (Experiment, Goal, WorldSpec) for field in dataclasses.fields(kind)
     ]
     assert [name for name in fields if name not in text and name != "published"] == []
+
+
+WORLD = """
+methods = ["no-exploration"]
+repetitions = 2
+{top}
+[goal]
+{goal}
+[world]
+data = "loans.csv"
+n_batch = {n_batch}
+n_rounds = 3
+columns = {{outcome = "paid", group = "sex"}}
+"""
+
+
+@pytest.fixture
+def world(tmp_path, monkeypatch):
+    """Return a function that writes a world of 500 people."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    rng = np.random.default_rng(0)
+    income = rng.normal(size=500)
+    paid = (rng.random(500) < 1 / (1 + np.exp(-1 - income))).astype(int)
+    sex = rng.choice(["f", "m"], 500)
+    pd.DataFrame({"income": income, "sex": sex, "paid": paid}).to_csv("loans.csv", index=False)
+
+    def write(top="", goal="", n_batch=40):
+        path = tmp_path / "world.toml"
+        path.write_text(WORLD.format(top=top, goal=goal, n_batch=n_batch))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("alpha", ["15", "0", "1", "0.0", "-0.1", "nan", "inf"])
+def test_invalid_bounds_are_rejected_when_the_file_is_read(world, alpha, tmp_path):
+    for options in ({"goal": f"alpha = {alpha}"}, {"top": f"alphas = [0.1, {alpha}]"}):
+        with pytest.raises(InputError, match=r"alphas? (is|must) .*\(0, 1\), got ") as error:
+            read_world_file(world(**options))
+        assert one_sentence(str(error.value))
+    result = CliRunner().invoke(app, ["simulate", str(world(goal=f"alpha = {alpha}"))])
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "write 15 % as 0.15" in result.stderr
+    assert not (tmp_path / "results").exists()  # nothing ran
+
+
+def test_valid_bounds():
+    assert [Goal(alpha=alpha).alpha for alpha in (0.001, 0.15, 0.999)] == [0.001, 0.15, 0.999]
+
+
+@pytest.mark.parametrize(("n_batch", "repeats"), [(40, True), (12, False), (13, True)])
+def test_simulate_remarks_on_repeated_rows(world, n_batch, repeats, monkeypatch):
+    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)  # slow figures
+    path = world(n_batch=n_batch)  # 4 draws: the history and three rounds
+    experiment = read_world_file(path)
+    source = load_source(experiment.world)
+    rng = np.random.default_rng(0)
+    drawn = np.concatenate(
+        [
+            applicants.people.X[:, 0]
+            for applicants in experiment.world.stream(source).applicants(rng)
+        ]
+    )
+    assert experiment.world.people_drawn(source) == drawn.size == 4 * n_batch
+    remarks = repeated_rows_remarks(len(source), drawn.size)
+    assert bool(remarks) is repeats
+    if n_batch == 40:
+        assert np.unique(drawn).size < drawn.size  # rows repeat
+        command = ["simulate", str(path), "--jobs", "1"]
+        output = CliRunner().invoke(app, command).stdout
+        line = "draws 160 people with replacement from 500 rows"
+        assert line in output
+        remarks = json.loads(CliRunner().invoke(app, [*command, "--json", "--out", "b"]).stdout)
+        assert remarks["people_drawn"] == 160
+
+
+def test_no_repeated_rows_without_resampling(world):
+    assert WorldSpec("lender", n_batch=900, n_rounds=50).people_drawn(Lender()) == 0
+    source = load_source(read_world_file(world()).world)
+    cut = WorldSpec("loans.csv", n_parts=10)
+    assert cut.people_drawn(source) == 0
+    assert repeated_rows_remarks(len(source), 0) == []
+    parts = list(cut.stream(source).applicants(np.random.default_rng(0)))
+    rows = np.concatenate([part.people.X[:, 0] for part in parts])
+    assert np.unique(rows).size == rows.size == len(source)

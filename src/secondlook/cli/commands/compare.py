@@ -160,13 +160,13 @@ def print_compared(
 
 def _notes(results: Results) -> list[str]:
     """Return what to know of single methods: which failed, and which cannot be judged."""
-    from secondlook.lab.experiments.comparison import unjudged  # noqa: PLC0415
-    from secondlook.lab.experiments.findings import failures  # noqa: PLC0415 - slow to import
+    from secondlook.lab.experiments.comparison import find_unjudged  # noqa: PLC0415 - slow
+    from secondlook.lab.experiments.findings import failures  # noqa: PLC0415
 
     return failures(results) + [
         f"{method} has no acceptance_probability(X, sensitive_features=…), so what it earns in the "
         f"population and how often it breaks α are not known; give it one (docs/worlds.md)."
-        for method in unjudged(results)
+        for method in find_unjudged(results)
     ]
 
 

@@ -101,7 +101,7 @@ def plan(
         from secondlook.core.theory import Setting  # noqa: PLC0415
         from secondlook.lab.experiments.plan import Plan  # noqa: PLC0415
         from secondlook.lab.experiments.plan import plan as make_plan  # noqa: PLC0415
-        from secondlook.lab.experiments.world_spec import drawn_again  # noqa: PLC0415
+        from secondlook.lab.experiments.world_spec import repeated_rows_remarks  # noqa: PLC0415
         from secondlook.lab.simulate.feedback import Between  # noqa: PLC0415
         from secondlook.lab.simulate.populations import Binormal  # noqa: PLC0415
         from secondlook.lab.simulate.streams import Drawn, Resampled  # noqa: PLC0415
@@ -120,7 +120,9 @@ def plan(
             stream: Stream = Resampled(past.table, people, rounds)
             n_drawn = people * (rounds + 1)
             about = past.as_dict() | {"people_drawn": n_drawn}
-            for line in [] if json else [*past.lines(), *drawn_again(len(past.table), n_drawn)]:
+            for line in (
+                [] if json else [*past.lines(), *repeated_rows_remarks(len(past.table), n_drawn)]
+            ):
                 console.print(line, highlight=False, soft_wrap=True)
         else:
             stream = Drawn(Binormal(good, auc, shares), people, rounds)

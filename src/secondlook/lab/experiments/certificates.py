@@ -20,7 +20,7 @@ __all__ = [
     "freezes",
     "records_of",
     "restarts",
-    "summarised",
+    "summarise_certificates",
 ]
 
 Record = dict[str, Any]
@@ -89,7 +89,7 @@ class CertifiedRuns:
     runs: int
 
 
-def summarised(results: Results, method: str, at: int) -> CertifiedRuns:
+def summarise_certificates(results: Results, method: str, at: int) -> CertifiedRuns:
     """Return how soon and how long a method was certified.
 
     Parameters

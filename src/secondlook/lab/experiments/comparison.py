@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.methods import expanded
+from secondlook.lab.experiments.methods import expand_names
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.spec import Experiment
 from secondlook.lab.experiments.tables import Values, share
@@ -39,11 +39,11 @@ __all__ = [
     "check_judgeable",
     "compared",
     "comparison",
+    "find_unjudged",
     "judge",
     "population_fdr",
     "population_true_positive_rate",
     "population_utility",
-    "unjudged",
 ]
 
 OPTIMUM = "opt-hindsight"
@@ -76,7 +76,7 @@ def comparison(experiment: Experiment, methods: Iterable[str] = (USUAL,)) -> Exp
         it is absent, since revenue is reported as a share of its revenue.
     """
     single = [member for name in methods for member in (COMPARED if name == USUAL else [name])]
-    names = tuple(dict.fromkeys([*expanded(single), OPTIMUM]))
+    names = tuple(dict.fromkeys([*expand_names(single), OPTIMUM]))
     return replace(
         experiment, name=f"{experiment.name}, compared", methods=names, alphas=(), judged=True
     )
@@ -204,7 +204,7 @@ def compared(results: Results, at: int | None = None) -> list[Compared]:
     return rows
 
 
-def unjudged(results: Results, at: int | None = None) -> list[str]:
+def find_unjudged(results: Results, at: int | None = None) -> list[str]:
     """Return the methods that ran but have no probabilities of acceptance.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.certificates import records_of, summarised
+from secondlook.lab.experiments.certificates import records_of, summarise_certificates
 from secondlook.lab.experiments.methods import ASSUMPTIONS, REFERENCES, VARIANTS
 from secondlook.lab.experiments.published import ALPHA, paper_data
 from secondlook.lab.experiments.released import SWITCHES
@@ -226,22 +226,22 @@ def _comparable_variant(results: Results, best: str) -> str:
     return "plain" if "plain" in results.methods else best
 
 
-def _by_side(results: Results, found: Estimate, bound: float) -> dict[str, list[int]]:
+def _by_side(results: Results, estimate: Estimate, bound: float) -> dict[str, list[int]]:
     """Sort methods by whether their interval is above, below or around a bound."""
     sides: dict[str, list[int]] = {"above": [], "around": [], "below": [], "unknown": []}
     for i in range(len(results.methods)):
-        if not np.isfinite(found.half_width[i]):
+        if not np.isfinite(estimate.half_width[i]):
             sides["unknown"].append(i)
-        elif found.low[i] > bound:
+        elif estimate.low[i] > bound:
             sides["above"].append(i)
         else:
-            sides["below" if found.high[i] < bound else "around"].append(i)
+            sides["below" if estimate.high[i] < bound else "around"].append(i)
     return sides
 
 
 def _mistakes(results: Results, at: int) -> str:
     bound = results.alphas[at]
-    found = tables.summary(results, "pooled_fdr").estimate[at]
+    estimate = tables.summary(results, "pooled_fdr").estimate[at]
     names = [_quoted(results, name) for name in results.methods]
     texts = {
         "above": f"above α = {rate(bound)} for",
@@ -250,8 +250,8 @@ def _mistakes(results: Results, at: int) -> str:
         "unknown": "known without an interval for",
     }
     parts = [
-        f"{texts[side]} " + _listed([f"{names[i]} ({rate(found.mean[i])})" for i in which])
-        for side, which in _by_side(results, found, bound).items()
+        f"{texts[side]} " + _listed([f"{names[i]} ({rate(estimate.mean[i])})" for i in which])
+        for side, which in _by_side(results, estimate, bound).items()
         if which
     ]
     return f"The FDR pooled over all rounds is {'; '.join(parts)}."
@@ -275,7 +275,7 @@ def _rounds_above(results: Results, at: int) -> str:
 
 def _best(results: Results, at: int, best: str) -> str:
     i = results.methods.index(best)
-    found = tables.summary(results, "revenue").estimate[at, i]
+    estimate = tables.summary(results, "revenue").estimate[at, i]
     late = tables.summary(results, "late_revenue").estimate[at, i]
     ran = len(_ran(results))
     chosen = (
@@ -285,8 +285,8 @@ def _best(results: Results, at: int, best: str) -> str:
     )
     after = "; choosing the best afterwards flatters it slightly" if ran > 1 else ""
     return (
-        f"{chosen}: {thousands(found.mean)} thousand per round (standard error "
-        f"{thousands(found.standard_error)}), {thousands(late.mean)} in the last "
+        f"{chosen}: {thousands(estimate.mean)} thousand per round (standard error "
+        f"{thousands(estimate.standard_error)}), {thousands(late.mean)} in the last "
         f"{tables.late_rounds(results)} rounds{after}."
     )
 
@@ -376,9 +376,9 @@ def _range(values: tables.Values) -> str:
 
 
 def _sweep(results: Results) -> str:
-    found = tables.summary(results, "pooled_fdr").estimate
+    estimate = tables.summary(results, "pooled_fdr").estimate
     over = [
-        sum(float(found.low[a, i]) > alpha for a, alpha in enumerate(results.alphas))
+        sum(float(estimate.low[a, i]) > alpha for a, alpha in enumerate(results.alphas))
         for i in range(len(results.methods))
     ]
     parts = [
@@ -446,7 +446,7 @@ def assumptions(results: Results) -> list[str]:
 def certificate_findings(results: Results, method: str) -> list[str]:
     """Return when certificates came in all runs and, if none came, the last pilot's message."""
     at = tables.main_alpha(results)
-    runs = summarised(results, method, at)
+    runs = summarise_certificates(results, method, at)
     if runs.runs == 0:
         return ["It failed in every run."]
     never = round(runs.never_share * runs.runs)

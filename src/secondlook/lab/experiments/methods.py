@@ -59,7 +59,7 @@ __all__ = [
     "build",
     "check_methods",
     "constant_share",
-    "expanded",
+    "expand_names",
     "fit_to_past",
     "label",
     "left_out",
@@ -429,16 +429,16 @@ _DEEP = tuple(name for name in DEEP if "quick" not in name) if not _missing_pack
 SETS: dict[str, tuple[str, ...]] = {"all": (*_NOT_DEEP, *_DEEP), "not-deep": _NOT_DEEP}
 
 
-def expanded(names: Iterable[str], *, quick: bool = False) -> tuple[str, ...]:
+def expand_names(names: Iterable[str], *, quick: bool = False) -> tuple[str, ...]:
     """Return names with each set replaced by its methods, without repeating named methods.
 
     ``quick`` replaces deep methods by their quick schedules.
 
     Examples
     --------
-    >>> expanded(["fair-clf", "not-deep"])[:3]
+    >>> expand_names(["fair-clf", "not-deep"])[:3]
     ('fair-clf', 'plain', 'plain-unweighted')
-    >>> expanded(["fairall-aligned"], quick=True)
+    >>> expand_names(["fairall-aligned"], quick=True)
     ('fairall-quick-aligned',)
     """
     names = list(names)

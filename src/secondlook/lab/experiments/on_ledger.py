@@ -189,7 +189,7 @@ class LedgerMethod:
             self.program.observe(ids, outcomes)
 
     def correct(self, ids: Any, outcomes: Any) -> None:
-        """Record corrected outcomes: in a ledger, a later outcome replaces an earlier one."""
+        """Record corrected outcomes: in a ledger, the latest outcome counts."""
         self.observe(ids, outcomes)
 
     def __getattr__(self, name: str) -> Any:
@@ -199,7 +199,7 @@ class LedgerMethod:
 
 
 def _find_difference(reader: Reader, classifier: Any, X: Any) -> str | None:
-    """Return how a recorded program differs from the one that a run would start, or None."""
+    """Return how a recorded program differs from the program of this run, or None."""
     settings, history = (next(reader.entries(kind=kind)) for kind in ("program", "history"))
     says = settings.says
     params = {key: repr(value) for key, value in classifier.get_params(deep=False).items()}

@@ -156,15 +156,15 @@ def write_report(
     if not results:
         raise InputError("a report needs the results of at least one experiment, got none.")
     written, sections = [path], []
-    for name, one in _section_ids(results).items():
-        drawn = figures.draw_all(one) | figures.draw_certificates(one)
+    for name, result in _section_ids(results).items():
+        drawn = figures.draw_all(result) | figures.draw_certificates(result)
         svgs = {key: figures.to_svg(figure, f"{name}-{key}") for key, figure in drawn.items()}
-        sections.append(_section(name, one, svgs))
+        sections.append(_section(name, result, svgs))
         if figures_dir is not None:
             figures_dir.mkdir(parents=True, exist_ok=True)
             for key, figure in drawn.items():
                 written += figures.save(figure, figures_dir / f"{name}-{key}", svgs[key])
-    versions = sorted({str(one.about.get("version", "?")) for one in results})
+    versions = sorted({str(result.about.get("version", "?")) for result in results})
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_render(sections, ", ".join(versions)), encoding="utf-8")
     return written
@@ -189,10 +189,10 @@ def _render(sections: Sequence[dict[str, Any]], versions: str) -> str:
 def _section_ids(results: Sequence[Results]) -> dict[str, Results]:
     """Give each of the results an id of its own."""
     sections: dict[str, Results] = {}
-    for i, one in enumerate(results):
-        name = str(one.about["experiment"]["name"])
+    for i, result in enumerate(results):
+        name = str(result.about["experiment"]["name"])
         plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "results"
-        sections[plain if plain not in sections else f"{plain}-{i + 1}"] = one
+        sections[plain if plain not in sections else f"{plain}-{i + 1}"] = result
     return sections
 
 

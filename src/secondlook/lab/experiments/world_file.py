@@ -10,7 +10,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from secondlook.errors import InputError
-from secondlook.lab.experiments.methods import expanded
+from secondlook.lab.experiments.methods import expand_names
 from secondlook.lab.experiments.published import published_table
 from secondlook.lab.experiments.released import check_switches
 from secondlook.lab.experiments.spec import Experiment, Goal
@@ -62,7 +62,7 @@ def _experiment(content: dict[str, Any], folder: Path) -> Experiment:
     key = content.get("published")
     if key is not None:
         published_table(key)
-    content["methods"] = expanded(content["methods"])
+    content["methods"] = expand_names(content["methods"])
     content["switches"] = check_switches(content.get("switches", ()))
     return Experiment(world=WorldSpec(**world), goal=Goal(**goal), **content)
 

@@ -18,7 +18,7 @@ from secondlook.lab.simulate.populations import Drifting, Lender, Population
 from secondlook.lab.simulate.streams import Drawn, Parts, Resampled, Scaling, Stream, TableDrift
 from secondlook.lab.simulate.worlds import World
 
-__all__ = ["PASTS", "POPULATIONS", "WorldSpec", "drawn_again", "load_source"]
+__all__ = ["PASTS", "POPULATIONS", "WorldSpec", "load_source", "repeated_rows_remarks"]
 
 Options = Mapping[str, Any]
 
@@ -167,14 +167,14 @@ class WorldSpec:
         return feedback
 
 
-def drawn_again(n_rows: int, n_drawn: int) -> list[str]:
+def repeated_rows_remarks(n_rows: int, n_drawn: int) -> list[str]:
     """Return a remark on repeated rows, if a repetition draws many people from few rows.
 
     Examples
     --------
-    >>> drawn_again(1_000_000, 20_000)
+    >>> repeated_rows_remarks(1_000_000, 20_000)
     []
-    >>> print(*drawn_again(4_000, 10_000))
+    >>> print(*repeated_rows_remarks(4_000, 10_000))
     A repetition draws 10,000 people with replacement from 4,000 rows, so rows repeat, and a \
 learner that memorises rows looks better than it would among new people (docs/worlds.md).
     """

@@ -1,4 +1,4 @@
-"""What a world's ``data`` names: populations, data sets, files."""
+"""Sources of a world: populations, data sets, files."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ def test_populations_and_data_sets_by_name():
     assert german.fingerprint == load("german").fingerprint
 
 
-def test_a_file_with_its_columns(tmp_path):
+def test_file_with_its_columns(tmp_path):
     write_loans(tmp_path / "loans.csv")
     columns = {
         "outcome": "paid",
         "good": "no",
         "group": "town",
         "features": ["debt"],
-        "name": "mine",
+        "name": "loans",
         "unscaled": ["debt"],
     }
     table = load_source(WorldSpec(str(tmp_path / "loans.csv"), columns=columns))
-    words = [line.split(",") for line in (tmp_path / "loans.csv").read_text().split()[1:]]
-    assert table.name == "mine"
+    rows = [line.split(",") for line in (tmp_path / "loans.csv").read_text().split()[1:]]
+    assert table.name == "loans"
     assert table.unscaled == ("debt",)
-    assert table.X[:, 0].tolist() == [float(row[1]) for row in words]
-    assert table.group.tolist() == [row[2] for row in words]
-    assert table.outcome.tolist() == [int(row[3] == "no") for row in words]
+    assert table.X[:, 0].tolist() == [float(row[1]) for row in rows]
+    assert table.group.tolist() == [row[2] for row in rows]
+    assert table.outcome.tolist() == [int(row[3] == "no") for row in rows]
 
 
 OWN = {"outcome": "paid", "group": "town", "good": "yes"}
 
 
 @pytest.mark.parametrize(
-    ("file", "columns", "words"),
+    ("file", "columns", "message"),
     [
         ({}, {}, "name its outcome and group columns"),
         ({}, {"outcome": "paid"}, "must name the group column"),
@@ -59,15 +59,15 @@ OWN = {"outcome": "paid", "group": "town", "good": "yes"}
         ({"group": ("X", "")}, OWN, "group .town. must not be missing"),
     ],
 )
-def test_wrong_files_are_refused_in_one_sentence(tmp_path, file, columns, words):
+def test_invalid_files_are_rejected(tmp_path, file, columns, message):
     write_loans(tmp_path / "loans.csv", **file)
-    with pytest.raises(InputError, match=words) as error:
+    with pytest.raises(InputError, match=message) as error:
         load_source(WorldSpec(str(tmp_path / "loans.csv"), columns=columns))
     one_sentence(error)
 
 
 @pytest.mark.parametrize(
-    ("spec", "words"),
+    ("spec", "message"),
     [
         (WorldSpec("germna"), r"no data set 'germna'"),
         (WorldSpec("german", "race"), "must be one of 'sex', got 'race'"),
@@ -83,14 +83,14 @@ def test_wrong_files_are_refused_in_one_sentence(tmp_path, file, columns, words)
         (WorldSpec("nowhere.csv", columns=OWN), "there is no file 'nowhere.csv'"),
     ],
 )
-def test_wrong_names_are_refused_in_one_sentence(spec, words):
-    with pytest.raises(InputError, match=words) as error:
+def test_invalid_names_are_rejected(spec, message):
+    with pytest.raises(InputError, match=message) as error:
         load_source(spec)
     assert not isinstance(error.value, UnavailableError)
     one_sentence(error)
 
 
-def test_a_folder_of_data_is_searched(tmp_path, monkeypatch):
+def test_data_folder_is_searched(tmp_path, monkeypatch):
     monkeypatch.delenv("SECONDLOOK_DATA", raising=False)
     monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "cache"))
     with pytest.raises(InputError, match=r"acs_ca_2018_adults_40pct\.parquet"):

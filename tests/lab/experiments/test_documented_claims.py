@@ -1,4 +1,4 @@
-"""What the experiments are said to show (docs/experiments.md), checked on the worlds themselves."""
+"""Check the claims of docs/experiments.md on the worlds themselves."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OVERLOOKED = ("overlooked-group", "overlooked-region")
 
 
 def check_that_exploration_pays(experiment):
-    """Revenue, and the TPR of those shut out, are higher with exploration: intervals exclude 0."""
+    """Check that exploration raises revenue and the TPR of the excluded; intervals exclude 0."""
     experiment = replace(experiment, methods=("explore-fair", "no-exploration"))
     results = run_experiment(experiment, load_source(experiment.world), Run(jobs=1))
     gain = tables.paired(results, "revenue", "explore-fair", "no-exploration")[0]
@@ -35,7 +35,7 @@ def check_that_exploration_pays(experiment):
 
 
 @pytest.mark.parametrize("name", OVERLOOKED)
-def test_exploration_pays_where_the_past_overlooked_people(name):
+def test_exploration_pays_if_the_past_excluded_people(name):
     experiment = read_world_file(WORLDS / f"{name}.toml")
     world = replace(experiment.world, n_batch=500, n_rounds=20)
     check_that_exploration_pays(replace(experiment, repetitions=5, world=world))
@@ -43,19 +43,19 @@ def test_exploration_pays_where_the_past_overlooked_people(name):
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", OVERLOOKED)
-def test_exploration_pays_as_the_files_have_it(name):
+def test_exploration_pays_in_the_full_examples(name):
     experiment = read_world_file(WORLDS / f"{name}.toml")
     assert experiment.repetitions == 30
     check_that_exploration_pays(experiment)
 
 
 @pytest.mark.parametrize("path", sorted(WORLDS.glob("*.toml")), ids=lambda path: path.stem)
-def test_every_example_is_an_experiment(path):
+def test_every_example_can_be_read(path):
     assert read_world_file(path).methods
 
 
 def released(off, repetitions):
-    """Run the four variants as released, with fresh resamples so that errors are honest."""
+    """Run the four variants as released, with a new resample in each repetition."""
     switches = tuple(name for name in SWITCHES if name not in off)
     experiment = replace(paper_experiment("german"), methods=tuple(VARIANTS), switches=switches)
     experiment = replace(experiment, repetitions=repetitions)
@@ -63,8 +63,8 @@ def released(off, repetitions):
 
 
 @pytest.mark.long
-def test_the_released_code_orders_the_variants_and_one_switch_undoes_it():
-    """Published: none < exploit < explore ≈ both. With fresh objects per variant all are equal."""
+def test_shared_object_causes_the_published_order_of_variants():
+    """Published: none < exploit < explore ≈ both. With separate objects all are equal."""
     shared = released(("A9",), 16)
     for name in ("exploit-fair", "explore-fair", "both-fair"):
         gain = tables.paired(shared, "revenue", name, "plain")[0]
