@@ -1,32 +1,32 @@
-"""What secondlook raises and warns with. Imports nothing of ours."""
+"""Exceptions and warnings of secondlook."""
 
 
 class InputError(ValueError):
-    """Something handed in cannot be used; the message says what, what is allowed and what to do."""
+    """Input cannot be used; the message says why, what is allowed and what to do."""
 
 
 class UnknownIdError(InputError):
-    """An id that was never decided on, or whose person was rejected, cannot have an outcome."""
+    """An id was never decided on, or belongs to a rejected applicant."""
 
 
 class UnavailableError(InputError):
-    """Data could not be fetched; the message says from where and how to get them by hand."""
+    """Data could not be downloaded; the message says from where and how to do it by hand."""
 
 
 class UntrustedError(InputError):
-    """A stored estimator is made of types that nobody has said they trust."""
+    """A stored estimator contains types that are not trusted."""
 
 
 class LedgerError(InputError):
-    """A ledger cannot be read or written, or does not hold what it should."""
+    """A ledger cannot be read or written, or its content is wrong."""
 
 
 class LedgerWarning(UserWarning):
-    """A ledger did what was asked, and something beside it is left to be done."""
+    """A ledger command succeeded, and something is left for the user to do."""
 
 
 class LearningWarning(UserWarning):
-    """Learning went on in a weaker way than asked for; the round's record says how."""
+    """Learning could not follow all options; the round's record says how."""
 
 
 def to_install(extra: str) -> str:

@@ -35,12 +35,12 @@ ENCODE = "encode them, or give a learner that is a Pipeline with an encoder as i
 
 @dataclass(frozen=True)
 class Features:
-    """A batch's features as the library works on them.
+    """Features as the library uses them.
 
     Attributes
     ----------
     X
-        A numeric array, or the caller's frame where a learner reads raw columns.
+        A numeric array, or the caller's frame if a learner reads raw columns.
     names
         Column names, None for an array or a frame without names.
     backend
@@ -53,7 +53,7 @@ class Features:
 
 
 def is_frame(X: Any) -> bool:
-    """Say whether X is a dataframe of a kind that narwhals knows (eager ones only)."""
+    """Return whether X is an eager dataframe of a kind that narwhals knows."""
     if isinstance(X, np.ndarray):
         return False
     try:
@@ -85,15 +85,15 @@ def read_features(X: Any, *, raw: bool, encode: str = ENCODE) -> Features:
         native = frame.to_pandas() if backend == "pyarrow" else X
         return Features(native, known, backend)
     columns = list(frame.iter_columns())
-    text = [name for name, one in zip(names, columns, strict=True) if not _numeric(one.dtype)]
+    text = [str(series.name) for series in columns if not _numeric(series.dtype)]
     if text:
         raise InputError(
             f"X has columns that are not numbers: {', '.join(map(repr, text))}; {encode}."
         )
-    dtype = np.float32 if all(one.dtype == nw.Float32 for one in columns) else np.float64
+    dtype = np.float32 if all(series.dtype == nw.Float32 for series in columns) else np.float64
     array = np.empty((len(frame), len(names)), dtype=dtype)
-    for position, one in enumerate(columns):
-        numbers = one.cast(nw.Float64) if one.dtype == nw.Boolean else one
+    for position, series in enumerate(columns):
+        numbers = series.cast(nw.Float64) if series.dtype == nw.Boolean else series
         array[:, position] = numbers.to_numpy()
     return Features(array, known, backend)
 
@@ -107,11 +107,11 @@ def numeric_columns(frame: Any) -> tuple[str, ...]:
     if frame is None:
         return ()
     columns = nw.from_native(frame, eager_only=True).iter_columns()
-    return tuple(str(one.name) for one in columns if _numeric(one.dtype))
+    return tuple(str(series.name) for series in columns if _numeric(series.dtype))
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Say which values are no values: NaN, None, or a frame's own mark for missing."""
+    """Return which values are missing: NaN, None, or a frame's own mark."""
     if values.dtype.kind != "O":
         return np.asarray(values != values)  # NaN is the value that differs from itself
     return np.array([value is None or str(value) in ("nan", "NaT", "<NA>") for value in values])
@@ -159,13 +159,13 @@ def concat(parts: list[Any]) -> Any:
         return np.concatenate(parts)
     frames = [nw.from_native(part, eager_only=True) for part in parts]
     if frames[0].implementation.is_polars():
-        # A column of whole numbers in one round and of fractions in another is one of fractions.
+        # Whole numbers in one round and fractions in another become fractions.
         return frames[0].implementation.to_native_namespace().concat(parts, how="vertical_relaxed")
     return nw.to_native(nw.concat(frames, how="vertical"))
 
 
 def without_mask(values: Any) -> Any:
-    """Return a masked array as a plain one with NaN for what is masked; all else as it is.
+    """Return a masked array as a plain one with NaN for masked values; others as they are.
 
     Examples
     --------
@@ -174,26 +174,26 @@ def without_mask(values: Any) -> Any:
     """
     if not isinstance(values, np.ma.MaskedArray):
         return values
-    found, mask = np.ma.getdata(values), np.ma.getmaskarray(values)
+    data, mask = np.ma.getdata(values), np.ma.getmaskarray(values)
     if not mask.any():
-        return found
-    kinds = {"f": found.dtype, "i": np.float64, "u": np.float64, "b": np.float64}
-    found = np.array(found, kinds.get(found.dtype.kind, np.object_))
-    found[mask] = np.nan
-    return found
+        return data
+    kinds = {"f": data.dtype, "i": np.float64, "u": np.float64, "b": np.float64}
+    filled = np.array(data, kinds.get(data.dtype.kind, np.object_))
+    filled[mask] = np.nan
+    return filled
 
 
 def plain(value: Any) -> Any:
-    """Return a numpy scalar as the Python value a person would write."""
+    """Return a numpy scalar as a Python value."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def as_array(values: Any) -> NDArray[Any]:
-    """Return an array, list, series or frame as a numpy array, with None for what is masked."""
+    """Return an array, list, series or frame as a numpy array, with None for masked values."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        found = np.array(np.ma.getdata(values), np.object_)
-        found[np.ma.getmaskarray(values)] = None
-        return found
+        filled = np.array(np.ma.getdata(values), np.object_)
+        filled[np.ma.getmaskarray(values)] = None
+        return filled
     if isinstance(values, np.ndarray):
         return np.asarray(values)
     native = nw.from_native(values, allow_series=True, eager_only=True, pass_through=True)

@@ -71,7 +71,7 @@ def test_words_in_raw_columns():
         (lambda: Limited(exposure=9, amount=-1), "amounts are money .* got -1.0"),
         (lambda: Limited(exposure=9, amount=[1]), "amount must be a number, the name of a column"),
         (lambda: Limited("uniform"), "strategy must be a Strategy or a function"),
-        (lambda: Limited(Limited(max_risk=0.5)), "one Limited is enough"),
+        (lambda: Limited(Limited(max_risk=0.5)), "must not contain another"),
         (lambda: Column(1.5), "by its name or its position from 0, got 1.5"),
         (lambda: OneOf(0, "car"), "values must be a tuple or list, got the word 'car'"),
         (lambda: GroupShare(Limited(max_risk=0.5)), r"never inside one.*Limited\(GroupShare"),
@@ -92,10 +92,10 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(make, words):
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ([True, np.nan, False], "must say True or False for everybody, got NaN or None for 1 of 3"),
-        ([True, None, None], "got NaN or None for 2 of 3 people; say what holds"),
-        ([0.3, 1, 0], r"must say True or False for everybody, got \[0.3"),
-        ([True], r"one value per person, shape \(3,\), got shape \(1,\)"),
+        ([True, np.nan, False], "got NaN or None for 1 of 3"),
+        ([True, None, None], "got NaN or None for 2 of 3"),
+        ([0.3, 1, 0], r"True or False for each applicant, got \[0.3"),
+        ([True], r"one value per applicant, shape \(3,\), got shape \(1,\)"),
     ],
 )
 def test_answers_of_a_users_rule(answer, words):

@@ -193,7 +193,7 @@ def test_other_things_are_no_strategy(wrong):
 @pytest.mark.parametrize("shape", [(2,), (3, 1), ()])
 def test_a_function_returns_one_number_a_person(shape):
     strategy = as_strategy(lambda *_: np.ones(shape))
-    with pytest.raises(InputError, match=r"one number per person, shape \(3,\), got shape \("):
+    with pytest.raises(InputError, match=r"one number per applicant, shape \(3,\), got shape \("):
         person(strategy)
 
 

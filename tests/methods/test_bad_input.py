@@ -73,7 +73,7 @@ FIT = {
     ),
     "group missing": (
         lambda X, y, z: {"X": X, "y": y, "sensitive_features": [None, *z[1:]]},
-        r"sensitive_features has missing values; give everybody a group",
+        r"sensitive_features has missing values",
     ),
     "duplicate ids": (
         lambda X, y, z: {"X": X, "y": y, "ids": [7, 7, *range(100, 100 + N - 2)]},

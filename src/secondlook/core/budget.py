@@ -1,4 +1,4 @@
-"""How many mistakes are allowed, and how many people may be explored for them."""
+"""The bound on mistakes, and how many applicants may be explored within it."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from secondlook.errors import InputError
 
 __all__ = ["ExploitOnly", "ExploitSchedule", "FdrBudget", "PowerSchedule"]
 
-# A budget of 2.9999999999999996 people is three people: sums of decimal fractions fall short of the
-# whole number they stand for by rounding alone.
+# A budget of 2.9999999999999996 applicants is three: sums of decimal fractions miss whole numbers
+# by rounding alone.
 _ROUNDING = 1e-9
 
 
@@ -59,8 +59,8 @@ class PowerSchedule:
 class FdrBudget:
     """The bound on mistakes and how it is shared between exploiting and exploring.
 
-    With ``P(Y=0 | f=1) ≤ α_exploit + ε`` among the exploited and every explored person counted as
-    bad, the whole batch stays at or below α when (Algorithm 1, step 3)
+    With ``P(Y=0 | f=1) ≤ α_exploit + ε`` among the exploited and every explored applicant counted
+    as bad, the whole batch stays at or below α when (Algorithm 1, step 3)
     ``n_explore ≤ (α − α_exploit − ε) · n_exploit / (1 − α)``.
 
     Parameters
@@ -69,8 +69,8 @@ class FdrBudget:
         α, the bound on the false discovery rate, in (0, 1).
     exploit
         α_exploit: a constant in (0, α), or a schedule. A schedule is capped at α − slack − reserve,
-        so that exploration never ends while somebody is left to explore; a constant of α or more is
-        an error.
+        so that exploration never ends while there are candidates; a constant of α or more is an
+        error.
     min_selection_rate
         λ, the least share of the exploit region to accept, in [0, 1).
     slack
@@ -150,7 +150,7 @@ class FdrBudget:
         return min(self.alpha_exploit(round) + self.slack, self.alpha)
 
     def explore_share(self, round: int) -> float:
-        """Return how many people may be explored per exploited one, (α − α_exploit − ε)/(1 − α)."""
+        """Return how many may be explored per exploited applicant, (α − α_exploit − ε)/(1 − α)."""
         return max(0.0, (self.alpha - self.alpha_exploit(round) - self.slack) / (1 - self.alpha))
 
     def allot(
@@ -158,10 +158,10 @@ class FdrBudget:
     ) -> tuple[int, float]:
         """Return how many to explore now, and what is carried to the next round.
 
-        The fraction that rounding down would lose is carried over, and so is at most one whole
-        person whom a round could not use for want of candidates: that lets a stream of single
-        applications explore, while no round explores more than one person above its own budget.
-        Over a run the explored never exceed the sum of the rounds' budgets.
+        The fraction lost by rounding down is carried over, and so is at most one whole applicant if
+        a round has too few candidates. That lets a stream of single applications explore, while no
+        round explores more than one applicant above its own budget. Over a run the explored never
+        exceed the sum of the rounds' budgets.
         """
         n_explore = min(self.allowed(round, n_exploit, carried), n_candidates)
         left = self.explore_share(round) * n_exploit + carried - n_explore
@@ -175,10 +175,10 @@ class FdrBudget:
 @saved
 @dataclass(frozen=True)
 class ExploitOnly(FdrBudget):
-    """Exploration switched off: α_exploit as given, up to α itself, and nobody explored.
+    """No exploration: α_exploit as given, up to α itself.
 
-    What the bound leaves over is not used. Whoever is not known stays unknown, so this is for
-    comparison, and for rounds in which exploring is out of the question.
+    Applicants who are not known stay unknown, so this is for comparison, and for rounds in which
+    exploring is out of the question.
 
     Examples
     --------
@@ -193,5 +193,5 @@ class ExploitOnly(FdrBudget):
             )
 
     def explore_share(self, round: int) -> float:  # noqa: ARG002
-        """Return 0: nobody is explored, however many are exploited."""
+        """Return 0, however many are exploited."""
         return 0.0

@@ -1,8 +1,8 @@
-"""Who counts as known: the paper's w(x, z) against τ.
+"""Coverage, which decides who counts as known: the paper's w(x, z) against τ.
 
-A rule accumulates over the logged rounds. People whose w is above the threshold are in the exploit
-region, the others in the explore region. Each rule says what one round adds and what it needs for
-that, so that the walk over past rounds (``policies.py``) computes no more.
+A rule accumulates w over the logged rounds. Applicants with w above the threshold are in the
+exploit region, the others in the explore region. Each rule defines what one round adds and what it
+needs for that, so that the walk over past rounds (``policy_log.py``) computes no more.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from secondlook.errors import InputError
 __all__ = ["CoverageRule", "MeanPastScore", "SumOfG", "SummedAcceptance"]
 
 _NEEDS = ("acceptance", "score", "g")
-_LEAST_BATCH = 100  # people that make a round at least, unless the user says otherwise
+_LEAST_BATCH = 100  # least reference size, unless the user sets one
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CoverageRule(ABC):
     Parameters
     ----------
     threshold
-        τ: people with w above it are exploited.
+        τ: applicants with w above it are exploited.
     """
 
     threshold: float = 0.5
@@ -41,9 +41,9 @@ class CoverageRule(ABC):
         is_whole = not getattr(cls.round_weight, "__isabstractmethod__", False)
         if is_whole and needs not in _NEEDS:
             raise InputError(
-                f"a coverage rule says in its class what it sums, needs = "
-                f"{', '.join(map(repr, _NEEDS[:-1]))} or {_NEEDS[-1]!r}, and {cls.__name__} says "
-                f"{'nothing' if needs is None else repr(needs)}; add that line."
+                f"a coverage rule must define needs = {', '.join(map(repr, _NEEDS[:-1]))} or "
+                f"{_NEEDS[-1]!r} in its class, and {cls.__name__} has "
+                f"{'none' if needs is None else repr(needs)}; add that line."
             )
 
     def __post_init__(self) -> None:
@@ -52,10 +52,10 @@ class CoverageRule(ABC):
 
     @abstractmethod
     def round_weight(self, n_people: int, n_rounds: int, first_batch: int) -> float:
-        """Return what a logged policy's value is multiplied by before it is added to w.
+        """Return the factor of a logged policy's value in w.
 
-        A policy stands for ``n_people`` decided in ``n_rounds`` rounds; ``first_batch`` people
-        were decided in the first. f_0's acceptance of the history counts once, whatever the rule.
+        The policy decided ``n_people`` in ``n_rounds`` rounds; the first round had ``first_batch``.
+        f_0's acceptance of the history counts once under every rule.
         """
 
     def count(self, n_rounds: int) -> float:  # noqa: ARG002
@@ -70,19 +70,19 @@ class CoverageRule(ABC):
 @saved
 @dataclass(frozen=True)
 class SummedAcceptance(CoverageRule):
-    """w = Σ_i (n_i / n_ref) · π_i(x, z): expected number of observations of somebody like this.
+    """w = Σ_i (n_i / n_ref) · π_i(x, z): expected number of similar applicants observed.
 
-    π_i is the probability with which round i's logged policy would have accepted this person (f_0's
-    for the history, which counts once). Monotone: nobody leaves the exploit region. Rounds count by
-    their size against ``reference_size``, so that many tiny rounds do not count as many.
+    π_i is the probability that round i's logged policy accepts this applicant (f_0's for the
+    history, which counts once). Monotone: no applicant leaves the exploit region. Rounds count by
+    their size relative to ``reference_size``, so that many tiny rounds do not count as many.
 
     Parameters
     ----------
     threshold
         τ.
     reference_size
-        n_ref, the number of people that make a full round; None means the size of the first batch,
-        and at least 100, so that a stream of single applications does not count each as a round.
+        n_ref, the size of a full round; None means the size of the first batch, and at least 100,
+        so that a stream of single applications does not count each as a round.
     """
 
     reference_size: int | None = None
@@ -103,7 +103,7 @@ class SummedAcceptance(CoverageRule):
 class MeanPastScore(CoverageRule):
     """w = mean likelihood of the past classifiers, f_0 included (the paper's experiments).
 
-    Not monotone: people can leave the exploit region again.
+    Not monotone: applicants can leave the exploit region again.
     """
 
     needs: ClassVar[Literal["acceptance", "score", "g"]] = "score"
@@ -122,8 +122,8 @@ class MeanPastScore(CoverageRule):
 class SumOfG(CoverageRule):
     """w = f_0's acceptance + Σ_i g(x, z; f_i): the sum of exploration weights (the paper's theory).
 
-    Monotone since g > 0. The scale of g matters here: with ``Uniform`` everybody is known after one
-    round unless the threshold is raised.
+    Monotone since g > 0. The scale of g matters here: with ``Uniform`` all applicants are known
+    after one round unless the threshold is raised.
     """
 
     needs: ClassVar[Literal["acceptance", "score", "g"]] = "g"

@@ -1,4 +1,4 @@
-"""What was decided: the answer to one batch, and the record of one round."""
+"""The decisions on a batch, and the record of a round."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class Decisions:
     Attributes
     ----------
     ids
-        Names of the applications.
+        Ids of the applications.
     accepted
-        Who is accepted.
+        Which applicants are accepted.
     exploit
-        Who is in the exploit region; the others are in the explore region.
+        Which are in the exploit region; the others are in the explore region.
     score
         f_t's likelihood of the good outcome (in a round that follows the past policy, its
         probability of acceptance).
     propensity
-        Probability with which this round's policy accepted each person, given the batch: 1 or 0 in
-        the exploit region, the inclusion probability of the draw in the explore region.
+        Probability with which this round's policy accepted each applicant, given the batch: 1 or 0
+        in the exploit region, the inclusion probability of the draw in the explore region.
     round
         Number of the round, from 1.
     backend
@@ -42,7 +42,7 @@ class Decisions:
     group_mode
         What groups may change: ``"aware"``, ``"blind"`` or ``"audit"``.
     threshold
-        The score from which each person was accepted for sure; None where there is none.
+        The score from which each applicant was accepted for sure; None if there is none.
     reasons
         Why each rejected applicant was rejected: columns with their contribution to the log-odds
         of the score, the most negative first; None for accepted applicants. A ledger's ``Program``
@@ -73,18 +73,18 @@ class Decisions:
 
     @property
     def region(self) -> NDArray[np.str_]:
-        """``"exploit"`` or ``"explore"`` for each person."""
+        """``"exploit"`` or ``"explore"`` for each applicant."""
         return np.where(self.exploit, "exploit", "explore")
 
     @property
     def explored(self) -> NDArray[np.bool_]:
-        """Who was accepted by the exploration draw."""
+        """Which applicants were accepted by the exploration draw."""
         return self.accepted & ~self.exploit
 
     def to_frame(self, backend: str | None = None) -> Any:
-        """Return a frame of the caller's kind, or of the one named (pandas, polars, pyarrow).
+        """Return a frame of the caller's kind, or of a named kind (pandas, polars, pyarrow).
 
-        For callers who work with arrays that is a structured array.
+        For callers who work with arrays it is a structured array.
         """
         return to_frame(self.columns(), self.backend if backend is None else backend)
 
@@ -105,7 +105,7 @@ class Decisions:
 @saved
 @dataclass(frozen=True)
 class Round:
-    """What happened in one round.
+    """The record of one round of Algorithm 1.
 
     Attributes
     ----------
@@ -118,30 +118,30 @@ class Round:
     alpha_exploit
         The share of mistakes allowed to the exploited.
     carried
-        Exploration budget carried to the next round, in people.
+        Exploration budget carried to the next round, in applicants.
     thresholds
-        Per group, the score from which people were accepted.
+        Per group, the score from which applicants were accepted.
     calibrated
-        Whether the thresholds rest on enough outcomes of our own logged decisions; if not, they
-        rest on the history, or the round follows the past policy, and no estimate is to be trusted.
+        Whether the thresholds were chosen on enough outcomes of our own logged decisions; if not,
+        they come from the history or the past policy, and no estimate is to be trusted.
     n_outcomes
-        Labelled rows the thresholds rest on.
+        Labelled rows that the thresholds were chosen on.
     effective_sample_size
         (Σw)² / Σw² of these rows.
     estimated_fdr
-        Their weighted share of bad among those f_t accepts; NaN when the past policy decides.
+        Their weighted share of bad among those f_t accepts; NaN if the past policy decides.
     disparity
         Largest difference between groups of the rate that the fairness constraint bounds, on these
-        rows; 0 without a constraint, NaN when the past policy decides.
+        rows; 0 without a constraint, NaN if the past policy decides.
     feasible
         Whether all constraints could be met on these rows.
     note
-        What went differently from what was asked for, in one sentence; empty if nothing.
+        What differs from the options, in one sentence; empty if nothing does.
     group_mode
-        What groups could change in it: ``"aware"``, ``"blind"`` or ``"audit"``.
+        What groups could change: ``"aware"``, ``"blind"`` or ``"audit"``.
     n_unreachable, unreachable
-        How many of the explore region could not be explored for the limits set (``risk.Limited``),
-        in all and per group; the promise that everybody is explored is not about them.
+        How many of the explore region the limits (``risk.Limited``) bar from exploration, in all
+        and per group; the promise of exploration does not cover them.
     """
 
     round: int
@@ -166,14 +166,14 @@ class Round:
 
 @dataclass(frozen=True)
 class GroupCount:
-    """Head counts of one group in one round.
+    """Counts of one group in one round.
 
     Attributes
     ----------
     round
         Number of the round, from 1.
     attribute
-        Name of the protected attribute; of all of them where combinations are counted.
+        Name of the protected attribute; names of all if combinations are counted.
     group
         The group: a value of the attribute, or a combination of values.
     n_people, n_accepted, n_explored
@@ -191,16 +191,16 @@ class GroupCount:
 @saved
 @dataclass(frozen=True)
 class Correction:
-    """An outcome that turned out to be wrong.
+    """A replaced outcome.
 
     Attributes
     ----------
     id
-        Name of the application.
+        Id of the application.
     round
-        The round after which it was told; 0 is before the first.
+        The last round before the correction; 0 is before the first.
     before, after
-        Outcomes, in the labels of the history; ``before`` is None where somebody was withdrawn.
+        Outcomes, in the labels of the history; ``before`` is None for a withdrawn applicant.
     """
 
     id: Any
@@ -253,8 +253,8 @@ class CertifiedRound:
     group_mode
         What groups could change: ``"aware"``, ``"blind"`` or ``"audit"``.
     n_unreachable
-        Applicants who are not accepted for sure and whom the limits of the strategy bar from
-        exploration.
+        Applicants who are not accepted for sure and are barred from exploration by the limits of
+        the strategy.
     n_tested
         Accepted applicants whose outcomes the present tests rest on, missing ones counted as bad.
     next_n_tested

@@ -1,10 +1,10 @@
 """Group constraints on a decision rule, as objects: a new constraint is a new class.
 
 A rate of group z is ``Σ w·d·m·1{z} / Σ w·m·1{z}``: ``d`` is the decision (0/1, or a likelihood in
-the smooth version), ``w`` a weight and ``m`` says who counts in it. A constraint bounds the largest
-difference of that rate between any two groups; subclasses say who counts. With several protected
-attributes side by side, z runs over the levels of each attribute in turn, and the bound holds for
-every attribute.
+the smooth version), ``w`` a weight and ``m`` is 1 for rows that count. A constraint bounds the
+largest difference of that rate between any two groups; subclasses define which rows count. With
+several protected attributes side by side, z runs over the levels of each attribute in turn, and the
+bound holds for every attribute.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RateParity(ABC):
 
     @abstractmethod
     def counts(self, outcomes: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Whose decisions enter the rate, given everybody's outcome (1 = good)."""
+        """Return which rows count in the rate, given their outcomes (1 = good)."""
 
     def over(self, attributes: tuple[tuple[int, ...], ...]) -> Self:
         """Return the same bound over each of several attributes.
@@ -64,7 +64,7 @@ class RateParity(ABC):
         """Return what is compared: per attribute, the level of each group."""
         if not self.attributes:
             return (np.arange(n_groups),)
-        return tuple(np.array(one, dtype=np.intp) for one in self.attributes)
+        return tuple(np.array(levels, dtype=np.intp) for levels in self.attributes)
 
     def disparity(
         self,
@@ -88,7 +88,7 @@ class RateParity(ABC):
         group: NDArray[np.intp],
         n_groups: int,
     ) -> NDArray[np.float64]:
-        """Rate of each group; NaN where nobody counts."""
+        """Return the rate of each group; NaN if no row counts."""
         counted = weight * self.counts(outcomes)
         total = np.bincount(group, counted, n_groups)
         chosen = np.bincount(group, counted * decisions, n_groups)
@@ -98,7 +98,7 @@ class RateParity(ABC):
 
 
 def disparity(rates: NDArray[np.float64]) -> float:
-    """Largest minus smallest rate over the groups that have one; 0 with fewer than two."""
+    """Return the largest minus the smallest rate; 0 with fewer than two rates."""
     known = rates[~np.isnan(rates)]
     return float(np.ptp(known)) if known.size > 1 else 0.0
 
@@ -114,13 +114,13 @@ class SelectionRateParity(RateParity):
     """
 
     def counts(self, outcomes: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Everybody counts."""
+        """Return that all rows count."""
         return np.ones(outcomes.shape, dtype=np.bool_)
 
 
 @saved
 class TruePositiveRateParity(RateParity):
-    """Equal opportunity: the good people of each group are accepted at similar rates.
+    """Equal opportunity: good applicants of each group are accepted at similar rates.
 
     Examples
     --------
@@ -129,5 +129,5 @@ class TruePositiveRateParity(RateParity):
     """
 
     def counts(self, outcomes: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Only good people count."""
+        """Return that rows with good outcomes count."""
         return np.asarray(outcomes == 1)

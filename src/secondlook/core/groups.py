@@ -1,8 +1,8 @@
-"""Protected attributes: one column or several, and the groups that they make.
+"""Protected attributes: one column or several, and the groups that they form.
 
-People carry one code each, that of their combination of values. An attribute is then a partition
-of the codes: an array that says which of its levels each code has, so that whatever is counted by
-code can be summed up to the levels of any attribute.
+Each applicant has one code, that of their combination of values. An attribute is then a partition
+of the codes: an array with the level of each code, so that counts by code can be summed to the
+levels of any attribute.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["Attributes", "crossed_and_each"]
 
 Codes = NDArray[np.intp]
 _NAME = "sensitive_features"
-_SHOWN = 12  # groups named in a sentence
+_SHOWN = 12  # groups listed in a message
 
 
 @saved
 @dataclass(frozen=True, eq=False)
 class Attributes:
-    """What values the protected attributes of a history have, and in which combinations.
+    """The values of the protected attributes of a history, and their combinations.
 
     Attributes
     ----------
@@ -55,22 +55,22 @@ class Attributes:
 
     @staticmethod
     def of(sensitive_features: Any, n: int) -> tuple[Attributes, Codes]:
-        """Read everybody's attributes, and return what there is and each person's code."""
+        """Read the attributes of all applicants; return them with each applicant's code."""
         names, columns = _columns(sensitive_features, n)
         values, levels = [], []
-        for one in columns:
-            if is_missing(one).any():
+        for raw in columns:
+            if is_missing(raw).any():
                 raise InputError(
-                    f"{_NAME} has missing values; give everybody a group, "
+                    f"{_NAME} has missing values; give each applicant a group, "
                     f"for example one called 'unknown'."
                 )
-            found, level = _sorted_values(one)
-            values.append(found)
+            distinct, level = _sorted_values(raw)
+            values.append(distinct)
             levels.append(np.asarray(level, dtype=np.intp))
         codes, first = levels[0], None
-        for found, level in zip(values[1:], levels[1:], strict=True):
+        for distinct, level in zip(values[1:], levels[1:], strict=True):
             _, first, codes = np.unique(
-                codes * found.size + level, return_index=True, return_inverse=True
+                codes * distinct.size + level, return_index=True, return_inverse=True
             )
         if first is None:
             level_of = np.arange(values[0].size)[None]
@@ -80,7 +80,7 @@ class Attributes:
 
     @property
     def n_groups(self) -> int:
-        """How many combinations there are."""
+        """Number of combinations."""
         return int(self.level_of.shape[1])
 
     @property
@@ -88,16 +88,16 @@ class Attributes:
         """Name of each group: the value itself, or the values of all attributes, as text."""
         if len(self.values) == 1:
             return self.values[0]
-        parts = [found[level] for found, level in zip(self.values, self.level_of, strict=True)]
-        groups = [list(map(str, one)) for one in zip(*parts, strict=True)]
-        labels = np.array([", ".join(one) for one in groups])
+        parts = [values[level] for values, level in zip(self.values, self.level_of, strict=True)]
+        groups = [list(map(str, group)) for group in zip(*parts, strict=True)]
+        labels = np.array([", ".join(group) for group in groups])
         if np.unique(labels).size < labels.size:  # a comma inside a value
-            labels = np.array([", ".join(map(repr, one)) for one in groups])
+            labels = np.array([", ".join(map(repr, group)) for group in groups])
         return labels
 
     @property
     def titles(self) -> tuple[str, ...]:
-        """A name for each attribute, whether it came with one or not."""
+        """A name for each attribute, made up if it has none."""
         if self.names is not None:
             return self.names
         if len(self.values) == 1:
@@ -110,18 +110,18 @@ class Attributes:
         return tuple(tuple(row) for row in self.level_of.tolist())
 
     def read(self, sensitive_features: Any, n: int) -> Codes:
-        """Return the codes of other people, who must have combinations that are known."""
+        """Return the codes of applicants, whose combinations of values must be known."""
         names, columns = _columns(sensitive_features, n)
         self._check_same_columns(names, len(columns))
         keys, known = np.zeros(n, np.intp), np.zeros(self.n_groups, np.intp)
         strange = np.zeros(n, np.bool_)
-        for one, found, level_of in zip(columns, self.values, self.level_of, strict=True):
+        for raw, values, level_of in zip(columns, self.values, self.level_of, strict=True):
             level = np.full(n, -1, dtype=np.intp)
-            for code, value in enumerate(found):
-                level[one == value] = code
+            for code, value in enumerate(values):
+                level[raw == value] = code
             strange |= level < 0
-            keys, known = keys * found.size + level, known * found.size + level_of
-            # Keys stay small: a code among the groups' takes the place of a product of sizes.
+            keys, known = keys * values.size + level, known * values.size + level_of
+            # Renumber the keys, so that they cannot overflow with many attributes.
             distinct, known = np.unique(known, return_inverse=True)
             place = np.minimum(np.searchsorted(distinct, keys), distinct.size - 1)
             strange |= distinct[place] != keys
@@ -131,7 +131,7 @@ class Attributes:
         return keys
 
     def _refuse(self, columns: list[NDArray[Any]], row: int) -> None:
-        values = [one[row] for one in columns]
+        values = [column[row] for column in columns]
         label = plain(values[0]) if len(values) == 1 else ", ".join(map(str, values))
         raise InputError(
             f"{_NAME} holds the group {label!r}, which the history does not have; known are "
@@ -159,7 +159,7 @@ class Attributes:
 def crossed_and_each(
     sensitive_features: Any, n: int
 ) -> tuple[tuple[str, NDArray[Any], Codes], list[tuple[str, NDArray[Any], Codes]]]:
-    """Return names of groups and everybody's code: of the combinations, and by each attribute.
+    """Return names and codes of groups: of the combinations, and by each attribute.
 
     Examples
     --------
@@ -182,8 +182,8 @@ def _columns(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | None, l
     except nw.exceptions.DuplicateError:
         raise InputError(f"{_NAME} has two columns of the same name; rename one.") from None
     if isinstance(native, nw.DataFrame) and len(native.columns) > 1:
-        columns = [np.asarray(one.to_numpy()) for one in native.iter_columns()]
-        return tuple(map(str, native.columns)), [column(one, n, _NAME) for one in columns]
+        columns = [np.asarray(series.to_numpy()) for series in native.iter_columns()]
+        return tuple(map(str, native.columns)), [column(values, n, _NAME) for values in columns]
     array = as_array(sensitive_features)
     if array.ndim == 2 and array.shape[0] == n and array.shape[1] > 1:
         return None, list(array.T)
@@ -197,10 +197,10 @@ def _columns(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | None, l
 
 def _sorted_values(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
-        found, level = np.unique(values, return_inverse=True)
+        distinct, level = np.unique(values, return_inverse=True)
     except TypeError:
         raise InputError(
             f"{_NAME} must hold values that can be sorted, got mixed types in one column; turn "
             f"them all into text or numbers."
         ) from None
-    return found, level
+    return distinct, level

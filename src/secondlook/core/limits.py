@@ -1,9 +1,9 @@
-"""Limits on exploration for the sake of people: risk, rules of exclusion, money.
+"""Limits on exploration: risk, exclusion rules, money.
 
-Exploring somebody can hurt them. ``Limited`` puts limits around any strategy. Whoever they bar has
-g = 0 wherever g is read: in the draw, in the log of past rounds, in coverage. What is promised of
-everybody is from then on promised of the others only, and the record of a round says how many it
-leaves out, and why.
+Exploring applicants can hurt them. ``Limited`` adds limits to any strategy. A barred applicant has
+g = 0 wherever g is read: in the draw, in the log of past rounds, in coverage. The promise of
+exploration then covers the others only, and the record of a round has the number of barred
+applicants and the reason.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Above", "Below", "Column", "Either", "Limited", "OneOf", "Rule"]
 
 Mask = NDArray[np.bool_]
 
-_EXCLUDED, _AMOUNT, _RISK = 1, 2, 3  # reasons; 0 is none
+_EXCLUDED, _AMOUNT, _RISK = 1, 2, 3  # reasons; 0 means not barred
 _ROUNDING = 1e-12  # three times 0.1 is 0.3: sums of decimal fractions pass their limit by rounding
 
 
@@ -79,15 +79,15 @@ class Column:
 
 
 class Rule(ABC):
-    """Base of the rules that say who must not be explored; ``a | b`` excludes whom either does.
+    """Base class of exclusion rules; ``a | b`` excludes applicants that either rule excludes.
 
-    Columns are given by their name or position. Rules that are frozen data, as these are, are saved
-    with a classifier; one of your own is a subclass.
+    Columns are given by their name or position. Subclass it for a rule of your own; a frozen
+    dataclass can be saved with a classifier.
     """
 
     @abstractmethod
     def excludes(self, X: Any) -> Mask:
-        """Say who must not be explored."""
+        """Return which applicants must not be explored."""
 
     def for_columns(self, names: tuple[str, ...] | None) -> Rule:  # noqa: ARG002
         """Return the rule with columns that it knows by name found among these."""
@@ -102,10 +102,10 @@ class _OfColumn(Rule):
     column: str | int
 
     def excludes(self, X: Any) -> Mask:
-        """Say who must not be explored: whose value the rule hits, or whose value is missing."""
+        """Return which applicants the rule excludes; those with a missing value are excluded."""
         values = Column(self.column).values(X)
         missing = is_missing(values)
-        hit = np.ones(values.shape, np.bool_)  # what cannot be checked is not risked
+        hit = np.ones(values.shape, np.bool_)
         hit[~missing] = self._hits(values[~missing])
         return hit
 
@@ -120,7 +120,7 @@ class _OfColumn(Rule):
 @saved
 @dataclass(frozen=True)
 class Below(_OfColumn):
-    """Exclude people whose value in a column is below a number, or missing.
+    """Exclude applicants with a value below a number in a column, or without a value.
 
     Examples
     --------
@@ -137,7 +137,7 @@ class Below(_OfColumn):
 @saved
 @dataclass(frozen=True)
 class Above(_OfColumn):
-    """Exclude people whose value in a column is above a number, or missing.
+    """Exclude applicants with a value above a number in a column, or without a value.
 
     Examples
     --------
@@ -154,7 +154,7 @@ class Above(_OfColumn):
 @saved
 @dataclass(frozen=True)
 class OneOf(_OfColumn):
-    """Exclude people whose value in a column is one of some, or missing.
+    """Exclude applicants with one of some values in a column, or without a value.
 
     Examples
     --------
@@ -170,19 +170,21 @@ class OneOf(_OfColumn):
         object.__setattr__(self, "values", tuple(self.values))
 
     def _hits(self, values: NDArray[Any]) -> Any:
-        return np.logical_or.reduce([values == one for one in self.values] or [values != values])
+        return np.logical_or.reduce(
+            [values == value for value in self.values] or [values != values]
+        )
 
 
 @saved
 @dataclass(frozen=True)
 class Either(Rule):
-    """Exclude whom either of two rules excludes; written ``a | b``."""
+    """Exclude applicants that either of two rules excludes; written ``a | b``."""
 
     left: Rule
     right: Rule
 
     def excludes(self, X: Any) -> Mask:
-        """Say who must not be explored."""
+        """Return which applicants must not be explored."""
         return self.left.excludes(X) | self.right.excludes(X)
 
     def for_columns(self, names: tuple[str, ...] | None) -> Rule:
@@ -193,27 +195,27 @@ class Either(Rule):
 @saved
 @dataclass(frozen=True)
 class Limited(Strategy):
-    """A strategy within limits on risk, people and money.
+    """A strategy with limits on risk, applicants and money.
 
     Parameters
     ----------
     strategy
-        Whom to explore among those left: a ``Strategy``, or a function of (X, score, group); None
+        The strategy among the others: a ``Strategy``, or a function of (X, score, group); None
         means ``ScoreWeighted()``.
     max_risk
-        Nobody is explored whose predicted risk, 1 − f_t's score, is above it. As the model learns,
-        people can pass the cap either way. In a round that follows the past policy the score is
+        Bars applicants with a predicted risk, 1 − f_t's score, above it. As the model learns,
+        applicants can pass the cap either way. In a round that follows the past policy the score is
         that policy's probability of acceptance; ``first_round="learned"`` avoids that.
     exclude
-        Who is never explored: a ``Rule`` such as ``Below("age", 18)``, or a function of X that
-        returns True or False for each row, which lives in memory only: a classifier with it cannot
-        be saved.
+        Bars applicants by a ``Rule`` such as ``Below("age", 18)``, or by a function of X that
+        returns True or False for each row; a classifier with a function cannot be saved.
     exposure
-        Money: the amounts of the explored of a round never sum to more. So many are explored as fit
-        even if those with the largest amounts were drawn, so that the draw's probabilities stay
-        exact. Whose own amount is above it can never be explored. Not for ``CertifiedClassifier``.
+        Money: the amounts of a round's explored applicants never sum to more. A round explores no
+        more applicants than fit if those with the largest amounts were drawn, so that the draw's
+        probabilities stay exact. An applicant with a larger amount is barred. Not for
+        ``CertifiedClassifier``.
     amount
-        What exploring somebody puts at stake: a number for all, a column (its name, or
+        The amount at stake for each applicant: a number for all, a column (its name, or
         ``Column(2)``), or a function of X. Needed by ``exposure``.
 
     Examples
@@ -221,7 +223,7 @@ class Limited(Strategy):
     >>> careful = Limited(max_risk=0.8, exclude=Below(0, 18), exposure=1000, amount=Column(1))
     >>> X = np.array([[17.0, 500], [30, 500], [40, 700], [50, 2000]])
     >>> why = careful.barred(X, np.array([0.5, 0.5, 0.1, 0.5]))
-    >>> [careful.reasons.get(one, "may be explored") for one in why.tolist()]
+    >>> [careful.reasons.get(code, "may be explored") for code in why.tolist()]
     ['excluded', 'may be explored', 'risk above 0.8', 'amount above 1000']
     """
 
@@ -235,7 +237,9 @@ class Limited(Strategy):
     def __post_init__(self) -> None:
         object.__setattr__(self, "strategy", as_strategy(self.strategy))
         if self.strategy.is_limited:
-            raise InputError("one Limited is enough: give all limits to it, got one in another.")
+            raise InputError(
+                "a Limited strategy must not contain another; give all limits to one of them."
+            )
         if isinstance(self.amount, str):
             object.__setattr__(self, "amount", Column(self.amount))
         if self.max_risk is not None and not (_is_number(self.max_risk) and 0 <= self.max_risk < 1):
@@ -250,7 +254,7 @@ class Limited(Strategy):
     def _check_money(self) -> None:
         if (self.exposure is None) != (self.amount is None):
             raise InputError(
-                f"exposure and amount go together: the limit, and what each person adds to it; "
+                f"exposure and amount go together: the limit, and what each applicant adds to it; "
                 f"got exposure={self.exposure!r} and amount={self.amount!r}, so give both."
             )
         if self.exposure is None:
@@ -299,7 +303,7 @@ class Limited(Strategy):
         )
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
-        """Return the strategy's factor, 0 for whoever is barred or whom a rule cannot judge."""
+        """Return the strategy's factor, 0 for barred applicants and those a rule cannot judge."""
         g = self.strategy.person_factor(X, score, group)
         return np.asarray(np.where(self._why_not(X, score, strict=False) == 0, g, 0))
 
@@ -312,7 +316,7 @@ class Limited(Strategy):
         return self.strategy.group_shares(in_explore)  # type: ignore[no-any-return]
 
     def barred(self, X: Any, score: Floats) -> NDArray[np.int8]:
-        """Return why each person may not be explored, 0 for those who may."""
+        """Return why each applicant may not be explored, 0 for those who may."""
         return self._why_not(X, score, strict=True)
 
     def at_most(self, X: Any, n: int) -> int:
@@ -344,17 +348,17 @@ class Limited(Strategy):
         missing = is_missing(answer)
         if strict and missing.any():
             raise InputError(
-                f"exclude must say True or False for everybody, got NaN or None for "
-                f"{int(missing.sum())} of {n} people; say what holds where the rule does not know."
+                f"exclude must return True or False for each applicant, got NaN or None for "
+                f"{int(missing.sum())} of {n}; return True or False for missing values too."
             )
-        said = answer[~missing]
-        if not np.all((said == 0) | (said == 1)):
+        values = answer[~missing]
+        if not np.all((values == 0) | (values == 1)):
             raise InputError(
-                f"exclude must say True or False for everybody, got {said[said != 1].tolist()[:3]} "
-                f"among its answers; compare with a limit inside the function."
+                f"exclude must return True or False for each applicant, got "
+                f"{values[values != 1].tolist()[:3]}; compare with a limit inside the function."
             )
         excluded = np.ones(n, np.bool_)
-        excluded[~missing] = said == 1
+        excluded[~missing] = values == 1
         return excluded
 
     def _amounts(self, X: Any, n: int, *, strict: bool) -> NDArray[np.float64]:
@@ -401,6 +405,6 @@ def _answer(name: str, function: Any, X: Any, n: int) -> NDArray[Any]:
     answer = as_array(function(X))
     if answer.shape != (n,):
         raise InputError(
-            f"{name} must return one value per person, shape ({n},), got shape {answer.shape}."
+            f"{name} must return one value per applicant, shape ({n},), got shape {answer.shape}."
         )
     return answer

@@ -1,4 +1,4 @@
-"""What decisions turned out to be worth, once the truth is known."""
+"""Rates of decisions, once outcomes are known."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = [
 
 
 def false_discovery_rate(accepted: ArrayLike, outcomes: ArrayLike) -> float:
-    """Return the share of bad among the accepted; NaN with nobody accepted.
+    """Return the share of bad among the accepted; NaN if none is accepted.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def false_discovery_rate(accepted: ArrayLike, outcomes: ArrayLike) -> float:
 
 
 def selection_rate(accepted: ArrayLike) -> float:
-    """Return the share of accepted people; NaN for nobody."""
+    """Return the share of accepted applicants; NaN without applicants."""
     chosen = np.asarray(accepted, dtype=float)
     return float(chosen.mean()) if chosen.size else float("nan")
 
@@ -73,22 +73,22 @@ def group_rates(
 
 @dataclass(frozen=True)
 class GroupMetrics:
-    """What happened to one group.
+    """Counts and rates of one group.
 
     Attributes
     ----------
     attribute
-        Name of the protected attribute; of all of them for a combination.
+        Name of the protected attribute; names of all for a combination.
     group
         A value of the attribute, or a combination of values.
     n_people, n_accepted
-        How many there were, and how many were accepted.
+        Number of applicants, and of accepted ones.
     selection_rate
-        Share of accepted people.
+        Share of accepted applicants.
     true_positive_rate
-        Share of accepted among the good; NaN without good people, or if an outcome is not known.
+        Share of accepted among the good; NaN without good ones, or if an outcome is not known.
     false_discovery_rate
-        Share of bad among the accepted whose outcome is known; NaN if there are none.
+        Share of bad among the accepted with a known outcome; NaN if there are none.
     """
 
     attribute: str
@@ -112,7 +112,7 @@ def by_group(
     Parameters
     ----------
     accepted
-        Who was accepted.
+        Which applicants were accepted.
     sensitive_features
         One column, or a frame or array with several.
     outcomes
@@ -161,15 +161,15 @@ def _rows(
     known = ~np.isnan(outcome)
     good = outcome == 1
 
-    def heads(who: NDArray[Any]) -> NDArray[np.float64]:
-        return np.asarray(np.bincount(codes, who, names.size), dtype=np.float64)
+    def count(rows: NDArray[Any]) -> NDArray[np.float64]:
+        return np.asarray(np.bincount(codes, rows, names.size), dtype=np.float64)
 
-    people, accepted = heads(np.ones(codes.size)), heads(chosen)
+    people, accepted = count(np.ones(codes.size)), count(chosen)
     with np.errstate(invalid="ignore"):
-        bad = heads(chosen * (known & ~good)) / heads(chosen * known)
-        found = np.where(heads(~known) > 0, np.nan, heads(chosen * good) / heads(good))
+        bad = count(chosen * (known & ~good)) / count(chosen * known)
+        true_positive = np.where(count(~known) > 0, np.nan, count(chosen * good) / count(good))
         rate = accepted / people
-    table = np.column_stack([rate, found, bad]).tolist()
+    table = np.column_stack([rate, true_positive, bad]).tolist()
     counts = np.column_stack([people, accepted]).astype(int).tolist()
     return [
         GroupMetrics(title, name, *count, *rates)

@@ -1,8 +1,8 @@
-"""Outcomes that are recorded wrongly at stated rates, and what follows for bounds and utility.
+"""Outcomes that are recorded wrongly at known rates.
 
-With P(recorded good | bad) = e₁ and P(recorded bad | good) = e₀, the recorded share of bad among
-any people is f·(1 − e₁) + (1 − f)·e₀, so that a bound on f is a bound on what is recorded, and
-everything linear in outcomes can be estimated without bias from recorded ones.
+With P(recorded good | bad) = e₁ and P(recorded bad | good) = e₀, a true share f of bad outcomes is
+recorded as f·(1 − e₁) + (1 − f)·e₀. So a bound on f is a bound on the recorded share, and all that
+is linear in outcomes can be estimated without bias from recorded ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["OutcomeNoise"]
 @saved
 @dataclass(frozen=True)
 class OutcomeNoise:
-    """How often outcomes are recorded wrongly, the same for everybody.
+    """How often outcomes are recorded wrongly, with the same rates for all applicants.
 
     Parameters
     ----------
@@ -49,31 +49,31 @@ class OutcomeNoise:
 
     @property
     def kept(self) -> float:
-        """1 − e₀ − e₁: how much of a difference between people survives in what is recorded."""
+        """1 − e₀ − e₁, the part of a difference between shares that recorded outcomes keep."""
         return 1 - self.bad_as_good - self.good_as_bad
 
     def recorded_fdr(self, fdr: float) -> float:
-        """Return what share of bad is recorded where ``fdr`` is true."""
+        """Return the recorded share of bad for a true share ``fdr``."""
         return fdr * self.kept + self.good_as_bad
 
     def true_fdr(self, recorded: float) -> float:
-        """Return the share of bad that makes a recorded one, at least 0 and at most 1."""
+        """Return the true share of bad for a recorded one, in [0, 1]."""
         return float(np.clip((recorded - self.good_as_bad) / self.kept, 0.0, 1.0))
 
     def recorded_utility(self, utility: Utility) -> Utility:
-        """Return the utility whose expectation over recorded outcomes is that over true ones."""
+        """Return a utility with the same expectation over recorded outcomes as over true ones."""
         bad0, good0, bad1, good1 = utility.gamma
         return Utility(*self._unbiased(bad0, good0), *self._unbiased(bad1, good1))
 
     def _unbiased(self, bad: float, good: float) -> tuple[float, float]:
-        """Return what to count for a recorded bad and a recorded good outcome."""
+        """Return the values of a recorded bad and a recorded good outcome."""
         return (
             ((1 - self.good_as_bad) * bad - self.bad_as_good * good) / self.kept,
             ((1 - self.bad_as_good) * good - self.good_as_bad * bad) / self.kept,
         )
 
     def badness(self, recorded_bad: ArrayLike) -> NDArray[np.float64]:
-        """Return a number per person whose mean is 1 for the bad and 0 for the good."""
+        """Return a number per outcome with mean 1 for bad and 0 for good ones."""
         when_bad, when_good = self._unbiased(1.0, 0.0)
         return np.where(np.asarray(recorded_bad, np.bool_), when_bad, when_good)
 

@@ -116,8 +116,8 @@ def fixed_size_draw(
 
     Examples
     --------
-    >>> bits, one = np.array([9, 4, 6], dtype=np.uint64), np.zeros(3, dtype=np.intp)
-    >>> draw = fixed_size_draw(np.array([1.0, 1.0, 8.0]), 2, bits, np.uint64(0), one, 1)
+    >>> bits, group = np.array([9, 4, 6], dtype=np.uint64), np.zeros(3, dtype=np.intp)
+    >>> draw = fixed_size_draw(np.array([1.0, 1.0, 8.0]), 2, bits, np.uint64(0), group, 1)
     >>> draw.probability.tolist(), draw.drawn.tolist()
     ([0.5, 0.5, 1.0], [True, False, True])
     """
@@ -258,7 +258,7 @@ def _comb(
 ) -> NDArray[np.bool_]:
     """Lay candidates end to end, each line as long as its quota; return which hold a tooth.
 
-    Candidates stand in the order of their bits. ``total`` is the sum of whole sizes by line.
+    Candidates lie in the order of their bits. ``total`` is the sum of whole sizes by line.
     """
     drawn = np.zeros(whole.shape, dtype=np.bool_)
     if whole.size == 0:

@@ -1,8 +1,8 @@
-"""Whom to explore: the paper's g(x, z; f_t), always positive.
+"""Exploration strategies: the paper's g(x, z; f_t), always positive.
 
-A strategy is a product of a factor of the person (a function of features, score and group) and a
-factor of the group, frozen from head counts when a round is drawn; it may also give each group a
-share of the draw. That split lets g of any past round be computed for somebody who was not in it.
+A strategy is a product of a factor of the applicant (a function of features, score and group) and a
+factor of the group, frozen from counts when a round is drawn; it may also give each group a share
+of the draw. That split lets g of any past round be computed for an applicant who was not in it.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ _LEAST = 1e-280  # of the largest g: whole numbers are made of ratios to it
 
 
 class Strategy:
-    """Base of all strategies; as it stands, g = 1 for everybody.
+    """Base class of strategies, with g = 1 for all applicants.
 
-    A subclass that reads the features says so with ``reads_features = True``. Otherwise it may be
-    handed None in their place, which saves copying them, and a table of scores with a column a
-    round, with the groups as a column: elementwise arithmetic works for both. ``reads_group`` says
-    whether g depends on the group; whoever has a factor or a share per group has it set to True.
+    A subclass that reads the features sets ``reads_features = True``. Otherwise it may get None in
+    their place, which saves copying them, and a table of scores with a column per round and the
+    groups as a column: elementwise arithmetic works for both. ``reads_group`` is whether g depends
+    on the group; it is set to True for a class with a factor or a share per group.
     """
 
     reads_features: bool = False
     reads_group: bool = False
-    is_limited: bool = False  # whether people or money are limited (risk.py)
+    is_limited: bool = False  # whether applicants or money are limited (limits.py)
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Mark a class with a factor or a share per group as one that reads the group."""
@@ -59,11 +59,11 @@ class Strategy:
             cls.reads_group = True
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:  # noqa: ARG002
-        """Return the part of g that depends on the person, given f_t's score."""
+        """Return the part of g that depends on the applicant, given f_t's score."""
         return np.ones_like(score)
 
     def group_factor(self, in_batch: Counts, in_explore: Counts) -> Counts:  # noqa: ARG002
-        """Return the part of g that depends on the group, given head counts per group."""
+        """Return the part of g that depends on the group, given counts per group."""
         return np.ones_like(in_batch)
 
     def group_shares(self, in_explore: Counts) -> Counts | None:  # noqa: ARG002
@@ -71,15 +71,15 @@ class Strategy:
         return None
 
     def without_group(self) -> Strategy:
-        """Return the same strategy, made unable to tell groups apart."""
+        """Return the same strategy without access to groups."""
         return WithoutGroup(self)
 
     def barred(self, X: Any, score: Floats) -> NDArray[np.int8] | None:  # noqa: ARG002
-        """Return why each person may not be explored, 0 for those who may; None: all may."""
+        """Return why each applicant may not be explored, 0 for those who may; None: all may."""
         return None
 
     def at_most(self, X: Any, n: int) -> int:  # noqa: ARG002
-        """Return how many of ``n`` candidates may be explored at most, whoever is drawn."""
+        """Return how many of ``n`` candidates may be explored at most, whichever are drawn."""
         return n
 
     def for_columns(self, names: tuple[str, ...] | None) -> Strategy:  # noqa: ARG002
@@ -93,7 +93,7 @@ class Strategy:
 @saved
 @dataclass(frozen=True)
 class WithoutGroup(Strategy):
-    """Another strategy to which everybody is of the first group.
+    """Another strategy that sees all applicants in the first group.
 
     Examples
     --------
@@ -113,14 +113,14 @@ class WithoutGroup(Strategy):
         return self.strategy.reads_features
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
-        """Return the strategy's factor for people of the first group."""
+        """Return the strategy's factor for the first group."""
         return self.strategy.person_factor(X, score, np.zeros_like(group))
 
 
 @saved
 @dataclass(frozen=True)
 class Uniform(Strategy):
-    """Everybody in the explore region is equally likely: g = 1."""
+    """All applicants in the explore region are equally likely: g = 1."""
 
     def without_group(self) -> Strategy:
         """Return itself, since it reads nothing; a subclass may."""
@@ -130,14 +130,14 @@ class Uniform(Strategy):
 @saved
 @dataclass(frozen=True)
 class ScoreWeighted(Strategy):
-    """People who look better are likelier: g = β + (1 − β) · score (the paper's g^clf).
+    """Applicants with a higher score are likelier: g = β + (1 − β) · score (the paper's g^clf).
 
     Parameters
     ----------
     beta
         Part that does not depend on the score, in [0, 1]; the paper's experiments use 0.
     floor
-        Scores below it count as this much, so that nobody is out of reach.
+        Scores below it count as this much, so that no applicant is out of reach.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class EqualGroups(Strategy):
     """
 
     def group_factor(self, in_batch: Counts, in_explore: Counts) -> Counts:  # noqa: ARG002
-        """Return one over the group's share of the batch; an absent group counts as one person."""
+        """Return one over the group's share of the batch; an absent group counts as one."""
         return 1.0 / _shares(np.maximum(in_batch, 1.0))
 
 
@@ -298,10 +298,10 @@ class FromFunction(Strategy):
     """A user's own g: any function of (X, score, group) that is positive everywhere.
 
     It gets features, the likelihood of a good outcome, and the number of the group in ``groups_``,
-    a row a person, and returns a number a person.
+    with a row per applicant, and returns a number per applicant.
 
-    It lives in memory only: a classifier with it can be neither saved nor put on a ledger. Subclass
-    ``Strategy`` for one that is recorded by name.
+    A classifier with a function can be neither saved nor put on a ledger. Subclass ``Strategy``
+    for a strategy that is recorded by name.
 
     Examples
     --------
@@ -327,7 +327,7 @@ class FromFunction(Strategy):
             raise InputError(
                 f"{name}{signature} cannot be a strategy, which is called with three arguments "
                 f"(X, score, group): features, likelihood of a good outcome and number of the "
-                f"group, a row a person; change its arguments."
+                f"group, with a row per applicant; change its arguments."
             ) from None
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:
@@ -336,7 +336,7 @@ class FromFunction(Strategy):
         g = np.asarray(self.function(X, score, own), dtype=np.float64)
         if g.shape != score.shape:
             raise InputError(
-                f"a strategy must return one number per person, shape {score.shape}, "
+                f"a strategy must return one number per applicant, shape {score.shape}, "
                 f"got shape {g.shape}."
             )
         return g
@@ -356,11 +356,11 @@ def as_strategy(strategy: Strategy | Callable[..., ArrayLike] | None) -> Strateg
 
 
 def check_sizes(g: Floats, strategy: Strategy) -> None:
-    """Raise unless g is positive and finite on every candidate: everybody must be reachable."""
+    """Raise unless g is positive and finite on every candidate."""
     if g.size == 0 or (np.isfinite(g.max()) and g.min() > 0):  # a NaN fails both comparisons
         if g.size and g.max() < _LEAST:
             raise InputError(
-                f"a strategy must return at least {_LEAST} for somebody, got at most {g.max()} "
+                f"a strategy must return at least {_LEAST} for a candidate, got at most {g.max()} "
                 f"from {strategy!r}; nothing was decided, multiply it by a constant, since only "
                 f"ratios matter."
             )
@@ -371,15 +371,15 @@ def check_sizes(g: Floats, strategy: Strategy) -> None:
         "NaN": int(np.isnan(g).sum()),
         "infinite": int(np.isinf(g).sum()),
     }
-    found = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
+    wrong = ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)
     raise InputError(
-        f"a strategy must return a positive finite number for every candidate, got {found} among "
+        f"a strategy must return a positive finite number for every candidate, got {wrong} among "
         f"{g.size} from {strategy!r}; nothing was decided, add a small positive constant to it."
     )
 
 
 def _check_unlimited(part: Strategy, whole: str) -> None:
-    """Raise if a part of a strategy has limits, which the whole would not know of."""
+    """Raise if a part of a strategy has limits, which the whole would ignore."""
     if part.is_limited:
         raise InputError(
             f"limits go around a whole strategy and never inside one, got {part!r} inside; write "

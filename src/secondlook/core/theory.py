@@ -1,12 +1,12 @@
-"""How many people and rounds the paper's theorems ask for, and how far that is from practice.
+"""How many applicants and rounds the paper's theorems need, and how far that is from practice.
 
-On a finite domain of |D| kinds of people (cells), with g the exploration strategy, σ = min g / Σ g,
-and ε replaced by min(ε, λ/3), the theorems ask in every round for
+On a finite domain of |D| kinds of applicants (cells), with g the exploration strategy,
+σ = min g / Σ g, and ε replaced by min(ε, λ/3), the theorems need in every round
 
     n ≥ 12·|D| / (τ·ε³) · 1 / (α_explore^k·λ) · log(|D| / (δ·σ))
 
-people, with k = 1 for feasibility and for the improvement of groups and k = 2 for convergence.
-Where outcomes change smoothly with the features, clusters of people take the place of cells.
+applicants, with k = 1 for feasibility and for the improvement of groups and k = 2 for convergence.
+If outcomes change smoothly with the features, clusters of applicants take the place of cells.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from secondlook.errors import InputError
 
 __all__ = ["Bound", "Setting", "convergence", "feasibility", "improvement", "theory_lines"]
 
-# What the proof of feasibility really shows is FDR ≤ α + 14·ε/λ.
+# The proof of feasibility shows FDR ≤ α + 14·ε/λ.
 _SLACK = 14.0
 # 1/σ of a σ computed as 1/49 is a whole number, missed by rounding alone.
 _ROUNDING = 1e-9
@@ -27,12 +27,12 @@ _ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Setting:
-    """What the theorems' sample sizes depend on.
+    """The quantities that the theorems' sample sizes depend on.
 
     Parameters
     ----------
     cells
-        |D|, the number of kinds of people, features and group together; or of clusters of them.
+        |D|, the number of kinds of applicants by features and group; or of clusters.
     tau
         τ, the coverage above which a cell counts as known, in (0, 1). With τ of 1 or more, the
         1/σ rounds of the convergence theorem would not do.
@@ -41,7 +41,7 @@ class Setting:
     alpha_explore
         The part of α that is left to exploration, in (0, 1).
     min_selection_rate
-        λ, the share of people that f_0 and every f_t accept at least, in (0, 1].
+        λ, the least share of applicants that f_0 and every f_t accept, in (0, 1].
     delta
         δ, the probability with which the promise may fail, in (0, 1).
     sigma
@@ -65,8 +65,8 @@ class Setting:
     def __post_init__(self) -> None:
         if not isinstance(self.cells, numbers.Integral) or self.cells < 1:
             raise InputError(
-                f"cells is the number of kinds of people and must be a whole number of at least 1, "
-                f"got {self.cells!r}; count the distinct rows of features and group."
+                f"cells is the number of kinds of applicants and must be a whole number of at "
+                f"least 1, got {self.cells!r}; count the distinct rows of features and group."
             )
         for name in ("tau", "epsilon", "alpha_explore", "delta"):
             _check_share(name, getattr(self, name), "(0, 1)")
@@ -93,18 +93,18 @@ class Setting:
 
 @dataclass(frozen=True)
 class Bound:
-    """What one theorem asks for.
+    """The requirements of one theorem.
 
     Attributes
     ----------
     theorem
         Its name in a word or two.
     promise
-        What it promises, in words.
+        Its promise, in a phrase.
     people
-        People a round.
+        Applicants per round.
     rounds
-        Rounds that pass until the promise begins to hold; 0 where it holds from the first on.
+        Rounds until the promise begins to hold; 0 if it holds from the first on.
     slack
         By how much the promise may be missed: 14·ε/λ of FDR for feasibility, ε of utility
         (scaled to |γ| ≤ 1) for the other two.
@@ -117,7 +117,7 @@ class Bound:
     slack: float
 
     def times(self, batch: int) -> float:
-        """Return how many times more people are asked for than a batch holds."""
+        """Return the ratio of the applicants needed to those of a batch."""
         if not isinstance(batch, numbers.Integral) or batch < 1:
             raise InputError(
                 f"batch is the number of applicants a round and must be a whole number of at least "
@@ -126,7 +126,7 @@ class Bound:
         return self.people / int(batch)
 
     def sentence(self, batch: int) -> str:
-        """Say in words how far the theorem is from rounds of a given size.
+        """Return a sentence on how far the theorem is from rounds of a given size.
 
         Examples
         --------
@@ -136,14 +136,14 @@ class Bound:
         """
         ratio = self.times(batch)
         after = f", for {self.rounds:,} rounds" if self.rounds else ""
-        asked = f"{self.theorem.capitalize()} ({self.promise}) asks for {_words(self.people)}"
+        asked = f"{self.theorem.capitalize()} ({self.promise}) asks for {_in_words(self.people)}"
         if ratio <= 1:
             return f"{asked} people a round{after}, which a batch of {batch:,} has."
         return f"{asked} people a round{after}, {_ratio(ratio)} times a batch of {batch:,}."
 
 
 def feasibility(setting: Setting) -> Bound:
-    """Return what it takes to hold α-FDR in every round, up to 14·ε/λ, with probability 1 − δ.
+    """Return the bound for α-FDR in every round, up to 14·ε/λ, with probability 1 − δ.
 
     Assumes that f_0 holds α-FDR and accepts a share of at least λ.
 
@@ -159,12 +159,12 @@ def feasibility(setting: Setting) -> Bound:
 
 
 def improvement(setting: Setting) -> Bound:
-    """Return what it takes for no group to lose more than ε of utility where it is exploited.
+    """Return the bound for no group to lose more than ε of utility where it is exploited.
 
     Compared with any earlier f_i, counted as rejecting outside EXPLOIT_i. Holds for one classifier
     per group with the FDR and λ constraints **per group**; with one constraint over all groups it
-    is false, however many people there are. λ is then the least share of each group, and the
-    number of people is that of feasibility.
+    is false, however large batches are. λ is then the least share of each group, and the number of
+    applicants is that of feasibility.
 
     Examples
     --------
@@ -177,18 +177,18 @@ def improvement(setting: Setting) -> Bound:
 
 
 def convergence(setting: Setting, sigma_group: float | None = None) -> Bound:
-    """Return what it takes to come within ε of the best utility that α allows.
+    """Return the bound for coming within ε of the best utility that α allows.
 
     After 1/σ rounds every cell is known. α_explore must be left beside ε: with
-    α_exploit = α − ε nobody is explored at all.
+    α_exploit = α − ε there is no exploration.
 
     Parameters
     ----------
     setting
-        What the sample size depends on.
+        The quantities that the sample size depends on.
     sigma_group
         σ(z) = min of g over the group / Σ g over all cells: the group's own utility comes close
-        after 1/σ(z) rounds, if constraints are per group. None means everybody, 1/σ rounds.
+        after 1/σ(z) rounds, if constraints are per group. None means all applicants, 1/σ rounds.
 
     Examples
     --------
@@ -196,7 +196,7 @@ def convergence(setting: Setting, sigma_group: float | None = None) -> Bound:
     >>> f"{bound.people:.1e}", bound.rounds
     ('6.4e+10', 20)
     """
-    least, whom = setting.least_share, "utility"
+    least, what = setting.least_share, "utility"
     if sigma_group is not None:
         _check_share("sigma_group", sigma_group, "(0, 1]")
         if sigma_group < least * (1 - _ROUNDING):
@@ -205,15 +205,15 @@ def convergence(setting: Setting, sigma_group: float | None = None) -> Bound:
                 f"{least:g}, the least over all, got {sigma_group}; divide both by the sum of g "
                 f"over all cells."
             )
-        least, whom = sigma_group, "the group's utility"
+        least, what = sigma_group, "the group's utility"
     rounds = math.ceil(1 / least - _ROUNDING)
     epsilon = setting.effective_epsilon
-    promise = f"{whom} within {epsilon:.2g} of the best"
+    promise = f"{what} within {epsilon:.2g} of the best"
     return Bound("convergence", promise, _people(setting, power=2), rounds, epsilon)
 
 
 def theory_lines(setting: Setting, batch: int) -> list[str]:
-    """Return sentences for somebody who plans rounds of a given size.
+    """Return sentences for planning rounds of a given size.
 
     Examples
     --------
@@ -255,13 +255,13 @@ def _vacuous(setting: Setting, slack: float, wanted: float = 0.02) -> str:
     people = _people(replace(setting, epsilon=epsilon), power=1)
     return (
         f"A slack of {slack:.2g} on a rate allows everything: feasibility says nothing here; for a "
-        f"slack of {wanted:g} epsilon must be {epsilon:.2g} and a round must have {_words(people)} "
-        f"people."
+        f"slack of {wanted:g} epsilon must be {epsilon:.2g} and a round must have "
+        f"{_in_words(people)} people."
     )
 
 
-def _words(people: int) -> str:
-    """Return a number of people with two digits that mean something."""
+def _in_words(people: int) -> str:
+    """Return a number of people with two significant digits."""
     for unit, name in ((10**9, " billion"), (10**6, " million")):
         if people >= unit:
             return f"{_ratio(people / unit)}{name}"
@@ -269,7 +269,7 @@ def _words(people: int) -> str:
 
 
 def _ratio(value: float) -> str:
-    """Return two digits that mean something, without an exponent."""
+    """Return two significant digits, without an exponent."""
     digits = 1 - math.floor(math.log10(value))
     rounded = round(value, digits)
     return f"{rounded:,.{max(digits, 0)}f}" if rounded < 10 else f"{rounded:,.0f}"

@@ -1,4 +1,4 @@
-"""What a decision is worth: the paper's γ tuple, revenue, accuracy, positive rate."""
+"""The utility of decisions: the paper's γ tuple, revenue, accuracy, positive rate."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ class Utility:
 
     @property
     def gain_good(self) -> float:
-        """Worth of accepting rather than rejecting a good person, γ11 − γ01."""
+        """Worth of accepting rather than rejecting a good applicant, γ11 − γ01."""
         return self.accept_good - self.reject_good
 
     @property
     def gain_bad(self) -> float:
-        """Worth of accepting rather than rejecting a bad person, γ10 − γ00."""
+        """Worth of accepting rather than rejecting a bad applicant, γ10 − γ00."""
         return self.accept_bad - self.reject_bad
 
     def of(self, accepted: ArrayLike, outcomes: ArrayLike) -> NDArray[np.float64]:
-        """Worth of each decision once its outcome is known."""
+        """Return the worth of each decision, given its outcome."""
         table = np.array(self.gamma, dtype=np.float64)
         i = np.asarray(accepted).astype(np.intp)
         j = np.asarray(outcomes).astype(np.intp)
@@ -68,12 +68,12 @@ class Utility:
     def mean(
         self, accepted: ArrayLike, outcomes: ArrayLike, weight: ArrayLike | None = None
     ) -> float:
-        """Weighted mean worth, i.e. ``Util`` of the empirical distribution."""
+        """Return the weighted mean worth, which is ``Util`` of the empirical distribution."""
         weights = None if weight is None else np.asarray(weight, float)
         return float(np.average(self.of(accepted, outcomes), weights=weights))
 
     def expected(self, acceptance: ArrayLike, probability_good: ArrayLike) -> NDArray[np.float64]:
-        """Return each person's expected worth, given P(accepted) and P(good)."""
+        """Return each applicant's expected worth, given P(accepted) and P(good)."""
         a, p = np.asarray(acceptance, float), np.asarray(probability_good, float)
         rejected = self.reject_bad * (1 - p) + self.reject_good * p
         return rejected + a * (self.gain_bad * (1 - p) + self.gain_good * p)
@@ -81,7 +81,7 @@ class Utility:
     def by_group(
         self, accepted: ArrayLike, outcomes: ArrayLike, group: ArrayLike
     ) -> dict[object, float]:
-        """``Util`` conditioned on each group.
+        """Return ``Util`` conditioned on each group.
 
         Examples
         --------
@@ -98,12 +98,12 @@ def Accuracy() -> Utility:  # noqa: N802 - reads as the utility it makes
 
 
 def PositiveRate() -> Utility:  # noqa: N802
-    """Share of accepted people: γ = (0, 0, 1, 1); the paper prints (0, 1, 0, 1), a slip."""
+    """Share of accepted applicants: γ = (0, 0, 1, 1); the paper prints (0, 1, 0, 1), a slip."""
     return Utility(accept_bad=1.0, accept_good=1.0)
 
 
 def Revenue(gain: float, loss: float) -> Utility:  # noqa: N802
-    """Money per decided person: ``gain`` for an accepted good one, minus ``loss`` for a bad one.
+    """Money per applicant: ``gain`` for an accepted good one, minus ``loss`` for a bad one.
 
     Both are amounts, so both are positive; γ = (0, 0, −loss, gain). A good share above
     ``loss / (loss + gain)`` among the accepted earns money.

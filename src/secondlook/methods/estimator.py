@@ -114,7 +114,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _forget_corrections(self, names: NDArray[Any]) -> None:
         """Delete the corrections of applicants who are to be forgotten."""
         gone = set(names.tolist())
-        self._corrections = [one for one in self._corrections if one.id not in gone]
+        self._corrections = [kept for kept in self._corrections if kept.id not in gone]
 
     @property
     def group_counts_(self) -> tuple[GroupCount, ...]:
@@ -155,7 +155,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _prepared_learner(self) -> Any:
         """Return a fresh learner whose constraints compare the groups of the history."""
         learner = prepare_learner(self.learner)
-        bound = {name: self._bound(one) for name, one in _constraints(learner).items()}
+        bound = {name: self._bound(value) for name, value in _constraints(learner).items()}
         return learner.set_params(**bound) if bound else learner
 
     def _bound(self, fairness: RateParity | None) -> RateParity | None:

@@ -121,7 +121,7 @@ def loads(
                 f"{name} has format {manifest['format']} and this version reads {FORMAT}; it was "
                 f"written by secondlook {manifest['secondlook']}, so use that version."
             )
-        known = SAVED | {one.__name__: one for one in types}
+        known = SAVED | {kind.__name__: kind for kind in types}
         value = _Reader(manifest["objects"], files, known, list(trusted)).decode(manifest["root"])
     except InputError:
         raise
@@ -193,7 +193,9 @@ class _Writer:
             )
         else:
             state = (value.__getstate__() or {}).items()
-            fields = {name: self.encode(one) for name, one in state if name != "_sklearn_version"}
+            fields = {
+                name: self.encode(field) for name, field in state if name != "_sklearn_version"
+            }
             self.objects[position] = {"type": type(value).__name__, "fields": fields}
         return {"ref": position}
 
@@ -297,7 +299,7 @@ def load_estimator(content: bytes, trusted: Iterable[str] = ()) -> Any:
     could have them called. A cache is left out, because its files are pickles; results do not
     depend on it.
     """
-    ours = {f"{one.__module__}.{one.__qualname__}" for one in SAVED.values()}
+    ours = {f"{kind.__module__}.{kind.__qualname__}" for kind in SAVED.values()}
     allowed = _DATA_TYPES | ours | set(trusted)
     used = set(_skops().get_untrusted_types(data=content))
     if used - allowed:

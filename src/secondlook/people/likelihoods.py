@@ -1,4 +1,4 @@
-"""Fitted likelihood models as they are logged: something that scores people, and nothing else."""
+"""Fitted likelihood models as they are logged: they score applicants, and nothing else."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Groups = NDArray[np.intp]
 
 
 class Likelihood(Protocol):
-    """Anything that gives each person a score in [0, 1]."""
+    """Anything that gives each applicant a score in [0, 1]."""
 
     @property
     def reads_group(self) -> bool:
-        """Whether a person's group changes their score."""
+        """Whether an applicant's group changes the score."""
 
     def score(self, X: Any, group: Groups) -> Floats:
         """Return the likelihood of the good outcome (for f_0: of having been accepted)."""
@@ -71,13 +71,13 @@ class LinearLikelihood:
 @saved
 @dataclass(frozen=True)
 class ConstantLikelihood:
-    """The same score for everybody."""
+    """The same score for all applicants."""
 
     reads_group: ClassVar[bool] = False
     value: float
 
     def score(self, X: Any, group: Groups) -> Floats:  # noqa: ARG002
-        """Return the value, once a person."""
+        """Return the value for each applicant."""
         return np.full(n_rows(X), self.value)
 
 
@@ -104,7 +104,7 @@ class GroupedLikelihood:
     of_group: tuple[Likelihood, ...]
 
     def score(self, X: Any, group: Groups) -> Floats:
-        """Score each person by their group's likelihood."""
+        """Score each applicant by their group's likelihood."""
         score = np.empty(n_rows(X))
         for z, likelihood in enumerate(self.of_group):
             rows = np.flatnonzero(group == z)
@@ -148,7 +148,7 @@ class MeanLikelihood:
 class PolicyFunction:
     """A past policy given by the user: a function of the features, or a fitted classifier.
 
-    It is handed the user's own features: a group appended to them is taken off again.
+    It gets the user's own features, without a group that was appended to them.
     """
 
     reads_group: ClassVar[bool] = False
@@ -156,11 +156,11 @@ class PolicyFunction:
     n_features: int
 
     def score(self, X: Any, group: Groups) -> Floats:  # noqa: ARG002
-        """Return the probability with which the past accepted each person."""
+        """Return the probability that the past accepted each applicant."""
         own = X[:, : self.n_features] if isinstance(X, np.ndarray) else X
         if hasattr(self.policy, "predict_proba"):
             with warnings.catch_warnings():
-                # It may have been fitted to a frame; the columns are the same, checked at the edge.
+                # It may have been fitted to a frame; the intake has checked the columns.
                 warnings.filterwarnings("ignore", "X does not have valid feature names")
                 raw = self.policy.predict_proba(own)[:, self._accepting_class()]
         else:
@@ -168,8 +168,8 @@ class PolicyFunction:
         score = np.asarray(raw, dtype=np.float64)
         if score.shape != (n_rows(X),) or not np.all((score >= 0) & (score <= 1)):
             raise InputError(
-                f"past_policy must return one probability in [0, 1] per person, "
-                f"got shape {score.shape} for {n_rows(X)} people; return 0 or 1 for a fixed rule."
+                f"past_policy must return one probability in [0, 1] per applicant, "
+                f"got shape {score.shape} for {n_rows(X)} rows; return 0 or 1 for a fixed rule."
             )
         return score
 
@@ -179,6 +179,6 @@ class PolicyFunction:
         if 1 not in classes or not set(classes) <= {0, 1}:
             raise InputError(
                 f"past_policy must be a classifier of acceptance with the classes 0 and 1 (or "
-                f"False and True), got {classes}; fit it to whether people were accepted."
+                f"False and True), got {classes}; fit it to whether applicants were accepted."
             )
         return int(classes.index(1))

@@ -28,12 +28,6 @@ __all__ = [
     "GrowingArray",
     "OutcomeChanges",
     "PeopleStore",
-    "check_accepted",
-    "check_decided",
-    "check_known",
-    "check_none_rejected",
-    "check_recorded",
-    "without",
 ]
 
 Bits = NDArray[np.uint64]
@@ -130,14 +124,15 @@ class ApplicantRows:
 
     def remove(self, positions: NDArray[Any]) -> NDArray[np.int64]:
         """Delete rows and return the new position of each old row, −1 for the deleted."""
-        stays, moved = without(positions, len(self))
+        stays = np.ones(len(self), np.bool_)
+        stays[positions] = False
         for name, column in self._columns.items():
             self._columns[name] = GrowingArray(column.view()[stays])
         if self._array is not None:
             self._array = GrowingArray(self._array.view()[stays])
         elif self._frames:
             self._frames = [take(self.X, np.flatnonzero(stays))]
-        return moved
+        return np.where(stays, np.cumsum(stays) - 1, -1)
 
     def known_outcomes(self) -> NDArray[np.bool_]:
         """Return which rows have a recorded outcome."""
@@ -242,6 +237,16 @@ class PeopleStore:
                 f"is the same batch, and give a new id to a person who applies again."
             )
 
+    def check_known(self, ids: NDArray[Any], bits: Bits) -> None:
+        """Raise UnknownIdError if an id is not known."""
+        unknown = np.flatnonzero(self._index.find(bits) == IdIndex.UNKNOWN)
+        if unknown.size:
+            raise UnknownIdError(
+                f"{unknown.size} of {ids.size} ids are not known, first "
+                f"{ids[unknown[0]].item()!r}: they were never decided on, or are forgotten "
+                f"already; none was forgotten, remove them."
+            )
+
     def record(
         self,
         bits: Bits,
@@ -260,7 +265,7 @@ class PeopleStore:
         Parameters
         ----------
         bits
-            Bits of their ids, none of which is known yet.
+            Bits of their ids, which are all new.
         accepted
             Which of them were accepted.
         round
@@ -297,7 +302,7 @@ class PeopleStore:
             )
             place[chosen] = np.arange(at.start, at.stop) * n + number
         self._index.add(bits, place)
-        # Rejected applicants may have a place of their own, which is nobody else's business.
+        # The rows of rejected applicants are reached through ``rejected_rows`` only.
         return np.where(accepted, place, REJECTED)
 
     def record_history(self, bits: Bits, accepted: NDArray[np.bool_]) -> None:
@@ -343,7 +348,7 @@ class PeopleStore:
         at = np.sort(first)
         ids, place, outcome = ids[at], place[at], outcome[at]
         before = self._outcomes(place)
-        check_recorded(ids, before, outcome, correcting)
+        _check_recorded(ids, before, outcome, correcting)
         changed = before != outcome
         return OutcomeChanges(at[changed], place[changed], before[changed], outcome[changed])
 
@@ -367,7 +372,7 @@ class PeopleStore:
             Outcome codes; NEVER for applicants who will not have one.
         correcting
             Replace recorded outcomes. False refuses to change a recorded outcome, True refuses an
-            applicant whose outcome is still pending.
+            applicant with a pending outcome.
 
         Raises
         ------
@@ -404,8 +409,8 @@ class PeopleStore:
         UnknownIdError
             If an id is not known.
         """
+        self.check_known(ids, bits)
         place, n = self._index.find(bits), len(self._tables)
-        check_known(ids, place)
         moved = [
             table.remove(place[(place >= 0) & (place % n == number)] // n)
             for number, table in enumerate(self._tables)
@@ -451,70 +456,21 @@ class PeopleStore:
     def _accepted_places(self, ids: NDArray[Any], bits: Bits) -> Places:
         """Return the places of accepted applicants; raise UnknownIdError for others."""
         place = self.find(bits)
-        check_accepted(ids, place)
+        for code, problem, why in (
+            (IdIndex.UNKNOWN, "were never decided on", ""),
+            (REJECTED, "were rejected", ", and only accepted applicants have outcomes"),
+            (HISTORY, "belong to the history", ", and its outcomes were given to fit"),
+        ):
+            wrong = np.flatnonzero(place == code)
+            if wrong.size:
+                raise UnknownIdError(
+                    f"{wrong.size} of {ids.size} ids {problem}, first "
+                    f"{ids[wrong[0]].item()!r}{why}; nothing was recorded, remove or correct them."
+                )
         return place
 
 
-def without(positions: NDArray[Any], n: int) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return which of n rows stay when some are deleted, and the new position of each, or −1.
-
-    Examples
-    --------
-    >>> stays, moved = without(np.array([1]), 3)
-    >>> stays.tolist(), moved.tolist()
-    ([True, False, True], [0, -1, 1])
-    """
-    stays = np.ones(n, np.bool_)
-    stays[positions] = False
-    return stays, np.where(stays, np.cumsum(stays) - 1, -1)
-
-
-def check_accepted(ids: NDArray[Any], place: Places) -> None:
-    """Raise unless all applicants were accepted in a round that the store keeps."""
-    check_decided(ids, place)
-    check_none_rejected(ids, place == REJECTED)
-    wrong = np.flatnonzero(place == HISTORY)
-    if wrong.size:
-        raise UnknownIdError(
-            f"{wrong.size} of {ids.size} ids belong to the history, first "
-            f"{ids[wrong[0]].item()!r}, and its outcomes were given to fit; nothing was recorded, "
-            f"remove them."
-        )
-
-
-def check_decided(ids: NDArray[Any], place: Places) -> None:
-    """Raise unless all applicants were decided on."""
-    unknown = np.flatnonzero(place == IdIndex.UNKNOWN)
-    if unknown.size:
-        raise UnknownIdError(
-            f"{unknown.size} of {ids.size} ids were never decided on, so they can have no "
-            f"outcome, first {ids[unknown[0]].item()!r}; nothing was recorded, remove or "
-            f"correct them."
-        )
-
-
-def check_none_rejected(ids: NDArray[Any], rejected: NDArray[np.bool_]) -> None:
-    """Raise if an applicant was rejected."""
-    if rejected.any():
-        raise UnknownIdError(
-            f"{int(rejected.sum())} of {ids.size} ids were rejected, first "
-            f"{ids[np.argmax(rejected)].item()!r}, and only accepted applicants have outcomes; "
-            f"nothing was recorded, remove them."
-        )
-
-
-def check_known(ids: NDArray[Any], place: Places) -> None:
-    """Raise unless all applicants to forget are known."""
-    unknown = np.flatnonzero(place == IdIndex.UNKNOWN)
-    if unknown.size:
-        raise UnknownIdError(
-            f"{unknown.size} of {ids.size} ids are not known, first {ids[unknown[0]].item()!r}: "
-            f"they were never decided on, or are forgotten already; nobody was forgotten, remove "
-            f"them."
-        )
-
-
-def check_recorded(
+def _check_recorded(
     ids: NDArray[Any],
     recorded: NDArray[np.int8],
     outcome: NDArray[np.int8],

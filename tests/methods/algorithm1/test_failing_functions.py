@@ -82,5 +82,5 @@ def test_a_strategy_whose_numbers_are_next_to_nothing_is_refused():
     X = np.random.default_rng(0).normal(size=(300, 2))
     clf = sl.PartialFeedbackClassifier(strategy=lambda X, score, group: 1e-300 * score)
     clf.fit(X[:100], X[:100, 0] > 0, accepted=X[:100, 1] > 0)
-    with pytest.raises(InputError, match="at least 1e-280 for somebody, got at most"):
+    with pytest.raises(InputError, match="at least 1e-280 for a candidate"):
         clf.decide(X[100:])

@@ -40,7 +40,7 @@ class PastPolicy:
 
 
 def past_policy(given: Any, learner: Any, history: History, n_features: int) -> PastPolicy:
-    """Return f_0: the policy given, or a model fitted to imitate who was accepted.
+    """Return f_0: the policy given, or a model fitted to imitate it.
 
     A history without rejections says nothing about the past policy, so round 1 cannot follow it.
     """

@@ -66,7 +66,7 @@ class LoggedPolicy:
         The strategy's factor per group, frozen when the round was drawn.
     left, others
         Per group, ``Draw.left`` and ``Draw.others`` of the round, which turn g into a probability
-        of being explored; ``left`` is 0 if nobody could be explored.
+        of being explored; ``left`` is 0 if the round could not explore.
     n_people, n_rounds
         How many applicants and rounds were decided by it.
     """
@@ -85,7 +85,7 @@ class LoggedPolicy:
             array.setflags(write=False)  # the log never changes
 
     def acts_like(self, other: LoggedPolicy) -> bool:
-        """Return whether both explore nobody and accept the same applicants."""
+        """Return whether both accept the same applicants and do not explore."""
         return (
             self.likelihood == other.likelihood
             and not self.left.any()
@@ -175,7 +175,7 @@ class PolicyLog:
     # Applicants to decide on.
 
     def look(self, X: Any, group: Groups, rule: CoverageRule, *, score_of: int) -> Look:
-        """Score applicants under one likelihood and find who is known."""
+        """Score applicants under one likelihood and find the known ones."""
         rounds = self._rounds(rule, X)
         look = Look(np.empty(n_rows(X), rounds.dtype), np.empty(n_rows(X), np.bool_))
         if rule.needs == "score":
@@ -318,14 +318,14 @@ class _Scorer:
 
     def __init__(self, likelihoods: list[Likelihood], dtype: np.dtype[Any]) -> None:
         self._likelihoods, self._dtype = likelihoods, dtype
-        linear = [one for one in likelihoods if isinstance(one, LinearLikelihood)]
+        linear = [model for model in likelihoods if isinstance(model, LinearLikelihood)]
         self.is_linear = len(linear) == len(likelihoods) > 0
         if self.is_linear:
             # Halved, so that a sigmoid is one tanh: σ(z) = ½ + ½·tanh(z/2), which is several times
             # faster than exp and a division.
-            coef = np.array([one.coef for one in linear]).T * 0.5
+            coef = np.array([model.coef for model in linear]).T * 0.5
             self._half_coef = coef.astype(dtype, order="C")
-            self._half_intercept = np.array([one.intercept * 0.5 for one in linear], dtype)
+            self._half_intercept = np.array([model.intercept * 0.5 for model in linear], dtype)
 
     @property
     def n_columns(self) -> int:
@@ -341,9 +341,9 @@ class _Scorer:
             half *= 0.5
             half += 0.5
             return np.asarray(half)
-        scores = {id(one): one for one in self._likelihoods}
-        computed = {key: one.score(X, group) for key, one in scores.items()}
-        columns = [computed[id(one)] for one in self._likelihoods]
+        distinct = {id(model): model for model in self._likelihoods}
+        scores = {key: model.score(X, group) for key, model in distinct.items()}
+        columns = [scores[id(model)] for model in self._likelihoods]
         return np.stack(columns, axis=1).astype(self._dtype, copy=False)
 
 
@@ -358,7 +358,7 @@ def _blocks(n: int, scorer: _Scorer) -> Iterator[slice]:
 class _Rounds:
     """Some logged policies as arrays with an entry per policy.
 
-    Tables (group, policy) have one row for all groups if no policy tells groups apart.
+    Tables (group, policy) have one row for all groups if no policy distinguishes groups.
     """
 
     policies: list[LoggedPolicy]
@@ -384,7 +384,7 @@ class _Rounds:
     ) -> _Rounds:
         """Return policies that follow ``n_before`` rounds; the first round had ``first_batch``."""
         counts = accumulate((policy.n_rounds for policy in policies), initial=n_before)
-        weights = [rule.round_weight(one.n_people, one.n_rounds, first_batch) for one in policies]
+        weights = [rule.round_weight(p.n_people, p.n_rounds, first_batch) for p in policies]
         tables = {}
         for name in ("thresholds", "left", "others", "group_factor"):
             rows = [getattr(policy, name) for policy in policies]
@@ -419,7 +419,7 @@ class _Rounds:
         """Return Σ n_i·π_i and w after these policies; ``score`` has a column per policy.
 
         What a policy adds to the w of an applicant who is not known does not depend on the policies
-        before it, so a running sum over all of them tells from when on the applicant was known.
+        before it, so a running sum over all of them shows when the applicant became known.
         """
         accepted = score >= _per_person_table(self.thresholds, group)
         g = self._g(X, group, score, np.arange(len(self.policies)))
@@ -462,7 +462,7 @@ class _Rounds:
 
         A user's function is promised to be positive on the candidates of its own round only, so
         other applicants may get 0 or NaN: they had no chance, and a tiny one keeps ratios defined.
-        Applicants whom a limit bars had none at all.
+        Applicants barred by a limit had none at all.
         """
         if self.strategy is not None:
             return np.asarray(self.strategy.person_factor(None, score, group[:, None]))
@@ -485,5 +485,5 @@ def _shared_strategy(policies: list[LoggedPolicy]) -> Strategy | None:
     if not policies or policies[0].strategy.reads_features:
         return None
     first = policies[0].strategy
-    shared = all(one.strategy is first or one.strategy == first for one in policies)
+    shared = all(policy.strategy is first or policy.strategy == first for policy in policies)
     return first if shared else None

@@ -42,7 +42,7 @@ from secondlook.people.ids import id_bits, keyed_bits, round_key
 from secondlook.people.intake import Batch, History, Intake
 from secondlook.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
 from secondlook.people.reasons import Scored
-from secondlook.people.store import NEVER, PeopleStore, check_known
+from secondlook.people.store import NEVER, PeopleStore
 
 __all__ = [
     "CertifiedClassifier",
@@ -504,7 +504,7 @@ class CertifiedClassifier(DecidingClassifier):
         check_keeps_nobody(self.learner)
         names = self._intake.read_ids(ids)
         bits = id_bits(names)
-        check_known(names, self._people.find(bits))
+        self._people.check_known(names, bits)
         stays = ~np.isin(self._reference_bits, bits)  # checked before anything is deleted
         if not stays.any():
             raise InputError(
