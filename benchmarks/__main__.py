@@ -1,50 +1,42 @@
-"""Run benchmarks of speed: ``make bench``, or some: ``python -m benchmarks fit decide small``.
+"""Print the speed table: ``make bench``, or ``python -m benchmarks [rows ...]``.
 
-``python -m benchmarks certified`` shows what a certificate costs and whether it is kept,
-``… groups`` whom it reaches, ``… drift`` what its monitor does, ``… pilots`` what comes before.
+Studies that the documentation quotes have names of their own: ``python -m benchmarks certified``
+(cost of a certificate), ``groups`` (reach of a certificate), ``drift`` (the drift monitor),
+``pilots`` (rounds before the first certificate), ``finite`` (ten million people in cells).
 """
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import os
-import sys
 
-# Before numpy is imported: one thread, for ours and for the references alike.
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = "1"
+# Before numpy is imported: one thread, for our code and for the references alike.
+for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[variable] = "1"
 
-from benchmarks import (  # noqa: E402
-    certified,
-    decide,
-    drift,
-    finite,
-    fit,
-    groups,
-    ledger,
-    pilots,
-    proving,
-    small,
-    thresholds,
-)
+from benchmarks import speed  # noqa: E402
 
-PARTS = {
-    "fit": fit.main,
-    "thresholds": thresholds.main,
-    "decide": decide.main,
-    "small": small.main,
-    "finite": finite.main,
-    "ledger": ledger.main,
-    "proving": proving.main,
-}
-OTHERS = {"certified": certified.main, "groups": groups.main, "drift": drift.main}
-OTHERS["pilots"] = pilots.main
+STUDIES = ("certified", "groups", "drift", "pilots", "finite")
 
 
 def main() -> None:
-    """Run the parts named on the command line, or all."""
-    for part in sys.argv[1:] or PARTS:
-        print(f"\n== {part} ==", flush=True)
-        (PARTS | OTHERS)[part]()
+    """Run the named rows of the speed table or studies, by default the whole table."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", choices=[*speed.ROWS, *STUDIES, []], metavar="name")
+    parser.add_argument(
+        "--decisions",
+        type=int,
+        default=speed.LEDGER_SIZE,
+        help="decisions in the ledger of the row 'open' (default: %(default)s)",
+    )
+    options = parser.parse_args()
+    studies = [name for name in options.names if name in STUDIES]
+    for name in studies:
+        importlib.import_module(f"benchmarks.{name}").main()
+    rows = [name for name in options.names if name in speed.ROWS]
+    if rows or not studies:
+        speed.print_table(rows or list(speed.ROWS), options.decisions)
 
 
 if __name__ == "__main__":
