@@ -106,7 +106,7 @@ def test_status_and_report_say_that_testing_began_again(pilot):
     done("decide", "applicants.csv", "-o", "decisions.csv")
     said = call("status").stdout
     assert "Since that round" not in said
-    assert "Testing began again with round 3 after a correction of an outcome that had" in said
+    assert "Testing began again with round 3 after a tested outcome was corrected" in said
     again = "testing began again once, last with round 3 after a correction; 0 overridden;"
     assert f"no round certified; {again}" in said
     done("report", "--out", "report.html")

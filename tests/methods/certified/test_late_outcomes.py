@@ -328,7 +328,7 @@ def test_the_warning_names_the_group_that_loses_evidence():
     clf.decide(X, sensitive_features=group, ids=2000 + np.arange(600))
     ours, other = (record.message for record in clf.rounds_[-2:])
     assert "began again" not in ours
-    assert other.startswith("Testing began again with round 2 after a correction")
+    assert other.startswith("Testing began again with round 2 after a tested outcome")
 
 
 def test_records_after_a_correction_count_what_was_tested_since():
@@ -343,14 +343,14 @@ def test_records_after_a_correction_count_what_was_tested_since():
     record = desk.classifier.rounds_[-1]
     assert (record.tests_began, record.restart_reason) == (3, "correction")
     assert (record.n_tested, record.next_n_tested) == (0, 0)
-    assert record.message.startswith("Testing began again with round 3 after a correction")
-    assert "no outcome is in the tests since" in record.message
+    assert record.message.startswith("Testing began again with round 3 after a tested outcome")
+    assert "no outcome has been tested since" in record.message
     desk.tell(3)
     desk.decide()
     n = desk.accepted[2][0].size
     record = desk.classifier.rounds_[-1]
     assert (record.n_tested, record.tests_began) == (n, 3)
-    assert f"{n} outcomes are in the tests since" in record.message
+    assert f"{n} outcomes have been tested since" in record.message
 
 
 def test_a_record_tells_drift_from_a_correction():
@@ -362,7 +362,7 @@ def test_a_record_tells_drift_from_a_correction():
         desk.classifier.observe(ids, np.zeros_like(outcome) if drifting else outcome)
         assert len(desk.accepted) < 40
     desk.decide()
-    message = f"again with round {desk.engine.stage.began} after outcomes that spoke against what"
+    message = f"again with round {desk.engine.stage.began} after outcomes contradicted"
     assert message in desk.classifier.rounds_[-1].message
     assert desk.classifier.rounds_[-1].restart_reason == "drift"
     assert desk.classifier.rounds_[-1].tests_began == desk.engine.stage.began

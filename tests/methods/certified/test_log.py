@@ -129,7 +129,7 @@ def test_a_pilot_reports_the_nearest_ladder_and_not_the_newest():
             assert f"about {math.ceil(report.more_outcomes):,} more outcomes" in report.message
     assert report.status == "certified"
     assert on_an_older_one
-    assert "no outcome is in its tests yet" in classifier.rounds_[0].message
+    assert "no outcome has been tested yet" in classifier.rounds_[0].message
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
@@ -154,7 +154,7 @@ def check_messages(classifier, policies):
         assert report.status == "pilot"
         assert report.message.startswith(
             "No acceptance rule has been shown to keep bad acceptances at or below 0.15 with "
-            "confidence 0.9. The policy in use is a pilot: it accepts the best "
+            "confidence 0.9. The policy of this round is a pilot "
         )
         assert "carries no promise" in report.message
         assert "certified" not in report.message

@@ -666,14 +666,14 @@ class Engine:
         """Return when and why testing last began again, and what has been tested since."""
         if not self.stage.restarts:
             return ""
-        why = "a correction of an outcome that had been tested"
+        why = "a tested outcome was corrected"
         if self.stage.reason == "drift":
-            why = "outcomes that spoke against what had been certified"
+            why = "outcomes contradicted what had been certified"
         n = self.n_tested
-        tested = "1 outcome is" if n == 1 else f"{n:,} outcomes are" if n else "no outcome is"
+        tested = "1 outcome has" if n == 1 else f"{n:,} outcomes have" if n else "no outcome has"
         return (
-            f"Testing began again with round {self.stage.began} after {why}, and {tested} in the "
-            f"tests since."
+            f"Testing began again with round {self.stage.began} after {why}; {tested} been tested "
+            f"since."
         )
 
 

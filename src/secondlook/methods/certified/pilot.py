@@ -182,16 +182,14 @@ def pilot_message(deployed: float, nearest: Ladder, start: int, alpha: float, de
     more, evidence = nearest.more_outcomes(start), nearest.wealth.best[start]
     needed = f"about {np.ceil(more):,.0f} more outcomes are needed if they are like those so far"
     if not np.isfinite(more):
-        why = (
-            "outcomes so far do not speak for it"
-            if nearest.n_tested
-            else "no outcome is in its tests yet"
-        )
+        why = "the outcomes so far do not support it"
+        if not nearest.n_tested:
+            why = "no outcome has been tested yet"
         needed = f"{why}, so the number of outcomes needed is unknown"
     return (
         f"No acceptance rule has been shown to keep bad acceptances at or below {alpha:g} with "
-        f"confidence {1 - delta:g}. The policy in use is a pilot: it accepts the best "
-        f"{deployed:.1%} and a soft edge, and carries no promise. The policy nearest to a "
-        f"certificate accepts the best {nearest.grid[start]:.1%}: its evidence, as log wealth, is "
-        f"{evidence:.2f} and must reach {nearest.threshold(start):.2f}; {needed}."
+        f"confidence {1 - delta:g}. The policy of this round is a pilot and carries no promise: it "
+        f"accepts the best {deployed:.1%} of applicants for sure, and some below them. The policy "
+        f"nearest to a certificate accepts the best {nearest.grid[start]:.1%}: its evidence (log "
+        f"wealth) is {evidence:.2f} and must reach {nearest.threshold(start):.2f}; {needed}."
     )
