@@ -809,10 +809,7 @@ class FiniteClassifier(DecidingClassifier):
         last, t = self._last, len(self._rounds)
         assert last is not None
         past, group = self._past.new_cells(table, n_known), table.group[n_known:]
-        outcomes = np.zeros(past.size, np.int64)
-        exploit = self._rule.initial(past, outcomes, self._past.given)
-        if t > 1 and self.min_outcomes == 0:
-            exploit |= self._rule.coverage(past, outcomes) > self._rule.threshold
+        exploit = self._rule.initial(past, np.zeros(past.size, np.int64), self._past.given)
         accepts, score = np.zeros(past.size), np.full(past.size, last.pooled_share)
         if self._follows_past(t):
             accepts, score = (past >= 0.5).astype(np.float64), past
