@@ -22,7 +22,15 @@ from sqlalchemy.pool import NullPool
 from secondlook.errors import InputError, LedgerError, LedgerWarning
 from secondlook.ledger import schema
 
-__all__ = ["WAIT", "connect", "erase_log", "read_url", "reporting_lost_commits", "shown_url"]
+__all__ = [
+    "WAIT",
+    "check_version",
+    "connect",
+    "erase_log",
+    "read_url",
+    "reporting_lost_commits",
+    "shown_url",
+]
 __all__ += ["translating_errors", "upgrade"]
 
 WAIT = 120  # seconds for which a writer waits for another
@@ -211,6 +219,31 @@ def _open(place: Any, *settings: str, **options: Any) -> sqlite3.Connection:
     return connection
 
 
+def check_version(connection: sa.Connection) -> None:
+    """Raise unless the tables are of this version."""
+    version, place = _version(connection), shown_url(connection.engine.url)
+    if version is None and not _own_tables(connection):
+        raise LedgerError(NO_LEDGER.format(place))
+    if version is None:
+        raise _unversioned(place)
+    if version != schema.NEWEST:
+        raise _other_version(place, version)
+
+
+def _other_version(place: str, version: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger at {place} has tables of version {version}, and this secondlook knows "
+        f"{schema.NEWEST}; open it with the secondlook that made it."
+    )
+
+
+def _unversioned(place: str) -> LedgerError:
+    return LedgerError(
+        f"the ledger at {place} has tables, but no version in the table alembic_version, so "
+        f"nothing was changed; restore that table, or the ledger from a backup."
+    )
+
+
 def upgrade(engine: sa.Engine, *, make: bool = True) -> None:
     """Make the tables or bring them to this version, in one transaction.
 
@@ -227,10 +260,7 @@ def upgrade(engine: sa.Engine, *, make: bool = True) -> None:
     if version == schema.NEWEST:
         return
     if version is not None:
-        raise LedgerError(
-            f"the ledger at {shown_url(engine.url)} has tables of version {version}, and this "
-            f"secondlook knows {schema.NEWEST}; open it with the secondlook that made it."
-        )
+        raise _other_version(shown_url(engine.url), version)
     from alembic import command  # noqa: PLC0415 - takes longer than opening a ledger
     from alembic.config import Config  # noqa: PLC0415
 
@@ -246,11 +276,7 @@ def upgrade(engine: sa.Engine, *, make: bool = True) -> None:
         if _version(connection) == schema.NEWEST:  # another process was quicker
             return
         if _own_tables(connection):
-            raise LedgerError(
-                f"the ledger at {shown_url(engine.url)} has tables, but no version in the table "
-                f"alembic_version, so nothing was changed; restore that table, or the ledger from "
-                f"a backup."
-            )
+            raise _unversioned(shown_url(engine.url))
         config.attributes["connection"] = connection
         command.upgrade(config, schema.NEWEST)
         if engine.dialect.name == "sqlite":

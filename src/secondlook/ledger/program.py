@@ -223,7 +223,8 @@ class Program:
         """
         allowed = Allowed(tuple(types), tuple(trusted))
         who = _login_name() if by is None else by
-        program = cls(SqlLedger(url), name, by=who, allowed=allowed, snapshot_every=snapshot_every)
+        ledger = SqlLedger(url, check=load)
+        program = cls(ledger, name, by=who, allowed=allowed, snapshot_every=snapshot_every)
         if load:
             with program.ledger.reading(name) as reader:
                 program._state = program._current(reader)

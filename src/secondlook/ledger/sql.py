@@ -84,6 +84,8 @@ class SqlLedger(Ledger):
         Make the SQLite file if it does not exist.
     clock
         Returns the time (in UTC) at which entries are written.
+    check
+        Check the version of the tables now; False leaves that to the first transaction.
 
     Examples
     --------
@@ -98,11 +100,18 @@ class SqlLedger(Ledger):
     """
 
     def __init__(
-        self, url: str, *, make: bool = False, clock: Callable[[], datetime] | None = None
+        self,
+        url: str,
+        *,
+        make: bool = False,
+        clock: Callable[[], datetime] | None = None,
+        check: bool = True,
     ) -> None:
         self.clock = _now if clock is None else clock
         self.engine = database.connect(url, make=make)
-        database.upgrade(self.engine, make=make)
+        self._is_checked = check or make
+        if self._is_checked:
+            database.upgrade(self.engine, make=make)
 
     def close(self) -> None:
         """Close open connections; the ledger may still be used, and then opens new ones."""
@@ -111,6 +120,7 @@ class SqlLedger(Ledger):
     def programs(self) -> list[str]:
         """Return the names of all programs."""
         with database.translating_errors(self.engine), self.engine.connect() as connection:
+            self._check(connection)
             return _program_names(connection)
 
     @contextmanager
@@ -137,6 +147,7 @@ class SqlLedger(Ledger):
             if connection.dialect.name == "postgresql":
                 connection.execution_options(isolation_level="REPEATABLE READ")
             with connection.begin():
+                self._check(connection)
                 yield SqlReader(connection, self._number(connection, program), program)
 
     @contextmanager
@@ -160,9 +171,15 @@ class SqlLedger(Ledger):
                 # SQLite waits as long, by the timeout of its connections.
                 wait = f"SET LOCAL lock_timeout = '{int(database.WAIT * 1000)}ms'"
                 connection.exec_driver_sql(wait)
+            self._check(connection)
             yield connection
             with database.reporting_lost_commits(self.engine):
                 transaction.commit()
+
+    def _check(self, connection: sa.Connection) -> None:
+        if not self._is_checked:
+            database.check_version(connection)
+            self._is_checked = True
 
     def _number(self, connection: sa.Connection, name: str, *, lock: bool = False) -> int:
         named = sa.select(schema.programs.c.program).where(schema.programs.c.name == name)
