@@ -30,7 +30,7 @@ from secondlook.cli.files.tables import check_output, check_writable, read_table
 from secondlook.core.groups import Attributes
 from secondlook.errors import InputError
 from secondlook.ledger.config import Labels, Roles
-from secondlook.ledger.encoding import Columns
+from secondlook.ledger.encoding import FeatureColumns
 
 LONG = "x" * 1_500_000  # longer than the blocks in which pyarrow reads
 
@@ -287,7 +287,7 @@ def test_where_refused_rows_go(tmp_path):
 
 
 ROLES = Roles("id", "outcome", groups=("sex",), features=("x", "word"))
-COLUMNS = Columns(("x", "word"), ("word",), "<f8")
+COLUMNS = FeatureColumns(("x", "word"), ("word",), "<f8")
 
 
 def reasons(content, file, *, columns=COLUMNS, roles=ROLES, **options):
@@ -347,7 +347,7 @@ def test_rows_against_a_loop_over_them(file):
     ids = rng.integers(0, 4 * n, n).astype(str)
     x = rng.choice(pool, n)
     content = "id,x\n" + "".join(f'{i},"{v}"\n' for i, v in zip(ids, x, strict=True))
-    roles, columns = Roles("id", "outcome"), Columns(("x",), (), "<f8")
+    roles, columns = Roles("id", "outcome"), FeatureColumns(("x",), (), "<f8")
     table = read_table(file(content.encode()), text=text_columns(roles, columns))
     usable, found = split_rows(table, roles, columns)
 
@@ -375,7 +375,7 @@ def test_gaps_that_a_learner_takes(file):
 
 
 def test_combinations_of_groups_are_judged_as_the_classifier_judges_them(file):
-    roles, columns = Roles("id", "o", groups=("sex", "age")), Columns(("x",), (), "<f8")
+    roles, columns = Roles("id", "o", groups=("sex", "age")), FeatureColumns(("x",), (), "<f8")
     past = pa.table({"sex": ["f", "m", "m"], "age": ["old", "old", "young"]})
     known, _ = Attributes.of(past, 3)
     rows = [(s, a) for s in ("f", "m", "d") for a in ("old", "young", "mid")]
@@ -416,7 +416,7 @@ def test_a_column_that_is_missing(file):
 
 
 def test_dates_and_truth_values_in_the_place_of_numbers(file):
-    columns, roles = Columns(("x", "y"), (), "<f8"), Roles("id", "o")
+    columns, roles = FeatureColumns(("x", "y"), (), "<f8"), Roles("id", "o")
     found = reasons(b"id,x,y\n1,2031-01-01,true\n2,,false\n", file, columns=columns, roles=roles)
     assert found == {
         1: "'x' must be a number, got dates or times",
@@ -441,7 +441,7 @@ def test_dates_and_truth_values_in_the_place_of_numbers(file):
 )
 def test_numbers_and_text_are_told_apart(file, values, texts):
     table = read_table(file(("id,x\n" + "".join(f"1,{v}\n" for v in values)).encode()))
-    assert history_columns(table, ["x"], [], "it") == Columns(("x",), texts, "<f8")
+    assert history_columns(table, ["x"], [], "it") == FeatureColumns(("x",), texts, "<f8")
     assert history_columns(table, ["x"], ["x"], "it").texts == ("x",)
 
 

@@ -23,7 +23,7 @@ from secondlook.ledger.base import PeopleRows, to_json
 from secondlook.people.ids import as_ids
 from secondlook.people.reasons import Reference, decode
 
-__all__ = ["Columns", "EncodedFeatures", "RecordedReasons", "Shape"]
+__all__ = ["EncodedFeatures", "FeatureColumns", "RecordedReasons", "Shape"]
 __all__ += ["encode_batch_groups", "encode_groups", "known_groups"]
 
 _ID_KINDS = {"i": "integers", "U": "strings"}
@@ -43,7 +43,7 @@ class EncodedFeatures:
 
 
 @dataclass(frozen=True)
-class Columns:
+class FeatureColumns:
     """The columns of a program's applicants.
 
     Attributes
@@ -57,7 +57,7 @@ class Columns:
 
     Examples
     --------
-    >>> columns = Columns.of(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    >>> columns = FeatureColumns.of(np.array([[1.0, 2.0], [3.0, 4.0]]))
     >>> encoded = columns.encode([[5, 6]])
     >>> columns.decode(encoded.numbers, encoded.texts)
     array([[5., 6.]])
@@ -68,22 +68,22 @@ class Columns:
     dtype: str
 
     @staticmethod
-    def of(X: Any) -> Columns:
+    def of(X: Any) -> FeatureColumns:
         """Return the columns of a history."""
         frame = _named_frame(X)
         if frame is None:
             dtype = np.asarray(X).dtype if not is_frame(X) else np.dtype(np.float64)
-            return Columns(None, (), "<f4" if dtype == np.float32 else "<f8")
+            return FeatureColumns(None, (), "<f4" if dtype == np.float32 else "<f8")
         columns = list(frame.iter_columns())
         texts = tuple(column.name for column in columns if not _is_number(column))
         single = all(column.dtype == nw.Float32 for column in columns)
-        return Columns(tuple(frame.columns), texts, "<f4" if single else "<f8")
+        return FeatureColumns(tuple(frame.columns), texts, "<f4" if single else "<f8")
 
     @staticmethod
-    def read(header: dict[str, Any]) -> Columns:
+    def read(header: dict[str, Any]) -> FeatureColumns:
         """Return the columns that the header of a program names."""
         names = header["names"]
-        return Columns(
+        return FeatureColumns(
             None if names is None else tuple(names), tuple(header["texts"]), header["dtype"]
         )
 
@@ -190,7 +190,7 @@ class Shape:
         The applicant with whom rejected applicants are compared.
     """
 
-    columns: Columns
+    columns: FeatureColumns
     group_names: tuple[str, ...] | None
     has_groups: bool
     id_kind: str
@@ -203,7 +203,7 @@ class Shape:
         """Return the shape that the header of a program's first entry describes."""
         names = header["group_names"]
         return Shape(
-            Columns.read(header["columns"]),
+            FeatureColumns.read(header["columns"]),
             None if names is None else tuple(names),
             header["has_groups"],
             header["id_kind"],

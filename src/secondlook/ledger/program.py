@@ -37,8 +37,8 @@ from secondlook.ledger.base import (
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.database import shown_url
 from secondlook.ledger.encoding import (
-    Columns,
     EncodedFeatures,
+    FeatureColumns,
     Shape,
     encode_batch_groups,
     encode_groups,
@@ -891,7 +891,7 @@ def _first_facts(
     The classifier is fitted here to see that it can learn from the history; ``given`` holds
     ``accepted``, ``sensitive_features`` and ``ids``, as for ``fit``.
     """
-    settings, columns = dumps(classifier), Columns.of(X)
+    settings, columns = dumps(classifier), FeatureColumns.of(X)
     encoded = columns.encode(X)
     n, groups = len(encoded), given["sensitive_features"]
     new_ids = _new_ids(given["ids"], n)

@@ -48,7 +48,7 @@ from secondlook.errors import InputError, LearningWarning, LedgerError
 
 if TYPE_CHECKING:
     from secondlook.ledger.config import Config
-    from secondlook.ledger.encoding import Columns
+    from secondlook.ledger.encoding import FeatureColumns
 
 _ENOUGH_ROWS = 30  # so that columns do not agree by chance
 
@@ -155,7 +155,7 @@ class PastApplications:
     """
 
     table: Any
-    columns: Columns
+    columns: FeatureColumns
     accepted: NDArray[np.bool_]
     good: NDArray[np.bool_]
     n_unread: int
@@ -421,5 +421,5 @@ def _mostly_bad(n_good: int, n: int, alpha: float | None, config: Config) -> lis
     ]
 
 
-def _shown(name: str, columns: Columns) -> str:
+def _shown(name: str, columns: FeatureColumns) -> str:
     return f"{name} (text)" if name in columns.texts else name

@@ -17,7 +17,7 @@ from secondlook.errors import InputError
 if TYPE_CHECKING:
     from secondlook.core.groups import Attributes
     from secondlook.ledger.config import Labels, Roles
-    from secondlook.ledger.encoding import Columns
+    from secondlook.ledger.encoding import FeatureColumns
     from secondlook.ledger.program import Program, ProgramView
 
 __all__ = [
@@ -41,7 +41,7 @@ _FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
 _TRUE, _FALSE = ("1", "true", "yes", "y"), ("0", "false", "no", "n")
 
 
-def text_columns(roles: Roles, columns: Columns | None = None) -> tuple[str, ...]:
+def text_columns(roles: Roles, columns: FeatureColumns | None = None) -> tuple[str, ...]:
     """Return the columns that ``read_table`` must read as text."""
     texts = () if columns is None else columns.texts
     named = (roles.id, roles.outcome, roles.accepted, *roles.groups, *texts)
@@ -75,7 +75,7 @@ def check_there(table: Any, names: Iterable[str], source: str) -> None:
 def split_rows(
     table: Any,
     roles: Roles,
-    columns: Columns,
+    columns: FeatureColumns,
     *,
     groups: Attributes | None = None,
     missing: bool = False,
@@ -167,7 +167,7 @@ def group_levels(column: Any, values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def features_groups_ids(
-    table: Any, roles: Roles, columns: Columns
+    table: Any, roles: Roles, columns: FeatureColumns
 ) -> tuple[Any, Any, NDArray[np.str_]]:
     """Return features, group values (None without groups) and ids."""
     sensitive = table.select(list(roles.groups)) if roles.groups else None
@@ -177,7 +177,7 @@ def features_groups_ids(
 
 def history_columns(
     table: Any, features: Iterable[str], texts: Iterable[str], source: str
-) -> Columns:
+) -> FeatureColumns:
     """Return which features of a history hold numbers and which text.
 
     A column with some text holds numbers if at least half of its values are numbers; the rows with
@@ -195,12 +195,12 @@ def history_columns(
     source
         Name of the table in messages.
     """
-    from secondlook.ledger.encoding import Columns  # noqa: PLC0415 - an extra
+    from secondlook.ledger.encoding import FeatureColumns  # noqa: PLC0415 - an extra
 
     names, stated = tuple(features), set(texts)
     check_there(table, names, source)
     words = [name for name in names if name in stated or _holds_text(table[name], name, source)]
-    return Columns(names, tuple(words), "<f8")
+    return FeatureColumns(names, tuple(words), "<f8")
 
 
 def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
