@@ -15,8 +15,8 @@ from secondlook.cli.messages import CAUTION, attention, restarts
 from secondlook.cli.options import writing
 from secondlook.cli.output import amount, days, interval, people, share, times
 from secondlook.cli.pages.figures import Span, draw_all, ladder_records, quiet_svg, spans
+from secondlook.cli.pages.html_parts import cell, figure, heads, sentence_list, table
 from secondlook.lab.experiments.certificates import freezes
-from secondlook.lab.experiments.page_parts import cell, figure, heads, sentence_list, table
 from secondlook.ledger.retention import MONTHS, retention_months
 from secondlook.ledger.summary import (
     Change,

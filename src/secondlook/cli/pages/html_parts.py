@@ -1,4 +1,4 @@
-"""Pieces of an HTML page: tables, lists and pictures that read well aloud and in print."""
+"""Parts of an HTML page: tables, lists and figures, with labels for screen readers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["cell", "figure", "heads", "inline_svg", "sentence_list", "table"]
 
 
 def figure(name: str, svg: str, spoken: str, caption: str) -> str:
-    """Return a picture with its caption, and words for those who cannot see it."""
+    """Return a figure with its caption and a text for screen readers."""
     return (
         f'<figure id="{name}">{inline_svg(svg, name, spoken)}'
         f"<figcaption>{escape(caption)}.</figcaption></figure>\n"
@@ -18,7 +18,7 @@ def figure(name: str, svg: str, spoken: str, caption: str) -> str:
 
 
 def inline_svg(svg: str, name: str, spoken: str) -> str:
-    """Return an SVG file as part of a page: ids that no other figure has, and an alternative."""
+    """Return an SVG figure for a page, with ids of its own and a text for screen readers."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="', f'id="{name}--', svg)
@@ -27,7 +27,7 @@ def inline_svg(svg: str, name: str, spoken: str) -> str:
 
 
 def cell(text: str, more: str = "") -> str:
-    """Return a cell of a table, with something in small print below."""
+    """Return a cell of a table, with small print below."""
     below = f'<span class="more">{more}</span>' if more else ""
     return f"<td>{text}{below}</td>"
 
@@ -45,7 +45,7 @@ def table(
 
 
 def heads(titles: Sequence[str]) -> str:
-    """Return a row of column titles, the first of which ``table`` fills in."""
+    """Return a row of column titles; ``table`` fills in the first."""
     cells = "".join(f'<th scope="col">{escape(title)}</th>' for title in titles)
     return f'<tr><th scope="col">CORNER</th>{cells}</tr>'
 
