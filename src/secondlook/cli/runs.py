@@ -96,7 +96,7 @@ def run_and_report(
         for name in _RUN_FILES:
             place = _folder(experiment, options) / name
             check_apart("results", place, "the ledger", ledger_files(ledger), "folder")
-        check_recordable_at(experiment, ledger)
+        check_recordable_at(experiment, ledger, _folder(experiment, options))
     results, source, folder = run_or_resume(experiment, options, quiet=json)
     page = folder / "report.html"
     with progress("writing the report", json):
@@ -204,13 +204,16 @@ def _dask(jobs: int, scheduler: str | None) -> AbstractContextManager[Any]:
         raise InputError(f"no Dask scheduler answers at {scheduler}: {error}.") from error
 
 
-def check_recordable_at(experiment: Experiment, url: str) -> None:
+def check_recordable_at(experiment: Experiment, url: str, folder: Path) -> None:
     """Raise if the first method cannot be recorded there, before anything runs."""
     from secondlook.lab.experiments.on_ledger import check_recordable  # noqa: PLC0415 - an extra
-    from secondlook.ledger.database import connect  # noqa: PLC0415
+    from secondlook.ledger.database import connect, read_url  # noqa: PLC0415
 
     check_recordable(experiment)
-    connect(url, make=True).dispose()  # makes nothing yet
+    file = Path(read_url(url).database or "").absolute()
+    # The run creates its own folder, so a ledger in that folder cannot be opened yet.
+    if not file.is_relative_to(folder.absolute()):
+        connect(url, make=True).dispose()  # creates nothing yet
 
 
 def recorded_run(
