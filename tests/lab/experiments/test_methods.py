@@ -300,8 +300,8 @@ def test_setup_reaches_the_method(baseline_world):
     assert build("greedy-aligned", baseline_world, setup).group_as_feature
     # Kilbertus' policies use groups only in their penalty.
     assert not build("kilbertus-aligned", baseline_world, setup).group_as_feature
-    nobody = replace(setup, past_policy=lambda X: np.zeros(len(X)))
-    method = build("frozen-past", baseline_world, nobody)
+    rejecting = replace(setup, past_policy=lambda X: np.zeros(len(X)))
+    method = build("frozen-past", baseline_world, rejecting)
     X, group = setup.past.people.X, setup.past.people.group
     assert not method.accepts(X, sensitive_features=group).any()
 

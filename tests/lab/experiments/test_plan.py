@@ -41,9 +41,7 @@ def test_easier_populations_are_certified_earlier_and_cheaper():
 def test_certificates_of_groups_take_longer():
     shares = (("A", 0.7), ("B", 0.3))
     stream = Drawn(Binormal(good=0.85, auc=0.9, shares=shares), 400, 12)
-    certificates = {
-        applicants.whom: applicants for applicants in plan(Plan(stream, repetitions=4), jobs=1)
-    }
+    certificates = {until.whom: until for until in plan(Plan(stream, repetitions=4), jobs=1)}
     assert list(certificates) == ["everybody", "A", "B"]
     assert certificates["B"].rounds[1] >= certificates["everybody"].rounds[1] or np.isnan(
         certificates["B"].rounds[1]

@@ -214,7 +214,7 @@ class Warns(Spy):
     kind = LearningWarning
 
     def decide(self, X, *, sensitive_features=None, ids=None):
-        warnings.warn("nobody can be accepted", self.kind, stacklevel=1)
+        warnings.warn("no one can be accepted", self.kind, stacklevel=1)
         return super().decide(X, sensitive_features=sensitive_features)
 
 
@@ -226,7 +226,7 @@ def test_only_learning_warnings_are_ignored(monkeypatch):
     monkeypatch.setitem(METHODS, "warns", ("", Warns))
     monkeypatch.setitem(METHODS, "warns of else", ("", WarnsOfElse))
     assert spied(("warns",))["n_people"].sum() == 320
-    with pytest.warns(RuntimeWarning, match="nobody can be accepted"):
+    with pytest.warns(RuntimeWarning, match="no one can be accepted"):
         spied(("warns of else",))
 
 

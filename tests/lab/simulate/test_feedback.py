@@ -14,7 +14,6 @@ from secondlook.lab.simulate.feedback import (
     Feedback,
     Fixed,
     Geometric,
-    PerPerson,
 )
 from secondlook.lab.simulate.populations import Lender, draw_applicants
 from secondlook.lab.simulate.run import run
@@ -40,14 +39,16 @@ class Odd:
             self.arrived[name] = (self.round, outcome)
 
 
-def slow_b(applicants, rng):
-    """Delay group B by two rounds, and people with many years by one more."""
-    return np.where(applicants.people.group == "B", 2, 0) + (applicants.people.X[:, 2] > 0)
+class SlowB:
+    """Delays group B by two rounds, and people with many years by one more."""
+
+    def rounds(self, applicants, rng):
+        return np.where(applicants.people.group == "B", 2, 0) + (applicants.people.X[:, 2] > 0)
 
 
-def test_delay_function():
+def test_users_own_delay():
     """Compare arrivals with a loop over all people of all rounds."""
-    world = lender_world(3, n_batch=60, n_rounds=6, feedback=Feedback(PerPerson(slow_b)))
+    world = lender_world(3, n_batch=60, n_rounds=6, feedback=Feedback(SlowB()))
     method, due, delays = Odd(), {}, set()
     for result in run(method, world):
         people, decided = result.applicants.people, result.decided
@@ -61,44 +62,6 @@ def test_delay_function():
                 )
     assert delays == {0, 1, 2, 3}
     assert method.arrived == due
-
-
-def test_delay_function_gets_outcomes_and_the_worlds_generator(rng):
-    applicants = draw_applicants(Lender(), 500, rng)
-    drawn = PerPerson(lambda people, rng: rng.geometric(0.25, len(people)) - 1)
-    same = [d.rounds(applicants, np.random.default_rng(8)) for d in (drawn, Geometric(3.0))]
-    assert np.array_equal(*same)
-    assert not np.array_equal(same[0], drawn.rounds(applicants, np.random.default_rng(9)))
-    by_outcome = PerPerson(lambda people, rng: np.where(people.outcome == 1, 4, 1))
-    assert np.array_equal(
-        by_outcome.rounds(applicants, rng), ByOutcome(good=4, bad=1).rounds(applicants, rng)
-    )
-
-
-def test_delays_of_any_numeric_type_become_whole_numbers(rng):
-    applicants = draw_applicants(Lender(), 5, rng)
-    for values in ([0, 1, 2, 3, 4], (0.0, 1.0, 2.0, 3.0, 4.0), np.arange(5, dtype=np.uint8)):
-        delays = PerPerson(lambda people, rng, values=values: values).rounds(applicants, rng)
-        assert delays.tolist() == [0, 1, 2, 3, 4]
-        assert delays.dtype == np.int64
-
-
-@pytest.mark.parametrize(
-    ("delays", "message"),
-    [
-        ([1] * 29, r"each of 30 people, got shape \(29,\)"),
-        (3, r"each of 30 people, got shape \(\)"),
-        ([[1]] * 30, r"each of 30 people, got shape \(30, 1\)"),
-        ([0] * 29 + [-1], r"a delay must be .*, got .*-1"),
-        ([0] * 29 + [np.nan], "a delay must be .*, got .*nan"),
-        ([0] * 29 + [np.inf], "a delay must be .*, got .*inf"),
-        ([0] * 29 + [1.7], "a delay must be .*, got .*1.7"),
-    ],
-)
-def test_invalid_delays_are_rejected(delays, message):
-    feedback = Feedback(PerPerson(lambda applicants, rng: delays))
-    with pytest.raises(InputError, match=message):
-        list(run(Odd(), lender_world(0, n_batch=30, n_rounds=1, feedback=feedback)))
 
 
 @pytest.mark.parametrize("mean", [0.0, 0.5, 3.0])

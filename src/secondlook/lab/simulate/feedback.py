@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -20,7 +20,6 @@ __all__ = [
     "Fixed",
     "Geometric",
     "Mailbox",
-    "PerPerson",
     "SealedOutcomes",
 ]
 
@@ -34,7 +33,7 @@ def _check_rounds(name: str, value: object) -> None:
 
 
 class Delay(Protocol):
-    """How many rounds pass between a decision and its outcome."""
+    """How many rounds pass between a decision and its outcome; any object with this method."""
 
     def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:
         """Return whole numbers ≥ 0; 0 means after the round itself, before the next."""
@@ -113,28 +112,6 @@ class ByOutcome:
     def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:  # noqa: ARG002
         """Return the delay of each outcome."""
         return np.where(applicants.outcome == 1, self.good, self.bad).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class PerPerson:
-    """Any function of (applicants, rng) that returns a delay for each person."""
-
-    function: Callable[[Applicants, np.random.Generator], Any]
-
-    def rounds(self, applicants: Applicants, rng: np.random.Generator) -> Rounds:
-        """Call the function and check the delays it returns."""
-        delay = np.asarray(self.function(applicants, rng))
-        if delay.shape != (len(applicants),):
-            raise InputError(
-                f"a delay function must return one number for each of {len(applicants)} people, "
-                f"got shape {delay.shape}."
-            )
-        whole = np.isfinite(delay) & (delay >= 0) & (delay == np.floor(delay))
-        if not whole.all():
-            raise InputError(
-                f"a delay must be a whole number of rounds, 0 or more, got {delay[~whole][0]!r}."
-            )
-        return delay.astype(np.int64)
 
 
 @dataclass(frozen=True)
