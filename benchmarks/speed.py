@@ -69,7 +69,7 @@ def print_row(work: str, target: str, measured: str) -> None:
     print(f"{work:72s} | {target:16s} | {measured}", flush=True)
 
 
-def german(repetitions: int = 3) -> None:
+def german(repetitions: int = 4) -> None:
     """Compare our variants with the paper's released code, repetition by repetition."""
     experiment = paper_experiment("german")
     source = load_source(experiment.world)
@@ -83,7 +83,8 @@ def german(repetitions: int = 3) -> None:
             clock(
                 "released", lambda released=released, k=number: run_repetition(released, source, k)
             )
-        ratios[variant] = clock.ratio("released", "ours")
+        # The least time is the one that other programs disturbed least.
+        ratios[variant] = min(clock.times["released"]) / min(clock.times["ours"])
     each = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
     print_row(
         "German repetition x variant, faster than `released`",
