@@ -8,7 +8,7 @@ import numpy as np
 
 from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Baseline, Floats
-from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
+from secondlook.lab.baselines.logistic import fit_logistics, linear_scores
 from secondlook.methods.algorithm1.past import past_policy
 from secondlook.people.intake import Batch, History
 

@@ -12,7 +12,7 @@ from secondlook.core.sampling import coin_flips
 from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Baseline, Floats, Verdict
 from secondlook.lab.baselines.greedy import ALIGNED, check_share
-from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
+from secondlook.lab.baselines.logistic import fit_logistics, linear_scores
 from secondlook.lab.baselines.small_networks import Networks
 from secondlook.people.intake import Batch, History
 

@@ -10,7 +10,7 @@ import numpy as np
 from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Floats, Labelled
 from secondlook.lab.baselines.greedy import ALIGNED, Greedy
-from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
+from secondlook.lab.baselines.logistic import fit_logistics, linear_scores
 from secondlook.people.intake import History
 
 __all__ = ["Extrapolation", "FuzzyAugmentation"]

@@ -20,7 +20,7 @@ from sklearn.cluster import KMeans
 from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Baseline, Floats, Verdict
 from secondlook.lab.baselines.greedy import ALIGNED, check_share
-from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
+from secondlook.lab.baselines.logistic import fit_logistics, linear_scores
 from secondlook.people.intake import Batch, History
 from secondlook.people.store import GrowingArray
 

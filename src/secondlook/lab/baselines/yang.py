@@ -12,7 +12,7 @@ from scipy.special import betainc, betaincinv, btdtria, polygamma, psi
 from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Baseline, Floats, Labelled, Verdict
 from secondlook.lab.baselines.greedy import check_share
-from secondlook.lab.baselines.logistic_newton import fit_logistics, linear_scores
+from secondlook.lab.baselines.logistic import fit_logistics, linear_scores
 from secondlook.people.intake import Batch, History
 
 __all__ = [
