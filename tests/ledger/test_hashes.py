@@ -26,7 +26,7 @@ from secondlook.ledger.chain import (
     digests_of,
     personal_digests,
 )
-from secondlook.testing.ledger import a_batch
+from secondlook.testing.ledger import make_batch
 
 PERSON, ERASED = 620, 631  # of the first batch, which is numbered from 600
 COLUMNS = [(table, column) for table in schema.metadata.sorted_tables for column in table.c]
@@ -407,7 +407,7 @@ def test_a_role_that_may_not_read_a_table_is_no_tampering(original):
 
 def test_reasons_cannot_move_into_the_features_of_a_batch_of_one(url):
     """With plain concatenation these two rows would have the same digest."""
-    batch = a_batch(0, n=1)
+    batch = make_batch(0, n=1)
     reasons = replace(batch.people, numbers=[b"12"], reasons=[b"why"])
     ledger = SqlLedger(url, make=True)
     with ledger.creating("main") as writer:

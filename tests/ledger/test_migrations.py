@@ -18,7 +18,7 @@ from secondlook.ledger import schema
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.verification.walk import verify
-from secondlook.testing.ledger import a_batch
+from secondlook.testing.ledger import make_batch
 
 
 def test_the_migration_makes_the_tables_of_the_schema(url):
@@ -86,7 +86,7 @@ def test_ids_compare_byte_by_byte(url):
     """The order of a locale would find an id under another one that it calls equal."""
     ledger = SqlLedger(url, make=True)
     names = ["b", "B", "a b", "ab", "\u00e9", "e\u0301", "Z", "-1", "1"]
-    batch = a_batch(0, n=len(names))
+    batch = make_batch(0, n=len(names))
     with ledger.creating("main") as writer:
         people = replace(batch.people, applications=names)
         writer.append("batch", {}, replace(batch, people=people), by="t")
