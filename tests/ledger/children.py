@@ -1,4 +1,4 @@
-"""Processes of their own, with fewer rights than the one that runs the tests."""
+"""Child processes with fewer rights than the test process."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ NOBODY = 65534
 
 
 def in_a_child(work):
-    """Run something in a process of its own; return what it returned as text, or a LedgerError's.
+    """Run a function in a child process; return its result or its LedgerError as text.
 
-    Whatever else it raised comes with its type.
+    Another exception is returned with its type.
     """
     here, there = os.pipe()
     pid = os.fork()
     if pid == 0:
-        said = "nothing was returned"
+        output = "nothing was returned"
         try:
-            said = str(work())
+            output = str(work())
         except LedgerError as error:
-            said = str(error)
+            output = str(error)
         except BaseException as error:
-            said = f"{type(error).__name__}: {error}"
+            output = f"{type(error).__name__}: {error}"
         finally:
             with os.fdopen(there, "wb") as file:
-                file.write(said.encode())
+                file.write(output.encode())
             os._exit(0)
     os.close(there)
     with os.fdopen(here) as told:
-        said = told.read()
+        output = told.read()
     os.waitpid(pid, 0)
-    return said
+    return output
 
 
 def without_rights(work):
-    """Run something in a process that files' permissions bind: root becomes somebody else."""
+    """Run a function in a child process that is subject to file permissions, also as root."""
 
     def bound():
         if os.getuid() == 0:
@@ -53,7 +53,7 @@ def without_rights(work):
 
 @contextmanager
 def folder_for_others():
-    """Yield a folder that others than its owner can read, as those of pytest are not."""
+    """Yield a folder that other users can read, unlike those of pytest."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)

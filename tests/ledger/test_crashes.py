@@ -1,4 +1,4 @@
-"""Killed at any moment, a program goes on to the same end; several processes lose nothing."""
+"""A program that is killed at any moment continues to the same end; writers take turns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ FORK = multiprocessing.get_context("fork")
 
 
 def live(url, batches, answered, *, die_at=None, hasty=False):
-    """Decide and observe everything, telling what was answered; maybe die at some statement."""
+    """Decide and observe everything, sending each answer; die at a statement if asked to."""
     if die_at is not None:
         left = [die_at]
 
@@ -58,7 +58,7 @@ def live(url, batches, answered, *, die_at=None, hasty=False):
 
 
 def run_and_kill(url, batches, *, die_at=None, after=None, hasty=False):
-    """Run in a process of its own until it is killed; return what was answered, and if all was."""
+    """Run in a child process until it is killed; return its answers, and whether it finished."""
     ours, theirs = FORK.Pipe(duplex=False)
     child = FORK.Process(
         target=live, args=(url, batches, theirs), kwargs={"die_at": die_at, "hasty": hasty}
@@ -122,17 +122,17 @@ def crash(url, n_kills, n_rounds, seed, *, hasty=False):
     assert repr(Program.open(url).classifier.rounds_) == repr(twin.rounds_)
 
 
-def test_killed_at_any_moment_it_goes_on_to_the_same_end(url):
+def test_a_killed_program_continues_to_the_same_end(url):
     crash(url, n_kills=20, n_rounds=6, seed=1)
 
 
-def test_answering_before_recording_would_be_noticed(tmp_path):
+def test_answering_before_recording_is_detected(tmp_path):
     with pytest.raises(AssertionError, match="an answered batch is not recorded"):
         crash(f"sqlite:///{tmp_path}/x.db", n_kills=100, n_rounds=3, seed=1, hasty=True)
 
 
 @pytest.mark.long
-def test_killed_hundreds_of_times(url):
+def test_a_program_killed_hundreds_of_times(url):
     crash(url, n_kills=500, n_rounds=12, seed=2)
 
 

@@ -1,4 +1,4 @@
-"""A ledger that may only be read is read, whole, and nothing is left beside it."""
+"""A ledger that may not be written can be read, and no file is left beside it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ READONLY = "could not be used (attempt to write a readonly database); nothing of
 
 
 class Shared:
-    """A ledger in a folder of somebody else's, with two batches."""
+    """A ledger with two batches in a folder of another user."""
 
     def __init__(self, source, folder):
         self.folder = folder
@@ -44,7 +44,7 @@ class Shared:
 
 @pytest.fixture(scope="module")
 def lender(tmp_path_factory):
-    """Return a ledger's file, its people to come and the twin that keeps no record."""
+    """Return a ledger's file, two batches and a twin classifier without a ledger."""
     path = tmp_path_factory.mktemp("lender") / "lender.db"
     program, twin, (one, two, *_) = started(f"sqlite:///{path}", algorithm_1(), n_batch=80)
     decided = program.decide(one.people.X, sensitive_features=one.people.group, batch="b1")
@@ -52,8 +52,8 @@ def lender(tmp_path_factory):
     yes, good = decided.ids[decided.accepted], one.outcome[decided.accepted]
     for teller in (program, twin):
         teller.observe(yes[:20], good[:20])
-    for words in (("status",), ("verify",), ("export",)):  # whatever is imported by need is then
-        run(f"sqlite:///{path}", *words)
+    for command in (("status",), ("verify",), ("export",)):  # so that every lazy import is done
+        run(f"sqlite:///{path}", *command)
     run(f"sqlite:///{path}", "report", "-o", path.with_name("r.html"))
     program.ledger.close()
     return path, decided, one, two, twin
@@ -65,16 +65,16 @@ def shared(lender):
         yield Shared(lender[0], folder)
 
 
-def run(url, command, *words):
-    found = CliRunner().invoke(app, [command, "--ledger", url, *map(str, words)])
+def run(url, command, *options):
+    found = CliRunner().invoke(app, [command, "--ledger", url, *map(str, options)])
     assert found.exit_code == 0, (found.stderr, found.exception)
     return found.stdout
 
 
 @pytest.mark.parametrize("rights", RIGHTS.values(), ids=RIGHTS)
-def test_everything_that_reads_works_without_the_right_to_write(lender, shared, rights):
+def test_reading_works_without_the_right_to_write(lender, shared, rights):
     _, decided, *_ = lender
-    no = decided.ids[~decided.accepted][:3]
+    rejected = decided.ids[~decided.accepted][:3]
 
     def everything():
         program = Program.open(shared.url)
@@ -85,7 +85,7 @@ def test_everything_that_reads_works_without_the_right_to_write(lender, shared, 
             found.groups,
             str(program.checkpoint()),
             program.standing(decided.ids).states,
-            program.reasons(no),
+            program.reasons(rejected),
             program.shape.id_kind,
             len(program.classifier.rounds_),
             program.expired().size,
@@ -109,18 +109,18 @@ def test_the_commands_that_read(shared):
         own.chmod(0o777)
 
         def all_of_them():
-            said = [run(shared.url, *one) for one in commands]
+            output = [run(shared.url, *one) for one in commands]
             run(shared.url, "report", "-o", own / "lender.html")
-            assert said[:3] == with_rights
-            return said[3]
+            assert output[:3] == with_rights
+            return output[3]
 
-        said = without_rights(all_of_them)
-        assert f'"checkpoint": "{with_rights[2].strip()}"' in said
+        output = without_rights(all_of_them)
+        assert f'"checkpoint": "{with_rights[2].strip()}"' in output
         assert (own / "lender.html").stat().st_size > 10_000
     assert shared.names() == ["lender.db"]
 
 
-def test_what_writes_is_refused_and_nothing_is_lost(lender, shared):
+def test_writing_is_refused_and_nothing_is_lost(lender, shared):
     _, decided, one, two, _ = lender
     yes, good = decided.ids[decided.accepted], one.outcome[decided.accepted]
     group = two.people.group
@@ -137,9 +137,9 @@ def test_what_writes_is_refused_and_nothing_is_lost(lender, shared):
     before = Path(shared.path).read_bytes()
     shared.rights()
     for name, write in writing.items():
-        said = without_rights(lambda write=write: write(Program.open(shared.url)))
-        assert READONLY in said, name
-        assert len(said.splitlines()) == 1
+        output = without_rights(lambda write=write: write(Program.open(shared.url)))
+        assert READONLY in output, name
+        assert len(output.splitlines()) == 1
     assert Path(shared.path).read_bytes() == before
     assert shared.names() == ["lender.db"]
 
@@ -152,7 +152,7 @@ def test_what_writes_is_refused_and_nothing_is_lost(lender, shared):
     assert without_rights(again) == "True"  # it is on the record, and writes nothing
 
 
-def test_with_rights_it_goes_on_where_it_was(lender, shared):
+def test_the_owner_continues_the_program(lender, shared):
     _, _, _, two, twin = lender
     shared.rights()
     people = two.people
@@ -196,7 +196,7 @@ def test_a_log_that_can_be_read_is_read(logged):
 
 
 @pytest.mark.parametrize("trouble", ["no index", "index", "log", "link"])
-def test_a_log_that_cannot_be_read_is_not_left_out(logged, trouble, tmp_path):
+def test_an_unreadable_log_is_reported(logged, trouble, tmp_path):
     shared, n = logged
     log, index = (shared.folder / f"lender.db-{one}" for one in ("wal", "shm"))
     shared.rights()
@@ -211,11 +211,15 @@ def test_a_log_that_cannot_be_read_is_not_left_out(logged, trouble, tmp_path):
         if trouble == "link":
             (own / "audited.db").symlink_to(shared.path)
             url = f"sqlite:///{own}/audited.db"
-        said = without_rights(entries(url))
+        output = without_rights(entries(url))
         names = sorted(one.name for one in own.iterdir())
-    assert "cannot be read where it cannot be written, since its newest entries may be in " in said
-    assert "lender.db-wal beside it (unable to open database file); copy both into a folder" in said
-    assert len(said.splitlines()) == 1
+    assert (
+        "cannot be read where it cannot be written, since its newest entries may be in " in output
+    )
+    assert (
+        "lender.db-wal beside it (unable to open database file); copy both into a folder" in output
+    )
+    assert len(output.splitlines()) == 1
     assert names == (["audited.db"] if trouble == "link" else [])
     for name in ("lender.db", "lender.db-wal"):  # what the sentence says to do
         (shared.folder / name).chmod(0o644)
@@ -224,7 +228,7 @@ def test_a_log_that_cannot_be_read_is_not_left_out(logged, trouble, tmp_path):
 
 
 @pytest.mark.parametrize("index", [True, False])
-def test_an_empty_log_holds_nothing(shared, index):
+def test_an_empty_log_is_ignored(shared, index):
     n = verify(shared.url).n_entries
     (shared.folder / "lender.db-wal").touch()
     if index:
@@ -233,7 +237,7 @@ def test_an_empty_log_holds_nothing(shared, index):
     assert without_rights(entries(shared.url)) == str(n)
 
 
-def test_a_ledger_that_its_owner_writes_meanwhile(lender, shared):
+def test_a_ledger_can_be_read_while_its_owner_writes(lender, shared):
     two = lender[3]
     owner = Program.open(shared.url)
     people = two.people
@@ -250,7 +254,7 @@ def test_a_ledger_that_its_owner_writes_meanwhile(lender, shared):
         assert int(without_rights(entries(shared.url))) > n
 
 
-def test_a_copy_that_has_no_log_by_its_settings(shared, tmp_path):
+def test_a_copy_without_write_ahead_log(shared, tmp_path):
     n = verify(shared.url).n_entries
     other = shared.folder / "other.db"
     with closing(sqlite3.connect(shared.path)) as connection:
@@ -270,32 +274,32 @@ def test_a_copy_that_has_no_log_by_its_settings(shared, tmp_path):
     for name, content in halfway.items():
         (shared.folder / name).write_bytes(content)
     shared.rights()
-    said = without_rights(entries(url))
-    assert "its newest entries may be in other.db-journal beside it (" in said
+    output = without_rights(entries(url))
+    assert "its newest entries may be in other.db-journal beside it (" in output
     shared.rights(0o644, 0o755)
     assert verify(url).n_entries == n
 
 
-def test_what_is_no_ledger_or_cannot_be_reached(shared):
+def test_files_that_are_no_ledger_or_cannot_be_reached(shared):
     other = shared.folder / "other.db"
     with closing(sqlite3.connect(other)) as connection:
         connection.execute("CREATE TABLE addresses (name)")
     shared.rights()
-    said = without_rights(lambda: Program.open(f"sqlite:///{other}"))
-    assert said.startswith(f"there is no ledger at {other}; start a program there first")
+    output = without_rights(lambda: Program.open(f"sqlite:///{other}"))
+    assert output.startswith(f"there is no ledger at {other}; start a program there first")
     Path(shared.path).chmod(0)
-    said = without_rights(lambda: Program.open(shared.url))
-    assert f"the ledger at {shared.url} could not be used (unable to open database file)" in said
+    output = without_rights(lambda: Program.open(shared.url))
+    assert f"the ledger at {shared.url} could not be used (unable to open database file)" in output
     shared.folder.chmod(0)
-    said = without_rights(lambda: Program.open(shared.url))
-    assert said.startswith(
+    output = without_rights(lambda: Program.open(shared.url))
+    assert output.startswith(
         f"the ledger at {shared.path} cannot be reached (Permission denied); ask"
     )
     shared.folder.chmod(0o755)
     other.unlink()
 
 
-def test_a_ledger_that_may_be_written_is_opened_to_write(shared):
+def test_a_writable_ledger_is_opened_for_writing(shared):
     with SqlLedger(shared.url).engine.connect() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "wal"
         assert connection.exec_driver_sql("PRAGMA foreign_keys").scalar() == 1

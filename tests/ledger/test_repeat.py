@@ -1,4 +1,4 @@
-"""Contents and records are compared part by part."""
+"""Stored content and records are compared value by value."""
 
 from __future__ import annotations
 

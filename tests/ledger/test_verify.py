@@ -1,4 +1,4 @@
-"""A ledger proves itself, and whatever is changed in it is found and named."""
+"""Verification of whole programs: checkpoints, false decisions and damaged ledgers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from secondlook.ledger.verification.walk import verify
 
 
 def a_life(url, classifier):
-    """Return a program in which everything has happened once."""
+    """Return a program with one entry of every kind."""
     program, _, (one, two, *_) = started(url, classifier, n_batch=60)
     decided = program.decide(one.people.X, sensitive_features=one.people.group, batch="b1")
     yes, no = decided.ids[decided.accepted], decided.ids[~decided.accepted]
@@ -36,7 +36,7 @@ def a_life(url, classifier):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """Return the file of a ledger in which everything has happened, an erasure too."""
+    """Return the file of a ledger with one entry of every kind, an erasure included."""
     path = tmp_path_factory.mktemp("whole") / "ledger.db"
     program, _, _ = a_life(f"sqlite:///{path}", algorithm_1())
     with program.ledger.writing("main") as writer:
@@ -59,7 +59,7 @@ def tampered(whole, tmp_path):
 
 
 def damaged(whole, folder, *statements):
-    """Run SQL on a copy of a ledger, and return where the copy is."""
+    """Run SQL on a copy of a ledger, and return the URL of the copy."""
     path = folder / "ledger.db"
     shutil.copy(whole, path)
     connection = sqlite3.connect(path, isolation_level=None)
@@ -79,14 +79,14 @@ def test_an_honest_ledger_verifies(url, make):
     assert (found.n_decisions, found.n_not_repeated) == (2 * len(decided), 0)
 
 
-def test_a_ledger_with_erased_people_verifies_as_far_as_it_can(tampered):
+def test_a_ledger_with_erased_applicants_verifies(tampered):
     found = tampered()
     assert found.problem is None
     assert found.n_decisions + found.n_not_repeated == 120
     assert 1 <= found.n_not_repeated < 60  # the erased, and whoever was drawn beside them
 
 
-def test_a_program_whose_name_is_no_text(whole, tmp_path):
+def test_a_program_name_that_is_not_text(whole, tmp_path):
     url = damaged(
         whole,
         tmp_path,
@@ -133,7 +133,7 @@ def counted(url):
         ("UPDATE outcomes SET state = 'fair' WHERE entry = 7", (replayed, counted)),
     ],
 )
-def test_a_damaged_ledger_is_told_in_one_sentence(whole, tmp_path, statement, readers):
+def test_readers_report_a_damaged_ledger_in_one_sentence(whole, tmp_path, statement, readers):
     url = damaged(whole, tmp_path, statement)
     for read in readers:
         with pytest.raises(LedgerError, match=r"cannot be read \(.+\); verify the ledger\.$"):
@@ -141,7 +141,7 @@ def test_a_damaged_ledger_is_told_in_one_sentence(whole, tmp_path, statement, re
     assert not verify(SqlLedger(url)).ok
 
 
-def test_a_header_says_which_name_it_lacks():
+def test_a_missing_key_of_a_header_is_named():
     entry = Entry(7, "batch", "b", "", "t", '{"rows":{"n":1},"rounds":[{"a":2}]}', b"", b"", b"")
     assert entry.says == {"rows": {"n": 1}, "rounds": [{"a": 2}]}
     assert entry.says.get("other") is None
@@ -149,7 +149,7 @@ def test_a_header_says_which_name_it_lacks():
         entry.says["rows"]["first"]
 
 
-def test_a_chain_cut_off_at_the_end_is_found_by_a_checkpoint(tampered, whole):
+def test_a_checkpoint_reveals_a_chain_that_was_cut_off(tampered, whole):
     with SqlLedger(f"sqlite:///{whole}").reading("main") as reader:
         kept = Checkpoint.read(str(reader.head()))
     cut = [
@@ -170,7 +170,7 @@ def test_a_chain_cut_off_at_the_end_is_found_by_a_checkpoint(tampered, whole):
     assert f"ends at {kept.number}" in found.problem
 
 
-def test_checkpoints_that_are_none():
+def test_invalid_checkpoints_are_refused():
     digest = "0" * 64
     strange = ("", "3:abc:main", f"x:{digest}:main", f"3:{digest}:")
     for text in (*strange, f"0:{digest}:main", f"-3:{digest}:main"):
@@ -181,7 +181,7 @@ def test_checkpoints_that_are_none():
     assert Checkpoint.read(f"1:{digest}:main").number == 1
 
 
-def test_a_checkpoint_of_no_entry_is_refused(whole):
+def test_a_checkpoint_without_an_entry_is_refused(whole):
     with pytest.raises(InputError, match=r"a checkpoint is of an entry, .* got 0;"):
         verify(SqlLedger(f"sqlite:///{whole}"), checkpoint=Checkpoint("main", 0, bytes(32)))
 
@@ -212,7 +212,7 @@ def lying(monkeypatch, lie):
         (certified, "propensity"),
     ],
 )
-def test_a_false_decision_with_true_hashes_is_found(tmp_path, monkeypatch, make, column):
+def test_a_false_decision_with_true_hashes_is_detected(tmp_path, monkeypatch, make, column):
     url = f"sqlite:///{tmp_path}/ledger.db"
     what = "region" if column == "exploit" else column
 
@@ -234,7 +234,7 @@ def test_a_false_decision_with_true_hashes_is_found(tmp_path, monkeypatch, make,
 
 
 @pytest.mark.parametrize("mode", ["blind", "audit"])
-def test_groups_that_may_not_decide_did_not(tmp_path, monkeypatch, mode):
+def test_groups_that_may_not_decide_do_not_decide(tmp_path, monkeypatch, mode):
     program, _, _ = a_life(
         f"sqlite:///{tmp_path}/honest.db", algorithm_1(group_mode=mode, strategy=None)
     )
@@ -247,8 +247,8 @@ def test_groups_that_may_not_decide_did_not(tmp_path, monkeypatch, mode):
 
 @pytest.mark.parametrize("relearn", [False, True])
 @pytest.mark.parametrize("n", [1, 25])
-def test_groups_that_decided_are_found_where_all_are_of_one(tmp_path, monkeypatch, n, relearn):
-    """Handing groups on from one to the next changes nothing there."""
+def test_a_deciding_group_is_detected_in_a_batch_of_one_group(tmp_path, monkeypatch, n, relearn):
+    """There it changes nothing to exchange the groups of applicants."""
     lying(monkeypatch, lambda header, facts: (header | {"group_mode": "blind"}, facts))
 
     def decided(classifier, name):

@@ -1,4 +1,4 @@
-"""``secondlook verify``: words, JSON, exit codes."""
+"""``secondlook verify``: messages, JSON, exit codes."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def ledger(tmp_path):
     return url, tmp_path / "lender.db", program
 
 
-def run(*words):
-    return CliRunner().invoke(app, ["verify", *map(str, words)])
+def run(*options):
+    return CliRunner().invoke(app, ["verify", *map(str, options)])
 
 
-def test_a_ledger_that_fits(ledger):
+def test_an_honest_ledger(ledger):
     url, _, program = ledger
-    said = run(url)
-    assert said.exit_code == 0
-    assert "Everything fits.\n6 entries checked, 50 decisions made again\n" in said.stdout
+    output = run(url)
+    assert output.exit_code == 0
+    assert "Everything fits.\n6 entries checked, 50 decisions made again\n" in output.stdout
     kept = str(program.checkpoint())
-    assert f"Checkpoint: {kept}\n" in said.stdout
+    assert f"Checkpoint: {kept}\n" in output.stdout
     told = json.loads(run(url, "--checkpoint", kept, "--json").stdout)
     assert told == {
         "ok": True,
@@ -43,8 +43,8 @@ def test_a_ledger_that_fits(ledger):
         "learned_again": None,
         "not_learned_from": None,
     }
-    said = run(url, "--relearn")
-    assert "50 decisions made again; 50 by policies learned again\n" in said.stdout
+    output = run(url, "--relearn")
+    assert "50 decisions made again; 50 by policies learned again\n" in output.stdout
 
 
 def test_a_checkpoint_from_a_file(ledger, monkeypatch):
@@ -55,8 +55,8 @@ def test_a_checkpoint_from_a_file(ledger, monkeypatch):
     (path.parent / "other.txt").write_text(kept.replace("6:", "7:", 1))
     for name in ("kept.txt", "@kept.txt", path.parent / "kept.txt"):
         assert run(url, "--checkpoint", name).exit_code == 0
-    said = run(url, "--checkpoint", "other.txt")
-    assert (said.exit_code, "checkpoint is of entry 7" in said.stdout) == (4, True)
+    output = run(url, "--checkpoint", "other.txt")
+    assert (output.exit_code, "checkpoint is of entry 7" in output.stdout) == (4, True)
     assert run(url, "--checkpoint", "@none.txt").stderr == (
         "secondlook: the checkpoint's file 'none.txt' cannot be read (No such file or directory); "
         "name the file that secondlook export --checkpoint was written to, or give the "
@@ -64,19 +64,19 @@ def test_a_checkpoint_from_a_file(ledger, monkeypatch):
     )
 
 
-def test_a_ledger_that_does_not_fit(ledger):
+def test_a_changed_ledger(ledger):
     url, path, _ = ledger
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("UPDATE people SET accepted = 1 - accepted WHERE person = 610")
-    said = run(url)
-    assert said.exit_code == 4
+    output = run(url)
+    assert output.exit_code == 4
     place = "entry 6 (batch 'b1'): the decision on application '610' (person 610)"
-    assert f"{place} in table people was changed.\n" in said.stdout
+    assert f"{place} in table people was changed.\n" in output.stdout
     assert json.loads(run(url, "--json").stdout)["ok"] is False
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         (
             ["sqlite:///nowhere.db"],
@@ -85,17 +85,17 @@ def test_a_ledger_that_does_not_fit(ledger):
         (["lender.db"], "a ledger lives at sqlite:///file or postgresql://host/database, got"),
     ],
 )
-def test_what_cannot_be_verified(options, words, tmp_path, monkeypatch):
+def test_invalid_arguments(options, message, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    said = run(*options)
-    assert said.exit_code == 2
-    assert words.format(here=tmp_path) in said.stderr
+    output = run(*options)
+    assert output.exit_code == 2
+    assert message.format(here=tmp_path) in output.stderr
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_unknown_program_or_checkpoint(ledger):
     url, _, _ = ledger
-    said = run(url, "--program", "loans")
-    assert (said.exit_code, "no program called 'loans'" in said.stderr) == (2, True)
-    said = run(url, "--checkpoint", "7")
-    assert (said.exit_code, "a checkpoint is a number, a hash" in said.stderr) == (2, True)
+    output = run(url, "--program", "loans")
+    assert (output.exit_code, "no program called 'loans'" in output.stderr) == (2, True)
+    output = run(url, "--checkpoint", "7")
+    assert (output.exit_code, "a checkpoint is a number, a hash" in output.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""Tables are made by the migration, and tables of other versions are refused."""
+"""Connections, tables and versions of a ledger's database, and places without one."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from contextlib import closing
 from dataclasses import replace
 
 import numpy as np
+import psycopg
 import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy.pool import NullPool
 
+from ledger_worlds import algorithm_1, same, started
 from secondlook.errors import LedgerError
-from secondlook.ledger import schema
-from secondlook.ledger.program import Program
+from secondlook.ledger import Program, schema, verify
 from secondlook.ledger.sql import SqlLedger
-from secondlook.ledger.verification.walk import verify
 from secondlook.testing.ledger import make_batch
 
 
@@ -51,14 +51,14 @@ def test_tables_without_a_version_are_left_alone(url, statement):
         SqlLedger(url)
 
 
-def test_two_settings_that_keep_sqlite_whole(tmp_path):
+def test_sqlite_is_set_up_for_durability(tmp_path):
     ledger = SqlLedger(f"sqlite:///{tmp_path}/x.db", make=True)
     with ledger.engine.connect() as connection:
         for name, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
             assert connection.exec_driver_sql(f"PRAGMA {name}").scalar() == value
 
 
-def test_a_full_disk_is_one_sentence_and_nothing_is_lost(tmp_path):
+def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     X = np.random.default_rng(5).normal(size=(3000, 2))
     import secondlook as sl  # noqa: PLC0415
@@ -98,7 +98,7 @@ def test_ids_compare_byte_by_byte(url):
         assert connection.execute(ordered).scalars().all() == sorted(names)
 
 
-def test_a_database_of_others_is_left_alone_unless_a_ledger_is_to_be_made_there(url):
+def test_a_database_without_a_ledger_is_changed_only_to_make_one(url):
     def tables():
         with engine.connect() as connection:
             return sa.inspect(connection).get_table_names()
@@ -114,7 +114,7 @@ def test_a_database_of_others_is_left_alone_unless_a_ledger_is_to_be_made_there(
     assert {"notes", "entries"} <= {*tables()}
 
 
-def test_a_file_that_is_no_ledger_stays_as_it_is(tmp_path):
+def test_a_file_of_another_kind_is_not_changed(tmp_path):
     with closing(sqlite3.connect(tmp_path / "notes.db")) as db:
         db.execute("CREATE TABLE notes (words TEXT)")
     (tmp_path / "empty.db").touch()
@@ -125,7 +125,7 @@ def test_a_file_that_is_no_ledger_stays_as_it_is(tmp_path):
         assert path.read_bytes() == before  # WAL would show in its first bytes
 
 
-def test_places_where_no_ledger_can_be(tmp_path):
+def test_a_ledger_needs_a_file_in_an_existing_folder(tmp_path):
     for make in (True, False):
         with pytest.raises(
             LedgerError, match=f"a ledger is a file, and {tmp_path} is a folder; na"
@@ -133,3 +133,104 @@ def test_places_where_no_ledger_can_be(tmp_path):
             SqlLedger(f"sqlite:///{tmp_path}", make=make)
     with pytest.raises(LedgerError, match=f"there is no folder {tmp_path}/no for a ledger; make"):
         SqlLedger(f"sqlite:///{tmp_path}/no/ledger.db", make=True)
+
+
+def test_a_server_that_does_not_answer():
+    with pytest.raises(LedgerError, match=r"postgresql.*nobody:\*\*\*@.* could not be used \("):
+        Program.open("postgresql://nobody:secret@127.0.0.1:1/nothing")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://ann:secret@host/db",
+        "postgresql://ann:secret@host:port/db",
+        "postgresql://ann:sec:ret@host:1/db?sslpassword=secret",
+        "postgresql://127.0.0.1:1/db?user=ann&password=secret",
+        "postgres://ann:secret@127.0.0.1:1/db",
+        "postgresql+asyncpg://ann:secret@127.0.0.1:1/db",
+        "ann:secret@host",
+        "postgresql://ann@corp:secret@host:port/db",
+        "postgresql//ann:secret@host/db",
+        "password = 'secret' host=h",
+    ],
+)
+def test_no_message_shows_a_password(url):
+    with pytest.raises(LedgerError) as raised:
+        Program.open(url)
+    shown = str(raised.value)
+    assert "secret" not in shown
+    assert "sec:ret" not in shown
+    assert len(shown.splitlines()) == 1
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_server_may_be_called_postgres(url):
+    started(url, algorithm_1())
+    assert Program.open(url.replace("postgresql://", "postgres://")).checkpoint().number > 0
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_connection_lost_in_the_middle_of_a_copy(url, monkeypatch):
+    program, twin, (one, *_) = started(url, algorithm_1())
+    before = program.checkpoint()
+    write_row, n_written = psycopg.Copy.write_row, []
+
+    def cut(self, row):
+        write_row(self, row)
+        n_written.append(1)
+        if len(n_written) == 50:
+            with psycopg.connect(url, autocommit=True) as other:
+                ((pid, query),) = other.execute(
+                    "SELECT pid, query FROM pg_stat_activity WHERE state = 'active' "
+                    "AND datname = current_database() AND pid != pg_backend_pid()"
+                ).fetchall()
+                assert query.startswith("COPY people")
+                other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+
+    group = one.people.group
+    with monkeypatch.context() as patch:
+        patch.setattr(psycopg.Copy, "write_row", cut)
+        with pytest.raises(LedgerError, match="could not be used"):
+            program.decide(one.people.X, sensitive_features=group, batch="b")
+    assert len(n_written) >= 50
+    assert program.checkpoint() == before
+    assert same(
+        program.decide(one.people.X, sensitive_features=group, batch="b"),
+        twin.decide(one.people.X, sensitive_features=group),
+    )
+    assert verify(program.ledger).ok
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_no_connection_stays_open_between_calls(url):
+    """So a process may fork at any time, and a server may restart."""
+    program, *_ = started(url, algorithm_1())
+    program.summary()
+    sessions = "SELECT pid FROM pg_stat_activity WHERE datname = current_database()"
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT pg_sleep(0.1)")
+        pids = {pid for (pid,) in connection.execute(sessions)}
+        assert pids == {connection.info.backend_pid}
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_commit_whose_answer_was_lost_is_reported_as_unknown(url, monkeypatch):
+    program, twin, (one, *_) = started(url, algorithm_1())
+    dialect = program.ledger.engine.dialect
+    commit = dialect.do_commit
+
+    def committed_and_lost(connection):
+        commit(connection)
+        raise psycopg.OperationalError("the connection was lost")
+
+    group = one.people.group
+    with monkeypatch.context() as patch:
+        patch.setattr(dialect, "do_commit", committed_and_lost)
+        with pytest.raises(LedgerError, match=r"not known whether .* again under the same batch n"):
+            program.decide(one.people.X, sensitive_features=group, batch="b")
+    assert same(
+        program.decide(one.people.X, sensitive_features=group, batch="b"),
+        twin.decide(one.people.X, sensitive_features=group),
+    )
+    assert verify(program.ledger).n_decisions == len(group)

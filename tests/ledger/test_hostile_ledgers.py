@@ -1,4 +1,4 @@
-"""What goes wrong with a ledger is one sentence, nothing is lost, and nothing stored can run."""
+"""Damaged files, hostile text and missing rights: an error of one line, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ HOSTILE = [
 ]
 
 
-def with_words(url, ids=None):
-    """Return a program whose people have a word, a number and a group, and 40 of them."""
+def program_with_text(url, ids=None):
+    """Return a program whose 40 applicants have a text, a number and a group."""
     n = 40
     words = ["a", "b"] * (n // 2)
     frame = pd.DataFrame({"x": np.linspace(-1, 1, n), "word": words})
@@ -87,9 +87,9 @@ def test_a_limit_on_the_size_of_files(tmp_path, room):
         resource.setrlimit(resource.RLIMIT_FSIZE, (room, largest))
         program.decide(one.people.X, sensitive_features=group, batch="b")
 
-    said = in_a_child(limited)
-    assert said.startswith(f"the ledger at sqlite:///{tmp_path}/x.db could not be used (")
-    assert said.endswith("; nothing of this call was recorded, so fix that and call again.")
+    output = in_a_child(limited)
+    assert output.startswith(f"the ledger at sqlite:///{tmp_path}/x.db could not be used (")
+    assert output.endswith("; nothing of this call was recorded, so fix that and call again.")
     assert program.checkpoint() == before
     assert same(
         program.decide(one.people.X, sensitive_features=group, batch="b"),
@@ -114,9 +114,11 @@ def test_a_file_or_a_folder_without_the_right_to_write(shared_folder, what):
     if what == "folder":
         shared_folder.chmod(0o555)
 
-    said = without_rights(lambda: program.decide(one.people.X, sensitive_features=group, batch="b"))
-    assert f"{path} could not be used (" in said
-    assert "; nothing of this call was recorded" in said
+    output = without_rights(
+        lambda: program.decide(one.people.X, sensitive_features=group, batch="b")
+    )
+    assert f"{path} could not be used (" in output
+    assert "; nothing of this call was recorded" in output
     path.chmod(0o644)
     shared_folder.chmod(0o755)
     assert program.checkpoint() == before
@@ -126,7 +128,7 @@ def test_a_file_or_a_folder_without_the_right_to_write(shared_folder, what):
     )
 
 
-def test_a_ledger_that_somebody_else_keeps_locked(url, monkeypatch):
+def test_a_ledger_that_another_writer_keeps_locked(url, monkeypatch):
     program, twin, (one, *_) = started(url, algorithm_1())
     group = one.people.group
     monkeypatch.setattr("secondlook.ledger.database.WAIT", 0.1)
@@ -144,7 +146,7 @@ def test_a_ledger_that_somebody_else_keeps_locked(url, monkeypatch):
 
 
 @pytest.mark.parametrize("left", [0.02, 0.3, 0.6, 0.95])
-def test_a_file_that_was_cut_off(tmp_path, left):
+def test_a_truncated_file(tmp_path, left):
     path = tmp_path / "x.db"
     program, _, (one, *_) = started(f"sqlite:///{path}", algorithm_1())
     program.decide(one.people.X, sensitive_features=one.people.group)
@@ -167,7 +169,7 @@ def test_an_empty_file_has_no_program(tmp_path):
         Program.open(f"sqlite:///{tmp_path}/x.db")
 
 
-def test_hostile_words_are_data_everywhere(url):
+def test_hostile_text_is_data_everywhere(url):
     rng = np.random.default_rng(0)
     n = 60
 
@@ -219,7 +221,7 @@ def test_a_stored_model_is_data_and_never_code(url):
 
 
 def test_a_field_of_a_million_characters(url):
-    program, frame, groups = with_words(url)
+    program, frame, groups = program_with_text(url)
     frame.loc[3, "word"] = "x" * 1_000_000
     ids = [f"new {at}" for at in range(len(frame))]
     program.decide(frame, sensitive_features=groups, ids=ids, batch="b")
@@ -229,16 +231,16 @@ def test_a_field_of_a_million_characters(url):
 
 
 @pytest.mark.parametrize(
-    ("X", "words"),
+    ("X", "message"),
     [
-        (np.zeros((3, 5)), "expecting 3 features"),
+        (np.zeros((3, 5)), "X must have 3 columns"),
         ([["a", "b", "c"]], "X must be a table of numbers"),
         (np.zeros(3), "X must be a table of numbers"),
         (np.full((2, 3), np.nan), "X contains NaN or inf in 2 of 2 rows"),
         (np.zeros((0, 3)), "the batch is empty"),
     ],
 )
-def test_batches_that_cannot_be_are_refused_and_leave_no_trace(tmp_path, X, words):
+def test_invalid_batches_are_refused_and_leave_no_trace(tmp_path, X, message):
     rng = np.random.default_rng(0)
     past = rng.normal(size=(100, 3))
     program = Program.create(
@@ -248,16 +250,16 @@ def test_batches_that_cannot_be_are_refused_and_leave_no_trace(tmp_path, X, word
         past[:, 0] > 0,
     )
     before = program.checkpoint()
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=message):
         program.decide(X)
     assert program.checkpoint() == before
     assert program.decide(past[:10] + 1).round == 1
 
 
-def test_ids_that_look_alike_stay_apart(url, monkeypatch):
+def test_ids_that_look_alike_are_different(url, monkeypatch):
     # As older versions took them; where new ones are refused, these are still kept apart.
     monkeypatch.setattr("secondlook.ledger.program.check_spelling", lambda _ids: None)
-    program, frame, groups = with_words(url)
+    program, frame, groups = program_with_text(url)
     ids = [
         "a",
         "A",
@@ -292,7 +294,7 @@ def test_ids_that_look_alike_stay_apart(url, monkeypatch):
 
 
 def test_a_nul_in_a_feature_is_kept(url):
-    program, frame, groups = with_words(url)
+    program, frame, groups = program_with_text(url)
     frame.loc[3, "word"] = "x\0y"
     ids = [f"new {at}" for at in range(len(frame))]
     program.decide(frame, sensitive_features=groups, ids=ids, batch="b")
@@ -315,15 +317,15 @@ REFUSED = [
 ]
 
 
-def test_text_that_no_database_keeps_is_refused(url):
-    program, frame, groups = with_words(url)
+def test_text_that_a_database_would_change_is_refused(url):
+    program, frame, groups = program_with_text(url)
     before = program.checkpoint()
     frame, groups = frame.head(3), groups.head(3)
-    for changed, words in REFUSED:
+    for changed, message in REFUSED:
         ids, other, others = ["p", changed.get("id", "q"), "r"], frame.copy(), groups.copy()
         other.loc[1, "word"] = changed.get("word", "a")
         others.loc[1, "g"] = changed.get("group", "b")
-        with pytest.raises(InputError, match=words):
+        with pytest.raises(InputError, match=message):
             program.decide(
                 other, sensitive_features=others, ids=ids, batch=changed.get("batch", "b1")
             )
@@ -334,7 +336,7 @@ def test_text_that_no_database_keeps_is_refused(url):
 
 
 def test_ids_that_cannot_be_recorded_are_unknown(url):
-    program, frame, groups = with_words(url)
+    program, frame, groups = program_with_text(url)
     ids = [f"new {at}" for at in range(len(frame))]
     program.decide(frame, sensitive_features=groups, ids=ids)
     with program.ledger.reading("main") as reader:
@@ -344,7 +346,7 @@ def test_ids_that_cannot_be_recorded_are_unknown(url):
     assert standing.persons.tolist() == [79, -1, -1, -1, -1]
 
 
-def test_two_programs_in_one_ledger_know_nothing_of_each_other(url):
+def test_two_programs_in_one_ledger_are_independent(url):
     one, twin_1, first = started(url, algorithm_1(), name="one")
     two, twin_2, second = started(url, algorithm_1(), name="two", seed=1)
     for a, b in zip(first[:3], second[:3], strict=True):
@@ -372,7 +374,7 @@ def test_two_programs_in_one_ledger_know_nothing_of_each_other(url):
     )
 
 
-def test_somebody_whom_no_entry_knows_is_no_matter_of_names(tmp_path):
+def test_a_conflict_with_a_row_of_no_entry_is_reported(tmp_path):
     program, _, (one, *_) = started(f"sqlite:///{tmp_path}/ledger.db", algorithm_1())
     with program.ledger.engine.begin() as connection:
         n = connection.execute(sa.select(sa.func.max(schema.people.c.person))).scalar()
@@ -381,6 +383,6 @@ def test_somebody_whom_no_entry_knows_is_no_matter_of_names(tmp_path):
                 program=1, person=n + 3, personal=bytes(32), round=0, accepted=True, exploit=True
             )
         )
-    words = r"an applicant of this batch is in the ledger already; nothing .* verify the ledger"
-    with pytest.raises(InputError, match=words):
+    message = r"an applicant of this batch is in the ledger already; nothing .* verify the ledger"
+    with pytest.raises(InputError, match=message):
         program.decide(one.people.X, sensitive_features=one.people.group)

@@ -1,4 +1,4 @@
-"""How people stand, looked up many at a time, against a person-by-person account."""
+"""The status of applicants in bulk, compared with an account of single applicants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def told(persons, state="good"):
 
 @pytest.fixture
 def lived(url, rng):
-    """Return a ledger in which much was told, and what is known of each person by number."""
+    """Return a ledger with many entries, and the status of each applicant by number."""
     ledger, known = SqlLedger(url, make=True), []
     with ledger.creating("p") as writer:
         for t, some in enumerate((NAMES[:100], NAMES[100:]), 1):
@@ -63,28 +63,28 @@ def lived(url, rng):
         writer.append("erasure", {}, Facts(erased=gone), by="t")
         for at in gone:
             known[at]["name"] = None
-    with ledger.creating("q") as writer:  # whose people have the same names and numbers
+    with ledger.creating("q") as writer:  # applicants with the same names and numbers
         people, rows = PeopleRows(NAMES, [b""] * N, [None] * N), decisions(7, N, rng)
         writer.append("batch", {}, Facts(people, rows), by="t")
         writer.append("outcomes", {}, told(np.flatnonzero(rows.accepted)), by="t")
-        no = np.flatnonzero(~rows.accepted)
-        rows = OverrideRows(no, np.ones(no.size, np.bool_), ["why"] * no.size)
+        rejected = np.flatnonzero(~rows.accepted)
+        rows = OverrideRows(rejected, np.ones(rejected.size, np.bool_), ["why"] * rejected.size)
         writer.append("override", {}, Facts(overrides=rows), by="t")
     return ledger, known
 
 
 def choices(rng):
-    """Yield people who lie together and far apart, few and many, in any order, some twice."""
+    """Yield applicants close together and far apart, few and many, in any order, some twice."""
     yield np.empty(0, np.int64)
     yield np.array([N - 1])
     yield np.array([0, N - 1, 0])
     yield rng.permutation(N)
     yield rng.permutation(np.arange(37, 120))
-    yield np.append(rng.choice(N, 60, replace=False), [0, N - 1])  # as an array of pages is asked
+    yield np.append(rng.choice(N, 60, replace=False), [0, N - 1])
     yield rng.choice(N, 2 * N)
 
 
-def test_everybody_stands_as_an_account_of_single_people_says(lived, rng):
+def test_the_status_matches_an_account_of_single_applicants(lived, rng):
     ledger, known = lived
     assert len({one["state"] for one in known}) == 4
     by_name = {one["name"]: at for at, one in enumerate(known) if one["name"] is not None}
@@ -107,7 +107,7 @@ def test_everybody_stands_as_an_account_of_single_people_says(lived, rng):
             assert reader.overridden_by(some).tolist() == [one["by"] for one in expected]
 
 
-def test_outcomes_are_refused_by_number_as_an_account_of_single_people_says(lived, rng):
+def test_outcomes_are_refused_as_an_account_of_single_applicants_says(lived, rng):
     ledger, known = lived
     for persons in map(np.unique, list(choices(rng))[1:-1]):
         for kind, has in (("outcomes", False), ("correction", True)):
@@ -116,27 +116,27 @@ def test_outcomes_are_refused_by_number_as_an_account_of_single_people_says(live
             facts = Facts(outcomes=OutcomeRows(persons, ["good"] * persons.size))
             if all(can) and all(fit):
                 continue
-            words = (
+            message = (
                 f"{can.count(False)} of {persons.size} applicants are not accepted, first number "
                 f"{persons[can.index(False)]},"
                 if not all(can)
                 else f"number {persons[fit.index(False)]} has "
             )
-            with pytest.raises(InputError, match=words), ledger.writing("p") as writer:
+            with pytest.raises(InputError, match=message), ledger.writing("p") as writer:
                 writer.append(kind, {}, facts, by="t")
 
 
 def written(ledger, names, *entries):
-    """Ask how people stand and append entries, in one transaction."""
+    """Look up the status and append entries, in one transaction."""
     with ledger.writing("p") as writer:
         standing = writer.standing(names)
-        standing.accepted[:] = True  # which is the asker's own
+        standing.accepted[:] = True  # a copy of the caller
         standing.states[:] = [None] * len(names)
         for kind, facts in entries:
             writer.append(kind, {}, facts, by="t")
 
 
-def test_a_writer_refuses_by_what_was_told_since_it_was_asked(lived):
+def test_a_writer_checks_outcomes_against_its_own_entries(lived):
     ledger, known = lived
     free = [at for at, one in enumerate(known) if one["accepted"] and one["state"] is None]
     no = next(at for at, one in enumerate(known) if not one["accepted"] and one["name"])
@@ -147,7 +147,7 @@ def test_a_writer_refuses_by_what_was_told_since_it_was_asked(lived):
     with pytest.raises(UnknownIdError, match="1 of 1 applicants are not accepted"):
         written(ledger, names, ("override", away), first)
     with pytest.raises(UnknownIdError, match=f"1 of 2 applicants .* first number {no}"):
-        written(ledger, names, ("outcomes", told([free[0], no])))  # of whom one was asked for
+        written(ledger, names, ("outcomes", told([free[0], no])))  # one of them was looked up
     with pytest.raises(UnknownIdError, match=r"1 of 1 applicants .* first number -1"):
         written(ledger, ["nobody"], ("outcomes", told([-1])))
     with pytest.raises(UnknownIdError, match=f"1 of 1 applicants .* first number {no}"):
@@ -157,16 +157,16 @@ def test_a_writer_refuses_by_what_was_told_since_it_was_asked(lived):
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ("UPDATE people SET accepted = 2 WHERE person = 5", "a truth value is 0 or 1, got 2"),
         ("UPDATE people SET round = 'x' WHERE person = 5", "the status of applications .*'x'"),
         ("UPDATE outcomes SET state = 'late' WHERE program = 1", "an outcome is 'late'"),
     ],
 )
-def test_what_nobody_wrote_there_is_said_to_be_illegible(lived, change, words):
+def test_values_that_no_ledger_writes_are_reported(lived, change, message):
     ledger, _ = lived
     with ledger.engine.begin() as connection:
         connection.exec_driver_sql(change)
-    with pytest.raises(LedgerError, match=words), ledger.reading("p") as reader:
+    with pytest.raises(LedgerError, match=message), ledger.reading("p") as reader:
         reader.standing(NAMES)
