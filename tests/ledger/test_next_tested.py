@@ -81,7 +81,7 @@ def test_rounds_wait_as_in_the_engine(tmp_path, options):
     ids = desk.accepted[0][0]
     program.override(ids[:1], False, "forged papers")
     desk.agrees()
-    program.undo_override(ids[:1], "it was somebody else")
+    program.undo_override(ids[:1], "it was another applicant")
     desk.agrees()
     program.withdraw(ids[1:2])
     desk.agrees()
@@ -159,18 +159,18 @@ def test_each_group_with_a_certificate_waits_for_its_own_outcomes(tmp_path):
     groups = [str(one) for one in desk.program.classifier.groups_]
     desk.decide()
     desk.decide()
-    everybody = summarise(desk.program.ledger).rounds[0].awaited
+    awaited = summarise(desk.program.ledger).rounds[0].awaited
     counted = [desk.agrees(z, group).awaited for z, group in enumerate(groups)]
-    assert sum(counted) == everybody
+    assert sum(counted) == awaited
     assert min(counted) > 0
     ids, outcome = desk.accepted[0]
-    mine = desk.engine(0).waiting[0].rows.size
+    n_first = desk.engine(0).waiting[0].rows.size
     rows = [int(one) for one in ids]
     with desk.program.ledger.reading("main") as reader:
         kept = reader.facts(next(reader.entries(kind="batch"))).people
     first = f'["{groups[0]}"]'
     of_first = np.array([kept.groups[kept.applications.index(str(one))] == first for one in rows])
-    assert of_first.sum() == mine
+    assert of_first.sum() == n_first
     desk.program.observe(ids[of_first], outcome[of_first])
     assert desk.agrees(0, groups[0]).round == 2
     assert desk.agrees(1, groups[1]).round == 1

@@ -196,14 +196,14 @@ def test_a_dropped_certificate_is_recorded(copied):
     assert granted
     batch, facts = entries(program, "batch")[-3]
     yes = np.array(facts.people.applications, np.int64)[facts.decisions.accepted]
-    told = {
+    states = {
         person: state
         for _, one in entries(program, "outcomes")
         for person, state in zip(one.outcomes.persons, one.outcomes.states, strict=True)
     }
     first = batch.says["rows"]["first"] + int(np.flatnonzero(facts.decisions.accepted)[0])
     with pytest.warns(LearningWarning, match="testing begins again with round 9"):
-        program.observe(yes[:1], [0 if told[first] == "good" else 1])
+        program.observe(yes[:1], [0 if states[first] == "good" else 1])
     assert program.classifier._engines[0].stage.restarts == 1
     dropped, _ = entries(program, "certificate")[-1]
     assert dropped.says["what"] == "dropped"

@@ -524,5 +524,5 @@ def test_overrides_that_cannot_be_undone(decided):
         program.undo_override(yes[:1], "")
     with pytest.raises(InputError, match=r"were overridden before.*undo that override first"):
         program.override(yes[:1], True, "why not")
-    program.undo_override(np.empty(0, np.int64), "nobody")
+    program.undo_override(np.empty(0, np.int64), "no applicants")
     assert program.checkpoint() == before

@@ -1,7 +1,7 @@
-"""A durable record of decisions and outcomes, which proves itself.
+"""A durable record of decisions and outcomes that can be verified.
 
-``Program`` decides on the record, ``summarise`` says how it stands, ``verify`` checks it. The
-contract is in ``ledger.base``.
+``Program`` decides and records, ``summarise`` counts rounds, outcomes and mistakes, and ``verify``
+checks the record and makes its decisions again. ``ledger.base`` has the contract of a ledger.
 """
 
 from secondlook.errors import InputError, to_install
