@@ -8,7 +8,7 @@ import pytest
 import secondlook
 
 
-def test_type_checkers_are_told_of_the_same_names_in_the_same_modules():
+def test_type_checkers_see_the_same_names_in_the_same_modules():
     tree = ast.parse(inspect.getsource(secondlook))
     (block,) = [node for node in tree.body if isinstance(node, ast.If)]
     imported = {

@@ -75,7 +75,7 @@ def test_codes_against_a_dictionary(past, new):
         assert read.tolist() == [order.index(one) for one in new]
 
 
-def test_one_column_is_what_it_was():
+def test_one_column_keeps_its_values():
     for values in (SEX, list(SEX), SEX[:, None], pd.Series(SEX), pd.DataFrame({"sex": SEX})):
         attributes, codes = Attributes.of(values, 8)
         assert attributes.labels.tolist() == ["f", "m"]
@@ -106,7 +106,7 @@ def test_other_columns_are_refused(given_later, words):
         attributes.read(given_later, 8)
 
 
-def test_what_cannot_be_groups_is_refused():
+def test_values_that_cannot_be_groups_are_refused():
     with pytest.raises(InputError, match="has missing values"):
         Attributes.of(pl.DataFrame({"sex": ["f", None], "age": [1, 2]}), 2)
     with pytest.raises(InputError, match="can be sorted, got mixed types in one column"):

@@ -41,7 +41,7 @@ AGES = np.array([[17.0, 1], [18, 2], [19, 3], [np.nan, 2]])
     ],
     ids=repr,
 )
-def test_rules_exclude_whom_they_name_and_whom_they_cannot_judge(rule, named, excluded):
+def test_rules_exclude_matching_and_missing_values(rule, named, excluded):
     names = ("age", "purpose")
     assert rule.excludes(AGES).tolist() == excluded
     assert rule.for_columns(names) == rule == named.for_columns(names)
@@ -84,7 +84,7 @@ def test_words_in_raw_columns():
         (lambda: Column("age").found(("a", "b")), "no column 'age' .* fit got 'a', 'b'"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_a_sentence(make, words):
+def test_wrong_limits_are_refused(make, words):
     with pytest.raises(InputError, match=words):
         make()
 
@@ -105,7 +105,7 @@ def test_answers_of_a_users_rule(answer, words):
     assert Limited(exclude=lambda X: pd.Series([1, 0, 1])).barred(AGES[:3], np.ones(3)).any()
 
 
-def test_whom_a_rule_cannot_judge_had_no_chance_in_the_past():
+def test_applicants_that_a_rule_cannot_judge_had_no_chance_in_the_past():
     """A round's candidates must all be judged; people of other rounds need not be."""
     score, group = np.full(3, 0.5), np.zeros(3, np.intp)
     for limited in (
@@ -139,7 +139,7 @@ def test_a_table_of_scores_gives_a_table_of_g():
     assert g.tolist() == [[0, 1], [1, 0]]
 
 
-def test_what_is_passed_on_to_the_strategy_inside():
+def test_the_inner_strategy_gets_its_inputs():
     limited = Limited(EqualGroups(), max_risk=0.5)
     counts = np.array([30.0, 10.0])
     assert np.array_equal(
@@ -156,7 +156,7 @@ def test_what_is_passed_on_to_the_strategy_inside():
     ]
 
 
-def test_so_many_fit_as_whoever_is_drawn(rng):
+def test_any_draw_of_the_allowed_size_fits_the_exposure(rng):
     """Against enumeration: the largest k of which every subset of k people fits."""
     for _ in range(200):
         n = int(rng.integers(1, 8))
@@ -170,7 +170,7 @@ def test_so_many_fit_as_whoever_is_drawn(rng):
 
 
 @pytest.mark.parametrize("limit", [0.3, 7.0, 1e9])
-def test_whoever_is_not_barred_for_their_amount_fits_alone(limit):
+def test_each_candidate_fits_the_exposure_alone(limit):
     """Also where they are above the limit by what rounding adds to sums of fractions, at most."""
     limited = Limited(exposure=limit, amount=Column(0))
     allowed = limit * (1 + 1e-12)
@@ -274,7 +274,7 @@ def test_frequencies_are_the_propensities(limited):
     ("n", "dtype", "n_draws"),
     [(40, np.float64, 2500), (40, np.float32, 1000), (1, np.float64, 300)],
 )
-def test_the_chance_of_somebody_who_was_not_in_the_batch(n, dtype, n_draws):
+def test_the_chance_of_an_applicant_outside_the_batch(n, dtype, n_draws):
     """They take the place of a random person; the log must give that frequency."""
     batch, score = people(n, dtype=dtype)
     limited = Limited(ScoreWeighted(), exclude=YOUNG)

@@ -20,7 +20,7 @@ def test_rates_by_hand():
     assert group_rates(ACCEPTED, GROUP, OUTCOMES) == {"a": 1.0, "b": 1 / 2}
 
 
-def test_what_does_not_exist_is_nan():
+def test_rates_of_empty_groups_are_nan():
     assert math.isnan(false_discovery_rate([False], [1]))
     assert math.isnan(selection_rate([]))
     assert math.isnan(true_positive_rate([True], [0]))

@@ -17,7 +17,7 @@ rates = st.floats(0, 0.45)
 
 
 @given(rates, rates, st.floats(0, 1))
-def test_a_share_of_bad_and_what_is_recorded_of_it(bad_as_good, good_as_bad, fdr):
+def test_true_and_recorded_shares_of_bad(bad_as_good, good_as_bad, fdr):
     noise = OutcomeNoise(bad_as_good, good_as_bad)
     recorded = fdr * (1 - bad_as_good) + (1 - fdr) * good_as_bad
     assert noise.recorded_fdr(fdr) == pytest.approx(recorded, abs=1e-12)
@@ -80,7 +80,7 @@ def played(classifier, population, rng, noise, rounds=20, n=600):
         yield decided.certified
 
 
-def test_a_certified_round_is_watched_by_what_is_recorded(rng):
+def test_a_certified_round_is_monitored_by_recorded_outcomes(rng):
     """Among people of whom α are bad, more are recorded so."""
     noise = OutcomeNoise(0.02, 0.08)
     classifier = start(Flat(0.03), rng, n_history=3000, noise=noise, horizon=12)

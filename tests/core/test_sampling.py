@@ -195,7 +195,7 @@ def test_sums_are_exact_among_millions_of_people():
     assert sums[0] != sums[1]
 
 
-def test_nobody_and_everybody():
+def test_draws_of_none_and_of_all():
     nobody, everybody = Case(CAPPED.size, 0).in_round(1), Case(CAPPED.size, 7).in_round(1)
     assert not nobody.drawn.any()
     assert not nobody.probability.any()
@@ -305,7 +305,7 @@ def test_sizes_may_be_tiny():
 
 
 @pytest.mark.parametrize("n_draw", [1, 2])
-def test_nobody_is_too_small_to_have_a_chance(n_draw):
+def test_every_size_has_a_chance(n_draw):
     small = draw([1.0, 1.0, 1e-15, 1e-300], n_draw)
     assert np.all(small.probability > 0)
     assert small.probability.sum() == pytest.approx(n_draw)
@@ -320,7 +320,7 @@ def test_never_one_too_many(start):
 
 
 @pytest.mark.parametrize("n_groups", [10, 20])
-def test_quotas_whose_sum_rounding_misses_still_draw_everybody(n_groups):
+def test_quotas_with_rounding_errors_still_draw_all(n_groups):
     """Ten tenths of three people sum to a little less than three."""
     group, shares = np.arange(2 * n_groups) % n_groups, np.full(n_groups, 1 / n_groups)
     sums = np.cumsum(np.outer(np.arange(1, 8), shares), axis=1)[:, -1]
@@ -335,7 +335,7 @@ def test_groups_without_a_share_fill_in_by_their_members():
     assert np.bincount(group, found.probability) == pytest.approx([2, 1, 3])
 
 
-def test_the_chance_of_somebody_who_was_not_there():
+def test_the_chance_of_an_absent_applicant():
     group = np.zeros(1, np.intp)
     alone = draw([0.3], 1)  # whoever comes alone and is allowed is drawn
     assert alone.chance(np.array([0.9]), group) == 1

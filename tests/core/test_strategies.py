@@ -208,7 +208,7 @@ def test_a_function_returns_one_number_a_person(shape):
         ([np.nan] * 3, "3 NaN among 3"),
     ],
 )
-def test_everybody_must_be_reachable(g, found):
+def test_every_candidate_must_be_reachable(g, found):
     with pytest.raises(InputError, match=rf"positive finite number .* got {found} from Uniform"):
         check_sizes(np.array(g, float), Uniform())
 

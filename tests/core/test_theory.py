@@ -110,7 +110,7 @@ def test_the_slack_of_each_promise():
     assert improvement(EXAMPLE).slack == convergence(EXAMPLE).slack == 0.05
 
 
-def test_the_sentence_tells_the_ratio_in_either_direction():
+def test_the_sentence_gives_the_ratio_in_either_direction():
     bound = feasibility(Setting(1, epsilon=0.3, alpha_explore=0.9, min_selection_rate=1.0))
     assert bound.times(100) == bound.people / 100
     assert bound.sentence(bound.people).endswith(f"which a batch of {bound.people:,} has.")

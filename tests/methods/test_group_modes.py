@@ -238,7 +238,7 @@ def test_blind_no_permutation_changes_the_round_it_is_in(name):
 
 
 @pytest.mark.parametrize("name", READING_FITS | CONSTRAINED)
-def test_blind_groups_of_labelled_people_shape_what_is_learned(name):
+def test_blind_groups_of_labelled_rows_change_what_is_learned(name):
     kind, options = (READING_FITS | CONSTRAINED)[name]
     options = options | {"group_mode": "blind"}
     _, made = run(kind, options)
@@ -341,7 +341,7 @@ REFUSED = [
     ("kind", "options", "mode", "words"),
     [(kind, options, mode, words) for kind, options, modes, words in REFUSED for mode in modes],
 )
-def test_what_cannot_be_combined_is_refused(kind, options, mode, words):
+def test_options_that_cannot_be_combined_are_refused(kind, options, mode, words):
     with pytest.raises(InputError, match=rf"group_mode='{mode}' cannot be combined with {words}"):
         start(kind, options | {"group_mode": mode})
     start(kind, options)  # and goes well otherwise

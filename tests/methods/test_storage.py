@@ -99,7 +99,7 @@ def test_own_types_are_made_only_when_allowed(make_classifier, tmp_path):
     assert load(tmp_path / "x", types=[Cautious]).strategy == Cautious(3.0)
 
 
-def test_what_lives_in_memory_only_is_refused_and_the_old_file_stays(make_classifier, tmp_path):
+def test_functions_cannot_be_saved_and_the_old_file_stays(make_classifier, tmp_path):
     path = tmp_path / "x"
     classifier, _ = make_classifier()
     save(classifier, path)
@@ -161,7 +161,7 @@ def test_no_function_of_ours_can_be_called_by_a_file(tmp_path, rng):
 
 
 @pytest.mark.parametrize("learner", [None, HistGradientBoostingClassifier(max_iter=2)])
-def test_a_damaged_file_is_one_sentence_or_loads(make_classifier, learner):
+def test_a_damaged_file_gives_one_message_or_loads(make_classifier, learner):
     classifier, _ = make_classifier(n_batch=60, n_rounds=1, learner=learner)
     content, damaged = dumps(classifier), 0
     for at in np.random.default_rng(0).integers(len(content), size=150):
@@ -175,7 +175,7 @@ def test_a_damaged_file_is_one_sentence_or_loads(make_classifier, learner):
 
 
 @pytest.mark.parametrize("manifest", [{}, [], {"format": 1}, None])
-def test_a_manifest_that_says_nothing(tmp_path, manifest):
+def test_an_empty_manifest(tmp_path, manifest):
     with zipfile.ZipFile(tmp_path / "x", "w") as archive:
         archive.writestr("manifest.json", json.dumps(manifest))
     with pytest.raises(InputError, match=r"x is not a file written by secondlook.save, or it is d"):

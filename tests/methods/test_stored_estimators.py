@@ -62,7 +62,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_what_would_read_a_file_is_refused(name):
+def test_estimators_that_read_files_are_refused(name):
     with pytest.raises(UntrustedError, match="must not read files"):
         dump_estimator(READERS[name])
     content = skops.io.dumps(READERS[name])

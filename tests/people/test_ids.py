@@ -170,7 +170,7 @@ def test_integers_must_fit():
         as_ids([2**70, 1], 2)
 
 
-def test_an_index_of_nobody():
+def test_an_index_without_ids():
     index = IdIndex()
     nobody = np.empty(0, np.uint64)
     index.add(nobody, np.empty(0, np.int64))
@@ -214,7 +214,7 @@ def test_index_against_a_dict(parts, strangers):
     assert index.find(names).tolist() == list(known.values())
 
 
-def test_an_empty_index_knows_nobody():
+def test_an_empty_index_knows_no_id():
     index, bits = IdIndex(), np.array([1, 2], np.uint64)
     assert index.find(bits).tolist() == [IdIndex.UNKNOWN] * 2
     assert index.find(bits[:0]).size == len(index) == 0
@@ -240,12 +240,12 @@ def with_more(names):
 
 @pytest.mark.parametrize("name", ["a\0", "a\0b", "a\ud800"])
 @pytest.mark.parametrize("kind", [list, tuple, lambda one: np.array(one, object), with_more])
-def test_names_that_would_turn_into_others_are_refused(name, kind):
+def test_ids_that_numpy_would_change_are_refused(name, kind):
     with pytest.raises(InputError, match="without the character NUL"):
         as_ids(kind(["b", name]), 2)
 
 
-def test_increasing_means_that_nothing_comes_twice():
+def test_increasing_means_without_duplicates():
     cases = [[], [3], [1, 2, 9], [1, 1], [2, 1]]
     assert [increasing(np.array(one, np.uint64)) for one in cases] == [True] * 3 + [False] * 2
 
@@ -264,7 +264,7 @@ def is_spelled_well(name):
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.text(st.sampled_from(LETTERS), max_size=4), min_size=1, max_size=5))
-def test_names_are_checked_together_as_one_by_one(names):
+def test_spelling_is_checked_for_each_id(names):
     wrong = [one for one in names if not is_spelled_well(one)]
     assert wrong == [one for one in names if mistakable(one) is not None]
     if not wrong:
@@ -275,11 +275,11 @@ def test_names_are_checked_together_as_one_by_one(names):
     assert f"{wrong[0]!a} has {mistakable(wrong[0])}" in str(raised.value)
 
 
-def test_numbers_are_spelled_in_one_way():
+def test_integers_have_one_spelling():
     check_spelling(np.array([1, -1]))
 
 
-def test_masked_ids_name_nobody():
+def test_masked_ids_are_refused():
     with pytest.raises(InputError, match="1 of 2 ids are masked"):
         as_ids(np.ma.array([7, 8], mask=[False, True]), 2)
     assert as_ids(np.ma.array([7, 8]), 2).tolist() == [7, 8]

@@ -51,7 +51,7 @@ def test_bounds_enclose_the_extremes_whatever_their_size(one, other):
 
 
 @given(st.floats(1e-6, 1e9), st.floats(1e-6, 1e9))
-def test_a_bound_is_near_and_stands_for_many_extremes(one, other):
+def test_a_bound_is_near_and_shared_by_many_extremes(one, other):
     least, largest = min(one, other), max(one, other)
     low, high = rounded_outward(least, largest)
     assert least - low <= 0.26 * min(least, largest - least or least)
@@ -67,7 +67,7 @@ def test_an_extreme_that_is_round_is_a_bound_only_if_several_had_it(n):
     assert [one[:2] for one in kept.values()] == expected
 
 
-def test_an_extreme_cannot_be_told_from_its_bound():
+def test_an_extreme_cannot_be_inferred_from_its_bound():
     tops = np.linspace(10_400.5, 11_999.5, 200)
     assert {rounded_outward(339.0, top)[1] for top in tops.tolist()} == {12_000.0}
 

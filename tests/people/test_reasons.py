@@ -133,7 +133,7 @@ def test_reasons_are_the_most_negative_contributions_in_order(table):
         assert decode(told, NAMES) == [(NAMES[at], value) for value, at in negative[:MOST]]
 
 
-def test_the_bytes_are_what_they_are_said_to_be():
+def test_the_bytes_follow_the_documented_layout():
     table = np.array([[0.0] * 300 + [-1.5, -1e300]])
     (told,) = encode(table)
     largest = float(np.finfo(np.float32).max)
@@ -146,7 +146,7 @@ KINDS = {"array": None, "pandas": pd.DataFrame, "polars": pl.DataFrame}
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_was_left_empty_is_called_missing(kind):
+def test_empty_columns_are_called_missing(kind):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(600, 2))
     y = X.sum(axis=1) + rng.normal(size=600) > 0
@@ -242,7 +242,7 @@ def test_reasons_are_about_the_person_and_not_about_the_draw():
     assert not any("draw" in one for one in words)
 
 
-def test_whoever_is_better_in_everything_has_no_single_feature():
+def test_an_applicant_better_in_all_columns_has_no_single_reason():
     class Weighing:
         def scored_by(self, X, *, sensitive_features=None):
             model = LinearLikelihood(np.array([1.0, 2.0]), 0.0)
@@ -272,7 +272,7 @@ def test_bytes_that_are_no_reasons_are_refused():
             decode(wrong, ("a", "b"))
 
 
-def test_a_classifier_that_cannot_say_gives_none():
+def test_a_classifier_without_scores_gives_no_reasons():
     assert reasons_for(object(), None, np.array([False]), Reference((), ())) is None
     history = np.arange(40.0)[:, None], np.arange(40) % 2
     fresh = certified().fit(*history, accepted=np.arange(40) < 30)
@@ -313,7 +313,7 @@ def test_the_reference_is_the_typical_accepted_person():
     assert single == Reference(("x0", "x1"), (2.0, 3.0))
 
 
-def test_a_mean_is_nobodys_where_people_are_cells():
+def test_the_reference_of_cells_is_the_most_frequent_value():
     X = pd.DataFrame(
         {"n": [1, 1, 5, 9], "gaps": [np.nan, 2.0, 2.0, 0.0], "t": ["a", "b", "b", "c"]}
     )
@@ -331,7 +331,7 @@ def test_too_many_columns_are_refused():
         Reference.of(np.zeros((2, 32768), np.float32), np.array([True, True]))
 
 
-def test_whatever_is_not_the_reasons_of_a_round_is_found():
+def test_false_reasons_are_found():
     classifier, X, group, decided, reference = lived(algorithm_1())
     told = reasons_for(classifier, X, decided.accepted, reference, sensitive_features=group)
 
@@ -378,7 +378,7 @@ def test_whatever_is_not_the_reasons_of_a_round_is_found():
     assert misfit(accepted, b"") == accepted
 
 
-def test_equals_may_stand_in_each_others_place():
+def test_equal_contributions_may_swap_places():
     class Weighing:
         def scored_by(self, X, *, sensitive_features=None):
             slopes = np.array([1.0, 1.0 + 1e-9, 0.5, 2.0, 2.0, 0.5 + 1e-9])

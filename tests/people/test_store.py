@@ -234,7 +234,7 @@ def test_the_history_of_a_method_that_keeps_it_elsewhere():
             observe(store, [name], [1])
 
 
-def test_a_round_may_accept_nobody_or_everybody(store):
+def test_a_round_may_accept_none_or_all(store):
     record(store, [10, 11], [False, False], 2)
     record(store, [12, 13], [True, True], 3)
     assert sum(map(len, store.parts)) == 7

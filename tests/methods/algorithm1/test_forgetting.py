@@ -169,7 +169,7 @@ def test_a_history_without_them_is_the_history_of_the_others():
     assert other.score != pytest.approx(found.score, abs=1e-6)
 
 
-def test_whoever_is_withdrawn_or_forgotten_does_not_count_as_bad_with_maturity():
+def test_withdrawn_and_forgotten_applicants_do_not_count_as_bad_with_maturity():
     past, (first, second, *_) = people(n_batch=300, n_rounds=2)
 
     def after(maturity, what):
@@ -187,7 +187,7 @@ def test_whoever_is_withdrawn_or_forgotten_does_not_count_as_bad_with_maturity()
     assert after(0, None).score != pytest.approx(never_told.score, abs=1e-6)
 
 
-def test_an_outcome_is_taken_back_and_told_again():
+def test_a_withdrawn_outcome_can_be_corrected():
     past, (first, second, *_) = people(n_batch=300, n_rounds=2)
     ours, twin = fitted(algorithm_1(), past), fitted(algorithm_1(), past)
     decided = decide(ours, first)
@@ -277,7 +277,7 @@ def test_nor_a_word_in_raw_columns(kind):
     [(algorithm_1, {}), (certified, {}), (certified, {"certify": "per_group"})],
     ids=["algorithm 1", "certified", "per group"],
 )
-def test_everybody_else_stays_who_they_are(make, options):
+def test_other_applicants_keep_their_data(make, options):
     past, batches = people(n_batch=200, n_rounds=5)
     classifier = fitted(make(**options), past)
     features, outcomes, gone = {}, {}, set()
@@ -395,7 +395,7 @@ def test_a_ranking_learns_from_the_others_only():
 
 
 @pytest.mark.parametrize("make", [algorithm_1, certified])
-def test_whom_nobody_knows_nobody_can_forget(make):
+def test_unknown_ids_cannot_be_forgotten(make):
     past, (first, *_) = people(n_batch=200, n_rounds=1)
     classifier = fitted(make(), past)
     decided = decide(classifier, first)
@@ -458,7 +458,7 @@ def test_a_past_policy_that_keeps_people_is_found_out(model):
     assert X[0].tobytes() not in content(kept["LogisticRegression"].forget([0]))
 
 
-def test_somebody_must_be_left_to_rank_others_among():
+def test_the_reference_cannot_be_forgotten_completely():
     past, _ = people(n_batch=10, n_rounds=1)
     classifier = fitted(certified(), past)
     with pytest.raises(InputError, match="would leave no applicants to rank others among"):

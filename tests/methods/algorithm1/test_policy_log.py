@@ -83,7 +83,7 @@ def test_rounds_that_act_otherwise_are_kept_apart(first, second):
     assert len(log.policies) == 2
 
 
-def test_quiet_rounds_are_merged_until_somebody_was_walked_past_them():
+def test_quiet_rounds_are_merged_until_they_are_final():
     log = log_of("linear", [quiet(1, 5), quiet(1, 5)])
     assert [one.n_people for one in log.policies] == [10]
     log.n_final = 1
@@ -111,7 +111,7 @@ def test_a_score_at_the_threshold_is_accepted_in_the_log_as_in_the_decision():
 
 
 @pytest.mark.parametrize("name", ["thresholds", "group_factor", "left", "others"])
-def test_what_was_logged_stays_as_it_was(name):
+def test_logged_arrays_are_read_only(name):
     with pytest.raises(ValueError, match="read-only"):
         getattr(quiet(1, 3), name)[0] = 0.1
 
@@ -127,7 +127,7 @@ def test_likelihoods_are_logged_once():
 @pytest.mark.parametrize(
     "strategy", [ScoreWeighted(), GroupShare(), ScoreWeighted() * EqualGroups()], ids=repr
 )
-def test_people_are_accepted_as_often_as_the_log_says(strategy):
+def test_applicants_are_accepted_as_often_as_logged(strategy):
     n, n_draw, n_redraws = 14, 5, 4000
     X, group = people(n, seed=3)
     log, rule = log_of("linear", []), SummedAcceptance(10.0)  # nobody is known
@@ -259,7 +259,7 @@ def test_in_steps_as_at_once(kind, rule):
 
 @pytest.mark.parametrize("kind", ["linear", "estimators"])
 @pytest.mark.parametrize("rule", RULES, ids=repr)
-def test_a_person_is_judged_alone(kind, rule):
+def test_each_applicant_is_judged_alone(kind, rule):
     X, group = people(5000)  # several blocks
     log = log_of(kind, [policy for policy, _ in random_rounds(kind, BLIND)])
     own, coverage = fast_walk(log, rule, X, group)
@@ -273,7 +273,7 @@ def test_a_person_is_judged_alone(kind, rule):
 
 
 @pytest.mark.parametrize("rows", [[150, 3, 77], [5, 9, 7], [6, 5, 7], [40, 41, 42]], ids=repr)
-def test_rows_are_answered_for_in_their_order(rows):
+def test_rows_keep_their_order(rows):
     X, group = people(200)
     log = log_of("linear", [policy for policy, _ in random_rounds("linear", BLIND)])
     coverage, rows = np.linspace(0.1, 0.6, 200), np.array(rows)
@@ -283,7 +283,7 @@ def test_rows_are_answered_for_in_their_order(rows):
 
 
 @pytest.mark.parametrize("rule", [SummedAcceptance(0.5), SumOfG(1.5)], ids=repr)
-def test_nobody_becomes_unknown(rule):
+def test_known_applicants_stay_known(rule):
     X, group = people(500)
     log, before = log_of("linear", []), np.zeros(500, bool)
     for policy, _ in random_rounds("linear", BLIND):
@@ -307,7 +307,7 @@ def test_nobody_becomes_unknown(rule):
 @pytest.mark.parametrize(
     "likelihood", [LinearLikelihood(np.zeros(2), 0.0), ConstantLikelihood(0.5)], ids=repr
 )
-def test_whoever_is_exactly_at_tau_is_not_known(likelihood, rule, own, known):
+def test_an_applicant_exactly_at_tau_is_not_known(likelihood, rule, own, known):
     """Everybody scores ½, which is the cut too, and is explored with ¼ by a round of eight."""
     X, group = np.zeros((3, 2)), np.zeros(3, np.intp)
     one = np.ones(1)
@@ -321,7 +321,7 @@ def test_whoever_is_exactly_at_tau_is_not_known(likelihood, rule, own, known):
     assert fast_walk(log, rule, X, group)[0].tolist() == [own] * 3
 
 
-def test_whom_a_function_gives_nothing_or_nonsense_had_no_chance():
+def test_zero_or_nan_from_a_function_means_no_chance():
     """It need only be positive for the candidates of its own round."""
     strategy = FromFunction(lambda X, score, group: X[:, 0])
     X, one = np.array([[np.nan, 0], [0, 0], [-1, 0], [0.5, 0]]), np.ones(1)
@@ -332,7 +332,7 @@ def test_whom_a_function_gives_nothing_or_nonsense_had_no_chance():
     np.testing.assert_allclose(coverage, 0.1 + own / 8)
 
 
-def test_people_leave_the_exploit_region_under_the_mean():
+def test_applicants_leave_the_exploit_region_under_the_mean():
     log, one = log_of("linear", []), np.zeros(1, np.intp)
     log.likelihoods[:2] = [ConstantLikelihood(0.9), ConstantLikelihood(0.2)]
     X, rule = np.zeros((1, N_FEATURES)), MeanPastScore(0.5)
@@ -343,7 +343,7 @@ def test_people_leave_the_exploit_region_under_the_mean():
     assert known == [True, True, False, False]  # means .9, .55, .43, .375
 
 
-def test_known_people_get_their_decision():
+def test_known_applicants_get_their_decision():
     X, group = people(200)
     log = log_of("linear", [quiet(1, 7, threshold=0.4)])
     own, coverage = fast_walk(log, SummedAcceptance(0.0), X, group)  # everybody is known

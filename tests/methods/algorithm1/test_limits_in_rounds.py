@@ -173,7 +173,7 @@ def alike(one, other):
     return all(np.array_equal(getattr(one, key), getattr(other, key)) for key in KEYS)
 
 
-def test_limits_that_bar_nobody_change_nothing(make_classifier):
+def test_limits_that_bar_none_change_nothing(make_classifier):
     loose = Limited(GroupShare(), max_risk=0.9999, exclude=Below(0, -99), exposure=1e9, amount=1)
     classifier, world = make_classifier(strategy=loose)
     plain, _ = make_classifier(strategy=GroupShare())
@@ -198,9 +198,7 @@ def test_limits_that_bar_nobody_change_nothing(make_classifier):
     ],
     ids=["excluded", "amount", "risk"],
 )
-def test_where_nobody_is_left_nobody_is_explored_and_the_budget_is_carried(
-    make_classifier, limits, why
-):
+def test_if_all_are_barred_none_is_explored_and_the_budget_is_carried(make_classifier, limits, why):
     classifier, world = make_classifier(strategy=Limited(**limits))
     for result in run(classifier, world):
         record, n = classifier.rounds_[-1], int((~result.decided.exploit).sum())
@@ -221,7 +219,7 @@ def test_a_rule_that_answers_nan_is_refused_and_nothing_is_lost(make_classifier)
     wrong = np.vstack([second.X, [[-9.0, 9.0, 0.0]]])
     classifier.strategy = Limited(exclude=lambda X: np.where(X[:, 1] > 8, np.nan, 0.0))
     group = np.append(second.group, "A")
-    with pytest.raises(InputError, match=r"got NaN or None for 1 of \d+ people; say what holds"):
+    with pytest.raises(InputError, match=r"got NaN or None for 1 of \d+"):
         classifier.decide(wrong, sensitive_features=group)
     with pytest.raises(InputError, match="got NaN or None for 1 of 301 people"):
         classifier.never_explored(wrong, sensitive_features=group)

@@ -1,4 +1,4 @@
-"""Outcomes that come late or wrong: which treatment keeps the bound, and what is remembered."""
+"""Outcomes that come late or wrong: which treatment keeps the bound, and what is recorded."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_a_round_waits_until_it_is_complete_or_mature(batch, rng):
     assert classifier._people.waiting(2, 3) == ()  # complete
 
 
-def test_what_is_missing_from_a_mature_round_counts_as_bad(batch, rng, tmp_path):
+def test_missing_outcomes_of_a_mature_round_count_as_bad(batch, rng, tmp_path):
     """The same thresholds as if everybody missing had been told to be bad."""
     classifier, ids, outcome = batch
     save(classifier, tmp_path / "one")
