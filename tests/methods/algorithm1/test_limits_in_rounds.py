@@ -221,7 +221,7 @@ def test_a_rule_that_answers_nan_is_refused_and_nothing_is_lost(make_classifier)
     group = np.append(second.group, "A")
     with pytest.raises(InputError, match=r"got NaN or None for 1 of \d+"):
         classifier.decide(wrong, sensitive_features=group)
-    with pytest.raises(InputError, match="got NaN or None for 1 of 301 people"):
+    with pytest.raises(InputError, match="got NaN or None for 1 of 301"):
         classifier.never_explored(wrong, sensitive_features=group)
     classifier.strategy = broken
     one, other = (
