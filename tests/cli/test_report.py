@@ -159,7 +159,7 @@ def test_what_became_of_the_accepted_adds_up(html, hostile_lender):
     assert count(titles, rows[0], "By hand") == found.total("n_by_hand") == 1
     n, apart = found.total("n_accepted"), found.outcomes.accepted
     assert apart == n - 1
-    assert re.search(rf"{n} accepted, \d+ of them explored and 1 once overridden, beside 1 ", html)
+    assert re.search(rf"{n} accepted, \d+ of them explored and 1 once overridden, besides 1 ", html)
     titles, rows = shown["Outcomes so far"]
     assert [count(titles, row, "Accepted") for row in (rows[0], rows[3])] == [apart, 1]
 
@@ -176,7 +176,7 @@ def test_rates_are_compared_with_the_highest(html):
 
 def test_the_page_says_how_it_decides_and_not_by_what_seed(html, hostile_lender):
     rows = dict(tables(html)["Settings"][1])
-    assert rows["Decides by"] == "score, id (text)"
+    assert rows["Features"] == "score, id (text)"
     assert rows["Protected attributes"].startswith("=<i>where; mode aware: a decision may depend")
     assert rows["A good outcome"] == "'repaid'"
     assert rows["A bad outcome"] == "'lost'"
@@ -201,14 +201,14 @@ def test_reasons_of_refusals_are_those_on_record(html, hostile_lender):
     names = read(program)[1].says["reference"]["names"]
     lists = [[name for name, _ in decode(row, names)] for row in kept]
     by_name, first = Counter(chain(*lists)), Counter(row[0] for row in lists if row)
-    shown = tables(html)["Reasons of refusals"][1]
+    shown = tables(html)["Reasons of rejections"][1]
     assert [row[0] for row in shown] == [name for name, _ in by_name.most_common()]
     for name, n, part, as_first in shown:
         assert (int(n), int(as_first)) == (by_name[name], first[name])
         assert part == f"{by_name[name] / len(lists):.3f}"
     refused = sum(int((~decided.accepted).sum()) for decided, *_ in hostile_lender[2])
     assert len(lists) == refused - 1  # one of those erased
-    assert f"Of {len(lists)} people whom the program refused" in html
+    assert f"For {len(lists)} people whom the program rejected" in html
     assert len(gone) == 2
 
 
@@ -221,7 +221,7 @@ def test_withdrawals_are_among_what_people_changed_and_certificates_are_not(html
         ["override", "1"],
         ["erasure", "2"],
     ]
-    assert [row[titles.index("It says")] for row in rows] == [
+    assert [row[titles.index("Content")] for row in rows] == [
         "–",
         "<img src=x>; stands: rejected",
         "=HYPERLINK(1); stands: accepted",
@@ -247,7 +247,7 @@ def test_withdrawals_are_among_what_people_changed_and_certificates_are_not(html
     assert [row[0] for row in shown["Changes"][1]] == [row[0] for row in rows]
     assert shown["Certificates"][1] == [
         ["61", "2028-07-15T09:00", "19", "<s>f</s>, 40+", GRANTED],
-        ["65", "2028-07-15T09:00", "20", "everybody", DROPPED],
+        ["65", "2028-07-15T09:00", "20", "all", DROPPED],
     ]
     assert "<s>" not in text
 
