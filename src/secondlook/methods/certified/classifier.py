@@ -418,10 +418,10 @@ class CertifiedClassifier(DecidingClassifier):
                 group=self._group_name(z),
                 group_mode=self.group_mode,
             )
-            entry = engine.prepare(t, choice, X, seen.group[rows], p[rows], taken, batch.bits[rows])
-            part[rows], p_sum[rows[taken]] = z, entry.p_sum
+            ready = engine.prepare(t, choice, X, seen.group[rows], p[rows], taken, batch.bits[rows])
+            part[rows], p_sum[rows[taken]] = z, ready.p_sum
             records.append(record)
-            prepared.append(entry)
+            prepared.append(ready)
         place = self._people.record(
             batch.bits,
             accepted,

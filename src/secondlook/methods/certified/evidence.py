@@ -2,7 +2,7 @@
 
 A policy π accepts an applicant with probability π(x). Its false discovery rate is
 E[π(x)·1{bad}] / E[π(x)]. Applicants were accepted with logged probabilities p(x) by the policy that
-was deployed. Each applicant gives (``values``)
+was deployed; A is 1 for an accepted applicant, else 0. Each applicant gives (``values``)
 
     w = min(π/p, W),  rem = π − w·p,  Z = A·w·(α − 1{bad}) − rem·(1 − α),
 
@@ -10,7 +10,7 @@ whose mean given x is π·(α − f) − rem·(1 − f) ≤ π·(α − f), f = 
 accepted hardly anyone, the uncovered mass counts as bad. If FDR(π) ≥ α then E[Z] ≤ 0, so a gambler
 who bets a share λ of their wealth on Z, applicant by applicant, cannot expect to gain: the wealth
 Π(1 + λZ) is a non-negative supermartingale, and by Ville's inequality it ever reaches 1/δ with
-probability at most δ.
+probability at most δ. A ladder uses its own part of δ (``rules``).
 """
 
 from __future__ import annotations
