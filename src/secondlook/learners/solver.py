@@ -134,14 +134,16 @@ class _ScaledProblem:
         """Run SLSQP from a model."""
         z = self.root @ x
         excess = self.share * self.point(z).constraints[:, None]
-        start = np.append(z, excess.max(axis=0, initial=0.0))
+        slack = excess.max(axis=0, initial=0.0)
+        start = np.append(z, slack)
+        constraints = {"type": "ineq", "fun": self.slack, "jac": self.slack_jacobian}
         result = minimize(
             self.value,
             start,
             jac=self.gradient,
             method="SLSQP",
-            bounds=[(None, None)] * self.n + [(0.0, None)] * (start.size - self.n),
-            constraints={"type": "ineq", "fun": self.slack, "jac": self.slack_jacobian},
+            bounds=[(None, None)] * self.n + [(0.0, None)] * slack.size if slack.size else None,
+            constraints=constraints if self.problem.bounds.size else (),
             # A loss within tol² of its minimum needs last steps that gain clearly less than that.
             options={"maxiter": max_iter, "ftol": 0.1 * tol**2},
         )
