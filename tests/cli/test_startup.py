@@ -120,7 +120,7 @@ def test_help_says_what_the_experiments_say(monkeypatch):
     first, second, *_, last = ALPHAS
     assert f"At α = {first:.2f}, {second:.2f}, …, {last:.2f}." in said["reproduce"]
     (often,) = {one.repetitions for one in EXPERIMENTS.values()}
-    assert f"default what the experiment says ({often})" in said["reproduce"]
+    assert f"as the experiment says ({often})" in said["reproduce"]
 
 
 def test_a_command_that_needs_what_is_not_installed_says_so_and_others_go_on():

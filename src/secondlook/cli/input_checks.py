@@ -13,11 +13,11 @@ from secondlook.cli.files.refusals import Refusals
 from secondlook.cli.files.rows import shortened
 from secondlook.cli.output import people
 from secondlook.errors import InputError
-from secondlook.people.intake import Range, chance_beyond, n_beyond
 
 if TYPE_CHECKING:
     from secondlook.ledger.base import Reader
     from secondlook.ledger.config import Roles
+    from secondlook.people.intake import Range
 
 __all__ = [
     "DECISION_COLUMNS",
@@ -201,6 +201,8 @@ def columns_out_of_range(
     """
     if ranges is None:
         return None
+    from secondlook.people.intake import chance_beyond, n_beyond  # noqa: PLC0415 - slow to import
+
     rows = []
     for key, known in ranges.items():
         name = key if isinstance(key, str) else X.column_names[key]

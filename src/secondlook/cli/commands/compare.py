@@ -60,7 +60,7 @@ def compare(
     fresh: Fresh = False,
     json: Json = False,
 ) -> None:
-    """Compare methods: what they earn of what can be earned, and whether they keep α.
+    """Compare methods: their share of the revenue that is possible, and whether they keep α.
 
     Example: secondlook compare german --repetitions 10 --markdown
     """
@@ -109,7 +109,7 @@ _KEY = (
 def print_compared(
     results: Results, folder: Path, drawn: tuple[int, list[str]], *, json: bool, as_markdown: bool
 ) -> None:
-    """Print a comparison as words, as a Markdown table or as JSON.
+    """Print a comparison as text, as a Markdown table or as JSON.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def print_compared(
 
 
 def _notes(results: Results) -> list[str]:
-    """Return what to know of single methods: which failed, and which cannot be judged."""
+    """Return notes on methods that failed or cannot be judged."""
     from secondlook.lab.experiments.comparison import find_unjudged  # noqa: PLC0415 - slow
     from secondlook.lab.experiments.findings import failures  # noqa: PLC0415
 

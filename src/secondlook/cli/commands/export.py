@@ -1,4 +1,4 @@
-"""Take a program's record elsewhere: ``secondlook export``."""
+"""``secondlook export``: write decisions, outcomes, the chain or the checkpoint to files."""
 
 from __future__ import annotations
 
@@ -34,17 +34,21 @@ def export(
         typer.Option(
             "--out",
             "-o",
-            help="A .csv or .parquet file, a folder for all of it, or - for standard output.",
+            help="A .csv or .parquet file, a folder for everything, or - for standard output.",
         ),
     ] = "-",
     features: Annotated[
-        bool, typer.Option("--features", help="Add what was known of people.")
+        bool, typer.Option("--features", help="Add the features of applicants.")
     ] = False,
     groups: Annotated[
-        bool, typer.Option("--groups", help="Add group values, which are kept apart for a reason.")
+        bool,
+        typer.Option(
+            "--groups", help="Add group values, which are stored separately to protect them."
+        ),
     ] = False,
     outcomes: Annotated[
-        bool, typer.Option("--outcomes", help="Only outcomes as they were told, corrections too.")
+        bool,
+        typer.Option("--outcomes", help="Only outcomes as they were recorded, with corrections."),
     ] = False,
     entries: Annotated[
         bool, typer.Option("--entries", help="Only the chain, as JSON lines.")
@@ -54,10 +58,10 @@ def export(
     ] = False,
     json: Json = False,
 ) -> None:
-    """Write decisions with what became of them; or outcomes as told, the chain, the checkpoint.
+    """Write decisions with their outcomes; or all recorded outcomes, the chain, the checkpoint.
 
-    Outcomes have a row each time they were told, with who, when, and what a correction replaced.
-    The erased appear without a name, marked as erased.
+    Each recorded outcome has a row, with its author, its time and the outcome that a correction
+    replaced. Erased applicants appear without an id, marked as erased.
 
     Example: secondlook export --ledger sqlite:///lender.db --out decisions.parquet
     """
@@ -85,12 +89,12 @@ def export(
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What was asked for."""
+    """The options of the command line."""
 
     out: str
     features: bool
     groups: bool
-    alone: list[str]  # what nothing but is wanted, of outcomes, entries and checkpoint
+    alone: list[str]  # outcomes, entries or checkpoint, if only that is wanted
     json: bool
 
     @property
@@ -99,7 +103,7 @@ class _Wanted:
 
     @property
     def paths(self) -> dict[str, str]:
-        """The files to be written, and what goes there."""
+        """The files to write, with their content."""
         if self.alone == ["checkpoint"]:
             return {}
         what = self.alone[0] if self.alone else "decisions"
@@ -109,7 +113,7 @@ class _Wanted:
         return {str(Path(self.out) / _FILES[one]): one for one in wanted}
 
     def check(self) -> None:
-        """Raise if the options exclude each other."""
+        """Raise if options contradict each other."""
         if "checkpoint" in self.alone and (len(self.alone) > 1 or self.out != "-"):
             raise InputError(
                 "--checkpoint prints it and writes nothing; leave out --out and all else."
@@ -135,7 +139,7 @@ class _Wanted:
 
 
 def _write(reader: Any, wanted: _Wanted) -> dict[str, int]:
-    """Write what is wanted; return the number of lines or rows by path."""
+    """Write the files; return the number of lines or rows of each."""
     if wanted.folder:
         with writing(wanted.out):
             Path(wanted.out).mkdir(parents=True, exist_ok=True)
@@ -229,5 +233,5 @@ def _opened(path: str) -> Iterator[Any]:
                 yield file
             part.replace(place)
     finally:
-        with suppress(OSError):  # it may not be there, nor its folder
+        with suppress(OSError):  # neither the file nor its folder may exist
             part.unlink()

@@ -1,4 +1,4 @@
-"""What there is: ``secondlook datasets``, ``methods``, ``switches`` and ``version``."""
+"""``secondlook datasets``, ``methods``, ``switches`` and ``version``: list what is available."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from secondlook.lab.experiments.released import SWITCHES
 
 
 def datasets(data: Data = None, json: Json = False) -> None:
-    """List data sets and populations, and whether they are here.
+    """List data sets and populations, and whether they are available offline.
 
     Example: secondlook datasets --json
     """
@@ -58,7 +58,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
 
 
 def methods(json: Json = False) -> None:
-    """List the methods that can be named.
+    """List the methods that --methods accepts.
 
     Example: secondlook methods --json
     """

@@ -1,4 +1,4 @@
-"""Run methods in worlds: ``secondlook reproduce``, ``simulate`` and ``plan``."""
+"""``secondlook plan``: estimate how long a certificate takes."""
 
 from __future__ import annotations
 
@@ -28,38 +28,38 @@ if TYPE_CHECKING:  # slow to import
 
 
 def plan(
-    alpha: Annotated[float, typer.Option(help="Bound on the share of bad.")] = 0.15,
+    alpha: Annotated[float, typer.Option(help="Bound on the share of bad outcomes.")] = 0.15,
     delta: Annotated[float, typer.Option(help="Probability of breaking it.")] = 0.1,
     good: Annotated[float, typer.Option(help="Share of good applicants.")] = 0.7,
-    auc: Annotated[float, typer.Option(help="How well a score tells good from bad.")] = 0.75,
-    people: Annotated[int, typer.Option(help="Applicants a round.")] = 500,
+    auc: Annotated[float, typer.Option(help="AUC of the score.")] = 0.75,
+    people: Annotated[int, typer.Option(help="Applicants per round.")] = 500,
     rounds: Annotated[int, typer.Option(help="Rounds to plan for.")] = 40,
     groups: Annotated[str, typer.Option(help="Groups with their shares: A=0.8,B=0.2.")] = "",
-    gain: Annotated[float, typer.Option(help="What a good accepted person brings.")] = 200.0,
-    loss: Annotated[float, typer.Option(help="What a bad one costs.")] = 500.0,
+    gain: Annotated[float, typer.Option(help="Gain from a good accepted applicant.")] = 200.0,
+    loss: Annotated[float, typer.Option(help="Loss from a bad accepted applicant.")] = 500.0,
     history: Annotated[
-        Path | None, typer.Option(help="Simulate from your csv or parquet instead of rates.")
+        Path | None, typer.Option(help="Simulate from your csv or parquet file instead of rates.")
     ] = None,
     outcome: Annotated[str, typer.Option(help="With a file: its outcome column.")] = "",
     group: Annotated[str, typer.Option(help="With a file: its group column.")] = "",
     accepted: Annotated[
         str,
         typer.Option(
-            help="With a file: the column that says who was accepted; outcomes of others are not "
-            "read. Default: everybody with an outcome was."
+            help="With a file: the column of past decisions; outcomes of rejected applicants are "
+            "not read. Default: all applicants with an outcome were accepted."
         ),
     ] = "",
     good_outcome: Annotated[
         str, typer.Option(help="With a file: which outcome is good; not needed for 1 and 0.")
     ] = "",
     features: Annotated[
-        str, typer.Option(help="With a file: columns to decide by; default all with numbers.")
+        str, typer.Option(help="With a file: the features; default all columns of numbers.")
     ] = "",
     delay: Annotated[
         str,
         typer.Option(
-            help="Rounds until an outcome comes, least and most: 3-9, or one number; 0 is before "
-            "the next round."
+            help="Rounds until an outcome is known, least and most: 3-9, or one number; 0 is "
+            "before the next round."
         ),
     ] = "0",
     maturity: Annotated[
@@ -73,13 +73,13 @@ def plan(
         ),
     ] = None,
     cells: Annotated[
-        int, typer.Option(help="Kinds of people: also say what the paper's theorems ask for.")
+        int, typer.Option(help="Number of cells: also print what the paper's theorems require.")
     ] = 0,
     repetitions: Annotated[int, typer.Option(help="Simulated runs.")] = 20,
     jobs: Jobs = -1,
     json: Json = False,
 ) -> None:
-    """Say how long a certificate takes, and what it costs until then.
+    """Estimate how long a certificate takes, and what it costs until then.
 
     Example: secondlook plan --good 0.7 --auc 0.75 --people 500 --groups A=0.8,B=0.2
     """

@@ -1,4 +1,4 @@
-"""One HTML file of a program or of runs: ``secondlook report``."""
+"""``secondlook report``: one HTML file of a program or of experiments."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _PAGES = (".html", ".htm")
 def report(
     results: Annotated[
         list[Path] | None,
-        typer.Argument(help="Result files, or folders of runs; without them, a ledger is shown."),
+        typer.Argument(help="Result files, or folders of runs; default: a program on a ledger."),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path(
         "report.html"
     ),
     figures: Annotated[
-        Path | None, typer.Option(help="Of runs: folder for the figures as SVG and PNG too.")
+        Path | None, typer.Option(help="For runs: folder for the figures as SVG and PNG.")
     ] = None,
     ledger: ReportedLedger = None,
     program: ProgramName = "main",
@@ -45,7 +45,7 @@ def report(
     trusted: Trusted = None,
     json: Json = False,
 ) -> None:
-    """Write one HTML file that shows a program on a ledger, or the results of runs.
+    """Write an HTML report of a program on a ledger, or of the results of runs.
 
     Example: secondlook report --ledger sqlite:///lender.db --out lender.html
     """
@@ -79,7 +79,7 @@ def report(
 
 
 def _check_page(out: Path) -> None:
-    """Raise unless a page may be written there by its name, so that it replaces nothing else."""
+    """Raise unless the file is named like a page, so that no other file is replaced."""
     if out.is_dir():
         raise InputError(f"--out must name a file, such as {out / 'report.html'}, got a folder.")
     if out.suffix.lower() not in _PAGES:
@@ -102,7 +102,7 @@ ReportedLedger = Annotated[
 def reported_ledger(
     ledger: str | None, results: Sequence[Path] | None, figures: Path | None
 ) -> str:
-    """Return which ledger a report is about, empty if it is about results."""
+    """Return the URL of the ledger to report on; empty for results."""
     if results:
         if ledger is not None:
             raise InputError(
@@ -130,7 +130,7 @@ def report_program(
     trusted: list[str] | None,
     json: bool,
 ) -> None:
-    """Write a page about a program, and say where it is."""
+    """Write the report of a program, and print its path."""
     from secondlook.cli.pages.report import write_program_report  # noqa: PLC0415
     from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
     from secondlook.ledger.summary import read_details, summarise  # noqa: PLC0415

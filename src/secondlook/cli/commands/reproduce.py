@@ -1,4 +1,4 @@
-"""Run methods in worlds: ``secondlook reproduce``, ``simulate`` and ``plan``."""
+"""``secondlook reproduce``: run one of the paper's experiments."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def reproduce(
     ledger: OnRecord = None,
     json: Json = False,
 ) -> None:
-    """Run one of the paper's experiments: table, figures, report.
+    """Run one of the paper's experiments: table, figures and report.
 
     Example: secondlook reproduce adult-race --data-set acs-ca-2018-sample --repetitions 5
     """

@@ -1,4 +1,4 @@
-"""Run methods in worlds: ``secondlook reproduce``, ``simulate`` and ``plan``."""
+"""``secondlook simulate``: run methods in a simulated world."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def simulate(
     ledger: OnRecord = None,
     json: Json = False,
 ) -> None:
-    """Run methods in a world of your own, described in a file.
+    """Run methods in a simulated world that a file describes.
 
     Example: secondlook simulate examples/worlds/overlooked-group.toml
     """

@@ -1,4 +1,4 @@
-"""Prove a ledger from the command line: ``secondlook verify``."""
+"""``secondlook verify``: check a ledger and make its decisions again."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from secondlook.ledger import SqlLedger
 
 _NO_CHECKPOINT = "No checkpoint is given, since not everything fits."
-_CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # all that begins like one; a file has another name
+_CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # the beginning of a checkpoint; file names differ
 
 
 def verify(
@@ -41,13 +41,13 @@ def verify(
         str | None,
         typer.Option(
             metavar="TEXT|FILE",
-            help="A checkpoint that was printed earlier, to compare with, or a file that holds it.",
+            help="A checkpoint that was printed earlier, or a file that holds it.",
         ),
     ] = None,
     relearn: Annotated[
         bool,
         typer.Option(
-            "--relearn", help="Also learn every policy again from the outcomes of then; slow."
+            "--relearn", help="Also learn every policy again from the outcomes known then; slow."
         ),
     ] = False,
     trusted: Trusted = None,
@@ -55,8 +55,8 @@ def verify(
 ) -> None:
     """Check a ledger's chain and make every decision again; exit code 4 if something differs.
 
-    Decisions are made again from the stored policies, the people as they applied and the keyed
-    randomness. Prints a checkpoint: keep it elsewhere, and hand it in next time.
+    Decisions are made again from the stored policies, the applications and the keyed randomness.
+    The command prints a checkpoint: store it elsewhere, and pass it next time.
 
     Example: secondlook verify sqlite:///lender.db --program main
     """
@@ -111,7 +111,7 @@ def _counted(n: int, one: str, many: str | None = None) -> str:
 
 
 def _lost_tables(ledger: SqlLedger, error: LedgerError) -> str | None:
-    """Return which tables a ledger has lost, in a sentence, if that is why it cannot be read."""
+    """Return a message with the missing tables, if that is why the ledger cannot be read."""
     import sqlalchemy as sa  # noqa: PLC0415 - an extra
 
     from secondlook.ledger import schema  # noqa: PLC0415
@@ -131,7 +131,7 @@ def _lost_tables(ledger: SqlLedger, error: LedgerError) -> str | None:
 
 
 def _text_of(checkpoint: str) -> str:
-    """Return a checkpoint, out of a file if that is what was named: ``@file``, or a file's name."""
+    """Return a checkpoint, or the content of a file given as ``@file`` or by its name."""
     file = Path(checkpoint.removeprefix("@"))
     if not checkpoint.startswith("@") and _CHECKPOINT.match(checkpoint) and not file.is_file():
         return checkpoint
@@ -149,7 +149,7 @@ def _text_of(checkpoint: str) -> str:
 
 
 def _one_of(context: typer.Context, place: str | None, ledger: str | None) -> str:
-    """Return the ledger that is meant; the environment's gives way to one that was typed."""
+    """Return the ledger; an argument takes precedence over the environment."""
     source = context.get_parameter_source("ledger")
     typed = source is not None and source.name == "COMMANDLINE"
     if place is not None and typed and place != ledger:

@@ -1,4 +1,4 @@
-"""Decisions as tables, batch by batch and in parts, so that any ledger fits into memory."""
+"""Decisions and outcomes on a ledger as tables, in parts that fit into memory."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ EXPORTED = tuple(_DECISION_KINDS)
 def decision_tables(
     reader: Reader, *, features: bool = False, groups: bool = False
 ) -> Iterator[pa.Table]:
-    """Yield tables of decisions, all of the same columns, in the order of rounds.
+    """Yield tables of decisions with the same columns, in the order of rounds.
 
-    The first has the columns and no rows.
+    The first table has no rows.
 
     Parameters
     ----------
     reader
         The program.
     features, groups
-        Whether to add what was known of people, and their group values. The names of these columns
-        begin with ``feature.`` and ``group.``, so that they are like no other.
+        Whether to add features and group values. The names of these columns begin with
+        ``feature.`` and ``group.``, so that they differ from all others.
     """
     settings = next(reader.entries(kind="program"))
     shape = Shape.read(settings.says)
@@ -79,7 +79,7 @@ _OUTCOME_ENTRIES = ("outcomes", "correction")
 
 @dataclass(frozen=True)
 class _View:
-    """What the tables show."""
+    """The program, and the columns to show."""
 
     shape: Shape
     features: list[str] | None
@@ -178,14 +178,14 @@ class _View:
 
 
 def ids_of(applications: Sequence[str | None], shape: Shape) -> Any:
-    """Return names as the program's ids, None for the erased."""
+    """Return ids in the program's type, None for erased applicants."""
     if shape.id_kind != "i":
         return applications
     return [None if one is None else int(one) for one in applications]
 
 
 def _known(values: Any, n: int) -> Any:
-    """Return numbers with nothing in the place of NaN."""
+    """Return numbers with null instead of NaN."""
     return pa.nulls(n) if values is None else _where(values, ~np.isnan(values))
 
 
@@ -205,7 +205,7 @@ def _feature_names(reader: Reader, shape: Shape) -> list[str]:
             if one is not None:
                 width = len(one) // np.dtype(columns.dtype).itemsize
                 return [f"x{at}" for at in range(width)]
-    return []  # everybody has been erased
+    return []  # all applicants are erased
 
 
 def _group_names(reader: Reader, shape: Shape) -> list[str]:
@@ -233,7 +233,7 @@ _TELLING = ("history", "outcomes", "correction")
 
 
 def outcome_tables(reader: Reader) -> Iterator[pa.Table]:
-    """Yield tables of outcomes in the order in which they were told, but for the history's own.
+    """Yield tables of outcomes in the order in which they were recorded, without the history.
 
     A correction has the outcome that it replaced in ``before``, which is empty otherwise. The first
     table has the columns and no rows.

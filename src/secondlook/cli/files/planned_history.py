@@ -1,4 +1,4 @@
-"""A history to plan from, as lenders have it: with gaps, ids, words, and people without outcome."""
+"""Read a history for ``secondlook plan``: with gaps, ids, text columns and missing outcomes."""
 
 from __future__ import annotations
 
@@ -67,10 +67,7 @@ class PlannedHistory:
             f"rows without an outcome{more}."
         ]
         if self.unread:
-            said.append(
-                f"Not read: {self.unread:,} outcomes of rejected people, since outcomes count only "
-                f"where somebody was accepted."
-            )
+            said.append(f"Not read: {self.unread:,} outcomes of rejected applicants.")
         said.append(f"Features: {', '.join(self.table.features)}.")
         if self.left_out:
             columns = ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
