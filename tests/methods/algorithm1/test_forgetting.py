@@ -79,8 +79,9 @@ def content(classifier):
 def assert_same(one, other):
     assert one.accepted.tolist() == other.accepted.tolist()
     assert one.exploit.tolist() == other.exploit.tolist()
-    assert one.score == pytest.approx(other.score, abs=1e-6)
-    assert one.propensity == pytest.approx(other.propensity, abs=1e-6)
+    # Fits from different starts agree to about the tolerance of the solver.
+    assert one.score == pytest.approx(other.score, abs=1e-5)
+    assert one.propensity == pytest.approx(other.propensity, abs=1e-5)
 
 
 def test_an_index_without_some_ids_is_that_of_the_others():
