@@ -202,7 +202,7 @@ def _open_to_read(path: Path, **options: Any) -> sqlite3.Connection:
                         f"its newest entries may be in {log.name} beside it ({error}); copy both "
                         f"into a folder of your own and open the copy."
                     ) from error
-    # Without a log everything is in the file. SQLite must be told so, or it would need to make a
+    # Without a log everything is in the file. Unless immutable, SQLite would need to make a
     # log, which it cannot do here, or which would then stop the owner.
     return _open(f"{place}&immutable=1", uri=True, **options)
 

@@ -62,7 +62,7 @@ _ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
 _ENTRY = tuple(schema.entries.c)[1:]  # all columns but the program
 _NONE = -1
 
-# What PostgreSQL's COPY must be told about each type of column.
+# The types of columns for PostgreSQL's binary COPY.
 _COPY_TYPES = {
     sa.BigInteger: "int8",
     sa.Integer: "int4",
@@ -727,17 +727,18 @@ class _HeadCounter:
 
     def _replaced(self) -> Iterator[Any]:
         """Count the outcomes that a correction replaced."""
-        link, later, told = schema.entries.c, schema.outcomes.alias("later"), schema.outcomes.c
+        link, earlier = schema.entries.c, schema.outcomes.c
+        later = schema.outcomes.alias("later")
         before = (
-            sa.select(told.program, told.entry, told.person, told.state)
+            sa.select(earlier.program, earlier.entry, earlier.person, earlier.state)
             .distinct()
             .select_from(schema.entries)
             .join(later, (later.c.program == link.program) & (later.c.entry == link.number))
             .join(
                 schema.outcomes,
-                (told.program == later.c.program)
-                & (told.person == later.c.person)
-                & (told.entry < later.c.entry),
+                (earlier.program == later.c.program)
+                & (earlier.person == later.c.person)
+                & (earlier.entry < later.c.entry),
             )
             .where(link.program == self._program, link.kind == "correction")
             .subquery()

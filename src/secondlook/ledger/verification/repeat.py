@@ -72,7 +72,7 @@ class Algorithm1Replayer(PartialFeedbackClassifier):
 
     def _difference(self, logged: LoggedPolicy, record: dict[str, Any]) -> str | None:
         drawn, made = self._drawn
-        used = logged.left > 0  # if nobody can be drawn, the sizes of the others are arbitrary
+        used = logged.left > 0  # without a draw the sizes of the others are arbitrary
         same = (
             np.allclose(drawn.left, logged.left, rtol=1e-9)
             and np.allclose(drawn.group_factor, logged.group_factor, rtol=1e-9)
