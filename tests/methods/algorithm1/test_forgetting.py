@@ -167,7 +167,7 @@ def test_a_history_without_them_is_the_history_of_the_others():
         one.decide(batch.X, sensitive_features=batch.group, ids=ids) for one in (ours, twin, kept)
     )
     assert_same(found, same)
-    assert other.score != pytest.approx(found.score, abs=1e-6)
+    assert other.score != pytest.approx(found.score, abs=1e-5)
 
 
 def test_withdrawn_and_forgotten_applicants_do_not_count_as_bad_with_maturity():
@@ -401,7 +401,7 @@ def test_unknown_ids_cannot_be_forgotten(make):
     classifier = fitted(make(), past)
     decided = decide(classifier, first)
     before = content(classifier)
-    with pytest.raises(UnknownIdError, match=r"1 of 2 ids are not known, first 1000000: .* nobody"):
+    with pytest.raises(UnknownIdError, match=r"1 of 2 ids are not known, first 1000000: "):
         classifier.forget([int(decided.ids[0]), 10**6])
     assert content(classifier) == before
     assert classifier.forget([]) is classifier
