@@ -31,7 +31,7 @@ TIMED = 3  # runs
 
 @dataclass(frozen=True)
 class Slanted(Lender):
-    """Applicants most, or few, of whom are good."""
+    """A population of mostly good, or mostly bad, applicants."""
 
     shift: float = 0.0
 
@@ -42,7 +42,7 @@ class Slanted(Lender):
 
 
 def cpu_seconds(experiment, source):
-    """Return what one run of the method takes, without being judged."""
+    """Return the time of a run of the method, without judging it."""
     spent = 0.0
     for seed in range(TIMED):
         world = experiment.world.build(source, seed)

@@ -1,4 +1,4 @@
-"""The drift monitor: false alarms, delay, and what it saves.
+"""The drift monitor: false alarms, delay and savings.
 
 ``python -m benchmarks drift`` feeds it streams of outcomes with a known share of bad, then runs the
 certified method on a population that turns worse half way, with the monitor and without.
@@ -75,16 +75,16 @@ def half_way(monitor, seed):
         monitor=monitor,
         random_state=seed,
     ).fit(X, good, accepted=accepted)
-    everybody = np.linspace(-4, 4, 2001)
-    mass = np.exp(-(everybody**2) / 2)
+    grid = np.linspace(-4, 4, 2001)
+    mass = np.exp(-(grid**2) / 2)
     broken = 0
     for t in range(2 * ROUNDS):
         now = before if t < ROUNDS else after
         X, good = now.draw(PEOPLE, rng)
         batch = method.decide(X)
         method.observe(batch.ids[batch.accepted], good[batch.accepted])
-        p = method.acceptance_probability(everybody[:, None]) * mass
-        fdr = p @ (1 - now.good(everybody)) / p.sum()
+        p = method.acceptance_probability(grid[:, None]) * mass
+        fdr = p @ (1 - now.good(grid)) / p.sum()
         broken += bool(t >= ROUNDS and batch.certified and fdr > ALPHA)
     return broken / ROUNDS
 

@@ -1,7 +1,7 @@
 """One round of ten million people in ten thousand cells against one group-by of their columns.
 
-A round learns f_t to a relative gap of 1e-4, decides, and takes in the outcomes of everybody who
-was accepted. The reference is polars' group-by of the same raw columns. Both take turns in one
+A round learns f_t to a relative gap of 1e-4, decides, and takes in the outcomes of all accepted
+people. The reference is polars' group-by of the same raw columns. Both take turns in one
 process; what is compared is time on the clock, with polars free to use every core and the round on
 one, and CPU time.
 """

@@ -1,9 +1,9 @@
-"""Groups under the certificate: whom biased pasts overlooked, by ranks and by exploration floor.
+"""Groups under the certificate after biased pasts, by ranks and by exploration floor.
 
 ``SECONDLOOK_DATA=… python -m benchmarks groups`` runs the certified method on the California
-sample after three pasts, and judges its late policies on the whole sample: what they earn, whom
-they reach, and how many mistakes they make in the smaller group, of which one certificate for
-population says nothing.
+sample after three pasts, and judges its late policies on the whole sample: their earnings, their
+reach, and their mistakes in the smaller group, which a certificate for the population does not
+cover.
 """
 
 from __future__ import annotations

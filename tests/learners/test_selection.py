@@ -25,7 +25,7 @@ def history(n, rng, good=0.9, bad=0.1):
     return X[accepted], y[accepted], X[~accepted]
 
 
-def nobody():
+def no_rows():
     return np.empty((0, 3)), np.empty(0, np.int8)
 
 
@@ -47,7 +47,7 @@ def test_gradient_against_differences(rng, selected):
 
 @pytest.mark.parametrize(("good", "bad"), [(0.9, 0.1), (0.6, 0.3)])
 def test_recovers_how_the_past_selected(rng, good, bad):
-    fit = fit_selected_past(*history(20_000, rng, good, bad), *nobody(), l2=1.0)
+    fit = fit_selected_past(*history(20_000, rng, good, bad), *no_rows(), l2=1.0)
     assert fit.accepted_good == pytest.approx(good, abs=0.05)
     assert fit.accepted_bad == pytest.approx(bad, abs=0.05)
     assert fit.coef == pytest.approx(COEF, abs=0.15)
@@ -57,12 +57,12 @@ def test_recovers_how_the_past_selected(rng, good, bad):
 def test_without_it_the_accepted_look_better_than_they_are(rng):
     """The control: plain logistic regression on the accepted does not find the intercept."""
     X, y, rejected = history(20_000, rng)
-    plain = fit_selected_past(X, y, rejected[:0], *nobody(), l2=1.0)
+    plain = fit_selected_past(X, y, rejected[:0], *no_rows(), l2=1.0)
     assert plain.intercept > INTERCEPT + 1.5
 
 
 def test_own_rows_count_as_they_are(rng):
-    """Own rows settle what the history cannot: here everybody of it was accepted for being good."""
+    """Own rows settle the model where the history accepted good applicants only."""
     past = history(2_000, rng, 1.0, 0.0)
     fit = fit_selected_past(*past, *people(20_000, rng), l2=1.0)
     assert fit.coef == pytest.approx(COEF, abs=0.1)
@@ -83,7 +83,7 @@ def test_where_it_starts_does_not_matter(rng):
     X, y, rejected = history(3_000, rng)
     own = people(500, rng)
     cold = fit_selected_past(X, y, rejected, *own)
-    elsewhere = fit_selected_past(X, y, rejected[:0], *nobody())
+    elsewhere = fit_selected_past(X, y, rejected[:0], *no_rows())
     for known in (cold, elsewhere):
         warm = fit_selected_past(X, y, rejected, *own, start=known)
         assert warm.coef == pytest.approx(cold.coef, abs=5e-3)

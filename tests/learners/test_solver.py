@@ -95,7 +95,7 @@ class TestOptimality:
     def test_against_random_starts(self):
         worse, infeasible, compared = misses(range(2000, 2016))
         assert infeasible == 0
-        # Few problems: fail only on what a miss rate of 5 % would show once in a hundred times.
+        # Few problems: fail only if a miss rate of 5 % would show as much once in a hundred times.
         assert binomtest(worse, compared, self.ALLOWED, alternative="greater").pvalue > 0.01
 
     @pytest.mark.long
@@ -205,7 +205,7 @@ class TestInfeasible:
         bad = float(np.average(1 - s.y, weights=s.weight))
         assert model.status_.violation <= bad - 0.01
 
-    def test_accepting_nobody_does_not_evade_the_fdr(self):
+    def test_rejecting_all_does_not_evade_the_fdr(self):
         rng = np.random.default_rng(9)
         y = (rng.random(200) < 0.5).astype(int)
         model = ConstrainedLogistic(max_fdr=0.1)

@@ -150,8 +150,8 @@ def brute_force(case: Case, shared: bool) -> Best:
     allowed = violation <= (0.0 if least == 0 else least + 1e-10)
     best = gain[allowed].max()
     tied = allowed & (gain >= best - 1e-11)
-    nobody = case.utility.mean(np.zeros(len(case.score)), case.outcome, case.weight)
-    return Best(best, best + nobody, least == 0, least, ((G + B)[tied] / total).min())
+    rejecting = case.utility.mean(np.zeros(len(case.score)), case.outcome, case.weight)
+    return Best(best, best + rejecting, least == 0, least, ((G + B)[tied] / total).min())
 
 
 def check_report(case: Case, point: OperatingPoint) -> None:
@@ -330,7 +330,7 @@ def test_threshold_is_a_midpoint_and_never_below_the_data(how):
     ("more", "taken"), [(0.0, 0), (1.5e-12, 0), (2.5e-12, 2), (1e-9, 2), (-1e-9, 0)]
 )
 def test_utilities_this_close_are_equal_and_fewer_are_accepted(how, more, taken):
-    """Somebody bad ranks before somebody good who is worth a little more than that costs.
+    """A bad row ranks before a good one that is worth a little more than the bad one costs.
 
     Both together earn half of ``more`` a head, and half of 2e-12 does not count.
     """
@@ -356,7 +356,7 @@ def test_rounding_of_many_weights_does_not_make_equal_utilities_unequal(how):
 
 @pytest.mark.parametrize("how", [shared_threshold, group_thresholds])
 def test_bounds_that_are_met_exactly_are_not_missed_by_rounding(how):
-    """k bad among n people of a tenth each, where k/n may be bad and everybody is to be taken."""
+    """k bad among n rows of weight 0.1, with max_fdr = k/n and a selection rate of 1."""
     for n in range(2, 25):
         for k in range(1, n):
             rows = np.arange(n)[::-1] / n, np.arange(n) < n - k, np.full(n, 0.1), np.arange(n) % 2
@@ -374,7 +374,7 @@ def test_a_group_without_weight_gets_infinity():
 
 @pytest.mark.parametrize("how", [shared_threshold, group_thresholds])
 @pytest.mark.parametrize("least", [0.0, 0.5])
-def test_nobody_at_all(how, least):
+def test_no_rows(how, least):
     point = how([], [], [], [], 3, utility=Accuracy(), max_fdr=0.1, min_selection_rate=least)
     assert point.thresholds.tolist() == [np.inf] * 3
     assert (point.utility, point.fdr, point.selection_rate) == (0, 0, 0)
@@ -404,7 +404,7 @@ def test_properties(rows, max_fdr, difference, loss):
     one = shared_threshold(score, outcome, weight, group, 3, fairness=fairness, **settings_)
     many = group_thresholds(score, outcome, weight, group, 3, fairness=fairness, **settings_)
     free = group_thresholds(score, outcome, weight, group, 3, **settings_)
-    # Accepting nobody is admissible; more freedom never hurts; fewer constraints never hurt.
+    # Rejecting all is admissible; more freedom never hurts; fewer constraints never hurt.
     assert 0 <= one.utility <= many.utility * (1 + many.gap) + EXACT
     assert many.utility <= free.utility * (1 + free.gap) + EXACT
     for point in (one, many, free):
@@ -446,7 +446,7 @@ def test_windows_are_searched_like_a_loop_would(data):
         ({"max_gap": 2.0}, "max_gap must be in"),
     ],
 )
-def test_what_cannot_be_used_is_named(change, message):
+def test_invalid_input_is_named(change, message):
     given_ = {"score": [0.1, 0.2], "outcome": [0, 1], "weight": [1.0, 1.0], "group": [0, 1]}
     rest = {"n_groups": 2, "utility": Accuracy(), "max_fdr": 0.1}
     with pytest.raises(InputError, match=message):
