@@ -140,7 +140,7 @@ class Round:
     group_mode
         What groups could change: ``"aware"``, ``"blind"`` or ``"audit"``.
     n_unreachable, unreachable
-        How many of the explore region the limits (``risk.Limited``) bar from exploration, in all
+        How many of the explore region the limits (``Limited``) bar from exploration, in all
         and per group; the promise of exploration does not cover them.
     """
 

@@ -138,7 +138,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         Who counts as known; None means ``SummedAcceptance()``.
     strategy
         Who is explored: a ``Strategy``, or a function of (X, score, group); None means
-        ``ScoreWeighted()``. ``risk.Limited`` adds limits on risk, people and money.
+        ``ScoreWeighted()``. ``Limited`` adds limits on risk, people and money.
     learner
         Likelihood model: any scikit-learn classifier with ``predict_proba``, a ``Pipeline`` if raw
         columns are to be read; None means ``ConstrainedLogistic()``.
