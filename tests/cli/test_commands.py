@@ -311,7 +311,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, monkeypatch):
     monkeypatch.setattr("secondlook.cli.runs.run_experiment", interrupt)
     result = call("simulate", "mine.toml")
     assert result.exit_code == 130
-    assert "the same command goes on from here" in result.stderr
+    assert "the same command continues from here" in result.stderr
 
 
 def test_a_command_that_is_not_there_is_refused():
