@@ -134,7 +134,7 @@ def make_points(
 
 
 @dataclass(frozen=True)
-class LabelledRows:
+class ScoredRows:
     """The rows of positive weight; sums of their weights are exact in any order."""
 
     score: Floats
@@ -153,7 +153,7 @@ class LabelledRows:
         group: ArrayLike,
         n_groups: int,
         fairness: RateParity | None,
-    ) -> LabelledRows:
+    ) -> ScoredRows:
         """Check the arguments and leave out rows of weight 0."""
         s, w = np.asarray(score, dtype=np.float64), np.asarray(weight, dtype=np.float64)
         y, z = np.asarray(outcome), np.asarray(group)

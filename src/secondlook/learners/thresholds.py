@@ -25,8 +25,8 @@ from secondlook.learners.curves import (
     TOLERANCE,
     Curve,
     Floats,
-    LabelledRows,
     Points,
+    ScoredRows,
     ThresholdBounds,
     distinct_ends,
     make_points,
@@ -105,7 +105,7 @@ def shared_threshold(
     ----------
     score, outcome, weight, group
         Of the held-out rows: any finite score, 1 for good and 0 for bad, a weight ≥ 0, and a group
-        code in 0 … ``n_groups`` − 1. LabelledRows of weight 0 do not matter.
+        code in 0 … ``n_groups`` − 1. Rows of weight 0 do not matter.
     n_groups
         Number of groups; some may have no rows.
     utility
@@ -121,7 +121,7 @@ def shared_threshold(
     >>> point.thresholds.round(3).tolist(), point.utility
     ([0.7, 0.7], 100.0)
     """
-    rows = LabelledRows.of(score, outcome, weight, group, n_groups, fairness)
+    rows = ScoredRows.of(score, outcome, weight, group, n_groups, fairness)
     task = _Task(utility, max_fdr, min_selection_rate, fairness, rows)
     order, ends = distinct_ends(rows.score)
     curve = Curve(
@@ -178,7 +178,7 @@ def group_thresholds(
             "a constraint over attributes needs a shared threshold, got one per group; use "
             "shared_threshold, or a constraint without attributes."
         )
-    rows = LabelledRows.of(score, outcome, weight, group, n_groups, fairness)
+    rows = ScoredRows.of(score, outcome, weight, group, n_groups, fairness)
     task = _Task(utility, max_fdr, min_selection_rate, fairness, rows)
     curves = [rows.curve(g) for g in range(n_groups)]
     present = [g for g in range(n_groups) if curves[g].score.size]
@@ -216,7 +216,7 @@ class _Task:
         max_fdr: float,
         least: float,
         fairness: RateParity | None,
-        rows: LabelledRows,
+        rows: ScoredRows,
     ) -> None:
         _check_share("max_fdr", max_fdr)
         _check_share("min_selection_rate", least)
@@ -289,7 +289,7 @@ class _Task:
 
 
 def _shared_rates(
-    rows: LabelledRows, order: NDArray[np.intp], ends: NDArray[np.intp], fairness: RateParity | None
+    rows: ScoredRows, order: NDArray[np.intp], ends: NDArray[np.intp], fairness: RateParity | None
 ) -> list[list[Floats]]:
     """Fairness rates along the shared cuts: per attribute, the rate of each level."""
     counted = rows.counted

@@ -18,7 +18,7 @@ from secondlook.lab.baselines.fairall.columns import Columns
 from secondlook.lab.baselines.fairall.method import SCHEDULES, as_schedule
 from secondlook.lab.baselines.fairall.training import (
     DivergedError,
-    People,
+    FairAllPeople,
     minibatches,
     padded_width,
 )
@@ -225,7 +225,10 @@ def test_minibatches_hold_everybody_once():
     n = 401
     names = np.arange(1.0, n + 1)
     rows = minibatches(
-        People(names[:, None], -names[:, None], names / 2, names * 2), 3, padded_width(n, 3), rng
+        FairAllPeople(names[:, None], -names[:, None], names / 2, names * 2),
+        3,
+        padded_width(n, 3),
+        rng,
     )
     assert rows.x.shape == (3, 256, 1)
     there = rows.there == 1
@@ -234,7 +237,7 @@ def test_minibatches_hold_everybody_once():
     np.testing.assert_array_equal(rows.u[there], rows.x[there][:, 0] / 2)
     np.testing.assert_array_equal(rows.weight[there], rows.x[there][:, 0] * 2)
     assert not any(np.any(column[~there]) for column in rows)
-    again = minibatches(People.without_outcomes(rows.x[0], rows.s[0]), 3, 128, rng)
+    again = minibatches(FairAllPeople.without_outcomes(rows.x[0], rows.s[0]), 3, 128, rng)
     assert not again.u.any()
 
 

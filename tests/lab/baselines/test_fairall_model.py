@@ -53,7 +53,7 @@ def some_people(n, seed=0):
     )
     s = rng.choice([-1.0, 1.0], (n, 1))
     u = rng.integers(0, 2, n).astype(float)
-    return vae.Rows(x, s, u, rng.uniform(1, 4, n), np.ones(n))
+    return vae.FairAllRows(x, s, u, rng.uniform(1, 4, n), np.ones(n))
 
 
 def some_model(latent=1, seed=0, layout=LAYOUT):
@@ -261,7 +261,7 @@ def test_weights_make_up_for_who_was_accepted():
     assert abs(unweighted - everybody) > 0.1 * everybody
 
 
-PLAN = vae.Plan(LAYOUT, 2, COST, 0.7, 5.0, 3, 4, 1e-3)
+PLAN = vae.TrainingPlan(LAYOUT, 2, COST, 0.7, 5.0, 3, 4, 1e-3)
 
 losses = quickly(jax.value_and_grad(partial(vae.losses, plan=PLAN), has_aux=True))
 policy_losses = quickly(partial(policy_loss, plan=PLAN))

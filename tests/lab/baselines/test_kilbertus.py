@@ -17,7 +17,7 @@ from secondlook.lab.baselines.kilbertus import (
     Ascent,
     Benefit,
     KilbertusPolicy,
-    Rows,
+    PolicyRows,
     acceptance,
     climb,
     slopes,
@@ -45,7 +45,7 @@ def enumerated(benefit="demographic"):
     cell, y = np.repeat(cell, count.astype(int)), np.repeat(y, count.astype(int))
     weight = 1 / BEFORE[cell]
     good = weight * y if benefit == "opportunity" else weight
-    return Rows(PHI[cell], (y - COST) * weight, good, GROUP[cell]), weight
+    return PolicyRows(PHI[cell], (y - COST) * weight, good, GROUP[cell]), weight
 
 
 def derivative(function, at, step=1e-6):
@@ -258,7 +258,7 @@ def test_propensities_are_exact(family):
 def test_semi_logistic_people_above_one_half_teach_nothing():
     rows, _ = enumerated()
     above = rows.phi @ THETA >= 0
-    only = Rows(*(part[above] for part in (rows.phi, rows.worth, rows.benefit, rows.group)))
+    only = PolicyRows(*(part[above] for part in (rows.phi, rows.worth, rows.benefit, rows.group)))
     assert len(only) > 0
     how = ascent(len(only), semi=True)
     assert np.array_equal(climb(THETA, only, how, np.random.default_rng(0), None), THETA)

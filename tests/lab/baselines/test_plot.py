@@ -10,8 +10,12 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.neural_network._stochastic_optimizers import AdamOptimizer
 
 from lab.baselines.playing import N, check_promises, check_refusals, on_german, people, started
-from secondlook.lab.baselines.plot import LogisticOptimist, NetworkOptimist, PseudoLabelOptimism
-from secondlook.lab.baselines.small_networks import Networks
+from secondlook.lab.baselines.plot import (
+    LogisticOptimist,
+    NetworkOptimist,
+    PseudoLabelOptimism,
+    SmallNetworks,
+)
 
 
 def sklearn_fit(X, y):
@@ -149,11 +153,11 @@ def test_the_estimated_probability_is_near_how_often_people_are_accepted():
 
 def test_gradients_are_those_of_the_mean_loss():
     rng = np.random.default_rng(0)
-    net = Networks(rng.normal(size=(2, (3 + 2) * 4 + 1)), 3)
+    net = SmallNetworks(rng.normal(size=(2, (3 + 2) * 4 + 1)), 3)
     X, y = rng.normal(size=(2, 7, 3)), rng.integers(0, 2, (2, 7)).astype(float)
 
     def loss(weights):
-        p = np.stack([Networks(weights, 3).probability(X[k])[k] for k in range(2)])
+        p = np.stack([SmallNetworks(weights, 3).probability(X[k])[k] for k in range(2)])
         return -(y * np.log(p) + (1 - y) * np.log(1 - p)).mean(axis=1)
 
     exact, step = net.gradient(X, y), 1e-6
@@ -168,7 +172,7 @@ def test_training_is_adam_as_scikit_learn_does_it():
     """With one row, so that minibatches leave no choice, and the same first weights."""
     rng = np.random.default_rng(1)
     X, y = rng.normal(size=(1, 3)), np.array([1.0])
-    net = Networks.drawn(3, 5, rng)
+    net = SmallNetworks.drawn(3, 5, rng)
     theirs = MLPClassifier((5,), alpha=0.0, batch_size=1)
     theirs.partial_fit(X, y.astype(int), classes=[0, 1])
     inner, bias, outer, last = net._parts(net.weights)
@@ -187,10 +191,10 @@ def test_training_is_adam_as_scikit_learn_does_it():
 def test_networks_side_by_side_learn_only_from_their_rows():
     rng = np.random.default_rng(2)
     X, y = rng.normal(size=(9, 2)), rng.integers(0, 2, 9).astype(float)
-    start = Networks.drawn(2, 4, rng)
+    start = SmallNetworks.drawn(2, 4, rng)
     seen = [set(), set()]
 
-    class Spy(Networks):
+    class Spy(SmallNetworks):
         def gradient(self, X_seen, y_seen):
             for k in range(2):
                 seen[k] |= {tuple(row) for row in X_seen[k]}
@@ -207,7 +211,7 @@ def test_networks_side_by_side_learn_only_from_their_rows():
 def test_the_number_of_steps_grows_with_the_rows():
     taken = []
 
-    class Counting(Networks):
+    class Counting(SmallNetworks):
         def train(self, X, y, ends, *, steps, **options):
             taken.append(steps)
 

@@ -23,7 +23,7 @@ __all__ = [
     "Ascent",
     "Benefit",
     "KilbertusPolicy",
-    "Rows",
+    "PolicyRows",
     "Update",
     "acceptance",
     "climb",
@@ -36,7 +36,7 @@ _REFRESH = 8  # steps for which one gradient of a penalty over many people serve
 
 
 @dataclass(frozen=True)
-class Rows:
+class PolicyRows:
     """Accepted people with outcomes.
 
     Attributes
@@ -162,7 +162,11 @@ def _group_means(group: NDArray[np.intp], benefit: Floats, n_groups: int) -> Flo
 
 
 def climb(
-    theta: Floats, rows: Rows, ascent: Ascent, rng: np.random.Generator, benefit: Benefit | None
+    theta: Floats,
+    rows: PolicyRows,
+    ascent: Ascent,
+    rng: np.random.Generator,
+    benefit: Benefit | None,
 ) -> Floats:
     """Return θ after minibatch steps of gradient ascent.
 
@@ -205,7 +209,7 @@ def climb(
 
 
 def _minibatch_penalty(
-    rows: Rows,
+    rows: PolicyRows,
     some: NDArray[np.intp],
     margin: Floats,
     slope: Floats,
@@ -421,9 +425,9 @@ class KilbertusPolicy(Baseline):
         cut = float((own.propensity < self.clip).mean())
         self.updates_.append(Update(self._round, len(own), ascent.n_steps, cut, moving))
 
-    def _rows(self, own: Labelled, weight: Floats) -> Rows:
+    def _rows(self, own: Labelled, weight: Floats) -> PolicyRows:
         benefit = weight * own.outcome if self.parity == "opportunity" else weight
-        return Rows(self._phi(own.X), (own.outcome - self.cost) * weight, benefit, own.group)
+        return PolicyRows(self._phi(own.X), (own.outcome - self.cost) * weight, benefit, own.group)
 
     def _ascent(self, news: int) -> Ascent:
         minibatches = max(1, news // self.batch_size)
@@ -438,7 +442,7 @@ class KilbertusPolicy(Baseline):
         )
 
     def _benefit(
-        self, own: Labelled, rows: Rows, weight: Floats, rng: np.random.Generator
+        self, own: Labelled, rows: PolicyRows, weight: Floats, rng: np.random.Generator
     ) -> Benefit | None:
         """Return the applicants for which benefits are measured; None means each minibatch."""
         if not self.exact_parity:

@@ -234,7 +234,7 @@ class FairAll(Baseline):
         self._past = _past_policy(
             self._inputs(accepted.X, accepted.group), self._inputs(rejected.X, rejected.group)
         )
-        plan = model.Plan(
+        plan = model.TrainingPlan(
             self._columns.layout,
             self.latent,
             float(self.cost),
@@ -246,7 +246,9 @@ class FairAll(Baseline):
         )
         rng = self._rng()
         group_width = self._group_columns(applicants.group).shape[1]
-        networks = training.Networks.initial(plan, model.Sizes(self.latent, group_width), rng)
+        networks = training.FairAllNetworks.initial(
+            plan, model.Sizes(self.latent, group_width), rng
+        )
         self._networks = networks.pretrained(
             self._people_without(applicants.X, applicants.group),
             schedule.pretraining_epochs,
@@ -280,7 +282,7 @@ class FairAll(Baseline):
         self, labelled: Labelled, rejected: Unlabelled, epochs: int, rng: np.random.Generator
     ) -> None:
         weight, clip_rate = self._weights(labelled)
-        known = _deep("training").People(
+        known = _deep("training").FairAllPeople(
             self._columns.read(labelled.X),
             self._group_columns(labelled.group),
             labelled.outcome.astype(np.float64),
@@ -314,7 +316,7 @@ class FairAll(Baseline):
         return np.hstack([self._columns.read(X), self._group_columns(group)])
 
     def _people_without(self, X: Floats, group: NDArray[np.intp]) -> Any:
-        people = _deep("training").People
+        people = _deep("training").FairAllPeople
         return people.without_outcomes(self._columns.read(X), self._group_columns(group))
 
     def _group_columns(self, group: NDArray[np.intp]) -> Floats:

@@ -21,13 +21,13 @@ from jax.scipy.stats import norm
 from secondlook.lab.baselines.fairall.columns import Layout
 
 __all__ = [
+    "FairAllRows",
+    "LossParts",
     "Model",
     "Network",
     "Noise",
-    "Parts",
-    "Plan",
-    "Rows",
     "Sizes",
+    "TrainingPlan",
     "apply",
     "classifier_loss",
     "classify",
@@ -107,7 +107,7 @@ def log_features(parameters: jax.Array, x: jax.Array, layout: Layout) -> jax.Arr
         For each row, h of all real columns, then one number per column read: the raw τ, the log of
         a Poisson rate, log-odds, or log-weights of levels.
     x
-        Rows as ``Columns.read`` gives them.
+        Rows as ``Columns.read`` returns them.
     layout
         Their kinds.
     """
@@ -144,7 +144,7 @@ class Sizes(NamedTuple):
     policy: tuple[int, ...] = (32, 32, 32)
 
 
-class Plan(NamedTuple):
+class TrainingPlan(NamedTuple):
     """What a compiled training step depends on besides its arrays.
 
     Attributes
@@ -175,7 +175,7 @@ class Plan(NamedTuple):
     rate: float
 
 
-class Rows(NamedTuple):
+class FairAllRows(NamedTuple):
     """People in a minibatch; padding has ``there`` = 0.
 
     Attributes
@@ -205,7 +205,7 @@ class Noise(NamedTuple):
     kl: Any
 
 
-class Parts(NamedTuple):
+class LossParts(NamedTuple):
     """What a loss is the sum of, each a mean over people, and the mean divergence of z."""
 
     labelled: jax.Array
@@ -291,7 +291,7 @@ def mixture_kl(
 
 
 def labelled_elbo(
-    model: Model, rows: Rows, noise: jax.Array, layout: Layout, kl_weight: float
+    model: Model, rows: FairAllRows, noise: jax.Array, layout: Layout, kl_weight: float
 ) -> tuple[jax.Array, jax.Array]:
     """Return the bound on ``log p(x, u | s)`` of each person, and its divergence.
 
@@ -306,7 +306,7 @@ def labelled_elbo(
 
 def unlabelled_elbo(
     model: Model,
-    rows: Rows,
+    rows: FairAllRows,
     noise: jax.Array,
     kl_noise: jax.Array,
     layout: Layout,
@@ -338,8 +338,8 @@ def classifier_loss(logit: jax.Array, u: jax.Array, weight: jax.Array, cost: flo
 
 
 def losses(
-    model: Model, labelled: Rows, unlabelled: Rows, noise: Noise, plan: Plan
-) -> tuple[jax.Array, Parts]:
+    model: Model, labelled: FairAllRows, unlabelled: FairAllRows, noise: Noise, plan: TrainingPlan
+) -> tuple[jax.Array, LossParts]:
     """Return ``−E_L/n_L + a·C/n_L − E_U/n_U``, and its parts."""
     layout, beta = plan.layout, plan.kl_weight
     known, kl_known = labelled_elbo(model, labelled, noise.labelled, layout, beta)
@@ -348,7 +348,7 @@ def losses(
     unknown, kl_unknown = unlabelled_elbo(
         model, unlabelled, noise.unlabelled, noise.kl, layout, beta
     )
-    parts = Parts(
+    parts = LossParts(
         mean(known, labelled.there),
         mean(errors, labelled.there),
         mean(unknown, unlabelled.there),
@@ -362,7 +362,7 @@ def losses(
 
 
 def pretraining_loss(
-    model: Model, rows: Rows, noise: jax.Array, plan: Plan
+    model: Model, rows: FairAllRows, noise: jax.Array, plan: TrainingPlan
 ) -> tuple[jax.Array, jax.Array]:
     """Return minus the bound on ``log p(x | s)`` of an encoder without outcomes, and its KL.
 

@@ -21,12 +21,12 @@ from numpy.polynomial.hermite_e import hermegauss
 from secondlook.errors import InputError
 from secondlook.lab.baselines.fairall.columns import Floats, Layout
 from secondlook.lab.baselines.fairall.model import (
+    FairAllRows,
     Model,
     Network,
     Noise,
-    Plan,
-    Rows,
     Sizes,
+    TrainingPlan,
     apply,
     classifier_loss,
     classify,
@@ -41,8 +41,8 @@ from secondlook.lab.baselines.fairall.model import (
 
 __all__ = [
     "DivergedError",
-    "Networks",
-    "People",
+    "FairAllNetworks",
+    "FairAllPeople",
     "PolicyNoise",
     "acceptance",
     "minibatches",
@@ -102,7 +102,12 @@ def acceptance(
 
 
 def policy_loss(
-    policy: Network, model: Model, labelled: Rows, unlabelled: Rows, noise: PolicyNoise, plan: Plan
+    policy: Network,
+    model: Model,
+    labelled: FairAllRows,
+    unlabelled: FairAllRows,
+    noise: PolicyNoise,
+    plan: TrainingPlan,
 ) -> jax.Array:
     """Return the cost-weighted log-loss of the policy on what the decoder says, a mean over people.
 
@@ -129,8 +134,8 @@ class DivergedError(InputError):
 
 
 @dataclass(frozen=True)
-class People:
-    """People to train on, as networks read them: with outcomes and 1/π, or with zeros for both."""
+class FairAllPeople:
+    """People to train on as networks read them: with outcomes and 1/π, or zeros for both."""
 
     x: Floats
     s: Floats
@@ -141,17 +146,19 @@ class People:
         return int(self.u.size)
 
     @staticmethod
-    def without_outcomes(x: Floats, s: Floats) -> People:
+    def without_outcomes(x: Floats, s: Floats) -> FairAllPeople:
         """Return applicants without known outcomes."""
-        return People(x, s, np.zeros(len(x)), np.zeros(len(x)))
+        return FairAllPeople(x, s, np.zeros(len(x)), np.zeros(len(x)))
 
 
-def minibatches(people: People, parts: int, width: int, rng: np.random.Generator) -> Rows:
+def minibatches(
+    people: FairAllPeople, parts: int, width: int, rng: np.random.Generator
+) -> FairAllRows:
     """Cut people into minibatches at random, stacked and padded with zeros to one width.
 
     Examples
     --------
-    >>> people = People.without_outcomes(np.arange(1.0, 6.0)[:, None], np.ones((5, 1)))
+    >>> people = FairAllPeople.without_outcomes(np.arange(1.0, 6.0)[:, None], np.ones((5, 1)))
     >>> rows = minibatches(people, 3, 4, np.random.default_rng(0))
     >>> rows.x.shape, rows.there.sum(axis=1).tolist()
     ((3, 4, 1), [2.0, 2.0, 1.0])
@@ -166,7 +173,7 @@ def minibatches(people: People, parts: int, width: int, rng: np.random.Generator
         return stack
 
     columns = (people.x, people.s, people.u, people.weight, np.ones(n))
-    return Rows(*(stacked(column) for column in columns))
+    return FairAllRows(*(stacked(column) for column in columns))
 
 
 def padded_width(n: int, parts: int) -> int:
@@ -184,7 +191,7 @@ def padded_width(n: int, parts: int) -> int:
 
 
 @dataclass(frozen=True)
-class Networks:
+class FairAllNetworks:
     """All networks with the state of their optimisers; training returns new ones.
 
     Attributes
@@ -199,7 +206,7 @@ class Networks:
         Mean divergence of z from its prior in the last epoch: near 0, z carries no information.
     """
 
-    plan: Plan
+    plan: TrainingPlan
     model: Model = field(repr=False)
     policy: Network = field(repr=False)
     state: Any = field(repr=False)
@@ -207,20 +214,20 @@ class Networks:
     kl: float = float("nan")
 
     @staticmethod
-    def initial(plan: Plan, sizes: Sizes, rng: np.random.Generator) -> Networks:
+    def initial(plan: TrainingPlan, sizes: Sizes, rng: np.random.Generator) -> FairAllNetworks:
         """Return networks with random weights."""
         model = initial_model(rng, plan.layout, sizes)
         policy = initialise(rng, [plan.latent, *sizes.policy, 1])
-        return _fresh(Networks(plan, model, policy, None, None))
+        return _fresh(FairAllNetworks(plan, model, policy, None, None))
 
     def pretrained(
-        self, people: People, epochs: int, batch_size: int, rng: np.random.Generator
-    ) -> Networks:
+        self, people: FairAllPeople, epochs: int, batch_size: int, rng: np.random.Generator
+    ) -> FairAllNetworks:
         """Train encoder and decoder without outcomes; optimisers then start afresh."""
         parts = max(1, -(-len(people) // batch_size))
         width = padded_width(len(people), parts)
 
-        def step(now: Networks) -> tuple[Networks, Any]:
+        def step(now: FairAllNetworks) -> tuple[FairAllNetworks, Any]:
             rows = minibatches(people, parts, width, rng)
             noise = rng.standard_normal((parts, width, self.plan.latent))
             model, state, kl = _pretrain(now.model, now.state, (rows, noise), self.plan)
@@ -230,20 +237,20 @@ class Networks:
 
     def trained(
         self,
-        labelled: People,
-        unlabelled: People,
+        labelled: FairAllPeople,
+        unlabelled: FairAllPeople,
         epochs: int,
         parts: int,
         rng: np.random.Generator,
-    ) -> Networks:
+    ) -> FairAllNetworks:
         """Train the autoencoder and the classifier, then the policy, as many epochs each."""
         plan, d = self.plan, self.plan.latent
         width = padded_width(max(len(labelled), len(unlabelled)), parts)
 
-        def cut() -> list[Rows]:
+        def cut() -> list[FairAllRows]:
             return [minibatches(who, parts, width, rng) for who in (labelled, unlabelled)]
 
-        def learn(now: Networks) -> tuple[Networks, Any]:
+        def learn(now: FairAllNetworks) -> tuple[FairAllNetworks, Any]:
             noise = Noise(
                 rng.standard_normal((parts, 1, width, d)),
                 rng.standard_normal((parts, plan.reconstruction_draws, 2, width, d)),
@@ -252,7 +259,7 @@ class Networks:
             model, state, kl = _train(now.model, now.state, (*cut(), noise), plan)
             return replace(now, model=model, state=state), kl
 
-        def imitate(now: Networks) -> tuple[Networks, Any]:
+        def imitate(now: FairAllNetworks) -> tuple[FairAllNetworks, Any]:
             noise = PolicyNoise(
                 rng.standard_normal((parts, width, d)),
                 rng.standard_normal((parts, width, d)),
@@ -280,8 +287,11 @@ class Networks:
         return out[:n]
 
     def _after(
-        self, step: Callable[[Networks], tuple[Networks, Any]], epochs: int, doing: str
-    ) -> Networks:
+        self,
+        step: Callable[[FairAllNetworks], tuple[FairAllNetworks, Any]],
+        epochs: int,
+        doing: str,
+    ) -> FairAllNetworks:
         """Return what epochs make of the networks, if that is finite."""
         now, kl = self, self.kl
         with jax.enable_x64(True):
@@ -296,10 +306,10 @@ class Networks:
                 f"FairAll diverged while {doing}: its weights are no longer finite after {epochs} "
                 f"epochs; scale the features, take a smaller learning_rate, or another seed."
             )
-        return Networks(self.plan, model, policy, state, policy_state, float(kl))
+        return FairAllNetworks(self.plan, model, policy, state, policy_state, float(kl))
 
 
-def _fresh(networks: Networks) -> Networks:
+def _fresh(networks: FairAllNetworks) -> FairAllNetworks:
     adam = optax.adam(networks.plan.rate)
     with jax.enable_x64(True):
         state, policy_state = (
@@ -327,8 +337,8 @@ def _steps(
 
 
 @partial(jax.jit, static_argnames="plan")
-def _pretrain(model: Model, state: Any, batches: Any, plan: Plan) -> Any:
-    def loss(weights: Model, one: tuple[Rows, Any]) -> tuple[Any, Any]:
+def _pretrain(model: Model, state: Any, batches: Any, plan: TrainingPlan) -> Any:
+    def loss(weights: Model, one: tuple[FairAllRows, Any]) -> tuple[Any, Any]:
         rows, noise = one
         return pretraining_loss(weights, rows, noise, plan)
 
@@ -336,8 +346,8 @@ def _pretrain(model: Model, state: Any, batches: Any, plan: Plan) -> Any:
 
 
 @partial(jax.jit, static_argnames="plan")
-def _train(model: Model, state: Any, batches: Any, plan: Plan) -> Any:
-    def loss(weights: Model, one: tuple[Rows, Rows, Noise]) -> tuple[Any, Any]:
+def _train(model: Model, state: Any, batches: Any, plan: TrainingPlan) -> Any:
+    def loss(weights: Model, one: tuple[FairAllRows, FairAllRows, Noise]) -> tuple[Any, Any]:
         total, parts = losses(weights, *one, plan)
         return total, parts.kl
 
@@ -345,8 +355,10 @@ def _train(model: Model, state: Any, batches: Any, plan: Plan) -> Any:
 
 
 @partial(jax.jit, static_argnames="plan")
-def _imitate(policy: Network, state: Any, batches: Any, model: Model, plan: Plan) -> Any:
-    def loss(weights: Network, one: tuple[Rows, Rows, PolicyNoise]) -> tuple[Any, Any]:
+def _imitate(policy: Network, state: Any, batches: Any, model: Model, plan: TrainingPlan) -> Any:
+    def loss(
+        weights: Network, one: tuple[FairAllRows, FairAllRows, PolicyNoise]
+    ) -> tuple[Any, Any]:
         value = policy_loss(weights, model, *one, plan)
         return value, value
 

@@ -59,22 +59,22 @@ def released_setup(setup: Setup, world: World, switches: frozenset[str]) -> Setu
     if not switches & {"A1", "A3"}:
         return setup
     past, truth = setup.past, world.full_history()
-    past_policy: _Linear | None
+    past_policy: _FixedLinear | None
     if "A3" in switches:
         labels = truth.outcome if "A1" in switches else np.nan_to_num(past.outcomes)
         f_0 = LogisticRegression(class_weight="balanced").fit(past.people.X, labels)
-        past_policy = _Linear(f_0.coef_[0], 0.0)
+        past_policy = _FixedLinear(f_0.coef_[0], 0.0)
     elif past.accepted.all() or not past.accepted.any():
         past_policy = None  # there is no rule to imitate
     else:
         f_0 = ConstrainedLogistic().fit(past.people.X, past.accepted)
-        past_policy = _Linear(f_0.coef_[0], float(f_0.intercept_[0]))
+        past_policy = _FixedLinear(f_0.coef_[0], float(f_0.intercept_[0]))
     if "A1" in switches:
         past = Past(past.people, np.ones(len(truth), bool), truth.outcome.astype(np.float64))
     return replace(setup, past=past, past_policy=past_policy)
 
 
-class _Linear:
+class _FixedLinear:
     """A past policy: the probability of acceptance as a logistic function of the features."""
 
     def __init__(self, coef: Floats, intercept: float) -> None:
