@@ -1,10 +1,10 @@
 """The contract of a ledger, in prose and as classes; ``secondlook.testing`` has it as tests.
 
 **Facts.** A program is a chain of entries, numbered from 1. An entry records one event, or a batch
-of the same: the program's settings, the history, a policy, a batch with its decisions, outcomes,
-corrections, overrides, holds, erasures, or a state to continue from. Its rows are the applicants,
-their group values (apart), the decisions and so on. An entry never changes; a mistake is corrected
-by appending another.
+of the same: the program's settings, the history, a policy, a batch with its decisions, a
+certificate, outcomes, corrections, overrides, holds, erasures, or a state to continue from. Its
+rows are the applicants, their group values (apart), the decisions and so on. An entry never
+changes; a mistake is corrected by appending another.
 
 **Durability.** If ``writing`` ends without an exception, everything appended in it survives the end
 of the process and of the machine. Otherwise nothing of it is recorded.

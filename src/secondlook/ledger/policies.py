@@ -201,8 +201,11 @@ def granted_with(classifier: Any) -> dict[str, dict[str, Any]]:
     return granted
 
 
-def record_certificates(writer: Writer, classifier: Any, by: str, *, why: str) -> None:
-    """Append new certificates, and those that were dropped because of ``why``."""
+def record_certificates(writer: Writer, classifier: Any, by: str, *, after: str) -> None:
+    """Append certificates that are new, and those dropped since the last call.
+
+    ``after`` is the kind of entry that preceded; it is recorded as the reason of a drop.
+    """
     if type(classifier) is not CertifiedClassifier:
         return
     for key, header in granted_with(classifier).items():
@@ -210,10 +213,10 @@ def record_certificates(writer: Writer, classifier: Any, by: str, *, why: str) -
             writer.append("certificate", header, Facts(), by=by, key=key)
     for z, rung in enumerate(classifier.deployed_):
         if rung.restarts:
-            _record_dropped(writer, z, rung, by, why)
+            _record_dropped(writer, z, rung, by, after)
 
 
-def _record_dropped(writer: Writer, z: int, deployed: DeployedRung, by: str, why: str) -> None:
+def _record_dropped(writer: Writer, z: int, deployed: DeployedRung, by: str, after: str) -> None:
     """Append which certificates an engine dropped at its last restart, unless that is recorded."""
     key = f"dropped {z}.{deployed.restarts}"
     if writer.entry("certificate", key) is not None:
@@ -234,6 +237,6 @@ def _record_dropped(writer: Writer, z: int, deployed: DeployedRung, by: str, why
             "certificates": [entry.key for entry in lost],
             "group": lost[0].says["group"],
             "round": deployed.record.round,
-            "why": why,
+            "why": after,
         }
         writer.append("certificate", header, Facts(), by=by, key=key)

@@ -456,7 +456,7 @@ class Program:
             ),
         )
         state.reach(writer.append("batch", header, facts, by=self.by, key=batch))
-        record_certificates(writer, classifier, self.by, why="outcomes")
+        record_certificates(writer, classifier, self.by, after="outcomes")
         if t % self._every == 0:
             self._store_state(writer, state)
         return replace(decided, reasons=state.shape.reasons(reasons))
@@ -553,7 +553,7 @@ class Program:
             state.learn(entry, ids[learned], listed[learned].tolist())
             if kind == "correction":
                 lost = restarts_since(before, _deployed_rungs(state.classifier))
-            record_certificates(writer, state.classifier, self.by, why=kind)
+            record_certificates(writer, state.classifier, self.by, after=kind)
         return lost
 
     # Overrides
@@ -622,7 +622,7 @@ class Program:
             ordered = state.shape.ids(names)[np.argsort(standing.persons)]
             rejected = ordered if accepted is False else ordered[:0]
             state.learn(entry, rejected, ["indeterminate"] * rejected.size)
-            record_certificates(writer, state.classifier, self.by, why="override")
+            record_certificates(writer, state.classifier, self.by, after="override")
 
     # Retention
 
@@ -719,7 +719,7 @@ class Program:
         header = {"reason": reason, "retention_months": months, "n_early": n_early}
         state.reach(writer.append("erasure", header, Facts(erased=persons), by=self.by))
         state.classifier.forget(state.shape.ids(names))
-        record_certificates(writer, state.classifier, self.by, why="erasure")
+        record_certificates(writer, state.classifier, self.by, after="erasure")
         self._store_state(writer, state)
 
     # State
