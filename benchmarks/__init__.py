@@ -1,1 +1,1 @@
-"""Speed as ratios: everything in one process, interleaved with its reference."""
+"""Benchmarks: the speed table, and the studies that the documentation quotes."""

@@ -1,8 +1,8 @@
 """Print the speed table: ``make bench``, or ``python -m benchmarks [rows ...]``.
 
-Studies that the documentation quotes have names of their own: ``python -m benchmarks certified``
+``python -m benchmarks NAME`` also runs the studies that the documentation quotes: ``certified``
 (cost of a certificate), ``groups`` (reach of a certificate), ``drift`` (the drift monitor),
-``pilots`` (rounds before the first certificate), ``finite`` (ten million people in cells).
+``pilots`` (rounds before the first certificate), ``finite`` (ten million applicants in cells).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import argparse
 import importlib
 import os
 
-# Before numpy is imported: one thread, for our code and for the references alike.
+# Set before numpy is imported, so that our code and the references both use a single thread.
 for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 

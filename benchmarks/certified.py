@@ -1,8 +1,8 @@
-"""What a certificate costs, and whether it is kept: deployed policies judged on whole populations.
+"""Measure the cost of a certificate, and whether certified policies keep it.
 
-``SECONDLOOK_DATA=… python -m benchmarks certified`` judges each round's policy by its false
-discovery rate and revenue over all people of the data set, not over the batch it met. With no data
-set at hand it runs on German credit and on populations with known truth.
+``SECONDLOOK_DATA=… python -m benchmarks certified`` computes the false discovery rate and revenue
+of each round's policy over all applicants of a data set, not only over the batch of the round.
+Without SECONDLOOK_DATA it uses only German credit and populations with known truth.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from secondlook.lab.simulate.people import Table
 from secondlook.lab.simulate.populations import Lender, constrained_optimum
 from secondlook.lab.simulate.run import run
 
-SEED = 3000  # not used while the method was made
+SEED = 3000  # not used during development
 TIMED = 3  # runs
 
 
@@ -42,7 +42,7 @@ class Slanted(Lender):
 
 
 def cpu_seconds(experiment, source):
-    """Return the time of a run of the method, without judging it."""
+    """Return the CPU time of a run of the method, without its evaluation."""
     spent = 0.0
     for seed in range(TIMED):
         world = experiment.world.build(source, seed)
@@ -56,6 +56,7 @@ def cpu_seconds(experiment, source):
 
 
 def show(name, experiment, source, repetitions):
+    """Run an experiment and print its results."""
     experiment = replace(
         experiment,
         methods=("certified", OPTIMUM),
@@ -64,20 +65,21 @@ def show(name, experiment, source, repetitions):
         judged=True,
     )
     results = run_experiment(experiment, source, Run())
-    one, when = compared(results)[0], summarise_certificates(results, "certified", 0)
+    method, times = compared(results)[0], summarise_certificates(results, "certified", 0)
     print(f"\n{name}, {repetitions} runs")
-    for period, earned in one.earned.items():
+    for period, earned in method.earned.items():
         print(f"  {period:32s} {earned.share:.3f} ± {earned.standard_error:.3f}")
-    for kind, breaks in (("certified", one.certified), ("pilot", one.uncertified)):
+    for kind, breaks in (("certified", method.certified), ("pilot", method.uncertified)):
         print(f"  {kind + ' rounds that break α':32s} {breaks.share_of_rounds:.3f}")
         print(f"  {'runs with such a round':32s} {breaks.broken_runs} of {breaks.runs}")
-    first = f"{when.first_median:g} ({when.first_earliest:g} to {when.first_latest:g})"
+    first = f"{times.first_median:g} ({times.first_earliest:g} to {times.first_latest:g})"
     print(f"  {'first certificate, median':32s} {first}")
-    print(f"  {'runs never certified':32s} {when.never_share:.3f}")
+    print(f"  {'runs never certified':32s} {times.never_share:.3f}")
     print(f"  {'CPU seconds a run':32s} {cpu_seconds(experiment, source):.2f}", flush=True)
 
 
 def main() -> None:
+    """Print the results of all data sets and populations."""
     show("German credit", paper_experiment("german"), load("german"), 40)
     lender = Experiment("lender", WorldSpec("lender", n_batch=780, n_rounds=39), (OPTIMUM,))
     goal = lender.goal

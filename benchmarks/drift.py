@@ -1,7 +1,8 @@
 """The drift monitor: false alarms, delay and savings.
 
-``python -m benchmarks drift`` feeds it streams of outcomes with a known share of bad, then runs the
-certified method on a population that turns worse half way, with the monitor and without.
+``python -m benchmarks drift`` runs the monitor on streams of outcomes with a known share of bad
+outcomes. It then runs the certified method, with and without the monitor, on a population that gets
+worse halfway through.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ROUNDS, PEOPLE = 15, 400
 
 
 def alarm(shares, rng, accepted=100):
-    """Return the round in which the monitor fires on rounds with these shares of bad, or None."""
+    """Return the round in which the monitor fires, given each round's share of bad, or None."""
     monitor = DriftMonitor(ALPHA)
     for t, share in enumerate(shares, 1):
         monitor.add(rng.random(accepted) < share)
@@ -31,18 +32,18 @@ def alarm(shares, rng, accepted=100):
 
 
 def streams() -> None:
-    """Print false alarms and delays on plain streams."""
+    """Print false alarms and delays on streams of outcomes."""
     rng = np.random.default_rng(5000)
-    fired = sum(alarm([ALPHA] * 40, rng) is not None for _ in range(STREAMS))
-    print(f"share of bad at α for 40 rounds: {fired} alarms in {STREAMS} streams")
+    n_alarms = sum(alarm([ALPHA] * 40, rng) is not None for _ in range(STREAMS))
+    print(f"share of bad outcomes equal to α for 40 rounds: {n_alarms} alarms in {STREAMS} streams")
     for before, after in ((0.10, 0.20), (0.10, 0.30)):
-        delays = [alarm([before] * 15 + [after] * 40, rng) for _ in range(STREAMS)]
-        early = sum(one is not None and one <= 15 for one in delays)
-        late = np.array([one - 15 for one in delays if one is not None and one > 15])
-        missed = sum(one is None for one in delays)
+        alarms = [alarm([before] * 15 + [after] * 40, rng) for _ in range(STREAMS)]
+        early = sum(fired is not None and fired <= 15 for fired in alarms)
+        late = np.array([fired - 15 for fired in alarms if fired is not None and fired > 15])
+        missed = sum(fired is None for fired in alarms)
         print(
             f"from {before:.2f} to {after:.2f} after 15 rounds: fires {np.median(late):.0f} rounds "
-            f"later (median; longest {late.max()}), {early} before it, {missed} never"
+            f"later (median; longest {late.max()}), {early} before the change, {missed} never"
         )
 
 
@@ -63,7 +64,7 @@ class Applicants:
 
 
 def half_way(monitor, seed):
-    """Return the share of rounds after the shift that break α with a certificate, and alarms."""
+    """Return the share of rounds after the shift that are certified and break α."""
     rng = np.random.default_rng(seed)
     before, after = Applicants(1.5), Applicants(0.5)
     X, good = before.draw(600, rng)
@@ -90,15 +91,15 @@ def half_way(monitor, seed):
 
 
 def main() -> None:
-    """Print everything."""
+    """Print the results on streams, then those of the certified method."""
     warnings.simplefilter("ignore", LearningWarning)
     streams()
     for monitor in (LIMIT, 0.0):
         shares = [half_way(monitor, 5000 + seed) for seed in range(RUNS)]
         which = "with" if monitor else "without"
         print(
-            f"a population that turns worse half way, {which} the monitor: {np.mean(shares):.0%} "
-            f"of the {ROUNDS} rounds after it are certified and break α ({RUNS} runs)"
+            f"a population that gets worse halfway, {which} the monitor: {np.mean(shares):.0%} "
+            f"of the {ROUNDS} rounds after the change are certified and break α ({RUNS} runs)"
         )
 
 

@@ -1,9 +1,8 @@
-"""One round of ten million people in ten thousand cells against one group-by of their columns.
+"""Compare a round of ten million applicants in ten thousand cells with a group-by of their columns.
 
-A round learns f_t to a relative gap of 1e-4, decides, and takes in the outcomes of all accepted
-people. The reference is polars' group-by of the same raw columns. Both take turns in one
-process; what is compared is time on the clock, with polars free to use every core and the round on
-one, and CPU time.
+A round learns f_t to a relative gap of 1e-4, decides, and observes the outcomes of all accepted
+applicants. The reference is polars' group-by of the same raw columns. Both take turns in the same
+process. Wall time and CPU time are compared; polars may use every core, the round uses only one.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ SIZES = {"income": 50, "job": 20, "region": 5}  # times two groups: ten thousand
 
 
 def people(n: int, rng: np.random.Generator) -> tuple[pl.DataFrame, np.ndarray]:
-    """Draw people with a few discrete features, a group, and outcomes that depend on both."""
+    """Draw applicants with discrete features and a group, and outcomes that depend on features."""
     columns = {name: rng.integers(size, size=n) for name, size in SIZES.items()}
     group = rng.integers(2, size=n)
     chance = 0.5 + 0.49 * columns["income"] / 50 - 0.01 * columns["job"] * (columns["region"] == 2)
@@ -33,7 +32,7 @@ def people(n: int, rng: np.random.Generator) -> tuple[pl.DataFrame, np.ndarray]:
 
 
 def after_first_round(rng: np.random.Generator) -> FiniteClassifier:
-    """Return a classifier that has to learn f_t in its next round."""
+    """Return a classifier that will learn f_t in its next round."""
     frame, good = people(N // 5, rng)
     classifier = FiniteClassifier(
         Revenue(gain=200, loss=500),
@@ -49,46 +48,47 @@ def after_first_round(rng: np.random.Generator) -> FiniteClassifier:
 
 
 def timed(task: Callable[[], object]) -> tuple[float, float]:
-    """Return seconds on the clock and of CPU."""
+    """Return wall time and CPU time in seconds."""
     clock, cpu = time.perf_counter(), time.process_time()
     task()
     return time.perf_counter() - clock, time.process_time() - cpu
 
 
 def main() -> None:
+    """Print the ratio of times, the parts of a round and the memory."""
     rng = np.random.default_rng(0)
     classifier = after_first_round(rng)
     frame, good = people(N, rng)
     columns, group = frame.drop("group"), frame["group"]
     parts: dict[str, list[float]] = {}
 
-    def a_round() -> None:
-        one = copy.deepcopy(classifier)
+    def play_round() -> None:
+        copied = copy.deepcopy(classifier)
         start = time.perf_counter()
-        decided = one.decide(columns, sensitive_features=group)
+        decided = copied.decide(columns, sensitive_features=group)
         middle = time.perf_counter()
-        one.observe(decided.ids[decided.accepted], good[decided.accepted])
+        copied.observe(decided.ids[decided.accepted], good[decided.accepted])
         parts.setdefault("decide", []).append(middle - start)
         parts.setdefault("observe", []).append(time.perf_counter() - middle)
-        parts["record"] = [one.rounds_[-1].n_cells, one.rounds_[-1].gap]
-        parts["people"] = [one.rounds_[-1].n_exploited, one.rounds_[-1].n_explored]
+        parts["record"] = [copied.rounds_[-1].n_cells, copied.rounds_[-1].gap]
+        parts["people"] = [copied.rounds_[-1].n_exploited, copied.rounds_[-1].n_explored]
 
     times: dict[str, list[tuple[float, float]]] = {"group-by": [], "round": []}
     for _ in range(REPEATS):
         times["group-by"].append(timed(lambda: frame.group_by(frame.columns).len()))
-        times["round"].append(timed(a_round))
+        times["round"].append(timed(play_round))
     clock, cpu = (
-        {name: float(np.median([one[kind] for one in mine])) for name, mine in times.items()}
+        {name: float(np.median([pair[kind] for pair in pairs])) for name, pairs in times.items()}
         for kind in (0, 1)
     )
     n_cells, gap = parts["record"]
     exploited, explored = parts["people"]
     print(
-        f"{N} people in {n_cells} cells: {exploited} exploited, {explored} explored, f_t to a "
+        f"{N} applicants in {n_cells} cells: {exploited} exploited, {explored} explored, f_t to a "
         f"proven gap of {gap:.1g}"
     )
     print(
-        f"one round: {clock['round'] / clock['group-by']:.2f} x one polars group-by on the clock "
+        f"a round: {clock['round'] / clock['group-by']:.2f} x a polars group-by in wall time "
         f"({clock['group-by']:.2f} s, {pl.thread_pool_size()} threads), "
         f"{cpu['round'] / cpu['group-by']:.2f} x in CPU time; target {TARGET}"
     )
@@ -96,7 +96,7 @@ def main() -> None:
         f"  decide {np.median(parts['decide']):.2f} s, observe {np.median(parts['observe']):.2f} s"
     )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"  largest memory of the process, the people and their outcomes included: {peak:.1f} GB")
+    print(f"  peak memory of the process, including applicants and outcomes: {peak:.1f} GB")
 
 
 if __name__ == "__main__":

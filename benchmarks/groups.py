@@ -1,7 +1,7 @@
-"""Groups under the certificate after biased pasts, by ranks and by exploration floor.
+"""Compare groups under a certificate after biased histories, by ranks and by exploration floor.
 
-``SECONDLOOK_DATA=… python -m benchmarks groups`` runs the certified method on the California
-sample after three pasts, and judges its late policies on the whole sample: their earnings, their
+``SECONDLOOK_DATA=… python -m benchmarks groups`` runs the certified method on the California sample
+after three histories, and evaluates its late policies on the whole sample: their earnings, their
 reach, and their mistakes in the smaller group, which a certificate for the population does not
 cover.
 """
@@ -20,7 +20,7 @@ from secondlook.lab.experiments.paper import paper_experiment
 from secondlook.lab.experiments.world_spec import WorldSpec
 from secondlook.lab.simulate.run import run
 
-SEED, RUNS = 4000, 8  # seeds not used while the method was made
+SEED, RUNS = 4000, 8  # seeds not used during development
 DATA, GROUP, SCHOOLING = "acs-ca-2018-sample", "Black", "SCHL"
 OUTCOME = {"rule": "outcome", "good": 0.9, "bad": 0.1}
 PASTS = {
@@ -37,7 +37,7 @@ FLOORS = {
     ".003 by score": {"floor": 0.003, "strategy": ScoreWeighted()},
     ".003 by score, group shares": {"floor": 0.003, "strategy": GroupShare()},
 }
-WAYS = [
+VARIANTS = [
     (ranks, floor)
     for ranks in ("overall", "within_group")
     for floor in FLOORS
@@ -46,7 +46,7 @@ WAYS = [
 
 
 def late_policies(method, world, population, alpha):
-    """Return the mean probabilities of the last quarter's policies, and rounds that break α."""
+    """Return mean acceptance probabilities in the last quarter, and the rounds that break α."""
     bad, total, broken, n_certified = 1 - population.good, 0.0, 0, 0
     late = world.n_rounds - world.n_rounds // 4
     for t, result in enumerate(run(method, world), 1):
@@ -60,13 +60,13 @@ def late_policies(method, world, population, alpha):
 
 
 def main() -> None:
-    """Print a table."""
+    """Print a table for each history."""
     source, experiment = load(DATA, group="race"), paper_experiment("adult-race", DATA)
     goal = experiment.goal
-    less = source.X[:, source.features.index(SCHOOLING)]
-    less = less < np.median(less)
-    mine = source.group == GROUP
-    print(f"{RUNS} runs each; certified rounds that break α stand in brackets\n")
+    schooling = source.X[:, source.features.index(SCHOOLING)]
+    less_schooled = schooling < np.median(schooling)
+    in_group = source.group == GROUP
+    print(f"{RUNS} runs each; in brackets: certified rounds that break α\n")
     for past, rules in PASTS.items():
         spec: WorldSpec = replace(experiment.world, past=rules)
         print(f"The past {past}")
@@ -74,8 +74,8 @@ def main() -> None:
             f"  {'ranks':14s}{'floor':30s}{'late share':>12s}{'TPR ' + GROUP:>12s}{'others':>8s}"
             f"{'less schooled':>15s}{'FDR ' + GROUP:>11s}"
         )
-        found = {way: [] for way in WAYS}
-        breaks = dict.fromkeys(WAYS, (0, 0))
+        results = {variant: [] for variant in VARIANTS}
+        breaks = dict.fromkeys(VARIANTS, (0, 0))
         for seed in range(SEED, SEED + RUNS):
             world, population = spec.build(source, seed), WholePopulation.of(spec, source, seed)
             good = population.good
@@ -83,11 +83,11 @@ def main() -> None:
             history = world.history()
             setup = Setup(history, goal, False, seed, n_rounds=world.n_rounds)
             best = build("opt-hindsight", world, setup)
-            next(run(best, world))  # one rule for all rounds
+            next(run(best, world))  # it uses the same rule in all rounds
             optimum = best.acceptance_probability(
                 population.people.X, sensitive_features=population.people.group
             )
-            for ranks, floor in WAYS:
+            for ranks, floor in VARIANTS:
                 method = CertifiedClassifier(
                     goal.alpha,
                     utility=goal.utility,
@@ -105,14 +105,17 @@ def main() -> None:
                 p, broken, certified = late_policies(method, world, population, goal.alpha)
                 sums = breaks[ranks, floor]
                 breaks[ranks, floor] = sums[0] + broken, sums[1] + certified
-                found[ranks, floor].append(
+                results[ranks, floor].append(
                     (
                         (p @ gain) / (optimum @ gain),
-                        *((p * good)[who].sum() / good[who].sum() for who in (mine, ~mine, less)),
-                        (p * (1 - good))[mine].sum() / p[mine].sum(),
+                        *(
+                            (p * good)[part].sum() / good[part].sum()
+                            for part in (in_group, ~in_group, less_schooled)
+                        ),
+                        (p * (1 - good))[in_group].sum() / p[in_group].sum(),
                     )
                 )
-        for (ranks, floor), rows in found.items():
+        for (ranks, floor), rows in results.items():
             share, *rates = np.mean(rows, axis=0)
             broken, certified = breaks[ranks, floor]
             print(

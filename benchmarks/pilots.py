@@ -1,7 +1,7 @@
-"""What certified programs accept before their first certificate, and how well they foresee it.
+"""Measure what pilots accept before the first certificate, and how well they predict its time.
 
-Figures of docs/guarantees.md. People have three features, two of which matter; German credit comes
-from SECONDLOOK_DATA, and is left out without.
+docs/guarantees.md quotes these figures. Applicants have three features, and outcomes depend on two.
+German credit is included if SECONDLOOK_DATA is set.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ from secondlook.lab.experiments.world_spec import load_source
 from secondlook.lab.simulate.run import run
 
 RUNS, ROUNDS = 6, 30
-EASE = {"hard": 0.8, "usual": 1.3, "easy": 2.2}  # log-odds of a good outcome at the average
+# Log-odds of a good outcome of the average applicant.
+EASE = {"hard": 0.8, "usual": 1.3, "easy": 2.2}
 
 
 def lender(ease: float, n_batch: int, seed: int) -> list[CertifiedRound]:
-    """Return the rounds of a lender up to the first that is certified."""
+    """Return the rounds of a lender up to the first certified round."""
     rng = np.random.default_rng(seed)
 
     def applicants(n: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -51,7 +52,7 @@ def lender(ease: float, n_batch: int, seed: int) -> list[CertifiedRound]:
 
 
 def german(seed: int) -> list[CertifiedRound]:
-    """Return the rounds on German credit up to the first that is certified."""
+    """Return the rounds on German credit up to the first certified round."""
     experiment = EXPERIMENTS["german"]
     source = load_source(experiment.world)
     of_world, of_method = seeds_of(experiment, seed)
@@ -60,18 +61,20 @@ def german(seed: int) -> list[CertifiedRound]:
     for _ in run(method, world):
         pass
     rounds = list(method.rounds_)
-    first = next((at for at, one in enumerate(rounds) if one.status == "certified"), len(rounds))
+    first = next(
+        (at for at, record in enumerate(rounds) if record.status == "certified"), len(rounds)
+    )
     return rounds[: first + 1]
 
 
-def accepted(name: str, life: Callable[[int], list[CertifiedRound]]) -> None:
-    """Print which shares of a batch pilots accept, and the first certified round."""
-    lives = [life(seed) for seed in range(RUNS)]
-    pilots = [[_share(one) for one in rounds if one.status == "pilot"] for rounds in lives]
-    certified = [_share(rounds[-1]) for rounds in lives if rounds[-1].status == "certified"]
+def print_accepted(name: str, play: Callable[[int], list[CertifiedRound]]) -> None:
+    """Print the shares that pilots and the first certified round accept."""
+    runs = [play(seed) for seed in range(RUNS)]
+    pilots = [[_share(record) for record in rounds if record.status == "pilot"] for rounds in runs]
+    certified = [_share(rounds[-1]) for rounds in runs if rounds[-1].status == "certified"]
     numbers = sorted(map(len, pilots))
-    first, last = ([one[at] for one in pilots] for at in (0, -1))
-    every = [share for one in pilots for share in one]
+    first, last = ([shares[at] for shares in pilots] for at in (0, -1))
+    every = [share for shares in pilots for share in shares]
     print(
         f"{name}: {numbers[0]} to {numbers[-1]} pilots; round 1 {_span(first)}, all "
         f"{_span(every)}, the last {_span(last)}, first certified {_span(certified)}",
@@ -79,8 +82,8 @@ def accepted(name: str, life: Callable[[int], list[CertifiedRound]]) -> None:
     )
 
 
-def _share(one: CertifiedRound) -> float:
-    return one.n_accepted / one.n_people
+def _share(record: CertifiedRound) -> float:
+    return record.n_accepted / record.n_people
 
 
 def _span(shares: list[float]) -> str:
@@ -89,41 +92,44 @@ def _span(shares: list[float]) -> str:
     return f"{min(shares):.0%} to {max(shares):.0%} (median {np.median(shares):.0%})"
 
 
-def foreseen() -> None:
-    """Print how near ``more_outcomes`` comes to what the first certificate took."""
+def print_predictions() -> None:
+    """Compare ``more_outcomes`` with the outcomes that the first certificate needed."""
     ratios = np.array(list(_ratios()))
     known = ratios[np.isfinite(ratios)]
     print(
         f"more_outcomes in {ratios.size} pilot rounds with outcomes: known in "
-        f"{known.size / ratios.size:.0%}, within a factor of two of what it took in "
+        f"{known.size / ratios.size:.0%}, within a factor of two of the outcomes needed in "
         f"{np.mean(np.abs(np.log2(known)) <= 1):.0%}, 10 % are below {np.quantile(known, 0.1):.2f} "
-        f"of it"
+        f"of them"
     )
 
 
 def _ratios() -> Iterator[float]:
-    """Yield what was foreseen over what it took; a certificate came somewhere in its last round."""
+    """Yield predicted over needed outcomes; the need is known only up to a round's outcomes."""
     for ease in EASE.values():
         for n_batch in (150, 370):
             for seed in range(10):
                 *pilots, last = lender(ease, n_batch, seed)
                 if last.status != "certified":
                     continue
-                for one in pilots:
-                    least = pilots[-1].n_outcomes - one.n_outcomes
-                    most = last.n_outcomes - one.n_outcomes
-                    if one.n_outcomes:
-                        yield one.more_outcomes / np.clip(one.more_outcomes, max(least, 1), most)
+                for pilot in pilots:
+                    least = pilots[-1].n_outcomes - pilot.n_outcomes
+                    most = last.n_outcomes - pilot.n_outcomes
+                    if pilot.n_outcomes:
+                        yield pilot.more_outcomes / np.clip(
+                            pilot.more_outcomes, max(least, 1), most
+                        )
 
 
 def main() -> None:
+    """Print shares of pilots, then the quality of their predictions."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LearningWarning)
         for n_batch in (150, 500, 2000):
-            accepted(f"lender, {n_batch} a round", lambda s, n=n_batch: lender(1.3, n, s))
+            print_accepted(f"lender, {n_batch} a round", lambda s, n=n_batch: lender(1.3, n, s))
         if os.environ.get("SECONDLOOK_DATA"):
-            accepted("German credit", german)
-        foreseen()
+            print_accepted("German credit", german)
+        print_predictions()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""The speed table: ratios to a reference that runs in turn in the same process.
+"""The speed table: ratios to a reference that takes turns with our code in the same process.
 
-Each row prints its target and the measured value. Times are CPU times, except those of the ledger,
-where the disk and the server work too.
+Each row prints its target and the measured value. Times are CPU times, except for the ledger: its
+rows measure wall time, because the disk and the server work too.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ Data = tuple[NDArray[np.float64], NDArray[np.int8], NDArray[np.int8]]
 
 
 class Clock:
-    """Times of several kinds of work that take turns."""
+    """Measure several kinds of work that take turns."""
 
     def __init__(self, now: Callable[[], float] = time.process_time) -> None:
         self.now = now
         self.times: dict[str, list[float]] = {}
 
     def __call__(self, name: str, work: Callable[[], Any]) -> Any:
-        """Do some work, keep its time and return its result."""
-        begun = self.now()
-        done = work()
-        self.times.setdefault(name, []).append(self.now() - begun)
-        return done
+        """Run a piece of work, keep its time and return its result."""
+        start = self.now()
+        result = work()
+        self.times.setdefault(name, []).append(self.now() - start)
+        return result
 
     def median(self, name: str) -> float:
         """Return the median time of a kind of work."""
@@ -65,7 +65,7 @@ class Clock:
 
 
 def print_row(work: str, target: str, measured: str) -> None:
-    """Print a line of the table."""
+    """Print a row of the table."""
     print(f"{work:72s} | {target:16s} | {measured}", flush=True)
 
 
@@ -83,7 +83,7 @@ def german(repetitions: int = 4) -> None:
             clock(
                 "released", lambda released=released, k=number: run_repetition(released, source, k)
             )
-        # The least time is the one that other programs disturbed least.
+        # Other programs disturb the shortest run least.
         ratios[variant] = min(clock.times["released"]) / min(clock.times["ours"])
     each = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items())
     print_row(
@@ -97,7 +97,7 @@ def census_like(n_rows: int, n_features: int, rng: np.random.Generator) -> Data:
     """Draw standardised numbers and one-hot categories of uneven size, all correlated.
 
     The second group is 40 % of the rows and has lower features. Without constraints the log-loss is
-    about 0.36 and the expected FDR about 0.27, so that a bound of 0.15 is a strong demand.
+    about 0.36 and the expected FDR about 0.27, so a bound of 0.15 is hard to meet.
     """
     group = (rng.random(n_rows) < 0.4).astype(np.int8)
     common = rng.normal(size=n_rows) - 0.5 * group
@@ -125,8 +125,8 @@ def independent(n_rows: int, n_features: int, rng: np.random.Generator) -> Data:
 
 
 def fit(repeats: int = 3) -> None:
-    """Compare the constrained fit with scikit-learn's unconstrained one."""
-    # The reference may stop at its default max_iter=100, which only favours it.
+    """Compare the constrained fit with scikit-learn's unconstrained fit."""
+    # The reference may stop early at its default max_iter=100, which only makes it faster.
     warnings.simplefilter("ignore", ConvergenceWarning)
     constrained = sl.ConstrainedLogistic(max_fdr=0.15, fairness=sl.SelectionRateParity(0.05))
     for n_features, target in ((10, "<= 3 x"), (100, "<= 10 x")):
@@ -162,14 +162,14 @@ def started(classifier: Any, rng: np.random.Generator, n: int = 4000) -> Any:
 
 
 def decide(n: int = 1_000_000, n_models: int = 40, repeats: int = 5) -> None:
-    """Compare deciding a million people with the product that scores them by 40 models."""
+    """Compare deciding a million applicants with the product that scores them by 40 models."""
     rng = np.random.default_rng(0)
     classifier = started(sl.PartialFeedbackClassifier(random_state=0), rng)
     for _ in range(n_models):
         X, y = applicants(2000, rng)
         decided = classifier.decide(X)
         classifier.observe(decided.ids[decided.accepted], y[decided.accepted])
-    classifier.decide(X[:1])  # learns from the last outcomes
+    classifier.decide(X[:1])  # makes it learn from the last outcomes before the timing
     copies = [copy.deepcopy(classifier) for _ in range(repeats)]
     X, _ = applicants(n, rng)
     W = rng.normal(size=(X.shape[1], n_models))
@@ -178,7 +178,7 @@ def decide(n: int = 1_000_000, n_models: int = 40, repeats: int = 5) -> None:
         clock("bare", lambda: X @ W)
         clock("ours", lambda: copies.pop().decide(X))
     print_row(
-        f"decide {n:,} people with {n_models} past models against X @ W",
+        f"decide {n:,} applicants with {n_models} past models against X @ W",
         "<= 4 x",
         f"{clock.ratio('ours', 'bare'):.2f} x ({clock.median('ours'):.2f} s)",
     )
@@ -213,7 +213,7 @@ def raw_rows(X: NDArray[np.float64], decided: Any) -> list[tuple[Any, ...]]:
 
 @contextmanager
 def raw_sqlite(url: str) -> Iterator[Callable[[list[tuple[Any, ...]]], None]]:
-    """Yield a function that writes rows by ``executemany``, as durably as a ledger does."""
+    """Yield a function that writes rows by ``executemany``, with the durability of a ledger."""
     connection = sqlite3.connect(url.removeprefix("sqlite:///") + ".raw")
     for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
         connection.execute(f"PRAGMA {pragma}")
@@ -250,7 +250,7 @@ def raw_postgresql(url: str) -> Iterator[Callable[[list[tuple[Any, ...]]], None]
 
 
 def record(n: int = 100_000, batches: int = 3) -> None:
-    """Compare recording decisions with the raw driver writing as many rows."""
+    """Compare recording decisions with writing as many rows through the raw driver."""
     with tempfile.TemporaryDirectory() as folder:
         _record("SQLite", f"sqlite:///{folder}/ledger.db", raw_sqlite, n, batches)
         try:
@@ -269,6 +269,7 @@ def record(n: int = 100_000, batches: int = 3) -> None:
 
 
 def _record(name: str, url: str, raw: Any, n: int, batches: int) -> None:
+    """Print the row of a database."""
     rng = np.random.default_rng(1)
     X, y = applicants(2000, rng)
     program = Program.create(
@@ -294,7 +295,7 @@ def _record(name: str, url: str, raw: Any, n: int, batches: int) -> None:
 
 
 def open_and_decide(n: int, batch: int = 10_000) -> None:
-    """Print the time to open a program on a large ledger and decide one person."""
+    """Print the time to open a program on a large ledger and decide a single applicant."""
     rng = np.random.default_rng(0)
     with tempfile.TemporaryDirectory() as folder:
         url = f"sqlite:///{folder}/ledger.db"
@@ -302,26 +303,26 @@ def open_and_decide(n: int, batch: int = 10_000) -> None:
         program = Program.create(
             url, sl.PartialFeedbackClassifier(random_state=0), X, y, accepted=X[:, 0] > 0
         )
-        begun = time.perf_counter()
+        start = time.perf_counter()
         for _ in range(n // batch):
             X, y = applicants(batch, rng)
             decided = program.decide(X)
             known = decided.accepted & (rng.random(batch) < 0.2)
             program.observe(decided.ids[known], y[known])
-        built = time.perf_counter() - begun
+        built = time.perf_counter() - start
         clock = Clock(time.perf_counter)
         person = X[:1]
         for _ in range(3):
             clock("ours", lambda: Program.open(url).decide(person))
     print_row(
-        f"open a program and decide one person, ledger of {n:,} decisions",
+        f"open a program and decide an applicant, ledger of {n:,} decisions",
         "printed only",
         f"{clock.median('ours'):.2f} s (ledger built in {built:.0f} s)",
     )
 
 
 def rounds(last: int = 500, batch: int = 1000) -> None:
-    """Print the time of a late round and of an early one."""
+    """Print the time of a late round and of an early round."""
     warnings.simplefilter("ignore", LearningWarning)
     for name, classifier in (
         ("plain", sl.PartialFeedbackClassifier(random_state=0)),

@@ -1,8 +1,8 @@
-"""What late and wrong outcomes do to the bound on mistakes, and what to do about them.
+"""Compare treatments of late and wrong outcomes under a bound on mistakes.
 
-``python examples/late_outcomes.py [runs]`` drives Algorithm 1 through a population whose every
-policy has a known false discovery rate, and prints what each way of treating outcomes that have not
-come makes of it. The bound is 0.15.
+``python examples/late_outcomes.py [runs]`` runs Algorithm 1 and the certified method on a
+population in which the false discovery rate of every policy is known. It prints that rate and the
+utility for each treatment of outcomes that have not arrived. The bound is 0.15.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Applicants:
     groups = ("all",)
 
     def draw(self, n, rng):
-        """Draw people who apply."""
+        """Draw applicants."""
         return People(rng.normal(size=(n, 1)), np.full(n, "all"))
 
     def probability_good(self, people):
@@ -40,20 +40,20 @@ class Applicants:
 
 
 class PendingAsGood:
-    """Takes everybody for good until the contrary is known."""
+    """Treat every accepted applicant as good until a bad outcome arrives."""
 
     def __init__(self, method):
         self.method = method
 
     def decide(self, X, **options):
-        """Decide a batch, and take all it accepts for good."""
+        """Decide a batch, and record all accepted applicants as good."""
         decided = self.method.decide(X, **options)
-        taken = decided.ids[decided.accepted]
-        self.method.observe(taken, np.ones(taken.size, int))
+        accepted = decided.ids[decided.accepted]
+        self.method.observe(accepted, np.ones(accepted.size, int))
         return decided
 
     def observe(self, ids, outcomes):
-        """Correct whoever was bad."""
+        """Correct the outcomes that are bad."""
         bad = np.asarray(outcomes) == 0
         self.method.correct(np.asarray(ids)[bad], np.zeros(bad.sum(), int))
 
@@ -66,12 +66,12 @@ class PendingAsGood:
 
 
 def algorithm(**options):
-    """Return Algorithm 1 with some options."""
+    """Return Algorithm 1 with the given options."""
     return sl.PartialFeedbackClassifier(EVEN, sl.FdrBudget(ALPHA), random_state=0, **options)
 
 
-def judged(make, feedback, seed):
-    """Return FDR and utility of each round's policy, over the population, and who is certified."""
+def evaluate(make, feedback, seed):
+    """Return the population's FDR and utility under each round's policy, and if it is certified."""
     population = Applicants()
     world = World(
         Drawn(population, PEOPLE, ROUNDS), SelectedOnOutcome(), feedback=feedback, seed=seed
@@ -84,12 +84,12 @@ def judged(make, feedback, seed):
         accepted=past.accepted,
         sensitive_features=past.people.group,
     )
-    everybody = population.draw(5_000, np.random.default_rng(0))
-    good = population.probability_good(everybody)
+    sample = population.draw(5_000, np.random.default_rng(0))
+    good = population.probability_good(sample)
     gain = EVEN.expected(1.0, good) - EVEN.expected(0.0, good)
     rounds = []
     for result in run(method, world):
-        p = method.acceptance_probability(everybody.X, sensitive_features=everybody.group)
+        p = method.acceptance_probability(sample.X, sensitive_features=sample.group)
         rounds.append(
             (p @ (1 - good) / max(p.sum(), 1e-9), (p * gain).mean(), result.decided.certified)
         )
@@ -104,12 +104,12 @@ FEEDBACK = {
     ),
     "the same, and 5 % are wrong for ever": Feedback(Geometric(3), wrong=0.05),
 }
-STATED = {"noise": sl.OutcomeNoise(bad_as_good=0.05, good_as_bad=0.05)}
+KNOWN_NOISE = {"noise": sl.OutcomeNoise(bad_as_good=0.05, good_as_bad=0.05)}
 
 
 def treatments(feedback):
-    """Return ways to treat outcomes that have not come; noise is stated where it stays."""
-    noise = STATED if feedback.wrong and feedback.corrected_after is None else {}
+    """Return the treatments; those of outcomes that stay wrong know how often they are wrong."""
+    noise = KNOWN_NOISE if feedback.wrong and feedback.corrected_after is None else {}
     return {
         "pending count as good": lambda: PendingAsGood(algorithm(**noise)),
         "pending are left out": lambda: algorithm(**noise),
@@ -134,11 +134,14 @@ def main(n_runs: int) -> None:
     for name, feedback in FEEDBACK.items():
         print(f"\n{name}: last third of {ROUNDS} rounds, {n_runs} runs")
         print(f"  {'':36s} mean FDR   rounds above {ALPHA}   utility a person")
-        for way, make in treatments(feedback).items():
-            found = np.array([judged(make, feedback, seed)[late] for seed in range(n_runs)])
-            fdr, utility = found[..., 0], found[..., 1]
+        for treatment, make in treatments(feedback).items():
+            results = np.array([evaluate(make, feedback, seed)[late] for seed in range(n_runs)])
+            fdr, utility = results[..., 0], results[..., 1]
             above = np.mean(fdr > ALPHA)
-            print(f"  {way:36s} {fdr.mean():8.3f} {above:14.0%} {utility.mean():18.1f}", flush=True)
+            print(
+                f"  {treatment:36s} {fdr.mean():8.3f} {above:14.0%} {utility.mean():18.1f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Insurance claims: refuse, pay in full or pay in part, and find out only if you pay.
+"""Insurance claims: refuse, pay in full or pay in part; only paid claims reveal their class.
 
     python examples/many_classes.py
 
-A claim is honest, sloppy or a fraud. The old rule paid people who live in town; claims from the
-country were refused unseen, though they are as honest. At most 20 % of what is paid may be a
-mistake: paid in full though not honest, or paid in part though a fraud. The table shows what was
-decided in a round, what came out, and how the country is doing.
+A claim is honest, sloppy or a fraud. The old rule refused all claims from the country, which are no
+less honest than claims from town. At most 20 % of paid claims may be mistakes: a claim paid in full
+that is not honest, or a claim paid in part that is a fraud. The table shows the decisions of a
+round, the mistakes, and the share of claims from the country that were paid.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ WORTH = {
 
 
 def claims(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Draw claims: how complete the papers are, how odd the story is, and from where they come."""
+    """Draw claims: features (complete papers, an odd story, the country), classes and places."""
     country = rng.random(n) < 0.4
     papers, oddness = rng.normal(size=n), rng.normal(size=n)
-    # What a class's odds depend on; in the country odd stories mean less.
+    # In the country, an odd story is a weaker sign of fraud.
     fraud = -1.5 + np.where(country, 0.7, 1.8) * oddness
     honest = 1.0 + 1.5 * papers
     odds = np.column_stack([fraud, honest, np.zeros(n)])
@@ -37,7 +37,7 @@ def claims(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np
 
 
 def main() -> None:
-    """Run 24 rounds and print every third."""
+    """Run 24 rounds and print every third round."""
     rng = np.random.default_rng(7)
     classifier = ManyClassClassifier(
         utility=WORTH,

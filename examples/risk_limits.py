@@ -1,10 +1,10 @@
-"""Exploration within limits: whom it may not touch, how risky, and how much money a round.
+"""Limit exploration by age, by predicted risk and by the amount lent in a round.
 
     python examples/risk_limits.py
 
-Applicants ask for loans of different amounts. Nobody under 21 is explored, nobody whose predicted
-risk is above 0.7, and the loans explored in a round never sum to more than 40,000. The record says
-how many people that leaves out, and of whom it is therefore not promised that they are explored.
+Applicants ask for loans of different amounts. Applicants under 21 and applicants with a predicted
+risk above 0.7 are not explored, and the loans explored in a round never sum to more than 40,000.
+The record counts the applicants that the limits exclude; exploration is not promised for them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EXPOSURE = 40_000
 
 
 def applicants(n: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
-    """Return features, groups and outcomes of people who ask for a loan."""
+    """Return features, groups and outcomes of applicants for a loan."""
     group = np.where(rng.random(n) < 0.3, "B", "A")
     people = pd.DataFrame(
         {
@@ -35,7 +35,7 @@ def applicants(n: int, rng: np.random.Generator) -> tuple[pd.DataFrame, np.ndarr
 
 
 def main() -> pd.DataFrame:
-    """Decide ten batches and print what the limits did."""
+    """Decide ten batches and print the effect of the limits."""
     rng = np.random.default_rng(0)
     people, group, repays = applicants(2000, rng)
     classifier = PartialFeedbackClassifier(
@@ -47,7 +47,7 @@ def main() -> pd.DataFrame:
             exposure=EXPOSURE,
             amount="amount",
         ),
-        first_round="learned",  # so that risk is one minus the chance to repay from round 1 on
+        first_round="learned",  # so that the risk is 1 - P(repays) from round 1 on
         random_state=0,
     ).fit(people, repays, accepted=people["income"] > 0, sensitive_features=group)
     lent = []
@@ -61,7 +61,7 @@ def main() -> pd.DataFrame:
     print(table.to_string(index=False))
     print(f"\nRound 1: {classifier.rounds_[0].note}")
     never = classifier.never_explored(people, sensitive_features=group)
-    print(f"\n{never.sum()} of the last 1000 applicants can not be explored as things stand.")
+    print(f"\n{never.sum()} of the last 1000 applicants cannot be explored under these limits.")
     return table
 
 

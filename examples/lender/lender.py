@@ -1,8 +1,8 @@
-"""A lender's other systems: who applies, and what becomes of loans; for docs/production.md.
+"""Simulate the lender's other systems for docs/production.md: applications and outcomes of loans.
 
-``python lender.py history`` writes history.csv, ``python lender.py applicants 2031-01`` the
-applications of a month, and ``python lender.py outcomes 2031-01`` what became of those whom
-decisions-2031-01.csv accepts. Nobody's outcome depends on when it is asked for.
+``python lender.py history`` writes history.csv, ``python lender.py applicants 2031-01`` writes the
+applications of a month, and ``python lender.py outcomes 2031-01`` writes the outcomes of the
+applicants accepted in decisions-2031-01.csv. An outcome does not depend on when it is requested.
 """
 
 from __future__ import annotations
@@ -30,36 +30,40 @@ def people(month: str, n: int) -> tuple[list[list[str]], np.ndarray]:
     repays = rng.random(n) < 1 / (1 + np.exp(-logit))
     ids = [f"{month}-{at:04d}" for at in range(1, n + 1)]
     columns = (ids, income.astype(int), debt, employed, region, sex)
-    return [[str(one) for one in row] for row in zip(*columns, strict=True)], repays
+    return [[str(value) for value in row] for row in zip(*columns, strict=True)], repays
 
 
 def write_history() -> None:
-    """Write three years of a past that asked for an income."""
+    """Write 3,000 past applications, accepted if the income was above 2,200."""
     rows, repays = people("2030", 3000)
     income = np.array([float(row[1]) for row in rows])
     accepted = income > 2200
     outcome = np.where(accepted, np.where(repays, "repaid", "default"), "")
-    told = zip(rows, accepted, outcome, strict=True)
-    lines = [[*row, "yes" if yes else "no", what] for row, yes, what in told]
+    lines = [
+        [*row, "yes" if was_accepted else "no", known]
+        for row, was_accepted, known in zip(rows, accepted, outcome, strict=True)
+    ]
     write("history.csv", (*COLUMNS, "accepted", "outcome"), lines)
 
 
 def write_applicants(month: str) -> None:
-    """Write who applies in a month."""
+    """Write the applications of a month."""
     write(f"{month}.csv", COLUMNS, people(month, APPLICANTS)[0])
 
 
 def write_outcomes(month: str) -> None:
-    """Write what became of the accepted of a month."""
+    """Write the outcomes of the applicants accepted in a month."""
     rows, repays = people(month, APPLICANTS)
-    will = {row[0]: "repaid" if yes else "default" for row, yes in zip(rows, repays, strict=True)}
+    outcomes = {
+        row[0]: "repaid" if repaid else "default" for row, repaid in zip(rows, repays, strict=True)
+    }
     with Path(f"decisions-{month}.csv").open(encoding="utf-8", newline="") as file:
-        taken = [row["id"] for row in csv.DictReader(file) if row["decision"] == "accept"]
-    write(f"outcomes-{month}.csv", ("id", "outcome"), [[one, will[one]] for one in taken])
+        accepted = [row["id"] for row in csv.DictReader(file) if row["decision"] == "accept"]
+    write(f"outcomes-{month}.csv", ("id", "outcome"), [[name, outcomes[name]] for name in accepted])
 
 
 def write(path: str, names: tuple[str, ...], rows: list[list[str]]) -> None:
-    """Write a csv file, and say so."""
+    """Write a csv file and print its name and length."""
     with Path(path).open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(names)
