@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.test_commands import call, print_json, refused
+from cli.test_app import call, print_json, refused
 from secondlook.lab.experiments.comparison import COMPARED, compared
 from secondlook.lab.experiments.results import read_results
 

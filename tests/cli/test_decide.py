@@ -1,8 +1,14 @@
-"""``secondlook decide``: on the record first, and the rest of a file goes on."""
+"""``secondlook decide``: decisions, reasons, promises, retries and interruptions."""
 
 from __future__ import annotations
 
+import errno
 import json
+import multiprocessing
+import os
+import signal
+import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +16,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 from scipy.stats import binomtest
 
 import secondlook as sl
@@ -20,14 +27,17 @@ from cli.lender_files import (
     apply,
     call,
     done,
+    entries,
     people,
     refused,
     start,
     tell,
 )
+from methods.certified.test_late_outcomes import Desk, certified_desk
 from secondlook.cli.commands.decide import promise_message
 from secondlook.cli.files.refusals import refused_message
 from secondlook.cli.messages import mistakes_so_far_message
+from secondlook.errors import LedgerError
 from secondlook.ledger import Program, verify
 from secondlook.people.reasons import in_words
 
@@ -322,3 +332,361 @@ def test_missing_numbers_where_the_learner_takes_them(tmp_path):
 def test_one_json_object_is_printed_for_errors_too(lender):
     found = call("decide", "none.csv", "-o", "decisions.csv", "--json")
     assert json.loads(found.stdout)["code"] == found.exit_code == 2
+
+
+def spoiled():
+    """Write a file in which seven rows cannot be used; return the others."""
+    new = people(60, 1000).drop(columns="outcome").astype({"income": object})
+    new.loc[3, "income"] = "1.234,50"
+    new.loc[4, "income"] = ""
+    new.loc[5, "sex"] = "x"
+    new.loc[6, "id"] = ""
+    new.loc[[7, 8], "id"] = "twice"
+    new.loc[9, "id"] = "a00000"  # of the history
+    new.to_csv("applicants.csv", index=False)
+    return new.drop(index=range(3, 10))
+
+
+def test_rows_that_cannot_be_used_are_refused_and_the_rest_goes_on(lender, tmp_path):
+    usable = spoiled()
+    (tmp_path / "out").mkdir()
+    told = done("decide", "applicants.csv", "-o", "out/decisions.csv")
+    assert answer("out/decisions.csv")["id"].tolist() == usable["id"].tolist()
+    assert told["people"] == len(usable)
+    assert told["refused"]["rows"] == 7
+    assert told["refused"]["file"] == "out/applicants.refused.csv"
+    assert sum(told["refused"]["reasons"].values()) == 7
+    no = pd.read_csv("out/applicants.refused.csv", dtype=str, keep_default_na=False)
+    assert no["income"][0] == "1.234,50"
+    for reason, words in zip(
+        no["reason"],
+        [
+            "'income' must be a number, got '1.234,50', so write it without separators",
+            "'income' is missing",
+            "the group 'x' was not in the history, which has",
+            "'id' is empty",
+            "'id' is in the file 2 times",
+            "'id' is in the file 2 times",
+            "the id was decided on before (in the history); a new application needs a new",
+        ],
+        strict=True,
+    ):
+        assert words in reason
+    kept, head = (tmp_path / "out/decisions.csv").read_bytes(), lender.checkpoint()
+    again = done("decide", "applicants.csv", "-o", "out/decisions.csv")
+    assert again["recorded_before"] is not None
+    assert again["refused"] == told["refused"]
+    assert (tmp_path / "out/decisions.csv").read_bytes() == kept
+    assert lender.checkpoint() == head
+    said = call("decide", "applicants.csv", "-o", "out/decisions.csv", "--refused", "no.csv").stdout
+    assert (
+        "7 rows refused, with the reasons in no.csv:\n  2 × 'id' is in the file 2 times\n" in said
+    )
+    assert said.count(" × ") == 5
+    assert said.endswith("  1 for other reasons\n")
+
+
+def test_who_was_decided_on_in_another_batch_is_refused(lender):
+    apply(50)
+    done("decide", "applicants.csv", "-o", "first.csv")
+    apply(80)  # the same 50 and 30 more, who would be drawn anew
+    told = done("decide", "applicants.csv", "-o", "second.csv")
+    assert (told["people"], told["refused"]["rows"], told["round"]) == (30, 50, 2)
+    ((reason, n),) = told["refused"]["reasons"].items()
+    assert (reason[:43], n) == ("the id was decided on before (round 1); a n", 50)
+    assert done("decide", "applicants.csv", "-o", "third.csv")["recorded_before"] is not None
+    assert Path("second.csv").read_bytes() == Path("third.csv").read_bytes()
+
+
+def test_strict_stops_before_anything_is_decided(lender, tmp_path):
+    spoiled()
+    head = lender.checkpoint()
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--strict")
+    assert "applicants.csv, row 4 (id 'a01003'): 'income' must be a number" in sentence
+    assert "7 of 60 rows cannot be used" in sentence
+    assert lender.checkpoint() == head
+    assert not list(tmp_path.glob("*decisions*"))
+    assert not list(tmp_path.glob("*refused*"))
+
+
+def test_a_file_without_a_row_to_use(lender, tmp_path):
+    people(400).to_csv("applicants.csv", index=False)
+    head = lender.checkpoint()
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv")
+    assert "none of the 400 rows of applicants.csv can be used" in sentence
+    assert "secondlook export" not in sentence  # which has nobody of the history
+    assert len(pd.read_csv("applicants.refused.csv")) == 400
+    assert lender.checkpoint() == head
+    assert not (tmp_path / "decisions.csv").exists()
+
+
+def test_a_batch_that_is_sent_again_under_another_name(lender):
+    apply(30)
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    first, head = Path("decisions.csv").read_bytes(), lender.checkpoint()
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "june")
+    assert sentence.endswith(
+        "refused.csv has them with the reasons, secondlook export has the decisions, and a whole "
+        "batch that is sent without --batch is answered from the record."
+    )
+    Path("decisions.csv").unlink()
+    done("decide", "applicants.csv", "-o", "decisions.csv")  # as it says
+    assert (Path("decisions.csv").read_bytes(), lender.checkpoint()) == (first, head)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (
+            ["-o", "nowhere/decisions.csv"],
+            "in a folder that does not exist",
+        ),
+        (["-o", "."], "a table is a file that ends in .csv or .parquet"),
+        (["-o", "decisions.xlsx"], "ends in .csv or .parquet, or - for csv"),
+        (["-o", f"{'x' * 250}.csv"], "x.csv' cannot be written (File name too long)"),
+        (["-o", "d.csv", "--refused", f"{'x' * 250}.csv"], "cannot be written (File name too lo"),
+        (["-o", "./applicants.csv"], "the decisions would replace the input"),
+        (["-o", "d.csv", "--refused", "d.csv"], "refused rows would replace the decisio"),
+        (["-o", "d.csv", "--refused", "applicants.csv"], "would replace the input"),
+        (["-o", "d.csv", "--refused", "x/y.csv"], "in a folder that does not exist"),
+        (["-o", "d.csv", "--batch", " "], "--batch takes a name"),
+        (["-o", "-", "--json"], "--json and -o - both write to standard output"),
+        (["-o", "d.csv", "--program", "loans"], "no program called 'loans'"),
+        (["-o", "d.csv", "--ledger", "sqlite:///no.db"], "there is no ledger at"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_decided(lender, tmp_path, options, words):
+    apply()
+    head, files = lender.checkpoint(), sorted(tmp_path.iterdir())
+    text = (tmp_path / "applicants.csv").read_text()
+    assert words in refused("decide", "applicants.csv", *options)
+    assert lender.checkpoint() == head
+    assert sorted(tmp_path.iterdir()) == files
+    assert (tmp_path / "applicants.csv").read_text() == text
+
+
+@pytest.mark.parametrize("column", ["id", "income", "sex"])
+def test_a_column_that_is_missing(lender, column):
+    apply()
+    people(20, 1000).drop(columns=column).to_csv("applicants.csv", index=False)
+    head = lender.checkpoint()
+    sentence = refused("decide", "applicants.csv", "-o", "decisions.csv")
+    assert f"applicants.csv has no column {column!r}" in sentence
+    assert lender.checkpoint() == head
+
+
+FORK = multiprocessing.get_context("fork")
+
+
+def test_a_disk_that_is_full_after_the_decisions_are_recorded(lender, tmp_path, monkeypatch):
+    apply()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.replace", full)
+        sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    assert "recorded as batch 'may' and only their file is missing" in sentence
+    assert "No space left on device" in sentence
+    assert "the same command, with another -o if necessary, writes them from the record" in sentence
+    assert not (tmp_path / "decisions.csv").exists()
+    (entry,) = entries(lender, "batch")
+    told = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    assert told["recorded_before"]["at"] == entry.at
+    assert len(answer()) == 100
+
+
+def test_a_ledger_that_is_lost_after_the_decisions_are_recorded(lender, tmp_path, monkeypatch):
+    apply()
+    words = ["decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may"]
+
+    def lost(*_, **__):
+        raise LedgerError("the ledger could not be used (gone); nothing was recorded, call again.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("secondlook.cli.commands.decide._decision_table", lost)
+        sentence = refused(*words)
+    assert "as batch 'may' and only their file is missing (the ledger could not be used" in sentence
+    assert "nothing was recorded" not in sentence
+    assert len(entries(lender, "batch")) == 1
+    assert not (tmp_path / "decisions.csv").exists()
+    with monkeypatch.context() as patch:
+        patch.setattr("secondlook.ledger.program.summary_of", lost)
+        sentence = refused(*words)
+    assert "everything is recorded and only this summary is missing (the ledger could" in sentence
+    assert len(answer()) == 100
+    assert done(*words)["recorded_before"] is not None
+
+
+def decide_and_die(moment, *words):
+    """Run the command in a process that is killed at a call of a function of ``os``."""
+
+    def die(*_):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def run():
+        setattr(os, moment, die)
+        call("decide", *words)
+
+    child = FORK.Process(target=run)
+    child.start()
+    child.join()
+    return child.exitcode
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning")
+def test_killed_between_the_record_and_the_file_it_answers_the_same(url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    start(url, tmp_path)
+    new = apply()
+    words = ["applicants.csv", "-o", "decisions.csv", "--ledger", url]
+    assert decide_and_die("replace", *words) == -signal.SIGKILL
+    assert not (tmp_path / "decisions.csv").exists()
+    program = Program.open(url)
+    (entry,) = entries(program, "batch")
+    with program.ledger.reading("main") as reader:
+        recorded = reader.facts(entry).decisions
+    head = program.checkpoint()
+    told = done("decide", *words)
+    assert told["recorded_before"] == {"at": entry.at, "by": entry.by}
+    assert program.checkpoint() == head
+    got = answer()
+    assert got["id"].tolist() == new["id"].tolist()
+    assert (got["decision"] == "accept").tolist() == recorded.accepted.tolist()
+    assert got["propensity"].tolist() == recorded.propensity.tolist()
+    assert verify(program.ledger).ok
+
+
+SAYS = "by hand since"
+
+
+@pytest.fixture
+def decided(lender):
+    apply()
+    told = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert told["overridden_since"] == {"accepted": 0, "rejected": 0}
+    got = answer().set_index("id")["decision"]
+    return lender, got[got == "accept"].index.tolist(), got[got == "reject"].index.tolist()
+
+
+def again():
+    """Return what the same command says in JSON, after checking that the file is the same."""
+    before = Path("decisions.csv").read_bytes()
+    told = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert Path("decisions.csv").read_bytes() == before
+    return told["overridden_since"]
+
+
+def test_overrides_since_are_told_and_the_file_stays(decided):
+    program, yes, no = decided
+    assert again() == {"accepted": 0, "rejected": 0}
+    assert SAYS not in call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+    program.override(yes[:2], False, "has left the country")
+    program.override(no[:1], True, "has a guarantor")
+    assert again() == {"accepted": 1, "rejected": 2}
+    said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+    assert ("Overridden since: 3 of these decisions (1 accepted, 2 rejected).") in said
+    done("export", "-o", "now.csv")
+    now = pd.read_csv("now.csv", dtype=str).set_index("id")["override"]
+    assert now[yes[:2]].tolist() == ["rejected", "rejected"]
+    assert now[no[:1]].tolist() == ["accepted"]
+
+
+def test_what_was_taken_back_is_not_counted(decided):
+    program, yes, _ = decided
+    program.override(yes[:2], False, "has left the country")
+    program.undo_override(yes[:1], "came back")
+    assert again() == {"accepted": 0, "rejected": 1}
+    said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+    assert "Overridden since: 1 of these decisions" in said
+
+
+def test_only_people_of_the_batch_count(decided):
+    program, yes, _ = decided
+    program.override(yes[:2], False, "has left the country")
+    apply(30, 5000, "others.csv")
+    assert done("decide", "others.csv", "-o", "o.csv")["overridden_since"]["rejected"] == 0
+    assert done("decide", "others.csv", "-o", "o.csv")["overridden_since"]["rejected"] == 0
+
+
+def said(desk):
+    return promise_message([asdict(desk.classifier.rounds_[-1])], 0.15, 0.1)
+
+
+def bad_round(desk):
+    """Decide a round of which every outcome is bad."""
+    desk.decide()
+    ids, outcome = desk.accepted[-1]
+    desk.classifier.observe(ids, np.zeros_like(outcome))
+
+
+def test_after_drift_it_says_that_testing_began_again():
+    desk = certified_desk()
+    while desk.engine.stage.restarts == 0:
+        bad_round(desk)
+        assert len(desk.accepted) < 40
+    desk.decide()
+    begun = f"no promise yet; testing began again with round {desk.engine.stage.began}, and "
+    assert begun in said(desk)
+
+
+def test_bad_outcomes_are_not_called_few():
+    desk = Desk()
+    bad_round(desk)
+    assert "too few outcomes" in said(desk)  # of that round, when none was known
+    desk.decide()
+    assert "the outcomes so far do not support one" in said(desk)
+
+
+@pytest.fixture
+def transactions(lender):
+    """Return a list that gets an item for each transaction on any engine."""
+    begun = []
+
+    def note(connection):
+        begun.append(connection)
+
+    sa.event.listen(sa.Engine, "begin", note)
+    yield begun
+    sa.event.remove(sa.Engine, "begin", note)
+
+
+def modules_crossed(*words):
+    """Return the modules of secondlook whose functions a command calls."""
+    modules = set()
+
+    def note(frame, event, _argument):
+        name = frame.f_globals.get("__name__", "")
+        if event == "call" and name.startswith("secondlook") and frame.f_code.co_name != "<module>":
+            modules.add(name)
+
+    sys.setprofile(note)
+    try:
+        result = call(*words)
+    finally:
+        sys.setprofile(None)
+    assert result.exit_code == 0, result.stderr
+    return modules
+
+
+def test_decide_and_observe_take_three_transactions(lender, transactions):
+    outcome = apply(100).set_index("id")["outcome"]
+    for _ in range(2):  # the second time from the record
+        transactions.clear()
+        done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+        assert 0 < len(transactions) <= 3
+    accepted = answer()["id"][answer()["decision"] == "accept"]
+    outcome[accepted].to_csv("outcomes.csv")
+    transactions.clear()
+    done("observe", "outcomes.csv")
+    assert 0 < len(transactions) <= 3
+
+
+def test_a_decision_crosses_few_modules(lender):
+    apply(100)
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    apply(100, 3000)
+    crossed = modules_crossed("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "june")
+    assert len(crossed) <= 60

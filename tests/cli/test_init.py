@@ -1,4 +1,4 @@
-"""``secondlook init``: a program from a configuration and a history, or one sentence."""
+"""``secondlook init``: start a program from a configuration and a history."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import tomllib
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -15,13 +16,16 @@ import pytest
 from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
+from cli.lender_files import CERTIFIED, PROGRAM, done, people
 from lab.experiments.test_spec import one_sentence
 from secondlook.cli.app import app
 from secondlook.cli.files.tables import read_table
+from secondlook.errors import InputError
+from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.ledger import Program, SqlLedger, verify
 from secondlook.ledger.config import example_config as shipped_example
 from secondlook.ledger.config import read_config
-from secondlook.ledger.config_classifiers import CLASSIFIERS, LIMITS
+from secondlook.ledger.config_classifiers import CLASSIFIERS, LIMITS, build_classifier
 
 URL = "sqlite:///lender.db"
 
@@ -473,3 +477,208 @@ def test_verify_takes_the_ledger_from_an_option_or_the_environment(monkeypatch, 
     monkeypatch.setenv("SECONDLOOK_LEDGER", URL)
     assert "Everything fits." in run().stdout
     assert f"there is no ledger at {tmp_path / 'a.db'};" in run("sqlite:///a.db").stderr
+
+
+WITH_TAKEN = example_config().replace('# accepted = "accepted"', 'accepted = "taken"')
+
+
+def with_taken(table, taken, words=("yes", "no")):
+    return table.append_column("taken", pa.array(np.where(taken, *words)))
+
+
+def filled(table, taken, word):
+    """Return a history in which the rejected have an outcome too."""
+    told = np.where(taken, np.array(table["outcome"].to_pylist(), object), word)
+    return table.set_column(table.column_names.index("outcome"), "outcome", pa.array(told))
+
+
+@pytest.mark.parametrize("word", ["default", "repaid", "charged-off", "withdrawn"])
+def test_outcomes_of_the_rejected_are_not_read_and_the_people_stay(word):
+    table, taken = history(300)
+    plain = init(WITH_TAKEN, write(with_taken(table, taken), "plain.csv"), "--program", "plain")
+    found = init(WITH_TAKEN, write(with_taken(filled(table, taken, word), taken)))
+    assert found["outcomes_not_read"] == (~taken).sum() > 50
+    assert plain["outcomes_not_read"] == found["refused"] == 0
+    for key in ("people", "accepted", "good", "bad", "features"):
+        assert found[key] == plain[key]
+    assert found["people"] == 300
+    applicants = history(120, seed=5)[0].select(["income", "debt", "age"])
+    sex = history(120, seed=5)[0]["sex"]
+    batches = [
+        Program.open(URL, name).decide(
+            applicants, sensitive_features=sex, ids=np.arange(1000, 1120).astype(str)
+        )
+        for name in ("plain", "main")
+    ]
+    assert np.array_equal(batches[0].propensity, batches[1].propensity)  # nothing leaked
+    with SqlLedger(URL).reading("main") as reader:
+        ids = table["id"].to_pylist()
+        assert reader.standing(ids).accepted.tolist() == taken.tolist()
+    assert verify(URL).ok
+
+
+def test_a_line_says_how_many_outcomes_were_not_read():
+    table, taken = history(200)
+    with open("program.toml", "w") as file:
+        file.write(WITH_TAKEN)
+    path = write(with_taken(filled(table, taken, "default"), taken))
+    said = call("--ledger", URL, "--config", "program.toml", path).stdout
+    line = f"Not read: {(~taken).sum():,} outcomes of rejected applicants"
+    assert line in said
+    assert f"{(~taken).sum():,} rejected" in said
+    path = write(with_taken(table, taken))
+    said = call("--ledger", URL, "--config", "program.toml", "--program", "b", path).stdout
+    assert "Not read" not in said
+
+
+def test_y_and_n_say_who_was_accepted():
+    table, taken = history(200)
+    found = init(WITH_TAKEN, write(with_taken(table, taken, ("Y", "N"))))
+    assert (found["accepted"], found["refused"]) == (taken.sum(), 0)
+
+
+def test_outcomes_of_the_accepted_are_refused_as_before():
+    table, taken = history(200)
+    changed = filled(table, ~taken, "charged-off")  # of the accepted, and none of the rejected
+    with open("program.toml", "w") as file:
+        file.write(WITH_TAKEN)
+    result = call("--ledger", URL, "--config", "program.toml", write(with_taken(changed, taken)))
+    assert result.exit_code == 2
+    assert "'charged-off' is none of the labels" in result.stderr
+
+
+def of_outcomes(n_good, n_bad):
+    """Return a history of so many accepted people and as many rejected."""
+    n = n_good + n_bad
+    table = history(2 * n)[0]
+    outcome = np.array(["repaid"] * n_good + ["default"] * n_bad + [None] * n, object)
+    return table.set_column(
+        table.column_names.index("outcome"), "outcome", pa.array(outcome[np.arange(2 * n)])
+    )
+
+
+@pytest.mark.parametrize(
+    ("n_good", "n_bad", "told"),
+    # By tables of Clopper and Pearson: 62 of 100 begin at 0.517, 59 of 100 at 0.487.
+    [(11, 89, True), (38, 62, True), (41, 59, False), (89, 11, False), (2, 3, False)],
+)
+def test_outcomes_that_are_mostly_bad_are_told(n_good, n_bad, told):
+    found = init(example_config(), write(of_outcomes(n_good, n_bad)))
+    line = (
+        f"{n_bad} % of the outcomes are bad, against a bound of 15 %; check in [outcomes] that "
+        "good = ['repaid', '1'] is right"
+    )
+    assert (line in found["notes"]) is told
+    said = call("--ledger", URL, "--config", "program.toml", "history.csv", "--program", "b")
+    assert (line in said.stdout) is told
+    assert json.dumps(found["notes"]).count("outcomes are bad") == told
+
+
+IMPUTE = 'seed = 3\nmissing = "impute"'
+IMPUTING = {"kind": "partial-feedback", "seed": 0, "missing": "impute"}
+
+
+def with_gaps(n, start, seed=0, text=True):
+    """Return people of whom some lack debt and some a region; debt is missing for the bad."""
+    found, rng = people(n, start, seed), np.random.default_rng([seed, start, 1])
+    found["region"] = rng.choice(["north", "south"], n)
+    found.loc[rng.random(n) < 0.1, "region"] = None
+    bad = (found["outcome"] == "default") & (rng.random(n) < 0.7)
+    found.loc[bad, "debt"] = np.nan
+    return found if text else found.drop(columns="region")
+
+
+def filled_in(X, medians, columns):
+    """Return numbers with medians in the gaps, and a column of gaps for some of them."""
+    gaps = np.isnan(X)
+    return np.column_stack([np.where(gaps, medians, X), gaps[:, columns]])
+
+
+def by_hand(learned, asked, columns, y, extra=None):
+    """Return scores of a logistic model of columns that were filled and scaled here."""
+    medians = np.nanmedian(learned, axis=0)
+    A, B = filled_in(learned, medians, columns), filled_in(asked, medians, columns)
+    mean, scale = A.mean(axis=0), A.std(axis=0)
+    A, B = (A - mean) / scale, (B - mean) / scale
+    if extra is not None:
+        A, B = np.column_stack([extra[0], A]), np.column_stack([extra[1], B])
+    return ConstrainedLogistic().fit(A, y).predict_proba(B)[:, 1]
+
+
+def test_numbers_are_filled_by_the_median_and_marked():
+    rng = np.random.default_rng(0)
+    X, y = rng.lognormal(size=(400, 3)), rng.random(400) < 0.6
+    X[rng.random(400) < 0.2, 1] = np.nan
+    new = rng.lognormal(size=(50, 3))
+    new[:20, 1], new[10:30, 2] = np.nan, np.nan  # the last has no gap where it was learned
+    model = build_classifier(IMPUTING, {}, (), ("a", "b", "c")).learner.fit(X, y)
+    expected = by_hand(X, new, [1], y)
+    np.testing.assert_allclose(model.predict_proba(new)[:, 1], expected, atol=1e-6)
+    unmarked = by_hand(X, new, [], y)
+    assert np.abs(expected - unmarked).max() > 1e-3
+
+
+def test_a_missing_text_is_a_value_of_its_own():
+    found = with_gaps(400, 0)
+    y = (found["outcome"] == "repaid").to_numpy()
+    X, new = found[["income", "debt", "region"]], with_gaps(60, 1000)[["income", "debt", "region"]]
+    model = build_classifier(IMPUTING, {}, ("region",), ("income", "debt")).learner.fit(X, y)
+    codes = [
+        np.column_stack([one["region"] == "north", one["region"] == "south", one["region"].isna()])
+        for one in (X, new)
+    ]
+    numbers = [one[["income", "debt"]].to_numpy() for one in (X, new)]
+    expected = by_hand(*numbers, [1], y, codes)
+    np.testing.assert_allclose(model.predict_proba(new)[:, 1], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param("partial-feedback", marks=pytest.mark.long), "certified"]
+)
+def test_a_program_that_fills_gaps_in_decides_proves_itself_and_learns_from_them(
+    tmp_path, monkeypatch, kind
+):
+    monkeypatch.chdir(tmp_path)
+    url, text = f"sqlite:///{tmp_path}/lender.db", kind == "partial-feedback"
+    config = (PROGRAM if text else CERTIFIED).replace("seed = 3", IMPUTE)
+    (tmp_path / "program.toml").write_text(config)
+    past = with_gaps(300, 0, text=text)
+    past.loc[past["income"] < -0.3, "outcome"] = ""
+    past.to_csv("history.csv", index=False)
+    told = done("init", "--ledger", url, "--config", "program.toml", "history.csv")
+    assert (told["people"], told["refused"]) == (300, 0)
+    for t in (1, 2):
+        new = with_gaps(80, 1000 * t, text=text).set_index("id", drop=False)
+        new.drop(columns="outcome").to_csv("applicants.csv", index=False)
+        told = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
+        assert (told["people"], told["refused"]["rows"]) == (80, 0)
+        decided = pd.read_csv("decisions.csv", index_col="id")
+        yes = decided.index[decided["decision"] == "accept"]
+        new.loc[yes, ["id", "outcome"]].to_csv("outcomes.csv", index=False)
+        done("observe", "outcomes.csv", "--ledger", url)
+    program = Program.open(url)
+    found = program.verify(relearn=True)
+    assert (found.ok, found.n_decisions, found.n_learned_again) == (True, 160, 160)
+    assert verify(program.ledger).ok
+    gone = new["debt"].isna()
+    told = decided["reasons"].fillna("")
+    assert told[gone].str.contains("missing debt").any()
+    assert not told[~gone].str.contains("missing debt").any()
+    assert decided["score"][gone].mean() < decided["score"][~gone].mean() - 0.02
+
+
+@pytest.mark.parametrize(
+    ("more", "texts"),
+    [({"missing": "impute"}, ()), ({}, ("region",)), ({"learner": "gradient-boosting"}, ())],
+)
+def test_a_fit_under_constraints_has_nothing_before_it(more, texts):
+    """The first round that learns would fail otherwise, long after the program began."""
+    settings = {"kind": "partial-feedback", "seed": 0, "constrain_fit": True}
+    assert build_classifier(settings, {}, (), ("income",)).constrain_fit
+    with pytest.raises(InputError, match="constrain_fit = true needs the logistic learner on numb"):
+        build_classifier(settings | {"learner": "logistic"} | more, {}, texts, ("income",))
+
+
+def test_filling_in_is_the_logistic_learners():
+    with pytest.raises(InputError, match="goes with learner = 'logistic', got 'gradient-boosting'"):
+        build_classifier({**IMPUTING, "learner": "gradient-boosting"}, {})

@@ -1,4 +1,4 @@
-"""Standard output that lacks letters, is full or closed, and standard input that is not there."""
+"""Standard output that lacks characters, is full or closed, and missing standard input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``secondlook plan --history`` with files as lenders have them."""
+"""``secondlook plan --history`` with the files that lenders have."""
 
 from __future__ import annotations
 

@@ -1,0 +1,643 @@
+"""Checks of input files: ranges, unknown values, ids and names of columns."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+import secondlook as sl
+from cli.lender_files import PROGRAM, answer, call, done, entries, people, refused, start
+from secondlook import PartialFeedbackClassifier
+from secondlook.cli.files.export_tables import EXPORTED
+from secondlook.cli.input_checks import (
+    DECISION_COLUMNS,
+    _known_values,
+    columns_out_of_range,
+    unseen_values_message,
+)
+from secondlook.errors import LedgerError
+from secondlook.ledger import Program, SqlLedger, verify
+from secondlook.people.intake import Range, as_ranges, n_beyond, ranges_of
+from secondlook.people.likelihoods import (
+    EstimatorLikelihood,
+    GroupedLikelihood,
+    LinearLikelihood,
+    MeanLikelihood,
+)
+
+
+def earners(n, start=0):
+    """Return applicants with incomes of 339 to 10,636 and their outcomes."""
+    rng = np.random.default_rng([7, start])
+    income = np.round(np.clip(np.exp(rng.normal(7.8, 0.5, n)), 339, 10_636))
+    good = rng.random(n) < 1 / (1 + np.exp(2 - income / 1000))
+    return pd.DataFrame(
+        {
+            "id": [f"a{start + at:05d}" for at in range(n)],
+            "income": income,
+            "age": rng.integers(18, 70, n),
+            "sex": rng.choice(["f", "m"], n),
+            "region": rng.choice(["north", "south"], n),
+            "outcome": np.where(good, "repaid", "default"),
+        }
+    )
+
+
+def began(folder, monkeypatch, n=300):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("SECONDLOOK_LEDGER", url := f"sqlite:///{folder}/lender.db")
+    past = earners(n)
+    past.loc[[0, 1], "income"] = [339, 10_636]
+    past.loc[past["income"] < 1200, "outcome"] = ""
+    past.to_csv("history.csv", index=False)
+    (folder / "program.toml").write_text(PROGRAM)
+    done("init", "--config", "program.toml", "history.csv")
+    return url
+
+
+@pytest.fixture
+def income_lender(tmp_path, monkeypatch):
+    return Program.open(began(tmp_path, monkeypatch))
+
+
+def send(n=60, start=1000, **changed):
+    """Write a file of applicants, some of whose columns are made anew from what they were."""
+    new = earners(n, start).drop(columns="outcome")
+    for name, change in changed.items():
+        new[name] = change(new[name])
+    new.to_csv("applicants.csv", index=False)
+    return new
+
+
+def in_cents(income):
+    return 100 * income
+
+
+def with_points(income):
+    """Return what a German thousands point becomes where points are decimal: 1.201 for 1201."""
+    return income.where(income < 1000, income / 1000)
+
+
+def test_a_usual_batch_says_nothing(income_lender):
+    send()
+    said = call("decide", "applicants.csv", "-o", "decisions.csv")
+    assert said.exit_code == 0
+    assert "history" not in said.stdout
+    send(start=2000)
+    assert done("decide", "applicants.csv", "-o", "decisions.csv")["beyond_history"] == []
+
+
+def test_cents_stop_a_batch_until_one_insists(income_lender, tmp_path):
+    send(income=in_cents)
+    assert refused("decide", "applicants.csv", "-o", "decisions.csv") == (
+        "the column 'income' of applicants.csv is unlike the history: 60 of 60 people are outside "
+        "300 to 12000, perhaps because of another unit or decimal mark; nothing was decided or "
+        "recorded, so correct the file, or pass --unlike-history to decide anyway."
+    )
+    assert entries(income_lender, "batch") == []
+    assert not (tmp_path / "decisions.csv").exists()
+    words = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    line = "Unlike the history: 60 of 60 people outside 300 to 12000 in 'income'; is it"
+    assert line in call(*words, "--unlike-history").stdout
+    assert len(entries(income_lender, "batch")) == 1
+    again = done(*words)  # from the record, which needs no leave
+    assert again["recorded_before"] is not None
+    row = {"column": "income", "low": 300.0, "high": 12_000.0, "people": 60, "of": 60}
+    assert again["beyond_history"] == [row | {"too_many": True}]
+
+
+def test_that_somebody_insisted_is_on_the_record(income_lender):
+    words = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch")
+    send()
+    assert done(*words, "april", "--unlike-history")["unlike_history"] == []  # nothing was unlike
+    assert "about" not in entries(income_lender, "batch")[0].says
+    send(start=2000, income=in_cents, age=lambda age: 12 * age.where(age < 25, age + 60))
+    said = call(*words, "may", "--unlike-history", "--by", "credit desk").stdout
+    assert "Decided anyway (--unlike-history)" in said
+    assert "60 of 60 people outside 300 to 12000 in 'income'" in said
+    income = {"column": "income", "low": 300.0, "high": 12_000.0, "people": 60, "of": 60}
+    _, entry = entries(income_lender, "batch")
+    kept = entry.says["about"]["unlike_history"]
+    assert (entry.by, kept[0], [one["column"] for one in kept]) == (
+        "credit desk",
+        income,
+        ["income", "age"],
+    )
+    assert done(*words, "may")["unlike_history"] == kept  # from the record, whoever asks
+    assert "Decided anyway (--unlike-history)" in call(*words, "may").stdout
+
+    send(start=3000)
+    assert done(*words, "june")["unlike_history"] == []
+    told = done("status")
+    assert [one["about"] for one in told["rounds"]] == [{}, {"unlike_history": kept}, {}]
+    (line,) = [one for one in told["attention"] if "unlike" in one]
+    assert line.startswith(
+        f"1 batch was decided with --unlike-history although numbers were unlike the history, "
+        f"last 'may' (round 2, entry {entry.number}): 60 of 60 people outside 300 to 12000 in "
+        f"'income', "
+    )
+    lines = call("export", "--entries").stdout.splitlines()
+    headers = [json.loads(one)["header"] for one in lines]
+    assert [one["about"] for one in headers if "round" in one and "about" in one] == [
+        {"unlike_history": kept}
+    ]
+    assert verify(income_lender.ledger, relearn=True).ok
+
+
+def test_a_record_of_it_cannot_be_taken_out(income_lender, tmp_path):
+    send(income=in_cents)
+    done("decide", "applicants.csv", "-o", "decisions.csv", "--unlike-history")
+    with sqlite3.connect(tmp_path / "lender.db") as db:
+        at, header = db.execute(
+            "SELECT number, header FROM entries WHERE kind = 'batch'"
+        ).fetchone()
+        says = json.loads(header)
+        assert says.pop("about")
+        db.execute("UPDATE entries SET header = ? WHERE number = ?", (json.dumps(says), at))
+    assert f"entry {at} (batch" in verify(income_lender.ledger).problem
+
+
+def test_thousands_points_that_are_read_as_decimals_stop_a_batch(income_lender):
+    sent = send(income=with_points)["income"]
+    n = int((sent < 300).sum())
+    assert 30 < n < 60
+    found = refused("decide", "applicants.csv", "-o", "decisions.csv")
+    assert f"{n} of 60 people are outside 300 to 12000" in found
+    assert entries(income_lender, "batch") == []
+
+
+def test_two_wrong_columns_are_both_named_and_an_error_is_json_too(income_lender):
+    send(income=in_cents, age=lambda age: 12 * age.where(age < 25, age + 60))
+    found = done("decide", "applicants.csv", "-o", "decisions.csv", code=2)
+    assert "(also: 'age')" in str(found)
+
+
+def test_some_people_beyond_are_told_of_and_decided(income_lender):
+    send(income=lambda income: income.where(income.index >= 9, 100 * income))
+    words = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    told = done(*words)
+    row = {"column": "income", "low": 300.0, "high": 12_000.0, "people": 9, "of": 60}
+    assert told["beyond_history"] == [row | {"too_many": False}]
+    assert "Unlike the history: 9 of 60 people" in call(*words).stdout
+
+
+@pytest.mark.parametrize("n_past", [4, 10, 30, 100, 1000])
+def test_batches_like_their_history_are_hardly_ever_told_of_and_never_stopped(n_past):
+    rng = np.random.default_rng([n_past, 3])
+    told = stopped = halves = 0
+    for n_new in np.repeat([1, 2, 3, 8, 40, 400], 100).tolist():
+        values = np.exp(rng.normal(size=(n_past + n_new, 3)))
+        names = ("a", "b", "c")
+        ranges = as_ranges(ranges_of(values[:n_past], names))
+        new = pa.table(dict(zip(names, values[n_past:].T.copy(), strict=True)))
+        found = columns_out_of_range(ranges, new)
+        told += bool(found)
+        stopped += any(row["too_many"] for row in found)
+        of = ((values[n_past:, at], ranges[name]) for at, name in enumerate(names))
+        halves += any(2 * n_beyond(*one)[0] > n_new for one in of)
+    if n_past <= 100:
+        assert halves > 5  # whom a rule that knows of no chance would have stopped
+    assert stopped == 0  # one in 10,000 at most, so 6 % of the tests with exact bounds, and less
+    assert told <= 5
+
+
+@pytest.mark.parametrize(
+    ("n_past", "n_new", "is_stopped"),
+    [(2, 400, False), (12, 3, False), (12, 20, True), (400, 1, False), (400, 3, True)],
+)
+def test_how_much_a_history_can_tell_depends_on_its_size(n_past, n_new, is_stopped):
+    """All new people are beyond; with few on either side, that may be chance."""
+    new = pa.table({"income": pa.array([5e5] * n_new)})
+    found = columns_out_of_range({"income": Range(300.0, 12_000.0, n_past)}, new)
+    assert any(row["too_many"] for row in found) == is_stopped
+
+
+def test_missing_numbers_count_neither_way():
+    new = pa.table({"age": pa.array([900.0] * 6 + [30.0] * 5 + [None] * 100)})
+    (row,) = columns_out_of_range({"age": Range(18.0, 70.0, 500)}, new)
+    assert (row["people"], row["of"], row["too_many"]) == (6, 11, True)
+    empty = pa.table({"age": pa.array([None, None], pa.float64())})
+    assert columns_out_of_range({"age": Range(18.0, 70.0, 500)}, empty) == []
+
+
+def test_columns_of_a_history_without_names_go_by_position():
+    new = pa.table({"x": [1, 2], "flag": [True, False]})
+    assert columns_out_of_range({0: Range(0.0, 2.0, 90), 1: Range(0.0, 1.0, 90)}, new) == []
+    (row,) = columns_out_of_range({1: Range(5.0, 6.0, 900)}, new)
+    assert row["column"] == "flag"
+
+
+@pytest.fixture
+def text_lender(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/lender.db"
+    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    (tmp_path / "program.toml").write_text(PROGRAM)
+    past = people(300)
+    past.loc[past["income"] < -0.5, "outcome"] = ""
+    past["region"] = np.where(past.index % 3 == 0, "north", "south")
+    past.to_csv("history.csv", index=False)
+    done("init", "--config", "program.toml", "history.csv")
+
+
+def applicants(start_at, regions):
+    new = people(len(regions), start_at).drop(columns="outcome").assign(region=regions)
+    new.to_csv("applicants.csv", index=False)
+    return new
+
+
+def test_a_value_that_nobody_had_is_told_of_until_it_is_learned(text_lender):
+    regions = ["north"] * 30 + ["moon"] * 12 + ["'Mars"] + ["south"] * 10
+    applicants(1000, regions)
+    said = call("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may").stdout
+    assert "Never seen in 'region': 'moon' (12 people), \"'Mars\" (1 person); " in said
+    told = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    row = {"column": "region", "treated": "ignore"}
+    assert told["unseen"] == [
+        row | {"value": "moon", "people": 12},
+        row | {"value": "'Mars", "people": 1},
+    ]
+    assert (told["people"], told["refused"]["rows"]) == (53, 0)
+    got = pd.read_csv("decisions.csv")
+    yes = got["id"][got["decision"] == "accept"]
+    moon = {f"a{1000 + at:05d}" for at in range(30, 42)}
+    assert moon & set(yes)  # or nothing could be learned of them
+    pd.DataFrame({"id": yes, "outcome": "repaid"}).to_csv("told.csv", index=False)
+    done("observe", "told.csv")
+    applicants(2000, ["moon", "north", "sun"])
+    found = done("decide", "applicants.csv", "-o", "later.csv")["unseen"]
+    assert [one["value"] for one in found] == ["sun"]
+    applicants(1000, regions)  # a round that is not the last: its policy is no longer at hand
+    again = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    assert again["unseen"] is None
+
+
+def test_nothing_is_said_of_columns_of_numbers(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SECONDLOOK_LEDGER", url := f"sqlite:///{tmp_path}/lender.db")
+    start(url, tmp_path, n=200)
+    people(20, 1000).drop(columns="outcome").to_csv("applicants.csv", index=False)
+    assert done("decide", "applicants.csv", "-o", "decisions.csv")["unseen"] == []
+
+
+def test_a_line_for_each_column_names_the_first_values_and_counts_the_rest():
+    row = {"column": "job", "people": 3, "treated": "use_encoded_value"}
+    found = [row | {"value": f"v{at}"} for at in range(5)]
+    assert unseen_values_message(
+        [*found, row | {"column": "x", "value": "w" * 60, "treated": None}]
+    ) == [
+        "Never seen in 'job': 'v0' (3 people), 'v1' (3 people), 'v2' (3 people) and 2 more (6 "
+        "people); the score treats them all as one other value "
+        "(handle_unknown='use_encoded_value').",
+        f"Never seen in 'x': '{'w' * 40}…' (3 people); the learner decides how to read them.",
+    ]
+    assert unseen_values_message([]) == unseen_values_message(None) == []
+
+
+FRAME = pd.DataFrame(
+    {"a": ["x", "y", "x", "y"], "n": [0.0, 1.0, 2.0, 3.0], "b": ["p", "p", "q", "q"]}
+)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [["a", "b"], [0, 2], [True, False, True], make_column_selector(dtype_exclude="number")],
+)
+@pytest.mark.parametrize(
+    "encoder",
+    [
+        OneHotEncoder(handle_unknown="ignore"),
+        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
+        make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()),
+    ],
+    ids=["one-hot", "ordinal", "behind an imputer"],
+)
+def test_what_a_pipeline_s_encoders_know(encoder, columns):
+    head = ColumnTransformer([("text", encoder, columns)], remainder="passthrough")
+    fitted = make_pipeline(head, LogisticRegression()).fit(FRAME, [0, 1, 0, 1])
+    likelihood = EstimatorLikelihood(fitted, 1)
+    inner = encoder[-1] if hasattr(encoder, "steps") else encoder
+    known = _known_values(likelihood, list(FRAME))
+    expected = {"a": ({"x", "y"}, inner.handle_unknown), "b": ({"p", "q"}, inner.handle_unknown)}
+    assert known == expected
+
+
+def test_parts_of_a_likelihood_know_what_any_of_them_knows():
+    def part(rows):
+        head = ColumnTransformer(
+            [("text", OneHotEncoder(handle_unknown="ignore"), slice("a", "a"))]
+        )
+        learner = make_pipeline(head, LogisticRegression())
+        return EstimatorLikelihood(learner.fit(FRAME.iloc[rows], [0, 1]), 1)
+
+    both = MeanLikelihood((part([0, 2]), GroupedLikelihood((part([1, 3]),))))
+    assert _known_values(both, list(FRAME)) == {"a": ({"x", "y"}, "ignore")}
+    assert _known_values(LinearLikelihood(np.zeros(2), 0.0), ["a", "b"]) == {}
+
+
+LARGEST = 2**63 - 1
+
+
+@pytest.fixture
+def two(lender, monkeypatch):
+    """Return a program that knows "1" and " 1" as two people, as earlier versions took them."""
+    frame = people(40, 1000).drop(columns="outcome")
+    frame.loc[0, "id"], frame.loc[1, "id"] = "1", " 1"
+    with monkeypatch.context() as patch:
+        patch.setattr("secondlook.ledger.program.check_spelling", lambda *_: None)
+        X, sex = frame[["income", "debt"]], frame[["sex"]]
+        lender.decide(X, sensitive_features=sex, ids=frame["id"].tolist(), batch="old")
+    frame.to_csv("applicants.csv", index=False)
+    return lender
+
+
+def is_known(program, *names):
+    return (program.standing(list(names)).persons >= 0).tolist()
+
+
+def erase(*words):
+    return ("erase", *words, "--early", "--yes", "--reason", "asked for")
+
+
+def test_nobody_is_erased_in_the_place_of_another(two):
+    assert done(*erase("--id", " 1"))["erased"] == 1
+    assert is_known(two, "1", " 1") == [True, False]
+    # The same once more does not reach the other, who is called almost so.
+    assert refused(*erase("--id", " 1")) == (
+        "ids that are unknown or erased cannot be erased, got ' 1'; nothing was "
+        "recorded, leave it out."
+    )
+    Path("them.csv").write_text("id\n 1\n")
+    assert done(*erase("them.csv"), code=2)["erased"] == 0
+    assert is_known(two, "1") == [True]
+    assert done(*erase("--id", "1"))["erased"] == 1
+    assert is_known(two, "1") == [False]
+
+
+def test_a_file_names_both(two):
+    Path("them.csv").write_text("id\n 1\n")
+    assert done("hold", "them.csv", "--reason", "a dispute")["held"] == 1
+    assert "under hold" in refused(*erase("--id", " 1"))
+    assert done(*erase("--id", "1"))["erased"] == 1
+    assert is_known(two, "1", " 1") == [False, True]
+
+
+def test_white_space_around_an_id_that_nobody_has_does_not_matter(two):
+    Path("them.csv").write_text("id\na01004 \n\ta01005\n")
+    assert done("hold", "them.csv", "--reason", "a dispute")["held"] == 2
+    assert done("hold", "--id", " a01006", "--reason", "a dispute")["held"] == 1
+    assert done(*erase("--id", " a01007 "))["erased"] == 1
+    assert is_known(two, "a01007") == [False]
+
+
+def test_outcomes_go_to_whom_they_name(two):
+    standing = two.standing(["1", " 1"])
+    for name, stands in zip(["1", " 1"], standing.accepted, strict=True):
+        if not stands:
+            two.override([name], True, "so that there is an outcome")
+    Path("outcomes.csv").write_text("id,outcome\n 1,default\n")
+    assert done("observe", "outcomes.csv")["recorded"]["bad"] == 1
+    assert two.standing(["1", " 1"]).states == [None, "bad"]
+    Path("outcomes.csv").write_text("id,outcome\n 1,default\n1,repaid\n")
+    told = done("observe", "outcomes.csv")
+    assert (told["recorded"]["good"], told["known_already"]) == (1, 1)
+    assert two.standing(["1", " 1"]).states == ["good", "bad"]
+
+
+def test_a_batch_with_both_is_answered_from_the_record(two):
+    head = two.checkpoint()
+    told = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert (told["batch"], told["people"], told["refused"]["rows"]) == ("old", 40, 0)
+    assert answer()["id"].tolist()[:2] == ["1", " 1"]
+    assert two.checkpoint() == head
+
+
+ODD = {
+    "a\u200bb": "the invisible character U+200B",
+    "Zoe\u0308": "another form of its characters than Unicode's NFC",
+}
+
+
+def test_ids_that_could_be_taken_for_others_are_refused_row_by_row(lender):
+    frame = people(40, 1000).drop(columns="outcome")
+    frame.loc[[3, 5], "id"] = list(ODD)
+    frame.to_csv("applicants.csv", index=False)
+    told = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert (told["people"], told["refused"]["rows"]) == (38, 2)
+    refusals = pd.read_csv("applicants.refused.csv", dtype=str)
+    assert dict(zip(refusals["id"], refusals["reason"], strict=True)) == {
+        one: f"'id' has {why}, so that one applicant could have two ids; write it in one way only"
+        for one, why in ODD.items()
+    }
+    again = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert (again["recorded_before"] is not None, again["people"]) == (True, 38)
+
+
+def test_a_history_goes_without_them(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    past = people(60)
+    past.loc[[3, 5], "id"] = list(ODD)
+    past.to_csv("history.csv", index=False)
+    Path("program.toml").write_text(PROGRAM)
+    words = ("init", "--config", "program.toml", "history.csv", "--ledger", "sqlite:///new.db")
+    told = done(*words)
+    assert (told["people"], told["refused"]) == (58, 2)
+
+
+@pytest.mark.parametrize("odd", list(ODD))
+def test_those_on_record_are_answered_from_it(lender, monkeypatch, odd):
+    frame = people(20, 1000).drop(columns="outcome")
+    frame.loc[0, "id"] = odd
+    frame.to_csv("applicants.csv", index=False)
+    with monkeypatch.context() as patch:
+        patch.setattr("secondlook.ledger.program.check_spelling", lambda *_: None)
+        X, sex = frame[["income", "debt"]], frame[["sex"]]
+        lender.decide(X, sensitive_features=sex, ids=frame["id"].tolist(), batch="old")
+    told = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert (told["batch"], told["people"], told["refused"]["rows"]) == ("old", 20, 0)
+
+
+@pytest.fixture
+def numbered(tmp_path, monkeypatch):
+    """Return a program whose ids are numbers."""
+    monkeypatch.chdir(tmp_path)
+    url = f"sqlite:///{tmp_path}/numbered.db"
+    monkeypatch.setenv("SECONDLOOK_LEDGER", url)
+    past = people(200)
+    good = (past["outcome"] == "repaid").astype(int)
+    return Program.create(
+        url,
+        PartialFeedbackClassifier(random_state=0),
+        past[["income", "debt"]],
+        good,
+        accepted=past["income"] > 0,
+        ids=np.arange(200) + 1000,
+    )
+
+
+def decide_on(ids, name="applicants.csv"):
+    frame = people(len(ids), 5000).drop(columns=["outcome", "sex"]).assign(id=ids)
+    frame.to_csv(name, index=False)
+    return done("decide", name, "-o", "decisions.csv", "--most-refused", 1)
+
+
+def test_every_number_that_an_id_can_be_is_decided_on(numbered):
+    ends = [str(LARGEST), str(-LARGEST - 1), str(10**18), "0", "-7"]
+    told = decide_on(ends)
+    assert (told["people"], told["refused"]["rows"]) == (5, 0)
+    assert answer()["id"].tolist() == ends
+    assert (numbered.standing(ends).persons >= 0).all()
+    assert verify(numbered.ledger).ok
+
+
+def test_what_no_id_can_be_is_refused_with_its_reason(numbered):
+    told = decide_on(["5", str(LARGEST + 1), str(-LARGEST - 2), "9" * 40, "007", "1e3", "-0"])
+    assert told["people"] == 1
+    assert told["refused"]["reasons"] == {
+        f"'id' must be a whole number from {-LARGEST - 1} to {LARGEST}, as in the history": 3,
+        "'id' must be a whole number, as in the history": 3,
+    }
+
+
+def test_digits_of_other_scripts_are_not_taken_for_a_number_on_record(numbered):
+    decide_on(["12"], "first.csv")
+    told = decide_on(["1２", "13"])
+    assert told["people"] == 1
+    refusals = pd.read_csv("applicants.refused.csv", dtype=str)
+    assert refusals["id"].tolist() == ["1２"]
+    assert refusals["reason"].tolist() == ["'id' must be a whole number, as in the history"]
+    assert call("decide", "applicants.csv", "-o", "again.csv").exit_code == 0
+
+
+TAKEN = {"income": "region", "debt": "score", "sex": "certified"}
+
+
+@pytest.fixture
+def url(tmp_path, monkeypatch):
+    """Return where the record will live, in the folder where we are."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    place = f"sqlite:///{tmp_path}/names.db"
+    monkeypatch.setenv("SECONDLOOK_LEDGER", place)
+    return place
+
+
+def files(config, **called):
+    """Write a history, applicants and a configuration, with other names for some columns."""
+    past, now = people(200).rename(columns=called), people(40, 1000).rename(columns=called)
+    outcome = called.get("outcome", "outcome")
+    past.loc[past.iloc[:, 1] < -0.3, outcome] = ""
+    past.to_csv("history.csv", index=False)
+    now.drop(columns=outcome).to_csv("applicants.csv", index=False)
+    with open("program.toml", "w") as file:
+        file.write(config)
+    return now
+
+
+def test_features_and_groups_called_like_columns_of_the_decisions_are_told_apart(url):
+    now = files(PROGRAM.replace('groups = ["sex"]', 'groups = ["certified"]'), **TAKEN)
+    done("init", "--config", "program.toml", "history.csv")
+    said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+    assert ("In the decisions, 'region', 'score', 'certified' describe the decision") in said
+    again = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert again["namesakes"] == ["region", "score", "certified"]
+    written = answer()
+    assert tuple(written.columns) == DECISION_COLUMNS
+    assert set(written["region"]) <= {"exploit", "explore"}
+    assert written["score"].between(0, 1).all()
+
+    done("export", "--features", "--groups", "-o", "all.csv")
+    found = pd.read_csv("all.csv").set_index("id").loc[now["id"]].reset_index()
+    assert tuple(found.columns) == (
+        *EXPORTED,
+        *("feature.region", "feature.score", "group.certified"),
+    )
+    np.testing.assert_allclose(found["feature.region"], now["region"])
+    np.testing.assert_allclose(found["feature.score"], now["score"])
+    assert found["group.certified"].tolist() == now["certified"].tolist()
+    assert set(found["region"]) <= {"exploit", "explore"}
+
+
+def test_nothing_is_said_of_names_that_are_no_columns_of_the_decisions(url):
+    files(PROGRAM.replace('"id"', '"application"'), id="application", debt="accepted_before")
+    done("init", "--config", "program.toml", "history.csv")
+    assert done("decide", "applicants.csv", "-o", "decisions.csv")["namesakes"] == []
+    assert "your column" not in call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+    assert tuple(answer().columns) == DECISION_COLUMNS
+
+
+@pytest.mark.parametrize(
+    ("role", "name"),
+    [("id", "region"), ("id", "round"), ("id", "policy"), ("outcome", "score"), ("id", "outcome")],
+)
+def test_ids_and_outcomes_are_not_called_like_another_column_of_what_is_written(url, role, name):
+    """``secondlook hold decisions.csv`` would take a person called 1 for round 1."""
+    config = PROGRAM.replace(f'"{role}"', f'"{name}"')
+    if name == "outcome":
+        config = config.replace('outcome = "outcome"', 'outcome = "paid"')
+    files(config, **{role: name} | ({"outcome": "paid"} if name == "outcome" else {}))
+    assert refused("init", "--config", "program.toml", "history.csv") == (
+        f"[columns] {role} must not be the name of another column of the files that decide and "
+        f"export write, got {name!r}; rename it in your files and there, for example to {role!r}."
+    )
+    assert "main" not in _programs(url)
+
+
+def _programs(url):
+    try:
+        return SqlLedger(url).programs()
+    except LedgerError:
+        return []
+
+
+@pytest.mark.parametrize("of", ["features", "groups"])
+def test_a_program_from_python_that_knows_people_by_a_column_of_that_name(url, of):
+    past = people(200)
+    X, groups = past[["income", "debt"]], past["sex"].rename("sex")
+    if of == "features":
+        X = X.rename(columns={"debt": "id"})
+    else:
+        groups = groups.rename("id")
+    program = Program.create(
+        url,
+        sl.PartialFeedbackClassifier(random_state=0),
+        X,
+        (past["outcome"] == "repaid").astype(int),
+        accepted=past["income"] > -0.3,
+        sensitive_features=groups,
+        ids=past["id"].to_numpy(),
+    )
+    before = program.checkpoint()
+    people(20, 1000).to_csv("applicants.csv", index=False)
+    assert refused("decide", "applicants.csv", "-o", "decisions.csv") == (
+        "program 'main' has a feature or group 'id', which in a file is the column of ids; decide "
+        "from Python, or start a program in which it has another name."
+    )
+    assert program.checkpoint() == before
+
+
+def test_refused_rows_that_are_sent_again_and_again_have_one_column_a_name(url):
+    files(PROGRAM)
+    done("init", "--config", "program.toml", "history.csv")
+    sent = people(4, 2000).drop(columns="outcome")
+    sent["sex"] = "x"
+    sent.to_csv("a.csv", index=False)
+    for name, then in (("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")):
+        refused("decide", f"{name}.csv", "-o", "decisions.csv", "--refused", f"{then}.csv")
+    found = pd.read_csv("e.csv")
+    assert list(found.columns) == [
+        *("id", "income", "debt", "sex"),
+        *("reason", "reason_refused", "reason_refused_2", "reason_refused_3"),
+    ]
+    assert found["reason_refused_3"].str.startswith("the group 'x' was not in the history").all()
