@@ -114,7 +114,7 @@ def test_what_is_wrong_names_the_options(loans):
     (loans[["id", "sex", "outcome"]]).to_csv("text.csv", index=False)
     good = ("--good-outcome", "repaid")
     for words, sentence in (
-        (("loans.csv", *ROLES), "of which none is plainly the good one; name it with --good-outc"),
+        (("loans.csv", *ROLES), "unclear which is good; name the good value with --good-outcome"),
         (("loans.csv", *ROLES, "--good-outcome", "paid"), "--good-outcome must be one of the val"),
         (("3.csv", *ROLES, *good), "must have exactly two values where it is known, got 3"),
         (("none.csv", *ROLES, *good), "no row of none.csv has an outcome in 'outcome'"),
@@ -123,7 +123,7 @@ def test_what_is_wrong_names_the_options(loans):
         (("loans.csv", *ROLES, *good, "--features", "id"), "'id' of loans.csv hold something else"),
         (("loans.csv", *ROLES, *good, "--features", "x"), "no column 'x', which --features names"),
         (("loans.csv", *ROLES[:3], "race", *good), "no column 'race', which --group names"),
-        (("loans.csv", *ROLES, *good, "--features", "outcome"), "can be neither --group nor amon"),
+        (("loans.csv", *ROLES, *good, "--features", "outcome"), "cannot also be --group or among"),
     ):
         said = refused("plan", "--history", *words, *FEW)
         assert sentence in said, said
@@ -178,20 +178,23 @@ def test_lines_count_the_rejected_and_what_is_not_read(loans):
 
 
 def test_a_column_that_does_not_say_who_was_accepted(loans):
-    loans.assign(approved=0).to_csv("nobody.csv", index=False)
+    loans.assign(approved=0).to_csv("all_rejected.csv", index=False)
     loans.assign(approved=0.5).to_csv("half.csv", index=False)
     for words, sentence in (
         (("loans.csv", *ACCEPTED[:-1], "since"), "'since' of loans.csv must hold text or whole"),
-        (("loans.csv", *ACCEPTED[:-1], "sex"), "'sex' says who was accepted, and can be neither"),
+        (("loans.csv", *ACCEPTED[:-1], "sex"), "'sex' of past decisions cannot also be"),
         (("loans.csv", *ACCEPTED[:-1], "x"), "no column 'x', which --accepted names"),
         (
             ("loans.csv", *ACCEPTED[:-1], "id"),
-            "300 of 300 rows of loans.csv do not say in 'id' (--accepted) whether somebody was "
-            "accepted, which must be 1 or 0, true or false, yes or no, y or n, got 'a00000'; name",
+            "300 of 300 rows of loans.csv have no past decision in 'id' (--accepted), which must "
+            "be 1 or 0, true or false, yes or no, y or n, got 'a00000'; name",
         ),
-        (("nobody.csv", *ACCEPTED), "no accepted row of nobody.csv has an outcome in 'outcome'"),
+        (
+            ("all_rejected.csv", *ACCEPTED),
+            "no accepted row of all_rejected.csv has an outcome in 'outcome'",
+        ),
         (("half.csv", *ACCEPTED), "'approved' of half.csv must hold text or whole numbers, got"),
-        (("loans.csv", *ACCEPTED, "--features", "income,approved"), "nor among --features"),
+        (("loans.csv", *ACCEPTED, "--features", "income,approved"), "or among --features"),
     ):
         assert sentence in refused("plan", "--history", *words, *FEW)
     assert "name it with --history" in refused("plan", "--accepted", "approved", *FEW)

@@ -80,7 +80,7 @@ def as_recorded(
 def refuse_ambiguous_ids(
     names: list[str], column: str, refusals: Refusals, reader: Reader | None = None
 ) -> NDArray[np.bool_]:
-    """Refuse rows of new applicants whose ids could be mistaken for others; return which.
+    """Refuse rows of new applicants with ids that look like other ids; return which.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def refuse_ambiguous_ids(
     refusals
         The refused rows, to which these are added.
     reader
-        The record, whose applicants are not new; None if all are new.
+        The ledger: its applicants are not new; None if all are new.
     """
     from secondlook.people.ids import check_spelling, mistakable  # noqa: PLC0415 - slow to import
 

@@ -170,8 +170,8 @@ def restarts(summary: Summary, group: Any = None) -> list[tuple[int, str]]:
     reasons = {"correction": "a correction", "drift": "outcomes that contradicted it"}
     began = {
         record["tests_began"]: reasons.get(record["restart_reason"], record["restart_reason"])
-        for one in summary.rounds
-        for record in one.records
+        for row in summary.rounds
+        for record in row.records
         if record.get("tests_began", 1) > 1 and group in (None, record["group"])
     }
     return sorted(began.items())
@@ -225,8 +225,8 @@ def _unselective(summary: Summary) -> Iterator[str]:
     from secondlook.ledger.summary import far_fewer  # noqa: PLC0415 - an extra
 
     *earlier, last = summary.rounds
-    accepted = sum(one.n_accepted for one in earlier)
-    applied = sum(one.n_people for one in earlier)
+    accepted = sum(row.n_accepted for row in earlier)
+    applied = sum(row.n_people for row in earlier)
     n = applied + last.n_people
     if not last.n_accepted and not accepted:
         yield f"None of {n:,} applicants was accepted so far, so no outcome will be known."
@@ -275,7 +275,7 @@ def _dropped(summary: Summary) -> Iterator[str]:
 
 def _unlike_history(summary: Summary) -> Iterator[str]:
     """Name batches that were decided although their numbers are unlike the history."""
-    rounds = [one for one in summary.rounds if one.about.get("unlike_history")]
+    rounds = [row for row in summary.rounds if row.about.get("unlike_history")]
     if rounds:
         from secondlook.cli.input_checks import out_of_range  # noqa: PLC0415 - slow to import
 
@@ -304,8 +304,8 @@ def _unpromised(summary: Summary) -> Iterator[str]:
         yield "No batch has been decided yet."
         return
     last, n = summary.rounds[-1], len(summary.rounds)
-    pilots = sum("pilot" in one.noted("status") for one in summary.rounds)
-    uncalibrated = sum(False in one.noted("calibrated") for one in summary.rounds)
+    pilots = sum("pilot" in row.noted("status") for row in summary.rounds)
+    uncalibrated = sum(False in row.noted("calibrated") for row in summary.rounds)
     if "pilot" in last.noted("status"):
         message = next((text for text in last.noted("message") if text), "")
         first = f"The last round was a pilot and carries no promise ({pilots} of {n} were)."

@@ -51,7 +51,7 @@ def print_lines(lines: Iterable[str], *, to_stderr: bool = False, style: str | N
 def print_table(
     console: Console, title: str, titles: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> None:
-    r"""Print a table whose first column holds names and whose other columns hold numbers.
+    r"""Print a table with names in the first column and numbers in the others.
 
     If the window is too narrow, numbers are folded and names stay whole.
 

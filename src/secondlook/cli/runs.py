@@ -68,7 +68,7 @@ def with_methods(
 def run_or_resume(
     experiment: Experiment, options: RunOptions, quiet: bool
 ) -> tuple[Results, Any, Path]:
-    """Run what has not run yet; return the results, the source of applicants, and the folder."""
+    """Run the missing repetitions; return the results, the source of applicants and the folder."""
     folder = _folder(experiment, options)
     for name in _RUN_FILES:
         check_apart("results", folder / name, "the data", [experiment.world.data], "folder")
@@ -113,7 +113,7 @@ def run_and_report(
                 "people_drawn": n_drawn,
                 "summary": summary_rows(results),
                 "certificates": results.certificates,
-                "failures": [asdict(one) for one in results.failures],
+                "failures": [asdict(failure) for failure in results.failures],
             }
             | ({} if proof is None else {"ledger": proof})
         )
@@ -219,25 +219,25 @@ def check_recordable_at(experiment: Experiment, url: str, folder: Path) -> None:
 def recorded_run(
     experiment: Experiment, source: Any, results: Results, url: str, json: bool
 ) -> dict[str, Any]:
-    """Run an experiment's first method on the record; return what the proof found."""
+    """Run the first method of an experiment through a ledger; return its verification."""
     from secondlook.lab.experiments.on_ledger import run_on_ledger  # noqa: PLC0415 - an extra
 
     with progress("once more, through a ledger", json):
-        found = run_on_ledger(experiment, source, results, url)
-    if found.problem is not None:
-        print(f"secondlook: {found.problem}", file=sys.stderr)
+        result = run_on_ledger(experiment, source, results, url)
+    if result.problem is not None:
+        print(f"secondlook: {result.problem}", file=sys.stderr)
         raise typer.Exit(VERIFICATION_FAILED)
     return {
         "url": url,
         "program": experiment.methods[0],
-        "entries": found.n_entries,
-        "decisions": found.n_decisions,
-        "checkpoint": str(found.head),
+        "entries": result.n_entries,
+        "decisions": result.n_decisions,
+        "checkpoint": str(result.head),
     }
 
 
 def verification_message(proof: dict[str, Any]) -> str:
-    """Say what was proved.
+    """Describe the verification of a recorded run.
 
     Examples
     --------
@@ -275,11 +275,13 @@ _PAPER = (
 
 
 def summary_rows(results: Results) -> list[dict[str, Any]]:
-    """Return one row per α and method: mean and standard error of every metric, and the paper's."""
+    """Return a row per α and method: means, standard errors and the paper's numbers."""
     metrics = [*(metric for metric, *_ in _COLUMNS), *_MORE]
-    found = {metric: tables.summary(results, metric) for metric in metrics}
+    summaries = {metric: tables.summary(results, metric) for metric in metrics}
     if "E2" in results.about["experiment"]["switches"]:
-        found["revenue_without_sign"] = tables.summary(results, "revenue", absolute_revenue=True)
+        summaries["revenue_without_sign"] = tables.summary(
+            results, "revenue", absolute_revenue=True
+        )
     key = results.about["experiment"]["published"]
     rows = []
     for a, alpha in enumerate(results.alphas):
@@ -287,24 +289,28 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
         for m, method in enumerate(results.methods):
             row: dict[str, Any] = {"alpha": alpha, "method": method}
             row["label"] = results.about["labels"][method]
-            for metric, one in found.items():
-                row[metric] = float(one.estimate.mean[a, m])
-                row[f"{metric}_standard_error"] = float(one.estimate.standard_error[a, m])
+            for metric, summary in summaries.items():
+                row[metric] = float(summary.estimate.mean[a, m])
+                row[f"{metric}_standard_error"] = float(summary.estimate.standard_error[a, m])
             row["published"] = {
                 metric: {"mean": number.mean, "bracket": number.bracket}
                 for metric, number in printed.get(paper_row(method) or "", {}).items()
             }
             row["why_different"] = why_different(key, method) if row["published"] else ""
             row["failed_repetitions"] = [
-                {"repetition": one.repetition, "seed": one.seed, "sentence": one.sentence}
-                for one in results.failed(method, a)
+                {
+                    "repetition": failure.repetition,
+                    "seed": failure.seed,
+                    "sentence": failure.sentence,
+                }
+                for failure in results.failed(method, a)
             ]
             rows.append(row)
     return rows
 
 
 def print_results(console: Console, results: Results) -> None:
-    """Print what was run, a table, and what it shows."""
+    """Print the settings, a table for each α, and the findings."""
     console.print(what_was_run(results), highlight=False)
     for remark in [*remarks(results), *assumptions(results)]:
         console.print(remark, style="dim", highlight=False)
@@ -365,7 +371,7 @@ def repetition_bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
 
 @contextmanager
 def download_bar(quiet: bool) -> Iterator[Callable[[int, int | None], None] | None]:
-    """Show how much has been downloaded, on standard error, once anything is."""
+    """Show how much has been downloaded, on standard error, if anything is."""
     if quiet:
         yield None
         return

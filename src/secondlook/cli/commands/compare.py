@@ -116,15 +116,15 @@ def print_compared(
     results, folder
         The results, and where they are.
     drawn
-        How many people a repetition draws from a data set, and what is to be said of that.
+        How many applicants a repetition draws from a data set, and notes if rows repeat.
     json, as_markdown
-        The form; words if neither.
+        The format; a table in the terminal if neither.
     """
     from secondlook.lab.experiments.comparison import compared  # noqa: PLC0415 - slow to import
     from secondlook.lab.experiments.findings import what_was_run  # noqa: PLC0415
     from secondlook.lab.experiments.tables import main_alpha  # noqa: PLC0415
 
-    found, (n_drawn, again) = compared(results), drawn
+    rows_compared, (n_drawn, again) = compared(results), drawn
     if json:
         print_json(
             {
@@ -132,21 +132,21 @@ def print_compared(
                 "results": folder / "results.parquet",
                 "about": results.about,
                 "people_drawn": n_drawn,
-                "comparison": [asdict(one) for one in found],
+                "comparison": [asdict(row) for row in rows_compared],
                 "certificates": results.certificates,
-                "failures": [asdict(one) for one in results.failures],
+                "failures": [asdict(failure) for failure in results.failures],
             }
         )
     elif as_markdown:
-        print(markdown(found))
+        print(markdown(rows_compared))
         for sentence in [*_notes(results), *again]:
             print(f"\n{sentence}")
     else:
         console = Console()
         console.print(what_was_run(results), highlight=False)
         title = f"α = {results.alphas[main_alpha(results)]:g}"
-        heads = _heads(found)
-        rows = [[one.method, *_cells(one)] for one in found]
+        heads = _heads(rows_compared)
+        rows = [[row.method, *_cells(row)] for row in rows_compared]
         print_table(console, title, heads, rows)
         console.print(_KEY, style="dim", highlight=False)
         for sentence in _notes(results):
@@ -170,7 +170,7 @@ def _notes(results: Results) -> list[str]:
     ]
 
 
-def markdown(found: list[Compared]) -> str:
+def markdown(rows_compared: list[Compared]) -> str:
     """Return the comparison as a Markdown table.
 
     Examples
@@ -178,44 +178,44 @@ def markdown(found: list[Compared]) -> str:
     >>> from secondlook.lab.experiments.comparison import Breaks, Compared, Earned
     >>> never, always = Breaks(0, 0, 0, 0), Breaks(40, 10, 2, 1)
     >>> earned = {"early": Earned(0.5, 0.01), "late": Earned(0.8, float("nan"))}
-    >>> one = Compared("plain", "Algorithm 1", earned, never, always, {"A": 0.4}, 0.1)
-    >>> print(markdown([one]))
+    >>> plain = Compared("plain", "Algorithm 1", earned, never, always, {"A": 0.4}, 0.1)
+    >>> print(markdown([plain]))
     | method | early | late | cert > α | pilot > α | TPR A | explored |
     |---|---|---|---|---|---|---|
     | plain | .50 ± .01 | .80 | – | .25 (1/2) | .40 | .10 |
     """
-    heads = _heads(found)
-    rows = [[one.method, *_cells(one)] for one in found]
+    heads = _heads(rows_compared)
+    rows = [[row.method, *_cells(row)] for row in rows_compared]
     lines = [heads, ["---"] * len(heads), *rows]
     text = ["| " + " | ".join(line) + " |" for line in lines]
     text[1] = text[1].replace(" ", "")
     return "\n".join(text)
 
 
-def _heads(found: list[Compared]) -> list[str]:
-    groups = [f"TPR {group}" for group in found[0].true_positive_rates]
-    return ["method", *found[0].earned, "cert > α", "pilot > α", *groups, "explored"]
+def _heads(rows_compared: list[Compared]) -> list[str]:
+    groups = [f"TPR {group}" for group in rows_compared[0].true_positive_rates]
+    return ["method", *rows_compared[0].earned, "cert > α", "pilot > α", *groups, "explored"]
 
 
-def _cells(one: Compared) -> list[str]:
+def _cells(row: Compared) -> list[str]:
     return [
-        *(_earned(part) for part in one.earned.values()),
-        _breaks(one.certified),
-        _breaks(one.uncertified),
-        *(_two(rate) for rate in one.true_positive_rates.values()),
-        _two(one.explored),
+        *(_earned(part) for part in row.earned.values()),
+        _breaks(row.certified),
+        _breaks(row.uncertified),
+        *(_two(rate) for rate in row.true_positive_rates.values()),
+        _two(row.explored),
     ]
 
 
-def _earned(one: Earned) -> str:
-    error = f" ± {_two(one.standard_error)}"
-    return _two(one.share) + error * math.isfinite(one.standard_error)
+def _earned(earned: Earned) -> str:
+    error = f" ± {_two(earned.standard_error)}"
+    return _two(earned.share) + error * math.isfinite(earned.standard_error)
 
 
-def _breaks(one: Breaks) -> str:
-    if not one.rounds:
+def _breaks(breaks: Breaks) -> str:
+    if not breaks.rounds:
         return "–"
-    return f"{_two(one.share_of_rounds)} ({one.broken_runs}/{one.runs})"
+    return f"{_two(breaks.share_of_rounds)} ({breaks.broken_runs}/{breaks.runs})"
 
 
 def _two(value: Any) -> str:

@@ -310,7 +310,7 @@ def _check_columns(name: str, shape: Shape, roles: Roles, batch: str | None) -> 
 
 
 def _with_whole_ids(table: Any, column: str, refusals: Refusals) -> Any:
-    """Return the rows whose ids are whole numbers of 64 bits; refuse the others."""
+    """Return the rows with ids that are 64-bit integers; refuse the others."""
     names, rows = table[column].to_pylist(), np.flatnonzero(refusals.usable)
     whole = np.array([_WHOLE_NUMBER.fullmatch(name) is not None for name in names], np.bool_)
     fits = np.array(

@@ -67,7 +67,7 @@ def export(
     """
     with errors(json):
         alone = {"outcomes": outcomes, "entries": entries, "checkpoint": checkpoint}
-        wanted = _Wanted(out, features, groups, [one for one in alone if alone[one]], json)
+        wanted = _Wanted(out, features, groups, [name for name in alone if alone[name]], json)
         wanted.check()
         for path in wanted.paths:
             check_apart("what is exported", path, "the ledger", ledger_files(ledger))
@@ -110,7 +110,7 @@ class _Wanted:
         if not self.folder:
             return {self.out: what}
         wanted = [what, "checkpoint"] if self.alone else [*_FILES]
-        return {str(Path(self.out) / _FILES[one]): one for one in wanted}
+        return {str(Path(self.out) / _FILES[what]): what for what in wanted}
 
     def check(self) -> None:
         """Raise if options contradict each other."""
@@ -143,30 +143,30 @@ def _write(reader: Any, wanted: _Wanted) -> dict[str, int]:
     if wanted.folder:
         with writing(wanted.out):
             Path(wanted.out).mkdir(parents=True, exist_ok=True)
-    found = {}
+    written = {}
     for path, what in wanted.paths.items():
         if what == "checkpoint":
             with _opened(path) as file:
                 file.write(f"{reader.head()}\n".encode())
         else:
-            found[path] = _WRITE[what](reader, wanted, path)
-    return found
+            written[path] = _WRITE[what](reader, wanted, path)
+    return written
 
 
 def _write_entries(reader: Any, _wanted: _Wanted, path: str) -> int:
     n = 0
     with _opened(path) as file:
-        for n, one in enumerate(reader.entries(), 1):  # noqa: B007 - the last is the number
+        for n, entry in enumerate(reader.entries(), 1):  # noqa: B007 - the last is the number
             line = {
-                "number": one.number,
-                "kind": one.kind,
-                "key": one.key,
-                "at": one.at,
-                "by": one.by,
-                "header": one.says,
-                "content": one.content.hex(),
-                "previous": one.previous.hex(),
-                "hash": one.hash.hex(),
+                "number": entry.number,
+                "kind": entry.kind,
+                "key": entry.key,
+                "at": entry.at,
+                "by": entry.by,
+                "header": entry.says,
+                "content": entry.content.hex(),
+                "previous": entry.previous.hex(),
+                "hash": entry.hash.hex(),
             }
             file.write(jsons.dumps(line, ensure_ascii=False).encode() + b"\n")
     return n
@@ -200,9 +200,9 @@ def _write_csv(tables: Iterator[Any], file: Any) -> int:
 
     titles, n = csv_bytes(next(tables)), 0
     file.write(titles)
-    for one in tables:
-        file.write(csv_bytes(one)[len(titles) :])
-        n += one.num_rows
+    for table in tables:
+        file.write(csv_bytes(table)[len(titles) :])
+        n += table.num_rows
     return n
 
 
@@ -211,9 +211,9 @@ def _write_parquet(tables: Iterator[Any], file: Any) -> int:
 
     empty, n = next(tables), 0
     with arrow("parquet").ParquetWriter(file, empty.schema) as writer:
-        for one in tables:
-            writer.write_table(one)
-            n += one.num_rows
+        for table in tables:
+            writer.write_table(table)
+            n += table.num_rows
     return n
 
 

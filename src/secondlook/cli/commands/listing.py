@@ -24,15 +24,15 @@ def datasets(data: Data = None, json: Json = False) -> None:
     with errors(json):
         rows: list[dict[str, Any]] = [
             {
-                "name": one.name,
-                "kind": one.kind,
-                "description": one.description,
-                "groups": list(one.groups),
-                "licence": one.licence,
-                "state": (there := one.available(data)).state,
+                "name": data_set.name,
+                "kind": data_set.kind,
+                "description": data_set.description,
+                "groups": list(data_set.groups),
+                "licence": data_set.licence,
+                "state": (there := data_set.available(data)).state,
                 "where": there.where,
             }
-            for one in CATALOGUE.values()
+            for data_set in CATALOGUE.values()
         ]
         synthetic = {
             "name": ", ".join(POPULATIONS),

@@ -255,7 +255,7 @@ def _refuse_unknown_labels(
 def _refuse_contradictory(
     ids: NDArray[Any], states: NDArray[np.str_], rows: NDArray[np.int64], refusals: Refusals
 ) -> NDArray[np.bool_]:
-    """Refuse the rows of applicants for whom the file has different outcomes; return which."""
+    """Refuse the rows of applicants with different outcomes in the file; return which."""
     from secondlook.ledger.base import STATES  # noqa: PLC0415 - an extra
 
     names, place = np.unique(ids[rows], return_inverse=True)

@@ -140,9 +140,9 @@ def plan(
         )
         theorems = Setting(cells, delta=delta) if cells else None
         with repetition_bar(json) as progress:
-            found = make_plan(wanted, jobs=jobs, progress=progress)
+            estimates = make_plan(wanted, jobs=jobs, progress=progress)
         late = Late(least, most, maturity, patience)
-        print_plan(console, found, json, theorems, people, about, late)
+        print_plan(console, estimates, json, theorems, people, about, late)
 
 
 def _delay(text: str, rounds: int) -> tuple[int, int]:
@@ -153,13 +153,13 @@ def _delay(text: str, rounds: int) -> tuple[int, int]:
     >>> _delay("3-9", 40), _delay("2", 40)
     ((3, 9), (2, 2))
     """
-    found = re.fullmatch(r"\s*(\d+)\s*(?:[-–]\s*(\d+)\s*)?", text, re.ASCII)
-    if found is None:
+    parts = re.fullmatch(r"\s*(\d+)\s*(?:[-–]\s*(\d+)\s*)?", text, re.ASCII)
+    if parts is None:
         raise InputError(
             f"--delay counts rounds and must look like 3-9, or be one number such as 3, got "
             f"{text!r}."
         )
-    least, most = int(found[1]), int(found[2] or found[1])
+    least, most = int(parts[1]), int(parts[2] or parts[1])
     if most < least:
         raise InputError(
             f"--delay takes the least first, then the most, got {text!r}; write {most}-{least}."
@@ -184,7 +184,7 @@ def _shares(text: str) -> tuple[tuple[str, float], ...]:
 
 @dataclass(frozen=True)
 class Late:
-    """How many rounds outcomes take in a plan, and how the planned program waits for them."""
+    """How many rounds outcomes take in a plan, and how long the planned program waits for them."""
 
     least: int = 0
     most: int = 0
@@ -192,7 +192,7 @@ class Late:
     patience: int | None = None
 
     def lines(self) -> list[str]:
-        """Say how late outcomes come, and what that does to them.
+        """Describe how late outcomes arrive, and which of them count as bad.
 
         Examples
         --------
@@ -207,33 +207,33 @@ patience 10).
             ]
         after = f"{self.least} to {self.most}" if self.least < self.most else f"{self.most}"
         waits = "none" if self.patience is None else self.patience
-        said = [
+        lines = [
             f"Outcomes come {after} round{'s' * (self.most > 1)} after the decision, all of them "
             f"and right (maturity {self.maturity}, patience {waits})."
         ]
         if self.patience is not None and self.patience <= self.most:
-            said.append(
+            lines.append(
                 f"With patience {self.patience}, outcomes that take {self.patience} rounds or "
                 f"more count as bad: a patience above {self.most} waits for all."
             )
-        return said
+        return lines
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as plain data."""
-        told = asdict(self)
-        return {"delay": {name: told.pop(name) for name in ("least", "most")}, **told}
+        """Return the delays as plain data for JSON."""
+        fields = asdict(self)
+        return {"delay": {name: fields.pop(name) for name in ("least", "most")}, **fields}
 
 
 def print_plan(
     console: Console,
-    found: list[UntilCertified],
+    estimates: list[UntilCertified],
     json_wanted: bool,
     theorems: Setting | None = None,
     batch: int = 0,
     history: dict[str, Any] | None = None,
     late: Late | None = None,
 ) -> None:
-    """Print what it takes until a certificate, and what the theorems ask for if that is wanted."""
+    """Print the estimates until a certificate and, if given, what the theorems require."""
     from secondlook.core.theory import (  # noqa: PLC0415 - slow to import
         convergence,
         feasibility,
@@ -243,7 +243,10 @@ def print_plan(
 
     late = Late() if late is None else late
     if json_wanted:
-        plan: dict[str, Any] = {"certificate": [asdict(one) for one in found], **late.as_dict()}
+        plan: dict[str, Any] = {
+            "certificate": [asdict(estimate) for estimate in estimates],
+            **late.as_dict(),
+        }
         if theorems is not None:
             bounds = feasibility(theorems), improvement(theorems), convergence(theorems)
             plan["theorems"] = [asdict(bound) for bound in bounds]
@@ -252,13 +255,13 @@ def print_plan(
         print_json(plan)
         return
     rows = []
-    for one in found:
-        figures = (one.rounds, one.accepted, one.explored, one.lost_on_bad)
+    for estimate in estimates:
+        figures = (estimate.rounds, estimate.accepted, estimate.explored, estimate.lost_on_bad)
         cells = [
             f"{median:,.0f} ({low:,.0f}–{high:,.0f})" if math.isfinite(median) else "–"
             for low, median, high in figures
         ]
-        rows.append([one.whom, f"{one.share_certified:.0%}", *cells])
+        rows.append([estimate.whom, f"{estimate.share_certified:.0%}", *cells])
     title = "Until the first certificate, median (5 % to 95 %)"
     titles = ("for", "reached", "rounds", "accepted", "explored", "lost on bad")
     print_table(console, title, titles, rows)

@@ -60,7 +60,7 @@ def report(
             return
         from secondlook.lab.experiments.results import read_results  # noqa: PLC0415 - slow to import
 
-        found = [read_results(path) for path in results]
+        runs = [read_results(path) for path in results]
         with writing(out):  # before anything is drawn
             out.parent.mkdir(parents=True, exist_ok=True)
         if figures is not None:
@@ -69,7 +69,7 @@ def report(
         from secondlook.lab.experiments.report import write_report  # noqa: PLC0415 - slower
 
         with progress("writing the report", json), writing(out):
-            written = write_report(found, out, figures)
+            written = write_report(runs, out, figures)
         if json:
             print_json({"written": written})
         else:
@@ -137,9 +137,9 @@ def report_program(
 
     with progress("writing the report", json):
         kept = SqlLedger(ledger)
-        found = summarise(kept, program, groups=groups, trusted=trusted or ())
-        write_program_report(found, read_details(kept, found), out, late)
+        summary = summarise(kept, program, groups=groups, trusted=trusted or ())
+        write_program_report(summary, read_details(kept, summary), out, late)
     if json:
-        print_json({"written": [out], "checkpoint": str(found.head)})
+        print_json({"written": [out], "checkpoint": str(summary.head)})
     else:
         Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)

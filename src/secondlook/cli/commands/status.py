@@ -100,9 +100,9 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
         "worth": summary.worth(summary.outcomes),
         "waiting": asdict(summary.waiting()),
         "late": {"after_days": late, **asdict(summary.waiting(late))},
-        "certified_rounds": [one.round for one in summary.rounds if one.certified],
+        "certified_rounds": [row.round for row in summary.rounds if row.certified],
         "enters_next": _enters_next(summary),
-        "rounds": [_round(one) for one in summary.rounds],
+        "rounds": [_round(row) for row in summary.rounds],
         "groups": [
             asdict(group)
             | {
@@ -128,14 +128,14 @@ def _outcomes(outcomes: Outcomes) -> dict[str, Any]:
     return asdict(outcomes) | more
 
 
-def _round(one: RoundSummary) -> dict[str, Any]:
-    return asdict(one) | {
-        "n_accepted": one.n_accepted,
-        "n_set_apart": one.n_set_apart,
-        "alpha_exploit": one.alpha_exploit,
-        "thresholds": one.thresholds,
-        "outcomes": _outcomes(one.outcomes),
-        "overridden": _outcomes(one.overridden),
+def _round(row: RoundSummary) -> dict[str, Any]:
+    return asdict(row) | {
+        "n_accepted": row.n_accepted,
+        "n_set_apart": row.n_set_apart,
+        "alpha_exploit": row.alpha_exploit,
+        "thresholds": row.thresholds,
+        "outcomes": _outcomes(row.outcomes),
+        "overridden": _outcomes(row.overridden),
     }
 
 
@@ -198,16 +198,16 @@ def _print_rounds(console: Console, rounds: Sequence[RoundSummary]) -> None:
     titles = ("round", "applied", "accepted", "explored", "cert.", "pending", "FDR", "95 %")
     rows = [
         [
-            f"{one.round} {one.batch}",
-            f"{one.n_people:,}",
-            f"{one.n_accepted:,}",
-            f"{one.n_explored:,}",
-            "yes" if one.certified else "no",
-            f"{one.outcomes.pending:,}",
-            share(one.outcomes.fdr),
-            interval(one.outcomes),
+            f"{row.round} {row.batch}",
+            f"{row.n_people:,}",
+            f"{row.n_accepted:,}",
+            f"{row.n_explored:,}",
+            "yes" if row.certified else "no",
+            f"{row.outcomes.pending:,}",
+            share(row.outcomes.fdr),
+            interval(row.outcomes),
         ]
-        for one in rounds
+        for row in rounds
     ]
     print_table(console, "Rounds", titles, rows)
 
@@ -237,7 +237,7 @@ def _totals(summary: Summary) -> str:
     budget = summary.budget
     at_most = "" if math.isnan(budget) else f" (the budget allows {budget:,.0f})"
     age = f", median {days(waiting.median)}, oldest {days(waiting.oldest)}" if waiting.n else ""
-    certified = [one.round for one in summary.rounds if one.certified]
+    certified = [row.round for row in summary.rounds if row.certified]
     promised = "no round certified"
     if certified:
         promised = f"{counted(len(certified), 'round')} certified, first {certified[0]}"

@@ -70,44 +70,44 @@ def verify(
         at = SqlLedger(url)
         try:
             with progress("making every decision again", json):
-                found = prove(at, program, checkpoint=kept, trusted=trusted or (), relearn=relearn)
+                result = prove(at, program, checkpoint=kept, trusted=trusted or (), relearn=relearn)
         except LedgerError as error:
             problem = _lost_tables(at, error)
             if problem is None:
                 raise
-            found = Verification(problem, Checkpoint(program, 0, NOTHING), 0, 0, 0)
+            result = Verification(problem, Checkpoint(program, 0, NOTHING), 0, 0, 0)
     if json:
         print_json(
             {
-                "ok": found.ok,
-                "problem": found.problem,
-                "checkpoint": str(found.head) if found.ok else None,
-                "entries": found.n_entries,
-                "decisions": found.n_decisions,
-                "not_repeated": found.n_not_repeated,
-                "learned_again": found.n_learned_again,
-                "not_learned_from": found.not_learned_from,
+                "ok": result.ok,
+                "problem": result.problem,
+                "checkpoint": str(result.head) if result.ok else None,
+                "entries": result.n_entries,
+                "decisions": result.n_decisions,
+                "not_repeated": result.n_not_repeated,
+                "learned_again": result.n_learned_again,
+                "not_learned_from": result.not_learned_from,
             }
         )
     else:
-        print(found.problem or "Everything fits.")
+        print(result.problem or "Everything fits.")
         erased = ""
-        if found.n_not_repeated:
-            erased = f", {found.n_not_repeated:,} not, for erased people and those drawn with them"
-        learned = found.n_learned_again
+        if result.n_not_repeated:
+            erased = f", {result.n_not_repeated:,} not, for erased people and those drawn with them"
+        learned = result.n_learned_again
         policies = "" if learned is None else f"; {learned:,} by policies learned again"
-        if found.not_learned_from is not None:
-            policies += f", the others not, since people of {found.not_learned_from} were erased"
-        again = f"{_counted(found.n_decisions, 'decision')} made again{erased}{policies}"
-        up_to = "" if found.ok else "Up to there "
-        print(f"{up_to}{_counted(found.n_entries, 'entry', 'entries')} checked, {again}")
-        print(f"Checkpoint: {found.head}" if found.ok else _NO_CHECKPOINT)
-    if not found.ok:
+        if result.not_learned_from is not None:
+            policies += f", the others not, since people of {result.not_learned_from} were erased"
+        again = f"{_counted(result.n_decisions, 'decision')} made again{erased}{policies}"
+        up_to = "" if result.ok else "Up to there "
+        print(f"{up_to}{_counted(result.n_entries, 'entry', 'entries')} checked, {again}")
+        print(f"Checkpoint: {result.head}" if result.ok else _NO_CHECKPOINT)
+    if not result.ok:
         raise typer.Exit(VERIFICATION_FAILED)
 
 
-def _counted(n: int, one: str, many: str | None = None) -> str:
-    return f"1 {one}" if n == 1 else f"{n:,} {many or f'{one}s'}"
+def _counted(n: int, singular: str, plural: str | None = None) -> str:
+    return f"1 {singular}" if n == 1 else f"{n:,} {plural or f'{singular}s'}"
 
 
 def _lost_tables(ledger: SqlLedger, error: LedgerError) -> str | None:

@@ -60,8 +60,12 @@ def decision_tables(
         shape,
         _feature_names(reader, shape) if features else None,
         _group_names(reader, shape) if groups and shape.has_groups else None,
-        {one.number: one.at for kind in _OUTCOME_ENTRIES for one in reader.entries(kind=kind)},
-        {one.number for one in reader.entries(kind="override") if one.says.get("undo")},
+        {
+            entry.number: entry.at
+            for kind in _OUTCOME_ENTRIES
+            for entry in reader.entries(kind=kind)
+        },
+        {entry.number for entry in reader.entries(kind="override") if entry.says.get("undo")},
     )
     yield view.empty()
     for entry in reader.entries(kind="batch"):
@@ -84,7 +88,7 @@ class _View:
     shape: Shape
     features: list[str] | None
     groups: list[str] | None
-    told_at: dict[int, str]
+    observed_at: dict[int, str]
     undone: set[int]
 
     @property
@@ -104,7 +108,7 @@ class _View:
     def table(self, entry: Entry, part: ListedRows) -> pa.Table:
         """Return some of a batch's decisions."""
         n, says = len(part.people), entry.says
-        gone = [one is None for one in part.people.applications]
+        gone = [name is None for name in part.people.applications]
         decided = part.decisions
         columns: list[Any] = [
             ids_of(part.people.applications, self.shape),
@@ -114,23 +118,26 @@ class _View:
             [entry.at] * n,
             np.where(decided.exploit, "exploit", "explore"),
             decided.accepted,
-            *(_known(one, n) for one in (decided.score, decided.threshold, decided.propensity)),
+            *(
+                _known(values, n)
+                for values in (decided.score, decided.threshold, decided.propensity)
+            ),
             [says.get("policy")] * n,
             [says["group_mode"]] * n,
             [bool(says["certified"])] * n,
             pa.nulls(n) if decided.fold is None else _where(decided.fold, decided.fold >= 0),
             self._reasons(part),
-            [one and self._override(one) for one in part.overrides],
-            [one and one[1] for one in part.overrides],
-            [one and one[0] for one in part.outcomes],
-            [one and self.told_at.get(one[1]) for one in part.outcomes],
+            [override and self._override(override) for override in part.overrides],
+            [override and override[1] for override in part.overrides],
+            [outcome and outcome[0] for outcome in part.outcomes],
+            [outcome and self.observed_at.get(outcome[1]) for outcome in part.outcomes],
             *self._features(part),
             *self._groups(part),
         ]
         return pa.table(
             [
-                pa.array(one, field.type) if not isinstance(one, pa.ChunkedArray) else one
-                for one, field in zip(columns, self.schema, strict=True)
+                pa.array(column, field.type) if not isinstance(column, pa.ChunkedArray) else column
+                for column, field in zip(columns, self.schema, strict=True)
             ],
             schema=self.schema,
         )
@@ -145,23 +152,26 @@ class _View:
         given, reference = part.people.reasons, self.shape.reference
         if given is None or reference is None:
             return [None] * len(part.people)
-        return [None if one is None else in_words(decode(one, reference.names)) for one in given]
+        return [
+            None if reasons is None else in_words(decode(reasons, reference.names))
+            for reasons in given
+        ]
 
     def _features(self, part: ListedRows) -> list[Any]:
         if self.features is None:
             return []
-        there = [at for at, one in enumerate(part.people.numbers) if one is not None]
+        there = [at for at, numbers in enumerate(part.people.numbers) if numbers is not None]
         if not there:
             return [pa.nulls(len(part.people)) for _ in self.features]
-        found = self.shape.columns.decode(
+        decoded = self.shape.columns.decode(
             [part.people.numbers[at] or b"" for at in there],
             [part.people.texts[at] for at in there],
         )
-        if not isinstance(found, pa.Table):
-            found = pa.table(dict(zip(self.features, np.asarray(found).T, strict=True)))
+        if not isinstance(decoded, pa.Table):
+            decoded = pa.table(dict(zip(self.features, np.asarray(decoded).T, strict=True)))
         place = np.full(len(part.people), -1)
         place[there] = np.arange(len(there))
-        rows = found.take(_where(place, place >= 0))
+        rows = decoded.take(_where(place, place >= 0))
         kinds = [field.type for field in self.schema if field.name.startswith("feature.")]
         return [column.cast(kind) for column, kind in zip(rows.columns, kinds, strict=True)]
 
@@ -181,7 +191,7 @@ def ids_of(applications: Sequence[str | None], shape: Shape) -> Any:
     """Return ids in the program's type, None for erased applicants."""
     if shape.id_kind != "i":
         return applications
-    return [None if one is None else int(one) for one in applications]
+    return [None if name is None else int(name) for name in applications]
 
 
 def _known(values: Any, n: int) -> Any:
@@ -194,16 +204,16 @@ def _where(values: Any, known: Any) -> pa.Array:
 
 
 def _feature_names(reader: Reader, shape: Shape) -> list[str]:
-    """Return the columns' names; of an array x0, x1 and so on, as many as the first person has."""
+    """Return the names of the features; the columns of an array are called x0, x1 and so on."""
     columns = shape.columns
     if columns.names is not None:
         return list(columns.names)
     n = reader.n_people()
     for start in range(0, n, _ROWS):
         numbers = reader.listed(start, min(start + _ROWS, n)).people.numbers
-        for one in numbers:
-            if one is not None:
-                width = len(one) // np.dtype(columns.dtype).itemsize
+        for row in numbers:
+            if row is not None:
+                width = len(row) // np.dtype(columns.dtype).itemsize
                 return [f"x{at}" for at in range(width)]
     return []  # all applicants are erased
 
@@ -213,9 +223,9 @@ def _group_names(reader: Reader, shape: Shape) -> list[str]:
         return list(shape.group_names)
     n = reader.n_people()
     for start in range(0, n, _ROWS):
-        for one in reader.listed(start, min(start + _ROWS, n), groups=True).people.groups or ():
-            if one is not None:
-                width = len(json.loads(one))
+        for text in reader.listed(start, min(start + _ROWS, n), groups=True).people.groups or ():
+            if text is not None:
+                width = len(json.loads(text))
                 return ["group"] if width == 1 else [f"group {at + 1}" for at in range(width)]
     return ["group"]
 
@@ -229,7 +239,6 @@ _OUTCOME_KINDS = {
     "by": pa.string(),
     "entry": pa.int64(),
 }
-_TELLING = ("history", "outcomes", "correction")
 
 
 def outcome_tables(reader: Reader) -> Iterator[pa.Table]:
@@ -242,24 +251,25 @@ def outcome_tables(reader: Reader) -> Iterator[pa.Table]:
     kinds = _OUTCOME_KINDS | {"id": pa.int64() if shape.id_kind == "i" else pa.string()}
     schema = pa.schema(list(kinds.items()))
     yield schema.empty_table()
-    names, stands = np.array([*STATES, None], object), np.empty(0, np.int8)
+    names, current = np.array([*STATES, None], object), np.empty(0, np.int8)
     for entry in reader.entries():
-        told = reader.facts(entry).outcomes if entry.kind in _TELLING else None
-        if told is None:
+        recorded = entry.kind in ("history", *_OUTCOME_ENTRIES)
+        outcomes = reader.facts(entry).outcomes if recorded else None
+        if outcomes is None:
             continue
-        persons, n = told.persons, len(told.persons)
-        if persons.max(initial=-1) >= stands.size:
-            more = int(persons.max()) + 1 - stands.size
-            stands = np.pad(stands, (0, max(more, stands.size)), constant_values=len(STATES))
-        before = names[stands[persons]].tolist()
-        stands[persons] = [STATES.index(one) for one in told.states]
+        persons, n = outcomes.persons, len(outcomes.persons)
+        if persons.max(initial=-1) >= current.size:
+            more = int(persons.max()) + 1 - current.size
+            current = np.pad(current, (0, max(more, current.size)), constant_values=len(STATES))
+        before = names[current[persons]].tolist()
+        current[persons] = [STATES.index(state) for state in outcomes.states]
         if entry.kind == "history":
             continue
         applications = reader.names(persons)
         columns = [
             ids_of(applications, shape),
-            [one is None for one in applications],
-            list(told.states),
+            [name is None for name in applications],
+            list(outcomes.states),
             before,
             [entry.at] * n,
             [entry.by] * n,

@@ -30,19 +30,19 @@ _SHOWN = 5  # values of an outcome in a sentence
 
 @dataclass(frozen=True)
 class PlannedHistory:
-    """People with a known outcome, and what of the file is not used.
+    """Applicants with a known outcome, and the rows and columns that are not used.
 
     Attributes
     ----------
     table
-        The people.
+        The applicants.
     rejected, unclear, unread
-        Where a column says who was accepted: how many rows are of people who were not, how many say
-        neither yes nor no, and how many of the first have an outcome, which is not read.
+        If a column has the past decisions: the number of rejected applicants, of rows that say
+        neither yes nor no, and of rejected applicants with an outcome, which is not read.
     without_outcome, with_gaps
-        How many other rows have no outcome; how many of the rest lack the group or a feature.
+        The number of other rows without an outcome, and of the rest without a group or a feature.
     left_out
-        Columns that are no features, with the reasons.
+        Columns that are not used as features, with the reasons.
     """
 
     table: Table
@@ -54,33 +54,33 @@ class PlannedHistory:
     left_out: dict[str, str]
 
     def lines(self) -> list[str]:
-        """Say what is used and what is not."""
+        """Describe the rows and columns that are used, and those that are not."""
         others = {
             "of people who were not accepted": self.rejected,
             "that say neither yes nor no to that": self.unclear,
             "with gaps": self.with_gaps,
         }
         more = "".join(f", {n:,} {what}" for what, n in others.items() if n)
-        said = [
+        lines = [
             f"{len(self.table):,} people with a known outcome, "
             f"{int(self.table.outcome.sum()):,} of them good; left out: {self.without_outcome:,} "
             f"rows without an outcome{more}."
         ]
         if self.unread:
-            said.append(f"Not read: {self.unread:,} outcomes of rejected applicants.")
-        said.append(f"Features: {', '.join(self.table.features)}.")
+            lines.append(f"Not read: {self.unread:,} outcomes of rejected applicants.")
+        lines.append(f"Features: {', '.join(self.table.features)}.")
         if self.left_out:
             columns = ", ".join(f"{name} ({why})" for name, why in self.left_out.items())
-            said.append(f"Not used: {columns}; name the features to use with --features.")
+            lines.append(f"Not used: {columns}; name the features to use with --features.")
         if self.without_outcome or self.rejected:
-            said.append(
+            lines.append(
                 "Planned as if all applicants were like people with a known outcome; if others are "
                 "worse, it takes longer and costs more."
             )
-        return said
+        return lines
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the same as plain data."""
+        """Return the counts as plain data for JSON."""
         return {
             "people": len(self.table),
             "good": int(self.table.outcome.sum()),
@@ -103,7 +103,7 @@ def read_history(
     features: Sequence[str] = (),
     accepted: str = "",
 ) -> PlannedHistory:
-    r"""Read the people of a history whose outcome is known.
+    r"""Read the applicants of a history that have a known outcome.
 
     Parameters
     ----------
@@ -112,12 +112,12 @@ def read_history(
     outcome, group
         Names of its columns. Rows without an outcome are left out.
     good
-        The good outcome; may be empty where outcomes are 0 and 1.
+        The good outcome; may be empty if outcomes are 0 and 1.
     features
-        Columns to decide by; empty: all that hold numbers which are no ids.
+        Columns to decide by; if empty, all columns of numbers except ids.
     accepted
-        The column that says who was accepted, as ``init`` has it: the outcomes of others are not
-        read. Empty: everybody with an outcome was.
+        The column of past decisions, as in ``init``: outcomes of rejected applicants are not read.
+        If empty, all applicants with an outcome were accepted.
 
     Examples
     --------
@@ -126,8 +126,8 @@ def read_history(
     ...     path = Path(folder, "loans.csv")
     ...     text = "id,income,town,paid\n1,20,X,no\n2,40,Y,yes\n3,30,X,\n4,50,X,yes\n"
     ...     _ = path.write_text(text)
-    ...     found = read_history(path, outcome="paid", good="yes", group="town")
-    >>> found.table.features, found.table.outcome.tolist(), found.without_outcome, found.left_out
+    ...     past = read_history(path, outcome="paid", good="yes", group="town")
+    >>> past.table.features, past.table.outcome.tolist(), past.without_outcome, past.left_out
     (('income',), [0, 1, 1], 1, {'id': 'an id'})
     """
     there = read_names(path)
@@ -142,17 +142,18 @@ def read_history(
                 )
     if outcome == group or outcome in features:
         raise InputError(
-            f"the outcome {outcome!r} is what is decided about, and can be neither --group nor "
-            f"among --features; name other columns."
+            f"the outcome {outcome!r} cannot also be --group or among --features; name other "
+            f"columns."
         )
     if accepted and accepted in (outcome, group, *features):
         raise InputError(
-            f"the column {accepted!r} says who was accepted, and can be neither --outcome nor "
-            f"--group nor among --features; name other columns."
+            f"the column {accepted!r} of past decisions cannot also be --outcome or --group or "
+            f"among --features; name other columns."
         )
     rows = read_columns(path, there)
-    told, said = _is_told(rows[outcome]), _who_was_accepted(rows, accepted, path.name)
-    used = told & (said == "yes")
+    has_outcome = _has_value(rows[outcome])
+    past_decisions = _past_decisions(rows, accepted, path.name)
+    used = has_outcome & (past_decisions == "yes")
     if not used.any():
         raise InputError(
             f"no {'accepted ' if accepted else ''}row of {path.name} has an outcome in "
@@ -171,23 +172,23 @@ def read_history(
         source=f"{usable.num_rows:,} rows of the file {path.name}; good is {outcome} = {word}, "
         f"groups are the values of {group}.",
         features=tuple(chosen),
-        X=np.column_stack([_finite(usable[one], one) for one in chosen]),
-        group=np.array([str(one) for one in usable[group].to_pylist()], np.str_),
+        X=np.column_stack([_finite(usable[name], name) for name in chosen]),
+        group=np.array([str(value) for value in usable[group].to_pylist()], np.str_),
         outcome=is_good,
         group_feature=group if group in chosen else None,
     )
     return PlannedHistory(
         table,
-        rejected=int((said == "no").sum()),
-        unclear=int((said == "?").sum()),
-        unread=int((told & (said == "no")).sum()),
-        without_outcome=int((~told & (said == "yes")).sum()),
+        rejected=int((past_decisions == "no").sum()),
+        unclear=int((past_decisions == "?").sum()),
+        unread=int((has_outcome & (past_decisions == "no")).sum()),
+        without_outcome=int((~has_outcome & (past_decisions == "yes")).sum()),
         with_gaps=int((~whole).sum()),
         left_out=left_out,
     )
 
 
-def _who_was_accepted(rows: Any, name: str, source: str) -> NDArray[np.str_]:
+def _past_decisions(rows: Any, name: str, source: str) -> NDArray[np.str_]:
     """Return "yes", "no" or "?" for each row; raise if most say neither yes nor no."""
     if not name:
         return np.full(rows.num_rows, "yes")
@@ -196,22 +197,21 @@ def _who_was_accepted(rows: Any, name: str, source: str) -> NDArray[np.str_]:
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         kind = pyarrow().string()
     table = as_text(pyarrow().table({name: column.cast(kind)}), [name], source)
-    said = truth_values(table[name])
-    said = np.where(said == "", "?", said)
-    unclear = np.flatnonzero(said == "?")
-    if 2 * unclear.size > said.size:
+    answers = truth_values(table[name])
+    answers = np.where(answers == "", "?", answers)
+    unclear = np.flatnonzero(answers == "?")
+    if 2 * unclear.size > answers.size:
         got = rows[name][int(unclear[0])].as_py()
         raise InputError(
-            f"{unclear.size:,} of {said.size:,} rows of {source} do not say in {name!r} "
-            f"(--accepted) whether somebody was accepted, which must be 1 or 0, true or false, yes "
-            f"or no, y or n, got {'nothing' if got is None else repr(got)}; name another column or "
-            f"mend it."
+            f"{unclear.size:,} of {answers.size:,} rows of {source} have no past decision in "
+            f"{name!r} (--accepted), which must be 1 or 0, true or false, yes or no, y or n, got "
+            f"{'nothing' if got is None else repr(got)}; name another column or correct it."
         )
-    return said
+    return answers
 
 
-def _is_told(column: Any) -> NDArray[np.bool_]:
-    """Say where there is a value: neither nothing nor white space."""
+def _has_value(column: Any) -> NDArray[np.bool_]:
+    """Return which rows have a value that is neither null nor white space."""
     compute, types = pyarrow("compute"), pyarrow().types
     empty = compute.is_null(column, nan_is_null=True)
     if types.is_string(column.type) or types.is_large_string(column.type):
@@ -237,13 +237,16 @@ def _check_features(rows: Any, chosen: list[str], source: str) -> None:
 
 
 def _left_out(rows: Any, known: Any, names: list[str]) -> dict[str, str]:
-    """Return columns that nobody would mean as features, with the reasons."""
+    """Return the columns that cannot be meant as features, with the reasons."""
     reasons = {name: _why_not(rows[name], known[name], name) for name in names}
     return {name: why for name, why in reasons.items() if why}
 
 
-def _why_not(everybody: Any, known: Any, name: str) -> str:
-    """Say why a column is no feature, by all its rows and by those with an outcome."""
+def _why_not(column: Any, known: Any, name: str) -> str:
+    """Return why a column is not used as a feature, or an empty string if it is.
+
+    An id is recognised by all rows of the column, the rest by the rows with an outcome.
+    """
     types, kind = pyarrow().types, known.type
     if known.null_count == len(known):
         return "empty"
@@ -251,10 +254,10 @@ def _why_not(everybody: Any, known: Any, name: str) -> str:
         return "dates or times" if types.is_temporal(kind) else "text"
     if len(known) > 1 and len(known.unique()) == 1:
         return "the same in every row"
-    if not types.is_integer(kind) or len(everybody.unique()) < len(everybody):
+    if not types.is_integer(kind) or len(column.unique()) < len(column):
         return ""
-    ends = pyarrow("compute").min_max(everybody).as_py()
-    counted = ends["max"] - ends["min"] == len(everybody) - 1  # 1, 2, 3, … in whatever order
+    ends = pyarrow("compute").min_max(column).as_py()
+    counted = ends["max"] - ends["min"] == len(column) - 1  # 1, 2, 3, … in any order
     return "an id" if counted or _ID_NAME.search(name) else ""
 
 
@@ -265,8 +268,8 @@ def _is_number(kind: Any) -> bool:
 
 
 def _whole(rows: Any, names: list[str], source: str) -> NDArray[np.bool_]:
-    """Say which rows lack nothing; raise if more than half do."""
-    there = {name: _is_told(rows[name]) for name in names}
+    """Return which rows are complete; raise if fewer than half are."""
+    there = {name: _has_value(rows[name]) for name in names}
     whole = np.logical_and.reduce(list(there.values()))
     if 2 * int(whole.sum()) < whole.size:
         lacking = sorted(names, key=lambda name: int(there[name].sum()))[:3]
@@ -279,23 +282,23 @@ def _whole(rows: Any, names: list[str], source: str) -> NDArray[np.bool_]:
 
 
 def _good(column: Any, name: str, good: str) -> tuple[NDArray[np.int8], str]:
-    """Return 1 for good, and the word of the good value."""
+    """Return 1 for good and 0 for bad outcomes, and the value that means good."""
     coded = column.combine_chunks()
     if not pyarrow().types.is_dictionary(coded.type):
         coded = coded.dictionary_encode()
     used, codes = np.unique(coded.indices.to_numpy(), return_inverse=True)
-    values = [coded.dictionary[int(one)].as_py() for one in used]
+    values = [coded.dictionary[int(code)].as_py() for code in used]
     if len(values) != 2:
         shown = listed(values[:_SHOWN]) + ", …" * (len(values) > _SHOWN)
         raise InputError(
             f"the outcome {name!r} (--outcome) must have exactly two values where it is known, got "
-            f"{len(values)}: {shown}; empty the others, which are no outcomes yet, or join some."
+            f"{len(values)}: {shown}; leave unknown outcomes empty, or merge some values."
         )
-    words = [_plain(one) for one in values]
+    words = [_plain(value) for value in values]
     if not good and set(words) != {"0", "1"}:
         raise InputError(
-            f"the outcome {name!r} has the values {listed(values)}, of which none is plainly the "
-            f"good one; name it with --good-outcome."
+            f"the outcome {name!r} has the values {listed(values)}, and it is unclear which is "
+            f"good; name the good value with --good-outcome."
         )
     wanted = _plain(good or "1")
     if wanted not in words:

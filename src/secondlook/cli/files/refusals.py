@@ -152,7 +152,7 @@ class Refusals:
         return sorted(causes, key=lambda cause: -cause.n)
 
     def _common_reason(self, rows: list[int]) -> str:
-        """Return the reason of rows whose reasons differ only in their values."""
+        """Return the reason without its values, to count rows with the same reason."""
         parts = []
         for at, first in enumerate(self._reasons[rows[0]]):
             same = all(self._reasons[row][at].value == first.value for row in rows)

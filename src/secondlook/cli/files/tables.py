@@ -280,7 +280,7 @@ def write_table(table: Any, path: str, numbers: Iterable[str] = ()) -> None:
     path
         A file that ends in ``.csv`` or ``.parquet``, or ``-`` for csv on standard output.
     numbers
-        Columns of text whose numbers get no apostrophe.
+        Columns of text in which numbers get no apostrophe.
     """
     check_output(path)
     with _as_input_error(path):

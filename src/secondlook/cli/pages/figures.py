@@ -1,4 +1,4 @@
-"""Pictures of a program: colours, hatches and markers tell things apart in grey print too."""
+"""Figures of a program; hatches and markers keep them readable in black and white."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ _STATES = (
 )
 
 
-def draw_all(found: Summary) -> dict[str, Figure]:
-    """Return every picture that a program allows, by name, in the order to look at them."""
-    if not found.rounds:
+def draw_all(summary: Summary) -> dict[str, Figure]:
+    """Return the figures of a program by name, in the order of the page."""
+    if not summary.rounds:
         return {}
-    runs = spans(found.rounds)
-    drawn = {"fdr": _fdr(found, runs), "decisions": _decisions(runs), "outcomes": _outcomes(runs)}
-    if found.promise.utility is not None:
-        drawn["worth"] = _worth(found, runs)
+    runs = spans(summary.rounds)
+    drawn = {"fdr": _fdr(summary, runs), "decisions": _decisions(runs), "outcomes": _outcomes(runs)}
+    if summary.promise.utility is not None:
+        drawn["worth"] = _worth(summary, runs)
     by_attribute: dict[str, list[GroupSummary]] = {}
-    for one in found.groups:
-        by_attribute.setdefault(one.attribute, []).append(one)
+    for group in summary.groups:
+        by_attribute.setdefault(group.attribute, []).append(group)
     for at, (attribute, groups) in enumerate(by_attribute.items()):
-        drawn[f"groups-{at}"] = _groups(found, attribute, groups)
-    records = ladder_records(found)
+        drawn[f"groups-{at}"] = _groups(summary, attribute, groups)
+    records = ladder_records(summary)
     if records:
         drawn["certificate"] = ladder(
             {None if group is None else _plain(str(group)): r for group, r in records.items()}
@@ -48,11 +48,11 @@ def draw_all(found: Summary) -> dict[str, Figure]:
     return drawn
 
 
-def ladder_records(found: Summary) -> dict[Any, list[dict[str, Any]]]:
-    """Return what a certified program noted, round by round, for each group that has its own."""
+def ladder_records(summary: Summary) -> dict[Any, list[dict[str, Any]]]:
+    """Return the records of a certified program by group, in the order of rounds."""
     records: dict[Any, list[dict[str, Any]]] = {}
-    for one in found.rounds:
-        for record in one.records:
+    for row in summary.rounds:
+        for record in row.records:
             if "log_wealth" in record:
                 group = record["group"]  # a list, if there are several attributes
                 group = ", ".join(map(str, group)) if isinstance(group, list) else group
@@ -61,31 +61,31 @@ def ladder_records(found: Summary) -> dict[Any, list[dict[str, Any]]]:
 
 
 def quiet_svg(figure: Figure, name: str) -> str:
-    """Return a figure as SVG; a letter that this machine's font lacks is left to the reader's."""
+    """Return a figure as SVG, without warnings about characters that the font lacks."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph", UserWarning)
         return to_svg(figure, name)
 
 
 @rc_context(LOOK)
-def _fdr(found: Summary, runs: Sequence[Span]) -> Figure:
+def _fdr(summary: Summary, runs: Sequence[Span]) -> Figure:
     figure, (axes,) = new_axes(3.6)
     for certified, face, words in (
         (True, _BLUE, "certified, with exact 95 % interval"),
         (False, "white", "no certificate, with exact 95 % interval"),
     ):
-        shown = [one for one in runs if bool(one.certified) == certified and one.outcomes.known]
+        shown = [span for span in runs if bool(span.certified) == certified and span.outcomes.known]
         if shown:
-            _errorbars(axes, [one.middle for one in shown], shown, face, words)
+            _errorbars(axes, [span.middle for span in shown], shown, face, words)
     first, last = runs[0].rounds[0].round, runs[-1].rounds[-1].round
-    if found.promise.alpha is not None:
-        axes.axhline(found.promise.alpha, color="black", linewidth=1, label="α")
-    exploit = np.array([one.alpha_exploit for one in runs])
+    if summary.promise.alpha is not None:
+        axes.axhline(summary.promise.alpha, color="black", linewidth=1, label="α")
+    exploit = np.array([span.alpha_exploit for span in runs])
     if np.isfinite(exploit).any():
-        x = [one.middle for one in runs]
+        x = [span.middle for span in runs]
         axes.plot(x, exploit, color=_GREY, linestyle="--", label="α allowed to the exploited")
     axes.set(title="FDR of the outcomes known", xlabel="round", xlim=(first - 0.7, last + 0.7))
-    axes.set_ylim(0, 1.02 if not found.outcomes.known else None)
+    axes.set_ylim(0, 1.02 if not summary.outcomes.known else None)
     _whole_numbers(axes)
     if axes.get_legend_handles_labels()[0]:
         legend_below(figure, axes)
@@ -93,8 +93,8 @@ def _fdr(found: Summary, runs: Sequence[Span]) -> Figure:
 
 
 def _errorbars(axes: Axes, x: Any, shown: Sequence[Span], face: str, words: str) -> None:
-    values = np.array([one.outcomes.fdr for one in shown])
-    ends = np.array([one.outcomes.interval for one in shown])
+    values = np.array([span.outcomes.fdr for span in shown])
+    ends = np.array([span.outcomes.interval for span in shown])
     axes.errorbar(
         x,
         values,
@@ -111,13 +111,13 @@ def _errorbars(axes: Axes, x: Any, shown: Sequence[Span], face: str, words: str)
 @rc_context(LOOK)
 def _decisions(runs: Sequence[Span]) -> Figure:
     figure, (left, right) = new_axes(3.0, 1, 2)
-    x = [one.middle for one in runs]
-    people = np.array([one.total("n_people") for one in runs], float)
+    x = [span.middle for span in runs]
+    people = np.array([span.total("n_people") for span in runs], float)
     for axes, name, title, colour, marker in (
         (left, "n_accepted", "Accepted, share of those who applied", _BLUE, "o"),
         (right, "n_explored", "Explored, share of those who applied", _RED, "s"),
     ):
-        counts = np.array([one.total(name) for one in runs])
+        counts = np.array([span.total(name) for span in runs])
         axes.plot(x, counts / people, color=colour, marker=marker)
         axes.set(title=title, xlabel="round")
         axes.set_ylim(bottom=0)
@@ -128,11 +128,11 @@ def _decisions(runs: Sequence[Span]) -> Figure:
 @rc_context(LOOK)
 def _outcomes(runs: Sequence[Span]) -> Figure:
     figure, (axes,) = new_axes(3.2)
-    x, width = [one.middle for one in runs], 0.8 * len(runs[0].rounds)
+    x, width = [span.middle for span in runs], 0.8 * len(runs[0].rounds)
     below = np.zeros(len(runs))
     words = {"indeterminate": "never to be known", "pending": "still to come"}
     for state, colour, hatch in _STATES:
-        counts = np.array([getattr(one.outcomes, state) for one in runs])
+        counts = np.array([getattr(span.outcomes, state) for span in runs])
         axes.bar(
             x,
             counts,
@@ -153,10 +153,10 @@ def _outcomes(runs: Sequence[Span]) -> Figure:
 
 
 @rc_context(LOOK)
-def _worth(found: Summary, runs: Sequence[Span]) -> Figure:
+def _worth(summary: Summary, runs: Sequence[Span]) -> Figure:
     figure, (axes,) = new_axes(3.0)
-    total = np.cumsum([found.worth(one.outcomes) for one in runs])
-    axes.plot([one.middle for one in runs], total, color=_BLUE, marker="o")
+    total = np.cumsum([summary.worth(span.outcomes) for span in runs])
+    axes.plot([span.middle for span in runs], total, color=_BLUE, marker="o")
     axes.axhline(0, color="black", linewidth=1)
     axes.set(title="Worth so far of accepting, outcomes known", xlabel="round of the decision")
     _whole_numbers(axes)
@@ -164,22 +164,22 @@ def _worth(found: Summary, runs: Sequence[Span]) -> Figure:
 
 
 @rc_context(LOOK)
-def _groups(found: Summary, attribute: str, groups: Sequence[GroupSummary]) -> Figure:
+def _groups(summary: Summary, attribute: str, groups: Sequence[GroupSummary]) -> Figure:
     groups = groups[:40]
     figure, (left, right) = new_axes(1.0 + 0.36 * max(3, len(groups)), 1, 2)
-    for at, one in enumerate(groups):
-        _dot(left, -at, one.n_accepted, one.n_people, _BLUE, "o")
-        if one.outcomes.known:
-            _dot(right, -at, one.outcomes.bad, one.outcomes.known, _RED, "s")
-    names = ["(erased)" if one.group is None else _plain(one.group) for one in groups]
+    for at, group in enumerate(groups):
+        _dot(left, -at, group.n_accepted, group.n_people, _BLUE, "o")
+        if group.outcomes.known:
+            _dot(right, -at, group.outcomes.bad, group.outcomes.known, _RED, "s")
+    names = ["(erased)" if group.group is None else _plain(group.group) for group in groups]
     left.set_yticks(-np.arange(len(groups)), [fill(name, 27) for name in names], fontsize=FONT)
     right.set_yticks(-np.arange(len(groups)), [""] * len(groups))
     for axes in (left, right):
         axes.set_ylim(-len(groups) + 0.4, 0.6)
         axes.grid(visible=False, axis="y")
         axes.set_xlim(-0.02, 1.02)
-    if found.promise.alpha is not None:
-        right.axvline(found.promise.alpha, color="black", linewidth=1)
+    if summary.promise.alpha is not None:
+        right.axvline(summary.promise.alpha, color="black", linewidth=1)
     left.set(title=f"Accepted, by {_plain(attribute)}")
     right.set(title="FDR of the outcomes known (black: α)")
     return figure
@@ -204,62 +204,62 @@ def _whole_numbers(axes: Axes) -> None:
 
 
 def _plain(text: str) -> str:
-    """Return text that is drawn as it is: short, in one line, and no formula."""
+    """Return text in one short line, with dollar signs escaped so that it is no formula."""
     return shorten(text, 60, placeholder=" …").replace("$", r"\$")
 
 
 @dataclass(frozen=True)
 class Span:
-    """Rounds that follow each other, taken together."""
+    """Consecutive rounds that are shown as one."""
 
     rounds: tuple[RoundSummary, ...]
 
     @property
     def name(self) -> str:
-        """Its number, or the first and the last."""
+        """The number of the round, or the first and the last number."""
         first, last = self.rounds[0].round, self.rounds[-1].round
         return f"{first}" if first == last else f"{first}–{last}"
 
     @property
     def middle(self) -> float:
-        """Where it lies among the rounds."""
+        """The middle of the rounds, as a position on the axis."""
         return (self.rounds[0].round + self.rounds[-1].round) / 2
 
     def total(self, name: str) -> int:
         """Return the sum of a head count, such as ``"n_people"``."""
-        return sum(getattr(one, name) for one in self.rounds)
+        return sum(getattr(row, name) for row in self.rounds)
 
     @property
     def outcomes(self) -> Outcomes:
-        """What became of those accepted, without the overridden."""
-        found = [one.outcomes for one in self.rounds]
+        """Outcomes of accepted applicants, without overridden decisions."""
+        outcomes = [row.outcomes for row in self.rounds]
         return Outcomes(
-            sum(one.good for one in found),
-            sum(one.bad for one in found),
-            sum(one.indeterminate for one in found),
-            sum(one.pending for one in found),
+            sum(part.good for part in outcomes),
+            sum(part.bad for part in outcomes),
+            sum(part.indeterminate for part in outcomes),
+            sum(part.pending for part in outcomes),
         )
 
     @property
     def certified(self) -> int:
-        """How many of its rounds carry a certificate."""
-        return sum(one.certified for one in self.rounds)
+        """The number of certified rounds."""
+        return sum(row.certified for row in self.rounds)
 
     @property
     def alpha_exploit(self) -> float:
-        """The last round's."""
+        """The α of exploited applicants in the last round."""
         return self.rounds[-1].alpha_exploit
 
     @property
     def promise(self) -> str:
-        """Whether its rounds carry a certificate, in a word or as a count."""
+        """Whether the round is certified or, for several rounds, how many are."""
         if len(self.rounds) == 1:
             return "certified" if self.certified else "none"
         return f"{self.certified} of {len(self.rounds)} certified"
 
 
 def spans(rounds: Sequence[RoundSummary], most: int = 60) -> list[Span]:
-    """Return rounds one by one or, if there are more than ``most``, in runs of the same length.
+    """Return a span for each round or, if there are more than ``most``, spans of equal length.
 
     Examples
     --------

@@ -265,28 +265,28 @@ def _round_columns(runs: Sequence[Span]) -> list[tuple[str, list[str]]]:
     """
     last = [run.rounds[-1] for run in runs]
     outcomes = [run.outcomes for run in runs]
-    thresholds = [", ".join(map(share, one.thresholds)) or "–" for one in last]
+    thresholds = [", ".join(map(share, row.thresholds)) or "–" for row in last]
 
     def totals(name: str) -> list[str]:
         return [f"{run.total(name):,}" for run in runs]
 
     columns = [
-        ("Batch", [one.batch for one in last]),
-        ("Decided", [one.at[:10] for one in last]),
+        ("Batch", [row.batch for row in last]),
+        ("Decided", [row.at[:10] for row in last]),
         ("Applied", totals("n_people")),
         ("Exploited", totals("n_exploited")),
         ("Explored", totals("n_explored")),
-        ("α exploited", [share(one.alpha_exploit) for one in last]),
+        ("α exploited", [share(row.alpha_exploit) for row in last]),
         ("Thresholds", thresholds),
         ("Promise", [run.promise for run in runs]),
-        ("Good", [f"{one.good:,}" for one in outcomes]),
-        ("Bad", [f"{one.bad:,}" for one in outcomes]),
-        ("Never known", [f"{one.indeterminate:,}" for one in outcomes]),
-        ("Pending", [f"{one.pending:,}" for one in outcomes]),
+        ("Good", [f"{counts.good:,}" for counts in outcomes]),
+        ("Bad", [f"{counts.bad:,}" for counts in outcomes]),
+        ("Never known", [f"{counts.indeterminate:,}" for counts in outcomes]),
+        ("Pending", [f"{counts.pending:,}" for counts in outcomes]),
         ("Overridden", totals("n_set_apart")),
         ("By hand", totals("n_by_hand")),
-        ("FDR", [share(one.fdr) for one in outcomes]),
-        ("95 %", [interval(one) for one in outcomes]),
+        ("FDR", [share(counts.fdr) for counts in outcomes]),
+        ("95 %", [interval(counts) for counts in outcomes]),
     ]
     empty = {"α exploited": {"–"}, "Thresholds": {"–"}, "Overridden": {"0"}, "By hand": {"0"}}
     return [column for column in columns if set(column[1]) != empty.get(column[0])]
