@@ -1,4 +1,4 @@
-"""A lender's program, made once and copied for each test."""
+"""Programs of lenders, made once and copied for each test."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from secondlook.ledger import Program
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
-    """Return a folder with a program of 400 past people."""
+    """Return a folder with a program of 400 past applicants."""
     folder = tmp_path_factory.mktemp("lender")
     start(f"sqlite:///{folder}/lender.db", folder)
     return folder
@@ -21,7 +21,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def lender(made, tmp_path, monkeypatch):
-    """Return a program of our own, in the folder where we are."""
+    """Return a copy of the program in the current folder."""
     for file in made.glob("lender.db*"):
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -33,5 +33,5 @@ def lender(made, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def hostile_lender(tmp_path_factory):
-    """Return the URL of a program, the program, its batches and who was erased."""
+    """Return the URL of a program, the program, its batches and the erased applicants."""
     return hostile.start(tmp_path_factory.mktemp("hostile"))

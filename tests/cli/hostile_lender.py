@@ -1,4 +1,4 @@
-"""A program with one of everything, where all that people wrote tries to be more than data."""
+"""A program with every kind of entry, in which all text tries to be code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EXPORTED = [
 
 
 def applicants(n, start, seed):
-    """Return people whose columns, ids and groups try to be more than data."""
+    """Return applicants with columns, ids and groups that try to be code."""
     rng = np.random.default_rng(seed)
     X = pd.DataFrame({"score": rng.normal(size=n), "id": rng.choice(["=A1", "<b>b</b>"], n)})
     good = np.where(rng.random(n) < 1 / (1 + np.exp(-1.5 - X["score"])), "repaid", "lost")
@@ -64,7 +64,7 @@ def refused(words, *arguments):
 
 
 def start(folder):
-    """Return a program in which there is one of everything, and its decisions."""
+    """Return a program with every kind of entry, and its decisions."""
     url = f"sqlite:///{folder}/lender.db"
     X, good, group, ids = applicants(300, 0, 0)
     program = Program.create(

@@ -49,14 +49,14 @@ def call(*words, stdin=None):
 
 
 def done(*words, stdin=None, code=0):
-    """Return what a command says in JSON, after checking its exit code."""
+    """Run a command with --json, check its exit code, and return the parsed output."""
     found = call(*words, "--json", stdin=stdin)
     assert found.exit_code == code, (found.stdout, found.stderr, found.exception)
     return json.loads(found.stdout)
 
 
 def refused(*words, code=2):
-    """Return the one sentence of a command that cannot do what was asked for."""
+    """Run a command that must fail, and return its error message."""
     found = call(*words)
     assert found.exit_code == code, (found.stdout, found.stderr, found.exception)
     (line,) = found.stderr.strip().splitlines()

@@ -44,7 +44,7 @@ n_rounds = 2
 
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path, monkeypatch):
-    """An own folder to work in, no data, no width of the terminal."""
+    """Use an empty folder, no data and a wide terminal."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SECONDLOOK_DATA", raising=False)
     monkeypatch.setenv("SECONDLOOK_CACHE", str(tmp_path / "cache"))
@@ -59,14 +59,14 @@ def call(*arguments):
 
 
 def print_json(*arguments, code=0):
-    """Return what a command prints as JSON."""
+    """Run a command with --json and return the parsed output."""
     result = call(*arguments, "--json")
     assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
     return json.loads(result.stdout)
 
 
 def refused(words, *arguments, code=2):
-    """Check that a command is refused in one sentence, and that JSON says the same."""
+    """Check that a command is refused with a single sentence, also in JSON."""
     result = call(*arguments)
     assert result.exit_code == code, (result.stderr, result.exception)
     assert result.stdout == ""
@@ -79,7 +79,7 @@ def refused(words, *arguments, code=2):
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """Return the folder of a small run that is complete."""
+    """Return the folder of a small complete run."""
     folder = tmp_path_factory.mktemp("small")
     run_experiment(replace(SMALL, alphas=(), repetitions=2), Lender(), Run(folder, 1))
     return folder
@@ -88,14 +88,14 @@ def small(tmp_path_factory):
 # Help
 
 
-def test_there_are_the_commands_there_should_be():
+def test_expected_commands_exist():
     assert {"reproduce", "simulate", "datasets", "report", "switches", "version"} <= set(
         COMMAND_NAMES
     )
 
 
 @pytest.mark.parametrize("command", COMMAND_NAMES)
-def test_help_ends_with_an_example_of_that_command(command):
+def test_help_ends_with_an_example(command):
     result = call(command, "--help")
     assert result.exit_code == 0
     last = [line for line in result.stdout.splitlines() if line.strip()][-1]
@@ -103,14 +103,14 @@ def test_help_ends_with_an_example_of_that_command(command):
 
 
 @pytest.mark.parametrize("command", COMMAND_NAMES)
-def test_options_of_the_example_are_options_of_the_command(command):
+def test_example_uses_options_of_its_command(command):
     (found,) = [one for one in COMMANDS if one.name == command]
     _, _, example = inspect.getdoc(found.load()).partition("\n\nExample: ")
     known = re.findall(r"--[a-z-]+", call(command, "--help").stdout)
     assert set(re.findall(r"--[a-z-]+", example)) <= set(known)
 
 
-def test_help_of_the_whole_ends_with_an_example():
+def test_main_help_ends_with_an_example():
     result = call("--help")
     assert result.exit_code == 0
     last = [line for line in result.stdout.splitlines() if line.strip()][-1]
@@ -119,7 +119,7 @@ def test_help_of_the_whole_ends_with_an_example():
         assert command in result.stdout
 
 
-# What is listed
+# Lists
 
 
 def test_version():
@@ -140,7 +140,7 @@ def test_methods_are_listed():
     assert all(name in call("methods").stdout for name in names)
 
 
-def test_data_sets_are_listed_with_where_they_are():
+def test_data_sets_are_listed_with_their_location():
     rows = {row["name"]: row for row in print_json("datasets")}
     assert set(rows) == {*CATALOGUE, "lender"}
     assert rows["german"]["state"] == "bundled"
@@ -157,7 +157,7 @@ def test_data_sets_are_listed_with_where_they_are():
 
 
 def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
-    """Two repetitions of the real experiment, with words; then again as JSON from what is kept."""
+    """Run two repetitions of the experiment, then read the stored results as JSON."""
     command = ("reproduce", "german", "--repetitions", 2, "--methods", "plain,opt-offline")
     command = (*command, "--jobs", 1, "--out", "german")
     result = call(*command)
@@ -197,7 +197,7 @@ def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Return the calls of a report that is not drawn, for the sake of time."""
+    """Record the calls of the report without drawing it, to save time."""
     calls = []
     for place in ("cli.runs", "lab.experiments.report"):
         name = f"secondlook.{place}.write_report"
@@ -232,7 +232,7 @@ def test_report_of_two_runs_with_figures(small, tmp_path, undrawn):
     assert (page, figures) == (Path("both.html"), Path("drawn"))
 
 
-def test_report_of_a_run_that_is_not_complete(small, tmp_path):
+def test_report_of_an_incomplete_run(small, tmp_path):
     (tmp_path / "half" / "parts").mkdir(parents=True)
     (tmp_path / "half" / "settings.json").write_bytes((small / "settings.json").read_bytes())
     refused("the run in that folder is not complete: start it again", "report", "half")
@@ -240,7 +240,7 @@ def test_report_of_a_run_that_is_not_complete(small, tmp_path):
     assert not (tmp_path / "report.html").exists()
 
 
-# What is wrong
+# Errors
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_report_of_a_run_that_is_not_complete(small, tmp_path):
         ("goes with the backend dask", "german --methods plain --scheduler tcp://localhost:1"),
     ],
 )
-def test_what_cannot_be_reproduced_is_refused_in_one_sentence(words, arguments):
+def test_invalid_reproduce_arguments_are_refused(words, arguments):
     refused(words, "reproduce", *arguments.split())
 
 
@@ -278,25 +278,25 @@ def test_what_cannot_be_reproduced_is_refused_in_one_sentence(words, arguments):
         ("name its outcome and group columns", WORLD.replace("lender", "loans.csv")),
     ],
 )
-def test_a_world_that_cannot_be_simulated_is_refused_in_one_sentence(words, text, tmp_path):
+def test_invalid_world_is_refused(words, text, tmp_path):
     write_loans(tmp_path / "loans.csv")
     own = '{outcome = "paid", good = "yes", group = "town", features = ["sum"]}'
     (tmp_path / "mine.toml").write_text(text.replace("{CSV}", own))
     refused(words, "simulate", "mine.toml", "--jobs", "1")
 
 
-def test_a_world_that_is_not_there():
+def test_missing_world_file():
     refused("there is no file no.toml; name a TOML file", "simulate", "no.toml")
 
 
-def test_the_folder_of_another_run_is_refused(small, tmp_path):
+def test_folder_of_another_run_is_refused(small, tmp_path):
     (tmp_path / "mine.toml").write_text(WORLD)
     before = (small / "results.parquet").read_bytes()
     refused("holds results of another run", "simulate", "mine.toml", "--out", small, "--jobs", 1)
     assert (small / "results.parquet").read_bytes() == before
 
 
-def test_data_that_cannot_be_fetched_are_told_apart_by_the_exit_code(monkeypatch):
+def test_failed_download_has_its_own_exit_code(monkeypatch):
     with socket.socket() as taken:  # bound and not listening: connections are refused
         taken.bind(("127.0.0.1", 0))
         closed = f"http://127.0.0.1:{taken.getsockname()[1]}"
@@ -309,7 +309,7 @@ def test_data_that_cannot_be_fetched_are_told_apart_by_the_exit_code(monkeypatch
             refused(f"cannot reach {closed}.*SECONDLOOK_DATA", *command, code=3)
 
 
-def test_an_interrupted_run_says_how_to_go_on(tmp_path, monkeypatch):
+def test_interrupted_run_prints_how_to_resume(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
@@ -320,7 +320,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path, monkeypatch):
     assert "the same command continues from here" in result.stderr
 
 
-def test_a_command_that_is_not_there_is_refused():
+def test_unknown_command_is_refused():
     assert call("reproduse").exit_code == 2
     assert call("reproduce", "german", "--repetitions", "many").exit_code == 2
 
@@ -340,7 +340,7 @@ def process(*arguments, code=None):
     )
 
 
-def test_exit_codes_and_channels_of_real_processes():
+def test_exit_codes_and_streams_of_real_processes():
     ran = process("version")
     assert (ran.returncode, ran.stdout.strip()) == (0, version("secondlook"))
     assert ran.stderr == ""
@@ -351,7 +351,7 @@ def test_exit_codes_and_channels_of_real_processes():
     assert "Traceback" not in ran.stderr
 
 
-def test_without_the_extra_the_command_says_how_to_install_it():
+def test_missing_extra_prints_how_to_install_it():
     code = "import sys; sys.modules['typer'] = None; from secondlook.__main__ import main; main()"
     ran = process(code=code)
     assert ran.returncode == 2
@@ -362,8 +362,8 @@ def test_without_the_extra_the_command_says_how_to_install_it():
 
 SLOW = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "joblib"}
 
-# Runs commands one after the other in one process; after each, says its exit code and what of the
-# slow packages is there by then.
+# Runs commands in a single process; after each, prints its exit code and the slow packages that
+# are imported by then.
 FRESH = """
 import contextlib, io, json, sys
 
@@ -387,7 +387,7 @@ print(json.dumps(found))
 
 
 def in_a_fresh_interpreter(*commands, missing=()):
-    """Return each command's exit code, the slow packages there by then, and what it said."""
+    """Return each command's exit code, the slow packages imported so far, and its output."""
     told = json.dumps([sorted(SLOW), missing, commands])
     done = subprocess.run(
         [sys.executable, "-c", FRESH, told], capture_output=True, text=True, check=True
@@ -395,7 +395,7 @@ def in_a_fresh_interpreter(*commands, missing=()):
     return json.loads(done.stdout)
 
 
-def test_help_version_and_what_is_no_command_import_nothing_slow():
+def test_help_version_and_unknown_commands_import_nothing_slow():
     commands = (["--help"], [], ["version"], ["decid"], ["--nope"], ["switches"])
     *answered, control = in_a_fresh_interpreter(*commands, ["datasets"])
     assert [(code, there) for code, there, _ in answered] == [
@@ -407,7 +407,7 @@ def test_help_version_and_what_is_no_command_import_nothing_slow():
     assert "numpy" in control[1]  # a command that needs it, so what looks for it finds it
 
 
-def test_wrong_options_of_commands_on_a_ledger_import_numpy_at_most():
+def test_wrong_options_of_ledger_commands_import_at_most_numpy():
     names = [one.name for one in COMMANDS if one.panel == DECIDING and one.name != "report"]
     assert len(names) >= 11
     answered = in_a_fresh_interpreter(*([name, "--nope"] for name in names))
@@ -416,7 +416,7 @@ def test_wrong_options_of_commands_on_a_ledger_import_numpy_at_most():
         assert "No such option" in words
 
 
-def test_help_and_wrong_arguments_of_experiments_and_reports_import_nothing_slow():
+def test_help_and_errors_of_experiments_and_reports_import_nothing_slow():
     names = [one.name for one in COMMANDS if one.panel != DECIDING or one.name == "report"]
     assert {"reproduce", "simulate", "plan", "compare", "report"} <= set(names)
     asked = [[name, word] for name in names for word in ("--help", "--nope")]
@@ -446,7 +446,7 @@ def test_help_and_wrong_arguments_of_experiments_and_reports_import_nothing_slow
         assert why in said, words
 
 
-def test_the_names_known_at_once_are_those_of_the_experiments():
+def test_listed_experiment_names_match_the_experiments():
     assert tuple(EXPERIMENTS) == PAPER_EXPERIMENTS
     for name in PAPER_EXPERIMENTS:
         check_paper_experiment(name)
@@ -456,7 +456,7 @@ def test_the_names_known_at_once_are_those_of_the_experiments():
         paper_experiment("germany")
 
 
-def test_help_says_what_the_experiments_say(monkeypatch):
+def test_help_matches_the_experiments(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
     told = {name: CliRunner().invoke(app, [name, "--help"]) for name in ("reproduce", "compare")}
@@ -469,7 +469,7 @@ def test_help_says_what_the_experiments_say(monkeypatch):
     assert f"as the experiment says ({often})" in said["reproduce"]
 
 
-def test_a_command_that_needs_what_is_not_installed_says_so_and_others_go_on():
+def test_missing_package_stops_only_commands_that_need_it():
     commands = (["--help"], ["decide", "--help"], ["version"])
     before, wanting, after = in_a_fresh_interpreter(*commands, missing=["numpy"])
     assert (before[0], after[0]) == (0, 0)
@@ -484,7 +484,7 @@ def test_a_command_that_needs_what_is_not_installed_says_so_and_others_go_on():
 @pytest.mark.parametrize(
     ("missing", "extra"), [("matplotlib.figure", "experiments"), ("psycopg", "postgres")]
 )
-def test_what_is_missing_once_a_command_is_under_way_is_said_too(monkeypatch, missing, extra):
+def test_package_missing_during_a_command_is_reported(monkeypatch, missing, extra):
     def run(*_, **__):
         raise ModuleNotFoundError(name=missing)
 
@@ -500,7 +500,7 @@ def test_what_is_missing_once_a_command_is_under_way_is_said_too(monkeypatch, mi
     assert json.loads(found.stdout) == {"error": sentence, "code": 2}
 
 
-def test_a_module_of_somebody_elses_that_is_missing_is_not_explained_away(monkeypatch):
+def test_missing_third_party_module_is_raised(monkeypatch):
     def run(*_, **__):
         raise ModuleNotFoundError("No module named 'theirs'", name="theirs")
 
@@ -510,7 +510,7 @@ def test_a_module_of_somebody_elses_that_is_missing_is_not_explained_away(monkey
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
-def test_the_help_of_a_command_is_its_docstring_and_ends_with_its_example(command):
+def test_help_is_the_docstring_with_its_example(command):
     text, _, example = inspect.getdoc(command.load()).partition("\n\nExample: ")
     assert text.partition("\n")[0] == command.summary()
     assert example.startswith(f"secondlook {command.name}")

@@ -1,4 +1,4 @@
-"""``secondlook compare``: one run, told as words, Markdown and JSON."""
+"""``secondlook compare``: text, Markdown and JSON of the same run."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def own_folder(tmp_path, monkeypatch):
     (tmp_path / "mine.toml").write_text(WORLD)
 
 
-def test_a_world_is_compared_in_three_forms(tmp_path, monkeypatch):
+def test_comparison_as_text_markdown_and_json(tmp_path, monkeypatch):
     command = ("compare", "mine.toml", "--repetitions", 2, "--jobs", 1, "--out", "out")
     command += ("--methods", "usual")
     found = print_json(*command)
@@ -109,13 +109,13 @@ class Everybody:
 
 
 def own_module(monkeypatch, name, text=OWN):
-    """Write a module of a method of one's own, which no other test has imported."""
+    """Write a module with an own method that no other test has imported."""
     Path(f"{name}.py").write_text(text)
     monkeypatch.syspath_prepend(str(Path.cwd()))
     monkeypatch.delitem(sys.modules, name, raising=False)
 
 
-def test_methods_of_the_file_are_compared_and_ones_own(tmp_path, monkeypatch):
+def test_methods_of_the_file_and_own_methods_are_compared(tmp_path, monkeypatch):
     own_module(monkeypatch, "mine_compared")
     Path("mine.toml").write_text(
         WORLD.replace('"plain"', '"mine_compared:everybody", "greedy-aligned"')
@@ -139,7 +139,7 @@ def test_methods_of_the_file_are_compared_and_ones_own(tmp_path, monkeypatch):
     refused("there is no method 'plane'; known are plain", *command, "--methods", "plane")
 
 
-def test_a_method_that_always_fails_has_no_numbers_and_that_is_no_success(monkeypatch):
+def test_method_that_always_fails_has_no_numbers_and_exits_with_an_error(monkeypatch):
     broken = OWN.replace("self.seed < 0", "self.round == 2").replace("len(3)", "np.dot(3)")
     own_module(monkeypatch, "mine_broken", broken)
     at = 1 + next(i for i, line in enumerate(broken.splitlines()) if "dot" in line)
@@ -163,7 +163,7 @@ def test_a_method_that_always_fails_has_no_numbers_and_that_is_no_success(monkey
     assert len(read_results(Path("out/before-1")).failures) == 2
 
 
-def test_a_simulation_says_where_in_ones_own_file_it_failed(monkeypatch):
+def test_simulation_reports_the_failing_line_of_an_own_method(monkeypatch):
     monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
     deep = OWN.replace("yes = np.ones(len(X), bool)", "yes = np.linalg.inv(X)")
     own_module(monkeypatch, "mine_deep", deep)
@@ -177,14 +177,14 @@ def test_a_simulation_says_where_in_ones_own_file_it_failed(monkeypatch):
     assert call(*asked, "opt-offline,mine_deep:everybody", "--fresh").exit_code == 2
 
 
-def test_certificates_are_in_the_json_of_a_simulation(tmp_path, monkeypatch):
+def test_simulation_json_contains_certificates(tmp_path, monkeypatch):
     monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
     Path("mine.toml").write_text(WORLD.replace('"plain"', '"certified", "plain"'))
     found = print_json("simulate", "mine.toml", "--repetitions", 1, "--jobs", 1)
     assert [one["round"] for one in found["certificates"]] == list(range(1, 9))
 
 
-def test_what_cannot_be_compared_is_refused_in_one_sentence():
+def test_invalid_comparisons_are_refused():
     refused("no experiment 'germany'; known are german", "compare", "germany")
     refused("there is no file no.toml", "compare", "no.toml")
     refused("names its own data; leave it out", "compare", "mine.toml", "--data-set", "fico")
@@ -194,7 +194,7 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence():
     refused("judged must be true or false, got 3", "compare", "mine.toml")
 
 
-def test_rows_that_come_again_are_told_in_every_form(monkeypatch):
+def test_repeated_rows_are_reported_in_every_format(monkeypatch):
     Path("mine.toml").write_text(
         WORLD.replace('"plain"', '"greedy-aligned"')
         .replace("lender", "german")
@@ -223,7 +223,7 @@ def test_rows_that_come_again_are_told_in_every_form(monkeypatch):
 GUIDE = Path(__file__).parents[2] / "docs" / "worlds.md"
 
 
-def test_the_method_of_the_guide_runs_and_reads_groups_of_the_past(monkeypatch):
+def test_method_of_the_guide_runs_and_reads_past_groups(monkeypatch):
     (block,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     own_module(monkeypatch, "mine_of_the_guide", block)
     asked = ("--methods", "mine_of_the_guide:patient", "--repetitions", 1, "--jobs", 1)

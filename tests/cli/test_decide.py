@@ -54,7 +54,7 @@ COLUMNS = [
 ]
 
 
-def test_decisions_are_those_of_the_classifier(lender):
+def test_decisions_equal_those_of_the_classifier(lender):
     twin = sl.PartialFeedbackClassifier(
         utility=sl.Revenue(gain=200, loss=300), budget=sl.FdrBudget(alpha=0.2), random_state=3
     )
@@ -103,7 +103,7 @@ def test_decisions_are_those_of_the_classifier(lender):
     assert verify(lender.ledger).ok
 
 
-def test_the_refused_have_reasons_and_nobody_is_told_of_a_draw(lender):
+def test_rejections_have_reasons_and_draws_stay_hidden(lender):
     apply(300)
     said = call("decide", "applicants.csv", "-o", "decisions.csv")
     got = answer()
@@ -117,12 +117,12 @@ def test_the_refused_have_reasons_and_nobody_is_told_of_a_draw(lender):
         assert word not in handed_out
 
 
-def test_the_same_again_is_answered_from_the_record(lender, tmp_path):
+def test_repeated_batch_is_answered_from_the_ledger(lender, tmp_path):
     new = apply()
     first = done("decide", "applicants.csv", "-o", "decisions.csv", "--by", "anna")
     assert first["recorded_before"] is None
     head, kept = lender.checkpoint(), (tmp_path / "decisions.csv").read_bytes()
-    # The same people in other files: columns in another order, one more, parquet, standard input.
+    # The same applicants in other files: reordered or additional columns, parquet, standard input.
     other = new[["debt", "sex", "outcome", "id", "income"]].assign(remark="=1+1")
     pq.write_table(pa.Table.from_pandas(other), "other.parquet")
     text = (tmp_path / "applicants.csv").read_text()
@@ -141,7 +141,7 @@ def test_the_same_again_is_answered_from_the_record(lender, tmp_path):
     assert lender.checkpoint() == head
 
 
-def test_another_batch_has_another_name(lender):
+def test_each_batch_has_its_own_name(lender):
     new = apply()
     name = done("decide", "applicants.csv", "-o", "decisions.csv")["batch"]
     new.loc[7, "income"] += 1e-9
@@ -154,7 +154,7 @@ def test_another_batch_has_another_name(lender):
     assert len(names) == 3
 
 
-def test_without_a_name_a_batch_is_known_by_its_people(lender, tmp_path):
+def test_unnamed_batch_is_identified_by_its_applicants(lender, tmp_path):
     first = apply(60)
     name = done("decide", "applicants.csv", "-o", "decisions.csv")["batch"]
     both = pd.concat([first.iloc[:10], people(40, 5000).drop(columns="outcome")])
@@ -174,7 +174,7 @@ def test_without_a_name_a_batch_is_known_by_its_people(lender, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["feature", "group", "less", "more", "others"])
-def test_the_same_name_with_other_content_is_refused(lender, tmp_path, change):
+def test_same_batch_name_with_other_content_is_refused(lender, tmp_path, change):
     new = apply()
     done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
     head, kept = lender.checkpoint(), (tmp_path / "decisions.csv").read_bytes()
@@ -197,7 +197,7 @@ def test_the_same_name_with_other_content_is_refused(lender, tmp_path, change):
     assert (tmp_path / "decisions.csv").read_bytes() == kept
 
 
-def test_a_pipe_gets_the_table_and_nothing_else(lender, tmp_path):
+def test_pipe_gets_only_the_table(lender, tmp_path):
     new = apply(30)
     found = call("decide", "-", "-o", "-", stdin=(tmp_path / "applicants.csv").read_text())
     assert found.exit_code == 0
@@ -207,7 +207,7 @@ def test_a_pipe_gets_the_table_and_nothing_else(lender, tmp_path):
     assert "Decisions:" not in found.stderr
 
 
-def test_parquet_out_keeps_the_kinds_of_columns(lender):
+def test_parquet_output_keeps_column_types(lender):
     apply(30)
     done("decide", "applicants.csv", "-o", "decisions.parquet")
     table = pq.read_table("decisions.parquet")
@@ -216,7 +216,7 @@ def test_parquet_out_keeps_the_kinds_of_columns(lender):
     assert kinds == ["string"] * 3 + ["double"] * 3 + ["int64", "bool", "string"]
 
 
-def test_a_certified_program_says_what_a_round_promises(tmp_path, monkeypatch):
+def test_certified_program_prints_the_promise_of_a_round(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/lender.db"
     start(url, tmp_path, CERTIFIED, n=200)
@@ -227,7 +227,7 @@ def test_a_certified_program_says_what_a_round_promises(tmp_path, monkeypatch):
     assert told["so_far"]["alpha"] == 0.2
 
 
-def test_promises_in_words():
+def test_promise_messages():
     sure = {"status": "certified", "group": None, "message": ""}
     words = "Certified: with confidence 95 %, at most 12.5 % bad under the rule of this round."
     assert promise_message([sure], 0.125, 0.05) == words
@@ -247,7 +247,7 @@ def test_promises_in_words():
     assert "no estimate yet" in promise_message([held | {"estimated_fdr": "nan"}], 0.15, None)
 
 
-def test_few_reasons_are_named_and_the_others_counted():
+def test_common_reasons_are_named_and_others_counted():
     lines = refused_message(
         {"rows": 21, "file": "no.csv", "reasons": {f"r{at}": 6 - at for at in range(6)}}
     )
@@ -256,7 +256,7 @@ def test_few_reasons_are_named_and_the_others_counted():
     assert refused_message({"rows": 0, "file": None, "reasons": {}}) == []
 
 
-def test_a_program_made_in_python_reads_files_by_the_names_it_has(tmp_path, monkeypatch):
+def test_program_made_in_python_reads_files_by_its_column_names(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/x.db"
     past = people(300)
@@ -283,7 +283,7 @@ def test_a_program_made_in_python_reads_files_by_the_names_it_has(tmp_path, monk
     assert verify(Program.open(url).ledger).ok
 
 
-def test_a_program_whose_columns_have_no_names_cannot_read_a_file(tmp_path, monkeypatch):
+def test_program_without_column_names_cannot_read_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/x.db"
     X = np.random.default_rng(0).normal(size=(100, 2))
@@ -295,7 +295,7 @@ def test_a_program_whose_columns_have_no_names_cannot_read_a_file(tmp_path, monk
 
 
 def with_text(url, folder, learner):
-    """Decide on people one of whom lacks a number, and one has a text that nobody had before."""
+    """Decide applicants with a missing number and with an unseen text value."""
     (folder / "program.toml").write_text(PROGRAM + f'learner = "{learner}"\n')
     past = people(200)
     past["region"] = np.where(past.index % 3 == 0, "north", "south")
@@ -314,7 +314,7 @@ def with_text(url, folder, learner):
     return told
 
 
-def test_columns_of_text(tmp_path):
+def test_text_columns(tmp_path):
     told = with_text(f"sqlite:///{tmp_path}/x.db", tmp_path, "logistic")
     words = (
         "'debt' is missing, which only a program with missing = 'impute' or learner = "
@@ -324,18 +324,18 @@ def test_columns_of_text(tmp_path):
 
 
 @pytest.mark.long
-def test_missing_numbers_where_the_learner_takes_them(tmp_path):
+def test_missing_numbers_if_the_learner_accepts_them(tmp_path):
     told = with_text(f"sqlite:///{tmp_path}/x.db", tmp_path, "gradient-boosting")
     assert (told["people"], told["refused"]["rows"]) == (40, 0)
 
 
-def test_one_json_object_is_printed_for_errors_too(lender):
+def test_errors_are_printed_as_a_single_json_object(lender):
     found = call("decide", "none.csv", "-o", "decisions.csv", "--json")
     assert json.loads(found.stdout)["code"] == found.exit_code == 2
 
 
 def spoiled():
-    """Write a file in which seven rows cannot be used; return the others."""
+    """Write a file with seven unusable rows; return the others."""
     new = people(60, 1000).drop(columns="outcome").astype({"income": object})
     new.loc[3, "income"] = "1.234,50"
     new.loc[4, "income"] = ""
@@ -347,7 +347,7 @@ def spoiled():
     return new.drop(index=range(3, 10))
 
 
-def test_rows_that_cannot_be_used_are_refused_and_the_rest_goes_on(lender, tmp_path):
+def test_unusable_rows_are_refused_and_the_rest_is_decided(lender, tmp_path):
     usable = spoiled()
     (tmp_path / "out").mkdir()
     told = done("decide", "applicants.csv", "-o", "out/decisions.csv")
@@ -386,7 +386,7 @@ def test_rows_that_cannot_be_used_are_refused_and_the_rest_goes_on(lender, tmp_p
     assert said.endswith("  1 for other reasons\n")
 
 
-def test_who_was_decided_on_in_another_batch_is_refused(lender):
+def test_applicants_of_another_batch_are_refused(lender):
     apply(50)
     done("decide", "applicants.csv", "-o", "first.csv")
     apply(80)  # the same 50 and 30 more, who would be drawn anew
@@ -398,7 +398,7 @@ def test_who_was_decided_on_in_another_batch_is_refused(lender):
     assert Path("second.csv").read_bytes() == Path("third.csv").read_bytes()
 
 
-def test_strict_stops_before_anything_is_decided(lender, tmp_path):
+def test_strict_stops_before_deciding(lender, tmp_path):
     spoiled()
     head = lender.checkpoint()
     sentence = refused("decide", "applicants.csv", "-o", "decisions.csv", "--strict")
@@ -409,7 +409,7 @@ def test_strict_stops_before_anything_is_decided(lender, tmp_path):
     assert not list(tmp_path.glob("*refused*"))
 
 
-def test_a_file_without_a_row_to_use(lender, tmp_path):
+def test_file_without_usable_rows(lender, tmp_path):
     people(400).to_csv("applicants.csv", index=False)
     head = lender.checkpoint()
     sentence = refused("decide", "applicants.csv", "-o", "decisions.csv")
@@ -420,7 +420,7 @@ def test_a_file_without_a_row_to_use(lender, tmp_path):
     assert not (tmp_path / "decisions.csv").exists()
 
 
-def test_a_batch_that_is_sent_again_under_another_name(lender):
+def test_batch_sent_again_under_another_name(lender):
     apply(30)
     done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
     first, head = Path("decisions.csv").read_bytes(), lender.checkpoint()
@@ -455,7 +455,7 @@ def test_a_batch_that_is_sent_again_under_another_name(lender):
         (["-o", "d.csv", "--ledger", "sqlite:///no.db"], "there is no ledger at"),
     ],
 )
-def test_what_cannot_be_is_said_before_anything_is_decided(lender, tmp_path, options, words):
+def test_invalid_options_are_refused_before_deciding(lender, tmp_path, options, words):
     apply()
     head, files = lender.checkpoint(), sorted(tmp_path.iterdir())
     text = (tmp_path / "applicants.csv").read_text()
@@ -466,7 +466,7 @@ def test_what_cannot_be_is_said_before_anything_is_decided(lender, tmp_path, opt
 
 
 @pytest.mark.parametrize("column", ["id", "income", "sex"])
-def test_a_column_that_is_missing(lender, column):
+def test_missing_column_is_refused(lender, column):
     apply()
     people(20, 1000).drop(columns=column).to_csv("applicants.csv", index=False)
     head = lender.checkpoint()
@@ -478,7 +478,7 @@ def test_a_column_that_is_missing(lender, column):
 FORK = multiprocessing.get_context("fork")
 
 
-def test_a_disk_that_is_full_after_the_decisions_are_recorded(lender, tmp_path, monkeypatch):
+def test_full_disk_after_decisions_are_recorded(lender, tmp_path, monkeypatch):
     apply()
 
     def full(*_):
@@ -497,7 +497,7 @@ def test_a_disk_that_is_full_after_the_decisions_are_recorded(lender, tmp_path, 
     assert len(answer()) == 100
 
 
-def test_a_ledger_that_is_lost_after_the_decisions_are_recorded(lender, tmp_path, monkeypatch):
+def test_ledger_lost_after_decisions_are_recorded(lender, tmp_path, monkeypatch):
     apply()
     words = ["decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may"]
 
@@ -520,7 +520,7 @@ def test_a_ledger_that_is_lost_after_the_decisions_are_recorded(lender, tmp_path
 
 
 def decide_and_die(moment, *words):
-    """Run the command in a process that is killed at a call of a function of ``os``."""
+    """Run the command in a process that is killed when it calls a function of ``os``."""
 
     def die(*_):
         os.kill(os.getpid(), signal.SIGKILL)
@@ -537,7 +537,7 @@ def decide_and_die(moment, *words):
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning")
-def test_killed_between_the_record_and_the_file_it_answers_the_same(url, tmp_path, monkeypatch):
+def test_retry_after_a_kill_gives_the_same_decisions(url, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     start(url, tmp_path)
     new = apply()
@@ -572,14 +572,14 @@ def decided(lender):
 
 
 def again():
-    """Return what the same command says in JSON, after checking that the file is the same."""
+    """Run the same command again, check that its file is the same, and return the JSON."""
     before = Path("decisions.csv").read_bytes()
     told = done("decide", "applicants.csv", "-o", "decisions.csv")
     assert Path("decisions.csv").read_bytes() == before
     return told["overridden_since"]
 
 
-def test_overrides_since_are_told_and_the_file_stays(decided):
+def test_later_overrides_are_reported_and_the_file_stays_the_same(decided):
     program, yes, no = decided
     assert again() == {"accepted": 0, "rejected": 0}
     assert SAYS not in call("decide", "applicants.csv", "-o", "decisions.csv").stdout
@@ -594,7 +594,7 @@ def test_overrides_since_are_told_and_the_file_stays(decided):
     assert now[no[:1]].tolist() == ["accepted"]
 
 
-def test_what_was_taken_back_is_not_counted(decided):
+def test_undone_overrides_are_not_counted(decided):
     program, yes, _ = decided
     program.override(yes[:2], False, "has left the country")
     program.undo_override(yes[:1], "came back")
@@ -603,7 +603,7 @@ def test_what_was_taken_back_is_not_counted(decided):
     assert "Overridden since: 1 of these decisions" in said
 
 
-def test_only_people_of_the_batch_count(decided):
+def test_only_overrides_of_the_batch_count(decided):
     program, yes, _ = decided
     program.override(yes[:2], False, "has left the country")
     apply(30, 5000, "others.csv")
@@ -616,13 +616,13 @@ def said(desk):
 
 
 def bad_round(desk):
-    """Decide a round of which every outcome is bad."""
+    """Decide a round with only bad outcomes."""
     desk.decide()
     ids, outcome = desk.accepted[-1]
     desk.classifier.observe(ids, np.zeros_like(outcome))
 
 
-def test_after_drift_it_says_that_testing_began_again():
+def test_promise_after_drift_reports_that_tests_began_again():
     desk = certified_desk()
     while desk.engine.stage.restarts == 0:
         bad_round(desk)
@@ -632,7 +632,7 @@ def test_after_drift_it_says_that_testing_began_again():
     assert begun in said(desk)
 
 
-def test_bad_outcomes_are_not_called_few():
+def test_many_bad_outcomes_are_not_described_as_too_few_outcomes():
     desk = Desk()
     bad_round(desk)
     assert "too few outcomes" in said(desk)  # of that round, when none was known
@@ -654,7 +654,7 @@ def transactions(lender):
 
 
 def modules_crossed(*words):
-    """Return the modules of secondlook whose functions a command calls."""
+    """Return the modules of secondlook that a command calls functions of."""
     modules = set()
 
     def note(frame, event, _argument):

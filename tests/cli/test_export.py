@@ -1,4 +1,4 @@
-"""`secondlook export`: decisions with what became of them, entries, checkpoints."""
+"""``secondlook export``: decisions, outcomes, entries and checkpoints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from secondlook.ledger.chain import NOTHING
 
 
 def expected(hostile_lender):
-    """Return the decisions as the test knows them, by id."""
+    """Return the expected decisions by id."""
     _, _, told, gone = hostile_lender
     rows = []
     for t, (decided, _, X, group) in enumerate(told):
@@ -36,7 +36,7 @@ def expected(hostile_lender):
     return frame
 
 
-def test_decisions_with_all_that_became_of_them(hostile_lender, tmp_path):
+def test_export_of_decisions_with_outcomes_and_overrides(hostile_lender, tmp_path):
     url, program, _, _ = hostile_lender
     said = run("export", "--ledger", url, "-o", tmp_path / "d.parquet")
     assert f"240 decisions: {tmp_path}/d.parquet" in said.stdout.replace("\n", "")
@@ -69,7 +69,7 @@ def test_decisions_with_all_that_became_of_them(hostile_lender, tmp_path):
     assert refusals["reasons"].iloc[0] == in_words(program.reasons([name])[name])
 
 
-def test_features_and_groups_only_if_asked(hostile_lender, tmp_path):
+def test_features_and_groups_only_on_request(hostile_lender, tmp_path):
     url, *_ = hostile_lender
     wanted = expected(hostile_lender)
     for options, more in (
@@ -107,7 +107,7 @@ def test_parts_and_csv_give_the_same_rows(hostile_lender, tmp_path, monkeypatch)
     texts = [one.name for one in whole.schema if one.type == "string"]
     again = read_table(str(tmp_path / "d.csv"), text=texts).to_pandas()
     pd.testing.assert_frame_equal(again, whole.to_pandas(), check_dtype=False)
-    # a spreadsheet runs nothing of it
+    # no cell is a formula for a spreadsheet
     risky = re.findall(r'(?:^|,)"([=+\-@][^"]*)"', said.stdout, re.MULTILINE)
     assert risky == []
     assert '"\'=a300"' in said.stdout
@@ -140,7 +140,7 @@ def test_the_chain_and_the_checkpoint(hostile_lender, tmp_path):
 
 
 def told_rows(program):
-    """Return what was told of whom, entry by entry."""
+    """Return the recorded outcomes, entry by entry."""
     found = []
     with program.ledger.reading("main") as reader:
         for entry in reader.entries():
@@ -152,7 +152,7 @@ def told_rows(program):
     return found
 
 
-def test_outcomes_as_they_were_told_with_what_they_replaced(tmp_path, monkeypatch):
+def test_export_of_outcomes_with_the_values_they_replaced(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/x.db"
     rng = np.random.default_rng(0)
@@ -189,7 +189,7 @@ def test_outcomes_as_they_were_told_with_what_they_replaced(tmp_path, monkeypatc
     refused("each of their own", "export", "--ledger", url, "--outcomes", "--entries")
 
 
-def test_arrays_without_names_and_whole_number_ids(tmp_path):
+def test_arrays_without_names_and_integer_ids(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     X = np.random.default_rng(0).normal(size=(90, 2)).astype(np.float32)
     groups = np.where(X[:, 1] > 0, "a", "b")
@@ -217,7 +217,7 @@ def test_arrays_without_names_and_whole_number_ids(tmp_path):
     assert table["accepted"].to_pylist() == decided.accepted.tolist()
 
 
-def test_an_export_that_fails_leaves_the_file_as_it_was(hostile_lender, tmp_path, monkeypatch):
+def test_failed_export_leaves_the_file_unchanged(hostile_lender, tmp_path, monkeypatch):
     url, *_ = hostile_lender
     kept = tmp_path / "d.csv"
     kept.write_text("kept")

@@ -1,4 +1,4 @@
-"""Nothing in a file, a configuration or a stored model runs as code or as SQL."""
+"""Files, configurations and stored models never run as code or SQL."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def tables(url):
 
 
 def written(path, frame):
-    """Write every cell in quotes, as a hostile file may have it."""
+    """Write a file with every cell in quotes, as an attacker may."""
     frame.to_csv(path, index=False, quoting=csv.QUOTE_ALL)
     return path
 
@@ -69,11 +69,11 @@ def with_hostile_columns(n, begin):
 
 @pytest.fixture(autouse=True)
 def own_folder(tmp_path, monkeypatch):
-    """Work in a folder of one's own: refused rows go to where one is."""
+    """Work in an empty folder: refused rows are written to the current folder."""
     monkeypatch.chdir(tmp_path)
 
 
-def test_hostile_column_names_are_names(url, tmp_path):
+def test_hostile_column_names_are_only_names(url, tmp_path):
     past = with_hostile_columns(300, 0)
     past.loc[past["income"] < -0.3, "outcome"] = ""
     written(tmp_path / "history.csv", past)
@@ -99,14 +99,14 @@ def test_hostile_column_names_are_names(url, tmp_path):
         assert reader.entry("batch", batch).by == COLUMNS[1]
 
 
-def test_hostile_values_are_data_in_and_out(url, tmp_path):
+def test_hostile_values_stay_data_in_input_and_output(url, tmp_path):
     start(url, tmp_path)
     new = people(len(VALUES), 1000)
     new["id"] = VALUES
     file, out = written(tmp_path / "applicants.csv", new), tmp_path / "decisions.parquet"
     told = done("decide", file, "-o", out, "--ledger", url, "--refused", tmp_path / "no.csv")
-    # "'=1+1" is what "=1+1" is written as, and so what it is read as; an id that has what nobody
-    # sees is refused with its row
+    # "=1+1" is written, and so read, as "'=1+1"; rows with invisible characters in the id
+    # are refused
     expected = ["=1+1" if one == "'=1+1" else one for one in VALUES if one.isprintable()]
     assert (told["people"], told["refused"]["rows"]) == (len(expected), 2) == (8, 2)
     assert pq.read_table(out)["id"].to_pylist() == expected
@@ -128,7 +128,7 @@ def test_hostile_values_are_data_in_and_out(url, tmp_path):
     assert verify(SqlLedger(url)).problem is None
 
 
-def test_a_million_characters_and_nul_are_refused_row_by_row(url, tmp_path):
+def test_rows_with_a_million_characters_or_nul_are_refused(url, tmp_path):
     start(url, tmp_path)
     new = people(40, 1000).drop(columns="outcome")
     new.loc[3, "id"] = "x" * 1_000_000
@@ -157,7 +157,7 @@ def test_a_million_characters_and_nul_are_refused_row_by_row(url, tmp_path):
     assert verify(SqlLedger(url)).problem is None
 
 
-def test_nul_in_a_csv_is_one_sentence_and_records_nothing(tmp_path):
+def test_nul_in_a_csv_file_is_refused_and_records_nothing(tmp_path):
     url = f"sqlite:///{tmp_path}/x.db"
     start(url, tmp_path)
     head = Program.open(url).checkpoint()
@@ -168,7 +168,7 @@ def test_nul_in_a_csv_is_one_sentence_and_records_nothing(tmp_path):
 
 
 class Runs:
-    """Would make a file if somebody unpickled it."""
+    """Creates a file if it is unpickled."""
 
     def __init__(self, mark):
         self.mark = mark
@@ -178,7 +178,7 @@ class Runs:
 
 
 class Marks(ClassifierMixin, BaseEstimator):
-    """A learner of a type that nobody trusts; being made from a file, it makes a file."""
+    """A learner of an untrusted type that creates a file when it is loaded."""
 
     def __setstate__(self, state):
         Path(os.environ["MARK"]).touch()
@@ -201,13 +201,13 @@ def archive(files):
 
 
 def stored(root, objects, files):
-    """Return a payload in the form that a ledger's classifiers have."""
+    """Return a payload in the format of a ledger's stored classifiers."""
     manifest = {"format": FORMAT, "secondlook": "1", "root": root, "objects": objects}
     return archive({"manifest.json": json.dumps(manifest), **files})
 
 
 def skops_file(node):
-    """Return a skops file whose content is one node that we wrote ourselves."""
+    """Return a skops file with a single node written by hand."""
     with zipfile.ZipFile(io.BytesIO(skops.io.dumps([1]))) as made:
         schema_of = json.loads(made.read("schema.json"))
     head = {name: schema_of[name] for name in ("protocol", "_skops_version")}
@@ -248,12 +248,12 @@ PAYLOADS = {
 
 @pytest.fixture
 def mark(tmp_path, monkeypatch):
-    """Return the name of a file that must not be made."""
+    """Return the path of a file that must not be created."""
     monkeypatch.setenv("MARK", str(tmp_path / "code has run"))
     return str(tmp_path / "code has run")
 
 
-def test_the_payloads_would_run_where_they_are_trusted(mark):
+def test_payloads_would_run_if_trusted(mark):
     pickle.loads(PAYLOADS["pickle"](mark))
     assert Path(mark).exists()
     Path(mark).unlink()
@@ -266,13 +266,13 @@ def test_the_payloads_would_run_where_they_are_trusted(mark):
 
 
 def swap(url, payload):
-    """Put a payload in the place of all that a ledger has stored."""
+    """Replace everything that a ledger has stored by a payload."""
     engine = SqlLedger(url).engine
     with engine.connect().execution_options(writes=True) as connection, connection.begin():
         connection.execute(sa.update(schema.payloads).values(content=payload))
 
 
-def test_a_stored_model_that_was_swapped_runs_nothing(url, tmp_path, mark):
+def test_replaced_stored_model_runs_nothing(url, tmp_path, mark):
     start(url, tmp_path, n=120)
     people(10, 1000).to_csv(tmp_path / "a.csv", index=False)
     people(10, 0).to_csv(tmp_path / "outcomes.csv", index=False)
@@ -294,14 +294,14 @@ def test_a_stored_model_that_was_swapped_runs_nothing(url, tmp_path, mark):
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """Return the URL of a program whose stored models are swapped one after the other."""
+    """Return the URL of a program for tests that replace its stored models."""
     folder = tmp_path_factory.mktemp("lender")
     start(f"sqlite:///{folder}/x.db", folder, n=120)
     return f"sqlite:///{folder}/x.db"
 
 
 @pytest.mark.parametrize("kind", PAYLOADS)
-def test_a_stored_model_that_was_swapped_is_refused_in_one_sentence(made, tmp_path, mark, kind):
+def test_replaced_stored_model_is_refused(made, tmp_path, mark, kind):
     swap(made, PAYLOADS[kind](mark))
     people(10, 1000).to_csv(tmp_path / "a.csv", index=False)
     sentence = refused("decide", tmp_path / "a.csv", "-o", tmp_path / "d.csv", "--ledger", made)
@@ -309,7 +309,7 @@ def test_a_stored_model_that_was_swapped_is_refused_in_one_sentence(made, tmp_pa
     assert any(one in sentence for one in named)
 
 
-def test_a_model_of_a_type_that_nobody_trusts_is_refused_though_the_chain_fits(url, tmp_path, mark):
+def test_model_of_an_untrusted_type_is_refused_even_if_the_chain_is_intact(url, tmp_path, mark):
     X = pd.DataFrame(np.random.default_rng(0).normal(size=(100, 2)), columns=["income", "debt"])
     clf = sl.PartialFeedbackClassifier(learner=Marks(), random_state=0)
     trusted = skops.io.get_untrusted_types(data=skops.io.dumps(Marks()))
@@ -325,7 +325,7 @@ def test_a_model_of_a_type_that_nobody_trusts_is_refused_though_the_chain_fits(u
     assert not Path(mark).exists()
 
 
-def test_what_cannot_be_stored_as_data_is_not_stored():
+def test_learner_that_is_not_plain_data_is_not_stored():
     with pytest.raises(InputError, match="cannot be saved"):
         dumps(sl.PartialFeedbackClassifier(strategy=lambda *_: 1, random_state=0))
 
@@ -342,7 +342,7 @@ def test_what_cannot_be_stored_as_data_is_not_stored():
         ("[columns]", '["__builtins__"]\nx = 1\n[columns]'),
     ],
 )
-def test_a_configuration_is_data(tmp_path, mark, change):
+def test_configuration_is_only_data(tmp_path, mark, change):
     old, new = change
     assert old in PROGRAM
     (tmp_path / "program.toml").write_text(PROGRAM.replace(old, new.replace("MARK", repr(mark))))
@@ -360,7 +360,7 @@ def test_a_configuration_is_data(tmp_path, mark, change):
     assert not (tmp_path / "x.db").exists()
 
 
-def test_python_tags_in_words_of_a_configuration_stay_words(tmp_path, mark):
+def test_python_tags_in_a_configuration_stay_text(tmp_path, mark):
     tag = f'!!python/object/apply:os.system [\\"touch {mark}\\"]'
     config = PROGRAM.replace('good = ["repaid", 1]', f'good = ["repaid", "{tag}"]')
     url = f"sqlite:///{tmp_path}/x.db"

@@ -31,7 +31,7 @@ URL = "sqlite:///lender.db"
 
 
 def example_config():
-    """Return the example for a history in which whoever has an outcome was accepted."""
+    """Return the example for a history in which all applicants with an outcome were accepted."""
     return shipped_example().replace('\naccepted = "', '\n# accepted = "')
 
 
@@ -40,7 +40,7 @@ PARTIAL = example_config().replace('kind = "certified"', 'kind = "partial-feedba
 
 @pytest.fixture(autouse=True)
 def bare_machine(tmp_path, monkeypatch):
-    """An own folder to work in, no ledger in the environment, and one thread."""
+    """Use an empty folder, no ledger in the environment, and a single thread."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SECONDLOOK_LEDGER", raising=False)
     monkeypatch.setenv("COLUMNS", "200")
@@ -51,7 +51,7 @@ def bare_machine(tmp_path, monkeypatch):
 
 
 def applicants(n, seed=0, *, region=False, first=0):
-    """Return people as a lender has them, and what would come of them."""
+    """Return applicants of a lender and their outcomes."""
     rng = np.random.default_rng(seed)
     income, debt = rng.lognormal(10, 0.5, n).round(2), rng.uniform(0, 20_000, n).round()
     age = rng.integers(18, 80, n)
@@ -88,7 +88,7 @@ def call(*words, **options):
 
 
 def init(config, path="history.csv", *words, code=0):
-    """Run the command with a configuration, and return what it prints as JSON."""
+    """Run the command with a configuration, and return its JSON."""
     with open("program.toml", "w") as file:
         file.write(config)
     result = call("--ledger", URL, "--config", "program.toml", path, *words, "--json")
@@ -108,7 +108,7 @@ def refused(words, *arguments, **options):
 # The example
 
 
-def test_the_example_is_printed_or_written_and_never_overwritten(tmp_path):
+def test_example_is_printed_or_written_and_never_overwritten(tmp_path):
     assert call("--example").stdout == shipped_example()
     result = call("--example", "-o", "mine.toml")
     assert (result.exit_code, "Written: mine.toml" in result.stdout) == (0, True)
@@ -122,7 +122,7 @@ def test_the_example_is_printed_or_written_and_never_overwritten(tmp_path):
     assert json.loads(call("--example", "-o", "a.toml", "--json").stdout) == {"written": "a.toml"}
 
 
-def test_the_example_needs_one_other_word_for_columns_of_text():
+def test_example_needs_a_single_change_for_text_columns():
     table, taken = history(region=True)
     table = table.append_column("accepted", pa.array(np.where(taken, "yes", "no")))
     told = init(shipped_example(), write(table), code=2)
@@ -133,7 +133,7 @@ def test_the_example_needs_one_other_word_for_columns_of_text():
     assert told["features"] == ["income", "debt", "age", "region"]
 
 
-def test_a_history_without_the_column_of_who_was_accepted():
+def test_history_without_the_column_of_past_decisions():
     told = init(shipped_example(), write(history(100)[0]), code=2)
     assert told["error"] == (
         "history.csv has no column 'accepted', which [columns] accepted names; name the column of "
@@ -141,7 +141,7 @@ def test_a_history_without_the_column_of_who_was_accepted():
     )
 
 
-def test_a_program_of_the_example():
+def test_program_of_the_example():
     table, taken = history()
     told = init(example_config(), write(table))
     assert told.pop("checkpoint") == str(Program.open(URL).checkpoint())
@@ -172,7 +172,7 @@ def test_a_program_of_the_example():
 
 
 def alternatives():
-    """Return every choice of the example: the key and the line with it."""
+    """Return every option of the example: its key and its line."""
     found = re.findall(r"^# ((\w+) = .*)$", example_config(), flags=re.MULTILINE)
     return [pytest.param(key, line, id=line.split("  #")[0]) for line, key in found]
 
@@ -188,7 +188,7 @@ ONLY_PARTIAL |= {"text", "kind", "exposure", "amount"}
 
 
 def chosen(config, key, line):
-    """Take the mark off one line, and set what the example sets otherwise aside."""
+    """Uncomment a line of the example, and remove the settings that contradict it."""
     config = re.sub(rf"^({key} = )", r"# \1", config, flags=re.MULTILINE)
     if key in LIMITS:
         config = config.replace("# [limits]", "[limits]")
@@ -197,7 +197,7 @@ def chosen(config, key, line):
 
 
 @pytest.mark.parametrize(("key", "line"), alternatives())
-def test_a_program_of_every_choice_of_the_example(key, line):
+def test_program_of_every_option_in_the_example(key, line):
     config = PARTIAL if key in ONLY_PARTIAL else example_config()
     if key != "kind":
         config = chosen(config, key, line)
@@ -215,15 +215,15 @@ def test_a_program_of_every_choice_of_the_example(key, line):
     assert (kind == "partial-feedback") == (key in ONLY_PARTIAL)
 
 
-# Text, gaps, and what is verified afterwards
+# Text, gaps and verification
 
 
 @pytest.mark.filterwarnings("ignore:No threshold keeps")  # with so few people
 @pytest.mark.parametrize(
     "learner", ["logistic", pytest.param("gradient-boosting", marks=pytest.mark.long)]
 )
-def test_text_is_decided_by_kept_and_verified(learner):
-    """The pipeline is stored without a type that anybody must trust, and decides a new word too."""
+def test_text_columns_are_used_stored_and_verified(learner):
+    """The pipeline is stored without untrusted types, and decides an unseen value too."""
     config = PARTIAL.replace('# learner = "gradient-boosting"', f'learner = "{learner}"')
     told = init(config, write(history(400, region=True)[0]))
     assert told["text_features"] == ["region"]
@@ -244,7 +244,7 @@ def test_text_is_decided_by_kept_and_verified(learner):
     assert np.ptp(learned - program.classifier.predict_proba(moved)[:, 1]) > 0.01
 
 
-def test_gaps_are_refused_unless_the_learner_takes_them():
+def test_gaps_are_refused_unless_the_learner_accepts_them():
     table, _ = history(200, region=True)
     age = [None if i % 10 == 0 else one for i, one in enumerate(table["age"].to_pylist())]
     region = [None if i % 10 == 1 else one for i, one in enumerate(table["region"].to_pylist())]
@@ -269,14 +269,14 @@ def test_gaps_are_refused_unless_the_learner_takes_them():
 # Other histories
 
 
-def test_a_column_that_was_named_may_say_who_was_accepted():
+def test_named_column_of_past_decisions():
     table, taken = history(100)
     table = table.append_column("flag", pa.array(taken.astype(int)))
     config = example_config().replace('# features = ["income", "debt"]', 'features = ["flag"]')
     assert init(config, write(table))["features"] == ["flag"]
 
 
-def test_words_for_people():
+def test_printed_summary():
     table, taken = history()
     write(table.append_column("accepted", pa.array(taken)))
     call("--example", "-o", "program.toml")
@@ -289,7 +289,7 @@ def test_words_for_people():
         assert {one.by for one in reader.entries()} == {"Ada"}
 
 
-def test_the_ledger_from_the_environment_and_the_history_from_standard_input(monkeypatch):
+def test_ledger_from_the_environment_and_history_from_standard_input(monkeypatch):
     table, taken = history(120)
     write(table.append_column("accepted", pa.array(taken)))
     call("--example", "-o", "program.toml")
@@ -300,8 +300,8 @@ def test_the_ledger_from_the_environment_and_the_history_from_standard_input(mon
     assert SqlLedger("sqlite:///other.db").programs() == ["main"]
 
 
-def test_parquet_as_pandas_writes_it():
-    """Outcomes of 1 and 0 with gaps are floating point there, and there is an index."""
+def test_parquet_file_written_by_pandas():
+    """Pandas stores 1 and 0 with gaps as floating point, and adds an index."""
     table, taken = history(200)
     states = {"repaid": 1.0, "default": 0.0, None: float("nan")}
     outcome = [states[one] for one in table["outcome"].to_pylist()]
@@ -318,7 +318,7 @@ def test_parquet_as_pandas_writes_it():
         assert reader.standing(["0", "199"]).persons.tolist() == [0, 199]
 
 
-def test_nobody_accepted_yet():
+def test_history_without_accepted_applicants():
     table, _ = history(100)
     table = table.set_column(5, "outcome", pa.array([None] * 100, pa.string()))
     told = init(example_config(), write(table))
@@ -327,7 +327,7 @@ def test_nobody_accepted_yet():
     assert told["features"] == ["income", "debt", "age"]
 
 
-def test_rows_whose_past_makes_no_sense_are_refused():
+def test_rows_with_contradictory_past_are_refused():
     table, taken = history(200)
     outcome = table["outcome"].to_pylist()
     said = np.where(taken, "yes", "no").astype(object)
@@ -359,7 +359,7 @@ def test_rows_whose_past_makes_no_sense_are_refused():
     assert standing.accepted.tolist() == taken[at].tolist()
 
 
-def test_strict_stops_at_the_first(tmp_path):
+def test_strict_stops_at_the_first_refused_row(tmp_path):
     table, _ = history(100)
     table = table.set_column(3, "age", pa.array([None, *table["age"].to_pylist()[1:]]))
     told = init(example_config(), write(table), "--strict", code=2)
@@ -368,10 +368,10 @@ def test_strict_stops_at_the_first(tmp_path):
     assert {one.name for one in tmp_path.iterdir()} == {"history.csv", "program.toml"}
 
 
-# What goes wrong
+# Errors
 
 
-def test_a_second_time_changes_nothing():
+def test_second_init_changes_nothing():
     table, _ = history(120)
     told = init(example_config(), write(table))
     words = "the ledger has a program 'main' already, and nothing was changed"
@@ -422,7 +422,7 @@ def test_a_second_time_changes_nothing():
         ),
     ],
 )
-def test_histories_that_cannot_be_used(change, words):
+def test_unusable_histories_are_refused(change, words):
     told = init(example_config(), write(change(history(100)[0])), code=2)
     assert words in told["error"]
     assert one_sentence(told["error"])
@@ -432,7 +432,7 @@ def test_histories_that_cannot_be_used(change, words):
         assert "there is no ledger" in str(error)  # noqa: PT017
 
 
-def test_what_is_left_out_of_the_command():
+def test_missing_arguments_are_named():
     words = "init needs --ledger (or SECONDLOOK_LEDGER), --config and a history"
     for given in (["history.csv"], ["--ledger", URL], ["--config", "program.toml", "history.csv"]):
         refused(words, *given)
@@ -451,7 +451,7 @@ def test_what_is_left_out_of_the_command():
 @pytest.mark.parametrize(
     "name", ["=cmd|' /C calc'!A0", "'; DROP TABLE people; --", "{0.__class__}", "%s", "\u202ex"]
 )
-def test_hostile_names_are_names(name):
+def test_hostile_program_names_are_only_names(name):
     table, _ = history(100)
     table = table.rename_columns(["id", name, *table.column_names[2:]])
     ids = [f"{name if name.isprintable() else 'x'}{i}" for i in range(100)]
@@ -487,13 +487,13 @@ def with_taken(table, taken, words=("yes", "no")):
 
 
 def filled(table, taken, word):
-    """Return a history in which the rejected have an outcome too."""
+    """Return a history in which rejected applicants have an outcome too."""
     told = np.where(taken, np.array(table["outcome"].to_pylist(), object), word)
     return table.set_column(table.column_names.index("outcome"), "outcome", pa.array(told))
 
 
 @pytest.mark.parametrize("word", ["default", "repaid", "charged-off", "withdrawn"])
-def test_outcomes_of_the_rejected_are_not_read_and_the_people_stay(word):
+def test_outcomes_of_rejected_applicants_are_not_read(word):
     table, taken = history(300)
     plain = init(WITH_TAKEN, write(with_taken(table, taken), "plain.csv"), "--program", "plain")
     found = init(WITH_TAKEN, write(with_taken(filled(table, taken, word), taken)))
@@ -517,7 +517,7 @@ def test_outcomes_of_the_rejected_are_not_read_and_the_people_stay(word):
     assert verify(URL).ok
 
 
-def test_a_line_says_how_many_outcomes_were_not_read():
+def test_number_of_unread_outcomes_is_printed():
     table, taken = history(200)
     with open("program.toml", "w") as file:
         file.write(WITH_TAKEN)
@@ -531,13 +531,13 @@ def test_a_line_says_how_many_outcomes_were_not_read():
     assert "Not read" not in said
 
 
-def test_y_and_n_say_who_was_accepted():
+def test_y_and_n_are_past_decisions():
     table, taken = history(200)
     found = init(WITH_TAKEN, write(with_taken(table, taken, ("Y", "N"))))
     assert (found["accepted"], found["refused"]) == (taken.sum(), 0)
 
 
-def test_outcomes_of_the_accepted_are_refused_as_before():
+def test_unknown_outcomes_of_accepted_applicants_are_refused():
     table, taken = history(200)
     changed = filled(table, ~taken, "charged-off")  # of the accepted, and none of the rejected
     with open("program.toml", "w") as file:
@@ -548,7 +548,7 @@ def test_outcomes_of_the_accepted_are_refused_as_before():
 
 
 def of_outcomes(n_good, n_bad):
-    """Return a history of so many accepted people and as many rejected."""
+    """Return a history with as many rejected as accepted applicants."""
     n = n_good + n_bad
     table = history(2 * n)[0]
     outcome = np.array(["repaid"] * n_good + ["default"] * n_bad + [None] * n, object)
@@ -562,7 +562,7 @@ def of_outcomes(n_good, n_bad):
     # By tables of Clopper and Pearson: 62 of 100 begin at 0.517, 59 of 100 at 0.487.
     [(11, 89, True), (38, 62, True), (41, 59, False), (89, 11, False), (2, 3, False)],
 )
-def test_outcomes_that_are_mostly_bad_are_told(n_good, n_bad, told):
+def test_mostly_bad_outcomes_are_reported(n_good, n_bad, told):
     found = init(example_config(), write(of_outcomes(n_good, n_bad)))
     line = (
         f"{n_bad} % of the outcomes are bad, against a bound of 15 %; check in [outcomes] that "
@@ -579,7 +579,7 @@ IMPUTING = {"kind": "partial-feedback", "seed": 0, "missing": "impute"}
 
 
 def with_gaps(n, start, seed=0, text=True):
-    """Return people of whom some lack debt and some a region; debt is missing for the bad."""
+    """Return applicants with missing debts, which are bad, and with missing regions."""
     found, rng = people(n, start, seed), np.random.default_rng([seed, start, 1])
     found["region"] = rng.choice(["north", "south"], n)
     found.loc[rng.random(n) < 0.1, "region"] = None
@@ -589,13 +589,13 @@ def with_gaps(n, start, seed=0, text=True):
 
 
 def filled_in(X, medians, columns):
-    """Return numbers with medians in the gaps, and a column of gaps for some of them."""
+    """Return numbers with medians in the gaps, and indicator columns of the gaps."""
     gaps = np.isnan(X)
     return np.column_stack([np.where(gaps, medians, X), gaps[:, columns]])
 
 
 def by_hand(learned, asked, columns, y, extra=None):
-    """Return scores of a logistic model of columns that were filled and scaled here."""
+    """Return scores of a logistic model of columns that this function fills and scales."""
     medians = np.nanmedian(learned, axis=0)
     A, B = filled_in(learned, medians, columns), filled_in(asked, medians, columns)
     mean, scale = A.mean(axis=0), A.std(axis=0)
@@ -605,7 +605,7 @@ def by_hand(learned, asked, columns, y, extra=None):
     return ConstrainedLogistic().fit(A, y).predict_proba(B)[:, 1]
 
 
-def test_numbers_are_filled_by_the_median_and_marked():
+def test_missing_numbers_become_the_median_and_are_marked():
     rng = np.random.default_rng(0)
     X, y = rng.lognormal(size=(400, 3)), rng.random(400) < 0.6
     X[rng.random(400) < 0.2, 1] = np.nan
@@ -618,7 +618,7 @@ def test_numbers_are_filled_by_the_median_and_marked():
     assert np.abs(expected - unmarked).max() > 1e-3
 
 
-def test_a_missing_text_is_a_value_of_its_own():
+def test_missing_text_is_its_own_value():
     found = with_gaps(400, 0)
     y = (found["outcome"] == "repaid").to_numpy()
     X, new = found[["income", "debt", "region"]], with_gaps(60, 1000)[["income", "debt", "region"]]
@@ -635,9 +635,7 @@ def test_a_missing_text_is_a_value_of_its_own():
 @pytest.mark.parametrize(
     "kind", [pytest.param("partial-feedback", marks=pytest.mark.long), "certified"]
 )
-def test_a_program_that_fills_gaps_in_decides_proves_itself_and_learns_from_them(
-    tmp_path, monkeypatch, kind
-):
+def test_imputing_program_decides_verifies_and_learns(tmp_path, monkeypatch, kind):
     monkeypatch.chdir(tmp_path)
     url, text = f"sqlite:///{tmp_path}/lender.db", kind == "partial-feedback"
     config = (PROGRAM if text else CERTIFIED).replace("seed = 3", IMPUTE)
@@ -671,14 +669,14 @@ def test_a_program_that_fills_gaps_in_decides_proves_itself_and_learns_from_them
     ("more", "texts"),
     [({"missing": "impute"}, ()), ({}, ("region",)), ({"learner": "gradient-boosting"}, ())],
 )
-def test_a_fit_under_constraints_has_nothing_before_it(more, texts):
-    """The first round that learns would fail otherwise, long after the program began."""
+def test_constrained_fit_needs_numbers_without_gaps(more, texts):
+    """Otherwise the first round that learns would fail, long after the program was started."""
     settings = {"kind": "partial-feedback", "seed": 0, "constrain_fit": True}
     assert build_classifier(settings, {}, (), ("income",)).constrain_fit
     with pytest.raises(InputError, match="constrain_fit = true needs the logistic learner on numb"):
         build_classifier(settings | {"learner": "logistic"} | more, {}, texts, ("income",))
 
 
-def test_filling_in_is_the_logistic_learners():
+def test_only_the_logistic_learner_imputes():
     with pytest.raises(InputError, match="goes with learner = 'logistic', got 'gradient-boosting'"):
         build_classifier({**IMPUTING, "learner": "gradient-boosting"}, {})

@@ -72,7 +72,7 @@ def income_lender(tmp_path, monkeypatch):
 
 
 def send(n=60, start=1000, **changed):
-    """Write a file of applicants, some of whose columns are made anew from what they were."""
+    """Write a file of applicants after changing some of its columns."""
     new = earners(n, start).drop(columns="outcome")
     for name, change in changed.items():
         new[name] = change(new[name])
@@ -85,11 +85,11 @@ def in_cents(income):
 
 
 def with_points(income):
-    """Return what a German thousands point becomes where points are decimal: 1.201 for 1201."""
+    """Return numbers with a thousands separator that is read as a decimal point: 1.201 for 1201."""
     return income.where(income < 1000, income / 1000)
 
 
-def test_a_usual_batch_says_nothing(income_lender):
+def test_usual_batch_gives_no_warning(income_lender):
     send()
     said = call("decide", "applicants.csv", "-o", "decisions.csv")
     assert said.exit_code == 0
@@ -98,7 +98,7 @@ def test_a_usual_batch_says_nothing(income_lender):
     assert done("decide", "applicants.csv", "-o", "decisions.csv")["beyond_history"] == []
 
 
-def test_cents_stop_a_batch_until_one_insists(income_lender, tmp_path):
+def test_incomes_in_cents_stop_a_batch_unless_confirmed(income_lender, tmp_path):
     send(income=in_cents)
     assert refused("decide", "applicants.csv", "-o", "decisions.csv") == (
         "the column 'income' of applicants.csv is unlike the history: 60 of 60 people are outside "
@@ -117,7 +117,7 @@ def test_cents_stop_a_batch_until_one_insists(income_lender, tmp_path):
     assert again["beyond_history"] == [row | {"too_many": True}]
 
 
-def test_that_somebody_insisted_is_on_the_record(income_lender):
+def test_confirmation_of_unusual_numbers_is_recorded(income_lender):
     words = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch")
     send()
     assert done(*words, "april", "--unlike-history")["unlike_history"] == []  # nothing was unlike
@@ -155,7 +155,7 @@ def test_that_somebody_insisted_is_on_the_record(income_lender):
     assert verify(income_lender.ledger, relearn=True).ok
 
 
-def test_a_record_of_it_cannot_be_taken_out(income_lender, tmp_path):
+def test_recorded_confirmation_cannot_be_removed(income_lender, tmp_path):
     send(income=in_cents)
     done("decide", "applicants.csv", "-o", "decisions.csv", "--unlike-history")
     with sqlite3.connect(tmp_path / "lender.db") as db:
@@ -168,7 +168,7 @@ def test_a_record_of_it_cannot_be_taken_out(income_lender, tmp_path):
     assert f"entry {at} (batch" in verify(income_lender.ledger).problem
 
 
-def test_thousands_points_that_are_read_as_decimals_stop_a_batch(income_lender):
+def test_thousands_separators_read_as_decimals_stop_a_batch(income_lender):
     sent = send(income=with_points)["income"]
     n = int((sent < 300).sum())
     assert 30 < n < 60
@@ -177,13 +177,13 @@ def test_thousands_points_that_are_read_as_decimals_stop_a_batch(income_lender):
     assert entries(income_lender, "batch") == []
 
 
-def test_two_wrong_columns_are_both_named_and_an_error_is_json_too(income_lender):
+def test_two_wrong_columns_are_both_named_in_text_and_json(income_lender):
     send(income=in_cents, age=lambda age: 12 * age.where(age < 25, age + 60))
     found = done("decide", "applicants.csv", "-o", "decisions.csv", code=2)
     assert "(also: 'age')" in str(found)
 
 
-def test_some_people_beyond_are_told_of_and_decided(income_lender):
+def test_some_applicants_out_of_range_are_reported_and_decided(income_lender):
     send(income=lambda income: income.where(income.index >= 9, 100 * income))
     words = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
     told = done(*words)
@@ -193,7 +193,7 @@ def test_some_people_beyond_are_told_of_and_decided(income_lender):
 
 
 @pytest.mark.parametrize("n_past", [4, 10, 30, 100, 1000])
-def test_batches_like_their_history_are_hardly_ever_told_of_and_never_stopped(n_past):
+def test_batches_like_their_history_are_rarely_reported_and_never_stopped(n_past):
     rng = np.random.default_rng([n_past, 3])
     told = stopped = halves = 0
     for n_new in np.repeat([1, 2, 3, 8, 40, 400], 100).tolist():
@@ -216,14 +216,14 @@ def test_batches_like_their_history_are_hardly_ever_told_of_and_never_stopped(n_
     ("n_past", "n_new", "is_stopped"),
     [(2, 400, False), (12, 3, False), (12, 20, True), (400, 1, False), (400, 3, True)],
 )
-def test_how_much_a_history_can_tell_depends_on_its_size(n_past, n_new, is_stopped):
-    """All new people are beyond; with few on either side, that may be chance."""
+def test_range_check_depends_on_the_size_of_the_history(n_past, n_new, is_stopped):
+    """All new applicants are out of range; in small samples, that may be chance."""
     new = pa.table({"income": pa.array([5e5] * n_new)})
     found = columns_out_of_range({"income": Range(300.0, 12_000.0, n_past)}, new)
     assert any(row["too_many"] for row in found) == is_stopped
 
 
-def test_missing_numbers_count_neither_way():
+def test_missing_numbers_are_not_counted():
     new = pa.table({"age": pa.array([900.0] * 6 + [30.0] * 5 + [None] * 100)})
     (row,) = columns_out_of_range({"age": Range(18.0, 70.0, 500)}, new)
     assert (row["people"], row["of"], row["too_many"]) == (6, 11, True)
@@ -231,7 +231,7 @@ def test_missing_numbers_count_neither_way():
     assert columns_out_of_range({"age": Range(18.0, 70.0, 500)}, empty) == []
 
 
-def test_columns_of_a_history_without_names_go_by_position():
+def test_unnamed_columns_are_matched_by_position():
     new = pa.table({"x": [1, 2], "flag": [True, False]})
     assert columns_out_of_range({0: Range(0.0, 2.0, 90), 1: Range(0.0, 1.0, 90)}, new) == []
     (row,) = columns_out_of_range({1: Range(5.0, 6.0, 900)}, new)
@@ -257,7 +257,7 @@ def applicants(start_at, regions):
     return new
 
 
-def test_a_value_that_nobody_had_is_told_of_until_it_is_learned(text_lender):
+def test_unseen_value_is_reported_until_it_is_learned(text_lender):
     regions = ["north"] * 30 + ["moon"] * 12 + ["'Mars"] + ["south"] * 10
     applicants(1000, regions)
     said = call("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may").stdout
@@ -283,7 +283,7 @@ def test_a_value_that_nobody_had_is_told_of_until_it_is_learned(text_lender):
     assert again["unseen"] is None
 
 
-def test_nothing_is_said_of_columns_of_numbers(tmp_path, monkeypatch):
+def test_columns_of_numbers_give_no_warning_about_unseen_values(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SECONDLOOK_LEDGER", url := f"sqlite:///{tmp_path}/lender.db")
     start(url, tmp_path, n=200)
@@ -291,7 +291,7 @@ def test_nothing_is_said_of_columns_of_numbers(tmp_path, monkeypatch):
     assert done("decide", "applicants.csv", "-o", "decisions.csv")["unseen"] == []
 
 
-def test_a_line_for_each_column_names_the_first_values_and_counts_the_rest():
+def test_unseen_values_are_named_and_counted_by_column():
     row = {"column": "job", "people": 3, "treated": "use_encoded_value"}
     found = [row | {"value": f"v{at}"} for at in range(5)]
     assert unseen_values_message(
@@ -323,7 +323,7 @@ FRAME = pd.DataFrame(
     ],
     ids=["one-hot", "ordinal", "behind an imputer"],
 )
-def test_what_a_pipeline_s_encoders_know(encoder, columns):
+def test_values_known_to_the_encoders_of_a_pipeline(encoder, columns):
     head = ColumnTransformer([("text", encoder, columns)], remainder="passthrough")
     fitted = make_pipeline(head, LogisticRegression()).fit(FRAME, [0, 1, 0, 1])
     likelihood = EstimatorLikelihood(fitted, 1)
@@ -333,7 +333,7 @@ def test_what_a_pipeline_s_encoders_know(encoder, columns):
     assert known == expected
 
 
-def test_parts_of_a_likelihood_know_what_any_of_them_knows():
+def test_known_values_of_grouped_likelihoods_are_combined():
     def part(rows):
         head = ColumnTransformer(
             [("text", OneHotEncoder(handle_unknown="ignore"), slice("a", "a"))]
@@ -351,7 +351,7 @@ LARGEST = 2**63 - 1
 
 @pytest.fixture
 def two(lender, monkeypatch):
-    """Return a program that knows "1" and " 1" as two people, as earlier versions took them."""
+    """Return a program with two applicants, with the ids "1" and " 1"."""
     frame = people(40, 1000).drop(columns="outcome")
     frame.loc[0, "id"], frame.loc[1, "id"] = "1", " 1"
     with monkeypatch.context() as patch:
@@ -370,10 +370,10 @@ def erase(*words):
     return ("erase", *words, "--early", "--yes", "--reason", "asked for")
 
 
-def test_nobody_is_erased_in_the_place_of_another(two):
+def test_erase_does_not_confuse_ids_that_differ_in_white_space(two):
     assert done(*erase("--id", " 1"))["erased"] == 1
     assert is_known(two, "1", " 1") == [True, False]
-    # The same once more does not reach the other, who is called almost so.
+    # Erasing again does not reach the applicant with the similar id.
     assert refused(*erase("--id", " 1")) == (
         "ids that are unknown or erased cannot be erased, got ' 1'; nothing was "
         "recorded, leave it out."
@@ -385,7 +385,7 @@ def test_nobody_is_erased_in_the_place_of_another(two):
     assert is_known(two, "1") == [False]
 
 
-def test_a_file_names_both(two):
+def test_file_names_both_ids(two):
     Path("them.csv").write_text("id\n 1\n")
     assert done("hold", "them.csv", "--reason", "a dispute")["held"] == 1
     assert "under hold" in refused(*erase("--id", " 1"))
@@ -393,7 +393,7 @@ def test_a_file_names_both(two):
     assert is_known(two, "1", " 1") == [False, True]
 
 
-def test_white_space_around_an_id_that_nobody_has_does_not_matter(two):
+def test_white_space_around_an_unambiguous_id_is_ignored(two):
     Path("them.csv").write_text("id\na01004 \n\ta01005\n")
     assert done("hold", "them.csv", "--reason", "a dispute")["held"] == 2
     assert done("hold", "--id", " a01006", "--reason", "a dispute")["held"] == 1
@@ -401,7 +401,7 @@ def test_white_space_around_an_id_that_nobody_has_does_not_matter(two):
     assert is_known(two, "a01007") == [False]
 
 
-def test_outcomes_go_to_whom_they_name(two):
+def test_outcomes_go_to_the_exact_id(two):
     standing = two.standing(["1", " 1"])
     for name, stands in zip(["1", " 1"], standing.accepted, strict=True):
         if not stands:
@@ -415,7 +415,7 @@ def test_outcomes_go_to_whom_they_name(two):
     assert two.standing(["1", " 1"]).states == ["good", "bad"]
 
 
-def test_a_batch_with_both_is_answered_from_the_record(two):
+def test_batch_with_both_ids_is_answered_from_the_ledger(two):
     head = two.checkpoint()
     told = done("decide", "applicants.csv", "-o", "decisions.csv")
     assert (told["batch"], told["people"], told["refused"]["rows"]) == ("old", 40, 0)
@@ -429,7 +429,7 @@ ODD = {
 }
 
 
-def test_ids_that_could_be_taken_for_others_are_refused_row_by_row(lender):
+def test_ambiguous_ids_are_refused_by_row(lender):
     frame = people(40, 1000).drop(columns="outcome")
     frame.loc[[3, 5], "id"] = list(ODD)
     frame.to_csv("applicants.csv", index=False)
@@ -444,7 +444,7 @@ def test_ids_that_could_be_taken_for_others_are_refused_row_by_row(lender):
     assert (again["recorded_before"] is not None, again["people"]) == (True, 38)
 
 
-def test_a_history_goes_without_them(tmp_path, monkeypatch):
+def test_history_leaves_out_ambiguous_ids(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     past = people(60)
     past.loc[[3, 5], "id"] = list(ODD)
@@ -456,7 +456,7 @@ def test_a_history_goes_without_them(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("odd", list(ODD))
-def test_those_on_record_are_answered_from_it(lender, monkeypatch, odd):
+def test_recorded_ambiguous_ids_are_answered_from_the_ledger(lender, monkeypatch, odd):
     frame = people(20, 1000).drop(columns="outcome")
     frame.loc[0, "id"] = odd
     frame.to_csv("applicants.csv", index=False)
@@ -470,7 +470,7 @@ def test_those_on_record_are_answered_from_it(lender, monkeypatch, odd):
 
 @pytest.fixture
 def numbered(tmp_path, monkeypatch):
-    """Return a program whose ids are numbers."""
+    """Return a program with integer ids."""
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/numbered.db"
     monkeypatch.setenv("SECONDLOOK_LEDGER", url)
@@ -492,7 +492,7 @@ def decide_on(ids, name="applicants.csv"):
     return done("decide", name, "-o", "decisions.csv", "--most-refused", 1)
 
 
-def test_every_number_that_an_id_can_be_is_decided_on(numbered):
+def test_all_valid_integer_ids_are_decided(numbered):
     ends = [str(LARGEST), str(-LARGEST - 1), str(10**18), "0", "-7"]
     told = decide_on(ends)
     assert (told["people"], told["refused"]["rows"]) == (5, 0)
@@ -501,7 +501,7 @@ def test_every_number_that_an_id_can_be_is_decided_on(numbered):
     assert verify(numbered.ledger).ok
 
 
-def test_what_no_id_can_be_is_refused_with_its_reason(numbered):
+def test_invalid_integer_ids_are_refused_with_reasons(numbered):
     told = decide_on(["5", str(LARGEST + 1), str(-LARGEST - 2), "9" * 40, "007", "1e3", "-0"])
     assert told["people"] == 1
     assert told["refused"]["reasons"] == {
@@ -510,7 +510,7 @@ def test_what_no_id_can_be_is_refused_with_its_reason(numbered):
     }
 
 
-def test_digits_of_other_scripts_are_not_taken_for_a_number_on_record(numbered):
+def test_digits_of_other_scripts_do_not_match_recorded_ids(numbered):
     decide_on(["12"], "first.csv")
     told = decide_on(["1２", "13"])
     assert told["people"] == 1
@@ -525,7 +525,7 @@ TAKEN = {"income": "region", "debt": "score", "sex": "certified"}
 
 @pytest.fixture
 def url(tmp_path, monkeypatch):
-    """Return where the record will live, in the folder where we are."""
+    """Return the URL of a ledger in the current folder."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     place = f"sqlite:///{tmp_path}/names.db"
@@ -545,7 +545,7 @@ def files(config, **called):
     return now
 
 
-def test_features_and_groups_called_like_columns_of_the_decisions_are_told_apart(url):
+def test_features_and_groups_may_be_named_like_columns_of_decisions(url):
     now = files(PROGRAM.replace('groups = ["sex"]', 'groups = ["certified"]'), **TAKEN)
     done("init", "--config", "program.toml", "history.csv")
     said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
@@ -569,7 +569,7 @@ def test_features_and_groups_called_like_columns_of_the_decisions_are_told_apart
     assert set(found["region"]) <= {"exploit", "explore"}
 
 
-def test_nothing_is_said_of_names_that_are_no_columns_of_the_decisions(url):
+def test_other_column_names_give_no_warning(url):
     files(PROGRAM.replace('"id"', '"application"'), id="application", debt="accepted_before")
     done("init", "--config", "program.toml", "history.csv")
     assert done("decide", "applicants.csv", "-o", "decisions.csv")["namesakes"] == []
@@ -581,8 +581,8 @@ def test_nothing_is_said_of_names_that_are_no_columns_of_the_decisions(url):
     ("role", "name"),
     [("id", "region"), ("id", "round"), ("id", "policy"), ("outcome", "score"), ("id", "outcome")],
 )
-def test_ids_and_outcomes_are_not_called_like_another_column_of_what_is_written(url, role, name):
-    """``secondlook hold decisions.csv`` would take a person called 1 for round 1."""
+def test_ids_and_outcomes_may_not_be_named_like_written_columns(url, role, name):
+    """``secondlook hold decisions.csv`` would confuse the applicant 1 with round 1."""
     config = PROGRAM.replace(f'"{role}"', f'"{name}"')
     if name == "outcome":
         config = config.replace('outcome = "outcome"', 'outcome = "paid"')
@@ -602,7 +602,7 @@ def _programs(url):
 
 
 @pytest.mark.parametrize("of", ["features", "groups"])
-def test_a_program_from_python_that_knows_people_by_a_column_of_that_name(url, of):
+def test_program_from_python_with_a_feature_or_group_called_id(url, of):
     past = people(200)
     X, groups = past[["income", "debt"]], past["sex"].rename("sex")
     if of == "features":
@@ -627,7 +627,7 @@ def test_a_program_from_python_that_knows_people_by_a_column_of_that_name(url, o
     assert program.checkpoint() == before
 
 
-def test_refused_rows_that_are_sent_again_and_again_have_one_column_a_name(url):
+def test_refused_rows_sent_repeatedly_have_no_duplicate_columns(url):
     files(PROGRAM)
     done("init", "--config", "program.toml", "history.csv")
     sent = people(4, 2000).drop(columns="outcome")

@@ -21,7 +21,7 @@ ERASE = ("erase", "--early", "--reason", "asked for it", "--yes")
 
 @pytest.fixture(scope="module")
 def once(made, tmp_path_factory):
-    """Return a folder with a program that has decided, and another with its own people."""
+    """Return a folder with a program that has decided, and another with the same history."""
     folder = tmp_path_factory.mktemp("two")
     shutil.copytree(made, folder, dirs_exist_ok=True)
     url = f"sqlite:///{folder}/lender.db"
@@ -44,7 +44,7 @@ def lender(once, tmp_path, monkeypatch):
     return Program.open(f"sqlite:///{tmp_path}/lender.db"), yes, no
 
 
-def test_erasing_names_the_other_programs_that_hold_the_same_ids(lender):
+def test_erase_names_other_programs_with_the_same_ids(lender):
     _, yes, _ = lender
     assert done(*ERASE, "--id", yes[0])["other_programs"] == {}
     told = done(*ERASE, "--id", "a00001", "--id", "a00002", "--id", yes[1])
@@ -57,7 +57,7 @@ def test_erasing_names_the_other_programs_that_hold_the_same_ids(lender):
     assert "other program" not in call(*ERASE, "--id", "a00003", "--program", "cards").stdout
 
 
-def test_a_report_has_the_reasons_of_overrides_and_counts_those_that_hold(lender):
+def test_report_shows_reasons_of_overrides_and_counts_active_ones(lender):
     program, yes, no = lender
     for one in no[:2]:
         done("override", "--id", one, "--accept", "--reason", "has a guarantor")
@@ -74,7 +74,7 @@ def test_a_report_has_the_reasons_of_overrides_and_counts_those_that_hold(lender
     assert (found.rounds[0].n_overridden, sum(one.n_overridden for one in found.groups)) == (1, 1)
 
 
-def test_a_checkpoint_of_another_program_or_a_file_that_is_not_there(lender):
+def test_checkpoint_of_another_program_or_a_missing_file(lender):
     program, _, _ = lender
     Path("kept.txt").write_text(str(program.checkpoint()))
     message = refused("verify", "--program", "cards", "--checkpoint", "kept.txt")
@@ -88,7 +88,7 @@ def test_a_checkpoint_of_another_program_or_a_file_that_is_not_there(lender):
         )
 
 
-def test_a_batch_with_erased_people_says_what_to_do(lender):
+def test_batch_with_erased_applicants_explains_what_to_do(lender):
     _, yes, _ = lender
     done(*ERASE, "--id", yes[0], "--id", yes[1])
     message = refused(*DECIDE)
@@ -96,7 +96,7 @@ def test_a_batch_with_erased_people_says_what_to_do(lender):
     assert "secondlook export has its decisions" in message
 
 
-def test_learning_again_says_where_it_stopped(lender):
+def test_relearning_reports_where_it_stopped(lender):
     program, _, _ = lender
     assert done("verify", "--relearn")["not_learned_from"] is None
     done(*ERASE, "--id", "a00001")
@@ -108,7 +108,7 @@ def test_learning_again_says_where_it_stopped(lender):
     assert program.verify().not_learned_from is None
 
 
-def test_corrections_are_named(lender):
+def test_corrections_are_reported(lender):
     _, yes, _ = lender
     tell([(one, "repaid") for one in yes[:5]])
     assert done("observe", "outcomes.csv")["corrected"] == []
@@ -128,7 +128,7 @@ def test_corrections_are_named(lender):
     ]
 
 
-def test_python_takes_the_words_of_the_configuration(lender):
+def test_python_accepts_the_outcome_values_of_the_configuration(lender):
     program, yes, _ = lender
     program.observe(yes[:3], ["repaid", "default", "1"])
     program.observe(yes[3:5], np.array([1, 0]))
@@ -141,11 +141,11 @@ def test_python_takes_the_words_of_the_configuration(lender):
     assert program.standing(yes[5:7]).states == [None, None]
 
 
-# What status draws attention to.
+# Messages of status about rounds that need attention.
 
 
 def rounds_of(found, *counts):
-    """Return rounds with so many people, exploited and explored."""
+    """Return rounds with given numbers of applicants, exploited and explored."""
     noted = {"calibrated": True, "n_exploit_region": 40}
     return tuple(
         replace(
@@ -183,7 +183,7 @@ def rounds_of(found, *counts):
         ([(4, 3, 1)], None),  # as may be chance
     ],
 )
-def test_attention_is_drawn_to_rounds_that_do_not_select(lender, counts, words):
+def test_rounds_without_selection_need_attention(lender, counts, words):
     found = summarise(lender[0].ledger)
     quiet = replace(found, outcomes=Outcomes(90, 1, 0, 0), rounds=rounds_of(found, *counts))
     said = attention(quiet, 1000.0)

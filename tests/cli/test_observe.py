@@ -28,7 +28,7 @@ from secondlook.ledger.replay import State
 
 @pytest.fixture
 def decided(lender):
-    """Return a program with one batch, and the ids that it accepted and rejected."""
+    """Return a program with a decided batch, and the accepted and rejected ids."""
     apply()
     done("decide", "applicants.csv", "-o", "decisions.csv")
     got = answer()
@@ -36,7 +36,7 @@ def decided(lender):
     return lender, yes, got["id"][got["decision"] == "reject"].tolist()
 
 
-def test_corrections_can_be_ruled_out(decided):
+def test_corrections_can_be_disallowed(decided):
     program, yes, _ = decided
     tell([(yes[0], "repaid"), (yes[1], "repaid")])
     done("observe", "outcomes.csv")
@@ -124,7 +124,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     assert verify(program.ledger).ok
 
 
-def test_a_withdrawal_can_be_taken_back_only_where_no_certificate_rests_on_it(decided, tmp_path):
+def test_withdrawal_can_be_undone_only_without_a_certificate(decided, tmp_path):
     program, yes, _ = decided
     tell([(yes[0], "fraud"), (yes[1], "repaid")])
     done("observe", "outcomes.csv")
@@ -155,7 +155,7 @@ def test_outcomes_of_the_history_can_be_corrected(decided):
     assert verify(program.ledger).ok
 
 
-def test_a_crash_between_outcomes_and_withdrawals_leaves_nothing_half_done(decided, monkeypatch):
+def test_crash_between_outcomes_and_withdrawals_records_nothing(decided, monkeypatch):
     program, yes, _ = decided
     tell([(yes[0], "repaid"), (yes[1], "fraud"), (yes[2], "default")])
     head, learn, learned = program.checkpoint(), State.learn, []
@@ -176,7 +176,7 @@ def test_a_crash_between_outcomes_and_withdrawals_leaves_nothing_half_done(decid
     assert program.standing(yes[:3]).states == ["good", "indeterminate", "bad"]
 
 
-def test_observing_strictly_records_nothing_if_a_row_is_refused(decided, tmp_path):
+def test_strict_records_nothing_if_a_row_is_refused(decided, tmp_path):
     program, yes, no = decided
     head = program.checkpoint()
     tell([(yes[0], "repaid"), (no[0], "repaid")])
@@ -186,7 +186,7 @@ def test_observing_strictly_records_nothing_if_a_row_is_refused(decided, tmp_pat
     assert not (tmp_path / "outcomes.refused.csv").exists()
 
 
-def test_files_of_outcomes_that_cannot_be_read(decided):
+def test_unreadable_outcome_files(decided):
     program, yes, _ = decided
     head = program.checkpoint()
     pd.DataFrame({"id": yes[:1], "result": ["repaid"]}).to_csv("outcomes.csv", index=False)
@@ -198,7 +198,7 @@ def test_files_of_outcomes_that_cannot_be_read(decided):
     assert program.checkpoint() == head
 
 
-def test_numbers_with_gaps_as_pandas_keeps_them(decided):
+def test_numeric_outcomes_with_gaps_from_pandas(decided):
     program, yes, _ = decided
     told = pd.DataFrame({"id": yes[:3], "outcome": [1.0, 0.0, np.nan]})
     told.to_parquet("outcomes.parquet")
@@ -208,7 +208,7 @@ def test_numbers_with_gaps_as_pandas_keeps_them(decided):
     assert program.standing(yes[:3]).states == ["good", "bad", None]
 
 
-def test_an_empty_outcome_records_nothing_and_is_told_of(decided):
+def test_empty_outcome_records_nothing_and_is_reported(decided):
     program, yes, no = decided
     tell([(yes[0], "repaid")])
     done("observe", "outcomes.csv")
@@ -231,7 +231,7 @@ def test_an_empty_outcome_records_nothing_and_is_told_of(decided):
     assert call("observe", "outcomes.csv").exit_code == 2
 
 
-def test_overridden_people_have_outcomes_as_they_stand(decided):
+def test_overridden_applicants_have_outcomes_by_their_final_decision(decided):
     program, yes, no = decided
     program.override(yes[:1], False, "fraud was found")
     program.override(no[:1], True, "has a guarantor")
@@ -245,7 +245,7 @@ def test_overridden_people_have_outcomes_as_they_stand(decided):
     assert " are pending. Not counted: 1 accepted with an override (1 known).\n" in said
 
 
-def test_a_month_without_outcomes_is_no_error(decided):
+def test_file_without_outcomes_is_no_error(decided):
     program, *_ = decided
     head = program.checkpoint()
     tell([])
@@ -258,7 +258,7 @@ def test_a_month_without_outcomes_is_no_error(decided):
 
 
 def fail_on(program, kind):
-    """Let the database refuse entries of a kind, as a full disk would."""
+    """Make the database refuse entries of a kind, as a full disk would."""
     with program.ledger.engine.connect() as connection:
         connection.execute(
             sa.text(
@@ -276,9 +276,7 @@ def mend(program):
 
 
 @pytest.mark.parametrize("config", ["plain", "certified"])
-def test_a_file_of_which_a_part_cannot_be_recorded_is_not_recorded(
-    lender, config, tmp_path, monkeypatch
-):
+def test_file_is_recorded_whole_or_not_at_all(lender, config, tmp_path, monkeypatch):
     program = lender
     if config == "certified":
         (tmp_path / "other").mkdir()
@@ -291,7 +289,7 @@ def test_a_file_of_which_a_part_cannot_be_recorded_is_not_recorded(
     yes = answer().query("decision == 'accept'")["id"].tolist()
     tell([(yes[0], "repaid")])
     done("observe", "outcomes.csv")
-    # New outcomes, a correction and a withdrawal, of which the correction does not get through.
+    # A file with new outcomes, a correction that fails, and a withdrawal.
     rows = [(yes[0], "default"), (yes[1], "repaid"), (yes[2], "default"), (yes[3], "fraud")]
     tell(rows)
     head = program.checkpoint()
@@ -319,7 +317,7 @@ OTHER = {"repaid": "default", "default": "repaid"}
 
 @pytest.fixture(scope="module")
 def two_rounds(tmp_path_factory):
-    """Return a folder with a certified program after two rounds, and the outcomes they had."""
+    """Return a folder with a certified program after two rounds, and their outcomes."""
     folder, known = tmp_path_factory.mktemp("pilot"), {}
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
@@ -338,7 +336,7 @@ def two_rounds(tmp_path_factory):
 
 @pytest.fixture
 def pilot(two_rounds, tmp_path, monkeypatch):
-    """Return a program of our own like that, and whom it accepted with their outcomes."""
+    """Return a copy of that program, and the accepted applicants with their outcomes."""
     folder, known = two_rounds
     for file in folder.glob("pilot.db*"):
         shutil.copy(file, tmp_path)
@@ -352,7 +350,7 @@ def wrong(known, n):
     return [(name, OTHER[outcome]) for name, outcome in list(known.items())[:n]]
 
 
-def test_observe_tells_what_a_correction_costs(pilot):
+def test_observe_reports_the_cost_of_a_correction(pilot):
     program, known = pilot
     tell(wrong(known, 1))
     said = call("observe", "outcomes.csv").stdout
@@ -364,7 +362,7 @@ def test_observe_tells_what_a_correction_costs(pilot):
     assert verify(program.ledger, relearn=True).ok
 
 
-def test_decide_says_that_testing_began_again_when_and_why(pilot):
+def test_decide_reports_when_and_why_tests_began_again(pilot):
     _, known = pilot
     tell(wrong(known, 1))
     done("observe", "outcomes.csv")
@@ -383,7 +381,7 @@ def test_decide_says_that_testing_began_again_when_and_why(pilot):
     assert re.fullmatch(f"{re.escape(said)}{some} for one[.]", found), found
 
 
-def test_new_outcomes_in_the_same_file_count_among_what_is_given_up(pilot):
+def test_new_outcomes_in_the_same_file_count_as_discarded(pilot):
     program, known = pilot
     outcome = apply(200, 3000).set_index("id")["outcome"]
     done("decide", "applicants.csv", "-o", "decisions.csv")
@@ -398,7 +396,7 @@ def test_new_outcomes_in_the_same_file_count_among_what_is_given_up(pilot):
     assert kinds == ["outcomes"] * 3 + ["correction"]
 
 
-def test_status_and_report_say_that_testing_began_again(pilot):
+def test_status_and_report_show_that_tests_began_again(pilot):
     _, known = pilot
     tell(wrong(known, 5))
     done("observe", "outcomes.csv")
@@ -422,7 +420,7 @@ def test_status_and_report_say_that_testing_began_again(pilot):
     ) in words
 
 
-def test_a_row_of_the_history_holds_up_no_other(pilot):
+def test_refused_row_of_the_history_does_not_stop_others(pilot):
     program, _ = pilot
     past = people(200)
     past = past[past["income"] >= -0.3].iloc[:3]

@@ -20,7 +20,7 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="no device that is alw
 
 
 def run(monkeypatch, stdout, *words, stdin="the usual"):
-    """Run a command in this process with other streams; return its exit code and its errors."""
+    """Run a command in this process with other streams; return its exit code and stderr."""
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "argv", ["secondlook", *words])
@@ -43,13 +43,13 @@ def text_of(stream):
 
 
 @pytest.mark.parametrize("words", ["status", "methods", "compare --help"])
-def test_letters_that_an_encoding_lacks_are_printed_as_escapes(lender, monkeypatch, words):
+def test_characters_outside_the_encoding_are_escaped(lender, monkeypatch, words):
     stdout = narrow()
     assert run(monkeypatch, stdout, *words.split()) == (0, "")
     assert r"\u03b1" in text_of(stdout)  # α
 
 
-def test_json_is_json_in_any_encoding(monkeypatch):
+def test_json_is_valid_in_any_encoding(monkeypatch):
     value = {"é": "α €", "smile": "\U0001f600"}
     for encoding in ("ascii", "cp1252", "utf-8"):
         stdout = narrow(encoding)
@@ -60,7 +60,7 @@ def test_json_is_json_in_any_encoding(monkeypatch):
         assert json.loads(text_of(stdout)) == value
 
 
-def test_the_command_as_it_is_installed_prints_its_help_anywhere():
+def test_installed_command_prints_help_in_any_encoding():
     shown = subprocess.run(
         [sys.executable, "-m", "secondlook", "--help"],
         env={**os.environ, "PYTHONIOENCODING": "cp1252", "COLUMNS": "200"},
@@ -71,7 +71,7 @@ def test_the_command_as_it_is_installed_prints_its_help_anywhere():
 
 
 @needs_full
-def test_decisions_that_find_no_place_are_on_record(lender, monkeypatch):
+def test_decisions_that_cannot_be_written_are_recorded(lender, monkeypatch):
     apply(20)
     stdout = io.TextIOWrapper(open(FULL, "wb"))  # noqa: SIM115
     code, said = run(monkeypatch, stdout, "decide", "applicants.csv", "-o", "-")
@@ -82,7 +82,7 @@ def test_decisions_that_find_no_place_are_on_record(lender, monkeypatch):
     assert done("decide", "applicants.csv", "-o", "d.csv")["recorded_before"] is not None
 
 
-def test_nothing_is_said_to_whoever_stops_reading(monkeypatch):
+def test_closed_pipe_gives_no_error_message(monkeypatch):
     reads, writes = os.pipe()
     os.close(reads)
     stdout = os.fdopen(writes, "w")
@@ -90,19 +90,19 @@ def test_nothing_is_said_to_whoever_stops_reading(monkeypatch):
     stdout.close()
 
 
-def test_an_exit_code_stays_as_it_is():
+def test_exit_code_is_kept():
     with pytest.raises(SystemExit) as end, standard_streams():
         raise SystemExit(4)
     assert end.value.code == 4
 
 
-def test_input_that_is_closed(lender, monkeypatch):
+def test_closed_input(lender, monkeypatch):
     code, said = run(monkeypatch, narrow("utf-8"), "decide", "-", "-o", "d.csv", stdin=None)
     assert code == 2
     assert said == ("secondlook: standard input is closed; send a file to it, or name one.\n")
 
 
-def test_nobody_is_erased_if_nobody_can_answer(lender, monkeypatch):
+def test_nothing_is_erased_without_an_answer(lender, monkeypatch):
     somebody = people(1)["id"][0]
     words = ("erase", "--id", somebody, "--early", "--reason", "asked for")
     code, said = run(monkeypatch, narrow("utf-8"), *words, stdin=None)
@@ -111,14 +111,14 @@ def test_nobody_is_erased_if_nobody_can_answer(lender, monkeypatch):
     assert lender.standing([somebody]).persons[0] >= 0
 
 
-def test_a_command_that_prints_nothing_needs_no_output(monkeypatch):
+def test_command_that_prints_nothing_needs_no_output(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     with standard_streams():
         pass
     assert sys.stdout is None
 
 
-def test_output_that_is_closed(lender, monkeypatch):
+def test_closed_output(lender, monkeypatch):
     code, said = run(monkeypatch, None, "export")
     assert code == 2
     assert said == "secondlook: standard output is closed; name a file.\n"

@@ -38,7 +38,7 @@ def own_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "command", [one.name for one in COMMANDS if one.name not in ANSWER_TO_NOTHING]
 )
-def test_a_command_that_is_told_nothing_says_what_it_needs(command):
+def test_command_without_arguments_names_what_it_needs(command):
     found = call(command)
     assert found.exit_code == 2, found.exception
     assert found.stdout == ""
@@ -60,7 +60,7 @@ def test_a_command_that_is_told_nothing_says_what_it_needs(command):
         "plan --history missing.csv --outcome a --group b",
     ],
 )
-def test_a_table_that_is_not_there(lender, made, words, tmp_path):
+def test_missing_table(lender, made, words, tmp_path):
     (tmp_path / "program.toml").write_bytes((made / "program.toml").read_bytes())
     before = lender.checkpoint()
     assert refused(*words.split()) == "there is no file 'missing.csv'; check the path."
@@ -97,7 +97,7 @@ def test_a_table_that_is_not_there(lender, made, words, tmp_path):
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_one_sentence_before_anything_runs(words, sentence, tmp_path):
+def test_wrong_paths_are_refused_before_anything_runs(words, sentence, tmp_path):
     (tmp_path / "a-folder").mkdir()
     assert refused(*words.split()) == sentence.format(here=tmp_path)
     assert not (tmp_path / "results").exists()
@@ -105,14 +105,14 @@ def test_what_is_wrong_is_said_in_one_sentence_before_anything_runs(words, sente
 
 
 @pytest.mark.parametrize("command", ["export --out a-file/x.csv", "report --out a-file/x.html"])
-def test_a_file_is_no_folder_to_write_into(lender, command):
+def test_file_in_place_of_a_folder_is_refused(lender, command):
     sentence = refused(*command.split())
     assert sentence == (
         f"{command.split()[-1]} cannot be written (Not a directory); choose another place."
     )
 
 
-def test_a_report_of_runs_says_where_it_cannot_be_written(monkeypatch):
+def test_report_of_runs_names_the_unwritable_path(monkeypatch):
     monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
     done("simulate", "world.toml", "--jobs", 1, "--out", "run")
     for option, place in (("--figures", "a-file"), ("--out", "a-file/x.html")):
@@ -120,7 +120,7 @@ def test_a_report_of_runs_says_where_it_cannot_be_written(monkeypatch):
         assert sentence == f"{place} cannot be written (File exists); choose another place."
 
 
-def test_names_that_are_empty_are_not_put_on_record(lender):
+def test_empty_names_are_not_recorded(lender):
     apply(20)
     before = lender.checkpoint()
     for words in (
@@ -137,7 +137,7 @@ def test_names_that_are_empty_are_not_put_on_record(lender):
     assert lender.ledger.programs() == ["main"]
 
 
-def test_an_export_to_no_place_writes_nothing(lender, tmp_path):
+def test_export_to_an_empty_path_writes_nothing(lender, tmp_path):
     before = sorted(tmp_path.iterdir())
     assert refused("export", "--out", "") == (
         "--out must be a folder or a file that ends in .csv or .parquet, got ''."
@@ -146,13 +146,13 @@ def test_an_export_to_no_place_writes_nothing(lender, tmp_path):
 
 
 def is_there(program):
-    """Say whether a ledger has everything it had."""
+    """Return whether a ledger is intact."""
     return verify(program.ledger).ok
 
 
 @pytest.fixture
 def named(lender, tmp_path, monkeypatch):
-    """Return a function that gives the ledger another name, and its program there."""
+    """Return a function that renames the ledger and returns its program."""
 
     def rename(name):
         lender.ledger.engine.dispose()
@@ -165,7 +165,7 @@ def named(lender, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["lender.db", "history.csv", "program.toml", "x.txt", "x"])
-def test_a_report_is_a_page_by_its_name(lender, made, name):
+def test_report_must_be_named_like_a_page(lender, made, name):
     for one in ("history.csv", "program.toml"):
         shutil.copy(made / one, one)
     before = Path(name).read_bytes() if Path(name).exists() else None
@@ -176,7 +176,7 @@ def test_a_report_is_a_page_by_its_name(lender, made, name):
     assert is_there(lender)
 
 
-def test_a_page_that_is_there_is_replaced(lender):
+def test_existing_page_is_replaced(lender):
     for name in ("old.html", "OLD.HTM"):
         Path(name).write_text("an older page")
         assert done("report", "-o", name)["written"] == [name]
@@ -184,14 +184,14 @@ def test_a_page_that_is_there_is_replaced(lender):
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_report_is_never_written_to_the_ledger_under_another_name(lender, link):
+def test_report_never_replaces_the_ledger_through_a_link(lender, link):
     link("lender.db", "page.html")
     sentence = "the report would replace the ledger in 'page.html'; choose another file."
     assert refused("report", "-o", "page.html") == sentence
     assert is_there(lender)
 
 
-def test_nor_to_what_sqlite_keeps_beside_it_or_to_a_ledger_called_like_a_page(named, tmp_path):
+def test_report_never_replaces_files_of_sqlite_or_a_ledger_named_like_a_page(named, tmp_path):
     program = named("lender.html")
     os.symlink("lender.html-wal", "log.html")
     for name in ("lender.html", "./lender.html", str(tmp_path / "lender.html"), "log.html"):
@@ -203,7 +203,7 @@ def test_nor_to_what_sqlite_keeps_beside_it_or_to_a_ledger_called_like_a_page(na
     assert is_there(program)
 
 
-def test_nor_to_a_ledger_whose_place_is_spelled_otherwise(named, tmp_path):
+def test_report_never_replaces_a_ledger_with_another_spelling(named, tmp_path):
     program = named("my l.html")
     for place in ("my%20l.html", f"{tmp_path}/my%20l.html", "my%20l%2Ehtml?timeout=5", "my l.html"):
         options = ("-o", "my l.html", "--ledger", f"sqlite:///{place}")
@@ -214,11 +214,11 @@ def test_nor_to_a_ledger_whose_place_is_spelled_otherwise(named, tmp_path):
 @pytest.mark.parametrize(
     "url", [None, "", "sqlite://", "postgresql://ann@host/lender.db", "mysql://host/x", "lender.db"]
 )
-def test_other_places_have_no_files(url):
+def test_other_urls_have_no_ledger_files(url):
     assert ledger_files(url) == []
 
 
-def test_a_report_of_runs_leaves_the_ledger_alone_too(lender):
+def test_report_of_runs_never_replaces_the_ledger(lender):
     Path("run").mkdir()
     os.symlink("lender.db", "page.html")
     assert "replace the ledger" in refused("report", "run", "-o", "page.html")
@@ -227,7 +227,7 @@ def test_a_report_of_runs_leaves_the_ledger_alone_too(lender):
     assert is_there(lender)
 
 
-def test_decisions_are_never_written_to_the_ledger(named):
+def test_decisions_never_replace_the_ledger(named):
     program = named("lender.csv")
     apply(20)
     head = program.checkpoint()
@@ -243,7 +243,7 @@ def test_decisions_are_never_written_to_the_ledger(named):
     assert is_there(program)
 
 
-def test_an_export_is_never_written_to_the_ledger(named):
+def test_export_never_replaces_the_ledger(named):
     program = named("lender.csv")
     assert refused("export", "-o", "lender.csv") == (
         "what is exported would replace the ledger in 'lender.csv'; choose another file."
@@ -252,7 +252,7 @@ def test_an_export_is_never_written_to_the_ledger(named):
 
 
 @pytest.mark.parametrize("name", ["decisions.parquet", "outcomes.parquet", "checkpoint.txt"])
-def test_nor_by_way_of_a_folder(named, name):
+def test_export_to_a_folder_never_replaces_the_ledger(named, name):
     program = named(name)
     before = sorted(Path().iterdir())
     assert f"the ledger in {name!r}" in refused("export", "-o", ".")
@@ -260,7 +260,7 @@ def test_nor_by_way_of_a_folder(named, name):
     assert is_there(program)
 
 
-def test_refused_rows_never_become_the_ledger(tmp_path, monkeypatch):
+def test_refused_rows_never_replace_the_ledger(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("program.toml").write_text(PROGRAM)
     past = people(60)
@@ -276,8 +276,8 @@ def test_refused_rows_never_become_the_ledger(tmp_path, monkeypatch):
     )
 
 
-def test_rows_that_are_refused_take_a_name_that_is_free(named):
-    """Also where the ledger has the name that they would have."""
+def test_refused_rows_get_an_unused_file_name(named):
+    """This includes a ledger with the name that the file would get."""
     program = named("outcomes.refused.csv")
     Path("outcomes.csv").write_text("id,outcome\nnobody,repaid\n")
     assert call("observe", "outcomes.csv").exit_code == 2
@@ -285,7 +285,7 @@ def test_rows_that_are_refused_take_a_name_that_is_free(named):
     assert is_there(program)
 
 
-def test_a_configuration_to_begin_with_replaces_nothing(lender):
+def test_example_configuration_replaces_nothing(lender):
     os.symlink("nowhere", "dangling.toml")
     for name in ("lender.db", "dangling.toml"):
         assert "exists and is not overwritten" in refused("init", "--example", "-o", name)
@@ -293,7 +293,7 @@ def test_a_configuration_to_begin_with_replaces_nothing(lender):
 
 
 @pytest.mark.parametrize("name", ["lock", "settings.json", "results.parquet", "report.html"])
-def test_results_of_a_run_never_take_the_place_of_its_ledger(named, name):
+def test_results_of_a_run_never_replace_its_ledger(named, name):
     program = named(name)
     Path("world.toml").write_text(WORLD)
     words = ("simulate", "world.toml", "--jobs", 1, "--out", ".", "--ledger")
@@ -303,7 +303,7 @@ def test_results_of_a_run_never_take_the_place_of_its_ledger(named, name):
     assert is_there(program)
 
 
-def test_nor_of_the_data(tmp_path, monkeypatch):
+def test_results_of_a_run_never_replace_its_data(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     people(60).drop(columns="id").to_parquet("results.parquet")
     before = Path("results.parquet").read_bytes()

@@ -17,7 +17,7 @@ NOW = datetime(2031, 1, 15, tzinfo=UTC)
 
 @pytest.fixture
 def lender(tmp_path, monkeypatch):
-    """Return a function that starts a lender with one decided batch, and sets the time."""
+    """Return a function that starts a lender with a decided batch at a fixed time."""
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/lender.db"
     monkeypatch.setenv("SECONDLOOK_LEDGER", url)
@@ -84,7 +84,7 @@ def test_override_by_id_and_by_file(lender):
         assert entry.by == "a person"
 
 
-def test_an_override_is_taken_back(lender):
+def test_override_is_undone(lender):
     url, yes, no, _ = lender()
     done("override", "--id", no[0], "--id", no[1], "--accept", "--reason", "a guarantor")
     done("override", "--id", yes[0], "--reject", "--reason", "fraud")
@@ -188,7 +188,7 @@ def test_hold_release_and_erase(lender):
     assert proof["not_repeated"] > 0
 
 
-def test_what_an_erasure_warns_of_is_one_sentence(lender, monkeypatch):
+def test_warning_of_an_erasure(lender, monkeypatch):
     _, yes, _, _ = lender()
     words = "the people named are erased, but the log could not be emptied."
 
@@ -207,7 +207,7 @@ def range_of(reader):
     return pd.RangeIndex(reader.n_people()).to_numpy()
 
 
-def test_whoever_is_asked_may_say_no(lender):
+def test_erasure_can_be_declined(lender):
     url, yes, _, _ = lender()
     before = kinds(url)
     asked = ["erase", "--id", yes[0], "--reason", "asked", "--early"]
@@ -225,7 +225,7 @@ def test_whoever_is_asked_may_say_no(lender):
     assert kinds(url) == [*before, "erasure", "snapshot"]
 
 
-def test_whom_it_is_about_must_be_said_once(lender):
+def test_applicants_must_be_named_exactly_once(lender):
     _, yes, no, _ = lender()
     ids = ["--id", no[0]]
     file = listed("some.csv", yes[:2])

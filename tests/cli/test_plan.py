@@ -23,7 +23,7 @@ FEW = ("--people", "150", "--rounds", "2", "--repetitions", "2", "--jobs", "1")
 
 @pytest.fixture(autouse=True)
 def loans(tmp_path, monkeypatch):
-    """Write a history with ids, text and people without outcome; return it."""
+    """Write a history with ids, text and missing outcomes; return it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
     found = people(300)
@@ -39,7 +39,7 @@ def loans(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("file", ["loans.csv", "loans.parquet"])
-def test_a_history_as_it_is(loans, file):
+def test_history_without_changes(loans, file):
     told = done("plan", "--history", file, *ROLES, "--good-outcome", "repaid", *FEW)
     known = loans["outcome"].notna()
     assert told["history"] == {
@@ -63,7 +63,7 @@ def test_a_history_as_it_is(loans, file):
     assert [one["whom"] for one in told["certificate"]] == ["everybody", "f", "m"]
 
 
-def test_lines_say_what_is_used_and_what_is_not(loans):
+def test_used_and_unused_columns_are_printed(loans):
     words = ("plan", "--history", "loans.csv", *ROLES, "--good-outcome", "repaid", *FEW)
     said = call(*words).stdout
     n = loans["outcome"].isna().sum()
@@ -77,7 +77,7 @@ def test_lines_say_what_is_used_and_what_is_not(loans):
     assert "Not used" not in said
 
 
-def test_the_people_are_those_of_the_file(loans):
+def test_applicants_are_those_of_the_file(loans):
     loans.loc[[2, 5], "debt"] = np.nan
     loans.to_csv("gaps.csv", index=False)
     found = read_history(
@@ -95,7 +95,7 @@ def test_the_people_are_those_of_the_file(loans):
 
 
 @pytest.mark.parametrize("values", [(1, 0), (1.0, 0.0), (True, False), ("1", "0")])
-def test_ones_and_zeros_need_no_word(loans, values, tmp_path):
+def test_ones_and_zeros_need_no_good_outcome(loans, values, tmp_path):
     good = loans["outcome"] == "repaid"
     loans["outcome"] = [
         None if missing else values[0] if one else values[1]
@@ -107,7 +107,7 @@ def test_ones_and_zeros_need_no_word(loans, values, tmp_path):
     assert found.without_outcome == loans["outcome"].isna().sum()
 
 
-def test_what_is_wrong_names_the_options(loans):
+def test_errors_name_the_options(loans):
     loans.assign(outcome=loans["outcome"].mask(loans.index == 9, "late")).to_csv("3.csv")
     loans.assign(outcome="").to_csv("none.csv", index=False)
     loans.assign(debt=loans["debt"].mask(loans.index > 40)).to_csv("gaps.csv", index=False)
@@ -136,7 +136,7 @@ ACCEPTED = (*ROLES, "--good-outcome", "repaid", "--accepted", "approved")
 
 @pytest.mark.parametrize("words", [("1", "0"), ("Yes", "no"), (True, False), ("y", "N ")])
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_outcomes_of_rejected_people_are_not_read(loans, tmp_path, words, kind):
+def test_outcomes_of_rejected_applicants_are_not_read(loans, tmp_path, words, kind):
     taken = loans["approved"] == 1
     loans["approved"] = np.where(taken, *words)
     if kind == "parquet" and isinstance(words[0], str):
@@ -161,7 +161,7 @@ def test_outcomes_of_rejected_people_are_not_read(loans, tmp_path, words, kind):
     assert others[0].as_dict()["outcomes_not_read"] == none.rejected
 
 
-def test_lines_count_the_rejected_and_what_is_not_read(loans):
+def test_rejected_applicants_and_unread_outcomes_are_counted(loans):
     waits = loans.index[loans["approved"] == 1][:2]
     taken = loans["approved"].astype(str).mask(loans.index < 5, "perhaps").mask(loans.index == 5)
     loans["outcome"] = loans["outcome"].fillna("default").mask(loans.index.isin(waits))
@@ -177,7 +177,7 @@ def test_lines_count_the_rejected_and_what_is_not_read(loans):
     assert "as if all applicants were like people with a known outcome" in said
 
 
-def test_a_column_that_does_not_say_who_was_accepted(loans):
+def test_column_without_past_decisions_is_refused(loans):
     loans.assign(approved=0).to_csv("all_rejected.csv", index=False)
     loans.assign(approved=0.5).to_csv("half.csv", index=False)
     for words, sentence in (
@@ -212,12 +212,12 @@ def test_infinite_values(loans, tmp_path):
         )
 
 
-def test_a_plan_without_a_history_says_nothing_of_one():
+def test_plan_without_a_history_does_not_mention_it():
     found = call("plan", "--good", "0.85", "--auc", "0.9", *FEW, "--json")
     assert "history" not in json.loads(found.stdout)
 
 
-def test_figures_of_a_plan_stay_whole_in_a_narrow_window(capsys):
+def test_numbers_of_a_plan_are_not_cut_in_a_narrow_window(capsys):
     money = (1050, 1500, 25_950)
     found = [
         UntilCertified("everybody", 1.0, (9, 11, 14), (950, 1530, 2159), (62, 66, 70), money),

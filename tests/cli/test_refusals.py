@@ -15,7 +15,7 @@ from secondlook.cli.files.refusals import Refusals
 from secondlook.cli.files.tables import read_sent, read_table, write_new_table
 from secondlook.errors import InputError
 
-# Each of these is read as another value than the text it is written as.
+# Each of these texts is read as a value that would be written differently.
 WRITTEN = [
     ["id", "amount", "rate", "since", "flag", "gap", "owes", "note"],
     ["007", "1.50", "0x1", "2031-01-05", "TRUE", "NA", "-3.0", " padded "],
@@ -39,7 +39,7 @@ def refusals(rows):
     return found
 
 
-def test_refused_rows_are_as_they_were_written():
+def test_refused_rows_are_written_unchanged():
     assert refusals([0, 1, 2]).write("in.refused.csv") == "in.refused.csv"
     with open("in.refused.csv", newline="") as file:
         header, *rows = csv.reader(file)
@@ -50,13 +50,13 @@ def test_refused_rows_are_as_they_were_written():
     assert rows == expected
 
 
-def test_refused_rows_can_be_sent_again_as_they_are():
+def test_refused_rows_can_be_sent_again_unchanged():
     refusals([0, 1, 2]).write("in.refused.csv")
     first, again = (read_table(name, text=("id",)) for name in ("in.csv", "in.refused.csv"))
     assert again.drop_columns(["reason"]).to_pydict() == first.to_pydict()
 
 
-def test_a_file_of_another_run_stays():
+def test_file_of_another_run_is_kept():
     assert refusals([0]).write("in.refused.csv") == "in.refused.csv"
     kept = Path("in.refused.csv").read_bytes()
     assert refusals([0]).write("in.refused.csv") == "in.refused.csv"  # the same once more
@@ -72,7 +72,7 @@ def test_a_file_of_another_run_stays():
     }
 
 
-def test_runs_at_the_same_time_get_files_of_their_own():
+def test_concurrent_runs_get_separate_files():
     tables, found = [pa.table({"x": [at]}) for at in range(8)], {}
 
     def write(at):
@@ -89,7 +89,7 @@ def test_runs_at_the_same_time_get_files_of_their_own():
     }
 
 
-def test_a_file_that_cannot_be_written_leaves_nothing(monkeypatch, folder):
+def test_failed_write_leaves_nothing(monkeypatch, folder):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
@@ -99,7 +99,7 @@ def test_a_file_that_cannot_be_written_leaves_nothing(monkeypatch, folder):
     assert [one.name for one in folder.iterdir()] == ["in.csv"]
 
 
-def test_the_next_month_s_refused_rows_have_a_file_of_their_own(folder, monkeypatch):
+def test_refused_rows_of_the_next_month_have_their_own_file(folder, monkeypatch):
     monkeypatch.setenv("SECONDLOOK_LEDGER", f"sqlite:///{folder}/lender.db")
     start(f"sqlite:///{folder}/lender.db", folder, n=200)
     for month, name in enumerate(("applicants.refused.csv", "applicants.2.refused.csv"), 1):
@@ -118,14 +118,14 @@ DECIDE = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
 
 
 def with_commas(n, of=40):
-    """Write applicants of whom the first have an income with a decimal comma."""
+    """Write applicants, the first of them with a decimal comma in the income."""
     new = apply(of).drop(columns="outcome").astype({"income": str})
     new.loc[: n - 1, "income"] = [f"{at},5" for at in range(n)]
     new.to_csv("applicants.csv", index=False)
     return new
 
 
-def test_a_file_that_is_mostly_refused_is_no_round_and_its_name_stays_free(lender):
+def test_mostly_refused_file_is_not_decided_and_its_name_stays_free(lender):
     with_commas(30)
     head = lender.checkpoint()
     assert refused(*DECIDE) == (
@@ -162,8 +162,8 @@ def test_the_limit_must_be_a_share(lender, most):
     assert words.startswith(f"--most-refused must be a share of the rows from 0 to 1, got {most};")
 
 
-def test_people_who_were_decided_on_before_do_not_count(lender):
-    """A mended file goes under another name, with everybody who was in it."""
+def test_applicants_decided_before_do_not_count_as_refused(lender):
+    """A corrected file is sent under another name, with all its applicants."""
     with_commas(5)
     assert done(*DECIDE)["people"] == 35
     apply(40)
@@ -179,7 +179,7 @@ def test_people_who_were_decided_on_before_do_not_count(lender):
     )
 
 
-def test_what_is_recorded_is_answered_whatever_the_share(lender):
+def test_recorded_batch_is_answered_at_any_share(lender):
     with_commas(30)
     first = done(*DECIDE, "--most-refused", 1)
     again = done(*DECIDE)
@@ -187,7 +187,7 @@ def test_what_is_recorded_is_answered_whatever_the_share(lender):
     assert (again["people"], again["refused"]["rows"]) == (first["people"], 30) == (10, 30)
 
 
-def test_reasons_are_told_by_their_cause(lender):
+def test_reasons_are_grouped_by_cause(lender):
     new = with_commas(3)
     new.loc[5:6, "income"] = ["lots", "more"]
     new.loc[7, "sex"] = "x"
@@ -205,7 +205,7 @@ def test_reasons_are_told_by_their_cause(lender):
     }
 
 
-def test_a_file_without_a_usable_row_gives_the_commonest_reasons(lender):
+def test_file_without_usable_rows_gives_the_most_common_reasons(lender):
     new = with_commas(4, of=5)
     new.loc[4, "sex"] = None
     new.to_csv("applicants.csv", index=False)
@@ -217,7 +217,7 @@ def test_a_file_without_a_usable_row_gives_the_commonest_reasons(lender):
     )
 
 
-def test_a_name_that_is_taken_leaves_no_refused_file(lender):
+def test_used_batch_name_writes_no_refused_file(lender):
     apply(20, start=3000)
     done(*DECIDE)
     with_commas(3)
@@ -227,7 +227,7 @@ def test_a_name_that_is_taken_leaves_no_refused_file(lender):
     assert Path("applicants.refused.csv").exists()
 
 
-def test_a_history_that_is_mostly_refused_starts_no_program(tmp_path, monkeypatch):
+def test_mostly_refused_history_starts_no_program(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/lender.db"
     Path("program.toml").write_text(PROGRAM)
@@ -246,7 +246,7 @@ def test_a_history_that_is_mostly_refused_starts_no_program(tmp_path, monkeypatc
     assert done(*words)["refused"] == 0
 
 
-def test_a_history_with_refused_rows_tells_the_reasons(tmp_path, monkeypatch):
+def test_history_with_refused_rows_gives_the_reasons(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("program.toml").write_text(PROGRAM)
     past = people(200).astype({"income": str})

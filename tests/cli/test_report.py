@@ -1,4 +1,4 @@
-"""`secondlook report` on a ledger: one page that shows what people wrote and runs none of it."""
+"""``secondlook report`` on a ledger: the page shows hostile text and runs none of it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from secondlook.people.reasons import decode
 
 
 def read(program):
-    """Return what a page is made of."""
+    """Return the parsed page."""
     found = summarise(program.ledger)
     return found, read_details(program.ledger, found)
 
 
 def tables(html):
-    """Return each table by its title: the titles of its columns, and its rows as texts."""
+    """Return each table by its title: the titles of its columns, and its rows as text."""
     found = {}
     for text in re.findall(r"<table>.*?</table>", html, re.DOTALL):
         title = unescape(re.search(r"<strong>(.*?)\.</strong>", text)[1])
@@ -40,7 +40,7 @@ def tables(html):
 
 
 def count(titles, row, name):
-    """Return a head count of a row; 0 if there is no such column."""
+    """Return a count in a row; 0 if there is no such column."""
     return int(row[titles.index(name)].replace(",", "")) if name in titles else 0
 
 
@@ -52,7 +52,7 @@ def html(hostile_lender, tmp_path_factory):
     return path.read_text(encoding="utf-8")
 
 
-def test_the_page_is_one_well_formed_file(html):
+def test_page_is_a_single_well_formed_file(html):
     found = Page(html)
     assert found.open == []
     assert len(found.ids) == len(set(found.ids))
@@ -66,14 +66,14 @@ def test_the_page_is_one_well_formed_file(html):
     assert found.tags.count("caption") == found.tags.count("table") == 6
 
 
-def test_whatever_people_wrote_is_shown_and_does_nothing(html):
+def test_hostile_text_is_shown_and_escaped(html):
     for text in ("<script>alert(1)</script>", "<b>2</b>", "<em>asked</em>", "<u>me</u>"):
         assert text not in html
         assert text.replace("<", "&lt;").replace(">", "&gt;") in html
     assert html.count("$x^{$") >= 3  # in the table, in the words and in the picture
 
 
-def test_numbers_of_the_page_are_those_of_the_summary(html, hostile_lender):
+def test_numbers_of_the_page_equal_the_summary(html, hostile_lender):
     found = summarise(hostile_lender[1].ledger)
     whole = found.outcomes
     low, high = whole.interval
@@ -101,7 +101,7 @@ def test_numbers_of_the_page_are_those_of_the_summary(html, hostile_lender):
 
 
 @pytest.mark.parametrize("certify", ["overall", "per_group"])
-def test_a_certified_program_shows_its_ladder(tmp_path, certify):
+def test_certified_program_shows_its_ladder(tmp_path, certify):
     from ledger_worlds import certified, started  # noqa: PLC0415
 
     url = f"sqlite:///{tmp_path}/certified.db"
@@ -122,7 +122,7 @@ def test_a_certified_program_shows_its_ladder(tmp_path, certify):
     assert Page(text).open == []
 
 
-def test_many_rounds_are_shown_in_runs(hostile_lender):
+def test_many_rounds_are_grouped(hostile_lender):
     found = summarise(hostile_lender[1].ledger)
     first = found.rounds[0]
     rounds = tuple(replace(first, round=t + 1, certified=t % 2 == 0) for t in range(150))
@@ -141,7 +141,7 @@ def test_many_rounds_are_shown_in_runs(hostile_lender):
 BECAME = ("Good", "Bad", "Never known", "Pending", "Overridden")
 
 
-def test_what_became_of_the_accepted_adds_up(html, hostile_lender):
+def test_outcomes_of_accepted_applicants_add_up(html, hostile_lender):
     found = summarise(hostile_lender[1].ledger)
     shown = tables(html)
     titles, rows = shown["Groups by =<i>where"]
@@ -174,7 +174,7 @@ def test_rates_are_compared_with_the_highest(html):
     assert len(set(ratio.values())) > 1
 
 
-def test_the_page_says_how_it_decides_and_not_by_what_seed(html, hostile_lender):
+def test_page_shows_the_settings_without_the_seed(html, hostile_lender):
     rows = dict(tables(html)["Settings"][1])
     assert rows["Features"] == "score, id (text)"
     assert rows["Protected attributes"].startswith("=<i>where; mode aware: a decision may depend")
@@ -191,8 +191,8 @@ def test_the_page_says_how_it_decides_and_not_by_what_seed(html, hostile_lender)
     assert "random_state" in more.says["settings"]
 
 
-def test_reasons_of_refusals_are_those_on_record(html, hostile_lender):
-    """Counted once more from the rows, one by one."""
+def test_reasons_of_rejections_equal_the_ledger(html, hostile_lender):
+    """The expected counts are made from single rows."""
     program, gone = hostile_lender[1], hostile_lender[3]
     with program.ledger.engine.connect() as connection:
         one = schema.people.c
@@ -212,7 +212,7 @@ def test_reasons_of_refusals_are_those_on_record(html, hostile_lender):
     assert len(gone) == 2
 
 
-def test_withdrawals_are_among_what_people_changed_and_certificates_are_not(html, hostile_lender):
+def test_withdrawals_are_listed_as_changes_and_certificates_are_not(html, hostile_lender):
     program = hostile_lender[1]
     titles, rows = tables(html)["Changes"]
     assert [row[1:3] for row in rows] == [
@@ -256,7 +256,7 @@ GRANTED = "The best 10.9% are certified at α = 0.15 and δ = 0.1: evidence 6.08
 DROPPED = "2 certificates were dropped after a correction"
 
 
-def test_columns_with_nothing_in_them_are_left_out(html, hostile_lender):
+def test_empty_columns_are_left_out(html, hostile_lender):
     titles = tables(html)["Rounds"][0]
     assert {"α exploited", "Thresholds", "Overridden", "By hand"} <= set(titles)
     assert "Thresholds: the scores" in html

@@ -42,7 +42,7 @@ def call(*arguments):
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Return the experiments that would have run."""
+    """Return the experiments that the command would run."""
     seen = []
 
     def look(experiment, source, run):
@@ -54,7 +54,7 @@ def asked(monkeypatch):
     return seen
 
 
-def test_all_stands_for_every_method(asked, monkeypatch):
+def test_all_means_every_method(asked, monkeypatch):
     assert call("reproduce", "german", "--methods", "all", "--out", "a").exit_code == 0
     assert asked[-1].methods == SETS["all"]
     result = call("reproduce", "german", "--methods", "all", "--quick", "--out", "b")
@@ -74,7 +74,7 @@ def test_methods_lists_the_sets():
     assert "kilbertus-icml" in words
 
 
-def test_a_failure_is_told_to_people_and_programs(tmp_path, monkeypatch):
+def test_failures_are_reported_in_text_and_json(tmp_path, monkeypatch):
     made = []
 
     def make(setup):
@@ -120,7 +120,7 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.setenv("TERM", "dumb")
-    # Drawing takes most of the time, and is tested elsewhere.
+    # Drawing takes most of the time and is tested elsewhere.
     monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *arguments: None)
     return tmp_path
 
@@ -132,7 +132,7 @@ def simulate(folder, first="plain", *more, url="sqlite:///ledger.db", seed=0, ou
 
 
 @pytest.mark.parametrize("first", ["plain", "certified"])
-def test_the_first_method_runs_through_a_ledger_that_is_proved(folder, first):
+def test_first_method_is_recorded_in_a_verified_ledger(folder, first):
     url = "sqlite:///out/ledger.db"  # in a folder that the run makes, as in the demo
     told = simulate(folder, first, "--json", url=url)
     assert told.exit_code == 0, told.stderr
@@ -142,7 +142,7 @@ def test_the_first_method_runs_through_a_ledger_that_is_proved(folder, first):
     assert found.ok
     assert str(found.head) == proof["checkpoint"]
     assert found.n_entries == proof["entries"] == Checkpoint.read(proof["checkpoint"]).number
-    # Once more: everything is there, nothing is added, and it is said in one line.
+    # A second run adds nothing to the ledger and prints a single line.
     again = simulate(folder, first, url=url, out="again")
     assert again.exit_code == 0, again.stderr
     (line,) = [one for one in again.stdout.splitlines() if one.startswith("On the record")]
@@ -152,7 +152,7 @@ def test_the_first_method_runs_through_a_ledger_that_is_proved(folder, first):
     )
 
 
-def test_a_ledger_of_other_decisions_is_refused(folder, monkeypatch):
+def test_ledger_with_other_decisions_is_refused(folder, monkeypatch):
     assert simulate(folder).exit_code == 0
     other = simulate(folder, seed=1, out="other")
     assert other.exit_code == 2
@@ -169,7 +169,7 @@ def test_a_ledger_of_other_decisions_is_refused(folder, monkeypatch):
     assert re.search(r"'plain' differ from this run, first in round 2 \(n_accepted\)", said)
 
 
-def test_what_a_ledger_cannot_keep_is_refused_before_anything_runs(folder):
+def test_unrecordable_experiments_are_refused_before_running(folder):
     for arguments, words in (
         (["simulate", "world.toml"], "cannot record the reference 'opt-offline'"),
         (
@@ -187,14 +187,14 @@ def test_what_a_ledger_cannot_keep_is_refused_before_anything_runs(folder):
         assert not (folder / "ledger.db").exists()
 
 
-def test_a_method_that_is_no_classifier_of_ours_is_refused(folder):
+def test_unrecordable_method_is_refused(folder):
     told = simulate(folder, "epsilon-greedy-aligned")
     assert told.exit_code == 2
     assert "a ledger records classifiers of this library" in told.stderr
     assert not (folder / "ledger.db").exists()
 
 
-def test_a_ledger_that_does_not_prove_itself_has_its_own_exit_code(folder):
+def test_ledger_that_fails_verification_has_its_own_exit_code(folder):
     assert simulate(folder).exit_code == 0
     ledger = SqlLedger("sqlite:///ledger.db")
     with ledger.engine.begin() as connection:

@@ -36,7 +36,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def lender(made, tmp_path, monkeypatch):
-    """Return a copy of it, and whom it accepted and rejected."""
+    """Return a copy of the program, and the accepted and rejected ids."""
     for file in (*made.glob("lender.db*"), made / "applicants.csv", made / "decisions.csv"):
         shutil.copy(file, tmp_path)
     monkeypatch.chdir(tmp_path)
@@ -63,11 +63,11 @@ def reasons(name="applicants.refused.csv"):
     return dict(zip(found["id"], found["reason"], strict=True))
 
 
-# Sent again after somebody was erased.
+# Sent again after an erasure.
 
 
 @pytest.mark.parametrize("name", [(), ("--batch", "june")], ids=["unnamed", "another name"])
-def test_the_erased_are_not_decided_on_again(lender, name):
+def test_erased_applicants_are_not_decided_again(lender, name):
     program, yes, no = lender
     erase(yes[0], no[0])
     head = program.checkpoint()
@@ -79,7 +79,7 @@ def test_the_erased_are_not_decided_on_again(lender, name):
     assert program.checkpoint() == head
 
 
-def test_the_name_of_a_batch_with_erased_people_gives_no_answer(lender):
+def test_batch_with_erased_applicants_is_not_answered(lender):
     program, yes, _ = lender
     erase(yes[0])
     head = program.checkpoint()
@@ -88,7 +88,7 @@ def test_the_name_of_a_batch_with_erased_people_gives_no_answer(lender):
     assert program.checkpoint() == head
 
 
-def test_new_people_among_those_of_a_batch_with_erased_ones_wait(lender):
+def test_new_applicants_in_a_file_with_erased_applicants_are_refused(lender):
     program, yes, _ = lender
     first, new = people(60, 1000), people(20, 3000)
     sent(pd.concat([first, new]))
@@ -104,7 +104,7 @@ def test_new_people_among_those_of_a_batch_with_erased_ones_wait(lender):
     assert program.checkpoint() == head
     sent(later)
     assert done(*DECIDE)["people"] == 10
-    # What was decided in between is answered, though its file holds the erased person too.
+    # Decisions made in between are answered, although the file has the erased applicant too.
     sent(pd.concat([first, new]))
     again = done(*DECIDE)
     assert (again["people"], again["refused"]["rows"]) == (20, 60)
@@ -112,7 +112,7 @@ def test_new_people_among_those_of_a_batch_with_erased_ones_wait(lender):
     assert verify(program.ledger).ok
 
 
-def test_people_of_other_batches_say_nothing_of_the_unknown(lender):
+def test_applicants_of_other_batches_do_not_affect_unknown_ids(lender):
     _, yes, _ = lender
     sent(people(20, 3000))
     done(*DECIDE)
@@ -123,7 +123,7 @@ def test_people_of_other_batches_say_nothing_of_the_unknown(lender):
     assert not [one for one in reasons().values() if ERASED in one]
 
 
-def test_the_erased_of_a_history_are_not_decided_on_as_new(lender):
+def test_erased_applicants_of_the_history_are_not_decided_as_new(lender):
     program, _, _ = lender
     erase("a00003")
     head = program.checkpoint()
@@ -137,7 +137,7 @@ def test_the_erased_of_a_history_are_not_decided_on_as_new(lender):
 
 
 @pytest.mark.parametrize("name", [(), ("--batch", "may")], ids=["unnamed", "named"])
-def test_another_order_of_rows_gives_the_same_decisions_per_id(lender, name):
+def test_reordered_rows_give_the_same_decisions(lender, name):
     program, _, _ = lender
     head, before = program.checkpoint(), pd.read_csv("decisions.csv", index_col="id")
     for order in (slice(None, None, -1), np.random.default_rng(0).permutation(60)):
@@ -151,7 +151,7 @@ def test_another_order_of_rows_gives_the_same_decisions_per_id(lender, name):
     assert program.checkpoint() == head
 
 
-def test_another_order_with_other_content_is_refused(lender):
+def test_reordered_rows_with_other_content_are_refused(lender):
     program, _, _ = lender
     head = program.checkpoint()
     mixed = people(60, 1000).iloc[::-1].reset_index(drop=True)
@@ -162,11 +162,11 @@ def test_another_order_with_other_content_is_refused(lender):
     assert program.checkpoint() == head
 
 
-# Sent by two at once.
+# Sent by two processes at the same time.
 
 
 @pytest.mark.parametrize("same", [True, False], ids=["the same people", "some of them"])
-def test_two_at_once_without_a_name(lender, monkeypatch, same):
+def test_two_concurrent_unnamed_batches(lender, monkeypatch, same):
     program, _, _ = lender
     new = sent(people(30, 3000))
     sent(new if same else new.iloc[:10], "theirs.csv")
@@ -196,7 +196,7 @@ def test_two_at_once_without_a_name(lender, monkeypatch, same):
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_white_space_around_an_id_makes_no_other_person(lender, kind):
+def test_white_space_around_an_id_is_ignored(lender, kind):
     program, yes, no = lender
     head = program.checkpoint()
     before = pd.read_csv("decisions.csv", index_col="id")
@@ -225,7 +225,7 @@ def written(frame, path):
         frame.to_parquet(path, index=False)
 
 
-def test_an_id_twice_but_for_white_space_is_refused_and_shown_as_it_was(lender):
+def test_ids_equal_except_for_white_space_are_refused_unchanged(lender):
     new = people(4, 3000)
     new["id"] = ["b1", " b1", "b2", "  "]
     sent(new)
@@ -235,7 +235,7 @@ def test_an_id_twice_but_for_white_space_is_refused_and_shown_as_it_was(lender):
         assert [row["id"] for row in csv.DictReader(file)] == ["b1", " b1", "  "]
 
 
-# Refused rows on standard output, and nothing but refused rows.
+# Refused rows on standard output, and files with only refused rows.
 
 OVERRIDE = ("override", "listed.csv", "--accept", "--reason", "x")
 COMMANDS = {
@@ -250,14 +250,14 @@ COMMANDS = {
 
 
 def unusable(*good):
-    """Write files for all commands that name nobody but the good."""
+    """Write files for all commands in which only the given ids can be used."""
     sent(people(8, 1000 if not good else 996))
     pd.DataFrame({"id": [*good, "nobody"], "why": "x"}).to_csv("listed.csv", index=False)
     pd.DataFrame({"id": [*good, "nobody"], "outcome": "repaid"}).to_csv("told.csv", index=False)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_refused_rows_share_standard_output_with_nothing(lender, command):
+def test_refused_rows_cannot_share_standard_output(lender, command):
     program, yes, _ = lender
     unusable(yes[0])
     head = program.checkpoint()
@@ -275,7 +275,7 @@ def test_refused_rows_share_standard_output_with_nothing(lender, command):
     assert "refused, with the reasons in standard output:" in found.stderr
 
 
-def test_a_history_with_refused_rows_on_standard_output(tmp_path, monkeypatch):
+def test_refused_rows_of_a_history_on_standard_output(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/first.db"
     start(url, tmp_path, n=200)
@@ -294,7 +294,7 @@ def test_a_history_with_refused_rows_on_standard_output(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("command", [one for one in COMMANDS if one != "decide"])
 @pytest.mark.parametrize("print_json", [True, False])
-def test_a_file_of_which_no_row_was_used_is_told_by_the_exit_code(lender, command, print_json):
+def test_file_without_usable_rows_has_its_own_exit_code(lender, command, print_json):
     program, _, _ = lender
     unusable()
     head = program.checkpoint()
@@ -308,7 +308,7 @@ def test_a_file_of_which_no_row_was_used_is_told_by_the_exit_code(lender, comman
     assert program.checkpoint() == head
 
 
-def test_rows_that_are_known_or_pending_are_no_failure(lender):
+def test_known_or_pending_rows_are_no_failure(lender):
     _, yes, _ = lender
     rows = [(yes[0], "repaid"), ("nobody", "repaid")]
     for told, n_refused in ((rows, 1), (rows, 1), ([(yes[1], ""), rows[1]], 1), (rows[:1], 0)):
@@ -316,7 +316,7 @@ def test_rows_that_are_known_or_pending_are_no_failure(lender):
         assert done("observe", "told.csv")["refused"]["rows"] == n_refused
 
 
-# Groups of other kinds than text.
+# Groups that are not text.
 
 
 @pytest.mark.parametrize("named", [True, False], ids=["a table", "an array"])
@@ -350,7 +350,7 @@ CONFIG = PROGRAM.replace('id = "id"', 'id = "loan"', 1)
 
 @pytest.fixture
 def decided(tmp_path, monkeypatch):
-    """Return the decisions on a batch of a program that calls the id ``loan``."""
+    """Return the decisions of a program with the id column ``loan``."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SECONDLOOK_LEDGER", f"sqlite:///{tmp_path}/lender.db")
     past = people(400).rename(columns={"id": "loan"})
@@ -365,7 +365,7 @@ def decided(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_every_command_on_people_takes_the_ids_of_decisions(decided, ending):
+def test_commands_accept_the_id_column_of_decisions(decided, ending):
     yes, no = (decided[decided["decision"] == one] for one in ("accept", "reject"))
     assert {"id"} == {"id", "loan"} & set(decided.columns)
 
@@ -387,7 +387,7 @@ def test_every_command_on_people_takes_the_ids_of_decisions(decided, ending):
     assert erased["erased"] == 2
 
 
-def test_the_programs_own_column_goes_first(decided):
+def test_id_column_of_the_program_takes_precedence(decided):
     yes = decided[decided["decision"] == "accept"]
     both = pd.DataFrame({"id": [0.5, 1.5], "loan": yes["id"][:2], "outcome": "repaid"})
     both.to_parquet("both.parquet", index=False)
@@ -398,7 +398,7 @@ def test_the_programs_own_column_goes_first(decided):
     assert done("hold", "both.csv", "--reason", "x")["held"] == 2
 
 
-def test_refused_rows_keep_the_column_they_came_with(decided):
+def test_refused_rows_keep_their_id_column(decided):
     pd.DataFrame({"id": ["nobody"], "outcome": ["repaid"]}).to_csv("told.csv", index=False)
     done("observe", "told.csv", code=2)
     found = pd.read_csv("told.refused.csv")
@@ -407,7 +407,7 @@ def test_refused_rows_keep_the_column_they_came_with(decided):
     assert "never decided on" in found["reason"][0]
 
 
-def test_neither_column_is_an_error_that_names_the_programs_own(decided):
+def test_missing_id_column_error_names_the_column_of_the_program(decided):
     pd.DataFrame({"number": ["a00400"]}).to_csv("ids.csv", index=False)
     assert refused("hold", "ids.csv", "--reason", "x").startswith(
         "ids.csv has no column 'loan'; it has 'number'"

@@ -1,4 +1,4 @@
-"""`secondlook status`, and what no command that only reads can be asked for."""
+"""``secondlook status``, and options that reading commands refuse."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from secondlook.ledger import Program, SqlLedger
 from secondlook.ledger.summary import Change, Outcomes, Promise, summarise
 
 
-def test_status_says_the_same_in_words_and_in_json(hostile_lender):
+def test_status_is_the_same_in_text_and_json(hostile_lender):
     url, program, told, _ = hostile_lender
     found = summarise(program.ledger)
     said = run("status", "--ledger", url).stdout
@@ -64,7 +64,7 @@ def test_status_says_the_same_in_words_and_in_json(hostile_lender):
     assert "[b]🙂" in said  # no markup of the terminal's either
 
 
-def test_status_begins_with_what_is_late(hostile_lender):
+def test_status_begins_with_late_outcomes(hostile_lender):
     url, program, _, _ = hostile_lender
     found = summarise(program.ledger)
     late = found.waiting(250.0).n
@@ -82,7 +82,7 @@ def test_status_begins_with_what_is_late(hostile_lender):
     assert "Earlier rounds not shown: 1 (--rounds)." in said
 
 
-def test_attention_is_drawn_to_mistakes_pilots_and_dropped_certificates(hostile_lender):
+def test_mistakes_pilots_and_dropped_certificates_need_attention(hostile_lender):
     found = replace(summarise(hostile_lender[1].ledger), promise=Promise(alpha=0.15))
     quiet = replace(found, outcomes=Outcomes(90, 10, 0, 0), rounds=found.rounds[:1])
     noted = {"calibrated": True}
@@ -112,7 +112,7 @@ def test_attention_is_drawn_to_mistakes_pilots_and_dropped_certificates(hostile_
 
 
 def pilots(found, awaited, message="", **settings):
-    """Return a summary of pilots whose outcomes are waited for."""
+    """Return a summary of pilots with pending outcomes."""
     record = {"status": "pilot", "message": message, "group": None, "log_wealth": 0.0, "ladder": 0}
     record |= {"tests_began": 1, "next_n_tested": 0}
     rounds = tuple(
@@ -129,7 +129,7 @@ def pilots(found, awaited, message="", **settings):
     return replace(found, rounds=rounds, promise=Promise(**settings))
 
 
-def test_pilots_say_what_their_tests_wait_for(hostile_lender):
+def test_pilots_report_what_their_tests_wait_for(hostile_lender):
     late = pilots(summarise(hostile_lender[1].ledger), [39, 40, 80], "Nothing shown.", patience=12)
     waits = "round 1 waits for 39 outcomes and enters the tests after round 13 at the latest"
     none = "rounds enter in order, so 105 known outcomes are in no test yet"
@@ -167,7 +167,7 @@ def test_pilots_say_what_their_tests_wait_for(hostile_lender):
     assert "enters" not in attention(done, 1000.0)[0]
 
 
-def test_one_is_not_many(hostile_lender):
+def test_singular_and_plural(hostile_lender):
     found = replace(summarise(hostile_lender[1].ledger), n_held=1, n_expired=1)
     console = Console(file=StringIO(), width=200)
     print_status(console, found, 180, 12)
@@ -176,7 +176,7 @@ def test_one_is_not_many(hostile_lender):
     assert "is over for 1 person: erase" in said
 
 
-def test_a_program_without_rounds_has_little_to_say(tmp_path):
+def test_status_of_a_program_without_rounds(tmp_path):
     url = f"sqlite:///{tmp_path}/new.db"
     X = np.random.default_rng(0).normal(size=(80, 2))
     Program.create(url, sl.PartialFeedbackClassifier(random_state=0), X, X[:, 0] > 0)
@@ -196,7 +196,7 @@ def _written(path, content):
     return path
 
 
-def test_what_cannot_be_asked_for(hostile_lender, tmp_path):
+def test_invalid_options_are_refused(hostile_lender, tmp_path):
     url, *_ = hostile_lender
     for words, *arguments in (
         ("no program called 'x'", "status", "--ledger", url, "--program", "x"),
@@ -218,7 +218,7 @@ def test_what_cannot_be_asked_for(hostile_lender, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_status_reads_only(hostile_lender):
+def test_status_writes_nothing(hostile_lender):
     url, program, *_ = hostile_lender
     before = program.checkpoint()
     for command in (["status"], ["export"], ["export", "--entries"]):

@@ -1,4 +1,4 @@
-"""Tables in and out: what is read is what is there, and what is not a table is one sentence."""
+"""Tables: reading and writing csv and parquet files, refused rows, and errors."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def refused(words, function, *arguments, **options):
         (b"'=id,x\n'=1,'=1\n'x,''+1\n", {"=id": ["=1", "'x"], "x": ["=1", "'+1"]}),
     ],
 )
-def test_what_is_in_a_csv_file(file, content, expected):
+def test_values_of_a_csv_file(file, content, expected):
     assert read_table(file(content), text=["id", "=id"]).to_pydict() == expected
 
 
@@ -103,16 +103,16 @@ def test_what_is_in_a_csv_file(file, content, expected):
         (b"id\tx\n1\t2\n", "has tabs between its values"),
     ],
 )
-def test_what_is_no_csv_file(file, content, words):
+def test_invalid_csv_files(file, content, words):
     refused(words, read_table, file(content), text=["id"])
 
 
-def test_a_column_is_what_its_last_row_says_too(file):
+def test_type_of_a_column_depends_on_its_last_row_too(file):
     content = "id,x\n" + "1,2\n" * 500_000 + "1,many\n"
     assert read_table(file(content.encode()))["x"].to_pylist()[-2:] == ["2", "many"]
 
 
-def test_files_that_are_not_there(tmp_path, file):
+def test_missing_files(tmp_path, file):
     refused("there is no file", read_table, str(tmp_path / "no.csv"))
     (tmp_path / "folder.csv").mkdir()
     refused("is a folder; name a file in it", read_table, str(tmp_path / "folder.csv"))
@@ -123,7 +123,7 @@ def test_files_that_are_not_there(tmp_path, file):
     refused("cannot be read as parquet", read_table, file(half, "half.parquet"))
 
 
-def test_parquet_keeps_its_types_and_loses_the_index_of_pandas(tmp_path):
+def test_parquet_keeps_types_and_drops_the_pandas_index(tmp_path):
     table = pa.table(
         {
             "id": pa.array([7, 8]),
@@ -145,8 +145,8 @@ def test_parquet_keeps_its_types_and_loses_the_index_of_pandas(tmp_path):
     assert [str(one) for one in found.schema.types] == ["string", "double", "string", "double"]
 
 
-def test_what_is_read_as_text_is_exact(tmp_path):
-    """Whole numbers with gaps are floating point in pandas; others have no one text."""
+def test_text_columns_are_read_exactly(tmp_path):
+    """Integers with gaps are floating point in pandas; other numbers have no unique text."""
     path = str(tmp_path / "people.parquet")
     pq.write_table(pa.table({"id": [7.0, None, float("nan")], "x": [1, 2, 3]}), path)
     assert read_table(path, text=["id"])["id"].to_pylist() == ["7", None, None]
@@ -176,7 +176,7 @@ cells = st.one_of(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(st.tuples(cells, st.integers(-9, 9)), min_size=1, max_size=8))
-def test_text_comes_back_and_no_spreadsheet_runs_it(tmp_path_factory, rows):
+def test_text_survives_a_round_trip_and_is_no_formula(tmp_path_factory, rows):
     path = str(tmp_path_factory.mktemp("out") / "out.csv")
     text, numbers = [one for one, _ in rows], [one for _, one in rows]
     write_table(pa.table({"=SUM(1)": text, "n": numbers}), path)
@@ -202,13 +202,13 @@ def test_standard_output(capsysbinary):
     assert capsysbinary.readouterr().out == b'"id","x"\n"a",1\n,2.5\n'
 
 
-def test_parquet_is_written_as_it_is(tmp_path):
+def test_parquet_is_written_unchanged(tmp_path):
     table = pa.table({"id": ["=1", "'=1"], "x": [1, 2]})
     write_table(table, str(tmp_path / "out.parquet"))
     assert read_table(str(tmp_path / "out.parquet")).equals(table)
 
 
-def test_where_nothing_can_be_written(tmp_path):
+def test_unwritable_paths(tmp_path):
     refused("ends in .csv or .parquet", check_output, str(tmp_path / "out.txt"))
     refused("name such a file", check_output, str(tmp_path / "out.txt"))
     refused("a folder that does not exist", check_output, str(tmp_path / "no" / "out.csv"))
@@ -218,7 +218,7 @@ def test_where_nothing_can_be_written(tmp_path):
     )
 
 
-def test_trying_to_write_leaves_nothing_and_what_was_there(tmp_path):
+def test_write_check_leaves_files_unchanged(tmp_path):
     (tmp_path / "out.csv").write_text("before")
     check_writable(str(tmp_path / "out.csv"))
     check_writable("-")
@@ -229,7 +229,7 @@ def test_trying_to_write_leaves_nothing_and_what_was_there(tmp_path):
     refused("cannot be written (File name too long)", check_writable, str(longest))
 
 
-def test_a_full_disk_leaves_what_was_there(tmp_path):
+def test_full_disk_leaves_the_file_unchanged(tmp_path):
     path = tmp_path / "out.csv"
     path.write_text("before")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -243,7 +243,7 @@ def test_a_full_disk_leaves_what_was_there(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_csv_cannot_hold(tmp_path):
+def test_values_that_csv_cannot_hold(tmp_path):
     table = pa.table({"id": [["a", "b"]]})
     refused("cannot be written", write_table, table, str(tmp_path / "out.csv"))
     assert list(tmp_path.iterdir()) == []
@@ -278,7 +278,7 @@ def test_refused_rows_keep_their_columns_and_all_reasons(tmp_path):
     )
 
 
-def test_where_refused_rows_go(tmp_path):
+def test_path_of_refused_rows(tmp_path):
     assert refused_path(None, "-") == "input.refused.csv"
     assert refused_path(None, "in/people.parquet") == "people.refused.csv"
     words = "refused rows would replace the input"
@@ -326,8 +326,8 @@ def reasons(content, file, *, columns=COLUMNS, roles=ROLES, **options):
         ),
     ],
 )
-def test_why_a_row_is_refused(file, row, reason):
-    """Beside a row with text in the place of a number, so that the column is read as text too."""
+def test_reasons_of_refused_rows(file, row, reason):
+    """A second row has text instead of a number, so that the column is read as text."""
     known, _ = Attributes.of(["f", "m"], 2)
     content = f"id,sex,x,word\na,f,2,w\n{row}\nz,f,none,w\n".encode()
     found = reasons(content, file, groups=known)
@@ -339,8 +339,8 @@ def test_why_a_row_is_refused(file, row, reason):
         assert set(found) == ({1, 2} if row.startswith("a,") else {2})
 
 
-def test_rows_against_a_loop_over_them(file):
-    """Thousands of random rows: refused are those that plain Python refuses, values are its own."""
+def test_rows_equal_those_of_a_plain_loop(file):
+    """Compare thousands of random rows with a check in plain Python."""
     rng = np.random.default_rng(1)
     pool = ["1", "-2.5", "", "NA", "x", "inf", "1e3", " 4 ", "1,000", "nan", "+7", "--3", "."]
     n = 3000
@@ -368,13 +368,13 @@ def test_rows_against_a_loop_over_them(file):
     assert usable["id"].to_pylist() == ids[expected].tolist()
 
 
-def test_gaps_that_a_learner_takes(file):
+def test_gaps_that_a_learner_accepts(file):
     content = b"id,sex,x,word\na,f,,\nb,f,NA,w\nc,f,one,w\n"
     assert set(reasons(content, file, missing=True)) == {3}
     assert set(reasons(content, file)) == {1, 2, 3}
 
 
-def test_combinations_of_groups_are_judged_as_the_classifier_judges_them(file):
+def test_group_combinations_are_checked_like_the_classifier(file):
     roles, columns = Roles("id", "o", groups=("sex", "age")), FeatureColumns(("x",), (), "<f8")
     past = pa.table({"sex": ["f", "m", "m"], "age": ["old", "old", "young"]})
     known, _ = Attributes.of(past, 3)
@@ -397,7 +397,7 @@ def test_combinations_of_groups_are_judged_as_the_classifier_judges_them(file):
     assert 0 < len(found) < len(rows)
 
 
-def test_usable_rows_as_a_program_takes_them(file):
+def test_usable_rows_as_input_of_a_program(file):
     content = b"note,id,x,word,sex\n=1,007,1,w,f\n=2,8,2.5,w,m\n"
     table, _ = split_rows(
         read_table(file(content), text=text_columns(ROLES, COLUMNS)), ROLES, COLUMNS
@@ -409,13 +409,13 @@ def test_usable_rows_as_a_program_takes_them(file):
     assert features_groups_ids(table, Roles("id", "o"), COLUMNS)[1] is None
 
 
-def test_a_column_that_is_missing(file):
+def test_missing_column(file):
     words = "people.csv has no column 'x' (did you mean 'X'?); it has 'id', 'X', 'word', 'sex'"
     table = read_table(file(b"id,X,word,sex\n1,2,w,f\n"))
     refused(words, split_rows, table, ROLES, COLUMNS, source="people.csv")
 
 
-def test_dates_and_truth_values_in_the_place_of_numbers(file):
+def test_dates_and_booleans_instead_of_numbers(file):
     columns, roles = FeatureColumns(("x", "y"), (), "<f8"), Roles("id", "o")
     found = reasons(b"id,x,y\n1,2031-01-01,true\n2,,false\n", file, columns=columns, roles=roles)
     assert found == {
@@ -425,7 +425,7 @@ def test_dates_and_truth_values_in_the_place_of_numbers(file):
     }
 
 
-# What a history's columns hold
+# Types of a history's columns
 
 
 @pytest.mark.parametrize(
@@ -439,7 +439,7 @@ def test_dates_and_truth_values_in_the_place_of_numbers(file):
         (["A1", "B2", "C3"], ("x",)),
     ],
 )
-def test_numbers_and_text_are_told_apart(file, values, texts):
+def test_numbers_and_text_are_distinguished(file, values, texts):
     table = read_table(file(("id,x\n" + "".join(f"1,{v}\n" for v in values)).encode()))
     assert history_columns(table, ["x"], [], "it") == FeatureColumns(("x",), texts, "<f8")
     assert history_columns(table, ["x"], ["x"], "it").texts == ("x",)
@@ -455,12 +455,12 @@ def test_numbers_and_text_are_told_apart(file, values, texts):
         (["", "NA"], "is empty in every row"),
     ],
 )
-def test_features_that_are_neither(file, values, words):
+def test_features_that_are_neither_numbers_nor_text(file, values, words):
     table = read_table(file(("id,x\n" + "".join(f"1,{v}\n" for v in values)).encode()))
     refused(f"the feature 'x' of it {words}", history_columns, table, ["x"], [], "it")
 
 
-def test_outcomes_and_truth_values_are_read_by_their_words():
+def test_outcomes_and_booleans_are_read_by_value():
     labels = Labels(good=("repaid", "1"), bad=("0",), indeterminate=("true",))
     told = pa.chunked_array([["repaid", "1.0", " 0 "], [None, "TRUE", "Repaid"]])
     states = ["good", "good", "bad", "", "indeterminate", "?"]

@@ -32,7 +32,7 @@ def verified(url, code, *words):
     return run("verify", url, *words, code=code).stdout
 
 
-def test_only_what_fits_has_a_checkpoint(copied):
+def test_only_an_intact_ledger_has_a_checkpoint(copied):
     change, url = copied
     assert "Checkpoint: " in verified(url, 0)
     change("UPDATE people SET accepted = 1 - accepted WHERE person = 400")
@@ -44,14 +44,14 @@ def test_only_what_fits_has_a_checkpoint(copied):
     assert (told["ok"], told["checkpoint"]) == (False, None)
 
 
-def test_one_entry_is_not_many(copied):
+def test_singular_and_plural(copied):
     change, url = copied
     change("UPDATE entries SET by = 'somebody else' WHERE number = 2")
     assert "\nUp to there 1 entry checked, 0 decisions made again\n" in verified(url, 4)
 
 
 @pytest.mark.parametrize("table", ["overrides", "outcomes", "entries", "erasures"])
-def test_a_table_that_is_gone_is_named(copied, table):
+def test_missing_table_is_named(copied, table):
     change, url = copied
     change(f"DROP TABLE {table}")
     said = verified(url, 4)
@@ -60,7 +60,7 @@ def test_a_table_that_is_gone_is_named(copied, table):
     assert json.loads(verified(url, 4, "--json"))["ok"] is False
 
 
-def test_what_is_no_ledger_is_not_called_damaged(tmp_path):
+def test_other_database_is_not_called_damaged(tmp_path):
     path = tmp_path / "other.db"
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE mine (x)")
@@ -70,7 +70,7 @@ def test_what_is_no_ledger_is_not_called_damaged(tmp_path):
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be"])
 @pytest.mark.parametrize("end", ["\r\n"])
-def test_a_checkpoint_in_any_file_that_it_was_redirected_to(lender, encoding, end):
+def test_checkpoint_file_in_any_encoding(lender, encoding, end):
     mark = "\ufeff" if encoding in ("utf-16-le", "utf-16-be") else ""
     text = call("export", "--checkpoint").stdout.strip()
     Path("kept.txt").write_bytes(f"{mark}{text}{end}".encode(encoding))
@@ -83,12 +83,12 @@ def test_a_checkpoint_in_any_file_that_it_was_redirected_to(lender, encoding, en
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe4", b"\xc3\x28", b""])
-def test_a_file_that_holds_no_checkpoint(lender, content):
+def test_file_without_a_checkpoint(lender, content):
     Path("kept.txt").write_bytes(content)
     assert "checkpoint" in refused("verify", "--checkpoint", "kept.txt")
 
 
-def test_a_time_that_nobody_can_tell_is_refused_before_a_program_starts(tmp_path, monkeypatch):
+def test_invalid_time_is_refused_before_a_program_starts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     people(60).to_csv("history.csv", index=False)
     Path("program.toml").write_text(f"{PROGRAM}[retention]\nmonths = 120000\n")
@@ -97,7 +97,7 @@ def test_a_time_that_nobody_can_tell_is_refused_before_a_program_starts(tmp_path
     assert not Path("new.db").exists()
 
 
-def test_settings_with_a_mark(tmp_path, monkeypatch):
+def test_configuration_with_a_byte_order_mark(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     people(60).to_csv("history.csv", index=False)
     Path("program.toml").write_text(PROGRAM, encoding="utf-8-sig")
