@@ -284,4 +284,4 @@ def test_a_program_survives_any_order_of_operations(kind):
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_program_survives_many_long_lives(kind):
-    play(kind, lives=60, steps=30)
+    play(kind, lives=15, steps=30)

@@ -52,7 +52,7 @@ def test_wrong_parameters_are_named():
     for kinds, message in (
         (["real"], "one kind per feature, 3"),
         (["real", "real", "odd"], "got 'odd' for column 2"),
-        (["real", "real", "binary"], "column 2 is said to be binary and has 400 values"),
+        (["real", "real", "binary"], "column 2 is declared binary and has 400 values"),
         (["real", "real", "count"], "counts must be 0, 1, 2"),
     ):
         with pytest.raises(InputError, match=message):

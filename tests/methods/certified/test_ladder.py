@@ -541,7 +541,7 @@ def test_exposure_and_missing_values_in_limits_are_refused(rng):
     nan = Limited(exclude=lambda X: np.where(X[:, 0] > 5, np.nan, 0))
     classifier = start(TwoColumns(), rng, strategy=nan)
     X = TwoColumns().draw(50, rng).X
-    with pytest.raises(InputError, match="got NaN or None for 1 of 51 people"):
+    with pytest.raises(InputError, match="got NaN or None for 1 of 51"):
         classifier.decide(np.vstack([X, [[6.0, 0.0]]]))
     assert classifier.rounds_ == ()
     classifier.decide(X)
