@@ -51,7 +51,7 @@ def classifier(**options):
 
 
 def run(*words, code=0):
-    result = CliRunner().invoke(app, [str(one) for one in words], env={"SECONDLOOK_LEDGER": ""})
+    result = CliRunner().invoke(app, [str(word) for word in words], env={"SECONDLOOK_LEDGER": ""})
     assert result.exit_code == code, (result.stderr, result.exception)
     return result
 
@@ -71,20 +71,20 @@ def start(folder):
         url, classifier(), X, good, sensitive_features=group, ids=ids, by="<u>me</u>"
     )
     start = datetime.now(UTC) - timedelta(days=400)
-    told = []
+    batches = []
     for t in range(3):
         program.ledger.clock = lambda t=t: start + timedelta(days=100 * t)
         X, good, group, ids = applicants(80, 300 + 80 * t, t + 1)
         decided = program.decide(X, sensitive_features=group, ids=ids, batch=f"<b>{t}</b>")
-        told.append((decided, good, X, group))
-    decided, good, _, _ = told[0]
-    yes, no = decided.ids[decided.accepted], decided.ids[~decided.accepted]
-    program.observe(yes[3:], good[decided.accepted][3:])
-    program.withdraw(yes[:1])
-    program.override(yes[1:2], False, "<img src=x>")
-    program.override(no[:1], True, "=HYPERLINK(1)")
+        batches.append((decided, good, X, group))
+    decided, good, _, _ = batches[0]
+    accepted, rejected = decided.ids[decided.accepted], decided.ids[~decided.accepted]
+    program.observe(accepted[3:], good[decided.accepted][3:])
+    program.withdraw(accepted[:1])
+    program.override(accepted[1:2], False, "<img src=x>")
+    program.override(rejected[:1], True, "=HYPERLINK(1)")
     with program.ledger.writing("main") as writer:
-        gone = writer.standing([str(yes[3]), str(no[1])]).persons
+        gone = writer.standing([str(accepted[3]), str(rejected[1])]).persons
         writer.append("erasure", {"reason": "<em>asked</em>"}, Facts(erased=gone), by="me")
     program.ledger.clock = lambda: datetime.now(UTC)
-    return url, program, told, (yes[3], no[1])
+    return url, program, batches, (accepted[3], rejected[1])

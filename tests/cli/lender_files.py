@@ -45,21 +45,21 @@ def people(n, start=0, seed=0):
 
 
 def call(*words, stdin=None):
-    return CliRunner().invoke(app, [str(one) for one in words], input=stdin)
+    return CliRunner().invoke(app, [str(word) for word in words], input=stdin)
 
 
 def done(*words, stdin=None, code=0):
     """Run a command with --json, check its exit code, and return the parsed output."""
-    found = call(*words, "--json", stdin=stdin)
-    assert found.exit_code == code, (found.stdout, found.stderr, found.exception)
-    return json.loads(found.stdout)
+    result = call(*words, "--json", stdin=stdin)
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    return json.loads(result.stdout)
 
 
 def refused(*words, code=2):
     """Run a command that must fail, and return its error message."""
-    found = call(*words)
-    assert found.exit_code == code, (found.stdout, found.stderr, found.exception)
-    (line,) = found.stderr.strip().splitlines()
+    result = call(*words)
+    assert result.exit_code == code, (result.stdout, result.stderr, result.exception)
+    (line,) = result.stderr.strip().splitlines()
     assert line.startswith("secondlook: ")
     assert line.endswith(".")
     return line.removeprefix("secondlook: ")
@@ -77,9 +77,9 @@ def start(url, folder, config=PROGRAM, n=400):
 
 def apply(n=100, start=1000, name="applicants.csv"):
     """Write a file of applicants; return them with their outcomes."""
-    found = people(n, start)
-    found.drop(columns="outcome").to_csv(name, index=False)
-    return found
+    applicants = people(n, start)
+    applicants.drop(columns="outcome").to_csv(name, index=False)
+    return applicants
 
 
 def answer(path="decisions.csv"):

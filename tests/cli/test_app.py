@@ -55,7 +55,7 @@ def bare_machine(tmp_path, monkeypatch):
 
 
 def call(*arguments):
-    return CliRunner().invoke(app, [str(one) for one in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 def print_json(*arguments, code=0):
@@ -104,8 +104,8 @@ def test_help_ends_with_an_example(command):
 
 @pytest.mark.parametrize("command", COMMAND_NAMES)
 def test_example_uses_options_of_its_command(command):
-    (found,) = [one for one in COMMANDS if one.name == command]
-    _, _, example = inspect.getdoc(found.load()).partition("\n\nExample: ")
+    (listed,) = [entry for entry in COMMANDS if entry.name == command]
+    _, _, example = inspect.getdoc(listed.load()).partition("\n\nExample: ")
     known = re.findall(r"--[a-z-]+", call(command, "--help").stdout)
     assert set(re.findall(r"--[a-z-]+", example)) <= set(known)
 
@@ -180,11 +180,11 @@ def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
     assert (tmp_path / "again.html").read_text() == page
 
     monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
-    found = print_json(*command)
+    actual = print_json(*command)
     assert {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()} == before
-    assert Path(found["results"]) == Path("german/results.parquet")
-    assert found["about"] == results.about
-    summary = {row["method"]: row for row in found["summary"]}
+    assert Path(actual["results"]) == Path("german/results.parquet")
+    assert actual["about"] == results.about
+    summary = {row["method"]: row for row in actual["summary"]}
     accepted, good = (results.count(f"n_{name}") for name in ("accepted", "accepted_good"))
     for i, method in enumerate(results.methods):
         bad = (accepted - good)[0, i].sum(axis=(1, 2))
@@ -207,14 +207,14 @@ def undrawn(monkeypatch):
 
 def test_simulate_runs_a_file(tmp_path, undrawn):
     (tmp_path / "mine.toml").write_text(WORLD)
-    found = print_json("simulate", "mine.toml", "--repetitions", 1, "--seed", 5, "--jobs", 1)
-    folder = Path(found["folder"])
+    result = print_json("simulate", "mine.toml", "--repetitions", 1, "--seed", 5, "--jobs", 1)
+    folder = Path(result["folder"])
     assert folder.parent == Path("results")
     assert folder.name.startswith("mine-")
-    assert found["about"]["experiment"]["seed"] == 5
-    assert found["about"]["experiment"]["repetitions"] == 1
+    assert result["about"]["experiment"]["seed"] == 5
+    assert result["about"]["experiment"]["repetitions"] == 1
     assert read_results(folder).shape == (1, 1, 1, 2, 2)
-    assert found["summary"][0]["revenue_standard_error"] is None  # one repetition has none
+    assert result["summary"][0]["revenue_standard_error"] is None  # one repetition has none
     (((results,), page, figures),) = undrawn
     assert results.methods == ("opt-offline",)
     assert (page, figures) == (folder / "report.html", folder / "figures")
@@ -226,9 +226,9 @@ def test_report_of_two_runs_with_figures(small, tmp_path, undrawn):
     assert result.exit_code == 0, result.exception
     assert str(tmp_path / "both.html") in result.stdout
     assert str(tmp_path / "drawn") in result.stdout
-    (((one, two), page, figures),) = undrawn
-    assert one.columns.keys() == two.columns.keys()
-    assert all((one.columns[key] == two.columns[key]).all() for key in one.columns)
+    (((first, second), page, figures),) = undrawn
+    assert first.columns.keys() == second.columns.keys()
+    assert all((first.columns[key] == second.columns[key]).all() for key in first.columns)
     assert (page, figures) == (Path("both.html"), Path("drawn"))
 
 
@@ -371,26 +371,26 @@ from secondlook.__main__ import main
 
 slow, missing, commands = json.loads(sys.argv[1])
 sys.modules |= dict.fromkeys(missing)
-found = []
+answers = []
 for words in commands:
     sys.argv = ["secondlook", *words]
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         try:
             main()
         except SystemExit as end:
             code = end.code
     there = [name for name in slow if sys.modules.get(name)]
-    found.append((code, there, said.getvalue()))
-print(json.dumps(found))
+    answers.append((code, there, output.getvalue()))
+print(json.dumps(answers))
 """
 
 
 def in_a_fresh_interpreter(*commands, missing=()):
     """Return each command's exit code, the slow packages imported so far, and its output."""
-    told = json.dumps([sorted(SLOW), missing, commands])
+    request = json.dumps([sorted(SLOW), missing, commands])
     done = subprocess.run(
-        [sys.executable, "-c", FRESH, told], capture_output=True, text=True, check=True
+        [sys.executable, "-c", FRESH, request], capture_output=True, text=True, check=True
     )
     return json.loads(done.stdout)
 
@@ -408,7 +408,11 @@ def test_help_version_and_unknown_commands_import_nothing_slow():
 
 
 def test_wrong_options_of_ledger_commands_import_at_most_numpy():
-    names = [one.name for one in COMMANDS if one.panel == DECIDING and one.name != "report"]
+    names = [
+        command.name
+        for command in COMMANDS
+        if command.panel == DECIDING and command.name != "report"
+    ]
     assert len(names) >= 11
     answered = in_a_fresh_interpreter(*([name, "--nope"] for name in names))
     for name, (code, there, words) in zip(names, answered, strict=True):
@@ -417,7 +421,11 @@ def test_wrong_options_of_ledger_commands_import_at_most_numpy():
 
 
 def test_help_and_errors_of_experiments_and_reports_import_nothing_slow():
-    names = [one.name for one in COMMANDS if one.panel != DECIDING or one.name == "report"]
+    names = [
+        command.name
+        for command in COMMANDS
+        if command.panel != DECIDING or command.name == "report"
+    ]
     assert {"reproduce", "simulate", "plan", "compare", "report"} <= set(names)
     asked = [[name, word] for name in names for word in ("--help", "--nope")]
     wrong = {
@@ -436,14 +444,14 @@ def test_help_and_errors_of_experiments_and_reports_import_nothing_slow():
         "report a.parquet --ledger sqlite:///b.db": "shows results or a ledger",
     }
     answered = in_a_fresh_interpreter(*asked, *(text.split() for text in wrong))
-    for words, (code, there, said) in zip(asked, answered[: len(asked)], strict=True):
+    for words, (code, there, output) in zip(asked, answered[: len(asked)], strict=True):
         assert (code, there) == (0 if words[1] == "--help" else 2, []), words
-        assert "Usage: " in said
-    for (words, why), (code, there, said) in zip(
+        assert "Usage: " in output
+    for (words, why), (code, there, output) in zip(
         wrong.items(), answered[len(asked) :], strict=True
     ):
         assert (code, there) == (2, []), words
-        assert why in said, words
+        assert why in output, words
 
 
 def test_listed_experiment_names_match_the_experiments():
@@ -459,14 +467,14 @@ def test_listed_experiment_names_match_the_experiments():
 def test_help_matches_the_experiments(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.setenv("TERM", "dumb")
-    told = {name: CliRunner().invoke(app, [name, "--help"]) for name in ("reproduce", "compare")}
-    said = {name: one.stdout for name, one in told.items()}
-    assert "german, adult-race or adult-gender." in said["reproduce"]
-    assert "german, adult-race, adult-gender, or a TOML file of a world." in said["compare"]
+    result = {name: CliRunner().invoke(app, [name, "--help"]) for name in ("reproduce", "compare")}
+    output = {name: value.stdout for name, value in result.items()}
+    assert "german, adult-race or adult-gender." in output["reproduce"]
+    assert "german, adult-race, adult-gender, or a TOML file of a world." in output["compare"]
     first, second, *_, last = ALPHAS
-    assert f"At α = {first:.2f}, {second:.2f}, …, {last:.2f}." in said["reproduce"]
-    (often,) = {one.repetitions for one in EXPERIMENTS.values()}
-    assert f"as the experiment says ({often})" in said["reproduce"]
+    assert f"At α = {first:.2f}, {second:.2f}, …, {last:.2f}." in output["reproduce"]
+    (often,) = {experiment.repetitions for experiment in EXPERIMENTS.values()}
+    assert f"as the experiment says ({often})" in output["reproduce"]
 
 
 def test_missing_package_stops_only_commands_that_need_it():
@@ -489,15 +497,15 @@ def test_package_missing_during_a_command_is_reported(monkeypatch, missing, extr
         raise ModuleNotFoundError(name=missing)
 
     monkeypatch.setattr("secondlook.cli.runs.run_and_report", run)
-    found = CliRunner().invoke(app, ["reproduce", "german", "--json"])
+    result = CliRunner().invoke(app, ["reproduce", "german", "--json"])
     sentence = (
         f"this command needs {missing.partition('.')[0]}, which is not installed; "
         f"`pip install 'secondlook[{extra}]'` (in a checkout: `pip install '.[{extra}]'`) "
         f"installs it."
     )
-    assert found.exit_code == 2
-    assert found.stderr == f"secondlook: {sentence}\n"
-    assert json.loads(found.stdout) == {"error": sentence, "code": 2}
+    assert result.exit_code == 2
+    assert result.stderr == f"secondlook: {sentence}\n"
+    assert json.loads(result.stdout) == {"error": sentence, "code": 2}
 
 
 def test_missing_third_party_module_is_raised(monkeypatch):
@@ -505,11 +513,11 @@ def test_missing_third_party_module_is_raised(monkeypatch):
         raise ModuleNotFoundError("No module named 'theirs'", name="theirs")
 
     monkeypatch.setattr("secondlook.cli.runs.run_and_report", run)
-    found = CliRunner().invoke(app, ["reproduce", "german"])
-    assert isinstance(found.exception, ModuleNotFoundError)
+    result = CliRunner().invoke(app, ["reproduce", "german"])
+    assert isinstance(result.exception, ModuleNotFoundError)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda one: one.name)
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda value: value.name)
 def test_help_is_the_docstring_with_its_example(command):
     text, _, example = inspect.getdoc(command.load()).partition("\n\nExample: ")
     assert text.partition("\n")[0] == command.summary()

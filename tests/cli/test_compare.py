@@ -39,18 +39,18 @@ def own_folder(tmp_path, monkeypatch):
 def test_comparison_as_text_markdown_and_json(tmp_path, monkeypatch):
     command = ("compare", "mine.toml", "--repetitions", 2, "--jobs", 1, "--out", "out")
     command += ("--methods", "usual")
-    found = print_json(*command)
+    result = print_json(*command)
     results = read_results(Path("out"))
     assert results.methods == COMPARED
-    assert results.about == found["about"]
+    assert results.about == result["about"]
     want = compared(results)
-    assert [row["method"] for row in found["comparison"]] == list(COMPARED)
-    for row, one in zip(found["comparison"], want, strict=True):
-        assert row["earned"]["late"]["share"] == one.earned["late"].share
-        assert row["certified"]["broken"] == one.certified.broken
-        assert row["true_positive_rates"] == one.true_positive_rates
-    assert found["certificates"] == json.loads(json.dumps(results.certificates))
-    assert {one["method"] for one in found["certificates"]} == {
+    assert [row["method"] for row in result["comparison"]] == list(COMPARED)
+    for row, value in zip(result["comparison"], want, strict=True):
+        assert row["earned"]["late"]["share"] == value.earned["late"].share
+        assert row["certified"]["broken"] == value.certified.broken
+        assert row["true_positive_rates"] == value.true_positive_rates
+    assert result["certificates"] == json.loads(json.dumps(results.certificates))
+    assert {certificate["method"] for certificate in result["certificates"]} == {
         "certified",
         "certified-within-group",
     }
@@ -131,9 +131,9 @@ def test_methods_of_the_file_and_own_methods_are_compared(tmp_path, monkeypatch)
     text = OWN + "    def acceptance_probability(self, X, sensitive_features=None):\n"
     own_module(monkeypatch, "mine_judged", text + "        return np.ones(len(X))\n")
     asked = (*command, "--methods", "mine_judged:everybody", "--out", "b")
-    found = {row["method"]: row for row in print_json(*asked)["comparison"]}
-    assert list(found) == ["mine_judged:everybody", "opt-hindsight"]
-    rates = found["mine_judged:everybody"]["true_positive_rates"]
+    actual = {row["method"]: row for row in print_json(*asked)["comparison"]}
+    assert list(actual) == ["mine_judged:everybody", "opt-hindsight"]
+    rates = actual["mine_judged:everybody"]["true_positive_rates"]
     assert rates == pytest.approx({"A": 1.0, "B": 1.0})
     assert "acceptance_probability" not in call(*asked).stdout
     refused("there is no method 'plane'; known are plain", *command, "--methods", "plane")
@@ -152,10 +152,10 @@ def test_method_that_always_fails_has_no_numbers_and_exits_with_an_error(monkeyp
     assert "it has no numbers" in words
     assert "other repetitions" not in words
     assert re.search(rf"\(at \S*mine_broken\.py, line {at}\)", words), words
-    said = "secondlook: no method has any numbers, since each failed in every repetition; "
-    assert said in result.stderr
-    told = print_json("compare", "mine.toml", *command, code=2)
-    assert len(told["failures"]) == 2
+    output = "secondlook: no method has any numbers, since each failed in every repetition; "
+    assert output in result.stderr
+    report = print_json("compare", "mine.toml", *command, code=2)
+    assert len(report["failures"]) == 2
 
     own_module(monkeypatch, "mine_broken", OWN)
     refused(r"\(different code\); add --fresh", "compare", "mine.toml", *command)
@@ -180,8 +180,8 @@ def test_simulation_reports_the_failing_line_of_an_own_method(monkeypatch):
 def test_simulation_json_contains_certificates(tmp_path, monkeypatch):
     monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
     Path("mine.toml").write_text(WORLD.replace('"plain"', '"certified", "plain"'))
-    found = print_json("simulate", "mine.toml", "--repetitions", 1, "--jobs", 1)
-    assert [one["round"] for one in found["certificates"]] == list(range(1, 9))
+    result = print_json("simulate", "mine.toml", "--repetitions", 1, "--jobs", 1)
+    assert [certificate["round"] for certificate in result["certificates"]] == list(range(1, 9))
 
 
 def test_invalid_comparisons_are_refused():
@@ -206,9 +206,9 @@ def test_repeated_rows_are_reported_in_every_format(monkeypatch):
         "A repetition draws 480 people with replacement from 1,000 rows, so rows repeat, and a "
         "learner that memorises rows looks better than it would among new people (docs/worlds.md)."
     )
-    said = call(*command).stdout
-    assert line in said
-    (hint,) = re.findall(r"As a page with figures: secondlook (.*)", said)
+    output = call(*command).stdout
+    assert line in output
+    (hint,) = re.findall(r"As a page with figures: secondlook (.*)", output)
     written = []
     monkeypatch.setattr(
         "secondlook.lab.experiments.report.write_report", lambda *given: written.append(given)
@@ -227,8 +227,8 @@ def test_method_of_the_guide_runs_and_reads_past_groups(monkeypatch):
     (block,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
     own_module(monkeypatch, "mine_of_the_guide", block)
     asked = ("--methods", "mine_of_the_guide:patient", "--repetitions", 1, "--jobs", 1)
-    found = print_json("compare", "mine.toml", *asked)
-    mine, _ = found["comparison"]
-    assert set(mine["true_positive_rates"]) == {"A", "B"}
-    assert mine["earned"]["whole"]["share"] is not None
-    assert found["failures"] == []
+    result = print_json("compare", "mine.toml", *asked)
+    own, _ = result["comparison"]
+    assert set(own["true_positive_rates"]) == {"A", "B"}
+    assert own["earned"]["whole"]["share"] is not None
+    assert result["failures"] == []

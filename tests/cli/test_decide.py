@@ -70,7 +70,7 @@ def test_decisions_equal_those_of_the_classifier(lender):
     outcomes = []
     for start_at in (1000, 2000, 3000):
         new = apply(start=start_at)
-        told = done("decide", "applicants.csv", "-o", "decisions.csv")
+        result = done("decide", "applicants.csv", "-o", "decisions.csv")
         expected = twin.decide(new[features], sensitive_features=new[["sex"]], ids=new["id"])
         got = answer()
         assert list(got.columns) == COLUMNS
@@ -80,39 +80,43 @@ def test_decisions_equal_those_of_the_classifier(lender):
         np.testing.assert_allclose(got["propensity"], expected.propensity)
         np.testing.assert_allclose(got["score"], expected.score, rtol=1e-6)
         yes = expected.accepted
-        assert told["accepted"] == yes.sum() > 0
-        assert told["rejected"] == (~yes).sum() > 0
-        assert told["explored"] == expected.explored.sum()
-        assert told["exploited"] == yes.sum() - expected.explored.sum()
-        assert told["round"] == expected.round == got["round"].unique()
+        assert result["accepted"] == yes.sum() > 0
+        assert result["rejected"] == (~yes).sum() > 0
+        assert result["explored"] == expected.explored.sum()
+        assert result["exploited"] == yes.sum() - expected.explored.sum()
+        assert result["round"] == expected.round == got["round"].unique()
         tell(list(zip(new["id"], new["outcome"], strict=True)))
-        told = done("observe", "outcomes.csv")
-        assert told["recorded"]["good"] == (new["outcome"][yes] == "repaid").sum()
-        assert told["recorded"]["bad"] == (new["outcome"][yes] == "default").sum()
-        assert told["refused"]["rows"] == (~yes).sum()
+        result = done("observe", "outcomes.csv")
+        assert result["recorded"]["good"] == (new["outcome"][yes] == "repaid").sum()
+        assert result["recorded"]["bad"] == (new["outcome"][yes] == "default").sum()
+        assert result["refused"]["rows"] == (~yes).sum()
         twin.observe(new["id"][yes], (new["outcome"][yes] == "repaid").astype(int))
         outcomes += new["outcome"][yes].tolist()
         n, bad = len(outcomes), outcomes.count("default")
         share = binomtest(bad, n).proportion_ci(method="exact")
-        so_far = told["so_far"]
+        so_far = result["so_far"]
         assert (so_far["bad"], so_far["known"], so_far["pending"]) == (bad, n, 0)
         assert so_far["interval"] == pytest.approx([share.low, share.high])
-    said = call("observe", "outcomes.csv").stdout
-    assert f"So far {bad} of {n} known outcomes are bad: {100 * bad / n:.3g} % (95 % inter" in said
-    assert "against a bound of 20 %; 0 are pending." in said
+    output = call("observe", "outcomes.csv").stdout
+    assert (
+        f"So far {bad} of {n} known outcomes are bad: {100 * bad / n:.3g} % (95 % inter" in output
+    )
+    assert "against a bound of 20 %; 0 are pending." in output
     assert verify(lender.ledger).ok
 
 
 def test_rejections_have_reasons_and_draws_stay_hidden(lender):
     apply(300)
-    said = call("decide", "applicants.csv", "-o", "decisions.csv")
+    result = call("decide", "applicants.csv", "-o", "decisions.csv")
     got = answer()
-    no = got["decision"] == "reject"
-    assert (got["reasons"][~no] == "").all()
-    recorded = lender.reasons(got["id"][no].tolist())
-    assert got["reasons"][no].tolist() == [in_words(recorded[one]) for one in got["id"][no]]
-    assert got["reasons"][no].str.contains("income|debt|no single feature").all()
-    handed_out = (said.stdout + said.stderr + Path("decisions.csv").read_text()).lower()
+    rejected = got["decision"] == "reject"
+    assert (got["reasons"][~rejected] == "").all()
+    recorded = lender.reasons(got["id"][rejected].tolist())
+    assert got["reasons"][rejected].tolist() == [
+        in_words(recorded[value]) for value in got["id"][rejected]
+    ]
+    assert got["reasons"][rejected].str.contains("income|debt|no single feature").all()
+    handed_out = (result.stdout + result.stderr + Path("decisions.csv").read_text()).lower()
     for word in ("drawn", "draw", "lottery", "luck", "random", "chance"):
         assert word not in handed_out
 
@@ -131,13 +135,13 @@ def test_repeated_batch_is_answered_from_the_ledger(lender, tmp_path):
         (["other.parquet"], None),
         (["-"], text),
     ):
-        told = done("decide", *words, "-o", "again.csv", stdin=stdin)
-        assert told["batch"] == first["batch"]
-        assert told["recorded_before"]["by"] == "anna"
+        result = done("decide", *words, "-o", "again.csv", stdin=stdin)
+        assert result["batch"] == first["batch"]
+        assert result["recorded_before"]["by"] == "anna"
         assert (tmp_path / "again.csv").read_bytes() == kept
-    said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-    assert f"Recorded before as batch {first['batch']} (by anna at 20" in said
-    assert "answered from the record." in said
+    output = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+    assert f"Recorded before as batch {first['batch']} (by anna at 20" in output
+    assert "answered from the record." in output
     assert lender.checkpoint() == head
 
 
@@ -159,11 +163,15 @@ def test_unnamed_batch_is_identified_by_its_applicants(lender, tmp_path):
     name = done("decide", "applicants.csv", "-o", "decisions.csv")["batch"]
     both = pd.concat([first.iloc[:10], people(40, 5000).drop(columns="outcome")])
     both.to_csv("applicants.csv", index=False)
-    told = done("decide", "applicants.csv", "-o", "decisions.csv")
-    assert (told["people"], told["refused"]["rows"], told["recorded_before"]) == (40, 10, None)
+    result = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert (result["people"], result["refused"]["rows"], result["recorded_before"]) == (
+        40,
+        10,
+        None,
+    )
     kept = (tmp_path / "decisions.csv").read_bytes()
     again = done("decide", "applicants.csv", "-o", "again.csv")
-    assert again["batch"] == told["batch"] != name
+    assert again["batch"] == result["batch"] != name
     assert (again["people"], again["refused"]["rows"]) == (40, 10)
     assert (tmp_path / "again.csv").read_bytes() == kept
     first.iloc[:10].to_csv("applicants.csv", index=False)  # a part of a batch is not that batch
@@ -199,12 +207,12 @@ def test_same_batch_name_with_other_content_is_refused(lender, tmp_path, change)
 
 def test_pipe_gets_only_the_table(lender, tmp_path):
     new = apply(30)
-    found = call("decide", "-", "-o", "-", stdin=(tmp_path / "applicants.csv").read_text())
-    assert found.exit_code == 0
-    (tmp_path / "piped.csv").write_text(found.stdout)
+    result = call("decide", "-", "-o", "-", stdin=(tmp_path / "applicants.csv").read_text())
+    assert result.exit_code == 0
+    (tmp_path / "piped.csv").write_text(result.stdout)
     assert answer("piped.csv")["id"].tolist() == new["id"].tolist()
-    assert "Round 1: " in found.stderr
-    assert "Decisions:" not in found.stderr
+    assert "Round 1: " in result.stderr
+    assert "Decisions:" not in result.stderr
 
 
 def test_parquet_output_keeps_column_types(lender):
@@ -212,7 +220,7 @@ def test_parquet_output_keeps_column_types(lender):
     done("decide", "applicants.csv", "-o", "decisions.parquet")
     table = pq.read_table("decisions.parquet")
     assert table.column_names == COLUMNS
-    kinds = [str(one.type) for one in table.columns]
+    kinds = [str(column.type) for column in table.columns]
     assert kinds == ["string"] * 3 + ["double"] * 3 + ["int64", "bool", "string"]
 
 
@@ -221,10 +229,10 @@ def test_certified_program_prints_the_promise_of_a_round(tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/lender.db"
     start(url, tmp_path, CERTIFIED, n=200)
     apply()
-    told = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
-    assert told["certified"] is False
-    assert told["promise"].startswith("Pilot: no promise yet")
-    assert told["so_far"]["alpha"] == 0.2
+    result = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
+    assert result["certified"] is False
+    assert result["promise"].startswith("Pilot: no promise yet")
+    assert result["so_far"]["alpha"] == 0.2
 
 
 def test_promise_messages():
@@ -271,15 +279,15 @@ def test_program_made_in_python_reads_files_by_its_column_names(tmp_path, monkey
     new.loc[3, "id"] = "007"
     new.loc[4, "id"] = "x"
     new.to_csv("applicants.csv", index=False)
-    told = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
-    assert told["refused"]["reasons"] == {"'id' must be a whole number, as in the history": 2}
+    result = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
+    assert result["refused"]["reasons"] == {"'id' must be a whole number, as in the history": 2}
     got = pd.read_csv("decisions.csv")
     assert got["id"].tolist() == [1000, 1001, 1002, *range(1005, 1050)]
     yes = got["id"][got["decision"] == "accept"].tolist()
     tell([(yes[0], "True"), (yes[1], "false"), (yes[2], "repaid"), ("007", "true")])
-    told = done("observe", "outcomes.csv", "--ledger", url)
-    assert (told["recorded"]["good"], told["recorded"]["bad"]) == (1, 1)
-    assert told["refused"]["rows"] == 2
+    result = done("observe", "outcomes.csv", "--ledger", url)
+    assert (result["recorded"]["good"], result["recorded"]["bad"]) == (1, 1)
+    assert result["refused"]["rows"] == 2
     assert verify(Program.open(url).ledger).ok
 
 
@@ -303,35 +311,35 @@ def with_text(url, folder, learner):
     done("init", "--ledger", url, "--config", folder / "program.toml", folder / "history.csv")
     new = people(40, 1000).assign(region="north")
     new.loc[2, "debt"] = np.nan
-    new.loc[3, "region"] = "a place nobody knew"
+    new.loc[3, "region"] = "an unseen place"
     new.to_csv(folder / "applicants.csv", index=False)
     file, out = folder / "applicants.csv", folder / "decisions.csv"
-    told = done("decide", file, "-o", out, "--ledger", url)
+    result = done("decide", file, "-o", out, "--ledger", url)
     kept = out.read_bytes()
     again = done("decide", file, "-o", out, "--ledger", url)
     assert again["recorded_before"] is not None
     assert out.read_bytes() == kept
-    return told
+    return result
 
 
 def test_text_columns(tmp_path):
-    told = with_text(f"sqlite:///{tmp_path}/x.db", tmp_path, "logistic")
+    result = with_text(f"sqlite:///{tmp_path}/x.db", tmp_path, "logistic")
     words = (
         "'debt' is missing, which only a program with missing = 'impute' or learner = "
         "'gradient-boosting' takes"
     )
-    assert (told["people"], told["refused"]["reasons"]) == (39, {words: 1})
+    assert (result["people"], result["refused"]["reasons"]) == (39, {words: 1})
 
 
 @pytest.mark.long
 def test_missing_numbers_if_the_learner_accepts_them(tmp_path):
-    told = with_text(f"sqlite:///{tmp_path}/x.db", tmp_path, "gradient-boosting")
-    assert (told["people"], told["refused"]["rows"]) == (40, 0)
+    result = with_text(f"sqlite:///{tmp_path}/x.db", tmp_path, "gradient-boosting")
+    assert (result["people"], result["refused"]["rows"]) == (40, 0)
 
 
 def test_errors_are_printed_as_a_single_json_object(lender):
-    found = call("decide", "none.csv", "-o", "decisions.csv", "--json")
-    assert json.loads(found.stdout)["code"] == found.exit_code == 2
+    result = call("decide", "none.csv", "-o", "decisions.csv", "--json")
+    assert json.loads(result.stdout)["code"] == result.exit_code == 2
 
 
 def spoiled():
@@ -350,16 +358,16 @@ def spoiled():
 def test_unusable_rows_are_refused_and_the_rest_is_decided(lender, tmp_path):
     usable = spoiled()
     (tmp_path / "out").mkdir()
-    told = done("decide", "applicants.csv", "-o", "out/decisions.csv")
+    result = done("decide", "applicants.csv", "-o", "out/decisions.csv")
     assert answer("out/decisions.csv")["id"].tolist() == usable["id"].tolist()
-    assert told["people"] == len(usable)
-    assert told["refused"]["rows"] == 7
-    assert told["refused"]["file"] == "out/applicants.refused.csv"
-    assert sum(told["refused"]["reasons"].values()) == 7
-    no = pd.read_csv("out/applicants.refused.csv", dtype=str, keep_default_na=False)
-    assert no["income"][0] == "1.234,50"
+    assert result["people"] == len(usable)
+    assert result["refused"]["rows"] == 7
+    assert result["refused"]["file"] == "out/applicants.refused.csv"
+    assert sum(result["refused"]["reasons"].values()) == 7
+    refusals = pd.read_csv("out/applicants.refused.csv", dtype=str, keep_default_na=False)
+    assert refusals["income"][0] == "1.234,50"
     for reason, words in zip(
-        no["reason"],
+        refusals["reason"],
         [
             "'income' must be a number, got '1.234,50', so write it without separators",
             "'income' is missing",
@@ -375,24 +383,26 @@ def test_unusable_rows_are_refused_and_the_rest_is_decided(lender, tmp_path):
     kept, head = (tmp_path / "out/decisions.csv").read_bytes(), lender.checkpoint()
     again = done("decide", "applicants.csv", "-o", "out/decisions.csv")
     assert again["recorded_before"] is not None
-    assert again["refused"] == told["refused"]
+    assert again["refused"] == result["refused"]
     assert (tmp_path / "out/decisions.csv").read_bytes() == kept
     assert lender.checkpoint() == head
-    said = call("decide", "applicants.csv", "-o", "out/decisions.csv", "--refused", "no.csv").stdout
+    output = call(
+        "decide", "applicants.csv", "-o", "out/decisions.csv", "--refused", "no.csv"
+    ).stdout
     assert (
-        "7 rows refused, with the reasons in no.csv:\n  2 × 'id' is in the file 2 times\n" in said
+        "7 rows refused, with the reasons in no.csv:\n  2 × 'id' is in the file 2 times\n" in output
     )
-    assert said.count(" × ") == 5
-    assert said.endswith("  1 for other reasons\n")
+    assert output.count(" × ") == 5
+    assert output.endswith("  1 for other reasons\n")
 
 
 def test_applicants_of_another_batch_are_refused(lender):
     apply(50)
     done("decide", "applicants.csv", "-o", "first.csv")
     apply(80)  # the same 50 and 30 more, who would be drawn anew
-    told = done("decide", "applicants.csv", "-o", "second.csv")
-    assert (told["people"], told["refused"]["rows"], told["round"]) == (30, 50, 2)
-    ((reason, n),) = told["refused"]["reasons"].items()
+    result = done("decide", "applicants.csv", "-o", "second.csv")
+    assert (result["people"], result["refused"]["rows"], result["round"]) == (30, 50, 2)
+    ((reason, n),) = result["refused"]["reasons"].items()
     assert (reason[:43], n) == ("the id was decided on before (round 1); a n", 50)
     assert done("decide", "applicants.csv", "-o", "third.csv")["recorded_before"] is not None
     assert Path("second.csv").read_bytes() == Path("third.csv").read_bytes()
@@ -414,7 +424,7 @@ def test_file_without_usable_rows(lender, tmp_path):
     head = lender.checkpoint()
     sentence = refused("decide", "applicants.csv", "-o", "decisions.csv")
     assert "none of the 400 rows of applicants.csv can be used" in sentence
-    assert "secondlook export" not in sentence  # which has nobody of the history
+    assert "secondlook export" not in sentence  # which does not contain the history
     assert len(pd.read_csv("applicants.refused.csv")) == 400
     assert lender.checkpoint() == head
     assert not (tmp_path / "decisions.csv").exists()
@@ -492,8 +502,8 @@ def test_full_disk_after_decisions_are_recorded(lender, tmp_path, monkeypatch):
     assert "the same command, with another -o if necessary, writes them from the record" in sentence
     assert not (tmp_path / "decisions.csv").exists()
     (entry,) = entries(lender, "batch")
-    told = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
-    assert told["recorded_before"]["at"] == entry.at
+    result = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    assert result["recorded_before"]["at"] == entry.at
     assert len(answer()) == 100
 
 
@@ -549,8 +559,8 @@ def test_retry_after_a_kill_gives_the_same_decisions(url, tmp_path, monkeypatch)
     with program.ledger.reading("main") as reader:
         recorded = reader.facts(entry).decisions
     head = program.checkpoint()
-    told = done("decide", *words)
-    assert told["recorded_before"] == {"at": entry.at, "by": entry.by}
+    result = done("decide", *words)
+    assert result["recorded_before"] == {"at": entry.at, "by": entry.by}
     assert program.checkpoint() == head
     got = answer()
     assert got["id"].tolist() == new["id"].tolist()
@@ -565,8 +575,8 @@ SAYS = "by hand since"
 @pytest.fixture
 def decided(lender):
     apply()
-    told = done("decide", "applicants.csv", "-o", "decisions.csv")
-    assert told["overridden_since"] == {"accepted": 0, "rejected": 0}
+    result = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert result["overridden_since"] == {"accepted": 0, "rejected": 0}
     got = answer().set_index("id")["decision"]
     return lender, got[got == "accept"].index.tolist(), got[got == "reject"].index.tolist()
 
@@ -574,24 +584,24 @@ def decided(lender):
 def again():
     """Run the same command again, check that its file is the same, and return the JSON."""
     before = Path("decisions.csv").read_bytes()
-    told = done("decide", "applicants.csv", "-o", "decisions.csv")
+    result = done("decide", "applicants.csv", "-o", "decisions.csv")
     assert Path("decisions.csv").read_bytes() == before
-    return told["overridden_since"]
+    return result["overridden_since"]
 
 
 def test_later_overrides_are_reported_and_the_file_stays_the_same(decided):
-    program, yes, no = decided
+    program, accepted, rejected = decided
     assert again() == {"accepted": 0, "rejected": 0}
     assert SAYS not in call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-    program.override(yes[:2], False, "has left the country")
-    program.override(no[:1], True, "has a guarantor")
+    program.override(accepted[:2], False, "has left the country")
+    program.override(rejected[:1], True, "has a guarantor")
     assert again() == {"accepted": 1, "rejected": 2}
-    said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-    assert ("Overridden since: 3 of these decisions (1 accepted, 2 rejected).") in said
+    output = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+    assert ("Overridden since: 3 of these decisions (1 accepted, 2 rejected).") in output
     done("export", "-o", "now.csv")
     now = pd.read_csv("now.csv", dtype=str).set_index("id")["override"]
-    assert now[yes[:2]].tolist() == ["rejected", "rejected"]
-    assert now[no[:1]].tolist() == ["accepted"]
+    assert now[accepted[:2]].tolist() == ["rejected", "rejected"]
+    assert now[rejected[:1]].tolist() == ["accepted"]
 
 
 def test_undone_overrides_are_not_counted(decided):
@@ -599,8 +609,8 @@ def test_undone_overrides_are_not_counted(decided):
     program.override(yes[:2], False, "has left the country")
     program.undo_override(yes[:1], "came back")
     assert again() == {"accepted": 0, "rejected": 1}
-    said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-    assert "Overridden since: 1 of these decisions" in said
+    output = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+    assert "Overridden since: 1 of these decisions" in output
 
 
 def test_only_overrides_of_the_batch_count(decided):
@@ -611,7 +621,7 @@ def test_only_overrides_of_the_batch_count(decided):
     assert done("decide", "others.csv", "-o", "o.csv")["overridden_since"]["rejected"] == 0
 
 
-def said(desk):
+def promise_of(desk):
     return promise_message([asdict(desk.classifier.rounds_[-1])], 0.15, 0.1)
 
 
@@ -629,15 +639,15 @@ def test_promise_after_drift_reports_that_tests_began_again():
         assert len(desk.accepted) < 40
     desk.decide()
     begun = f"no promise yet; testing began again with round {desk.engine.stage.began}, and "
-    assert begun in said(desk)
+    assert begun in promise_of(desk)
 
 
 def test_many_bad_outcomes_are_not_described_as_too_few_outcomes():
     desk = Desk()
     bad_round(desk)
-    assert "too few outcomes" in said(desk)  # of that round, when none was known
+    assert "too few outcomes" in promise_of(desk)  # of that round, when none was known
     desk.decide()
-    assert "the outcomes so far do not support one" in said(desk)
+    assert "the outcomes so far do not support one" in promise_of(desk)
 
 
 @pytest.fixture

@@ -18,28 +18,28 @@ from secondlook.ledger.chain import NOTHING
 
 def expected(hostile_lender):
     """Return the expected decisions by id."""
-    _, _, told, gone = hostile_lender
+    _, _, batches, gone = hostile_lender
     rows = []
-    for t, (decided, _, X, group) in enumerate(told):
+    for t, (decided, _, X, group) in enumerate(batches):
         frame = pd.DataFrame(decided.columns()).assign(batch=f"<b>{t}</b>")
         frame["x"], frame["word"] = X["score"].to_numpy(), X["id"].to_numpy()
         frame["group"] = group.iloc[:, 0].to_numpy()
         rows.append(frame)
     frame = pd.concat(rows, ignore_index=True)
     frame["gone"] = frame["id"].isin(gone)
-    first, good = told[0][0], told[0][1]
-    yes, no = first.ids[first.accepted], first.ids[~first.accepted]
+    first, good = batches[0][0], batches[0][1]
+    accepted, rejected = first.ids[first.accepted], first.ids[~first.accepted]
     states = np.where(good[first.accepted][3:] == "repaid", "good", "bad")
-    outcome = dict(zip(yes[3:], states, strict=True))
-    frame["outcome"] = frame["id"].map(outcome | {yes[0]: "indeterminate"})
-    frame["override"] = frame["id"].map({yes[1]: "rejected", no[0]: "accepted"})
+    outcome = dict(zip(accepted[3:], states, strict=True))
+    frame["outcome"] = frame["id"].map(outcome | {accepted[0]: "indeterminate"})
+    frame["override"] = frame["id"].map({accepted[1]: "rejected", rejected[0]: "accepted"})
     return frame
 
 
 def test_export_of_decisions_with_outcomes_and_overrides(hostile_lender, tmp_path):
     url, program, _, _ = hostile_lender
-    said = run("export", "--ledger", url, "-o", tmp_path / "d.parquet")
-    assert f"240 decisions: {tmp_path}/d.parquet" in said.stdout.replace("\n", "")
+    result = run("export", "--ledger", url, "-o", tmp_path / "d.parquet")
+    assert f"240 decisions: {tmp_path}/d.parquet" in result.stdout.replace("\n", "")
     frame, wanted = pq.read_table(tmp_path / "d.parquet").to_pandas(), expected(hostile_lender)
     assert frame.columns.tolist() == EXPORTED
     assert frame["erased"].tolist() == wanted["gone"].tolist()
@@ -56,10 +56,10 @@ def test_export_of_decisions_with_outcomes_and_overrides(hostile_lender, tmp_pat
     assert (frame["outcome_at"].notna() == frame["outcome"].notna()).all()
     assert set(frame["mode"]) == {"aware"}
     with program.ledger.reading("main") as reader:
-        batches = {one.key: one for one in reader.entries(kind="batch")}
-    for key, mine in frame.groupby("batch"):
-        assert set(mine["at"]) == {batches[key].at}
-        assert set(mine["policy"]) == {batches[key].says["policy"]}
+        batches = {entry.key: entry for entry in reader.entries(kind="batch")}
+    for key, own in frame.groupby("batch"):
+        assert set(own["at"]) == {batches[key].at}
+        assert set(own["policy"]) == {batches[key].says["policy"]}
     refusals = frame[~frame["accepted"] & ~frame["erased"]]
     assert refusals["reasons"].notna().all()
     assert frame[frame["accepted"]]["reasons"].isna().all()
@@ -98,58 +98,58 @@ def test_parts_and_csv_give_the_same_rows(hostile_lender, tmp_path, monkeypatch)
     monkeypatch.setattr("secondlook.cli.files.export_tables._ROWS", 7)
     run("export", "--ledger", url, "-o", tmp_path / "parts.parquet", "--features", "--groups")
     assert pq.read_table(tmp_path / "parts.parquet").equals(whole)
-    said = run("export", "--ledger", url, "--features", "--groups")
+    result = run("export", "--ledger", url, "--features", "--groups")
     run("export", "--ledger", url, "-o", tmp_path / "d.csv", "--features", "--groups")
-    assert (tmp_path / "d.csv").read_bytes() == said.stdout_bytes
-    assert said.stdout.count('"id","erased"') == 1
+    assert (tmp_path / "d.csv").read_bytes() == result.stdout_bytes
+    assert result.stdout.count('"id","erased"') == 1
     from secondlook.cli.files.tables import read_table  # noqa: PLC0415
 
-    texts = [one.name for one in whole.schema if one.type == "string"]
+    texts = [value.name for value in whole.schema if value.type == "string"]
     again = read_table(str(tmp_path / "d.csv"), text=texts).to_pandas()
     pd.testing.assert_frame_equal(again, whole.to_pandas(), check_dtype=False)
     # no cell is a formula for a spreadsheet
-    risky = re.findall(r'(?:^|,)"([=+\-@][^"]*)"', said.stdout, re.MULTILINE)
+    risky = re.findall(r'(?:^|,)"([=+\-@][^"]*)"', result.stdout, re.MULTILINE)
     assert risky == []
-    assert '"\'=a300"' in said.stdout
+    assert '"\'=a300"' in result.stdout
 
 
 def test_the_chain_and_the_checkpoint(hostile_lender, tmp_path):
     url, program, *_ = hostile_lender
     head = program.checkpoint()
     assert run("export", "--ledger", url, "--checkpoint").stdout == f"{head}\n"
-    told = json.loads(run("export", "--ledger", url, "--checkpoint", "--json").stdout)
-    assert told == {"checkpoint": str(head), "written": {}}
+    printed = json.loads(run("export", "--ledger", url, "--checkpoint", "--json").stdout)
+    assert printed == {"checkpoint": str(head), "written": {}}
     lines = [
-        json.loads(one)
-        for one in run("export", "--ledger", url, "--entries").stdout.split("\n")[:-1]
+        json.loads(part)
+        for part in run("export", "--ledger", url, "--entries").stdout.split("\n")[:-1]
     ]
-    assert [one["number"] for one in lines] == list(range(1, head.number + 1))
+    assert [line["number"] for line in lines] == list(range(1, head.number + 1))
     assert lines[0]["previous"] == NOTHING.hex()
-    assert [one["previous"] for one in lines[1:]] == [one["hash"] for one in lines[:-1]]
+    assert [line["previous"] for line in lines[1:]] == [line["hash"] for line in lines[:-1]]
     assert lines[-1]["hash"] == head.hash.hex()
     assert lines[-1]["header"]["reason"] == "<em>asked</em>"
     data = json.loads(run("export", "--ledger", url, "-o", tmp_path / "all", "--json").stdout)
     assert data["written"] == {
         str(tmp_path / "all" / "decisions.parquet"): 240,
-        str(tmp_path / "all" / "outcomes.parquet"): len(told_rows(program)),
+        str(tmp_path / "all" / "outcomes.parquet"): len(recorded_outcomes(program)),
         str(tmp_path / "all" / "entries.jsonl"): head.number,
     }
-    names = {one.name for one in (tmp_path / "all").iterdir()}
+    names = {value.name for value in (tmp_path / "all").iterdir()}
     assert names == {"decisions.parquet", "outcomes.parquet", "entries.jsonl", "checkpoint.txt"}
     assert (tmp_path / "all" / "checkpoint.txt").read_text() == f"{head}\n"
 
 
-def told_rows(program):
+def recorded_outcomes(program):
     """Return the recorded outcomes, entry by entry."""
-    found = []
+    result = []
     with program.ledger.reading("main") as reader:
         for entry in reader.entries():
-            told = reader.facts(entry).outcomes
-            if entry.kind != "history" and told is not None:
-                names = reader.names(told.persons)
-                each = zip(names, told.states, strict=True)
-                found += [(*one, entry.at, entry.by, entry.number) for one in each]
-    return found
+            outcomes = reader.facts(entry).outcomes
+            if entry.kind != "history" and outcomes is not None:
+                names = reader.names(outcomes.persons)
+                each = zip(names, outcomes.states, strict=True)
+                result += [(*pair, entry.at, entry.by, entry.number) for pair in each]
+    return result
 
 
 def test_export_of_outcomes_with_the_values_they_replaced(tmp_path, monkeypatch):
@@ -162,30 +162,32 @@ def test_export_of_outcomes_with_the_values_they_replaced(tmp_path, monkeypatch)
     clf = sl.PartialFeedbackClassifier(random_state=0)
     program = Program.create(url, clf, X[:100], good[:100], ids=ids[:100], by="init")
     decided = program.decide(X[100:], ids=ids[100:])
-    one, two, three = decided.ids[decided.accepted][:3].tolist()
+    first, second, third = decided.ids[decided.accepted][:3].tolist()
     program.by = "first"
-    program.observe([one, two], [True, False])
-    program.withdraw([three])
+    program.observe([first, second], [True, False])
+    program.withdraw([third])
     program.by = "second"
-    program.observe([two, "p0"], [True, not good[0]])
-    program.observe([two], [False])
-    run("export", "--ledger", url, "--outcomes", "-o", "told.csv")
-    found = pd.read_csv("told.csv", keep_default_na=False)
-    said = {True: "good", False: "bad"}
-    assert found[["id", "outcome", "before", "by"]].values.tolist() == [
-        [one, "good", "", "first"],
-        [two, "bad", "", "first"],
-        [three, "indeterminate", "", "first"],
-        ["p0", said[not good[0]], said[bool(good[0])], "second"],
-        [two, "good", "bad", "second"],
-        [two, "bad", "good", "second"],
+    program.observe([second, "p0"], [True, not good[0]])
+    program.observe([second], [False])
+    run("export", "--ledger", url, "--outcomes", "-o", "observed.csv")
+    table = pd.read_csv("observed.csv", keep_default_na=False)
+    words = {True: "good", False: "bad"}
+    assert table[["id", "outcome", "before", "by"]].values.tolist() == [
+        [first, "good", "", "first"],
+        [second, "bad", "", "first"],
+        [third, "indeterminate", "", "first"],
+        ["p0", words[not good[0]], words[bool(good[0])], "second"],
+        [second, "good", "bad", "second"],
+        [second, "bad", "good", "second"],
     ]
     columns = ["id", "outcome", "at", "by", "entry"]
-    assert list(found[columns].itertuples(index=False, name=None)) == told_rows(program)
-    program.erase([two], "asked", early=True)
-    run("export", "--ledger", url, "--outcomes", "-o", "told.parquet")
-    later = pq.read_table("told.parquet").to_pandas()
-    assert later["id"].isna().tolist() == later["erased"].tolist() == (found["id"] == two).tolist()
+    assert list(table[columns].itertuples(index=False, name=None)) == recorded_outcomes(program)
+    program.erase([second], "asked", early=True)
+    run("export", "--ledger", url, "--outcomes", "-o", "observed.parquet")
+    later = pq.read_table("observed.parquet").to_pandas()
+    assert (
+        later["id"].isna().tolist() == later["erased"].tolist() == (table["id"] == second).tolist()
+    )
     refused("each of their own", "export", "--ledger", url, "--outcomes", "--entries")
 
 

@@ -80,10 +80,10 @@ def test_hostile_column_names_are_only_names(url, tmp_path):
     config = PROGRAM.replace('id = "id"', f"id = {json.dumps(COLUMNS[0])}")
     config = config.replace('["sex"]', json.dumps([COLUMNS[1]]))
     (tmp_path / "program.toml").write_text(config)
-    told = done(
+    result = done(
         "init", "--ledger", url, "--config", tmp_path / "program.toml", tmp_path / "history.csv"
     )
-    assert set(told["features"]) == {"income", "debt", *COLUMNS[2:]}
+    assert set(result["features"]) == {"income", "debt", *COLUMNS[2:]}
     new = with_hostile_columns(60, 1000)
     out = tmp_path / "decisions.csv"
     batch = COLUMNS[0]
@@ -93,8 +93,8 @@ def test_hostile_column_names_are_only_names(url, tmp_path):
     file = written(tmp_path / "outcomes.csv", new.loc[yes, [COLUMNS[0], "outcome"]])
     assert done("observe", file, "--ledger", url)["refused"]["rows"] == 0
     assert tables(url) == TABLES
-    found = verify(SqlLedger(url))
-    assert (found.problem, found.n_decisions) == (None, 60)
+    verification = verify(SqlLedger(url))
+    assert (verification.problem, verification.n_decisions) == (None, 60)
     with SqlLedger(url).reading("main") as reader:
         assert reader.entry("batch", batch).by == COLUMNS[1]
 
@@ -104,11 +104,11 @@ def test_hostile_values_stay_data_in_input_and_output(url, tmp_path):
     new = people(len(VALUES), 1000)
     new["id"] = VALUES
     file, out = written(tmp_path / "applicants.csv", new), tmp_path / "decisions.parquet"
-    told = done("decide", file, "-o", out, "--ledger", url, "--refused", tmp_path / "no.csv")
+    report = done("decide", file, "-o", out, "--ledger", url, "--refused", tmp_path / "no.csv")
     # "=1+1" is written, and so read, as "'=1+1"; rows with invisible characters in the id
     # are refused
-    expected = ["=1+1" if one == "'=1+1" else one for one in VALUES if one.isprintable()]
-    assert (told["people"], told["refused"]["rows"]) == (len(expected), 2) == (8, 2)
+    expected = ["=1+1" if value == "'=1+1" else value for value in VALUES if value.isprintable()]
+    assert (report["people"], report["refused"]["rows"]) == (len(expected), 2) == (8, 2)
     assert pq.read_table(out)["id"].to_pylist() == expected
     out = tmp_path / "decisions.csv"
     done("decide", file, "-o", out, "--ledger", url)
@@ -117,11 +117,11 @@ def test_hostile_values_stay_data_in_input_and_output(url, tmp_path):
     assert len(rows) == 1 + len(expected)
     assert not any(cell[:1] in ("=", "+", "-", "@", "\t", "\r") for row in rows for cell in row[:1])
     decisions = pq.read_table(tmp_path / "decisions.parquet").to_pandas()
-    told = pd.DataFrame({"id": [row[0] for row in rows[1:]], "outcome": VALUES[0]})
-    told.loc[decisions["decision"] == "accept", "outcome"] = "repaid"
-    said = done("observe", written(tmp_path / "outcomes.csv", told), "--ledger", url)
-    assert said["recorded"]["good"] == (decisions["decision"] == "accept").sum() > 0
-    assert said["refused"]["rows"] == (decisions["decision"] == "reject").sum()
+    outcomes = pd.DataFrame({"id": [row[0] for row in rows[1:]], "outcome": VALUES[0]})
+    outcomes.loc[decisions["decision"] == "accept", "outcome"] = "repaid"
+    result = done("observe", written(tmp_path / "outcomes.csv", outcomes), "--ledger", url)
+    assert result["recorded"]["good"] == (decisions["decision"] == "accept").sum() > 0
+    assert result["refused"]["rows"] == (decisions["decision"] == "reject").sum()
     standing = Program.open(url).standing(np.array(expected, object))
     assert (standing.persons >= 0).all()
     assert tables(url) == TABLES
@@ -138,22 +138,22 @@ def test_rows_with_a_million_characters_or_nul_are_refused(url, tmp_path):
     new.loc[5, "income"] = "1" * 1_000_000
     file, out = tmp_path / "applicants.csv", tmp_path / "decisions.csv"
     new.to_csv(file, index=False)
-    told = done("decide", file, "-o", out, "--ledger", url)
-    assert (told["people"], told["refused"]["rows"]) == (37, 3)
-    assert all(len(reason) < 300 for reason in told["refused"]["reasons"])
-    told = pd.DataFrame({"id": ["a\0b", "y" * 1_000_000, "z"], "outcome": "repaid"})
-    pq.write_table(pa.Table.from_pandas(told), tmp_path / "outcomes.parquet")
+    report = done("decide", file, "-o", out, "--ledger", url)
+    assert (report["people"], report["refused"]["rows"]) == (37, 3)
+    assert all(len(reason) < 300 for reason in report["refused"]["reasons"])
+    outcomes = pd.DataFrame({"id": ["a\0b", "y" * 1_000_000, "z"], "outcome": "repaid"})
+    pq.write_table(pa.Table.from_pandas(outcomes), tmp_path / "outcomes.parquet")
     refusals = ["--refused", tmp_path / "no.parquet"]
-    said = done("observe", tmp_path / "outcomes.parquet", "--ledger", url, *refusals, code=2)
-    assert said["refused"]["reasons"] == {
+    result = done("observe", tmp_path / "outcomes.parquet", "--ledger", url, *refusals, code=2)
+    assert result["refused"]["reasons"] == {
         "'id' is empty or holds NUL, which is no id": 1,
         "the id was never decided on, or is erased": 2,
     }
     new = people(3, 2000)
     new.loc[1, "id"] = "a\0b"
     pq.write_table(pa.Table.from_pandas(new), tmp_path / "applicants.parquet")
-    told = done("decide", tmp_path / "applicants.parquet", "-o", out, "--ledger", url, *refusals)
-    assert told["refused"]["reasons"] == {"'id' holds a NUL character": 1}
+    report = done("decide", tmp_path / "applicants.parquet", "-o", out, "--ledger", url, *refusals)
+    assert report["refused"]["reasons"] == {"'id' holds a NUL character": 1}
     assert verify(SqlLedger(url)).problem is None
 
 
@@ -195,8 +195,8 @@ class Marks(ClassifierMixin, BaseEstimator):
 def archive(files):
     room = io.BytesIO()
     with zipfile.ZipFile(room, "w") as content:
-        for name, one in files.items():
-            content.writestr(name, one)
+        for name, value in files.items():
+            content.writestr(name, value)
     return room.getvalue()
 
 
@@ -283,9 +283,9 @@ def test_replaced_stored_model_runs_nothing(url, tmp_path, mark):
             ["observe", tmp_path / "outcomes.csv"],
         ):
             assert call(*words, "--ledger", url).exit_code != 0, kind
-        said = call("verify", "--ledger", url)
-        assert said.exit_code == 4, kind
-        assert "was changed" in said.stdout
+        result = call("verify", "--ledger", url)
+        assert result.exit_code == 4, kind
+        assert "was changed" in result.stdout
         assert not Path(mark).exists(), kind
         assert not (tmp_path / "d.csv").exists()
     with SqlLedger(url).reading("main") as reader:
@@ -306,7 +306,7 @@ def test_replaced_stored_model_is_refused(made, tmp_path, mark, kind):
     people(10, 1000).to_csv(tmp_path / "a.csv", index=False)
     sentence = refused("decide", tmp_path / "a.csv", "-o", tmp_path / "d.csv", "--ledger", made)
     named = ("classifier stored in entry", "a stored estimator", "the file contains the type")
-    assert any(one in sentence for one in named)
+    assert any(value in sentence for value in named)
 
 
 def test_model_of_an_untrusted_type_is_refused_even_if_the_chain_is_intact(url, tmp_path, mark):
@@ -319,9 +319,9 @@ def test_model_of_an_untrusted_type_is_refused_even_if_the_chain_is_intact(url, 
     people(10, 1000).to_csv(tmp_path / "a.csv", index=False)
     words = "types that are not trusted yet: "
     assert words in refused("decide", tmp_path / "a.csv", "-o", tmp_path / "d.csv", "--ledger", url)
-    said = call("verify", "--ledger", url)
-    assert said.exit_code != 0
-    assert words in said.stdout + said.stderr
+    result = call("verify", "--ledger", url)
+    assert result.exit_code != 0
+    assert words in result.stdout + result.stderr
     assert not Path(mark).exists()
 
 

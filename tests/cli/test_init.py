@@ -100,9 +100,9 @@ def refused(words, *arguments, **options):
     result = call(*arguments, **options)
     assert result.exit_code == 2, (result.stdout, result.exception)
     assert result.stdout == ""
-    said = result.stderr.removeprefix("secondlook: ").strip()
-    assert words in said
-    assert one_sentence(said)
+    output = result.stderr.removeprefix("secondlook: ").strip()
+    assert words in output
+    assert one_sentence(output)
 
 
 # The example
@@ -125,17 +125,17 @@ def test_example_is_printed_or_written_and_never_overwritten(tmp_path):
 def test_example_needs_a_single_change_for_text_columns():
     table, taken = history(region=True)
     table = table.append_column("accepted", pa.array(np.where(taken, "yes", "no")))
-    told = init(shipped_example(), write(table), code=2)
-    assert "the features 'region' hold text" in told["error"]
+    result = init(shipped_example(), write(table), code=2)
+    assert "the features 'region' hold text" in result["error"]
     config = shipped_example().replace('kind = "certified"', 'kind = "partial-feedback"')
-    told = init(config, "history.csv")
-    assert (told["accepted"], told["text_features"]) == (int(taken.sum()), ["region"])
-    assert told["features"] == ["income", "debt", "age", "region"]
+    result = init(config, "history.csv")
+    assert (result["accepted"], result["text_features"]) == (int(taken.sum()), ["region"])
+    assert result["features"] == ["income", "debt", "age", "region"]
 
 
 def test_history_without_the_column_of_past_decisions():
-    told = init(shipped_example(), write(history(100)[0]), code=2)
-    assert told["error"] == (
+    result = init(shipped_example(), write(history(100)[0]), code=2)
+    assert result["error"] == (
         "history.csv has no column 'accepted', which [columns] accepted names; name the column of "
         "past decisions, or remove the key if all applicants with an outcome were accepted."
     )
@@ -143,10 +143,10 @@ def test_history_without_the_column_of_past_decisions():
 
 def test_program_of_the_example():
     table, taken = history()
-    told = init(example_config(), write(table))
-    assert told.pop("checkpoint") == str(Program.open(URL).checkpoint())
+    result = init(example_config(), write(table))
+    assert result.pop("checkpoint") == str(Program.open(URL).checkpoint())
     n_good = table["outcome"].to_pylist().count("repaid")
-    assert told == {
+    assert result == {
         "program": "main",
         "people": 300,
         "accepted": int(taken.sum()),
@@ -168,13 +168,13 @@ def test_program_of_the_example():
         standing = reader.standing(table["id"].to_pylist())
     assert standing.accepted.tolist() == taken.tolist()
     states = {"repaid": "good", "default": "bad", None: None}
-    assert standing.states == [states[one] for one in table["outcome"].to_pylist()]
+    assert standing.states == [states[value] for value in table["outcome"].to_pylist()]
 
 
 def alternatives():
     """Return every option of the example: its key and its line."""
-    found = re.findall(r"^# ((\w+) = .*)$", example_config(), flags=re.MULTILINE)
-    return [pytest.param(key, line, id=line.split("  #")[0]) for line, key in found]
+    pairs = re.findall(r"^# ((\w+) = .*)$", example_config(), flags=re.MULTILINE)
+    return [pytest.param(key, line, id=line.split("  #")[0]) for line, key in pairs]
 
 
 GOES_WITH = {
@@ -209,8 +209,8 @@ def test_program_of_every_option_in_the_example(key, line):
     table, taken = history(120, region=key == "text", seed=3)
     if key == "accepted":
         table = table.append_column("accepted", pa.array(np.where(taken, "yes", "no")))
-    told = init(config, write(table))
-    assert (told["people"], told["accepted"]) == (120, int(taken.sum()))
+    result = init(config, write(table))
+    assert (result["people"], result["accepted"]) == (120, int(taken.sum()))
     kind = tables["classifier"]["kind"]
     assert (kind == "partial-feedback") == (key in ONLY_PARTIAL)
 
@@ -225,8 +225,8 @@ def test_program_of_every_option_in_the_example(key, line):
 def test_text_columns_are_used_stored_and_verified(learner):
     """The pipeline is stored without untrusted types, and decides an unseen value too."""
     config = PARTIAL.replace('# learner = "gradient-boosting"', f'learner = "{learner}"')
-    told = init(config, write(history(400, region=True)[0]))
-    assert told["text_features"] == ["region"]
+    result = init(config, write(history(400, region=True)[0]))
+    assert result["text_features"] == ["region"]
     for t in range(3):
         table, good, _ = applicants(150, 10 + t, region=True, first=1000 * (t + 1))
         names = [*table["region"].to_pylist()[:-1], "west"]
@@ -237,8 +237,8 @@ def test_text_columns_are_used_stored_and_verified(learner):
         )
         assert t > 0 or 0 < decided.accepted.sum() < 150
         program.observe(decided.ids[decided.accepted], good[decided.accepted].astype(int))
-    found = verify(SqlLedger(URL), "main")
-    assert (found.ok, found.n_decisions) == (True, 450)
+    verification = verify(SqlLedger(URL), "main")
+    assert (verification.ok, verification.n_decisions) == (True, 450)
     learned = program.classifier.predict_proba(X)[:, 1]
     moved = X.set_column(3, "region", pa.array(["north"] * 150))
     assert np.ptp(learned - program.classifier.predict_proba(moved)[:, 1]) > 0.01
@@ -246,23 +246,26 @@ def test_text_columns_are_used_stored_and_verified(learner):
 
 def test_gaps_are_refused_unless_the_learner_accepts_them():
     table, _ = history(200, region=True)
-    age = [None if i % 10 == 0 else one for i, one in enumerate(table["age"].to_pylist())]
-    region = [None if i % 10 == 1 else one for i, one in enumerate(table["region"].to_pylist())]
+    age = [None if i % 10 == 0 else value for i, value in enumerate(table["age"].to_pylist())]
+    region = [None if i % 10 == 1 else value for i, value in enumerate(table["region"].to_pylist())]
     table = table.set_column(3, "age", pa.array(age)).set_column(5, "region", pa.array(region))
-    told = init(PARTIAL, write(table))
-    assert (told["people"], told["refused"]) == (160, 40)
-    found = read_table("history.refused.csv", text=["id"])
+    report = init(PARTIAL, write(table))
+    assert (report["people"], report["refused"]) == (160, 40)
+    refusals = read_table("history.refused.csv", text=["id"])
     words = (
         " is missing, which only a program with missing = 'impute' or learner = "
         "'gradient-boosting' takes"
     )
-    assert told["reasons"] == {f"'age'{words}": 20, f"'region'{words}": 20}
-    assert set(found["reason"].to_pylist()) == {f"'age'{words}", f"'region'{words}"}
-    assert found["id"].to_pylist() == [f"{i:05d}" for i in range(200) if i % 10 < 2]
+    assert report["reasons"] == {f"'age'{words}": 20, f"'region'{words}": 20}
+    assert set(refusals["reason"].to_pylist()) == {f"'age'{words}", f"'region'{words}"}
+    assert refusals["id"].to_pylist() == [f"{i:05d}" for i in range(200) if i % 10 < 2]
     boosting = PARTIAL.replace('# learner = "gradient', 'learner = "gradient')
-    told = init(boosting, "history.csv", "--program", "boosted")
-    assert (told["program"], told["people"], told["refused"]) == ("boosted", 200, 0)
-    assert [Program.open(URL, one).about["missing"] for one in ("main", "boosted")] == [False, True]
+    report = init(boosting, "history.csv", "--program", "boosted")
+    assert (report["program"], report["people"], report["refused"]) == ("boosted", 200, 0)
+    assert [Program.open(URL, program).about["missing"] for program in ("main", "boosted")] == [
+        False,
+        True,
+    ]
     assert verify(SqlLedger(URL), "boosted").ok
 
 
@@ -286,7 +289,7 @@ def test_printed_summary():
     assert "Features: income, debt, age\nGroups: sex\nCheckpoint" in result.stdout
     assert str(Program.open(URL).checkpoint()) in result.stdout
     with SqlLedger(URL).reading("main") as reader:
-        assert {one.by for one in reader.entries()} == {"Ada"}
+        assert {entry.by for entry in reader.entries()} == {"Ada"}
 
 
 def test_ledger_from_the_environment_and_history_from_standard_input(monkeypatch):
@@ -304,16 +307,16 @@ def test_parquet_file_written_by_pandas():
     """Pandas stores 1 and 0 with gaps as floating point, and adds an index."""
     table, taken = history(200)
     states = {"repaid": 1.0, "default": 0.0, None: float("nan")}
-    outcome = [states[one] for one in table["outcome"].to_pylist()]
+    outcome = [states[value] for value in table["outcome"].to_pylist()]
     table = table.drop_columns(["outcome", "id"])
     table = table.append_column("outcome", pa.array(outcome))
     table = table.append_column("id", pa.array(range(200))).append_column(
         "__index_level_0__", pa.array(range(200))
     )
     pq.write_table(table, "history.parquet")
-    told = init(example_config(), "history.parquet")
-    assert (told["accepted"], told["good"]) == (int(taken.sum()), outcome.count(1.0))
-    assert told["features"] == ["income", "debt", "age"]
+    result = init(example_config(), "history.parquet")
+    assert (result["accepted"], result["good"]) == (int(taken.sum()), outcome.count(1.0))
+    assert result["features"] == ["income", "debt", "age"]
     with SqlLedger(URL).reading("main") as reader:
         assert reader.standing(["0", "199"]).persons.tolist() == [0, 199]
 
@@ -321,34 +324,34 @@ def test_parquet_file_written_by_pandas():
 def test_history_without_accepted_applicants():
     table, _ = history(100)
     table = table.set_column(5, "outcome", pa.array([None] * 100, pa.string()))
-    told = init(example_config(), write(table))
-    assert (told["people"], told["accepted"]) == (100, 0)
-    assert "No applicant of the history was accepted" in told["notes"][0]
-    assert told["features"] == ["income", "debt", "age"]
+    result = init(example_config(), write(table))
+    assert (result["people"], result["accepted"]) == (100, 0)
+    assert "No applicant of the history was accepted" in result["notes"][0]
+    assert result["features"] == ["income", "debt", "age"]
 
 
 def test_rows_with_contradictory_past_are_refused():
     table, taken = history(200)
     outcome = table["outcome"].to_pylist()
-    said = np.where(taken, "yes", "no").astype(object)
-    yes, no = np.flatnonzero(taken)[:4], np.flatnonzero(~taken)[:3]
-    outcome[yes[0]], outcome[yes[1]], outcome[yes[2]] = None, "withdrawn", "Repaid"
-    outcome[no[0]], said[no[1]], said[no[2]] = "repaid", "maybe", None
+    past = np.where(taken, "yes", "no").astype(object)
+    accepted, rejected = np.flatnonzero(taken)[:4], np.flatnonzero(~taken)[:3]
+    outcome[accepted[0]], outcome[accepted[1]], outcome[accepted[2]] = None, "withdrawn", "Repaid"
+    outcome[rejected[0]], past[rejected[1]], past[rejected[2]] = "repaid", "maybe", None
     table = table.set_column(5, "outcome", pa.array(outcome))
-    table = table.append_column("taken", pa.array(said))
+    table = table.append_column("taken", pa.array(past))
     config = example_config().replace('# accepted = "accepted"', 'accepted = "taken"')
-    told = init(config, write(table), "--refused", "no.csv")
-    assert (told["people"], told["refused"], told["refused_rows"]) == (195, 5, "no.csv")
-    assert told["outcomes_not_read"] == 1
-    assert told["accepted"] == taken.sum() - 3
-    found = read_table("no.csv", text=["id"])
-    reasons = dict(zip(found["id"].to_pylist(), found["reason"].to_pylist(), strict=True))
+    report = init(config, write(table), "--refused", "no.csv")
+    assert (report["people"], report["refused"], report["refused_rows"]) == (195, 5, "no.csv")
+    assert report["outcomes_not_read"] == 1
+    assert report["accepted"] == taken.sum() - 3
+    refusals = read_table("no.csv", text=["id"])
+    reasons = dict(zip(refusals["id"].to_pylist(), refusals["reason"].to_pylist(), strict=True))
     expected = {
-        yes[0]: "the applicant was accepted and has no outcome yet",
-        yes[1]: "the outcome will never be known, so it teaches nothing",
-        yes[2]: "the outcome 'Repaid' is none of the labels in [outcomes]: 'repaid' (good)",
-        no[1]: "'taken' must be 1 or 0, true or false, yes or no, y or n, got 'maybe'",
-        no[2]: "'taken' must be 1 or 0, true or false, yes or no, y or n, got nothing",
+        accepted[0]: "the applicant was accepted and has no outcome yet",
+        accepted[1]: "the outcome will never be known, so it teaches nothing",
+        accepted[2]: "the outcome 'Repaid' is none of the labels in [outcomes]: 'repaid' (good)",
+        rejected[1]: "'taken' must be 1 or 0, true or false, yes or no, y or n, got 'maybe'",
+        rejected[2]: "'taken' must be 1 or 0, true or false, yes or no, y or n, got nothing",
     }
     assert set(reasons) == {f"{row:05d}" for row in expected}
     for row, reason in expected.items():
@@ -362,10 +365,12 @@ def test_rows_with_contradictory_past_are_refused():
 def test_strict_stops_at_the_first_refused_row(tmp_path):
     table, _ = history(100)
     table = table.set_column(3, "age", pa.array([None, *table["age"].to_pylist()[1:]]))
-    told = init(example_config(), write(table), "--strict", code=2)
-    assert told["error"].startswith("history.csv, row 1 (id '00000'): 'age' is missing, which only")
-    assert "; 1 of 100 rows cannot be used" in told["error"]
-    assert {one.name for one in tmp_path.iterdir()} == {"history.csv", "program.toml"}
+    result = init(example_config(), write(table), "--strict", code=2)
+    assert result["error"].startswith(
+        "history.csv, row 1 (id '00000'): 'age' is missing, which only"
+    )
+    assert "; 1 of 100 rows cannot be used" in result["error"]
+    assert {value.name for value in tmp_path.iterdir()} == {"history.csv", "program.toml"}
 
 
 # Errors
@@ -373,10 +378,10 @@ def test_strict_stops_at_the_first_refused_row(tmp_path):
 
 def test_second_init_changes_nothing():
     table, _ = history(120)
-    told = init(example_config(), write(table))
+    result = init(example_config(), write(table))
     words = "the ledger has a program 'main' already, and nothing was changed"
     refused(words, "--ledger", URL, "--config", "program.toml", "history.csv")
-    assert str(Program.open(URL).checkpoint()) == told["checkpoint"]
+    assert str(Program.open(URL).checkpoint()) == result["checkpoint"]
     assert init(example_config(), "history.csv", "--program", "b")["program"] == "b"
     assert SqlLedger(URL).programs() == ["b", "main"]
 
@@ -402,7 +407,7 @@ def test_second_init_changes_nothing():
         ),
         (
             lambda t: t.append_column(
-                "late", pa.array([int(one == "default") for one in t["outcome"].to_pylist()])
+                "late", pa.array([int(value == "default") for value in t["outcome"].to_pylist()])
             ),
             "the column 'late' of history.csv repeats the outcome in every row",
         ),
@@ -423,9 +428,9 @@ def test_second_init_changes_nothing():
     ],
 )
 def test_unusable_histories_are_refused(change, words):
-    told = init(example_config(), write(change(history(100)[0])), code=2)
-    assert words in told["error"]
-    assert one_sentence(told["error"])
+    result = init(example_config(), write(change(history(100)[0])), code=2)
+    assert words in result["error"]
+    assert one_sentence(result["error"])
     try:
         assert SqlLedger(URL).programs() == []
     except ValueError as error:
@@ -455,8 +460,8 @@ def test_hostile_program_names_are_only_names(name):
     table, _ = history(100)
     table = table.rename_columns(["id", name, *table.column_names[2:]])
     ids = [f"{name if name.isprintable() else 'x'}{i}" for i in range(100)]
-    told = init(example_config(), write(table.set_column(0, "id", pa.array(ids))))
-    assert told["features"][0] == name
+    result = init(example_config(), write(table.set_column(0, "id", pa.array(ids))))
+    assert result["features"][0] == name
     with SqlLedger(URL).reading("main") as reader:
         assert reader.standing(ids).persons.tolist() == list(range(100))
 
@@ -472,8 +477,8 @@ def test_verify_takes_the_ledger_from_an_option_or_the_environment(monkeypatch, 
 
     assert "Everything fits." in run("--ledger", URL).stdout
     assert "verify needs a ledger, got none" in run().stderr
-    said = run("sqlite:///a.db", "--ledger", URL)
-    assert (said.exit_code, "verify takes one ledger, got" in said.stderr) == (2, True)
+    result = run("sqlite:///a.db", "--ledger", URL)
+    assert (result.exit_code, "verify takes one ledger, got" in result.stderr) == (2, True)
     monkeypatch.setenv("SECONDLOOK_LEDGER", URL)
     assert "Everything fits." in run().stdout
     assert f"there is no ledger at {tmp_path / 'a.db'};" in run("sqlite:///a.db").stderr
@@ -488,20 +493,20 @@ def with_taken(table, taken, words=("yes", "no")):
 
 def filled(table, taken, word):
     """Return a history in which rejected applicants have an outcome too."""
-    told = np.where(taken, np.array(table["outcome"].to_pylist(), object), word)
-    return table.set_column(table.column_names.index("outcome"), "outcome", pa.array(told))
+    outcome = np.where(taken, np.array(table["outcome"].to_pylist(), object), word)
+    return table.set_column(table.column_names.index("outcome"), "outcome", pa.array(outcome))
 
 
 @pytest.mark.parametrize("word", ["default", "repaid", "charged-off", "withdrawn"])
 def test_outcomes_of_rejected_applicants_are_not_read(word):
     table, taken = history(300)
     plain = init(WITH_TAKEN, write(with_taken(table, taken), "plain.csv"), "--program", "plain")
-    found = init(WITH_TAKEN, write(with_taken(filled(table, taken, word), taken)))
-    assert found["outcomes_not_read"] == (~taken).sum() > 50
-    assert plain["outcomes_not_read"] == found["refused"] == 0
+    result = init(WITH_TAKEN, write(with_taken(filled(table, taken, word), taken)))
+    assert result["outcomes_not_read"] == (~taken).sum() > 50
+    assert plain["outcomes_not_read"] == result["refused"] == 0
     for key in ("people", "accepted", "good", "bad", "features"):
-        assert found[key] == plain[key]
-    assert found["people"] == 300
+        assert result[key] == plain[key]
+    assert result["people"] == 300
     applicants = history(120, seed=5)[0].select(["income", "debt", "age"])
     sex = history(120, seed=5)[0]["sex"]
     batches = [
@@ -522,19 +527,19 @@ def test_number_of_unread_outcomes_is_printed():
     with open("program.toml", "w") as file:
         file.write(WITH_TAKEN)
     path = write(with_taken(filled(table, taken, "default"), taken))
-    said = call("--ledger", URL, "--config", "program.toml", path).stdout
+    output = call("--ledger", URL, "--config", "program.toml", path).stdout
     line = f"Not read: {(~taken).sum():,} outcomes of rejected applicants"
-    assert line in said
-    assert f"{(~taken).sum():,} rejected" in said
+    assert line in output
+    assert f"{(~taken).sum():,} rejected" in output
     path = write(with_taken(table, taken))
-    said = call("--ledger", URL, "--config", "program.toml", "--program", "b", path).stdout
-    assert "Not read" not in said
+    output = call("--ledger", URL, "--config", "program.toml", "--program", "b", path).stdout
+    assert "Not read" not in output
 
 
 def test_y_and_n_are_past_decisions():
     table, taken = history(200)
-    found = init(WITH_TAKEN, write(with_taken(table, taken, ("Y", "N"))))
-    assert (found["accepted"], found["refused"]) == (taken.sum(), 0)
+    result = init(WITH_TAKEN, write(with_taken(table, taken, ("Y", "N"))))
+    assert (result["accepted"], result["refused"]) == (taken.sum(), 0)
 
 
 def test_unknown_outcomes_of_accepted_applicants_are_refused():
@@ -558,20 +563,20 @@ def of_outcomes(n_good, n_bad):
 
 
 @pytest.mark.parametrize(
-    ("n_good", "n_bad", "told"),
+    ("n_good", "n_bad", "reported"),
     # By tables of Clopper and Pearson: 62 of 100 begin at 0.517, 59 of 100 at 0.487.
     [(11, 89, True), (38, 62, True), (41, 59, False), (89, 11, False), (2, 3, False)],
 )
-def test_mostly_bad_outcomes_are_reported(n_good, n_bad, told):
-    found = init(example_config(), write(of_outcomes(n_good, n_bad)))
+def test_mostly_bad_outcomes_are_reported(n_good, n_bad, reported):
+    result = init(example_config(), write(of_outcomes(n_good, n_bad)))
     line = (
         f"{n_bad} % of the outcomes are bad, against a bound of 15 %; check in [outcomes] that "
         "good = ['repaid', '1'] is right"
     )
-    assert (line in found["notes"]) is told
-    said = call("--ledger", URL, "--config", "program.toml", "history.csv", "--program", "b")
-    assert (line in said.stdout) is told
-    assert json.dumps(found["notes"]).count("outcomes are bad") == told
+    assert (line in result["notes"]) is reported
+    output = call("--ledger", URL, "--config", "program.toml", "history.csv", "--program", "b")
+    assert (line in output.stdout) is reported
+    assert json.dumps(result["notes"]).count("outcomes are bad") == reported
 
 
 IMPUTE = 'seed = 3\nmissing = "impute"'
@@ -580,12 +585,12 @@ IMPUTING = {"kind": "partial-feedback", "seed": 0, "missing": "impute"}
 
 def with_gaps(n, start, seed=0, text=True):
     """Return applicants with missing debts, which are bad, and with missing regions."""
-    found, rng = people(n, start, seed), np.random.default_rng([seed, start, 1])
-    found["region"] = rng.choice(["north", "south"], n)
-    found.loc[rng.random(n) < 0.1, "region"] = None
-    bad = (found["outcome"] == "default") & (rng.random(n) < 0.7)
-    found.loc[bad, "debt"] = np.nan
-    return found if text else found.drop(columns="region")
+    applicants, rng = people(n, start, seed), np.random.default_rng([seed, start, 1])
+    applicants["region"] = rng.choice(["north", "south"], n)
+    applicants.loc[rng.random(n) < 0.1, "region"] = None
+    bad = (applicants["outcome"] == "default") & (rng.random(n) < 0.7)
+    applicants.loc[bad, "debt"] = np.nan
+    return applicants if text else applicants.drop(columns="region")
 
 
 def filled_in(X, medians, columns):
@@ -619,15 +624,17 @@ def test_missing_numbers_become_the_median_and_are_marked():
 
 
 def test_missing_text_is_its_own_value():
-    found = with_gaps(400, 0)
-    y = (found["outcome"] == "repaid").to_numpy()
-    X, new = found[["income", "debt", "region"]], with_gaps(60, 1000)[["income", "debt", "region"]]
+    result = with_gaps(400, 0)
+    y = (result["outcome"] == "repaid").to_numpy()
+    X, new = result[["income", "debt", "region"]], with_gaps(60, 1000)[["income", "debt", "region"]]
     model = build_classifier(IMPUTING, {}, ("region",), ("income", "debt")).learner.fit(X, y)
     codes = [
-        np.column_stack([one["region"] == "north", one["region"] == "south", one["region"].isna()])
-        for one in (X, new)
+        np.column_stack(
+            [value["region"] == "north", value["region"] == "south", value["region"].isna()]
+        )
+        for value in (X, new)
     ]
-    numbers = [one[["income", "debt"]].to_numpy() for one in (X, new)]
+    numbers = [item[["income", "debt"]].to_numpy() for item in (X, new)]
     expected = by_hand(*numbers, [1], y, codes)
     np.testing.assert_allclose(model.predict_proba(new)[:, 1], expected, atol=1e-6)
 
@@ -643,25 +650,29 @@ def test_imputing_program_decides_verifies_and_learns(tmp_path, monkeypatch, kin
     past = with_gaps(300, 0, text=text)
     past.loc[past["income"] < -0.3, "outcome"] = ""
     past.to_csv("history.csv", index=False)
-    told = done("init", "--ledger", url, "--config", "program.toml", "history.csv")
-    assert (told["people"], told["refused"]) == (300, 0)
+    result = done("init", "--ledger", url, "--config", "program.toml", "history.csv")
+    assert (result["people"], result["refused"]) == (300, 0)
     for t in (1, 2):
         new = with_gaps(80, 1000 * t, text=text).set_index("id", drop=False)
         new.drop(columns="outcome").to_csv("applicants.csv", index=False)
-        told = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
-        assert (told["people"], told["refused"]["rows"]) == (80, 0)
+        result = done("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", url)
+        assert (result["people"], result["refused"]["rows"]) == (80, 0)
         decided = pd.read_csv("decisions.csv", index_col="id")
         yes = decided.index[decided["decision"] == "accept"]
         new.loc[yes, ["id", "outcome"]].to_csv("outcomes.csv", index=False)
         done("observe", "outcomes.csv", "--ledger", url)
     program = Program.open(url)
-    found = program.verify(relearn=True)
-    assert (found.ok, found.n_decisions, found.n_learned_again) == (True, 160, 160)
+    verification = program.verify(relearn=True)
+    assert (verification.ok, verification.n_decisions, verification.n_learned_again) == (
+        True,
+        160,
+        160,
+    )
     assert verify(program.ledger).ok
     gone = new["debt"].isna()
-    told = decided["reasons"].fillna("")
-    assert told[gone].str.contains("missing debt").any()
-    assert not told[~gone].str.contains("missing debt").any()
+    result = decided["reasons"].fillna("")
+    assert result[gone].str.contains("missing debt").any()
+    assert not result[~gone].str.contains("missing debt").any()
     assert decided["score"][gone].mean() < decided["score"][~gone].mean() - 0.02
 
 

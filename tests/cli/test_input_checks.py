@@ -91,9 +91,9 @@ def with_points(income):
 
 def test_usual_batch_gives_no_warning(income_lender):
     send()
-    said = call("decide", "applicants.csv", "-o", "decisions.csv")
-    assert said.exit_code == 0
-    assert "history" not in said.stdout
+    result = call("decide", "applicants.csv", "-o", "decisions.csv")
+    assert result.exit_code == 0
+    assert "history" not in result.stdout
     send(start=2000)
     assert done("decide", "applicants.csv", "-o", "decisions.csv")["beyond_history"] == []
 
@@ -123,33 +123,33 @@ def test_confirmation_of_unusual_numbers_is_recorded(income_lender):
     assert done(*words, "april", "--unlike-history")["unlike_history"] == []  # nothing was unlike
     assert "about" not in entries(income_lender, "batch")[0].says
     send(start=2000, income=in_cents, age=lambda age: 12 * age.where(age < 25, age + 60))
-    said = call(*words, "may", "--unlike-history", "--by", "credit desk").stdout
-    assert "Decided anyway (--unlike-history)" in said
-    assert "60 of 60 people outside 300 to 12000 in 'income'" in said
+    output = call(*words, "may", "--unlike-history", "--by", "credit desk").stdout
+    assert "Decided anyway (--unlike-history)" in output
+    assert "60 of 60 people outside 300 to 12000 in 'income'" in output
     income = {"column": "income", "low": 300.0, "high": 12_000.0, "people": 60, "of": 60}
     _, entry = entries(income_lender, "batch")
     kept = entry.says["about"]["unlike_history"]
-    assert (entry.by, kept[0], [one["column"] for one in kept]) == (
+    assert (entry.by, kept[0], [column["column"] for column in kept]) == (
         "credit desk",
         income,
         ["income", "age"],
     )
-    assert done(*words, "may")["unlike_history"] == kept  # from the record, whoever asks
+    assert done(*words, "may")["unlike_history"] == kept  # from the ledger
     assert "Decided anyway (--unlike-history)" in call(*words, "may").stdout
 
     send(start=3000)
     assert done(*words, "june")["unlike_history"] == []
-    told = done("status")
-    assert [one["about"] for one in told["rounds"]] == [{}, {"unlike_history": kept}, {}]
-    (line,) = [one for one in told["attention"] if "unlike" in one]
+    result = done("status")
+    assert [row["about"] for row in result["rounds"]] == [{}, {"unlike_history": kept}, {}]
+    (line,) = [value for value in result["attention"] if "unlike" in value]
     assert line.startswith(
         f"1 batch was decided with --unlike-history although numbers were unlike the history, "
         f"last 'may' (round 2, entry {entry.number}): 60 of 60 people outside 300 to 12000 in "
         f"'income', "
     )
     lines = call("export", "--entries").stdout.splitlines()
-    headers = [json.loads(one)["header"] for one in lines]
-    assert [one["about"] for one in headers if "round" in one and "about" in one] == [
+    headers = [json.loads(line_of_json)["header"] for line_of_json in lines]
+    assert [header["about"] for header in headers if "round" in header and "about" in header] == [
         {"unlike_history": kept}
     ]
     assert verify(income_lender.ledger, relearn=True).ok
@@ -172,44 +172,44 @@ def test_thousands_separators_read_as_decimals_stop_a_batch(income_lender):
     sent = send(income=with_points)["income"]
     n = int((sent < 300).sum())
     assert 30 < n < 60
-    found = refused("decide", "applicants.csv", "-o", "decisions.csv")
-    assert f"{n} of 60 people are outside 300 to 12000" in found
+    message = refused("decide", "applicants.csv", "-o", "decisions.csv")
+    assert f"{n} of 60 people are outside 300 to 12000" in message
     assert entries(income_lender, "batch") == []
 
 
 def test_two_wrong_columns_are_both_named_in_text_and_json(income_lender):
     send(income=in_cents, age=lambda age: 12 * age.where(age < 25, age + 60))
-    found = done("decide", "applicants.csv", "-o", "decisions.csv", code=2)
-    assert "(also: 'age')" in str(found)
+    result = done("decide", "applicants.csv", "-o", "decisions.csv", code=2)
+    assert "(also: 'age')" in str(result)
 
 
 def test_some_applicants_out_of_range_are_reported_and_decided(income_lender):
     send(income=lambda income: income.where(income.index >= 9, 100 * income))
     words = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
-    told = done(*words)
+    result = done(*words)
     row = {"column": "income", "low": 300.0, "high": 12_000.0, "people": 9, "of": 60}
-    assert told["beyond_history"] == [row | {"too_many": False}]
+    assert result["beyond_history"] == [row | {"too_many": False}]
     assert "Unlike the history: 9 of 60 people" in call(*words).stdout
 
 
 @pytest.mark.parametrize("n_past", [4, 10, 30, 100, 1000])
 def test_batches_like_their_history_are_rarely_reported_and_never_stopped(n_past):
     rng = np.random.default_rng([n_past, 3])
-    told = stopped = halves = 0
+    reported = stopped = halves = 0
     for n_new in np.repeat([1, 2, 3, 8, 40, 400], 100).tolist():
         values = np.exp(rng.normal(size=(n_past + n_new, 3)))
         names = ("a", "b", "c")
         ranges = as_ranges(ranges_of(values[:n_past], names))
         new = pa.table(dict(zip(names, values[n_past:].T.copy(), strict=True)))
-        found = columns_out_of_range(ranges, new)
-        told += bool(found)
-        stopped += any(row["too_many"] for row in found)
+        result = columns_out_of_range(ranges, new)
+        reported += bool(result)
+        stopped += any(row["too_many"] for row in result)
         of = ((values[n_past:, at], ranges[name]) for at, name in enumerate(names))
-        halves += any(2 * n_beyond(*one)[0] > n_new for one in of)
+        halves += any(2 * n_beyond(*value)[0] > n_new for value in of)
     if n_past <= 100:
-        assert halves > 5  # whom a rule that knows of no chance would have stopped
+        assert halves > 5  # which a rule without chance would have stopped
     assert stopped == 0  # one in 10,000 at most, so 6 % of the tests with exact bounds, and less
-    assert told <= 5
+    assert reported <= 5
 
 
 @pytest.mark.parametrize(
@@ -219,8 +219,8 @@ def test_batches_like_their_history_are_rarely_reported_and_never_stopped(n_past
 def test_range_check_depends_on_the_size_of_the_history(n_past, n_new, is_stopped):
     """All new applicants are out of range; in small samples, that may be chance."""
     new = pa.table({"income": pa.array([5e5] * n_new)})
-    found = columns_out_of_range({"income": Range(300.0, 12_000.0, n_past)}, new)
-    assert any(row["too_many"] for row in found) == is_stopped
+    result = columns_out_of_range({"income": Range(300.0, 12_000.0, n_past)}, new)
+    assert any(row["too_many"] for row in result) == is_stopped
 
 
 def test_missing_numbers_are_not_counted():
@@ -260,24 +260,24 @@ def applicants(start_at, regions):
 def test_unseen_value_is_reported_until_it_is_learned(text_lender):
     regions = ["north"] * 30 + ["moon"] * 12 + ["'Mars"] + ["south"] * 10
     applicants(1000, regions)
-    said = call("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may").stdout
-    assert "Never seen in 'region': 'moon' (12 people), \"'Mars\" (1 person); " in said
-    told = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
+    output = call("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may").stdout
+    assert "Never seen in 'region': 'moon' (12 people), \"'Mars\" (1 person); " in output
+    report = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
     row = {"column": "region", "treated": "ignore"}
-    assert told["unseen"] == [
+    assert report["unseen"] == [
         row | {"value": "moon", "people": 12},
         row | {"value": "'Mars", "people": 1},
     ]
-    assert (told["people"], told["refused"]["rows"]) == (53, 0)
+    assert (report["people"], report["refused"]["rows"]) == (53, 0)
     got = pd.read_csv("decisions.csv")
     yes = got["id"][got["decision"] == "accept"]
     moon = {f"a{1000 + at:05d}" for at in range(30, 42)}
     assert moon & set(yes)  # or nothing could be learned of them
-    pd.DataFrame({"id": yes, "outcome": "repaid"}).to_csv("told.csv", index=False)
-    done("observe", "told.csv")
+    pd.DataFrame({"id": yes, "outcome": "repaid"}).to_csv("observed.csv", index=False)
+    done("observe", "observed.csv")
     applicants(2000, ["moon", "north", "sun"])
-    found = done("decide", "applicants.csv", "-o", "later.csv")["unseen"]
-    assert [one["value"] for one in found] == ["sun"]
+    result = done("decide", "applicants.csv", "-o", "later.csv")["unseen"]
+    assert [value["value"] for value in result] == ["sun"]
     applicants(1000, regions)  # a round that is not the last: its policy is no longer at hand
     again = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
     assert again["unseen"] is None
@@ -293,9 +293,9 @@ def test_columns_of_numbers_give_no_warning_about_unseen_values(tmp_path, monkey
 
 def test_unseen_values_are_named_and_counted_by_column():
     row = {"column": "job", "people": 3, "treated": "use_encoded_value"}
-    found = [row | {"value": f"v{at}"} for at in range(5)]
+    result = [row | {"value": f"v{at}"} for at in range(5)]
     assert unseen_values_message(
-        [*found, row | {"column": "x", "value": "w" * 60, "treated": None}]
+        [*result, row | {"column": "x", "value": "w" * 60, "treated": None}]
     ) == [
         "Never seen in 'job': 'v0' (3 people), 'v1' (3 people), 'v2' (3 people) and 2 more (6 "
         "people); the score treats them all as one other value "
@@ -403,22 +403,22 @@ def test_white_space_around_an_unambiguous_id_is_ignored(two):
 
 def test_outcomes_go_to_the_exact_id(two):
     standing = two.standing(["1", " 1"])
-    for name, stands in zip(["1", " 1"], standing.accepted, strict=True):
-        if not stands:
+    for name, is_accepted in zip(["1", " 1"], standing.accepted, strict=True):
+        if not is_accepted:
             two.override([name], True, "so that there is an outcome")
     Path("outcomes.csv").write_text("id,outcome\n 1,default\n")
     assert done("observe", "outcomes.csv")["recorded"]["bad"] == 1
     assert two.standing(["1", " 1"]).states == [None, "bad"]
     Path("outcomes.csv").write_text("id,outcome\n 1,default\n1,repaid\n")
-    told = done("observe", "outcomes.csv")
-    assert (told["recorded"]["good"], told["known_already"]) == (1, 1)
+    result = done("observe", "outcomes.csv")
+    assert (result["recorded"]["good"], result["known_already"]) == (1, 1)
     assert two.standing(["1", " 1"]).states == ["good", "bad"]
 
 
 def test_batch_with_both_ids_is_answered_from_the_ledger(two):
     head = two.checkpoint()
-    told = done("decide", "applicants.csv", "-o", "decisions.csv")
-    assert (told["batch"], told["people"], told["refused"]["rows"]) == ("old", 40, 0)
+    result = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert (result["batch"], result["people"], result["refused"]["rows"]) == ("old", 40, 0)
     assert answer()["id"].tolist()[:2] == ["1", " 1"]
     assert two.checkpoint() == head
 
@@ -433,12 +433,12 @@ def test_ambiguous_ids_are_refused_by_row(lender):
     frame = people(40, 1000).drop(columns="outcome")
     frame.loc[[3, 5], "id"] = list(ODD)
     frame.to_csv("applicants.csv", index=False)
-    told = done("decide", "applicants.csv", "-o", "decisions.csv")
-    assert (told["people"], told["refused"]["rows"]) == (38, 2)
+    result = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert (result["people"], result["refused"]["rows"]) == (38, 2)
     refusals = pd.read_csv("applicants.refused.csv", dtype=str)
     assert dict(zip(refusals["id"], refusals["reason"], strict=True)) == {
-        one: f"'id' has {why}, so that one applicant could have two ids; write it in one way only"
-        for one, why in ODD.items()
+        value: f"'id' has {why}, so that one applicant could have two ids; write it in one way only"
+        for value, why in ODD.items()
     }
     again = done("decide", "applicants.csv", "-o", "decisions.csv")
     assert (again["recorded_before"] is not None, again["people"]) == (True, 38)
@@ -451,8 +451,8 @@ def test_history_leaves_out_ambiguous_ids(tmp_path, monkeypatch):
     past.to_csv("history.csv", index=False)
     Path("program.toml").write_text(PROGRAM)
     words = ("init", "--config", "program.toml", "history.csv", "--ledger", "sqlite:///new.db")
-    told = done(*words)
-    assert (told["people"], told["refused"]) == (58, 2)
+    result = done(*words)
+    assert (result["people"], result["refused"]) == (58, 2)
 
 
 @pytest.mark.parametrize("odd", list(ODD))
@@ -464,8 +464,8 @@ def test_recorded_ambiguous_ids_are_answered_from_the_ledger(lender, monkeypatch
         patch.setattr("secondlook.ledger.program.check_spelling", lambda *_: None)
         X, sex = frame[["income", "debt"]], frame[["sex"]]
         lender.decide(X, sensitive_features=sex, ids=frame["id"].tolist(), batch="old")
-    told = done("decide", "applicants.csv", "-o", "decisions.csv")
-    assert (told["batch"], told["people"], told["refused"]["rows"]) == ("old", 20, 0)
+    result = done("decide", "applicants.csv", "-o", "decisions.csv")
+    assert (result["batch"], result["people"], result["refused"]["rows"]) == ("old", 20, 0)
 
 
 @pytest.fixture
@@ -494,17 +494,17 @@ def decide_on(ids, name="applicants.csv"):
 
 def test_all_valid_integer_ids_are_decided(numbered):
     ends = [str(LARGEST), str(-LARGEST - 1), str(10**18), "0", "-7"]
-    told = decide_on(ends)
-    assert (told["people"], told["refused"]["rows"]) == (5, 0)
+    result = decide_on(ends)
+    assert (result["people"], result["refused"]["rows"]) == (5, 0)
     assert answer()["id"].tolist() == ends
     assert (numbered.standing(ends).persons >= 0).all()
     assert verify(numbered.ledger).ok
 
 
 def test_invalid_integer_ids_are_refused_with_reasons(numbered):
-    told = decide_on(["5", str(LARGEST + 1), str(-LARGEST - 2), "9" * 40, "007", "1e3", "-0"])
-    assert told["people"] == 1
-    assert told["refused"]["reasons"] == {
+    result = decide_on(["5", str(LARGEST + 1), str(-LARGEST - 2), "9" * 40, "007", "1e3", "-0"])
+    assert result["people"] == 1
+    assert result["refused"]["reasons"] == {
         f"'id' must be a whole number from {-LARGEST - 1} to {LARGEST}, as in the history": 3,
         "'id' must be a whole number, as in the history": 3,
     }
@@ -512,8 +512,8 @@ def test_invalid_integer_ids_are_refused_with_reasons(numbered):
 
 def test_digits_of_other_scripts_do_not_match_recorded_ids(numbered):
     decide_on(["12"], "first.csv")
-    told = decide_on(["1２", "13"])
-    assert told["people"] == 1
+    result = decide_on(["1２", "13"])
+    assert result["people"] == 1
     refusals = pd.read_csv("applicants.refused.csv", dtype=str)
     assert refusals["id"].tolist() == ["1２"]
     assert refusals["reason"].tolist() == ["'id' must be a whole number, as in the history"]
@@ -548,8 +548,8 @@ def files(config, **called):
 def test_features_and_groups_may_be_named_like_columns_of_decisions(url):
     now = files(PROGRAM.replace('groups = ["sex"]', 'groups = ["certified"]'), **TAKEN)
     done("init", "--config", "program.toml", "history.csv")
-    said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-    assert ("In the decisions, 'region', 'score', 'certified' describe the decision") in said
+    output = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+    assert ("In the decisions, 'region', 'score', 'certified' describe the decision") in output
     again = done("decide", "applicants.csv", "-o", "decisions.csv")
     assert again["namesakes"] == ["region", "score", "certified"]
     written = answer()
@@ -558,15 +558,15 @@ def test_features_and_groups_may_be_named_like_columns_of_decisions(url):
     assert written["score"].between(0, 1).all()
 
     done("export", "--features", "--groups", "-o", "all.csv")
-    found = pd.read_csv("all.csv").set_index("id").loc[now["id"]].reset_index()
-    assert tuple(found.columns) == (
+    result = pd.read_csv("all.csv").set_index("id").loc[now["id"]].reset_index()
+    assert tuple(result.columns) == (
         *EXPORTED,
         *("feature.region", "feature.score", "group.certified"),
     )
-    np.testing.assert_allclose(found["feature.region"], now["region"])
-    np.testing.assert_allclose(found["feature.score"], now["score"])
-    assert found["group.certified"].tolist() == now["certified"].tolist()
-    assert set(found["region"]) <= {"exploit", "explore"}
+    np.testing.assert_allclose(result["feature.region"], now["region"])
+    np.testing.assert_allclose(result["feature.score"], now["score"])
+    assert result["group.certified"].tolist() == now["certified"].tolist()
+    assert set(result["region"]) <= {"exploit", "explore"}
 
 
 def test_other_column_names_give_no_warning(url):
@@ -635,9 +635,9 @@ def test_refused_rows_sent_repeatedly_have_no_duplicate_columns(url):
     sent.to_csv("a.csv", index=False)
     for name, then in (("a", "b"), ("b", "c"), ("c", "d"), ("d", "e")):
         refused("decide", f"{name}.csv", "-o", "decisions.csv", "--refused", f"{then}.csv")
-    found = pd.read_csv("e.csv")
-    assert list(found.columns) == [
+    table = pd.read_csv("e.csv")
+    assert list(table.columns) == [
         *("id", "income", "debt", "sex"),
         *("reason", "reason_refused", "reason_refused_2", "reason_refused_3"),
     ]
-    assert found["reason_refused_3"].str.startswith("the group 'x' was not in the history").all()
+    assert table["reason_refused_3"].str.startswith("the group 'x' was not in the history").all()

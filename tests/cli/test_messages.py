@@ -39,18 +39,20 @@ def lender(once, tmp_path, monkeypatch):
     shutil.copytree(once, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SECONDLOOK_LEDGER", f"sqlite:///{tmp_path}/lender.db")
-    found = answer()
-    yes, no = (found["id"][found["decision"] == one].tolist() for one in ("accept", "reject"))
-    return Program.open(f"sqlite:///{tmp_path}/lender.db"), yes, no
+    table = answer()
+    accepted, rejected = (
+        table["id"][table["decision"] == value].tolist() for value in ("accept", "reject")
+    )
+    return Program.open(f"sqlite:///{tmp_path}/lender.db"), accepted, rejected
 
 
 def test_erase_names_other_programs_with_the_same_ids(lender):
     _, yes, _ = lender
     assert done(*ERASE, "--id", yes[0])["other_programs"] == {}
-    told = done(*ERASE, "--id", "a00001", "--id", "a00002", "--id", yes[1])
-    assert (told["erased"], told["other_programs"]) == (3, {"cards": 2})
-    said = call(*ERASE, "--id", "a00003").stdout
-    assert said == (
+    result = done(*ERASE, "--id", "a00001", "--id", "a00002", "--id", yes[1])
+    assert (result["erased"], result["other_programs"]) == (3, {"cards": 2})
+    output = call(*ERASE, "--id", "a00003").stdout
+    assert output == (
         "1 person erased; the decisions stay.\n"
         "1 other program has the same ids: 'cards' (1); erase them there too (--program).\n"
     )
@@ -58,12 +60,12 @@ def test_erase_names_other_programs_with_the_same_ids(lender):
 
 
 def test_report_shows_reasons_of_overrides_and_counts_active_ones(lender):
-    program, yes, no = lender
-    for one in no[:2]:
-        done("override", "--id", one, "--accept", "--reason", "has a guarantor")
-    done("override", "--id", no[1], "--undo", "--reason", "the first was <meant>")
-    done("hold", "--id", yes[0], "--reason", "a case")
-    found = program.summary()
+    program, accepted, rejected = lender
+    for value in rejected[:2]:
+        done("override", "--id", value, "--accept", "--reason", "has a guarantor")
+    done("override", "--id", rejected[1], "--undo", "--reason", "the first was <meant>")
+    done("hold", "--id", accepted[0], "--reason", "a case")
+    summary = program.summary()
     assert call("report", "-o", "page.html").exit_code == 0
     text = Path("page.html").read_text(encoding="utf-8")
     assert text.count("has a guarantor") == 2
@@ -71,7 +73,10 @@ def test_report_shows_reasons_of_overrides_and_counts_active_ones(lender):
     assert "1 decision is overridden now; 1 person with an override" in text
     assert "0 people are erased, 1 person is held." in text
     assert done("status")["people"]["overridden"] == 1
-    assert (found.rounds[0].n_overridden, sum(one.n_overridden for one in found.groups)) == (1, 1)
+    assert (
+        summary.rounds[0].n_overridden,
+        sum(group.n_overridden for group in summary.groups),
+    ) == (1, 1)
 
 
 def test_checkpoint_of_another_program_or_a_missing_file(lender):
@@ -100,28 +105,28 @@ def test_relearning_reports_where_it_stopped(lender):
     program, _, _ = lender
     assert done("verify", "--relearn")["not_learned_from"] is None
     done(*ERASE, "--id", "a00001")
-    told = done("verify", "--relearn")
-    assert (told["learned_again"], told["not_learned_from"]) == (0, "entry 2 (history '#2')")
-    said = call("verify", "--relearn").stdout
+    result = done("verify", "--relearn")
+    assert (result["learned_again"], result["not_learned_from"]) == (0, "entry 2 (history '#2')")
+    output = call("verify", "--relearn").stdout
     words = "; 0 by policies learned again, the others not, since people of entry 2 (history '#2') "
-    assert f"{words}were erased\n" in said
+    assert f"{words}were erased\n" in output
     assert program.verify().not_learned_from is None
 
 
 def test_corrections_are_reported(lender):
     _, yes, _ = lender
-    tell([(one, "repaid") for one in yes[:5]])
+    tell([(value, "repaid") for value in yes[:5]])
     assert done("observe", "outcomes.csv")["corrected"] == []
     past = people(400)
     known = past[past["income"] >= -0.3].iloc[0]
     other = {"repaid": ("default", "good", "bad"), "default": ("repaid", "bad", "good")}
     word, before, now = other[known["outcome"]]
-    tell([(known["id"], word), *((one, "default") for one in yes[:4])])
-    said = call("observe", "outcomes.csv").stdout
+    tell([(known["id"], word), *((item, "default") for item in yes[:4])])
+    output = call("observe", "outcomes.csv").stdout
     assert (
         f"Corrected: {known['id']!r} was {before} and is {now} (history); {yes[0]!r} was good and "
         f"is bad; {yes[1]!r} was good and is bad; and 2 more.\n"
-    ) in said
+    ) in output
     tell([(known["id"], known["outcome"]), (yes[0], "default")])
     assert done("observe", "outcomes.csv")["corrected"] == [
         {"id": known["id"], "before": now, "now": before, "history": True}
@@ -144,12 +149,12 @@ def test_python_accepts_the_outcome_values_of_the_configuration(lender):
 # Messages of status about rounds that need attention.
 
 
-def rounds_of(found, *counts):
+def rounds_of(summary, *counts):
     """Return rounds with given numbers of applicants, exploited and explored."""
     noted = {"calibrated": True, "n_exploit_region": 40}
     return tuple(
         replace(
-            found.rounds[0],
+            summary.rounds[0],
             round=t + 1,
             n_people=n,
             n_exploited=exploited,
@@ -167,7 +172,7 @@ def rounds_of(found, *counts):
     [
         ([(100, 40, 5), (100, 30, 5)], None),
         ([(100, 40, 0)], "explored no applicant, although its budget allowed 4 of 60"),
-        ([(40, 20, 0)], None),  # everybody is known
+        ([(40, 20, 0)], None),  # all are in the exploit region
         ([(100, 9, 0)], None),  # the budget is under one person
         ([(100, 40, 10), (100, 5, 0)], None),
         ([(100, 40, 10), (100, 4, 0)], "accepted 4 of 100 applicants, and earlier rounds 0.500"),
@@ -184,10 +189,10 @@ def rounds_of(found, *counts):
     ],
 )
 def test_rounds_without_selection_need_attention(lender, counts, words):
-    found = summarise(lender[0].ledger)
-    quiet = replace(found, outcomes=Outcomes(90, 1, 0, 0), rounds=rounds_of(found, *counts))
-    said = attention(quiet, 1000.0)
-    assert [words in one for one in said] == ([] if words is None else [True])
+    summary = summarise(lender[0].ledger)
+    quiet = replace(summary, outcomes=Outcomes(90, 1, 0, 0), rounds=rounds_of(summary, *counts))
+    output = attention(quiet, 1000.0)
+    assert [words in value for value in output] == ([] if words is None else [True])
 
 
 @pytest.mark.parametrize(("shift", "accepted"), [(-1000, 0), (1000, 60)])
@@ -198,5 +203,5 @@ def test_a_batch_in_another_unit_is_flagged(lender, shift, accepted):
     done(*DECIDE[:-1], "june", "--unlike-history")
     assert (answer()["decision"] == "accept").sum() == accepted
     assert any(
-        f"accepted {accepted} of 60 applicants" in one for one in done("status")["attention"]
+        f"accepted {accepted} of 60 applicants" in value for value in done("status")["attention"]
     )

@@ -41,49 +41,56 @@ def test_corrections_can_be_disallowed(decided):
     tell([(yes[0], "repaid"), (yes[1], "repaid")])
     done("observe", "outcomes.csv")
     tell([(yes[0], "default"), (yes[1], "repaid"), (yes[2], "default")])
-    told = done("observe", "outcomes.csv", "--no-corrections")
-    assert (told["corrections"], told["known_already"], told["recorded"]["bad"]) == (0, 1, 1)
+    result = done("observe", "outcomes.csv", "--no-corrections")
+    assert (result["corrections"], result["known_already"], result["recorded"]["bad"]) == (0, 1, 1)
     words = "the record has another outcome, and corrections are not allowed"
-    assert told["refused"]["reasons"] == {words: 1}
+    assert result["refused"]["reasons"] == {words: 1}
     assert program.standing(yes[:3]).states == ["good", "good", "bad"]
     assert done("observe", "outcomes.csv")["corrections"] == 1
 
 
 def test_every_kind_of_row_in_a_file_of_outcomes(decided):
-    program, yes, no = decided
-    tell([(yes[0], "repaid"), (yes[1], "default"), (yes[2], "fraud")])
+    program, accepted, rejected = decided
+    tell([(accepted[0], "repaid"), (accepted[1], "default"), (accepted[2], "fraud")])
     assert done("observe", "outcomes.csv", "--by", "anna")["recorded"] == {
         "good": 1,
         "bad": 1,
         "indeterminate": 1,
     }
     rows = [
-        (yes[0], "1.0"),  # known already, in another word
-        (yes[1], "repaid"),  # a correction
-        (yes[2], "fraud"),  # known already
-        (yes[3], "repaid"),
-        (yes[3], "1"),  # the same in another word
-        (yes[4], "default"),
-        (yes[5], ""),  # pending
-        (yes[6], "fraud"),
-        (yes[7], "repaid"),
-        (yes[7], "default"),  # contradictory
-        (yes[8], "perhaps"),
-        (no[0], "repaid"),
-        ("nobody", "repaid"),
+        (accepted[0], "1.0"),  # known already, in another word
+        (accepted[1], "repaid"),  # a correction
+        (accepted[2], "fraud"),  # known already
+        (accepted[3], "repaid"),
+        (accepted[3], "1"),  # the same in another word
+        (accepted[4], "default"),
+        (accepted[5], ""),  # pending
+        (accepted[6], "fraud"),
+        (accepted[7], "repaid"),
+        (accepted[7], "default"),  # contradictory
+        (accepted[8], "perhaps"),
+        (rejected[0], "repaid"),
+        ("unknown", "repaid"),
         ("", "repaid"),
-        (yes[9], "repaid"),
-        (yes[9], ""),  # known now
+        (accepted[9], "repaid"),
+        (accepted[9], ""),  # known now
     ]
     frame = pd.DataFrame(rows, columns=["id", "outcome"]).assign(remark="late")
     frame.to_csv("outcomes.csv", index=False)
-    told = done("observe", "outcomes.csv", "--by", "bert")
-    assert told["recorded"] == {"good": 2, "bad": 1, "indeterminate": 1}
-    assert (told["corrections"], told["known_already"], told["pending"]) == (1, 2, 1)
-    assert told["ignored_columns"] == ["remark"]
-    assert told["refused"]["rows"] == 6
+    result = done("observe", "outcomes.csv", "--by", "bert")
+    assert result["recorded"] == {"good": 2, "bad": 1, "indeterminate": 1}
+    assert (result["corrections"], result["known_already"], result["pending"]) == (1, 2, 1)
+    assert result["ignored_columns"] == ["remark"]
+    assert result["refused"]["rows"] == 6
     refusals = pd.read_csv("outcomes.refused.csv", keep_default_na=False)
-    assert refusals["id"].tolist() == [yes[7], yes[7], yes[8], no[0], "nobody", ""]
+    assert refusals["id"].tolist() == [
+        accepted[7],
+        accepted[7],
+        accepted[8],
+        rejected[0],
+        "unknown",
+        "",
+    ]
     for reason, words in zip(
         refusals["reason"],
         [
@@ -97,7 +104,7 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
         strict=True,
     ):
         assert words in reason
-    standing = program.standing(yes[:11])
+    standing = program.standing(accepted[:11])
     assert standing.states == [
         "good",
         "good",
@@ -118,9 +125,9 @@ def test_every_kind_of_row_in_a_file_of_outcomes(decided):
     assert again["recorded"] == {"good": 0, "bad": 0, "indeterminate": 0}
     assert (again["corrections"], again["known_already"]) == (0, 7)
     assert program.checkpoint() == head
-    said = call("observe", "outcomes.csv").stdout
-    assert "0 outcomes recorded, 7 known already.\nEmpty for 1 person, for whom nothing" in said
-    assert "Not read: the columns 'remark'.\n" in said
+    output = call("observe", "outcomes.csv").stdout
+    assert "0 outcomes recorded, 7 known already.\nEmpty for 1 person, for whom nothing" in output
+    assert "Not read: the columns 'remark'.\n" in output
     assert verify(program.ledger).ok
 
 
@@ -139,8 +146,12 @@ def test_withdrawal_can_be_undone_only_without_a_certificate(decided, tmp_path):
     tell([(yes[0], "fraud"), (yes[1], "repaid")])
     done("observe", "outcomes.csv", "--ledger", url)
     tell([(yes[0], "repaid"), (yes[1], "fraud"), (yes[2], "repaid")])
-    told = done("observe", "outcomes.csv", "--ledger", url)
-    assert (told["corrections"], told["recorded"]["good"], told["refused"]["rows"]) == (0, 1, 2)
+    result = done("observe", "outcomes.csv", "--ledger", url)
+    assert (result["corrections"], result["recorded"]["good"], result["refused"]["rows"]) == (
+        0,
+        1,
+        2,
+    )
     assert Program.open(url).standing(yes[:3]).states == ["indeterminate", "good", "good"]
 
 
@@ -150,8 +161,8 @@ def test_outcomes_of_the_history_can_be_corrected(decided):
     known = past[past["income"] >= -0.3].iloc[:4]
     other = np.where(known["outcome"] == "repaid", "default", "repaid")
     tell(list(zip(known["id"], [*other[:2], *known["outcome"][2:]], strict=True)))
-    told = done("observe", "outcomes.csv")
-    assert (told["corrections"], told["known_already"], told["refused"]["rows"]) == (2, 2, 0)
+    result = done("observe", "outcomes.csv")
+    assert (result["corrections"], result["known_already"], result["refused"]["rows"]) == (2, 2, 0)
     assert verify(program.ledger).ok
 
 
@@ -171,17 +182,17 @@ def test_crash_between_outcomes_and_withdrawals_records_nothing(decided, monkeyp
         assert call("observe", "outcomes.csv").exit_code == 130
     assert learned == ["good", "bad"]
     assert program.checkpoint() == head
-    told = done("observe", "outcomes.csv")
-    assert told["recorded"] == {"good": 1, "bad": 1, "indeterminate": 1}
+    result = done("observe", "outcomes.csv")
+    assert result["recorded"] == {"good": 1, "bad": 1, "indeterminate": 1}
     assert program.standing(yes[:3]).states == ["good", "indeterminate", "bad"]
 
 
 def test_strict_records_nothing_if_a_row_is_refused(decided, tmp_path):
-    program, yes, no = decided
+    program, accepted, rejected = decided
     head = program.checkpoint()
-    tell([(yes[0], "repaid"), (no[0], "repaid")])
+    tell([(accepted[0], "repaid"), (rejected[0], "repaid")])
     sentence = refused("observe", "outcomes.csv", "--strict")
-    assert f"outcomes.csv, row 2 (id '{no[0]}'): the applicant is not accepted" in sentence
+    assert f"outcomes.csv, row 2 (id '{rejected[0]}'): the applicant is not accepted" in sentence
     assert program.checkpoint() == head
     assert not (tmp_path / "outcomes.refused.csv").exists()
 
@@ -200,57 +211,64 @@ def test_unreadable_outcome_files(decided):
 
 def test_numeric_outcomes_with_gaps_from_pandas(decided):
     program, yes, _ = decided
-    told = pd.DataFrame({"id": yes[:3], "outcome": [1.0, 0.0, np.nan]})
-    told.to_parquet("outcomes.parquet")
-    found = done("observe", "outcomes.parquet")
-    assert found["recorded"] == {"good": 1, "bad": 1, "indeterminate": 0}
-    assert (found["pending"], found["refused"]["rows"]) == (1, 0)
+    outcomes = pd.DataFrame({"id": yes[:3], "outcome": [1.0, 0.0, np.nan]})
+    outcomes.to_parquet("outcomes.parquet")
+    result = done("observe", "outcomes.parquet")
+    assert result["recorded"] == {"good": 1, "bad": 1, "indeterminate": 0}
+    assert (result["pending"], result["refused"]["rows"]) == (1, 0)
     assert program.standing(yes[:3]).states == ["good", "bad", None]
 
 
 def test_empty_outcome_records_nothing_and_is_reported(decided):
-    program, yes, no = decided
-    tell([(yes[0], "repaid")])
+    program, accepted, rejected = decided
+    tell([(accepted[0], "repaid")])
     done("observe", "outcomes.csv")
     head = program.checkpoint()
-    rows = [(yes[0], ""), (yes[1], ""), (yes[1], ""), (yes[2], ""), (no[0], ""), ("nobody", "")]
+    rows = [
+        (accepted[0], ""),
+        (accepted[1], ""),
+        (accepted[1], ""),
+        (accepted[2], ""),
+        (rejected[0], ""),
+        ("unknown", ""),
+    ]
     tell(rows)
-    told = done("observe", "outcomes.csv")
-    assert told["empty"] == {"not_yet_known": 2, "known_already": 1, "not_accepted": 1}
-    assert told["pending"] == 2
-    assert told["refused"]["reasons"] == {"the id was never decided on, or is erased": 1}
+    result = done("observe", "outcomes.csv")
+    assert result["empty"] == {"not_yet_known": 2, "known_already": 1, "not_accepted": 1}
+    assert result["pending"] == 2
+    assert result["refused"]["reasons"] == {"the id was never decided on, or is erased": 1}
     assert (
         "0 outcomes recorded.\nEmpty for 4 people, for whom nothing was recorded: 2 not yet "
         "known, 1 known already, 1 not accepted.\n"
     ) in call("observe", "outcomes.csv").stdout
     assert program.checkpoint() == head
-    assert program.standing(yes[:3]).states == ["good", None, None]
-    tell([(yes[1], "repaid"), (yes[1], "")])  # what is told counts, in whatever row
+    assert program.standing(accepted[:3]).states == ["good", None, None]
+    tell([(accepted[1], "repaid"), (accepted[1], "")])  # the known outcome counts, in any row
     assert sum(done("observe", "outcomes.csv")["empty"].values()) == 0
-    tell([("nobody", "")])
+    tell([("unknown", "")])
     assert call("observe", "outcomes.csv").exit_code == 2
 
 
 def test_overridden_applicants_have_outcomes_by_their_final_decision(decided):
-    program, yes, no = decided
-    program.override(yes[:1], False, "fraud was found")
-    program.override(no[:1], True, "has a guarantor")
-    tell([(yes[0], "repaid"), (no[0], "repaid")])
-    told = done("observe", "outcomes.csv")
-    assert (told["recorded"]["good"], told["refused"]["rows"]) == (1, 1)
-    assert program.standing([yes[0], no[0]]).states == [None, "good"]
-    assert told["so_far"]["by_override"] == {"accepted": 1, "known": 1}
-    assert told["so_far"]["known"] == 0
-    said = call("observe", "outcomes.csv").stdout
-    assert " are pending. Not counted: 1 accepted with an override (1 known).\n" in said
+    program, accepted, rejected = decided
+    program.override(accepted[:1], False, "fraud was found")
+    program.override(rejected[:1], True, "has a guarantor")
+    tell([(accepted[0], "repaid"), (rejected[0], "repaid")])
+    result = done("observe", "outcomes.csv")
+    assert (result["recorded"]["good"], result["refused"]["rows"]) == (1, 1)
+    assert program.standing([accepted[0], rejected[0]]).states == [None, "good"]
+    assert result["so_far"]["by_override"] == {"accepted": 1, "known": 1}
+    assert result["so_far"]["known"] == 0
+    output = call("observe", "outcomes.csv").stdout
+    assert " are pending. Not counted: 1 accepted with an override (1 known).\n" in output
 
 
 def test_file_without_outcomes_is_no_error(decided):
     program, *_ = decided
     head = program.checkpoint()
     tell([])
-    told = done("observe", "outcomes.csv")
-    assert set(told["recorded"].values()) == {0}
+    result = done("observe", "outcomes.csv")
+    assert set(result["recorded"].values()) == {0}
     assert call("observe", "outcomes.csv").stdout.startswith("0 outcomes recorded")
     assert program.checkpoint() == head
     (pd.read_csv("outcomes.csv")[["id"]]).to_csv("outcomes.csv", index=False)
@@ -301,11 +319,11 @@ def test_file_is_recorded_whole_or_not_at_all(lender, config, tmp_path, monkeypa
     assert program.standing(yes[:4]).states == ["good", None, None, None]
 
     mend(program)
-    told = done("observe", "outcomes.csv")
-    assert told["recorded"] == {"good": 1, "bad": 1, "indeterminate": 1}
-    assert told["corrections"] == 1
+    result = done("observe", "outcomes.csv")
+    assert result["recorded"] == {"good": 1, "bad": 1, "indeterminate": 1}
+    assert result["corrections"] == 1
     assert program.standing(yes[:4]).states == ["bad", "good", "bad", "indeterminate"]
-    kinds = [one.says["rows"]["n"] for one in entries(program, "outcomes")]
+    kinds = [entry.says["rows"]["n"] for entry in entries(program, "outcomes")]
     assert (len(kinds), len(entries(program, "correction"))) == (3, 1)
     assert verify(program.ledger, relearn=True).ok
     assert done("observe", "outcomes.csv")["known_already"] == 4
@@ -328,8 +346,8 @@ def two_rounds(tmp_path_factory):
             done("decide", "applicants.csv", "-o", "decisions.csv")
             yes = answer()["id"][answer()["decision"] == "accept"]
             tell(list(outcome[yes].items()))
-            told = done("observe", "outcomes.csv")
-            assert (told["certificates_dropped"], told["testing_began_again"]) == (0, [])
+            result = done("observe", "outcomes.csv")
+            assert (result["certificates_dropped"], result["testing_began_again"]) == (0, [])
             known |= outcome[yes].to_dict()
     return folder, known
 
@@ -353,10 +371,10 @@ def wrong(known, n):
 def test_observe_reports_the_cost_of_a_correction(pilot):
     program, known = pilot
     tell(wrong(known, 1))
-    said = call("observe", "outcomes.csv").stdout
-    assert "Testing begins again with round 3: corrected outcomes had been tested" in said
-    assert f"the evidence of {len(known)} outcomes is dropped" in said
-    assert "certified" not in said  # nothing was
+    output = call("observe", "outcomes.csv").stdout
+    assert "Testing begins again with round 3: corrected outcomes had been tested" in output
+    assert f"the evidence of {len(known)} outcomes is dropped" in output
+    assert "certified" not in output  # nothing was
     tell(wrong(known, 3))
     assert done("observe", "outcomes.csv")["testing_began_again"] == []
     assert verify(program.ledger, relearn=True).ok
@@ -368,17 +386,17 @@ def test_decide_reports_when_and_why_tests_began_again(pilot):
     done("observe", "outcomes.csv")
     outcome = apply(200, 3000).set_index("id")["outcome"]
     words = ("decide", "applicants.csv", "-o", "decisions.csv")
-    said = "Pilot: no promise yet; testing began again with round 3, and "
+    output = "Pilot: no promise yet; testing began again with round 3, and "
     none = "0 outcomes were tested since; round 3 waits for "
-    assert said + none in call(*words).stdout
-    assert said + none in call(*words).stdout  # from the record
+    assert output + none in call(*words).stdout
+    assert output + none in call(*words).stdout  # from the record
     yes = answer()["id"][answer()["decision"] == "accept"]
     tell([(name, "repaid" if at else outcome[name]) for at, name in enumerate(yes)])
     done("observe", "outcomes.csv")
     apply(200, 4000)
-    found = done(*words)["promise"]
+    result = done(*words)["promise"]
     some = rf"{len(yes)} outcomes were tested since; about [\d,]+ more outcomes are needed"
-    assert re.fullmatch(f"{re.escape(said)}{some} for one[.]", found), found
+    assert re.fullmatch(f"{re.escape(output)}{some} for one[.]", result), result
 
 
 def test_new_outcomes_in_the_same_file_count_as_discarded(pilot):
@@ -387,12 +405,14 @@ def test_new_outcomes_in_the_same_file_count_as_discarded(pilot):
     done("decide", "applicants.csv", "-o", "decisions.csv")
     yes = answer()["id"][answer()["decision"] == "accept"]
     tell([*outcome[yes].items(), *wrong(known, 2)])
-    told = done("observe", "outcomes.csv")
-    assert sum(told["recorded"].values()) == len(yes)
+    result = done("observe", "outcomes.csv")
+    assert sum(result["recorded"].values()) == len(yes)
     n = len(known) + len(yes)
     again = {"group": None, "round": 4, "n_outcomes": n, "after": "correction"}
-    assert told["testing_began_again"] == [again]
-    kinds = [one.kind for one in entries(program, None) if one.kind in ("outcomes", "correction")]
+    assert result["testing_began_again"] == [again]
+    kinds = [
+        entry.kind for entry in entries(program, None) if entry.kind in ("outcomes", "correction")
+    ]
     assert kinds == ["outcomes"] * 3 + ["correction"]
 
 
@@ -400,17 +420,17 @@ def test_status_and_report_show_that_tests_began_again(pilot):
     _, known = pilot
     tell(wrong(known, 5))
     done("observe", "outcomes.csv")
-    said = call("status").stdout
-    assert "• Since that round 5 outcomes were corrected: if it had been tested" in said
-    assert "no round certified; 0 overridden; 5 outcomes corrected; 0 people held" in said
+    output = call("status").stdout
+    assert "• Since that round 5 outcomes were corrected: if it had been tested" in output
+    assert "no round certified; 0 overridden; 5 outcomes corrected; 0 people held" in output
 
     apply(200, 3000)
     done("decide", "applicants.csv", "-o", "decisions.csv")
-    said = call("status").stdout
-    assert "Since that round" not in said
-    assert "Testing began again with round 3 after a tested outcome was corrected" in said
+    output = call("status").stdout
+    assert "Since that round" not in output
+    assert "Testing began again with round 3 after a tested outcome was corrected" in output
     again = "testing began again once, last with round 3 after a correction; 0 overridden;"
-    assert f"no round certified; {again}" in said
+    assert f"no round certified; {again}" in output
     done("report", "--out", "report.html")
     with open("report.html", encoding="utf-8") as page:
         words = page.read()
@@ -429,12 +449,12 @@ def test_refused_row_of_the_history_does_not_stop_others(pilot):
     name = answer()["id"][answer()["decision"] == "accept"].iloc[0]
     (same, first), (other, second), (gone, _) = past[["id", "outcome"]].to_numpy().tolist()
     tell([(other, OTHER[second]), (gone, "fraud"), (same, first), (name, outcome[name])])
-    told = done("observe", "outcomes.csv")
-    assert sum(told["recorded"].values()) == 1
-    assert (told["known_already"], told["corrections"], told["refused"]["rows"]) == (1, 0, 2)
-    words = "the applicant is part of the history, whose outcomes are final in a certified program"
-    assert told["refused"]["reasons"] == {words: 2}
-    got = answer(told["refused"]["file"])
+    result = done("observe", "outcomes.csv")
+    assert sum(result["recorded"].values()) == 1
+    assert (result["known_already"], result["corrections"], result["refused"]["rows"]) == (1, 0, 2)
+    words = "outcomes of the history are final in a certified program"
+    assert result["refused"]["reasons"] == {words: 2}
+    got = answer(result["refused"]["file"])
     assert got["id"].tolist() == [other, gone]
     state = "good" if outcome[name] == "repaid" else "bad"
     assert program.standing([name]).states == [state]

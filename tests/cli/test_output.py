@@ -21,16 +21,16 @@ needs_full = pytest.mark.skipif(not FULL.exists(), reason="no device that is alw
 
 def run(monkeypatch, stdout, *words, stdin="the usual"):
     """Run a command in this process with other streams; return its exit code and stderr."""
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
+    output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
     with monkeypatch.context() as patch:
         patch.setattr(sys, "argv", ["secondlook", *words])
         patch.setattr(sys, "stdout", stdout)
-        patch.setattr(sys, "stderr", said)
+        patch.setattr(sys, "stderr", output)
         if stdin != "the usual":
             patch.setattr(sys, "stdin", stdin)
         with pytest.raises(SystemExit) as end:
             main()
-    return end.value.code, said.buffer.getvalue().decode()
+    return end.value.code, output.buffer.getvalue().decode()
 
 
 def narrow(encoding="cp1252"):
@@ -74,10 +74,10 @@ def test_installed_command_prints_help_in_any_encoding():
 def test_decisions_that_cannot_be_written_are_recorded(lender, monkeypatch):
     apply(20)
     stdout = io.TextIOWrapper(open(FULL, "wb"))  # noqa: SIM115
-    code, said = run(monkeypatch, stdout, "decide", "applicants.csv", "-o", "-")
+    code, output = run(monkeypatch, stdout, "decide", "applicants.csv", "-o", "-")
     stdout.close()
     assert code == 2
-    (sentence,) = said.splitlines()
+    (sentence,) = output.splitlines()
     assert "and only their file is missing (standard output cannot be written" in sentence
     assert done("decide", "applicants.csv", "-o", "d.csv")["recorded_before"] is not None
 
@@ -97,18 +97,18 @@ def test_exit_code_is_kept():
 
 
 def test_closed_input(lender, monkeypatch):
-    code, said = run(monkeypatch, narrow("utf-8"), "decide", "-", "-o", "d.csv", stdin=None)
+    code, output = run(monkeypatch, narrow("utf-8"), "decide", "-", "-o", "d.csv", stdin=None)
     assert code == 2
-    assert said == ("secondlook: standard input is closed; send a file to it, or name one.\n")
+    assert output == ("secondlook: standard input is closed; send a file to it, or name one.\n")
 
 
 def test_nothing_is_erased_without_an_answer(lender, monkeypatch):
-    somebody = people(1)["id"][0]
-    words = ("erase", "--id", somebody, "--early", "--reason", "asked for")
-    code, said = run(monkeypatch, narrow("utf-8"), *words, stdin=None)
+    applicant = people(1)["id"][0]
+    words = ("erase", "--id", applicant, "--early", "--reason", "asked for")
+    code, output = run(monkeypatch, narrow("utf-8"), *words, stdin=None)
     assert code == 2
-    assert "nothing was erased without a confirmation; answer y, or add --yes." in said
-    assert lender.standing([somebody]).persons[0] >= 0
+    assert "nothing was erased without a confirmation; answer y, or add --yes." in output
+    assert lender.standing([applicant]).persons[0] >= 0
 
 
 def test_command_that_prints_nothing_needs_no_output(monkeypatch):
@@ -119,6 +119,6 @@ def test_command_that_prints_nothing_needs_no_output(monkeypatch):
 
 
 def test_closed_output(lender, monkeypatch):
-    code, said = run(monkeypatch, None, "export")
+    code, output = run(monkeypatch, None, "export")
     assert code == 2
-    assert said == "secondlook: standard output is closed; name a file.\n"
+    assert output == "secondlook: standard output is closed; name a file.\n"

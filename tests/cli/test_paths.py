@@ -36,14 +36,14 @@ def own_folder(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "command", [one.name for one in COMMANDS if one.name not in ANSWER_TO_NOTHING]
+    "command", [value.name for value in COMMANDS if value.name not in ANSWER_TO_NOTHING]
 )
 def test_command_without_arguments_names_what_it_needs(command):
-    found = call(command)
-    assert found.exit_code == 2, found.exception
-    assert found.stdout == ""
+    result = call(command)
+    assert result.exit_code == 2, result.exception
+    assert result.stdout == ""
     needs = ("Missing argument", "Missing option '--ledger'", "needs", "nothing to report on")
-    assert any(words in found.stderr for words in needs)
+    assert any(words in result.stderr for words in needs)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +166,8 @@ def named(lender, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", ["lender.db", "history.csv", "program.toml", "x.txt", "x"])
 def test_report_must_be_named_like_a_page(lender, made, name):
-    for one in ("history.csv", "program.toml"):
-        shutil.copy(made / one, one)
+    for value in ("history.csv", "program.toml"):
+        shutil.copy(made / value, value)
     before = Path(name).read_bytes() if Path(name).exists() else None
     assert refused("report", "-o", name) == (
         f"--out must name a file that ends in .html or .htm, got {name!r}; name such a file."

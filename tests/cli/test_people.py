@@ -29,8 +29,8 @@ def lender(tmp_path, monkeypatch):
         people(80, 400).drop(columns="outcome").to_csv("applicants.csv", index=False)
         done("decide", "applicants.csv", "-o", "decisions.csv")
         decided = pd.read_csv("decisions.csv")
-        yes, no = (decided["id"][decided["decision"] == what].tolist() for what in WORDS)
-        return url, yes, no, lambda days: time.__setitem__(0, NOW + timedelta(days=days))
+        accepted, rejected = (decided["id"][decided["decision"] == what].tolist() for what in WORDS)
+        return url, accepted, rejected, lambda days: time.__setitem__(0, NOW + timedelta(days=days))
 
     return begin
 
@@ -49,26 +49,30 @@ def kinds(url):
 
 
 def test_override_by_id_and_by_file(lender):
-    url, yes, no, _ = lender()
-    told = done("override", "--id", no[0], "--id", no[1], "--accept", "--reason", "a guarantor")
-    assert told == {"overridden": 2}
+    url, accepted, rejected, _ = lender()
+    report = done(
+        "override", "--id", rejected[0], "--id", rejected[1], "--accept", "--reason", "a guarantor"
+    )
+    assert report == {"overridden": 2}
     before = kinds(url)
-    words = refused("override", "--id", no[0], "--accept", "--reason", "again")
+    words = refused("override", "--id", rejected[0], "--accept", "--reason", "again")
     assert words == (
-        f"ids that were overridden before cannot be overridden, got {no[0]!r}; nothing was "
+        f"ids that were overridden before cannot be overridden, got {rejected[0]!r}; nothing was "
         f"recorded, undo that override first (--undo, undo_override), or remove them."
     )
     assert kinds(url) == before
-    file = listed("frauds.csv", [yes[0], yes[1], "nobody", "", no[2], yes[0], "a00001"])
+    file = listed(
+        "frauds.csv", [accepted[0], accepted[1], "unknown", "", rejected[2], accepted[0], "a00001"]
+    )
     strict = refused("override", file, "--reject", "--reason", "fraud", "--strict")
-    assert "frauds.csv, row 3 (id 'nobody'): ids that are unknown or erased" in strict
+    assert "frauds.csv, row 3 (id 'unknown'): ids that are unknown or erased" in strict
     assert kinds(url) == before
-    found = call("override", file, "--reject", "--reason", "fraud", "--by", "a person")
-    assert found.exit_code == 0, found.stderr
-    assert "2 people rejected by override." in found.stdout
-    assert "4 rows refused, with the reasons in frauds.refused.csv" in found.stdout
+    result = call("override", file, "--reject", "--reason", "fraud", "--by", "a person")
+    assert result.exit_code == 0, result.stderr
+    assert "2 people rejected by override." in result.stdout
+    assert "4 rows refused, with the reasons in frauds.refused.csv" in result.stdout
     left = pd.read_csv("frauds.refused.csv", keep_default_na=False)
-    assert left["id"].tolist() == ["nobody", "", no[2], "a00001"]
+    assert left["id"].tolist() == ["unknown", "", rejected[2], "a00001"]
     assert left["reason"].tolist() == [
         "ids that are unknown or erased cannot be overridden",
         "'id' is empty or holds NUL, which is no id",
@@ -78,86 +82,93 @@ def test_override_by_id_and_by_file(lender):
     with Program.open(url).ledger.reading("main") as reader:
         *_, entry = reader.entries(kind="override")
         rows = reader.facts(entry).overrides
-        assert sorted(reader.names(rows.persons)) == sorted(yes[:2])
+        assert sorted(reader.names(rows.persons)) == sorted(accepted[:2])
         assert set(rows.reasons) == {"fraud"}
         assert not rows.accepted.any()
         assert entry.by == "a person"
 
 
 def test_override_is_undone(lender):
-    url, yes, no, _ = lender()
-    done("override", "--id", no[0], "--id", no[1], "--accept", "--reason", "a guarantor")
-    done("override", "--id", yes[0], "--reject", "--reason", "fraud")
-    file = listed("wrong.csv", [no[0], yes[0], yes[1]])
-    found = call("override", file, "--undo", "--reason", "the wrong person")
-    assert "Override undone for 2 people.\n1 row refused" in found.stdout
+    url, accepted, rejected, _ = lender()
+    done(
+        "override", "--id", rejected[0], "--id", rejected[1], "--accept", "--reason", "a guarantor"
+    )
+    done("override", "--id", accepted[0], "--reject", "--reason", "fraud")
+    file = listed("wrong.csv", [rejected[0], accepted[0], accepted[1]])
+    result = call("override", file, "--undo", "--reason", "the wrong person")
+    assert "Override undone for 2 people.\n1 row refused" in result.stdout
     left = pd.read_csv("wrong.refused.csv")
     assert left["reason"].tolist() == ["ids that are not overridden cannot be undone"]
-    assert done("override", "--id", no[1], "--undo", "--reason", "has none") == {"undone": 1}
-    done("override", "--id", no[2], "--accept", "--reason", "a guarantor")
-    standing = Program.open(url).standing([*no[:2], yes[0]])
+    assert done("override", "--id", rejected[1], "--undo", "--reason", "has none") == {"undone": 1}
+    done("override", "--id", rejected[2], "--accept", "--reason", "a guarantor")
+    standing = Program.open(url).standing([*rejected[:2], accepted[0]])
     assert standing.accepted.tolist() == [False, False, True]
-    pd.DataFrame({"id": [yes[0]], "outcome": ["repaid"]}).to_csv("told.csv", index=False)
-    said = call("observe", "told.csv").stdout
-    assert "So far no outcome is known; " in said
-    assert " are pending. Not counted: 2 accepted with an override (1 known).\n" in said
+    pd.DataFrame({"id": [accepted[0]], "outcome": ["repaid"]}).to_csv("observed.csv", index=False)
+    output = call("observe", "observed.csv").stdout
+    assert "So far no outcome is known; " in output
+    assert " are pending. Not counted: 2 accepted with an override (1 known).\n" in output
     for given, words in ((["--accept", "--undo"], "two"), ([], "none")):
-        assert refused("override", "--id", no[0], *given, "--reason", "why") == (
+        assert refused("override", "--id", rejected[0], *given, "--reason", "why") == (
             f"override takes one of --accept, --reject and --undo, got {words}; give one."
         )
     assert done("verify", "--relearn")["ok"]
     done("export", "-o", "all.csv")
     rows = pd.read_csv("all.csv", index_col="id")
-    shown = rows.loc[yes[0]]
+    shown = rows.loc[accepted[0]]
     assert (shown["override"], shown["override_reason"]) == ("taken back", "the wrong person")
     assert shown["accepted"]
-    assert rows.loc[no[2], "override"] == "accepted"
+    assert rows.loc[rejected[2], "override"] == "accepted"
 
 
 @pytest.mark.parametrize("config", [PROGRAM, CERTIFIED], ids=["algorithm 1", "certified"])
 def test_withdraw(lender, config):
-    url, yes, no, _ = lender(config)
-    pd.DataFrame({"id": yes[2:], "outcome": "repaid"}).to_csv("outcomes.csv", index=False)
+    url, accepted, rejected, _ = lender(config)
+    pd.DataFrame({"id": accepted[2:], "outcome": "repaid"}).to_csv("outcomes.csv", index=False)
     done("observe", "outcomes.csv")
-    assert done("withdraw", "--id", yes[0]) == {"withdrawn": 1, "withdrawn_before": 0}
+    assert done("withdraw", "--id", accepted[0]) == {"withdrawn": 1, "withdrawn_before": 0}
     before = kinds(url)
-    assert done("withdraw", "--id", yes[0]) == {"withdrawn": 0, "withdrawn_before": 1}
-    said = "0 people withdrawn: no outcome will be known, 1 were withdrawn before.\n"
-    assert call("withdraw", "--id", yes[0]).stdout == said
+    assert done("withdraw", "--id", accepted[0]) == {"withdrawn": 0, "withdrawn_before": 1}
+    output = "0 people withdrawn: no outcome will be known, 1 were withdrawn before.\n"
+    assert call("withdraw", "--id", accepted[0]).stdout == output
     assert kinds(url) == before
     assert kinds(url).count("outcomes") == 2
-    words = refused("withdraw", "--id", no[0])
+    words = refused("withdraw", "--id", rejected[0])
     assert words.startswith("ids that are not accepted cannot be withdrawn, got ")
-    told = done("withdraw", listed("never.csv", [yes[1], yes[2], no[0]]))
+    result = done("withdraw", listed("never.csv", [accepted[1], accepted[2], rejected[0]]))
     if config == PROGRAM:  # an outcome can be taken back
-        assert (told["withdrawn"], told["refused"]["rows"]) == (2, 1)
+        assert (result["withdrawn"], result["refused"]["rows"]) == (2, 1)
         assert kinds(url).count("correction") == 1
     else:
-        assert (told["withdrawn"], told["refused"]["rows"]) == (1, 2)
+        assert (result["withdrawn"], result["refused"]["rows"]) == (1, 2)
         reasons = "ids that have an outcome that is final cannot be withdrawn"
-        assert reasons in told["refused"]["reasons"]
+        assert reasons in result["refused"]["reasons"]
     assert done("verify")["ok"]
 
 
 def test_hold_release_and_erase(lender):
-    url, yes, no, after = lender()
-    words = refused("erase", "--id", yes[0], "--reason", "asked", "--yes")
+    url, accepted, rejected, after = lender()
+    words = refused("erase", "--id", accepted[0], "--reason", "asked", "--yes")
     assert words == (
         f"ids that are kept for 25 months (until 2033-02-15 at the latest) cannot be erased, got "
-        f"{yes[0]!r}; nothing was recorded, erase them early (--early, early=True) and say why in "
-        f"the reason, or remove them."
+        f"{accepted[0]!r}; nothing was recorded, erase them early (--early, early=True) and say "
+        f"why in the reason, or remove them."
     )
-    file = listed("asked.csv", yes[:2])
-    found = call("erase", file, "--reason", "asked", "--yes")
-    assert (found.exit_code, "0 people erased.\n2 rows refused" in found.stdout) == (2, True)
+    file = listed("asked.csv", accepted[:2])
+    result = call("erase", file, "--reason", "asked", "--yes")
+    assert (result.exit_code, "0 people erased.\n2 rows refused" in result.stdout) == (2, True)
     (reason,) = set(pd.read_csv("asked.refused.csv")["reason"])
     assert reason == (
         "ids that are kept for 25 months (until 2033-02-15 at the latest) cannot be erased; erase "
         "them early (--early, early=True) and say why in the reason, or remove them"
     )
-    told = done("erase", "--id", yes[0], "--reason", "asked", "--early", "--yes")
-    assert told == {"erased": 1, "other_programs": {}}
-    assert done("hold", listed("disputed.csv", [yes[0], no[0], no[1]]), "--reason", "a case") == {
+    report = done("erase", "--id", accepted[0], "--reason", "asked", "--early", "--yes")
+    assert report == {"erased": 1, "other_programs": {}}
+    assert done(
+        "hold",
+        listed("disputed.csv", [accepted[0], rejected[0], rejected[1]]),
+        "--reason",
+        "a case",
+    ) == {
         "held": 2,
         "refused": {
             "rows": 1,
@@ -165,22 +176,24 @@ def test_hold_release_and_erase(lender):
             "reasons": {"ids that are unknown or erased cannot be held": 1},
         },
     }
-    told = done("erase", "--expired", "--reason", "over", "--yes")
-    assert told == {"erased": 0, "other_programs": {}}
+    report = done("erase", "--expired", "--reason", "over", "--yes")
+    assert report == {"erased": 0, "other_programs": {}}
     assert "erasure" not in kinds(url)[-1:]
     after(31 + 25 * 31)
-    words = refused("erase", "--id", no[0], "--reason", "over", "--yes")
+    words = refused("erase", "--id", rejected[0], "--reason", "over", "--yes")
     assert words.startswith("ids that are under hold cannot be erased")
-    assert done("release", "--id", no[0], "--reason", "settled") == {"released": 1}
-    words = refused("release", "--id", no[0], "--reason", "settled")
+    assert done("release", "--id", rejected[0], "--reason", "settled") == {"released": 1}
+    words = refused("release", "--id", rejected[0], "--reason", "settled")
     assert words.startswith("ids that are not under hold cannot be released")
-    found = call("erase", "--expired", "--reason", "over", stdin="y\n")
-    assert found.exit_code == 0, found.stderr
-    assert "Erase 478 people of the program 'main' for good?" in found.stdout
-    assert "478 people erased; the decisions stay." in found.stdout
+    result = call("erase", "--expired", "--reason", "over", stdin="y\n")
+    assert result.exit_code == 0, result.stderr
+    assert "Erase 478 people of the program 'main' for good?" in result.stdout
+    assert "478 people erased; the decisions stay." in result.stdout
     assert Program.open(url).expired().size == 0
     with Program.open(url).ledger.reading("main") as reader:
-        assert [one for one in reader.names(range_of(reader)) if one is not None] == [no[1]]
+        assert [name for name in reader.names(range_of(reader)) if name is not None] == [
+            rejected[1]
+        ]
     people(60, 900).drop(columns="outcome").to_csv("later.csv", index=False)
     assert done("decide", "later.csv", "-o", "later-decisions.csv")["people"] == 60
     proof = done("verify")
@@ -197,10 +210,10 @@ def test_warning_of_an_erasure(lender, monkeypatch):
 
     monkeypatch.setattr("secondlook.ledger.database.erase_log", warn)
     asked = ["--reason", "asked", "--early", "--yes"]
-    found = call("erase", "--id", yes[0], *asked)
-    assert (found.exit_code, found.stderr) == (0, f"secondlook: {words}\n")
-    told = done("erase", "--id", yes[1], *asked)
-    assert told == {"erased": 1, "other_programs": {}, "notes": [words]}
+    result = call("erase", "--id", yes[0], *asked)
+    assert (result.exit_code, result.stderr) == (0, f"secondlook: {words}\n")
+    report = done("erase", "--id", yes[1], *asked)
+    assert report == {"erased": 1, "other_programs": {}, "notes": [words]}
 
 
 def range_of(reader):
@@ -212,23 +225,23 @@ def test_erasure_can_be_declined(lender):
     before = kinds(url)
     asked = ["erase", "--id", yes[0], "--reason", "asked", "--early"]
     for answer in ("n\n", ""):
-        found = call(*asked, stdin=answer)
-        assert found.exit_code == 2
-        assert "Erase 1 person of the program 'main' for good?" in found.stdout
-        assert "nothing was erased without a confirmation; answer y, or add --yes." in found.stderr
+        result = call(*asked, stdin=answer)
+        assert result.exit_code == 2
+        assert "Erase 1 person of the program 'main' for good?" in result.stdout
+        assert "nothing was erased without a confirmation; answer y, or add --yes." in result.stderr
     words = "with --json, or with ids on standard input, nothing can be confirmed; add --yes."
     assert words in call(*asked, "--json").stderr
     assert words in call("erase", "-", "--reason", "asked", stdin=f"id\n{yes[0]}\n").stderr
     assert kinds(url) == before
-    found = call("erase", "-", "--reason", "asked", "--early", "--yes", stdin=f"id\n{yes[0]}\n")
-    assert found.exit_code == 0, found.stderr
+    result = call("erase", "-", "--reason", "asked", "--early", "--yes", stdin=f"id\n{yes[0]}\n")
+    assert result.exit_code == 0, result.stderr
     assert kinds(url) == [*before, "erasure", "snapshot"]
 
 
 def test_applicants_must_be_named_exactly_once(lender):
-    _, yes, no, _ = lender()
-    ids = ["--id", no[0]]
-    file = listed("some.csv", yes[:2])
+    _, accepted, rejected, _ = lender()
+    ids = ["--id", rejected[0]]
+    file = listed("some.csv", accepted[:2])
     for command, options in (
         ("override", ["--accept", "--reason", "why"]),
         ("withdraw", []),
@@ -241,7 +254,7 @@ def test_applicants_must_be_named_exactly_once(lender):
         assert refused(command, file, *ids, *options) == words.format("both")
     words = refused("erase", "--expired", *ids, "--reason", "over", "--yes")
     assert words.startswith("applicants are named by --expired, by a file or by --id, got two")
-    pd.DataFrame({"name": yes[:2], "x": 1}).to_csv("wrong.csv", index=False)
+    pd.DataFrame({"name": accepted[:2], "x": 1}).to_csv("wrong.csv", index=False)
     assert "'id'" in refused("hold", "wrong.csv", "--reason", "why")
     assert refused("hold", *ids, "--reason", " ") == (
         "a hold needs a reason as text, got ' '; give one."

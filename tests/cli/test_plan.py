@@ -26,23 +26,25 @@ def loans(tmp_path, monkeypatch):
     """Write a history with ids, text and missing outcomes; return it."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "200")
-    found = people(300)
-    found.insert(0, "row", np.arange(300)[::-1] + 17)
-    found["account_id"] = np.random.default_rng(0).permutation(10_000)[:300]
-    found["amount"] = np.random.default_rng(1).permutation(10_000)[:300]  # differs, and is no id
-    found["approved"] = (found["income"] > -0.3).astype(int)
-    found.loc[found["approved"] == 0, "outcome"] = None
-    found["since"] = pd.Timestamp("2031-01-01")
-    found.to_csv("loans.csv", index=False)
-    found.to_parquet("loans.parquet", index=False)
-    return found
+    applicants = people(300)
+    applicants.insert(0, "row", np.arange(300)[::-1] + 17)
+    applicants["account_id"] = np.random.default_rng(0).permutation(10_000)[:300]
+    applicants["amount"] = np.random.default_rng(1).permutation(10_000)[
+        :300
+    ]  # differs, and is no id
+    applicants["approved"] = (applicants["income"] > -0.3).astype(int)
+    applicants.loc[applicants["approved"] == 0, "outcome"] = None
+    applicants["since"] = pd.Timestamp("2031-01-01")
+    applicants.to_csv("loans.csv", index=False)
+    applicants.to_parquet("loans.parquet", index=False)
+    return applicants
 
 
 @pytest.mark.parametrize("file", ["loans.csv", "loans.parquet"])
 def test_history_without_changes(loans, file):
-    told = done("plan", "--history", file, *ROLES, "--good-outcome", "repaid", *FEW)
+    result = done("plan", "--history", file, *ROLES, "--good-outcome", "repaid", *FEW)
     known = loans["outcome"].notna()
-    assert told["history"] == {
+    assert result["history"] == {
         "people": known.sum(),
         "good": (loans["outcome"] == "repaid").sum(),
         "rows_rejected": 0,
@@ -60,27 +62,29 @@ def test_history_without_changes(loans, file):
         },
         "people_drawn": 150 * 3,
     }
-    assert [one["whom"] for one in told["certificate"]] == ["everybody", "f", "m"]
+    assert [value["whom"] for value in result["certificate"]] == ["everybody", "f", "m"]
 
 
 def test_used_and_unused_columns_are_printed(loans):
     words = ("plan", "--history", "loans.csv", *ROLES, "--good-outcome", "repaid", *FEW)
-    said = call(*words).stdout
+    output = call(*words).stdout
     n = loans["outcome"].isna().sum()
-    assert f"left out: {n} rows without an outcome." in said
-    assert "Features: income, debt, amount.\n" in said
-    assert "Not used: row (an id), id (text), account_id (an id), approved (the same" in said
-    assert "as if all applicants were like people with a known outcome; if others are worse" in said
-    assert f"draws 450 people with replacement from {300 - n} rows" in said
-    said = call(*words, "--features", "income,debt").stdout
-    assert "Features: income, debt.\n" in said
-    assert "Not used" not in said
+    assert f"left out: {n} rows without an outcome." in output
+    assert "Features: income, debt, amount.\n" in output
+    assert "Not used: row (an id), id (text), account_id (an id), approved (the same" in output
+    assert (
+        "as if all applicants were like people with a known outcome; if others are worse" in output
+    )
+    assert f"draws 450 people with replacement from {300 - n} rows" in output
+    output = call(*words, "--features", "income,debt").stdout
+    assert "Features: income, debt.\n" in output
+    assert "Not used" not in output
 
 
 def test_applicants_are_those_of_the_file(loans):
     loans.loc[[2, 5], "debt"] = np.nan
     loans.to_csv("gaps.csv", index=False)
-    found = read_history(
+    past = read_history(
         Path("gaps.csv"),
         outcome="outcome",
         group="sex",
@@ -88,23 +92,23 @@ def test_applicants_are_those_of_the_file(loans):
         features=["income", "debt"],
     )
     kept = loans[loans["outcome"].notna() & loans["debt"].notna()]
-    assert found.with_gaps == loans.loc[[2, 5], "outcome"].notna().sum() > 0
-    assert np.allclose(found.table.X, kept[["income", "debt"]])
-    assert found.table.outcome.tolist() == (kept["outcome"] == "default").tolist()
-    assert found.table.group.tolist() == kept["sex"].tolist()
+    assert past.with_gaps == loans.loc[[2, 5], "outcome"].notna().sum() > 0
+    assert np.allclose(past.table.X, kept[["income", "debt"]])
+    assert past.table.outcome.tolist() == (kept["outcome"] == "default").tolist()
+    assert past.table.group.tolist() == kept["sex"].tolist()
 
 
 @pytest.mark.parametrize("values", [(1, 0), (1.0, 0.0), (True, False), ("1", "0")])
 def test_ones_and_zeros_need_no_good_outcome(loans, values, tmp_path):
     good = loans["outcome"] == "repaid"
     loans["outcome"] = [
-        None if missing else values[0] if one else values[1]
-        for one, missing in zip(good, loans["outcome"].isna(), strict=True)
+        None if missing else values[0] if value else values[1]
+        for value, missing in zip(good, loans["outcome"].isna(), strict=True)
     ]
     loans.to_parquet("ones.parquet", index=False)
-    found = read_history(tmp_path / "ones.parquet", outcome="outcome", group="sex")
-    assert found.table.outcome.sum() == good.sum() > 0
-    assert found.without_outcome == loans["outcome"].isna().sum()
+    past = read_history(tmp_path / "ones.parquet", outcome="outcome", group="sex")
+    assert past.table.outcome.sum() == good.sum() > 0
+    assert past.without_outcome == loans["outcome"].isna().sum()
 
 
 def test_errors_name_the_options(loans):
@@ -125,9 +129,9 @@ def test_errors_name_the_options(loans):
         (("loans.csv", *ROLES[:3], "race", *good), "no column 'race', which --group names"),
         (("loans.csv", *ROLES, *good, "--features", "outcome"), "cannot also be --group or among"),
     ):
-        said = refused("plan", "--history", *words, *FEW)
-        assert sentence in said, said
-        assert "=" not in said  # no argument of Python's
+        message = refused("plan", "--history", *words, *FEW)
+        assert sentence in message, message
+        assert "=" not in message  # no argument of Python's
     assert "name it with --history" in refused("plan", "--features", "income", *FEW)
 
 
@@ -142,20 +146,20 @@ def test_outcomes_of_rejected_applicants_are_not_read(loans, tmp_path, words, ki
     if kind == "parquet" and isinstance(words[0], str):
         loans["approved"] = loans["approved"].astype("category")
     options = {"outcome": "outcome", "group": "sex", "good": "repaid", "accepted": "approved"}
-    found = []
-    for told in (None, "repaid", "default"):  # what the file says of whom it rejected
-        file = tmp_path / f"{told}.{kind}"
-        told_all = loans.assign(outcome=loans["outcome"].where(taken, told))
+    result = []
+    for report in (None, "repaid", "default"):  # outcomes of rejected applicants in the file
+        file = tmp_path / f"{report}.{kind}"
+        told_all = loans.assign(outcome=loans["outcome"].where(taken, report))
         (told_all.to_csv if kind == "csv" else told_all.to_parquet)(file, index=False)
-        found.append(read_history(file, **options))
-    none, *others = found
+        result.append(read_history(file, **options))
+    none, *others = result
     assert none.rejected == (~taken).sum() > 0
-    assert [one.unread for one in found] == [0, none.rejected, none.rejected]
-    for one in found:
-        assert (one.unclear, one.without_outcome) == (0, 0)
-        assert np.array_equal(one.table.X, none.table.X)
-        assert np.array_equal(one.table.outcome, none.table.outcome)
-        assert "approved" not in (*one.table.features, *one.left_out)
+    assert [value.unread for value in result] == [0, none.rejected, none.rejected]
+    for item in result:
+        assert (item.unclear, item.without_outcome) == (0, 0)
+        assert np.array_equal(item.table.X, none.table.X)
+        assert np.array_equal(item.table.outcome, none.table.outcome)
+        assert "approved" not in (*item.table.features, *item.left_out)
     free = read_history(tmp_path / f"repaid.{kind}", **(options | {"accepted": ""}))
     assert len(free.table) == len(loans) > len(none.table)  # the option is what keeps them out
     assert others[0].as_dict()["outcomes_not_read"] == none.rejected
@@ -166,15 +170,16 @@ def test_rejected_applicants_and_unread_outcomes_are_counted(loans):
     taken = loans["approved"].astype(str).mask(loans.index < 5, "perhaps").mask(loans.index == 5)
     loans["outcome"] = loans["outcome"].fillna("default").mask(loans.index.isin(waits))
     loans.assign(approved=taken).to_csv("all.csv", index=False)
-    said = call("plan", "--history", "all.csv", *ACCEPTED, *FEW).stdout
-    no, waiting = (taken == "0").sum(), (loans["outcome"].isna() & (taken == "1")).sum()
+    output = call("plan", "--history", "all.csv", *ACCEPTED, *FEW).stdout
+    rejected, waiting = (taken == "0").sum(), (loans["outcome"].isna() & (taken == "1")).sum()
     n = ((taken == "1") & loans["outcome"].notna()).sum()
-    assert f"{n} people with a known outcome" in said
+    assert f"{n} people with a known outcome" in output
     assert (
-        f"left out: {waiting} rows without an outcome, {no} of people who were not accepted, 6 "
-        f"that say neither yes nor no to that.\nNot read: {no} outcomes of rejected applicants.\n"
-    ) in said
-    assert "as if all applicants were like people with a known outcome" in said
+        f"left out: {waiting} rows without an outcome, {rejected} of people who were not accepted, "
+        f"6 that say neither yes nor no to that.\nNot read: {rejected} outcomes of rejected "
+        "applicants.\n"
+    ) in output
+    assert "as if all applicants were like people with a known outcome" in output
 
 
 def test_column_without_past_decisions_is_refused(loans):
@@ -213,20 +218,20 @@ def test_infinite_values(loans, tmp_path):
 
 
 def test_plan_without_a_history_does_not_mention_it():
-    found = call("plan", "--good", "0.85", "--auc", "0.9", *FEW, "--json")
-    assert "history" not in json.loads(found.stdout)
+    result = call("plan", "--good", "0.85", "--auc", "0.9", *FEW, "--json")
+    assert "history" not in json.loads(result.stdout)
 
 
 def test_numbers_of_a_plan_are_not_cut_in_a_narrow_window(capsys):
     money = (1050, 1500, 25_950)
-    found = [
+    result = [
         UntilCertified("everybody", 1.0, (9, 11, 14), (950, 1530, 2159), (62, 66, 70), money),
         UntilCertified("northern branches", 0.0, *[(math.nan,) * 3] * 4),
     ]
-    print_plan(Console(width=80), found, json_wanted=False)
-    said = capsys.readouterr().out
-    assert max(map(len, said.splitlines())) <= 80
+    print_plan(Console(width=80), result, json_wanted=False)
+    output = capsys.readouterr().out
+    assert max(map(len, output.splitlines())) <= 80
     for words in ("everybody", "northern branches", "1,500"):
-        assert words in said
-    print_plan(Console(width=120), found, json_wanted=False)
+        assert words in output
+    print_plan(Console(width=120), result, json_wanted=False)
     assert "66 (62–70)" in capsys.readouterr().out

@@ -34,9 +34,9 @@ def refusals(rows):
     with open("in.csv", "w", newline="") as file:
         csv.writer(file).writerows(WRITTEN)
     sent = read_sent("in.csv", text=("id",))
-    found = Refusals(sent.table, sent.table["id"].to_pylist(), sent.as_written, ("id",))
-    found.add(rows, "why")
-    return found
+    result = Refusals(sent.table, sent.table["id"].to_pylist(), sent.as_written, ("id",))
+    result.add(rows, "why")
+    return result
 
 
 def test_refused_rows_are_written_unchanged():
@@ -66,25 +66,25 @@ def test_file_of_another_run_is_kept():
     assert refusals([0, 2]).write("no.csv") == "no.2.csv"
     assert refusals([]).write("none.csv") == "none.csv"
     assert Path("in.refused.csv").read_bytes() == kept
-    names = {one.name for one in Path().iterdir()} - {"in.csv"}
+    names = {value.name for value in Path().iterdir()} - {"in.csv"}
     assert names == {
         *("in.refused.csv", "in.2.refused.csv", "in.4.refused.csv", "no.csv", "no.2.csv")
     }
 
 
 def test_concurrent_runs_get_separate_files():
-    tables, found = [pa.table({"x": [at]}) for at in range(8)], {}
+    tables, result = [pa.table({"x": [at]}) for at in range(8)], {}
 
     def write(at):
-        found[at] = write_new_table(tables[at], "no.csv")
+        result[at] = write_new_table(tables[at], "no.csv")
 
     threads = [threading.Thread(target=write, args=(at,)) for at in range(8)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert len(set(found.values())) == 8
-    assert {at: read_table(path)["x"].to_pylist() for at, path in found.items()} == {
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(result.values())) == 8
+    assert {at: read_table(path)["x"].to_pylist() for at, path in result.items()} == {
         at: [at] for at in range(8)
     }
 
@@ -96,7 +96,7 @@ def test_failed_write_leaves_nothing(monkeypatch, folder):
     monkeypatch.setattr("secondlook.cli.files.tables.os.replace", fail)
     with pytest.raises(InputError, match="No space left on device"):
         refusals([0]).write("in.refused.csv")
-    assert [one.name for one in folder.iterdir()] == ["in.csv"]
+    assert [value.name for value in folder.iterdir()] == ["in.csv"]
 
 
 def test_refused_rows_of_the_next_month_have_their_own_file(folder, monkeypatch):
@@ -106,8 +106,8 @@ def test_refused_rows_of_the_next_month_have_their_own_file(folder, monkeypatch)
         new = people(30, 1000 * month).drop(columns="outcome").astype({"debt": object})
         new.loc[4, "debt"] = f"{month}.000,00"
         new.to_csv("applicants.csv", index=False)
-        said = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
-        assert f"1 row refused, with the reasons in {name}:" in said
+        output = call("decide", "applicants.csv", "-o", "decisions.csv").stdout
+        assert f"1 row refused, with the reasons in {name}:" in output
         assert done("decide", "applicants.csv", "-o", "decisions.csv")["refused"]["file"] == name
         (row,) = pd.read_csv(name, dtype=str).to_dict("records")
         assert (row["id"], row["debt"]) == (f"a{1000 * month + 4:05d}", f"{month}.000,00")
@@ -172,8 +172,8 @@ def test_applicants_decided_before_do_not_count_as_refused(lender):
     new = new.astype({"income": str})
     new.iloc[-3:, 1] = "lots"
     new.to_csv("applicants.csv", index=False)
-    said = refused(*DECIDE[:-1], "june")
-    assert said.startswith(
+    message = refused(*DECIDE[:-1], "june")
+    assert message.startswith(
         "3 of 4 rows of applicants.csv are refused, and --most-refused allows a share of 0.5, most "
         "often because 'income' must be a number, got 'lots' (3 rows); nothing was decided"
     )
@@ -193,11 +193,11 @@ def test_reasons_are_grouped_by_cause(lender):
     new.loc[7, "sex"] = "x"
     new.loc[8, ["sex", "income"]] = ["y", "1,5"]
     new.to_csv("applicants.csv", index=False)
-    found = done(*DECIDE)["refused"]["reasons"]
+    result = done(*DECIDE)["refused"]["reasons"]
     number, group = "'income' must be a number, got ", " was not in the history, which has 'f', 'm'"
     hint = ", so write it without separators or units"
     do = "; map it to one of these, or start a program with a history that has it"
-    assert found == {
+    assert result == {
         f"{number}'0,5' (row 1, and others){hint}": 3,
         f"{number}'lots' (row 6, and others)": 2,
         f"the group 'x'{group}{do}": 1,
@@ -254,10 +254,10 @@ def test_history_with_refused_rows_gives_the_reasons(tmp_path, monkeypatch):
     past.loc[4, "sex"] = None
     past.to_csv("history.csv", index=False)
     url = f"sqlite:///{tmp_path}/lender.db"
-    said = call("init", "--ledger", url, "--config", "program.toml", "history.csv").stdout
-    assert "3 rows refused, with the reasons in history.refused.csv:\n" in said
+    output = call("init", "--ledger", url, "--config", "program.toml", "history.csv").stdout
+    assert "3 rows refused, with the reasons in history.refused.csv:\n" in output
     assert (
         "  2 × the outcome 'perhaps' (row 1, and others) is none of the labels in [outcomes]"
-        in said
+        in output
     )
-    assert "  1 × 'sex' is empty, and every applicant needs a group\n" in said
+    assert "  1 × 'sex' is empty, and every applicant needs a group\n" in output

@@ -22,21 +22,21 @@ from secondlook.people.reasons import decode
 
 def read(program):
     """Return the parsed page."""
-    found = summarise(program.ledger)
-    return found, read_details(program.ledger, found)
+    summary = summarise(program.ledger)
+    return summary, read_details(program.ledger, summary)
 
 
 def tables(html):
     """Return each table by its title: the titles of its columns, and its rows as text."""
-    found = {}
+    result = {}
     for text in re.findall(r"<table>.*?</table>", html, re.DOTALL):
         title = unescape(re.search(r"<strong>(.*?)\.</strong>", text)[1])
         rows = [
-            [unescape(one) for one in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
+            [unescape(value) for value in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row, re.DOTALL)]
             for row in re.findall(r"<tr>.*?</tr>", text, re.DOTALL)
         ]
-        found[title] = rows[0], rows[1:]
-    return found
+        result[title] = rows[0], rows[1:]
+    return result
 
 
 def count(titles, row, name):
@@ -47,23 +47,23 @@ def count(titles, row, name):
 @pytest.fixture(scope="module")
 def html(hostile_lender, tmp_path_factory):
     path = tmp_path_factory.mktemp("report") / "lender.html"
-    said = run("report", "--ledger", hostile_lender[0], "-o", path)
-    assert str(path) in said.stdout
+    result = run("report", "--ledger", hostile_lender[0], "-o", path)
+    assert str(path) in result.stdout
     return path.read_text(encoding="utf-8")
 
 
 def test_page_is_a_single_well_formed_file(html):
-    found = Page(html)
-    assert found.open == []
-    assert len(found.ids) == len(set(found.ids))
-    assert all(link.startswith("#") and link[1:] in found.ids for link in found.links)
-    assert not {"script", "link", "img", "b", "i", "u", "em"} & set(found.tags)
+    result = Page(html)
+    assert result.open == []
+    assert len(result.ids) == len(set(result.ids))
+    assert all(link.startswith("#") and link[1:] in result.ids for link in result.links)
+    assert not {"script", "link", "img", "b", "i", "u", "em"} & set(result.tags)
     assert not re.findall(r"url\((?!#)|@import", html)
     # FDR, outcomes, worth, decisions and one attribute
-    assert len(found.svgs) == 5
-    assert all(svg["role"] == "img" and len(svg["aria-label"]) > 40 for svg in found.svgs)
-    assert found.tags.count("figcaption") == len(found.svgs)
-    assert found.tags.count("caption") == found.tags.count("table") == 6
+    assert len(result.svgs) == 5
+    assert all(svg["role"] == "img" and len(svg["aria-label"]) > 40 for svg in result.svgs)
+    assert result.tags.count("figcaption") == len(result.svgs)
+    assert result.tags.count("caption") == result.tags.count("table") == 6
 
 
 def test_hostile_text_is_shown_and_escaped(html):
@@ -74,8 +74,8 @@ def test_hostile_text_is_shown_and_escaped(html):
 
 
 def test_numbers_of_the_page_equal_the_summary(html, hostile_lender):
-    found = summarise(hostile_lender[1].ledger)
-    whole = found.outcomes
+    summary = summarise(hostile_lender[1].ledger)
+    whole = summary.outcomes
     low, high = whole.interval
     cells = [
         f"{whole.accepted:,}",
@@ -90,12 +90,12 @@ def test_numbers_of_the_page_equal_the_summary(html, hostile_lender):
     ]
     row = "".join(f"<td>{text}</td>" for text in cells)
     assert f'<th scope="row">All but overrides</th>{row}' in html
-    for one in found.groups:
-        name = "(erased)" if one.group is None else one.group.replace("&", "&amp;")
+    for group in summary.groups:
+        name = "(erased)" if group.group is None else group.group.replace("&", "&amp;")
         name = name.replace("<", "&lt;").replace(">", "&gt;")
-        row = f'<th scope="row">{name}</th><td>{one.n_people}</td><td>{one.n_accepted}</td>'
+        row = f'<th scope="row">{name}</th><td>{group.n_people}</td><td>{group.n_accepted}</td>'
         assert row in html
-    assert html.count(str(found.head)) == 2
+    assert html.count(str(summary.head)) == 2
     assert "Checkpoint, not verified here:" in html
     assert "secondlook verify --program main --checkpoint" in html
 
@@ -106,15 +106,15 @@ def test_certified_program_shows_its_ladder(tmp_path, certify):
 
     url = f"sqlite:///{tmp_path}/certified.db"
     program, _, batches = started(url, certified(certify=certify), n_rounds=3)
-    for one in batches:
-        decided = program.decide(one.people.X, sensitive_features=one.people.group)
-        program.observe(decided.ids[decided.accepted], one.outcome[decided.accepted])
+    for batch in batches:
+        decided = program.decide(batch.people.X, sensitive_features=batch.people.group)
+        program.observe(decided.ids[decided.accepted], batch.outcome[decided.accepted])
     text = page(*read(program), 180.0)
     assert 'id="figure-certificate"' in text
     assert "raise alpha" not in text
     by_group = {}
-    for one in program.classifier.rounds_:
-        by_group.setdefault(one.group, []).append(one.status == "certified")
+    for batch in program.classifier.rounds_:
+        by_group.setdefault(batch.group, []).append(batch.status == "certified")
     assert len(by_group) == (1 if certify == "overall" else 2)
     for group, flags in by_group.items():
         whom = "" if group is None else f" for group {group}"
@@ -123,17 +123,17 @@ def test_certified_program_shows_its_ladder(tmp_path, certify):
 
 
 def test_many_rounds_are_grouped(hostile_lender):
-    found = summarise(hostile_lender[1].ledger)
-    first = found.rounds[0]
+    summary = summarise(hostile_lender[1].ledger)
+    first = summary.rounds[0]
     rounds = tuple(replace(first, round=t + 1, certified=t % 2 == 0) for t in range(150))
     runs = spans(rounds)
     assert len(runs) == 50
-    assert sum(one.total("n_people") for one in runs) == 150 * first.n_people
-    assert sum(one.outcomes.bad for one in runs) == 150 * first.outcomes.bad
+    assert sum(value.total("n_people") for value in runs) == 150 * first.n_people
+    assert sum(item.outcomes.bad for item in runs) == 150 * first.outcomes.bad
     assert (runs[1].name, runs[1].middle, runs[1].promise) == ("4–6", 5.0, "1 of 3 certified")
-    assert [one.name for one in spans(rounds[:60])] == [f"{t + 1}" for t in range(60)]
+    assert [span.name for span in spans(rounds[:60])] == [f"{t + 1}" for t in range(60)]
     _, more = read(hostile_lender[1])
-    text = page(replace(found, rounds=rounds), more, 180.0)
+    text = page(replace(summary, rounds=rounds), more, 180.0)
     assert '<th scope="row">4–6</th>' in text
     assert "Runs of rounds are shown together." in text
 
@@ -142,7 +142,7 @@ BECAME = ("Good", "Bad", "Never known", "Pending", "Overridden")
 
 
 def test_outcomes_of_accepted_applicants_add_up(html, hostile_lender):
-    found = summarise(hostile_lender[1].ledger)
+    summary = summarise(hostile_lender[1].ledger)
     shown = tables(html)
     titles, rows = shown["Groups by =<i>where"]
     assert len(rows) == 4
@@ -150,14 +150,16 @@ def test_outcomes_of_accepted_applicants_add_up(html, hostile_lender):
         accepted = count(titles, row, "Accepted")
         assert sum(count(titles, row, name) for name in BECAME) == accepted
     for name, total in (("Accepted", "n_accepted"), ("By hand", "n_by_hand")):
-        assert sum(count(titles, row, name) for row in rows) == found.total(total)
-    assert sum(count(titles, row, "Overridden") for row in rows) == found.total("n_set_apart") == 1
+        assert sum(count(titles, row, name) for row in rows) == summary.total(total)
+    assert (
+        sum(count(titles, row, "Overridden") for row in rows) == summary.total("n_set_apart") == 1
+    )
     titles, rows = shown["Rounds"]
-    for row, one in zip(rows, found.rounds, strict=True):
+    for row, value in zip(rows, summary.rounds, strict=True):
         accepted = count(titles, row, "Exploited") + count(titles, row, "Explored")
-        assert sum(count(titles, row, name) for name in BECAME) == accepted == one.n_accepted
-    assert count(titles, rows[0], "By hand") == found.total("n_by_hand") == 1
-    n, apart = found.total("n_accepted"), found.outcomes.accepted
+        assert sum(count(titles, row, name) for name in BECAME) == accepted == value.n_accepted
+    assert count(titles, rows[0], "By hand") == summary.total("n_by_hand") == 1
+    n, apart = summary.total("n_accepted"), summary.outcomes.accepted
     assert apart == n - 1
     assert re.search(rf"{n} accepted, \d+ of them explored and 1 once overridden, besides 1 ", html)
     titles, rows = shown["Outcomes so far"]
@@ -170,7 +172,7 @@ def test_rates_are_compared_with_the_highest(html):
     rates.pop("(erased)")
     ratio = {row[0]: row[titles.index("Of the highest")] for row in rows}
     assert ratio.pop("(erased)") == "–"
-    assert ratio == {name: f"{one / max(rates.values()):.3f}" for name, one in rates.items()}
+    assert ratio == {name: f"{value / max(rates.values()):.3f}" for name, value in rates.items()}
     assert len(set(ratio.values())) > 1
 
 
@@ -195,8 +197,8 @@ def test_reasons_of_rejections_equal_the_ledger(html, hostile_lender):
     """The expected counts are made from single rows."""
     program, gone = hostile_lender[1], hostile_lender[3]
     with program.ledger.engine.connect() as connection:
-        one = schema.people.c
-        query = schema.people.select().where(one.round > 0).with_only_columns(one.reasons)
+        value = schema.people.c
+        query = schema.people.select().where(value.round > 0).with_only_columns(value.reasons)
         kept = [row[0] for row in connection.execute(query) if row[0] is not None]
     names = read(program)[1].says["reference"]["names"]
     lists = [[name for name, _ in decode(row, names)] for row in kept]
@@ -208,7 +210,7 @@ def test_reasons_of_rejections_equal_the_ledger(html, hostile_lender):
         assert part == f"{by_name[name] / len(lists):.3f}"
     refused = sum(int((~decided.accepted).sum()) for decided, *_ in hostile_lender[2])
     assert len(lists) == refused - 1  # one of those erased
-    assert f"For {len(lists)} people whom the program rejected" in html
+    assert f"For {len(lists)} people rejected by the program" in html
     assert len(gone) == 2
 
 
@@ -227,7 +229,7 @@ def test_withdrawals_are_listed_as_changes_and_certificates_are_not(html, hostil
         "=HYPERLINK(1); stands: accepted",
         "<em>asked</em>",
     ]
-    found, more = read(program)
+    result, more = read(program)
     says = {"what": "granted", "share": 0.10867669440199308, "group": ["<s>f</s>", "40+"]}
     says |= {"alpha": 0.15, "delta": 0.1, "log_wealth": 6.0817, "threshold": 5.7446, "round": 19}
     granted = Change("certificate", 61, "2028-07-15T09:00:00+00:00", "root", 0, says)
@@ -238,9 +240,9 @@ def test_withdrawals_are_listed_as_changes_and_certificates_are_not(html, hostil
     records |= {"certified_from": float("nan"), "certified_to": float("nan")}
     records |= {"next_log_wealth": 1.0, "next_threshold": 5.0, "delta_spent": 0.01}
     with_tests = replace(
-        found,
-        changes=(*found.changes, granted, dropped),
-        rounds=(replace(found.rounds[0], records=(records,)),),
+        result,
+        changes=(*result.changes, granted, dropped),
+        rounds=(replace(result.rounds[0], records=(records,)),),
     )
     text = page(with_tests, more, 180.0)
     shown = tables(text)
@@ -260,11 +262,11 @@ def test_empty_columns_are_left_out(html, hostile_lender):
     titles = tables(html)["Rounds"][0]
     assert {"α exploited", "Thresholds", "Overridden", "By hand"} <= set(titles)
     assert "Thresholds: the scores" in html
-    found, more = read(hostile_lender[1])
+    result, more = read(hostile_lender[1])
     whole = tuple(
-        replace(one, records=({"calibrated": True},), n_by_hand=0) for one in found.rounds[1:]
+        replace(value, records=({"calibrated": True},), n_by_hand=0) for value in result.rounds[1:]
     )
-    text = page(replace(found, rounds=whole), more, 180.0)
+    text = page(replace(result, rounds=whole), more, 180.0)
     titles = tables(text)["Rounds"][0]
     assert not {"α exploited", "Thresholds", "Overridden", "By hand"} & set(titles)
     assert "Thresholds: the scores" not in text

@@ -37,7 +37,7 @@ def bare_machine(tmp_path, monkeypatch):
 
 
 def call(*arguments):
-    return CliRunner().invoke(app, [str(one) for one in arguments])
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
 
 
 @pytest.fixture
@@ -92,8 +92,8 @@ def test_failures_are_reported_in_text_and_json(tmp_path, monkeypatch):
     assert f"“Diverges” failed in 1 of 3 (seed {made[1]})" in words
     assert "Error: FloatingPointError: the loss is not a number (at " in words
     assert "assumes: At equal features, the rejected are bad" in words
-    found = json.loads(call("simulate", "world.toml", "--out", "run", "--json").stdout)
-    rows = {row["method"]: row for row in found["summary"]}
+    output = json.loads(call("simulate", "world.toml", "--out", "run", "--json").stdout)
+    rows = {row["method"]: row for row in output["summary"]}
     (failure,) = rows["diverges"]["failed_repetitions"]
     assert (failure["repetition"], failure["seed"]) == (1, made[1])
     assert rows["greedy-aligned"]["failed_repetitions"] == []
@@ -134,18 +134,18 @@ def simulate(folder, first="plain", *more, url="sqlite:///ledger.db", seed=0, ou
 @pytest.mark.parametrize("first", ["plain", "certified"])
 def test_first_method_is_recorded_in_a_verified_ledger(folder, first):
     url = "sqlite:///out/ledger.db"  # in a folder that the run makes, as in the demo
-    told = simulate(folder, first, "--json", url=url)
-    assert told.exit_code == 0, told.stderr
-    proof = json.loads(told.stdout)["ledger"]
+    result = simulate(folder, first, "--json", url=url)
+    assert result.exit_code == 0, result.stderr
+    proof = json.loads(result.stdout)["ledger"]
     assert (proof["program"], proof["decisions"]) == (first, 3 * 80)
-    found = verify(SqlLedger(url), first)
-    assert found.ok
-    assert str(found.head) == proof["checkpoint"]
-    assert found.n_entries == proof["entries"] == Checkpoint.read(proof["checkpoint"]).number
+    verification = verify(SqlLedger(url), first)
+    assert verification.ok
+    assert str(verification.head) == proof["checkpoint"]
+    assert verification.n_entries == proof["entries"] == Checkpoint.read(proof["checkpoint"]).number
     # A second run adds nothing to the ledger and prints a single line.
     again = simulate(folder, first, url=url, out="again")
     assert again.exit_code == 0, again.stderr
-    (line,) = [one for one in again.stdout.splitlines() if one.startswith("On the record")]
+    (line,) = [value for value in again.stdout.splitlines() if value.startswith("On the record")]
     assert line == (
         f"On the record ({first}): {proof['entries']} entries fit, 240 decisions made again; "
         f"checkpoint {proof['checkpoint']}"
@@ -165,8 +165,8 @@ def test_ledger_with_other_decisions_is_refused(folder, monkeypatch):
         return counts
 
     monkeypatch.setattr(on_ledger, "run_and_count", one_more)
-    said = simulate(folder, url="sqlite:///third.db", out="third").stderr
-    assert re.search(r"'plain' differ from this run, first in round 2 \(n_accepted\)", said)
+    output = simulate(folder, url="sqlite:///third.db", out="third").stderr
+    assert re.search(r"'plain' differ from this run, first in round 2 \(n_accepted\)", output)
 
 
 def test_unrecordable_experiments_are_refused_before_running(folder):
@@ -178,19 +178,19 @@ def test_unrecordable_experiments_are_refused_before_running(folder):
         ),
     ):
         (folder / "world.toml").write_text(RECORDED_WORLD.format(first="opt-offline"))
-        told = CliRunner().invoke(
+        result = CliRunner().invoke(
             app, [*arguments, "--out", "none", "--ledger", "sqlite:///ledger.db"]
         )
-        assert told.exit_code == 2
-        assert words in told.stderr
+        assert result.exit_code == 2
+        assert words in result.stderr
         assert not (folder / "none").exists()
         assert not (folder / "ledger.db").exists()
 
 
 def test_unrecordable_method_is_refused(folder):
-    told = simulate(folder, "epsilon-greedy-aligned")
-    assert told.exit_code == 2
-    assert "a ledger records classifiers of this library" in told.stderr
+    result = simulate(folder, "epsilon-greedy-aligned")
+    assert result.exit_code == 2
+    assert "a ledger records classifiers of this library" in result.stderr
     assert not (folder / "ledger.db").exists()
 
 
@@ -198,8 +198,8 @@ def test_ledger_that_fails_verification_has_its_own_exit_code(folder):
     assert simulate(folder).exit_code == 0
     ledger = SqlLedger("sqlite:///ledger.db")
     with ledger.engine.begin() as connection:
-        connection.exec_driver_sql("UPDATE entries SET \"by\" = 'nobody' WHERE number = 2")
-    told = simulate(folder, out="again")
-    assert told.exit_code == 4
-    assert "secondlook: entry" in told.stderr
-    assert "On the record" not in told.stdout
+        connection.exec_driver_sql("UPDATE entries SET \"by\" = 'other' WHERE number = 2")
+    result = simulate(folder, out="again")
+    assert result.exit_code == 4
+    assert "secondlook: entry" in result.stderr
+    assert "On the record" not in result.stdout

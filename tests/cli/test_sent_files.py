@@ -44,8 +44,10 @@ def lender(made, tmp_path, monkeypatch):
     url = f"sqlite:///{tmp_path}/lender.db"
     monkeypatch.setenv("SECONDLOOK_LEDGER", url)
     got = pd.read_csv("decisions.csv")
-    yes, no = (got["id"][got["decision"] == one].tolist() for one in ("accept", "reject"))
-    return Program.open(url), yes, no
+    accepted, rejected = (
+        got["id"][got["decision"] == value].tolist() for value in ("accept", "reject")
+    )
+    return Program.open(url), accepted, rejected
 
 
 def sent(frame, path="applicants.csv"):
@@ -54,13 +56,13 @@ def sent(frame, path="applicants.csv"):
 
 
 def erase(*ids):
-    words = [word for one in ids for word in ("--id", one)]
+    words = [word for value in ids for word in ("--id", value)]
     done("erase", *words, "--early", "--reason", "asked for it", "--yes")
 
 
 def reasons(name="applicants.refused.csv"):
-    found = pd.read_csv(name, dtype=str, keep_default_na=False)
-    return dict(zip(found["id"], found["reason"], strict=True))
+    table = pd.read_csv(name, dtype=str, keep_default_na=False)
+    return dict(zip(table["id"], table["reason"], strict=True))
 
 
 # Sent again after an erasure.
@@ -68,13 +70,13 @@ def reasons(name="applicants.refused.csv"):
 
 @pytest.mark.parametrize("name", [(), ("--batch", "june")], ids=["unnamed", "another name"])
 def test_erased_applicants_are_not_decided_again(lender, name):
-    program, yes, no = lender
-    erase(yes[0], no[0])
+    program, accepted, rejected = lender
+    erase(accepted[0], rejected[0])
     head = program.checkpoint()
     assert "none of the 60 rows of applicants.csv can be used" in refused(*DECIDE, *name)
-    found = reasons()
-    assert {found[yes[0]], found[no[0]]} == {f"batch 'may' {ERASED}"}
-    others = {reason for one, reason in found.items() if one not in (yes[0], no[0])}
+    result = reasons()
+    assert {result[accepted[0]], result[rejected[0]]} == {f"batch 'may' {ERASED}"}
+    others = {reason for value, reason in result.items() if value not in (accepted[0], rejected[0])}
     assert {reason[:39] for reason in others} == {"the id was decided on before (round 1);"}
     assert program.checkpoint() == head
 
@@ -92,14 +94,14 @@ def test_new_applicants_in_a_file_with_erased_applicants_are_refused(lender):
     program, yes, _ = lender
     first, new = people(60, 1000), people(20, 3000)
     sent(pd.concat([first, new]))
-    assert done(*DECIDE)["people"] == 20  # nobody is erased yet, so they can be told apart
+    assert done(*DECIDE)["people"] == 20  # without erasures, ids are unambiguous
     later = people(10, 4000)
     erase(yes[0])
     head = program.checkpoint()
     sent(pd.concat([first, later]))
     refused(*DECIDE)
-    found = reasons("applicants.2.refused.csv")
-    waiting = [one for one, reason in found.items() if reason == f"batch 'may' {ERASED}"]
+    result = reasons("applicants.2.refused.csv")
+    waiting = [value for value, reason in result.items() if reason == f"batch 'may' {ERASED}"]
     assert sorted(waiting) == sorted([yes[0], *later["id"]])
     assert program.checkpoint() == head
     sent(later)
@@ -118,9 +120,9 @@ def test_applicants_of_other_batches_do_not_affect_unknown_ids(lender):
     done(*DECIDE)
     erase(yes[0])
     sent(pd.concat([people(5), people(20, 3000), people(7, 4000)]))
-    told = done(*DECIDE)
-    assert (told["people"], told["refused"]["rows"]) == (7, 25)
-    assert not [one for one in reasons().values() if ERASED in one]
+    result = done(*DECIDE)
+    assert (result["people"], result["refused"]["rows"]) == (7, 25)
+    assert not [reason for reason in reasons().values() if ERASED in reason]
 
 
 def test_erased_applicants_of_the_history_are_not_decided_as_new(lender):
@@ -129,7 +131,9 @@ def test_erased_applicants_of_the_history_are_not_decided_as_new(lender):
     head = program.checkpoint()
     sent(people(400))
     refused(*DECIDE)
-    assert [one for one, why in reasons().items() if why == f"the history {ERASED}"] == ["a00003"]
+    assert [reason for reason, why in reasons().items() if why == f"the history {ERASED}"] == [
+        "a00003"
+    ]
     assert program.checkpoint() == head
 
 
@@ -142,8 +146,8 @@ def test_reordered_rows_give_the_same_decisions(lender, name):
     head, before = program.checkpoint(), pd.read_csv("decisions.csv", index_col="id")
     for order in (slice(None, None, -1), np.random.default_rng(0).permutation(60)):
         mixed = sent(people(60, 1000).iloc[order])
-        told = done("decide", "applicants.csv", "-o", "again.csv", *name)
-        assert told["recorded_before"] is not None
+        result = done("decide", "applicants.csv", "-o", "again.csv", *name)
+        assert result["recorded_before"] is not None
         again = pd.read_csv("again.csv", index_col="id")
         assert again.index.tolist() == mixed["id"].tolist()
         pd.testing.assert_frame_equal(again.loc[before.index], before)
@@ -173,11 +177,11 @@ def test_two_concurrent_unnamed_batches(lender, monkeypatch, same):
     read, others = batches._read_applicants, []
 
     def read_and_be_late(*words):
-        found = read(*words)
+        result = read(*words)
         if not others:
             others.append(None)
             others.append(done("decide", "theirs.csv", "-o", "theirs-decided.csv"))
-        return found
+        return result
 
     monkeypatch.setattr(batches, "_read_applicants", read_and_be_late)
     assert refused(*DECIDE) == (
@@ -197,25 +201,38 @@ def test_two_concurrent_unnamed_batches(lender, monkeypatch, same):
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
 def test_white_space_around_an_id_is_ignored(lender, kind):
-    program, yes, no = lender
+    program, accepted, rejected = lender
     head = program.checkpoint()
     before = pd.read_csv("decisions.csv", index_col="id")
     spaced = people(60, 1000).drop(columns="outcome")
-    spaced["id"] = [f" {one}" if at % 2 else f"{one}\t " for at, one in enumerate(spaced["id"])]
+    spaced["id"] = [
+        f" {value}" if at % 2 else f"{value}\t " for at, value in enumerate(spaced["id"])
+    ]
     written(spaced, f"spaced.{kind}")
     assert done("decide", f"spaced.{kind}", "-o", "again.csv")["recorded_before"] is not None
     pd.testing.assert_frame_equal(pd.read_csv("again.csv", index_col="id"), before)
     assert program.checkpoint() == head
 
-    told = pd.DataFrame({"id": [f" {yes[0]}", yes[0], f"{yes[1]} "], "outcome": "repaid"})
-    written(told, f"told.{kind}")
-    assert done("observe", f"told.{kind}")["recorded"]["good"] == 2
-    assert program.standing(yes[:2]).states == ["good", "good"]
+    result = pd.DataFrame(
+        {"id": [f" {accepted[0]}", accepted[0], f"{accepted[1]} "], "outcome": "repaid"}
+    )
+    written(result, f"observed.{kind}")
+    assert done("observe", f"observed.{kind}")["recorded"]["good"] == 2
+    assert program.standing(accepted[:2]).states == ["good", "good"]
 
-    written(pd.DataFrame({"id": [f"{no[0]} "], "why": "x"}), f"listed.{kind}")
+    written(pd.DataFrame({"id": [f"{rejected[0]} "], "why": "x"}), f"listed.{kind}")
     done("override", f"listed.{kind}", "--accept", "--reason", "a guarantor")
-    done("override", "--id", f" {no[1]}", "--id", no[1], "--accept", "--reason", "a guarantor")
-    assert program.standing(no[:2]).overridden.all()
+    done(
+        "override",
+        "--id",
+        f" {rejected[1]}",
+        "--id",
+        rejected[1],
+        "--accept",
+        "--reason",
+        "a guarantor",
+    )
+    assert program.standing(rejected[:2]).overridden.all()
 
 
 def written(frame, path):
@@ -229,8 +246,8 @@ def test_ids_equal_except_for_white_space_are_refused_unchanged(lender):
     new = people(4, 3000)
     new["id"] = ["b1", " b1", "b2", "  "]
     sent(new)
-    told = done(*DECIDE, "--most-refused", 1)
-    assert (told["people"], told["refused"]["rows"]) == (1, 3)
+    result = done(*DECIDE, "--most-refused", 1)
+    assert (result["people"], result["refused"]["rows"]) == (1, 3)
     with open("applicants.refused.csv", newline="") as file:
         assert [row["id"] for row in csv.DictReader(file)] == ["b1", " b1", "  "]
 
@@ -240,7 +257,7 @@ def test_ids_equal_except_for_white_space_are_refused_unchanged(lender):
 OVERRIDE = ("override", "listed.csv", "--accept", "--reason", "x")
 COMMANDS = {
     "decide": ("decide", "applicants.csv", "-o", "other.csv"),
-    "observe": ("observe", "told.csv"),
+    "observe": ("observe", "observed.csv"),
     "override": OVERRIDE,
     "withdraw": ("withdraw", "listed.csv"),
     "hold": ("hold", "listed.csv", "--reason", "x"),
@@ -252,8 +269,10 @@ COMMANDS = {
 def unusable(*good):
     """Write files for all commands in which only the given ids can be used."""
     sent(people(8, 1000 if not good else 996))
-    pd.DataFrame({"id": [*good, "nobody"], "why": "x"}).to_csv("listed.csv", index=False)
-    pd.DataFrame({"id": [*good, "nobody"], "outcome": "repaid"}).to_csv("told.csv", index=False)
+    pd.DataFrame({"id": [*good, "unknown"], "why": "x"}).to_csv("listed.csv", index=False)
+    pd.DataFrame({"id": [*good, "unknown"], "outcome": "repaid"}).to_csv(
+        "observed.csv", index=False
+    )
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -261,18 +280,18 @@ def test_refused_rows_cannot_share_standard_output(lender, command):
     program, yes, _ = lender
     unusable(yes[0])
     head = program.checkpoint()
-    found = call(*COMMANDS[command], "--refused", "-", "--json")
+    result = call(*COMMANDS[command], "--refused", "-", "--json")
     words = "--json and --refused - both write to standard output; name a file with --refused."
-    assert (found.exit_code, json.loads(found.stdout)["error"]) == (2, words)
+    assert (result.exit_code, json.loads(result.stdout)["error"]) == (2, words)
     if command == "decide":
         both = refused("decide", "applicants.csv", "-o", "-", "--refused", "-")
         assert both == words.replace("--json", "-o -")
     assert program.checkpoint() == head
-    found = call(*COMMANDS[command], "--refused", "-")
-    rows = list(csv.DictReader(io.StringIO(found.stdout)))
+    result = call(*COMMANDS[command], "--refused", "-")
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
     assert rows
     assert all(row["id"] and row["reason"] for row in rows)
-    assert "refused, with the reasons in standard output:" in found.stderr
+    assert "refused, with the reasons in standard output:" in result.stderr
 
 
 def test_refused_rows_of_a_history_on_standard_output(tmp_path, monkeypatch):
@@ -283,37 +302,37 @@ def test_refused_rows_of_a_history_on_standard_output(tmp_path, monkeypatch):
     past.loc[3, "outcome"] = "perhaps"
     past.to_csv("history.csv", index=False)
     words = ("init", "--ledger", url, "--program", "second", "--config", "program.toml")
-    found = call(*words, "history.csv", "--refused", "-", "--json")
-    assert "--json and --refused - both write" in json.loads(found.stdout)["error"]
-    found = call(*words, "history.csv", "--refused", "-")
-    assert found.exit_code == 0, found.stderr
-    (row,) = csv.DictReader(io.StringIO(found.stdout))
+    result = call(*words, "history.csv", "--refused", "-", "--json")
+    assert "--json and --refused - both write" in json.loads(result.stdout)["error"]
+    result = call(*words, "history.csv", "--refused", "-")
+    assert result.exit_code == 0, result.stderr
+    (row,) = csv.DictReader(io.StringIO(result.stdout))
     assert row["id"] == "a00003"
-    assert "1 row refused, with the reasons in standard output" in found.stderr
+    assert "1 row refused, with the reasons in standard output" in result.stderr
 
 
-@pytest.mark.parametrize("command", [one for one in COMMANDS if one != "decide"])
+@pytest.mark.parametrize("command", [value for value in COMMANDS if value != "decide"])
 @pytest.mark.parametrize("print_json", [True, False])
 def test_file_without_usable_rows_has_its_own_exit_code(lender, command, print_json):
     program, _, _ = lender
     unusable()
     head = program.checkpoint()
-    found = call(*COMMANDS[command], *(["--json"] if print_json else []))
-    assert found.exit_code == 2
+    result = call(*COMMANDS[command], *(["--json"] if print_json else []))
+    assert result.exit_code == 2
     if print_json:
-        assert json.loads(found.stdout)["refused"]["rows"] == 1
+        assert json.loads(result.stdout)["refused"]["rows"] == 1
     else:
-        assert "1 row refused, with the reasons in " in found.stdout
-    assert "secondlook:" not in found.stderr
+        assert "1 row refused, with the reasons in " in result.stdout
+    assert "secondlook:" not in result.stderr
     assert program.checkpoint() == head
 
 
 def test_known_or_pending_rows_are_no_failure(lender):
     _, yes, _ = lender
-    rows = [(yes[0], "repaid"), ("nobody", "repaid")]
-    for told, n_refused in ((rows, 1), (rows, 1), ([(yes[1], ""), rows[1]], 1), (rows[:1], 0)):
-        pd.DataFrame(told, columns=["id", "outcome"]).to_csv("told.csv", index=False)
-        assert done("observe", "told.csv")["refused"]["rows"] == n_refused
+    rows = [(yes[0], "repaid"), ("unknown", "repaid")]
+    for result, n_refused in ((rows, 1), (rows, 1), ([(yes[1], ""), rows[1]], 1), (rows[:1], 0)):
+        pd.DataFrame(result, columns=["id", "outcome"]).to_csv("observed.csv", index=False)
+        assert done("observe", "observed.csv")["refused"]["rows"] == n_refused
 
 
 # Groups that are not text.
@@ -334,13 +353,13 @@ def test_groups_of_a_program_made_in_python(tmp_path, monkeypatch, kind, named):
     Program.create(url, clf, past[features], good, sensitive_features=groups, ids=past["id"])
     for kept in ("csv", "parquet"):
         written(new.drop(columns=["sex", "outcome"]), f"applicants.{kept}")
-        told = done("decide", f"applicants.{kept}", "-o", f"{kept}.csv", "--ledger", url)
-        assert (told["people"], told["refused"]["rows"], told["round"]) == (40, 0, 1)
+        result = done("decide", f"applicants.{kept}", "-o", f"{kept}.csv", "--ledger", url)
+        assert (result["people"], result["refused"]["rows"], result["round"]) == (40, 0, 1)
     program = Program.open(url)
-    mine = new[["group"]] if named else new["group"].to_numpy()
+    own = new[["group"]] if named else new["group"].to_numpy()
     with program.ledger.reading("main") as reader:
         (entry,) = reader.entries(kind="batch")
-    again = program.decide(new[features], sensitive_features=mine, ids=new["id"], batch=entry.key)
+    again = program.decide(new[features], sensitive_features=own, ids=new["id"], batch=entry.key)
     assert again.ids.tolist() == new["id"].tolist()
     assert verify(program.ledger).ok
 
@@ -366,7 +385,7 @@ def decided(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_commands_accept_the_id_column_of_decisions(decided, ending):
-    yes, no = (decided[decided["decision"] == one] for one in ("accept", "reject"))
+    accepted, rejected = (decided[decided["decision"] == value] for value in ("accept", "reject"))
     assert {"id"} == {"id", "loan"} & set(decided.columns)
 
     def written(name, rows):
@@ -374,16 +393,16 @@ def test_commands_accept_the_id_column_of_decisions(decided, ending):
         rows.to_csv(path, index=False) if ending == "csv" else rows.to_parquet(path, index=False)
         return path
 
-    told = done("observe", written("told", yes[:9].assign(outcome="repaid")))
-    assert (told["recorded"]["good"], told["refused"]["rows"]) == (9, 0)
-    assert "id" not in told["ignored_columns"]
-    assert "decision" in told["ignored_columns"]
+    result = done("observe", written("observed", accepted[:9].assign(outcome="repaid")))
+    assert (result["recorded"]["good"], result["refused"]["rows"]) == (9, 0)
+    assert "id" not in result["ignored_columns"]
+    assert "decision" in result["ignored_columns"]
     reason = ("--reason", "x")
-    assert done("override", written("no", no[:4]), "--accept", *reason)["overridden"] == 4
-    assert done("withdraw", written("gone", yes[9:11]))["withdrawn"] == 2
-    assert done("hold", written("held", no[5:8]), *reason)["held"] == 3
-    assert done("release", written("held", no[5:8]), *reason)["released"] == 3
-    erased = done("erase", written("old", no[10:12]), "--early", "--yes", *reason)
+    assert done("override", written("no", rejected[:4]), "--accept", *reason)["overridden"] == 4
+    assert done("withdraw", written("gone", accepted[9:11]))["withdrawn"] == 2
+    assert done("hold", written("held", rejected[5:8]), *reason)["held"] == 3
+    assert done("release", written("held", rejected[5:8]), *reason)["released"] == 3
+    erased = done("erase", written("old", rejected[10:12]), "--early", "--yes", *reason)
     assert erased["erased"] == 2
 
 
@@ -391,20 +410,20 @@ def test_id_column_of_the_program_takes_precedence(decided):
     yes = decided[decided["decision"] == "accept"]
     both = pd.DataFrame({"id": [0.5, 1.5], "loan": yes["id"][:2], "outcome": "repaid"})
     both.to_parquet("both.parquet", index=False)
-    told = done("observe", "both.parquet")
-    assert told["recorded"]["good"] == 2
-    assert told["ignored_columns"] == ["id"]
+    result = done("observe", "both.parquet")
+    assert result["recorded"]["good"] == 2
+    assert result["ignored_columns"] == ["id"]
     both.to_csv("both.csv", index=False)
     assert done("hold", "both.csv", "--reason", "x")["held"] == 2
 
 
 def test_refused_rows_keep_their_id_column(decided):
-    pd.DataFrame({"id": ["nobody"], "outcome": ["repaid"]}).to_csv("told.csv", index=False)
-    done("observe", "told.csv", code=2)
-    found = pd.read_csv("told.refused.csv")
-    assert found.columns.tolist() == ["id", "outcome", "reason"]
-    assert found["id"].tolist() == ["nobody"]
-    assert "never decided on" in found["reason"][0]
+    pd.DataFrame({"id": ["unknown"], "outcome": ["repaid"]}).to_csv("observed.csv", index=False)
+    done("observe", "observed.csv", code=2)
+    table = pd.read_csv("observed.refused.csv")
+    assert table.columns.tolist() == ["id", "outcome", "reason"]
+    assert table["id"].tolist() == ["unknown"]
+    assert "never decided on" in table["reason"][0]
 
 
 def test_missing_id_column_error_names_the_column_of_the_program(decided):

@@ -22,22 +22,22 @@ from secondlook.ledger.summary import Change, Outcomes, Promise, summarise
 
 
 def test_status_is_the_same_in_text_and_json(hostile_lender):
-    url, program, told, _ = hostile_lender
-    found = summarise(program.ledger)
-    said = run("status", "--ledger", url).stdout
+    url, program, result, _ = hostile_lender
+    summary = summarise(program.ledger)
+    output = run("status", "--ledger", url).stdout
     data = json.loads(run("status", "--ledger", url, "--json").stdout)
     assert data["checkpoint"] == str(program.checkpoint())
     last = f"Checkpoint: {program.checkpoint()}\n"
-    assert last in said
-    accepted = sum(int(decided.accepted.sum()) for decided, *_ in told)
+    assert last in output
+    accepted = sum(int(decided.accepted.sum()) for decided, *_ in result)
     assert data["people"]["accepted"] == accepted
     assert data["people"]["decided"] == 240
     assert (data["people"]["erased"], data["people"]["overridden"]) == (2, 2)
     by_hand = data["people"]["accepted_and_overridden"], data["people"]["accepted_by_hand"]
     assert by_hand == (1, 1)
-    assert accepted - data["people"]["accepted_and_overridden"] == found.outcomes.accepted
+    assert accepted - data["people"]["accepted_and_overridden"] == summary.outcomes.accepted
     assert data["enters_next"] == []
-    whole = found.outcomes
+    whole = summary.outcomes
     assert data["outcomes"]["all"] == {
         "good": whole.good,
         "bad": whole.bad,
@@ -48,45 +48,45 @@ def test_status_is_the_same_in_text_and_json(hostile_lender):
         "range": list(whole.range),
     }
     assert data["outcomes"]["by_override"]["pending"] == 1
-    assert [one["round"] for one in data["rounds"]] == [1, 2, 3]
-    assert [one["n_accepted"] for one in data["rounds"]] == [
-        int(d.accepted.sum()) for d, *_ in told
+    assert [value["round"] for value in data["rounds"]] == [1, 2, 3]
+    assert [item["n_accepted"] for item in data["rounds"]] == [
+        int(d.accepted.sum()) for d, *_ in result
     ]
-    assert {one["group"] for one in data["groups"]} == {*HOSTILE, None}
-    assert [one["kind"] for one in data["changes"]] == ["override", "override", "erasure"]
-    row = next(line for line in said.splitlines() if line.strip().startswith("all "))
+    assert {group["group"] for group in data["groups"]} == {*HOSTILE, None}
+    assert [change["kind"] for change in data["changes"]] == ["override", "override", "erasure"]
+    row = next(line for line in output.splitlines() if line.strip().startswith("all "))
     cells = row.split()
     assert cells[1:6] == [
         f"{n}" for n in (whole.accepted, whole.good, whole.bad, whole.indeterminate, whole.pending)
     ]
     assert cells[6] == f"{whole.fdr:.3f}"
-    assert "2 overridden; 0 outcomes corrected; 0 people held, 2 erased." in said
-    assert "[b]🙂" in said  # no markup of the terminal's either
+    assert "2 overridden; 0 outcomes corrected; 0 people held, 2 erased." in output
+    assert "[b]🙂" in output  # no markup of the terminal's either
 
 
 def test_status_begins_with_late_outcomes(hostile_lender):
     url, program, _, _ = hostile_lender
-    found = summarise(program.ledger)
-    late = found.waiting(250.0).n
-    assert 0 < late < found.waiting().n
+    summary = summarise(program.ledger)
+    late = summary.waiting(250.0).n
+    assert 0 < late < summary.waiting().n
     data = json.loads(run("status", "--ledger", url, "--json", "--late", 250).stdout)
     assert data["late"]["n"] == late
-    (sentence,) = [one for one in data["attention"] if "250 days" in one]
+    (sentence,) = [value for value in data["attention"] if "250 days" in value]
     assert sentence.startswith(
         f"{late} accepted applicants have waited for an outcome for 250 days"
     )
     assert "the oldest for 400 days" in sentence
-    assert not any("wait" in one for one in attention(found, 500.0))
-    said = run("status", "--ledger", url, "--late", 250, "--rounds", 2).stdout
-    assert said.index(sentence) < said.index("Outcomes so far")
-    assert "Earlier rounds not shown: 1 (--rounds)." in said
+    assert not any("wait" in item for item in attention(summary, 500.0))
+    output = run("status", "--ledger", url, "--late", 250, "--rounds", 2).stdout
+    assert output.index(sentence) < output.index("Outcomes so far")
+    assert "Earlier rounds not shown: 1 (--rounds)." in output
 
 
 def test_mistakes_pilots_and_dropped_certificates_need_attention(hostile_lender):
-    found = replace(summarise(hostile_lender[1].ledger), promise=Promise(alpha=0.15))
-    quiet = replace(found, outcomes=Outcomes(90, 10, 0, 0), rounds=found.rounds[:1])
+    result = replace(summarise(hostile_lender[1].ledger), promise=Promise(alpha=0.15))
+    quiet = replace(result, outcomes=Outcomes(90, 10, 0, 0), rounds=result.rounds[:1])
     noted = {"calibrated": True}
-    quiet = replace(quiet, rounds=(replace(found.rounds[0], records=(noted,)),))
+    quiet = replace(quiet, rounds=(replace(result.rounds[0], records=(noted,)),))
     assert attention(quiet, 1000.0) == []
     above = attention(replace(quiet, outcomes=Outcomes(80, 20, 0, 0)), 1000.0)
     assert above[0].endswith(
@@ -96,8 +96,8 @@ def test_mistakes_pilots_and_dropped_certificates_need_attention(hostile_lender)
     sure = attention(replace(quiet, outcomes=Outcomes(700, 300, 0, 0)), 1000.0)
     assert "the whole interval is above" in sure[0]
     pilot = {"status": "pilot", "message": "About 40 more outcomes."}
-    one = replace(found.rounds[0], records=(pilot,))
-    assert attention(replace(quiet, rounds=(one,)), 1000.0) == [
+    value = replace(result.rounds[0], records=(pilot,))
+    assert attention(replace(quiet, rounds=(value,)), 1000.0) == [
         f"The last round was a pilot and carries no promise (1 of 1 were). About 40 more outcomes. "
         f"{PILOT_ADVICE}"
     ]
@@ -107,17 +107,17 @@ def test_mistakes_pilots_and_dropped_certificates_need_attention(hostile_lender)
         "Certificates were dropped once, last after round 7 by a correction (entry 31), and "
         "testing began again."
     ]
-    said = attention(replace(quiet, promise=Promise(problem="a type is not trusted.")), 1000.0)
-    assert said == ["α and the worth of decisions are not shown: a type is not trusted."]
+    output = attention(replace(quiet, promise=Promise(problem="a type is not trusted.")), 1000.0)
+    assert output == ["α and the worth of decisions are not shown: a type is not trusted."]
 
 
-def pilots(found, awaited, message="", **settings):
+def pilots(result, awaited, message="", **settings):
     """Return a summary of pilots with pending outcomes."""
     record = {"status": "pilot", "message": message, "group": None, "log_wealth": 0.0, "ladder": 0}
     record |= {"tests_began": 1, "next_n_tested": 0}
     rounds = tuple(
         replace(
-            found.rounds[0],
+            result.rounds[0],
             round=t + 1,
             records=(record | {"round": t + 1, "more_outcomes": math.nan},),
             outcomes=Outcomes(30, 5, 0, n),
@@ -126,7 +126,7 @@ def pilots(found, awaited, message="", **settings):
         for t, n in enumerate(awaited)
     )
     settings = {"alpha": 0.2, "delta": 0.1, "maturity": 2} | settings
-    return replace(found, rounds=rounds, promise=Promise(**settings))
+    return replace(result, rounds=rounds, promise=Promise(**settings))
 
 
 def test_pilots_report_what_their_tests_wait_for(hostile_lender):
@@ -149,7 +149,7 @@ def test_pilots_report_what_their_tests_wait_for(hostile_lender):
     }
     promised = promise_message(late.rounds[-1].records, 0.2, 0.1, late)
     assert promised == f"Pilot: no promise yet; {waits}; {none}."
-    more = [one | {"more_outcomes": 80.2} for one in late.rounds[-1].records]
+    more = [record | {"more_outcomes": 80.2} for record in late.rounds[-1].records]
     needed = "about 81 more outcomes are needed for one"
     assert (
         promise_message(more, 0.2, 0.1, late)
@@ -168,12 +168,12 @@ def test_pilots_report_what_their_tests_wait_for(hostile_lender):
 
 
 def test_singular_and_plural(hostile_lender):
-    found = replace(summarise(hostile_lender[1].ledger), n_held=1, n_expired=1)
+    result = replace(summarise(hostile_lender[1].ledger), n_held=1, n_expired=1)
     console = Console(file=StringIO(), width=200)
-    print_status(console, found, 180, 12)
-    said = console.file.getvalue()
-    assert "; 1 person held, 2 erased." in said
-    assert "is over for 1 person: erase" in said
+    print_status(console, result, 180, 12)
+    output = console.file.getvalue()
+    assert "; 1 person held, 2 erased." in output
+    assert "is over for 1 person: erase" in output
 
 
 def test_status_of_a_program_without_rounds(tmp_path):

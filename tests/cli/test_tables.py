@@ -135,14 +135,14 @@ def test_parquet_keeps_types_and_drops_the_pandas_index(tmp_path):
     )
     path = str(tmp_path / "people.parquet")
     pq.write_table(table, path)
-    found = read_table(path, text=["id"])
-    assert found.to_pydict() == {
+    result = read_table(path, text=["id"])
+    assert result.to_pydict() == {
         "id": ["7", "8"],
         "x": [1.5, None],
         "word": ["b", None],
         "money": [1.25, None],
     }
-    assert [str(one) for one in found.schema.types] == ["string", "double", "string", "double"]
+    assert [str(value) for value in result.schema.types] == ["string", "double", "string", "double"]
 
 
 def test_text_columns_are_read_exactly(tmp_path):
@@ -178,15 +178,15 @@ cells = st.one_of(
 @given(st.lists(st.tuples(cells, st.integers(-9, 9)), min_size=1, max_size=8))
 def test_text_survives_a_round_trip_and_is_no_formula(tmp_path_factory, rows):
     path = str(tmp_path_factory.mktemp("out") / "out.csv")
-    text, numbers = [one for one, _ in rows], [one for _, one in rows]
+    text, numbers = [row for row, _ in rows], [value for _, value in rows]
     write_table(pa.table({"=SUM(1)": text, "n": numbers}), path)
     back = read_table(path, text=["=SUM(1)"])
-    assert back["=SUM(1)"].to_pylist() == [one or None for one in text]
+    assert back["=SUM(1)"].to_pylist() == [item or None for item in text]
     assert back["n"].to_pylist() == numbers
     with open(path, encoding="utf-8", newline="") as file:
         header, *cells = csv.reader(file)
     assert header == ["'=SUM(1)", "n"]
-    assert not any(one.startswith(RISKY) for one, _ in cells)
+    assert not any(cell.startswith(RISKY) for cell, _ in cells)
     assert [int(number) for _, number in cells] == numbers
 
 
@@ -222,7 +222,7 @@ def test_write_check_leaves_files_unchanged(tmp_path):
     (tmp_path / "out.csv").write_text("before")
     check_writable(str(tmp_path / "out.csv"))
     check_writable("-")
-    assert [one.name for one in tmp_path.iterdir()] == ["out.csv"]
+    assert [value.name for value in tmp_path.iterdir()] == ["out.csv"]
     assert (tmp_path / "out.csv").read_text() == "before"
     longest = tmp_path / f"{'x' * 250}.csv"  # too long for what is written beside it
     check_output(str(longest))
@@ -254,19 +254,19 @@ def test_values_that_csv_cannot_hold(tmp_path):
 
 def test_refused_rows_keep_their_columns_and_all_reasons(tmp_path):
     table = pa.table({"id": ["a", "b", "c"], "reason": ["to buy", "=1", ""]})
-    found = Refusals(table, table["id"].to_pylist())
+    result = Refusals(table, table["id"].to_pylist())
     path = tmp_path / "no.csv"
-    found.write(str(path))
-    found.stop("people.csv")
-    assert (len(found), path.exists()) == (0, False)
-    found.add([2, 1], "too late")
-    found.add([1], "too early")
-    assert [(one.row, one.id, one.reason) for one in found] == [
+    result.write(str(path))
+    result.stop("people.csv")
+    assert (len(result), path.exists()) == (0, False)
+    result.add([2, 1], "too late")
+    result.add([1], "too early")
+    assert [(value.row, value.id, value.reason) for value in result] == [
         (2, "b", "too late; too early"),
         (3, "c", "too late"),
     ]
-    assert found.usable.tolist() == [True, False, False]
-    found.write(str(path))
+    assert result.usable.tolist() == [True, False, False]
+    result.write(str(path))
     with open(path, newline="") as file:
         assert list(csv.reader(file)) == [
             ["id", "reason", "reason_refused"],
@@ -274,7 +274,7 @@ def test_refused_rows_keep_their_columns_and_all_reasons(tmp_path):
             ["c", "", "too late"],
         ]
     refused(
-        "people.csv, row 2 (id 'b'): too late; too early; 2 of 3 rows", found.stop, "people.csv"
+        "people.csv, row 2 (id 'b'): too late; too early; 2 of 3 rows", result.stop, "people.csv"
     )
 
 
@@ -292,9 +292,9 @@ COLUMNS = FeatureColumns(("x", "word"), ("word",), "<f8")
 
 def reasons(content, file, *, columns=COLUMNS, roles=ROLES, **options):
     table = read_table(file(content), text=text_columns(roles, columns))
-    usable, found = split_rows(table, roles, columns, **options)
-    assert usable.num_rows == table.num_rows - len(found)
-    return {one.row: one.reason for one in found}
+    usable, result = split_rows(table, roles, columns, **options)
+    assert usable.num_rows == table.num_rows - len(result)
+    return {value.row: value.reason for value in result}
 
 
 @pytest.mark.parametrize(
@@ -330,13 +330,13 @@ def test_reasons_of_refused_rows(file, row, reason):
     """A second row has text instead of a number, so that the column is read as text."""
     known, _ = Attributes.of(["f", "m"], 2)
     content = f"id,sex,x,word\na,f,2,w\n{row}\nz,f,none,w\n".encode()
-    found = reasons(content, file, groups=known)
-    assert found.pop(3) == "'x' must be a number, got 'none'"
+    result = reasons(content, file, groups=known)
+    assert result.pop(3) == "'x' must be a number, got 'none'"
     if reason is None:
-        assert found == {}
+        assert result == {}
     else:
-        assert found[2].startswith(reason)
-        assert set(found) == ({1, 2} if row.startswith("a,") else {2})
+        assert result[2].startswith(reason)
+        assert set(result) == ({1, 2} if row.startswith("a,") else {2})
 
 
 def test_rows_equal_those_of_a_plain_loop(file):
@@ -349,7 +349,7 @@ def test_rows_equal_those_of_a_plain_loop(file):
     content = "id,x\n" + "".join(f'{i},"{v}"\n' for i, v in zip(ids, x, strict=True))
     roles, columns = Roles("id", "outcome"), FeatureColumns(("x",), (), "<f8")
     table = read_table(file(content.encode()), text=text_columns(roles, columns))
-    usable, found = split_rows(table, roles, columns)
+    usable, result = split_rows(table, roles, columns)
 
     def number(text):
         if text in ("", "NA"):
@@ -363,7 +363,7 @@ def test_rows_equal_those_of_a_plain_loop(file):
     counts = dict(zip(*np.unique(ids, return_counts=True), strict=True))
     expected = [number(v) is not None and counts[i] == 1 for i, v in zip(ids, x, strict=True)]
     assert 100 < sum(expected) < n - 100
-    assert found.usable.tolist() == expected
+    assert result.usable.tolist() == expected
     assert usable["x"].to_pylist() == [number(v) for v in x[expected]]
     assert usable["id"].to_pylist() == ids[expected].tolist()
 
@@ -380,7 +380,7 @@ def test_group_combinations_are_checked_like_the_classifier(file):
     known, _ = Attributes.of(past, 3)
     rows = [(s, a) for s in ("f", "m", "d") for a in ("old", "young", "mid")]
     lines = [f"{i},{s},{a},1" for i, (s, a) in enumerate(rows)]
-    found = reasons(
+    result = reasons(
         "\n".join(["id,sex,age,x", *lines]).encode(),
         file,
         roles=roles,
@@ -391,10 +391,10 @@ def test_group_combinations_are_checked_like_the_classifier(file):
         try:
             known.read(pa.table({"sex": [s], "age": [a]}), 1)
         except InputError:
-            assert found[at].startswith(f"the group '{s}, {a}' was not in the history")
+            assert result[at].startswith(f"the group '{s}, {a}' was not in the history")
         else:
-            assert at not in found
-    assert 0 < len(found) < len(rows)
+            assert at not in result
+    assert 0 < len(result) < len(rows)
 
 
 def test_usable_rows_as_input_of_a_program(file):
@@ -417,8 +417,8 @@ def test_missing_column(file):
 
 def test_dates_and_booleans_instead_of_numbers(file):
     columns, roles = FeatureColumns(("x", "y"), (), "<f8"), Roles("id", "o")
-    found = reasons(b"id,x,y\n1,2031-01-01,true\n2,,false\n", file, columns=columns, roles=roles)
-    assert found == {
+    result = reasons(b"id,x,y\n1,2031-01-01,true\n2,,false\n", file, columns=columns, roles=roles)
+    assert result == {
         1: "'x' must be a number, got dates or times",
         2: "'x' is missing, which only a program with missing = 'impute' or learner = "
         "'gradient-boosting' takes",
@@ -462,8 +462,8 @@ def test_features_that_are_neither_numbers_nor_text(file, values, words):
 
 def test_outcomes_and_booleans_are_read_by_value():
     labels = Labels(good=("repaid", "1"), bad=("0",), indeterminate=("true",))
-    told = pa.chunked_array([["repaid", "1.0", " 0 "], [None, "TRUE", "Repaid"]])
+    result = pa.chunked_array([["repaid", "1.0", " 0 "], [None, "TRUE", "Repaid"]])
     states = ["good", "good", "bad", "", "indeterminate", "?"]
-    assert outcome_states(told, labels).tolist() == states
-    told = pa.chunked_array([["1", "yes", "True", "1.0", "0", "No", "false", None, "2"]])
-    assert truth_values(told).tolist() == ["yes"] * 4 + ["no"] * 3 + ["", "?"]
+    assert outcome_states(result, labels).tolist() == states
+    result = pa.chunked_array([["1", "yes", "True", "1.0", "0", "No", "false", None, "2"]])
+    assert truth_values(result).tolist() == ["yes"] * 4 + ["no"] * 3 + ["", "?"]

@@ -36,17 +36,17 @@ def test_only_an_intact_ledger_has_a_checkpoint(copied):
     change, url = copied
     assert "Checkpoint: " in verified(url, 0)
     change("UPDATE people SET accepted = 1 - accepted WHERE person = 400")
-    said = verified(url, 4)
-    assert "Checkpoint:" not in said
-    assert "\nUp to there " in said
-    assert said.endswith("No checkpoint is given, since not everything fits.\n")
-    told = json.loads(verified(url, 4, "--json"))
-    assert (told["ok"], told["checkpoint"]) == (False, None)
+    output = verified(url, 4)
+    assert "Checkpoint:" not in output
+    assert "\nUp to there " in output
+    assert output.endswith("No checkpoint is given, since not everything fits.\n")
+    result = json.loads(verified(url, 4, "--json"))
+    assert (result["ok"], result["checkpoint"]) == (False, None)
 
 
 def test_singular_and_plural(copied):
     change, url = copied
-    change("UPDATE entries SET by = 'somebody else' WHERE number = 2")
+    change("UPDATE entries SET by = 'another user' WHERE number = 2")
     assert "\nUp to there 1 entry checked, 0 decisions made again\n" in verified(url, 4)
 
 
@@ -54,9 +54,9 @@ def test_singular_and_plural(copied):
 def test_missing_table_is_named(copied, table):
     change, url = copied
     change(f"DROP TABLE {table}")
-    said = verified(url, 4)
-    assert said.startswith(f"the ledger's table is missing: {table}; nothing else was checked.\n")
-    assert "Checkpoint:" not in said
+    output = verified(url, 4)
+    assert output.startswith(f"the ledger's table is missing: {table}; nothing else was checked.\n")
+    assert "Checkpoint:" not in output
     assert json.loads(verified(url, 4, "--json"))["ok"] is False
 
 
@@ -74,8 +74,8 @@ def test_checkpoint_file_in_any_encoding(lender, encoding, end):
     mark = "\ufeff" if encoding in ("utf-16-le", "utf-16-be") else ""
     text = call("export", "--checkpoint").stdout.strip()
     Path("kept.txt").write_bytes(f"{mark}{text}{end}".encode(encoding))
-    told = done("verify", "--checkpoint", "kept.txt")
-    assert (told["ok"], told["checkpoint"]) == (True, text)
+    result = done("verify", "--checkpoint", "kept.txt")
+    assert (result["ok"], result["checkpoint"]) == (True, text)
     number, _, rest = text.partition(":")
     other = f"{number}:{'0' * 64}:{rest.partition(':')[2]}"
     Path("kept.txt").write_bytes(f"{mark}{other}{end}".encode(encoding))

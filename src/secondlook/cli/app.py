@@ -130,7 +130,7 @@ def _options(
 
 
 def _placeholder() -> None:
-    """Stand for a command in the help of the whole program."""
+    """Take the place of a command in the main help, so that its module is not imported."""
 
 
 for _command in COMMANDS:

@@ -234,7 +234,7 @@ def _unselective(summary: Summary) -> Iterator[str]:
         usual = summary.history.accepted / summary.n_history
         yield (
             f"All {n:,} applicants were accepted so far, and in the history {share(usual)}: look "
-            f"for columns whose unit or meaning changed, unless that many are good."
+            f"for columns with a changed unit or meaning, unless that many are good."
         )
     elif applied:
         usual, taken = accepted / applied, last.n_accepted
@@ -244,7 +244,7 @@ def _unselective(summary: Summary) -> Iterator[str]:
             yield (
                 f"The last round accepted {taken:,} of {last.n_people:,} applicants, and earlier "
                 f"rounds {share(usual)}: before the decisions are sent out, look in its file for "
-                f"columns whose unit or meaning changed."
+                f"columns with a changed unit or meaning."
             )
 
 

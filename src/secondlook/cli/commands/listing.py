@@ -37,7 +37,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
         synthetic = {
             "name": ", ".join(POPULATIONS),
             "kind": "population",
-            "description": "Synthetic applicants whose truth is known.",
+            "description": "Synthetic applicants with known outcomes.",
             "groups": ["A", "B"],
             "licence": "Apache-2.0",
             "state": "bundled",

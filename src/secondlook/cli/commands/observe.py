@@ -281,7 +281,7 @@ def _impossible(
         (~standing.accepted, "the applicant is not accepted, so there is no outcome"),
         (
             final & (standing.round == 0) & (sent != before),
-            "the applicant is part of the history, whose outcomes are final in a certified program",
+            "outcomes of the history are final in a certified program",
         ),
         (
             final & (before == never) & (sent != never),

@@ -228,7 +228,8 @@ def erase(
     file: File = None,
     ids: Ids = None,
     expired: Annotated[
-        bool, typer.Option("--expired", help="All applicants whose retention period is over.")
+        bool,
+        typer.Option("--expired", help="All applicants past their retention period."),
     ] = False,
     early: Annotated[
         bool,

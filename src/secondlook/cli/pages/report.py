@@ -41,7 +41,7 @@ _TERMS = {
     "Accepted": "By the program's decision, whether or not a person overrode it later. Each of "
     "them is good, bad, never known, pending or overridden; the table of outcomes counts the "
     "overridden separately.",
-    "FDR": "Share of bad among the accepted whose outcome is known, without overridden decisions.",
+    "FDR": "Share of bad among the known outcomes, without overridden decisions.",
     "95 %": f"Exact interval of that share (Clopper and Pearson). {CAUTION}",
     "Exploited, explored": "Accepted because enough is known about similar applicants; accepted by "
     "the draw, in order to learn.",
@@ -56,7 +56,7 @@ _TERMS = {
     "By override, apart": "Applicants who are accepted now and were once overridden.",
     "Worth": "What accepting applicants brought compared with rejecting them, by the program's "
     "utility, for known outcomes.",
-    "Erased": "Applicants whose data were erased: decisions and outcomes stay, ids, features and "
+    "Erased": "Applicants with erased data: decisions and outcomes stay, ids, features and "
     "groups do not.",
     "Checkpoint": "The end of the chain of entries, as it is stored; this page did not verify it. "
     "If it is stored elsewhere, secondlook verify detects any change before it.",
@@ -521,7 +521,7 @@ def _reasons(rejections: Rejections) -> list[_PageTable]:
     hidden = len(rejections.reasons) - len(rows)
     more = f" Columns not shown: {hidden:,}." if hidden else ""
     note = (
-        f"For {people(rejections.n)} whom the program rejected and who are not erased: columns "
+        f"For {people(rejections.n)} rejected by the program and not erased: columns "
         f"that lowered the score, at most four for each; {rejections.n_without:,} have none.{more}"
     )
     titles = ["People", "Share", "As the first reason"]
