@@ -98,7 +98,7 @@ def compare(
 _KEY = (
     "early, middle, late, whole: expected revenue of the policies in use as a share of the offline "
     "optimum's (opt-hindsight), in the first 5 rounds, in between, in the last quarter, in all. "
-    "> α: share of rounds with an FDR above α, and in how many of the runs with such "
+    "> α: share of rounds with a policy FDR above α, and in how many of the runs with such "
     "rounds that happens; cert: rounds with a certificate; pilot: rounds without, which are all "
     "rounds of a method that gives none. TPR: chance of a group's good people to be accepted, "
     "late. All this is judged on the whole population. explored: share of the accepted; ±: "
