@@ -214,7 +214,7 @@ def _check_paths(source: str, out: str, refused: str | None, ledger: str, json: 
 
 
 @dataclass(frozen=True)
-class Applicants:
+class SentFile:
     """The usable rows of a file, as a program takes them.
 
     Attributes
@@ -243,7 +243,7 @@ class Applicants:
     n_decided: int
 
 
-def _read_applicants(view: ProgramView, path: str, batch: str | None, source: str) -> Applicants:
+def _read_applicants(view: ProgramView, path: str, batch: str | None, source: str) -> SentFile:
     """Read a file of applicants.
 
     Applicants who were decided on before are refused, unless it was in this batch: a file that is
@@ -288,7 +288,7 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     places = _places(standing.persons[~left_out], recorded)
     X, values, ids = _as_sent(table.take(np.argsort(places)), roles, shape, groups)
     name = batch or (token_hex(6) if recorded is None else recorded.key)
-    return Applicants(X, values, ids, places, name, recorded, refusals, int(decided.sum()))
+    return SentFile(X, values, ids, places, name, recorded, refusals, int(decided.sum()))
 
 
 def _check_columns(name: str, shape: Shape, roles: Roles, batch: str | None) -> None:
@@ -420,7 +420,7 @@ def _places(persons: NDArray[np.int64], recorded: Entry | None) -> NDArray[np.in
     return np.arange(persons.size)
 
 
-def _check_usable(sent: Applicants, most: float, source: str, refused_file: str, out: str) -> None:
+def _check_usable(sent: SentFile, most: float, source: str, refused_file: str, out: str) -> None:
     """Raise, after writing the refused rows, if no row is usable or too many are refused."""
     if sent.recorded is not None:
         if not sent.ids.size:
@@ -454,7 +454,7 @@ def _check_usable(sent: Applicants, most: float, source: str, refused_file: str,
 # Deciding
 
 
-def _decide(program: Program, sent: Applicants, source: str, about: dict[str, Any]) -> Decisions:
+def _decide(program: Program, sent: SentFile, source: str, about: dict[str, Any]) -> Decisions:
     """Decide a batch; explain it if another process decided on its applicants meanwhile."""
     try:
         return program.decide(
@@ -496,7 +496,7 @@ def _decision_table(decisions: Decisions) -> Any:
 # Summary
 
 
-def _result(view: ProgramView, sent: Applicants, decisions: Decisions) -> dict[str, Any]:
+def _result(view: ProgramView, sent: SentFile, decisions: Decisions) -> dict[str, Any]:
     """Return what was decided, as plain data."""
     entry, summary, shape = view.reader.entry("batch", sent.name), view.summary(), view.shape
     assert entry is not None
@@ -526,7 +526,7 @@ def _result(view: ProgramView, sent: Applicants, decisions: Decisions) -> dict[s
     }
 
 
-def _overridden_since(view: ProgramView, sent: Applicants) -> dict[str, int]:
+def _overridden_since(view: ProgramView, sent: SentFile) -> dict[str, int]:
     """Return how many decisions of a batch that is answered from the record are overridden."""
     from secondlook.ledger.objections import overrides_in_force  # noqa: PLC0415 - with the ledger
 
