@@ -30,6 +30,8 @@ def test_names_and_descriptions():
         "adult-ca-2019",
         "acs-ca-2018-sample",
         "acs-pa-ma-in-2024",
+        "adult",
+        "taiwan",
         "fico",
     ]
     for name, entry in CATALOGUE.items():
@@ -45,6 +47,8 @@ def test_availability_without_any_data():
         "adult-ca-2019": "download",
         "acs-ca-2018-sample": "absent",
         "acs-pa-ma-in-2024": "absent",
+        "adult": "absent",
+        "taiwan": "absent",
         "fico": "download",
     }
     assert str(CATALOGUE["german"].available()) == "bundled"

@@ -46,3 +46,17 @@ def test_credit_scores():
     total = 133_165 + 18_274 + 14_702 + 7_906
     assert domain.mass[domain.group == "white"].sum() == pytest.approx(133_165 / total)
     assert np.all(domain.mass >= 0)
+
+
+def test_adult():
+    table = load("adult", data=DATA)
+    assert len(table) == 32_561
+    assert table.outcome.mean() == pytest.approx(0.241, abs=5e-4)
+    assert share(table, "Male") == pytest.approx(0.669, abs=5e-4)
+
+
+def test_taiwan():
+    table = load("taiwan", data=DATA)
+    assert len(table) == 30_000
+    assert 1 - table.outcome.mean() == pytest.approx(0.221, abs=5e-4)
+    assert (table.group == "female").sum() == 18_112  # UCI's count

@@ -68,6 +68,17 @@ def test_default_features_with_one_hot_text(write):
     assert table.name == "loans_2024"
 
 
+def test_text_as_codes(write):
+    path = write(job=["clerk", "?", None, "baker"])
+    table = read_table(path, categorical="codes", missing=-1.0, unscaled=["owns"], **ROLES)
+    assert table.features == ("income", "job", "owns")
+    assert table.X[:, 1].tolist() == [2, 0, -1, 1]
+    assert table.unscaled == ("job", "owns")
+    many = [f"j{i:03}" for i in range(201)]
+    path = write(**{name: (values * 51)[:201] for name, values in ROWS.items()} | {"job": many})
+    assert read_table(path, features=["job"], categorical="codes", **ROLES).X[-1] == 200
+
+
 def test_dictionary_columns_in_chunks(write, tmp_path):
     first = pa.table(ROWS | {"job": pa.array(ROWS["job"]).dictionary_encode()})
     second = pa.table(ROWS | {"job": pa.array(["a", "b", "a", "b"]).dictionary_encode()})
@@ -126,7 +137,9 @@ def test_text_features_are_rejected(write):
         write(),
         features=None,
     )
-    check_rejected("^categorical must be one of None, 'one-hot', got 'x'", write(), categorical="x")
+    check_rejected(
+        "^categorical must be one of None, 'one-hot', 'codes', got 'x'", write(), categorical="x"
+    )
 
 
 def test_dates_and_infinity_are_rejected(write):

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, Protocol
 
@@ -23,6 +24,7 @@ from secondlook.lab.datasets.fico import URL as FICO_URL
 from secondlook.lab.datasets.fico import find_fico, load_fico
 from secondlook.lab.datasets.german import load_german
 from secondlook.lab.datasets.reading import check_choice
+from secondlook.lab.datasets.uci import ADULT_SOURCE, TAIWAN_SOURCE, load_adult, load_taiwan
 from secondlook.lab.simulate.finite import FiniteDomain
 from secondlook.lab.simulate.people import Table
 
@@ -193,8 +195,17 @@ def _find_survey(files: list[PersonFile], data: Folder) -> Availability:
     return Availability("found", ", ".join(str(path) for path in paths.values()))
 
 
-def _prepared_entry(name: str, file: str, description: str, persons: str) -> CatalogueEntry:
-    """Return the entry of a file that was prepared from the survey; it cannot be downloaded."""
+def _file_entry(
+    name: str,
+    file: str,
+    read: Callable[[Path, str], Table],
+    *,
+    description: str,
+    source: str,
+    licence: str,
+    groups: tuple[str, ...],
+) -> CatalogueEntry:
+    """Return the entry of one file that cannot be downloaded; ``read`` takes path and group."""
 
     def look(data: Folder) -> Availability:
         path = find(data, [file])
@@ -209,9 +220,22 @@ def _prepared_entry(name: str, file: str, description: str, persons: str) -> Cat
                 f"{name} needs the file {file}, which is not on this machine and cannot be "
                 f"downloaded; put it into a folder named by data= or {DATA_VARIABLE}."
             )
-        return load_prepared(path, name=name, persons=persons, group=group)
+        return read(path, group)
 
-    return CatalogueEntry(name, description, persons, "public domain", GROUPS, loader, look)
+    return CatalogueEntry(name, description, source, licence, groups, loader, look)
+
+
+def _prepared_entry(name: str, file: str, description: str, persons: str) -> CatalogueEntry:
+    """Return the entry of a file that was prepared from the survey."""
+    return _file_entry(
+        name,
+        file,
+        lambda path, group: load_prepared(path, name=name, persons=persons, group=group),
+        description=description,
+        source=persons,
+        licence="public domain",
+        groups=GROUPS,
+    )
 
 
 def _load_german(group: str, _data: Folder, **_: object) -> Table:
@@ -266,6 +290,24 @@ _ENTRIES = (
         "American Community Survey 2024 public use microdata, US Census Bureau, public domain: "
         "all persons of Pennsylvania, Massachusetts and Indiana (a stand-in, not the paper's "
         "California 2019)",
+    ),
+    _file_entry(
+        "adult",
+        "uci_adult.parquet",
+        load_adult,
+        description="Income above 50,000 dollars, 32,561 persons of the United States in 1994",
+        source=ADULT_SOURCE,
+        licence="CC BY 4.0",
+        groups=("sex",),
+    ),
+    _file_entry(
+        "taiwan",
+        "taiwan_credit.parquet",
+        load_taiwan,
+        description="Defaults of 30,000 credit card clients in Taiwan, 2005",
+        source=TAIWAN_SOURCE,
+        licence="CC BY 4.0",
+        groups=("sex",),
     ),
     CatalogueEntry(
         name="fico",

@@ -58,8 +58,9 @@ def read_table(
     unscaled
         Features that are not standardised.
     categorical
-        ``"one-hot"`` turns a text column into one 0/1 feature for each value; by default text
-        columns are refused.
+        ``"one-hot"`` turns a text column into one 0/1 feature for each value; ``"codes"`` numbers
+        its values from 0 in alphabetical order, in one feature that is not standardised; by
+        default text columns are refused.
     missing
         Number that replaces missing features; by default missing values are refused. A missing
         text value is 0 in all its one-hot features. Outcome and group are never replaced.
@@ -75,7 +76,7 @@ def read_table(
     (('income',), [20.0, 40.0, 30.0], [0, 1, 1])
     """
     path = Path(path)
-    check_choice("categorical", categorical, (None, "one-hot"))
+    check_choice("categorical", categorical, (None, "one-hot", "codes"))
     present = read_names(path)
     features = _choose_features(features, present, outcome, group)
     _check_present(path, present, [outcome, group, *features])
@@ -83,8 +84,9 @@ def read_table(
     if rows.num_rows == 0:
         raise InputError(f"{path.name} has column names but no rows; give a file with rows.")
     is_good, good_value = _outcome(rows[outcome], outcome, good)
-    encoder = _Encoder(one_hot=categorical == "one-hot", missing=missing)
+    encoder = _Encoder(categorical, missing)
     X, columns = encoder.encode({feature: rows[feature] for feature in features})
+    coded = [f for f in features if categorical == "codes" and _is_text(f, rows[f])]
     return Table(
         name=name or path.name.split(".")[0],
         source=f"{rows.num_rows:,} rows of the file {path.name}; good is {outcome} = {good_value}, "
@@ -93,7 +95,7 @@ def read_table(
         X=X,
         group=_group(rows[group], group),
         outcome=is_good,
-        unscaled=_unscaled(unscaled, columns),
+        unscaled=tuple(dict.fromkeys([*coded, *_unscaled(unscaled, columns)])),
         group_feature=group if group in features else None,
     )
 
@@ -196,13 +198,13 @@ class _Encoder:
 
     Parameters
     ----------
-    one_hot
-        Whether a text column becomes one feature for each value; otherwise it is refused.
+    categorical
+        What becomes of a text column, as in `read_table`.
     missing
-        Number that replaces missing numbers; None refuses missing values.
+        Number that replaces missing numbers and codes; None refuses missing values.
     """
 
-    one_hot: bool = False
+    categorical: str | None = None
     missing: float | None = None
 
     def encode(self, columns: Mapping[str, Any]) -> tuple[Floats, dict[str, list[str]]]:
@@ -210,38 +212,42 @@ class _Encoder:
         if self.missing is not None and not np.isfinite(self.missing):
             raise InputError(f"missing must be a finite number, got {self.missing!r}.")
         texts = [name for name, column in columns.items() if _is_text(name, column)]
-        if texts and not self.one_hot:
+        if texts and self.categorical is None:
             raise InputError(
                 f"features must be numbers, and {listed(texts)} hold text; leave them out of "
-                f"features= or encode them with categorical='one-hot'."
+                f"features= or encode them with categorical='one-hot' or 'codes'."
             )
         if self.missing is None:
             _refuse_missing(columns)
+        one_hot = self.categorical == "one-hot"
         values = {
-            name: _distinct_values(name, column) if name in texts else None
+            name: _distinct_values(name, column, _MOST_VALUES if one_hot else None)
             for name, column in columns.items()
+            if name in texts
         }
         features = {
-            name: [name] if known is None else [f"{name}={value}" for value in known]
-            for name, known in values.items()
+            name: [f"{name}={value}" for value in values[name]]
+            if name in values and one_hot
+            else [name]
+            for name in columns
         }
         return self._matrix(columns, values, sum(map(len, features.values()))), features
 
     def _matrix(
-        self, columns: Mapping[str, Any], values: Mapping[str, list[str] | None], width: int
+        self, columns: Mapping[str, Any], values: Mapping[str, list[str]], width: int
     ) -> Floats:
         compute = pyarrow("compute")
         X = np.zeros((len(next(iter(columns.values()))), width))
         first = 0
         for name, column in columns.items():
-            known = values[name]
-            if known is None:
-                X[:, first] = self._numbers(name, column)
+            known = pyarrow().array(values.get(name, []), "string")
+            numbers = compute.index_in(_as_text(column), known) if name in values else column
+            if name not in values or self.categorical == "codes":
+                X[:, first] = self._numbers(name, numbers)
                 first += 1
                 continue
-            code = compute.index_in(_as_text(column), value_set=pyarrow().array(known, "string"))
-            rows = np.flatnonzero(~compute.is_null(code).to_numpy())
-            X[rows, first + code.drop_null().to_numpy()] = 1.0
+            rows = np.flatnonzero(~compute.is_null(numbers).to_numpy())
+            X[rows, first + numbers.drop_null().to_numpy()] = 1.0
             first += len(known)
         return X
 
@@ -301,12 +307,13 @@ def _refuse_missing(columns: Mapping[str, Any]) -> None:
         )
 
 
-def _distinct_values(name: str, column: Any) -> list[str]:
+def _distinct_values(name: str, column: Any, most: int | None) -> list[str]:
     values = sorted(_as_text(column).unique().drop_null().to_pylist())
-    if len(values) > _MOST_VALUES:
+    if most is not None and len(values) > most:
         raise InputError(
-            f"the feature {name!r} has {len(values):,} different values, and at most "
-            f"{_MOST_VALUES} can become features; leave it out of features= or merge values."
+            f"the feature {name!r} has {len(values):,} different values, and at most {most} can "
+            f"become features; leave it out of features=, merge values, or use "
+            f"categorical='codes'."
         )
     return values
 
