@@ -154,7 +154,7 @@ def test_an_unknown_horizon(rng):
     assert [ladder.frozen for ladder in engine.ladders] == sorted(
         ladder.frozen for ladder in engine.ladders
     )
-    assert len(engine.ladders) == 6  # 1, 4, 8, 16, then 40 and 80
+    assert len(engine.ladders) == 7  # 1, 4, 8, 16, 24, then 40 and 80
     assert engine.delta_spent < 0.1
 
 

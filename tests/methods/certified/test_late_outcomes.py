@@ -227,16 +227,16 @@ def test_only_recorded_outcomes_can_be_corrected():
 
 
 def test_levels_of_any_number_of_restarts_stay_within_delta():
-    """With horizon 1 all four ladders of a stage are frozen at once, and all levels spent."""
+    """With horizon 1 all five ladders of a stage are frozen at once, and all levels spent."""
     desk = Desk(horizon=1)
     desk.rounds(25)
-    assert desk.classifier.rounds_[-1].n_outcomes >= 400
+    assert desk.classifier.rounds_[-1].n_outcomes >= 600
     spent = [desk.engine.delta_spent]
     for _ in range(30):
         desk.engine.restart("correction")
         desk.decide(20)
         desk.tell(len(desk.accepted))
-        assert len(desk.engine.ladders) == 4
+        assert len(desk.engine.ladders) == 5
         spent.append(desk.engine.delta_spent)
     steps = np.diff([0.0, *spent])
     assert steps[0] == pytest.approx(0.8 * DELTA)

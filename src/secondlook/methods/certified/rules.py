@@ -18,9 +18,10 @@ from secondlook.methods.estimator import check_group_mode, check_rounds
 __all__ = ["FIXED", "Rules", "check_certified_settings", "check_cold_start", "coin_strategy"]
 
 _FIRST_STAGE = 0.8  # of δ; restarts share the rest
-_LEVELS = (0.05, 0.30, 0.35, 0.30)  # of a stage's δ, ladder by ladder
-_FREEZES = ((0.0, 0), (0.1, 100), (0.2, 200), (0.4, 400))  # share of the horizon, own outcomes
-_SOFTNESS = (0.3, 0.3, 0.22, 0.1)  # of the share that a ladder's model thinks it can accept
+_LEVELS = (0.05, 0.25, 0.25, 0.25, 0.20)  # of a stage's δ, ladder by ladder
+# Share of the horizon, and own outcomes. Any time is allowed: a ladder is tested on later rounds.
+_FREEZES = ((0.0, 0), (0.1, 100), (0.2, 200), (0.4, 400), (0.6, 600))
+_SOFTNESS = (0.3, 0.3, 0.22, 0.15, 0.1)  # of the share that a ladder's model thinks it can accept
 _USUAL_HORIZON = 40  # rounds, if none is given
 _DOUBLINGS = 20  # further rankings then, each after twice as many rounds as the one before
 
