@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime
+
+import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 from secondlook.errors import InputError
@@ -25,3 +30,34 @@ def test_text_mixed_with_numbers_is_refused():
     strange = pd.DataFrame({"t": ["a", None, pd.NA, 7]}, dtype=object)
     with pytest.raises(InputError, match="the column 't' holds text and 7; a ledger keeps"):
         FeatureColumns.of(X).encode(strange)
+
+
+DAYS = [date(1970, 1, 2), None, date(1969, 12, 30)]
+TIMES = [datetime(1970, 1, 2, 18), None, datetime(1969, 12, 31, 12)]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        lambda columns: pd.DataFrame(columns).assign(
+            **{
+                name: pd.to_datetime(pd.Series(values))
+                for name, values in columns.items()
+                if name != "x"
+            }
+        ),
+        pl.DataFrame,
+        pa.table,
+    ],
+)
+def test_dates_are_stored_as_days(frame):
+    X = frame({"day": DAYS, "x": [1.0, 2.0, 3.0], "time": TIMES})
+    columns = FeatureColumns.of(X)
+    assert (columns.texts, columns.dates) == ((), ("day", "time"))
+    kept = columns.encode(X)
+    table = columns.decode(kept.numbers, kept.texts)
+    expected = {"day": [1.0, np.nan, -2.0], "x": [1.0, 2.0, 3.0], "time": [1.75, np.nan, -0.5]}
+    for name, values in expected.items():
+        np.testing.assert_array_equal(table[name].to_numpy(), values)
+    with pytest.raises(InputError, match="'day' held dates in the history and does not now"):
+        columns.encode(pd.DataFrame({"day": [1.0], "x": [1.0], "time": [1.0]}))

@@ -1,8 +1,9 @@
 """Applicants as a ledger stores them, and back as a classifier reads them.
 
-There are two kinds of columns. Numbers, whole numbers and truth values become floating point
-numbers, those of one row side by side as bytes; text and categories become a JSON list of texts.
-Batches are encoded before the classifier sees them, so a replay hands it exactly the same values.
+There are two kinds of columns. Numbers, whole numbers, truth values and dates become floating
+point numbers, those of one row side by side as bytes; text and categories become a JSON list of
+texts. A date is the number of days since 1970-01-01, and a time is a part of a day. Batches are
+encoded before the classifier sees them, so a replay hands it exactly the same values.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from secondlook.people.reasons import Reference, decode
 __all__ = ["EncodedFeatures", "FeatureColumns", "RecordedReasons", "Shape"]
 __all__ += ["encode_batch_groups", "encode_groups", "known_groups"]
 
+_DAY = 86_400_000  # milliseconds
 _ID_KINDS = {"i": "integers", "U": "strings"}
 
 
@@ -54,6 +56,8 @@ class FeatureColumns:
         Names of the columns that hold text.
     dtype
         Type of the numbers.
+    dates
+        Names of the columns that hold dates.
 
     Examples
     --------
@@ -66,6 +70,7 @@ class FeatureColumns:
     names: tuple[str, ...] | None
     texts: tuple[str, ...]
     dtype: str
+    dates: tuple[str, ...] = ()
 
     @staticmethod
     def of(X: Any) -> FeatureColumns:
@@ -75,16 +80,22 @@ class FeatureColumns:
             dtype = np.asarray(X).dtype if not is_frame(X) else np.dtype(np.float64)
             return FeatureColumns(None, (), "<f4" if dtype == np.float32 else "<f8")
         columns = list(frame.iter_columns())
-        texts = tuple(column.name for column in columns if not _is_number(column))
+        dates = tuple(column.name for column in columns if _is_date(column))
+        texts = tuple(
+            column.name for column in columns if not _is_number(column) and column.name not in dates
+        )
         single = all(column.dtype == nw.Float32 for column in columns)
-        return FeatureColumns(tuple(frame.columns), texts, "<f4" if single else "<f8")
+        return FeatureColumns(tuple(frame.columns), texts, "<f4" if single else "<f8", dates)
 
     @staticmethod
     def read(header: dict[str, Any]) -> FeatureColumns:
         """Return the columns that the header of a program names."""
         names = header["names"]
         return FeatureColumns(
-            None if names is None else tuple(names), tuple(header["texts"]), header["dtype"]
+            None if names is None else tuple(names),
+            tuple(header["texts"]),
+            header["dtype"],
+            tuple(header["dates"]),
         )
 
     def encode(self, X: Any) -> EncodedFeatures:
@@ -96,11 +107,12 @@ class FeatureColumns:
         columns = {column.name: column for column in frame.iter_columns()}
         matrix = np.empty((len(frame), len(self.names) - len(self.texts)), self.dtype)
         for position, name in enumerate(self._numeric()):
-            if not _is_number(columns[name]):
+            is_kind, kind = (_is_date, "dates") if name in self.dates else (_is_number, "numbers")
+            if not is_kind(columns[name]):
                 raise InputError(
-                    f"the column {name!r} held numbers in the history and does not now; convert it."
+                    f"the column {name!r} held {kind} in the history and does not now; convert it."
                 )
-            matrix[:, position] = columns[name].cast(nw.Float64).to_numpy()
+            matrix[:, position] = _numbers(columns[name])
         words = [_text(columns[name]) for name in self.texts]
         return self._encoded(matrix, words, frame.implementation.value)
 
@@ -361,11 +373,23 @@ def _is_number(column: Any) -> bool:
     return bool(column.dtype.is_numeric() or column.dtype == nw.Boolean)
 
 
+def _is_date(column: Any) -> bool:
+    return column.dtype in (nw.Date, nw.Datetime)
+
+
+def _numbers(column: Any) -> NDArray[np.float64]:
+    """Return a column of numbers, truth values or dates as numbers, NaN if missing."""
+    if _is_date(column):
+        column = column.dt.timestamp("ms").cast(nw.Float64) / _DAY
+    values: NDArray[np.float64] = column.cast(nw.Float64).to_numpy()
+    return values
+
+
 def _text(column: Any) -> list[str | None]:
     if column.dtype not in (nw.String, nw.Categorical, nw.Enum, nw.Object):
         raise InputError(
-            f"the column {column.name!r} holds {column.dtype}, and a ledger keeps numbers and "
-            f"text; convert it to one of these."
+            f"the column {column.name!r} holds {column.dtype}, and a ledger keeps numbers, "
+            f"text and dates; convert it to one of these."
         )
     values = column.to_list()
     others = [value for value in values if not isinstance(value, str)]
