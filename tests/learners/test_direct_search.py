@@ -1,0 +1,157 @@
+"""The direct search of a linear rule, against enumeration and its own promises."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from secondlook.core.utility import Revenue
+from secondlook.errors import InputError
+from secondlook.learners import direct_search
+from secondlook.learners.direct_search import search_linear_rule
+from secondlook.learners.logistic import ConstrainedLogistic
+from secondlook.learners.thresholds import shared_threshold
+from secondlook.people.likelihoods import LinearLikelihood
+
+TASK = {"utility": Revenue(200, 500), "max_fdr": 0.2}
+
+
+def sample(rng, n, d=2):
+    """Return rows whose log-odds are not linear, on features of different scales."""
+    X = rng.normal(size=(n, d)) * 10.0 ** np.arange(d) + 3
+    margin = (X[:, 0] - 3) + 2 * np.sin(X[:, -1]) + 0.5
+    return X, (rng.random(n) < 1 / (1 + np.exp(-margin))).astype(int), rng.exponential(size=n)
+
+
+def point_of(score, y, weight, **task):
+    return shared_threshold(score, y, weight, np.zeros(len(y), int), 1, **task)
+
+
+def best_of_all_directions(X, y, weight, **task):
+    """Return the largest utility over all directions of two features.
+
+    The order of the scores changes only where the direction is at a right angle to the difference
+    of two rows, so one direction between each two such angles is enough.
+    """
+    i, j = np.triu_indices(len(y), 1)
+    across = np.arctan2(*(X[i] - X[j]).T[::-1]) + np.pi / 2
+    angles = np.sort(np.concatenate([across, across + np.pi]) % (2 * np.pi))
+    middle = (angles + np.append(angles[1:], angles[0] + 2 * np.pi)) / 2
+    scores = (X @ [np.cos(angle), np.sin(angle)] for angle in middle)
+    return max(point_of(score, y, weight, **task).utility for score in scores)
+
+
+def test_it_comes_close_to_the_best_of_all_directions():
+    shares = []
+    for seed in range(8):
+        X, y, weight = sample(np.random.default_rng(seed), 30)
+        best = best_of_all_directions(X, y, weight, **TASK)
+        _, point = search_linear_rule(X, y, weight, **TASK)
+        assert point.utility <= best + 1e-9
+        shares.append(point.utility / best)
+    assert np.mean(shares) > 0.95
+
+
+@pytest.mark.parametrize("max_fdr", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("least", [0.0, 0.3])
+def test_the_rule_keeps_its_bounds_and_is_never_worse_than_the_logistic_fit(rng, max_fdr, least):
+    task = {"utility": TASK["utility"], "max_fdr": max_fdr, "min_selection_rate": least}
+    X, y, weight = sample(rng, 300, 3)
+    rule, point = search_linear_rule(X, y, weight, **task)
+    score = rule.score(X, np.zeros(300, int))
+    assert ((score >= 0) & (score <= 1)).all()
+    accepted = score >= point.thresholds[0]
+    taken = weight * accepted
+    assert taken @ (1 - y) <= (max_fdr + 1e-9) * taken.sum()
+    assert point.utility == pytest.approx(TASK["utility"].mean(accepted, y, weight))
+    assert point.feasible == (taken.sum() / weight.sum() >= least - 1e-9)
+    Z = (X - X.mean(0)) / X.std(0)
+    logistic = ConstrainedLogistic().fit(Z, y, weight * (300 / weight.sum()))
+    before = point_of(logistic.decision_function(Z), y, weight, **task)
+    if before.feasible:
+        assert point.feasible
+        assert point.utility >= before.utility - 1e-9
+    else:
+        assert point.selection_rate >= before.selection_rate - 1e-9
+
+
+def test_it_is_never_worse_than_a_start_that_is_given(rng):
+    X, y, weight = sample(rng, 200, 3)
+    start = LinearLikelihood(np.array([1.0, 0.02, 0.0]), -3.0)
+    before = point_of(start.score(X, np.zeros(200, int)), y, weight, **TASK)
+    assert search_linear_rule(X, y, weight, start=start, **TASK)[1].utility >= before.utility - 1e-9
+
+
+def test_order_and_scale_of_the_rows_do_not_matter(rng, monkeypatch):
+    monkeypatch.setattr(direct_search, "_FEW", 150)  # so that rows are thinned too
+    monkeypatch.setattr(direct_search, "_MANY", 250)
+    X, y, weight = sample(rng, 300, 3)
+    rule, point = search_linear_rule(X, y, weight, **TASK)
+    order = rng.permutation(300)
+    same, same_point = search_linear_rule(X[order], y[order], weight[order], **TASK)
+    assert np.array_equal(same.coef, rule.coef)
+    assert same_point.utility == pytest.approx(point.utility)
+    # Powers of two keep every number exact.
+    scale = np.array([4.0, 0.5, 1.0])
+    scaled, scaled_point = search_linear_rule(X * scale, y, 8 * weight, **TASK)
+    assert np.array_equal(scaled.coef * scale, rule.coef)
+    assert scaled_point.utility == pytest.approx(point.utility)
+
+
+def test_steps_point_where_utility_grows_fastest(rng):
+    # Features are independent normals and the log-odds are linear, so utility depends on the angle
+    # between a direction and the true one only.
+    n, true, direction = 100_000, np.array([1.0, 2.0, -0.5]), np.array([1.0, 0.0, 0.0])
+    X = rng.normal(size=(n, 3))
+    y = (rng.random(n) < 1 / (1 + np.exp(-X @ true))).astype(int)
+    rows = direct_search._Rows.of(X, y, None)
+    score = rows.X @ direction
+    towards = np.array([0.0, 2.0, -0.5]) / np.hypot(2, 0.5)
+    for share in (1.0, 0.25, 0.1):
+        for step in direct_search._steps(rows, score, direction, 1.0, share):
+            assert step @ towards > 0.99
+
+
+def test_rows_without_weight_do_not_matter(rng):
+    X, y, weight = sample(rng, 200)
+    weight[:50] = 0
+    rule, _ = search_linear_rule(X, y, weight, **TASK)
+    same, _ = search_linear_rule(X[50:], y[50:], weight[50:], **TASK)
+    assert np.array_equal(same.coef, rule.coef)
+
+
+def test_it_finds_more_than_a_logistic_fit_on_other_rows_too():
+    X, y, _ = sample(np.random.default_rng(0), 20_000, 3)
+    fit, rest = slice(0, 10_000), slice(10_000, None)
+    rule, _ = search_linear_rule(X[fit], y[fit], utility=Revenue(200, 500), max_fdr=0.12)
+    logistic = ConstrainedLogistic().fit(X[fit], y[fit])
+    found, before = (
+        point_of(score, y[rest], np.ones(10_000), utility=Revenue(200, 500), max_fdr=0.12).utility
+        for score in (
+            rule.score(X[rest], np.zeros(10_000, int)),
+            logistic.decision_function(X[rest]),
+        )
+    )
+    assert found >= before
+
+
+def test_constant_features_are_allowed(rng):
+    X = np.ones((40, 2))
+    y = np.arange(40) % 2
+    rule, point = search_linear_rule(X, y, **TASK)
+    assert np.isfinite(rule.coef).all()
+    assert point.utility == 0
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "weight", "message"),
+    [
+        ([[1.0], [np.nan]], [0, 1], None, "finite, got nan"),
+        ([[1.0], [2.0]], [0, 1, 1], None, r"shapes \(2, 1\), \(3,\)"),
+        ([[1.0], [2.0]], [0, 1], [1.0], r"and \(1,\)"),
+        ([[1.0], [2.0]], [1, 1], None, "one class"),
+    ],
+)
+def test_unusable_rows_are_refused(X, y, weight, message):
+    with pytest.raises(InputError, match=message):
+        search_linear_rule(X, y, weight, **TASK)
