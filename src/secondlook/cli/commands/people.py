@@ -1,17 +1,21 @@
 """Commands on single applicants: ``override``, ``withdraw``, ``hold``, ``release``, ``erase``.
 
 Applicants are named by a file or by ``--id``. An id given by ``--id`` that cannot be used is an
-error; such a row of a file is refused, and the command goes on with the others.
+error; such a row of a file is refused, and the command goes on with the others. All commands take
+the options of ``Given``.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
+from numpy.typing import NDArray
 
 from secondlook.cli.files.refusals import (
     Refusals,
@@ -41,7 +45,7 @@ from secondlook.errors import InputError, LedgerWarning
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.base import Standing
     from secondlook.ledger.objections import Objection
-    from secondlook.ledger.program import ProgramView
+    from secondlook.ledger.program import Program, ProgramView
 
     # Why applicants cannot be changed, given their standing.
     Objections = Callable[[ProgramView, Standing], Sequence[Objection]]
@@ -50,289 +54,61 @@ __all__ = ["erase", "hold", "override", "release", "withdraw"]
 
 _REMOVE = "remove them"  # the advice of objections that need no other
 
-File = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="FILE", help="Ids: .csv or .parquet, or - for csv on standard input; or use --id."
-    ),
-]
-Ids = Annotated[
-    list[str] | None,
-    typer.Option("--id", metavar="ID", help="An application; may be repeated."),
-]
 Reason = Annotated[
     str, typer.Option(help="The reason. It is never erased, so it must not name applicants.")
 ]
 
 
-def override(
-    ledger: LedgerUrl,
-    reason: Reason,
-    accept: Annotated[
-        bool | None, typer.Option("--accept/--reject", help="The decision that replaces it.")
-    ] = None,
-    undo: Annotated[
-        bool, typer.Option("--undo", help="Undo an override: the program's decision holds again.")
-    ] = False,
-    file: File = None,
-    ids: Ids = None,
-    program: ProgramName = "main",
-    refused: Refused = None,
-    strict: Strict = False,
-    trusted: Trusted = None,
-    by: By = None,
-    json: Json = False,
-) -> None:
-    """Record that a person decided differently from the program, or undo that.
-
-    Outcomes follow the override. The program learns nothing from overridden applicants, and a
-    certificate counts applicants who were accepted and then rejected as bad, even after an undo.
-
-    Example: secondlook override --id a17 --accept --reason 'has a guarantor'
-    """
-    with errors(json):
-        if undo == (accept is not None):
-            raise InputError(
-                f"override takes one of --accept, --reject and --undo, got "
-                f"{'two' if undo else 'none'}; give one."
-            )
-        opened = open_program(ledger, program, by, trusted)
-        from secondlook.ledger.objections import to_override, to_undo  # noqa: PLC0415 - an extra
-
-        def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
-            if accept is None:
-                return to_undo(view.reader, standing)
-            return to_override(view.reader, standing, accept)
-
-        done = "undone" if accept is None else "overridden"
-        selection = _Selection(file, ids, refused, strict, json, done)
-        with opened.reading() as view:
-            chosen = selection.read(view, objections)
-            names = view.shape.ids(chosen.ids)
-        n = people(len(chosen.ids))
-        if accept is None:
-            if chosen.ids:
-                opened.undo_override(names, reason)
-            message = f"Override undone for {n}."
-        else:
-            if chosen.ids:
-                opened.override(names, accept, reason)
-            message = f"{n} {'accepted' if accept else 'rejected'} by override."
-        _finish(chosen, {done: len(chosen.ids)}, [message], json)
-
-
-def withdraw(
-    ledger: LedgerUrl,
-    file: File = None,
-    ids: Ids = None,
-    program: ProgramName = "main",
-    refused: Refused = None,
-    strict: Strict = False,
-    trusted: Trusted = None,
-    by: By = None,
-    json: Json = False,
-) -> None:
-    """Record that the outcome of accepted applicants will never be known.
-
-    The program learns nothing from them; the tests of a certificate count them as bad. In a
-    program without certificates, a recorded outcome can be withdrawn too.
-
-    Example: secondlook withdraw not-taken-up.csv --ledger sqlite:///lender.db
-    """
-    with errors(json):
-        opened = open_program(ledger, program, by, trusted)
-        from secondlook.ledger.objections import Objection, to_outcome  # noqa: PLC0415 - an extra
-        from secondlook.ledger.outcomes import outcomes_are_final  # noqa: PLC0415
-
-        def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
-            known = np.array([state in ("good", "bad") for state in standing.states], np.bool_)
-            final = known & outcomes_are_final(view.classifier)
-            why = "have an outcome that is final"
-            return [*to_outcome(standing), Objection(final, why, _REMOVE)]
-
-        selection = _Selection(file, ids, refused, strict, json, "withdrawn")
-        with opened.reading() as view:
-            chosen = selection.read(view, objections)
-            names = view.shape.ids(chosen.ids)
-            before = view.reader.standing(chosen.ids).states.count("indeterminate")
-        if chosen.ids:
-            opened.withdraw(names)
-        n = len(chosen.ids) - before
-        already = f", {before:,} were withdrawn before" if before else ""
-        message = f"{people(n)} withdrawn: no outcome will be known{already}."
-        _finish(chosen, {"withdrawn": n, "withdrawn_before": before}, [message], json)
-
-
-def hold(
-    ledger: LedgerUrl,
-    reason: Reason,
-    file: File = None,
-    ids: Ids = None,
-    program: ProgramName = "main",
-    refused: Refused = None,
-    strict: Strict = False,
-    trusted: Trusted = None,
-    by: By = None,
-    json: Json = False,
-) -> None:
-    """Protect applicants from erasure until they are released.
-
-    Example: secondlook hold disputed.csv --reason 'case 12/31'
-    """
-    with errors(json):
-        opened = open_program(ledger, program, by, trusted)
-        from secondlook.ledger.objections import to_hold  # noqa: PLC0415 - an extra
-
-        selection = _Selection(file, ids, refused, strict, json, "held")
-        with opened.reading() as view:
-            chosen = selection.read(view, lambda _, standing: to_hold(standing.persons))
-            names = view.shape.ids(chosen.ids)
-        opened.hold(names, reason)
-        _finish(chosen, {"held": len(chosen.ids)}, [f"{people(len(chosen.ids))} held."], json)
-
-
-def release(
-    ledger: LedgerUrl,
-    reason: Reason,
-    file: File = None,
-    ids: Ids = None,
-    program: ProgramName = "main",
-    refused: Refused = None,
-    strict: Strict = False,
-    trusted: Trusted = None,
-    by: By = None,
-    json: Json = False,
-) -> None:
-    """End all holds on applicants.
-
-    Example: secondlook release disputed.csv --reason 'case 12/31 is settled'
-    """
-    with errors(json):
-        opened = open_program(ledger, program, by, trusted)
-        from secondlook.ledger.objections import to_release  # noqa: PLC0415 - an extra
-
-        selection = _Selection(file, ids, refused, strict, json, "released")
-        with opened.reading() as view:
-            chosen = selection.read(
-                view, lambda view, standing: to_release(view.reader, standing.persons)
-            )
-            names = view.shape.ids(chosen.ids)
-        opened.release(names, reason)
-        n = len(chosen.ids)
-        _finish(chosen, {"released": n}, [f"{people(n)} no longer held."], json)
-
-
-def erase(
-    ledger: LedgerUrl,
-    reason: Reason,
-    file: File = None,
-    ids: Ids = None,
-    expired: Annotated[
-        bool,
-        typer.Option("--expired", help="All applicants past their retention period."),
-    ] = False,
-    early: Annotated[
-        bool,
-        typer.Option("--early", help="Also before that, for example if an applicant asks for it."),
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
-    program: ProgramName = "main",
-    refused: Refused = None,
-    strict: Strict = False,
-    trusted: Trusted = None,
-    by: By = None,
-    json: Json = False,
-) -> None:
-    """Erase applicants for good; their decisions stay, and the program goes on without them.
-
-    Ids, features, groups and reasons are deleted, and all stored states with them. Applicants
-    under hold cannot be erased, and others only after their retention period. Other programs of
-    the ledger with the same ids are named; erase them there separately.
-
-    Example: secondlook erase --expired --reason 'retention period is over'
-    """
-    with errors(json):
-        if not yes and (json or file == "-"):
-            raise InputError(
-                "with --json, or with ids on standard input, nothing can be confirmed; add --yes."
-            )
-        if expired and (file is not None or ids):
-            raise InputError(
-                "applicants are named by --expired, by a file or by --id, got two of these; give "
-                "one."
-            )
-        opened = open_program(ledger, program, by, trusted)
-        from secondlook.ledger.objections import to_erasure  # noqa: PLC0415 - an extra
-        from secondlook.ledger.retention import also_in, retention_months  # noqa: PLC0415
-
-        def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
-            months, now = retention_months(view.about), opened.ledger.clock()
-            return to_erasure(view.reader, standing.persons, months=months, now=now, early=early)
-
-        if expired:
-            names = opened.expired()
-            chosen = _Chosen([str(name) for name in names.tolist()])
-        else:
-            selection = _Selection(file, ids, refused, strict, json, "erased")
-            with opened.reading() as view:
-                chosen = selection.read(view, objections)
-                names = view.shape.ids(chosen.ids)
-        others = also_in(opened.ledger, program, chosen.ids)
-        n, warned = people(len(chosen.ids)), []
-        if chosen.ids:
-            if not yes:
-                _confirm(f"Erase {n} of the program {program!r} for good?", chosen)
-            with progress(f"erasing {n}", json), printed_warnings(LedgerWarning) as warned:
-                opened.erase(names, reason, early=early)
-        lines = [f"{n} erased; the decisions stay." if chosen.ids else f"{n} erased."]
-        lines += _other_programs_message(others)
-        if chosen.ids and ledger.startswith("postgresql"):
-            lines.append("PostgreSQL deletes them from its files when it is vacuumed: run VACUUM.")
-        result: dict[str, Any] = {"erased": len(chosen.ids), "other_programs": others}
-        _finish(chosen, result | ({"notes": warned} if warned else {}), lines, json)
-
-
 @dataclass(frozen=True)
-class _Chosen:
-    """The applicants that a command changes, and the rows of its file that are refused."""
+class Given:
+    """The options that all commands on applicants take."""
 
-    ids: list[str]
-    refusals: Refusals | None = None
-    refused_file: str = ""
+    ledger: LedgerUrl
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="Ids: .csv or .parquet, or - for csv on standard input; or use --id.",
+        ),
+    ] = None
+    ids: Annotated[
+        list[str] | None,
+        typer.Option("--id", metavar="ID", help="An application; may be repeated."),
+    ] = None
+    program: ProgramName = "main"
+    refused: Refused = None
+    strict: Strict = False
+    trusted: Trusted = None
+    by: By = None
+    json: Json = False
 
+    def open(self) -> Program:
+        """Return the program; nothing is read yet."""
+        return open_program(self.ledger, self.program, self.by, self.trusted)
 
-@dataclass(frozen=True)
-class _Selection:
-    """How the command line names applicants; ``done`` is the participle for messages."""
-
-    file: str | None
-    ids: list[str] | None
-    refused: str | None
-    strict: bool
-    json: bool
-    done: str
-
-    def read(self, view: ProgramView, objections: Objections) -> _Chosen:
-        """Return the applicants without objections."""
+    def read(self, view: ProgramView, objections: Objections, done: str) -> _Chosen:
+        """Return the applicants without objections; ``done`` is the participle for messages."""
         if (self.file is None) == (not self.ids):
             raise InputError(
                 f"applicants are named by a file or by --id, got "
                 f"{'both' if self.ids else 'neither'}; give one of these."
             )
         if self.file is not None:
-            return self._read_file(self.file, view, objections)
-        meant = as_recorded(view.reader, self.ids or [], erasing=self.done == "erased")
+            return self._read_file(self.file, view, objections, done)
+        meant = as_recorded(view.reader, self.ids or [], erasing=done == "erased")
         names = list(dict.fromkeys(map(str, meant)))
         for applies, why, advice in objections(view, view.reader.standing(names)):
             if applies.any():
                 advice = "leave it out" if advice == _REMOVE else advice  # noqa: PLW2901
                 raise InputError(
-                    f"ids that {why} cannot be {self.done}, got "
-                    f"{names[int(np.argmax(applies))]!r}; nothing was recorded, {advice}."
+                    f"ids that {why} cannot be {done}, got {names[int(np.argmax(applies))]!r}; "
+                    f"nothing was recorded, {advice}."
                 )
-        return _Chosen(names)
+        return _Chosen(names, view.shape.ids(names))
 
-    def _read_file(self, file: str, view: ProgramView, objections: Objections) -> _Chosen:
+    def _read_file(
+        self, file: str, view: ProgramView, objections: Objections, done: str
+    ) -> _Chosen:
         refused_file = refused_path(self.refused, file, "--json" if self.json else None)
         check_output(refused_file)
         source = file_name(file)
@@ -340,7 +116,7 @@ class _Selection:
         table = sent.table
         check_there(table, (column,), source)
         given, plain = table[column].to_pylist(), trimmed(table, column)[column].to_pylist()
-        meant = as_recorded(view.reader, given, plain, erasing=self.done == "erased")
+        meant = as_recorded(view.reader, given, plain, erasing=done == "erased")
         listed = [name or "" for name in meant]
         refusals = Refusals(table, list(listed), sent.as_written, (column,))
         no_id = np.array([not name or "\0" in name for name in listed], np.bool_)
@@ -350,13 +126,214 @@ class _Selection:
         usable = np.ones(names.size, np.bool_)
         for applies, why, advice in objections(view, view.reader.standing(names.tolist())):
             end = "" if advice == _REMOVE else f"; {advice}"
-            refusals.add(
-                rows[(applies & usable)[place]], f"ids that {why} cannot be {self.done}{end}"
-            )
+            refusals.add(rows[(applies & usable)[place]], f"ids that {why} cannot be {done}{end}")
             usable &= ~applies
         if self.strict:
             refusals.stop(source)
-        return _Chosen(names[usable].tolist(), refusals, refusals.write(refused_file))
+        chosen = names[usable].tolist()
+        return _Chosen(chosen, view.shape.ids(chosen), refusals, refusals.write(refused_file))
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """The applicants that a command changes, and the rows of its file that are refused.
+
+    ``names`` has the ids as text, ``ids`` in the type of the program's ids.
+    """
+
+    names: list[str]
+    ids: NDArray[Any]
+    refusals: Refusals | None = None
+    refused_file: str = ""
+
+    @property
+    def people(self) -> str:
+        """How many they are."""
+        return people(len(self.names))
+
+
+def _on_applicants(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of ``Given`` in addition to its own, and print its errors."""
+    shared = inspect.signature(Given, eval_str=True).parameters
+    own = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
+
+    @wraps(command)
+    def run(**options: Any) -> None:
+        given = Given(**{name: options.pop(name) for name in shared})
+        with errors(given.json):
+            command(given, **options)
+
+    ordered = sorted([*own, *shared.values()], key=lambda each: each.default is not each.empty)
+    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    return run
+
+
+@_on_applicants
+def override(
+    given: Given,
+    reason: Reason,
+    accept: Annotated[
+        bool | None, typer.Option("--accept/--reject", help="The decision that replaces it.")
+    ] = None,
+    undo: Annotated[
+        bool, typer.Option("--undo", help="Undo an override: the program's decision holds again.")
+    ] = False,
+) -> None:
+    """Record that a person decided differently from the program, or undo that.
+
+    Outcomes follow the override. The program learns nothing from overridden applicants, and a
+    certificate counts applicants who were accepted and then rejected as bad, even after an undo.
+
+    Example: secondlook override --id a17 --accept --reason 'has a guarantor'
+    """
+    if undo == (accept is not None):
+        raise InputError(
+            f"override takes one of --accept, --reject and --undo, got "
+            f"{'two' if undo else 'none'}; give one."
+        )
+    program = given.open()
+    from secondlook.ledger.objections import to_override, to_undo  # noqa: PLC0415 - an extra
+
+    def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
+        if accept is None:
+            return to_undo(view.reader, standing)
+        return to_override(view.reader, standing, accept)
+
+    done = "undone" if accept is None else "overridden"
+    with program.reading() as view:
+        chosen = given.read(view, objections, done)
+    if accept is None:
+        if chosen.names:
+            program.undo_override(chosen.ids, reason)
+        message = f"Override undone for {chosen.people}."
+    else:
+        if chosen.names:
+            program.override(chosen.ids, accept, reason)
+        message = f"{chosen.people} {'accepted' if accept else 'rejected'} by override."
+    _finish(chosen, {done: len(chosen.names)}, [message], given.json)
+
+
+@_on_applicants
+def withdraw(given: Given) -> None:
+    """Record that the outcome of accepted applicants will never be known.
+
+    The program learns nothing from them; the tests of a certificate count them as bad. In a
+    program without certificates, a recorded outcome can be withdrawn too.
+
+    Example: secondlook withdraw not-taken-up.csv --ledger sqlite:///lender.db
+    """
+    program = given.open()
+    from secondlook.ledger.objections import Objection, to_outcome  # noqa: PLC0415 - an extra
+    from secondlook.ledger.outcomes import outcomes_are_final  # noqa: PLC0415
+
+    def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
+        known = np.array([state in ("good", "bad") for state in standing.states], np.bool_)
+        final = known & outcomes_are_final(view.classifier)
+        why = "have an outcome that is final"
+        return [*to_outcome(standing), Objection(final, why, _REMOVE)]
+
+    with program.reading() as view:
+        chosen = given.read(view, objections, "withdrawn")
+        before = view.reader.standing(chosen.names).states.count("indeterminate")
+    if chosen.names:
+        program.withdraw(chosen.ids)
+    n = len(chosen.names) - before
+    already = f", {before:,} were withdrawn before" if before else ""
+    message = f"{people(n)} withdrawn: no outcome will be known{already}."
+    _finish(chosen, {"withdrawn": n, "withdrawn_before": before}, [message], given.json)
+
+
+@_on_applicants
+def hold(given: Given, reason: Reason) -> None:
+    """Protect applicants from erasure until they are released.
+
+    Example: secondlook hold disputed.csv --reason 'case 12/31'
+    """
+    program = given.open()
+    from secondlook.ledger.objections import to_hold  # noqa: PLC0415 - an extra
+
+    with program.reading() as view:
+        chosen = given.read(view, lambda _, standing: to_hold(standing.persons), "held")
+    program.hold(chosen.ids, reason)
+    _finish(chosen, {"held": len(chosen.names)}, [f"{chosen.people} held."], given.json)
+
+
+@_on_applicants
+def release(given: Given, reason: Reason) -> None:
+    """End all holds on applicants.
+
+    Example: secondlook release disputed.csv --reason 'case 12/31 is settled'
+    """
+    program = given.open()
+    from secondlook.ledger.objections import to_release  # noqa: PLC0415 - an extra
+
+    def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
+        return to_release(view.reader, standing.persons)
+
+    with program.reading() as view:
+        chosen = given.read(view, objections, "released")
+    program.release(chosen.ids, reason)
+    message = f"{chosen.people} no longer held."
+    _finish(chosen, {"released": len(chosen.names)}, [message], given.json)
+
+
+@_on_applicants
+def erase(
+    given: Given,
+    reason: Reason,
+    expired: Annotated[
+        bool,
+        typer.Option("--expired", help="All applicants past their retention period."),
+    ] = False,
+    early: Annotated[
+        bool,
+        typer.Option("--early", help="Also before that, for example if an applicant asks for it."),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Erase applicants for good; their decisions stay, and the program goes on without them.
+
+    Ids, features, groups and reasons are deleted, and all stored states with them. Applicants
+    under hold cannot be erased, and others only after their retention period. Other programs of
+    the ledger with the same ids are named; erase them there separately.
+
+    Example: secondlook erase --expired --reason 'retention period is over'
+    """
+    if not yes and (given.json or given.file == "-"):
+        raise InputError(
+            "with --json, or with ids on standard input, nothing can be confirmed; add --yes."
+        )
+    if expired and (given.file is not None or given.ids):
+        raise InputError(
+            "applicants are named by --expired, by a file or by --id, got two of these; give one."
+        )
+    program = given.open()
+    from secondlook.ledger.objections import to_erasure  # noqa: PLC0415 - an extra
+    from secondlook.ledger.retention import also_in, retention_months  # noqa: PLC0415
+
+    def objections(view: ProgramView, standing: Standing) -> Sequence[Objection]:
+        months, now = retention_months(view.about), program.ledger.clock()
+        return to_erasure(view.reader, standing.persons, months=months, now=now, early=early)
+
+    if expired:
+        ids = program.expired()
+        chosen = _Chosen([str(name) for name in ids.tolist()], ids)
+    else:
+        with program.reading() as view:
+            chosen = given.read(view, objections, "erased")
+    others = also_in(program.ledger, given.program, chosen.names)
+    n, warned = chosen.people, []
+    if chosen.names:
+        if not yes:
+            _confirm(f"Erase {n} of the program {given.program!r} for good?", chosen)
+        with progress(f"erasing {n}", given.json), printed_warnings(LedgerWarning) as warned:
+            program.erase(chosen.ids, reason, early=early)
+    lines = [f"{n} erased; the decisions stay." if chosen.names else f"{n} erased."]
+    lines += _other_programs_message(others)
+    if chosen.names and given.ledger.startswith("postgresql"):
+        lines.append("PostgreSQL deletes them from its files when it is vacuumed: run VACUUM.")
+    result: dict[str, Any] = {"erased": len(chosen.names), "other_programs": others}
+    _finish(chosen, result | ({"notes": warned} if warned else {}), lines, given.json)
 
 
 def _confirm(question: str, chosen: _Chosen) -> None:
@@ -386,5 +363,5 @@ def _finish(chosen: _Chosen, result: dict[str, Any], lines: list[str], json: boo
         print_json(result)
     else:
         print_lines(lines, to_stderr=chosen.refused_file == "-")
-    if chosen.refusals and not chosen.ids:
+    if chosen.refusals and not chosen.names:
         raise typer.Exit(2)
