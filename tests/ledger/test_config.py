@@ -142,6 +142,7 @@ PARTIAL = [
     ),
     ('thresholds = "per-group"', {"thresholds": "per_group"}),
     ('split = "cross"\nweights = "none"', {"split": "cross", "weights": "none"}),
+    ('operating_point = "searched"', {"operating_point": "searched"}),
     ("weight_cap = 5.0\nmin_outcomes = 30", {"weight_cap": 5.0, "min_outcomes": 30}),
     (
         'first_round = "learned"\nconstrain_fit = true',

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 from secondlook import (
     ConstrainedLogistic,
     MeanPastScore,
     PartialFeedbackClassifier,
     Revenue,
+    SelectionRateParity,
     SummedAcceptance,
 )
+from secondlook.errors import InputError
 from secondlook.lab.simulate.run import run
+from secondlook.learners.direct_search import search_linear_rule
 from secondlook.learners.thresholds import shared_threshold
 from secondlook.methods.algorithm1.learning import effective_sample_size
 from secondlook.people.likelihoods import LinearLikelihood, MeanLikelihood
@@ -95,6 +99,46 @@ def test_cross_fitting_uses_every_label_for_both(make_classifier):
         max_fdr=classifier._budget.max_fdr(6),
     )
     assert learned.thresholds[0] == pytest.approx(point.thresholds[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("split", ["half", "cross"])
+def test_a_searched_direction_comes_from_the_rows_that_fit(make_classifier, split):
+    classifier, learned = after(make_classifier, 5, split=split, operating_point="searched")
+    task = {"utility": UTILITY, "max_fdr": classifier._budget.max_fdr(6)}
+    rules, held_out = [], []
+    for fit_on, set_on in [(0, 1), (1, 0)][: 1 + (split == "cross")]:
+        model, _, y_on, weight_on = by_hand(classifier, fit_on, set_on)
+        start = LinearLikelihood(model.coef_[0], float(model.intercept_[0]))
+        X, y, weight, _ = labelled(classifier, fit_on)
+        rule, _ = search_linear_rule(X, y, weight, start=start, **task)
+        rules.append(rule)
+        score = rule.score(classifier._people.parts[set_on].X, None)
+        held_out.append((score, y_on, weight_on))
+    assert learned.likelihood.coef == pytest.approx(np.mean([r.coef for r in rules], 0), abs=1e-4)
+    score, y, weight = (np.concatenate(columns) for columns in zip(*held_out, strict=True))
+    point = shared_threshold(score, y, weight, np.zeros(len(y), np.intp), 1, **task)
+    assert learned.thresholds == pytest.approx(np.repeat(point.thresholds, 2), abs=1e-4)
+    assert learned.estimated_fdr == pytest.approx(point.fdr, abs=1e-3)
+
+
+def test_a_searched_direction_goes_with_thresholds_and_fairness_per_group(make_classifier):
+    fairness = SelectionRateParity(0.05)
+    options = {"thresholds": "per_group", "fairness": fairness, "operating_point": "searched"}
+    _, learned = after(make_classifier, 3, **options)
+    assert learned.disparity <= 0.05 + 1e-9
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"learner": GaussianNB()}, "needs learner None, ConstrainedLogistic .* got GaussianNB"),
+        ({"constrain_fit": True}, "constrain_fit=True and a learner with fairness would have no"),
+        ({"learner": ConstrainedLogistic(fairness=SelectionRateParity())}, "would have no effect"),
+    ],
+)
+def test_what_a_searched_direction_would_undo_is_refused(make_classifier, options, message):
+    with pytest.raises(InputError, match=message):
+        make_classifier(operating_point="searched", **options)
 
 
 def test_halves_persist_over_rounds(make_classifier):

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.linear_model import LogisticRegression
 from sklearn.utils.validation import check_is_fitted
 
 from secondlook.core.budget import FdrBudget
@@ -25,6 +26,7 @@ from secondlook.core.saved import saved
 from secondlook.core.strategies import Strategy, as_strategy
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError, LearningWarning
+from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.wrap import check_keeps_nobody, reads_raw_columns
 from secondlook.methods.algorithm1.exploration import draw_explored, find_candidates
 from secondlook.methods.algorithm1.learning import Learned, LearningRules, learn
@@ -58,6 +60,7 @@ _SECOND = np.uint64(1 << 63)  # keyed bits from here on are in the second fold
 _CHOICES: dict[str, tuple[str, ...]] = {
     "thresholds": ("shared", "per_group"),
     "split": ("half", "cross"),
+    "operating_point": ("threshold", "searched"),
     "weights": ("acceptance", "none"),
     "first_round": ("past", "learned"),
 }
@@ -97,7 +100,26 @@ def check_settings(classifier: Any) -> None:
     check_rounds("maturity", classifier.maturity, least=0)
     as_strategy(classifier.strategy)
     check_learner(classifier.learner)
+    if classifier.operating_point == "searched":
+        _check_searched(classifier)
     check_group_mode(classifier)
+
+
+def _check_searched(classifier: Any) -> None:
+    """Raise if the fit does something that a searched direction would undo."""
+    learner = ConstrainedLogistic() if classifier.learner is None else classifier.learner
+    if not isinstance(learner, ConstrainedLogistic | LogisticRegression):
+        raise InputError(
+            f"operating_point='searched' is a search of linear rules on numbers, and needs learner "
+            f"None, ConstrainedLogistic or LogisticRegression, got {type(learner).__name__}; "
+            f"change the learner, or pass operating_point='threshold'."
+        )
+    if classifier.constrain_fit or getattr(learner, "fairness", None) is not None:
+        raise InputError(
+            "operating_point='searched' replaces the direction of the fit, so constrain_fit=True "
+            "and a learner with fairness would have no effect, got one of them; put fairness on "
+            "the thresholds (fairness=), or pass operating_point='threshold'."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,6 +173,12 @@ class PartialFeedbackClassifier(DecidingClassifier):
         ``"half"``: the likelihood learns from one half of the labelled rows, the thresholds from
         the other; ``"cross"``: both learn from all, each half scored by the model of the other.
         Halves go by id and persist over rounds.
+    operating_point
+        ``"threshold"``: the likelihood is the learner's, and only its thresholds maximise utility
+        under the bounds; ``"searched"``: the rows that fit the likelihood also choose its
+        direction, starting from the learner's, by a search for utility under the FDR and
+        selection-rate bounds (:func:`~secondlook.learners.direct_search.search_linear_rule`), and
+        the other rows choose thresholds as before. Needs a logistic learner.
     weights
         ``"acceptance"``: labelled rows count one over the mean probability with which the logged
         policies accept such an applicant (the paper's η_w); ``"none"``: all count the same.
@@ -228,6 +256,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         fairness: RateParity | None = None,
         thresholds: Literal["shared", "per_group"] = "shared",
         split: Literal["half", "cross"] = "half",
+        operating_point: Literal["threshold", "searched"] = "threshold",
         weights: Literal["acceptance", "none"] = "acceptance",
         weight_cap: float = 3.0,
         min_outcomes: int = 100,
@@ -249,6 +278,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self.fairness = fairness
         self.thresholds = thresholds
         self.split = split
+        self.operating_point = operating_point
         self.weights = weights
         self.weight_cap = weight_cap
         self.min_outcomes = min_outcomes

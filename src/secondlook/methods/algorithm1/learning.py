@@ -1,8 +1,8 @@
 """Step 1 of Algorithm 1: learn f_t from the outcomes that have arrived.
 
 First a likelihood model is fitted to rows weighted so that they represent all applicants in
-EXPLOIT_t (the paper's η_w); then the best operating point is chosen on rows that the model has not
-seen.
+EXPLOIT_t (the paper's η_w), and its direction is improved by a search for utility if asked; then
+the best operating point is chosen on rows that the model has not seen.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from secondlook.core.saved import saved
 from secondlook.core.utility import Accuracy, Utility
 from secondlook.errors import InputError
 from secondlook.frames import concat
+from secondlook.learners.direct_search import search_linear_rule
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.methods.algorithm1.policy_log import PolicyLog
-from secondlook.people.likelihoods import Likelihood, MeanLikelihood
+from secondlook.people.likelihoods import Likelihood, LinearLikelihood, MeanLikelihood
 from secondlook.people.store import ApplicantRows
 
 __all__ = ["LabelledRows", "Learned", "LearningRules", "effective_sample_size", "learn"]
@@ -41,6 +42,7 @@ class LearningRules:
     fairness: RateParity | None
     thresholds: Literal["shared", "per_group"]
     split: Literal["half", "cross"]
+    operating_point: Literal["threshold", "searched"]
     weights: Literal["acceptance", "none"]
     weight_cap: float
     min_outcomes: int
@@ -59,6 +61,7 @@ class LearningRules:
             utility=Accuracy() if classifier.utility is None else classifier.utility,
             thresholds=classifier.thresholds,
             split=classifier.split,
+            operating_point=classifier.operating_point,
             weights=classifier.weights,
             weight_cap=classifier.weight_cap,
             min_outcomes=classifier.min_outcomes,
@@ -251,7 +254,20 @@ def _fit(learner: Any, rows: LabelledRows, rules: LearningRules) -> tuple[Likeli
     """Fit the likelihood, and return it with a note on the fit."""
     # Mean weight 1, so that a penalty means the same however rare acceptance was.
     weight = rows.weight * (np.count_nonzero(rows.weight) / rows.weight.sum())
-    return fit_likelihood(learner, rows.X, rows.outcome, weight, rows.group, rules.n_groups)
+    fitted, note = fit_likelihood(learner, rows.X, rows.outcome, weight, rows.group, rules.n_groups)
+    if rules.operating_point == "threshold":
+        return fitted, note
+    assert isinstance(fitted, LinearLikelihood)  # the options were checked
+    searched, _ = search_linear_rule(
+        rows.X,
+        rows.outcome,
+        rows.weight,
+        utility=rules.noise.recorded_utility(rules.utility),
+        max_fdr=rules.noise.recorded_fdr(rules.max_fdr),
+        min_selection_rate=rules.min_selection_rate,
+        start=fitted,
+    )
+    return searched, note
 
 
 def _operating_point(

@@ -233,6 +233,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     fairness = None
     thresholds = "shared"
     split = "half"
+    operating_point = "threshold"
     constrain_fit = False
 
     _columns: ClassVar[dict[str, Any]] = {**LOG_COLUMNS, "decision": np.int16(-1)}
