@@ -21,6 +21,7 @@ __all__ = [
     "is_frame",
     "is_missing",
     "n_rows",
+    "names_and_backend",
     "numeric_columns",
     "plain",
     "read_features",
@@ -63,6 +64,16 @@ def is_frame(X: Any) -> bool:
     return isinstance(native, nw.DataFrame)
 
 
+def names_and_backend(X: Any) -> tuple[tuple[str, ...] | None, str]:
+    """Return the column names of a table, None if it has none, and the name of its kind."""
+    if not is_frame(X):
+        return None, "numpy"
+    frame = nw.from_native(X, eager_only=True)
+    names = tuple(frame.columns)
+    known = names if all(isinstance(name, str) for name in names) else None
+    return known, frame.implementation.value
+
+
 def read_features(X: Any, *, raw: bool, encode: str = ENCODE) -> Features:
     """Turn any table into features.
 
@@ -75,11 +86,10 @@ def read_features(X: Any, *, raw: bool, encode: str = ENCODE) -> Features:
     encode
         What to do about columns that are not numbers, as the end of a sentence.
     """
-    if not is_frame(X):
+    known, backend = names_and_backend(X)
+    if backend == "numpy":
         return Features(without_mask(X), None, "numpy")
     frame = nw.from_native(X, eager_only=True)
-    names, backend = tuple(frame.columns), frame.implementation.value
-    known = names if all(isinstance(name, str) for name in names) else None
     if raw:
         # scikit-learn selects columns of pandas and polars frames only.
         native = frame.to_pandas() if backend == "pyarrow" else X
@@ -91,7 +101,7 @@ def read_features(X: Any, *, raw: bool, encode: str = ENCODE) -> Features:
             f"X has columns that are not numbers: {', '.join(map(repr, text))}; {encode}."
         )
     dtype = np.float32 if all(series.dtype == nw.Float32 for series in columns) else np.float64
-    array = np.empty((len(frame), len(names)), dtype=dtype)
+    array = np.empty((len(frame), len(columns)), dtype=dtype)
     for position, series in enumerate(columns):
         numbers = series.cast(nw.Float64) if series.dtype == nw.Boolean else series
         array[:, position] = numbers.to_numpy()

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binomtest
 
 from secondlook import EqualGroups, GroupShare, ScoreWeighted, Uniform
-from secondlook.core.limits import Above, Below, Column, Limited, OneOf
+from secondlook.core.limits import Above, Below, Column, ColumnNames, Limited, OneOf
 from secondlook.core.strategies import FromFunction, Strategy
 from secondlook.errors import InputError
 from secondlook.methods.algorithm1.exploration import draw_explored, find_candidates
@@ -44,7 +44,8 @@ AGES = np.array([[17.0, 1], [18, 2], [19, 3], [np.nan, 2]])
 def test_rules_exclude_matching_and_missing_values(rule, named, excluded):
     names = ("age", "purpose")
     assert rule.excludes(AGES).tolist() == excluded
-    assert rule.for_columns(names) == rule == named.for_columns(names)
+    columns = ColumnNames(names)
+    assert rule.for_columns(columns) == rule == named.for_columns(columns)
     for frame in (pd.DataFrame(AGES, columns=names), pl.DataFrame(AGES, schema=list(names))):
         assert rule.excludes(frame).tolist() == excluded
         assert named.excludes(frame).tolist() == excluded
@@ -81,7 +82,10 @@ def test_words_in_raw_columns():
             lambda: Column("age").values(AGES),
             "'age' cannot be found by its name.*position",
         ),
-        (lambda: Column("age").found(("a", "b")), "no column 'age' .* fit got 'a', 'b'"),
+        (
+            lambda: Column("age").found(ColumnNames(("a", "b"))),
+            "no column 'age' .* fit got 'a', 'b'",
+        ),
     ],
 )
 def test_wrong_limits_are_refused(make, words):

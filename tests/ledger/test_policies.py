@@ -33,7 +33,8 @@ def test_a_stored_policy_gives_the_recorded_scores_and_thresholds(place):
     for batch, facts in entries(program, "batch")[1:]:
         f = loads(policies[batch.says["policy"]], holds=Learned)
         X = np.frombuffer(b"".join(facts.people.numbers)).reshape(len(facts.people), -1)
-        by_hand = 1 / (1 + np.exp(-(X @ f.likelihood.coef + f.likelihood.intercept)))
+        linear = f.likelihood.likelihood
+        by_hand = 1 / (1 + np.exp(-(X @ linear.coef + linear.intercept)))
         np.testing.assert_allclose(facts.decisions.score, by_hand, rtol=1e-12)
         assert set(facts.decisions.threshold) == set(f.thresholds)
         known = facts.decisions.exploit

@@ -43,13 +43,13 @@ def changed(X, row, column, value):
 
 
 FIT = {
-    "NaN": (
-        lambda X, y, z: {"X": changed(X, 3, 1, np.nan), "y": y},
-        r"X contains NaN or inf in 1 of 40 rows, first in row 3, column 1; every feature must be",
-    ),
     "infinite": (
-        lambda X, y, z: {"X": changed(X, 5, 0, np.inf), "y": y},
-        r"X contains NaN or inf in 1 of 40 rows, first in row 5, column 0",
+        lambda X, y, z: {"X": changed(X, 5, 1, np.inf), "y": y},
+        r"X contains inf in 1 of 40 rows, first in row 5, column 1; every feature must be a finite",
+    ),
+    "nothing known": (
+        lambda X, y, z: {"X": np.full((N, 2), np.nan), "y": y},
+        r"X has no column to decide by: 0 is empty in the whole history; 1 is empty in the whole",
     ),
     "nobody accepted": (
         lambda X, y, z: {"X": X, "y": y, "accepted": np.zeros(N, bool)},
@@ -87,9 +87,16 @@ FIT = {
         lambda X, y, z: {"X": X, "y": y, "accepted": np.full(N, 2)},
         r"accepted must be True or False \(1 or 0\) for each row, got 2",
     ),
-    "text columns": (
-        lambda X, y, z: {"X": pd.DataFrame({"a": X[:, 0], "job": z}), "y": y},
-        r"X has columns that are not numbers: 'job'; encode them, or give a learner that is a Pipe",
+    "a column of lists": (
+        lambda X, y, z: {
+            "X": pd.DataFrame({"a": X[:, 0], "jobs": [[job] for job in z.tolist()]}),
+            "y": y,
+        },
+        r"the column 'jobs' holds \['a'\]; a column may hold numbers, text, categories, truth val",
+    ),
+    "a column of two types": (
+        lambda X, y, z: {"X": pd.DataFrame({"a": X[:, 0], "job": [1, *z[1:].tolist()]}), "y": y},
+        r"the column 'job' holds 1 and 'a'; a column may hold numbers, text, .* convert it to one",
     ),
     "lengths": (
         lambda X, y, z: {"X": X, "y": y, "sensitive_features": z[:5]},
@@ -107,10 +114,13 @@ def test_fit(data, case):
 
 
 DECIDE = {
-    "NaN": (lambda X, z: {"X": changed(X, 0, 0, np.nan)}, r"X contains NaN or inf in 1 of 40 rows"),
+    "mostly missing": (
+        lambda X, z: {"X": changed(X, slice(21), 0, np.nan)},
+        r"the column 0 has no value for 52% of this batch, and had none for 0% of the history",
+    ),
     "infinite": (
         lambda X, z: {"X": changed(X, 0, 0, -np.inf)},
-        r"X contains NaN or inf in 1 of 40 rows",
+        r"X contains inf in 1 of 40 rows",
     ),
     "empty": (
         lambda X, z: {"X": X[:0], "sensitive_features": z[:0], "ids": []},

@@ -163,14 +163,17 @@ def test_learner_without_weights_is_refused_unless_weights_are_off(history):
     PartialFeedbackClassifier(learner=learner, weights="none").fit(X, y, accepted=accepted)
 
 
-def test_missing_features_are_fine_for_a_learner_that_takes_them(history):
+@pytest.mark.parametrize("learner", [None, HistGradientBoostingClassifier(max_iter=10)])
+def test_missing_features_are_fine(history, learner):
     X, y, accepted, _ = history
     X = X.copy()
     X[0, 0] = np.nan
-    with pytest.raises(InputError, match=r"X contains NaN or inf in 1 of 400 rows"):
-        PartialFeedbackClassifier().fit(X, y, accepted=accepted)
-    learner = HistGradientBoostingClassifier(max_iter=10)
-    PartialFeedbackClassifier(learner=learner).fit(X, y, accepted=accepted).decide(X)
+    classifier = PartialFeedbackClassifier(learner=learner, random_state=0)
+    decided = classifier.fit(X, y, accepted=accepted).decide(X)
+    assert np.isfinite(decided.score).all()
+    X[0, 0] = np.inf
+    with pytest.raises(InputError, match=r"X contains inf in 1 of 400 rows, first in row 0, col"):
+        classifier.decide(X)
 
 
 def test_per_group_learns_groups_apart_and_falls_back(rng):

@@ -18,16 +18,38 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from secondlook.core.saved import saved
-from secondlook.core.strategies import Counts, Floats, Groups, Strategy, as_strategy
+from secondlook.core.strategies import Columns, Counts, Floats, Groups, Strategy, as_strategy
 from secondlook.errors import InputError
 from secondlook.frames import as_array, is_missing
 
-__all__ = ["Above", "Below", "Column", "Either", "Limited", "OneOf", "Rule"]
+__all__ = ["Above", "Below", "Column", "ColumnNames", "Either", "Limited", "OneOf", "Rule"]
 
 Mask = NDArray[np.bool_]
 
 _EXCLUDED, _AMOUNT, _RISK = 1, 2, 3  # reasons; 0 means not barred
 _ROUNDING = 1e-12  # three times 0.1 is 0.3: sums of decimal fractions pass their limit by rounding
+
+
+@dataclass(frozen=True)
+class ColumnNames:
+    """The columns of features that are kept as they came; ``names`` is None for an array."""
+
+    names: tuple[str, ...] | None
+
+    def find(self, column: str | int, *, ordered: bool = False) -> str | int:  # noqa: ARG002
+        """Return a column by its position among these names."""
+        if isinstance(column, int) or self.names is None:
+            return column
+        if column not in self.names:
+            raise InputError(
+                f"there is no column {column!r} to limit exploration by; fit got "
+                f"{', '.join(map(repr, self.names))}, so name one of these."
+            )
+        return self.names.index(column)
+
+    def code(self, column: str | int, value: Any) -> Any:  # noqa: ARG002
+        """Return the value."""
+        return value
 
 
 @saved
@@ -37,7 +59,8 @@ class Column:
 
     Examples
     --------
-    >>> Column("age").found(("income", "age")).values(np.array([[30.0, 17.0]])).tolist()
+    >>> named = ColumnNames(("income", "age"))
+    >>> Column("age").found(named).values(np.array([[30.0, 17.0]])).tolist()
     [17.0]
     """
 
@@ -49,16 +72,9 @@ class Column:
                 f"a column is given by its name or its position from 0, got {self.name!r}."
             )
 
-    def found(self, names: tuple[str, ...] | None) -> Column:
-        """Return the column by its position among these names."""
-        if isinstance(self.name, int) or names is None:
-            return self
-        if self.name not in names:
-            raise InputError(
-                f"there is no column {self.name!r} to limit exploration by; fit got "
-                f"{', '.join(map(repr, names))}, so name one of these."
-            )
-        return Column(names.index(self.name))
+    def found(self, columns: Columns) -> Column:
+        """Return the column by its position in the features; text is refused."""
+        return Column(columns.find(self.name, ordered=True))
 
     def values(self, X: Any) -> NDArray[Any]:
         """Return the column of an array or frame."""
@@ -89,8 +105,13 @@ class Rule(ABC):
     def excludes(self, X: Any) -> Mask:
         """Return which applicants must not be explored."""
 
-    def for_columns(self, names: tuple[str, ...] | None) -> Rule:  # noqa: ARG002
-        """Return the rule with columns that it knows by name found among these."""
+    @property
+    def named_values(self) -> tuple[tuple[str | int, Any], ...]:
+        """Columns with values that the rule must tell from all others."""
+        return ()
+
+    def for_columns(self, columns: Columns) -> Rule:  # noqa: ARG002
+        """Return the rule with its columns and their values as the features hold them."""
         return self
 
     def __or__(self, other: Rule) -> Either:
@@ -112,15 +133,21 @@ class _OfColumn(Rule):
     @abstractmethod
     def _hits(self, values: NDArray[Any]) -> Any: ...
 
-    def for_columns(self, names: tuple[str, ...] | None) -> Rule:
-        """Return the rule by the column's position among these names."""
-        return replace(self, column=Column(self.column).found(names).name)
+
+@dataclass(frozen=True)
+class _Limit(_OfColumn):
+    value: Any
+
+    def for_columns(self, columns: Columns) -> Rule:
+        """Return the rule with its column and its value as the features hold them."""
+        at, value = columns.find(self.column, ordered=True), columns.code(self.column, self.value)
+        return replace(self, column=at, value=value)
 
 
 @saved
 @dataclass(frozen=True)
-class Below(_OfColumn):
-    """Exclude applicants with a value below a number in a column, or without a value.
+class Below(_Limit):
+    """Exclude applicants with a value below a number or date in a column, or without a value.
 
     Examples
     --------
@@ -128,24 +155,20 @@ class Below(_OfColumn):
     [True, False, True]
     """
 
-    value: float
-
     def _hits(self, values: NDArray[Any]) -> Any:
         return _numbers(values) < self.value
 
 
 @saved
 @dataclass(frozen=True)
-class Above(_OfColumn):
-    """Exclude applicants with a value above a number in a column, or without a value.
+class Above(_Limit):
+    """Exclude applicants with a value above a number or date in a column, or without a value.
 
     Examples
     --------
     >>> (Below(0, 18) | Above(0, 80)).excludes(np.array([[17.0], [40.0], [81.0]])).tolist()
     [True, False, True]
     """
-
-    value: float
 
     def _hits(self, values: NDArray[Any]) -> Any:
         return _numbers(values) > self.value
@@ -169,6 +192,16 @@ class OneOf(_OfColumn):
             raise InputError(f"values must be a tuple or list, got the word {self.values!r}.")
         object.__setattr__(self, "values", tuple(self.values))
 
+    @property
+    def named_values(self) -> tuple[tuple[str | int, Any], ...]:
+        """The column with each of the values."""
+        return tuple((self.column, value) for value in self.values)
+
+    def for_columns(self, columns: Columns) -> Rule:
+        """Return the rule with its column and its values as the features hold them."""
+        values = tuple(columns.code(self.column, value) for value in self.values)
+        return replace(self, column=columns.find(self.column), values=values)
+
     def _hits(self, values: NDArray[Any]) -> Any:
         return np.logical_or.reduce(
             [values == value for value in self.values] or [values != values]
@@ -187,9 +220,14 @@ class Either(Rule):
         """Return which applicants must not be explored."""
         return self.left.excludes(X) | self.right.excludes(X)
 
-    def for_columns(self, names: tuple[str, ...] | None) -> Rule:
-        """Return the rule with columns found among these names."""
-        return Either(self.left.for_columns(names), self.right.for_columns(names))
+    @property
+    def named_values(self) -> tuple[tuple[str | int, Any], ...]:
+        """The named values of both rules."""
+        return self.left.named_values + self.right.named_values
+
+    def for_columns(self, columns: Columns) -> Rule:
+        """Return both rules with their columns and values as the features hold them."""
+        return Either(self.left.for_columns(columns), self.right.for_columns(columns))
 
 
 @saved
@@ -292,14 +330,20 @@ class Limited(Strategy):
             _RISK: f"risk above {self.max_risk}",
         }
 
-    def for_columns(self, names: tuple[str, ...] | None) -> Strategy:
-        """Return the strategy with columns found among these names."""
+    @property
+    def named_values(self) -> tuple[tuple[str | int, Any], ...]:
+        """The named values of the rule and the strategy."""
+        of_rule = self.exclude.named_values if isinstance(self.exclude, Rule) else ()
+        return of_rule + tuple(self.strategy.named_values)
+
+    def for_columns(self, columns: Columns) -> Strategy:
+        """Return the strategy with columns and values as the features hold them."""
         exclude, amount = self.exclude, self.amount
         return replace(
             self,
-            strategy=self.strategy.for_columns(names),
-            exclude=exclude.for_columns(names) if isinstance(exclude, Rule) else exclude,
-            amount=amount.found(names) if isinstance(amount, Column) else amount,
+            strategy=self.strategy.for_columns(columns),
+            exclude=exclude.for_columns(columns) if isinstance(exclude, Rule) else exclude,
+            amount=amount.found(columns) if isinstance(amount, Column) else amount,
         )
 
     def person_factor(self, X: Any, score: Floats, group: Groups) -> Floats:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,7 @@ from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
 __all__ = [
+    "Columns",
     "EqualGroups",
     "FromFunction",
     "GroupShare",
@@ -36,6 +37,16 @@ Counts = NDArray[np.float64]
 Groups = NDArray[np.intp]
 
 _LEAST = 1e-280  # of the largest g: whole numbers are made of ratios to it
+
+
+class Columns(Protocol):
+    """The columns of the features, as rules find them."""
+
+    def find(self, column: str | int, *, ordered: bool = False) -> str | int:
+        """Return a column by its position in the features; ``ordered`` refuses text."""
+
+    def code(self, column: str | int, value: Any) -> Any:
+        """Return a value of a column as the features hold it."""
 
 
 class Strategy:
@@ -82,8 +93,13 @@ class Strategy:
         """Return how many of ``n`` candidates may be explored at most, whichever are drawn."""
         return n
 
-    def for_columns(self, names: tuple[str, ...] | None) -> Strategy:  # noqa: ARG002
-        """Return the strategy with columns that it knows by name found among these."""
+    @property
+    def named_values(self) -> tuple[tuple[str | int, Any], ...]:
+        """Columns with values that the strategy must tell from all others."""
+        return ()
+
+    def for_columns(self, columns: Columns) -> Strategy:  # noqa: ARG002
+        """Return the strategy with its columns and their values as the features hold them."""
         return self
 
     def __mul__(self, other: Strategy) -> Product:

@@ -17,11 +17,13 @@ from secondlook.errors import InputError, LearningWarning
 from secondlook.frames import subset
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.per_group import PerGroup
+from secondlook.people.columns import Expansion
 from secondlook.people.likelihoods import (
     EstimatorLikelihood,
     GroupedLikelihood,
     Likelihood,
     LinearLikelihood,
+    expanded,
 )
 
 __all__ = [
@@ -70,8 +72,11 @@ def fit_likelihood(
     weight: NDArray[np.float64],
     group: NDArray[np.intp],
     n_groups: int,
+    expansion: Expansion | None = None,
 ) -> tuple[Likelihood, str]:
     """Fit a learner to weighted rows; rows of weight zero are left out.
+
+    If features are codes, the learner gets the numbers of their expansion.
 
     Returns the likelihood and the warnings of the fit, empty if there were none. A
     ``ConstrainedLogistic`` is refitted in place, so that it can start from its last solution; any
@@ -88,12 +93,15 @@ def fit_likelihood(
         config_context(enable_metadata_routing=False),
     ):
         warnings.simplefilter("always")
-        model.fit(subset(X, rows), outcome[rows], **arguments)
+        features = subset(X, rows)
+        if expansion is not None:
+            features = expansion.numbers(features)
+        model.fit(features, outcome[rows], **arguments)
     notes = [str(w.message) for w in caught if issubclass(w.category, LearningWarning)]
     for other in caught:
         if not issubclass(other.category, LearningWarning):
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    return as_likelihood(model, n_groups), " ".join(notes)
+    return expanded(as_likelihood(model, n_groups), expansion), " ".join(notes)
 
 
 def fit_arguments(

@@ -128,7 +128,7 @@ LIMITS: dict[str, Any] = {
         )
     ),
 }
-_RULES = {"below": Below, "above": Above, "one_of": OneOf}
+_RULES: dict[str, Any] = {"below": Below, "above": Above, "one_of": OneOf}
 # Keys that are options of the classifier under the same name.
 _SAME_NAME = (
     "maturity",

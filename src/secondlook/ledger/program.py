@@ -79,6 +79,7 @@ from secondlook.methods.certified.classifier import (
     restarts_since,
 )
 from secondlook.methods.storage import dumps
+from secondlook.people.columns import as_missing_values
 from secondlook.people.ids import as_ids, check_spelling
 from secondlook.people.reasons import Reference, reasons_for
 
@@ -916,6 +917,7 @@ def _first_facts(
             accepted,
             names or (getattr(groups, "name", None),),
             most_frequent=getattr(classifier, "reads_cells", False),
+            missing_values=as_missing_values(getattr(classifier, "missing_values", None)),
         ).as_dict(),
         "secondlook": version("secondlook"),
     }

@@ -67,8 +67,13 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.allow_nan = allows_missing(self.learner)
+        tags.input_tags.allow_nan = self._encodes or allows_missing(self.learner)
         return tags
+
+    @property
+    def _encodes(self) -> bool:
+        """Whether text, dates and missing values are read."""
+        return False
 
     def _begin(self, *history: Any) -> None:
         """Start on a copy, so that a history with an error leaves the classifier as it was."""

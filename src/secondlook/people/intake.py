@@ -10,6 +10,7 @@ of a flag.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
@@ -22,8 +23,10 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import validate_data
 
 from secondlook.core.groups import Attributes
+from secondlook.core.limits import ColumnNames
 from secondlook.core.saved import saved
-from secondlook.errors import InputError
+from secondlook.core.strategies import Columns
+from secondlook.errors import InputError, LearningWarning
 from secondlook.frames import (
     ENCODE,
     Features,
@@ -32,11 +35,13 @@ from secondlook.frames import (
     column,
     is_missing,
     n_rows,
+    names_and_backend,
     numeric_columns,
     plain,
     read_features,
     take,
 )
+from secondlook.people.columns import SEVERAL, Expansion, TableColumns
 from secondlook.people.ids import as_ids, id_bits, unique_bits
 
 __all__ = [
@@ -53,7 +58,6 @@ __all__ = [
     "seen_by",
 ]
 
-_SEVERAL = 5  # applicants with an extreme, from which on it belongs to none of them
 _PART = 10.0  # a step is at least the size over this
 _CLOSE = 1e-9  # 0.7 is a multiple of 0.1, whatever division gives
 _SMALLEST = 1e-300  # step; smaller numbers count as 0
@@ -131,6 +135,17 @@ class Intake:
         Whether the history must have accepted applicants.
     group_mode
         ``"aware"``: decisions see groups; ``"blind"``: fits do; ``"audit"``: only reports do.
+    encodes
+        Read text, dates and missing values too, as codes (``columns.py``); otherwise features are
+        numbers, missing ones if the learner accepts them.
+    missing_values, named_values
+        With ``encodes``: what means that a value is missing, and columns with values that need a
+        code of their own.
+
+    Attributes
+    ----------
+    columns : how columns become codes; None without ``encodes``.
+    expansion : how codes become numbers for the learner; None if they are such numbers.
     """
 
     def __init__(
@@ -142,6 +157,9 @@ class Intake:
         pos_label: Any,
         needs_outcomes: bool = True,
         group_mode: str = "aware",
+        encodes: bool = False,
+        missing_values: tuple[Any, ...] = (),
+        named_values: tuple[tuple[str | int, Any], ...] = (),
     ) -> None:
         self.raw = raw
         self.allow_missing = allow_missing
@@ -149,6 +167,10 @@ class Intake:
         self.pos_label = pos_label
         self.needs_outcomes = needs_outcomes
         self.group_mode = group_mode
+        self.encodes = encodes and not raw
+        self.missing_values, self.named_values = missing_values, named_values
+        self.columns: TableColumns | None = None
+        self.expansion: Expansion | None = None
         self.names: tuple[str, ...] | None = None
         self.dtype = "<f8"  # of the history's features, and so of all
         self.sensitive: Attributes | None = None
@@ -165,7 +187,7 @@ class Intake:
     ) -> History:
         """Read the history and remember its columns, groups, outcome labels and kind of ids."""
         features, backend = self._features(estimator, X, reset=True)
-        self.ranges = ranges_of(features, self.names)
+        self.ranges = self._ranges(features)
         n = n_rows(features)
         taken = self.read_accepted(accepted, n)
         outcome = self._first_outcomes(y, taken, n)
@@ -191,6 +213,8 @@ class Intake:
     def read_batch(self, estimator: Any, X: Any, sensitive_features: Any, ids: Any) -> Batch:
         """Read a batch that must look like the history."""
         features, backend = self.read_people(estimator, X)
+        if self.columns is not None:
+            self.columns.check_missing(features)
         n = n_rows(features)
         group = self.read_groups(sensitive_features, n)
         if ids is None:
@@ -232,6 +256,30 @@ class Intake:
             return features, one_group(n)
         group = self.read_groups(sensitive_features, n)
         return self._with_group(features, group), seen_by(group, self.group_mode)["group"]
+
+    @property
+    def categorical(self) -> tuple[int, ...]:
+        """Positions of the features that are codes of categories."""
+        return () if self.columns is None else self.columns.categorical
+
+    @property
+    def places(self) -> tuple[int, ...] | None:
+        """Positions in the table of the features that are codes; None if features are not."""
+        return None if self.columns is None else self.columns.kept
+
+    def check_numbers(self, what: str) -> None:
+        """Raise unless features are numbers, or a table that is kept as it is."""
+        if self.columns is not None and not self.columns.are_numbers:
+            raise InputError(
+                f"{what} reads the features, and those of a table with dates, text or columns left "
+                f"out are codes; pass numbers, or a learner that is a Pipeline, with which tables "
+                f"stay as they are."
+            )
+
+    @property
+    def known_columns(self) -> Columns:
+        """The columns as limits and strategies find them."""
+        return ColumnNames(self.names) if self.columns is None else self.columns
 
     @property
     def n_groups(self) -> int:
@@ -290,10 +338,14 @@ class Intake:
         if not reset and self._needs_no_conversion(estimator, X):
             self._check_finite(X, None)
             return X, "numpy"
-        encode = getattr(estimator, "_encode", ENCODE)
-        features = read_features(X, raw=self.raw, encode=encode)
+        names, backend = names_and_backend(X)
+        if self.encodes and backend != "numpy":
+            features = Features(X, names, backend)
+        else:
+            encode = getattr(estimator, "_encode", ENCODE)
+            features = read_features(X, raw=self.raw, encode=encode)
         array = features.X
-        if not (self.raw and features.backend != "numpy"):
+        if not ((self.raw or self.encodes) and backend != "numpy"):
             array = check_array(
                 array,
                 dtype=[np.float64, np.float32],
@@ -307,6 +359,8 @@ class Intake:
         elif own_message or features.backend == "pyarrow":
             check_columns(self.names, features.names)
         self._record_columns(estimator, X, array, features, reset)
+        if self.encodes:
+            array = self._as_codes(array, reset=reset)
         if not isinstance(array, np.ndarray):
             self._check_same_table(array, features, reset)
             return array, features.backend
@@ -323,12 +377,36 @@ class Intake:
             type(X) is np.ndarray
             and not self.raw
             and self.names is None
+            and (self.columns is None or self.columns.are_numbers)
+            and not self.missing_values
             and X.dtype.str == self.dtype
             and X.ndim == 2
             and X.shape[0] > 0
             and X.shape[1] == estimator.n_features_in_
             and X.flags.c_contiguous
         )
+
+    def _as_codes(self, X: Any, *, reset: bool) -> NDArray[Any]:
+        """Return a table as codes, after learning its columns from the history."""
+        if reset:
+            if not n_rows(X):
+                raise InputError("X has no rows (0 samples); pass a history of past applicants.")
+            self.columns = TableColumns.of(X, self.missing_values, self.named_values)
+            self.expansion = self.columns.expansion(allow_missing=self.allow_missing)
+            for column in self.columns.columns:
+                if column.why:
+                    message = f"The column {column.name!r} is left out, since it {column.why}."
+                    warnings.warn(message, LearningWarning, stacklevel=7)
+        assert self.columns is not None
+        return self.columns.codes(X)
+
+    def _ranges(self, X: Any) -> dict[str | int, tuple[float, float, int]]:
+        """Return the ranges of the columns of numbers."""
+        if self.columns is None:
+            return ranges_of(X, self.names)
+        kept = [self.columns.columns[at] for at in self.columns.kept]
+        at = [at for at, column in enumerate(kept) if column.kind in ("number", "flag")]
+        return ranges_of(X[:, at], tuple(kept[position].name for position in at))
 
     def _record_columns(
         self, estimator: Any, X: Any, array: Any, features: Features, reset: bool
@@ -357,15 +435,19 @@ class Intake:
             values = array.ravel()
             if np.isfinite(values @ values):  # one quick pass, no mask, in the usual case
                 return
-        wrong = np.isinf(array) if self.allow_missing else ~np.isfinite(array)
+        missing_allowed = self.allow_missing or self.encodes
+        wrong = np.isinf(array) if missing_allowed else ~np.isfinite(array)
         if not wrong.any():
             return
         row, position = np.argwhere(wrong)[0]
+        if self.columns is not None:
+            position = self.columns.kept[position]
         where = repr(names[position]) if names is not None else str(position)
+        what = "inf" if missing_allowed else "NaN or inf"
         raise InputError(
-            f"X contains NaN or inf in {int(wrong.any(axis=1).sum())} of {array.shape[0]} rows, "
-            f"first in row {row}, column {where}; every feature must be a finite number, so impute "
-            f"or leave out these rows."
+            f"X contains {what} in {int(wrong.any(axis=1).sum())} of {array.shape[0]} rows, "
+            f"first in row {row}, column {where}; every feature must be a finite number"
+            f"{', or missing' if missing_allowed else ''}, so impute or leave out these rows."
         )
 
     def _with_group(self, X: Any, group: NDArray[np.intp]) -> Any:
@@ -507,7 +589,9 @@ class Range(NamedTuple):
     n_values: int
 
 
-def ranges_of(X: Any, names: tuple[str, ...] | None) -> dict[str | int, tuple[float, float, int]]:
+def ranges_of(
+    X: Any, names: tuple[str | int, ...] | None
+) -> dict[str | int, tuple[float, float, int]]:
     """Return the rounded range of each column of numbers, as plain data.
 
     Parameters
@@ -530,7 +614,7 @@ def ranges_of(X: Any, names: tuple[str, ...] | None) -> dict[str | int, tuple[fl
         values = raw[np.isfinite(raw)]
         if values.size:
             least, largest = float(values.min()), float(values.max())
-            few = int((values == least).sum()) < _SEVERAL, int((values == largest).sum()) < _SEVERAL
+            few = int((values == least).sum()) < SEVERAL, int((values == largest).sum()) < SEVERAL
             bounds = rounded_outward(least, largest, few)
             ranges[position if names is None else names[position]] = (*bounds, int(values.size))
     return ranges

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -12,16 +13,20 @@ from numpy.typing import NDArray
 from secondlook.core.saved import saved
 from secondlook.errors import InputError
 from secondlook.frames import n_rows, take
+from secondlook.people.columns import Expansion
 
 __all__ = [
     "ConstantLikelihood",
     "EstimatorLikelihood",
+    "ExpandedLikelihood",
     "GroupedLikelihood",
     "Likelihood",
     "LinearLikelihood",
     "MeanLikelihood",
     "PolicyFunction",
+    "expanded",
     "sigmoid",
+    "without_expansion",
 ]
 
 Floats = NDArray[np.floating]
@@ -115,6 +120,41 @@ class GroupedLikelihood:
 
 @saved
 @dataclass(frozen=True, eq=False)
+class ExpandedLikelihood:
+    """A likelihood of numbers, for features that are codes (``columns.py``)."""
+
+    expansion: Expansion
+    likelihood: Likelihood
+
+    @property
+    def reads_group(self) -> bool:
+        """Whether the likelihood of numbers does."""
+        return self.likelihood.reads_group
+
+    def score(self, X: Any, group: Groups) -> Floats:
+        """Score applicants by the numbers that their codes become."""
+        return self.likelihood.score(self.expansion.numbers(X), group)
+
+
+def expanded(likelihood: Likelihood, expansion: Expansion | None) -> Likelihood:
+    """Return a likelihood of codes from one of numbers; None means that both are the same."""
+    return likelihood if expansion is None else ExpandedLikelihood(expansion, likelihood)
+
+
+def without_expansion(
+    likelihoods: Sequence[Likelihood],
+) -> tuple[list[Likelihood], Expansion | None]:
+    """Return likelihoods of numbers and the expansion that all share, so that it is done once."""
+    parts = [part for part in likelihoods if isinstance(part, ExpandedLikelihood)]
+    if parts and len(parts) == len(likelihoods):
+        first = parts[0].expansion
+        if all(part.expansion is first or part.expansion == first for part in parts):
+            return [part.likelihood for part in parts], first
+    return list(likelihoods), None
+
+
+@saved
+@dataclass(frozen=True, eq=False)
 class MeanLikelihood:
     """Mean of several likelihoods on the log-odds scale, as cross-fitting deploys them."""
 
@@ -128,11 +168,13 @@ class MeanLikelihood:
     @staticmethod
     def of(parts: tuple[Likelihood, ...]) -> Likelihood:
         """Return the mean; that of linear likelihoods is linear again."""
-        linear = [part for part in parts if isinstance(part, LinearLikelihood)]
+        inner, expansion = without_expansion(parts)
+        linear = [part for part in inner if isinstance(part, LinearLikelihood)]
         if len(linear) < len(parts):
             return MeanLikelihood(parts)
         coef = np.mean([part.coef for part in linear], axis=0)
-        return LinearLikelihood(coef, float(np.mean([part.intercept for part in linear])))
+        mean = LinearLikelihood(coef, float(np.mean([part.intercept for part in linear])))
+        return expanded(mean, expansion)
 
     def score(self, X: Any, group: Groups) -> Floats:
         """Return σ of the mean log-odds."""

@@ -1,17 +1,18 @@
 """Reasons of rejections: the columns that lowered a rejected applicant's score the most.
 
 A rejected applicant is compared with one **reference applicant**: the mean of the accepted
-applicants of the history, and in columns of text their most frequent value (in all columns, if a
-classifier works on cells). The reference is made once, from the history, and kept with the program.
-So all applicants are compared with the same reference, whatever round and policy decided, and the
-comparison is with an accepted applicant, which is what a rejected one asks about. It does not
-depend on groups.
+applicants of the history, also of dates, and in columns of text their most frequent value (in all
+columns, if a classifier works on cells). The reference is made once, from the history, and kept
+with the program. So all applicants are compared with the same reference, whatever round and policy
+decided, and the comparison is with an accepted applicant, which is what a rejected one asks about.
+It does not depend on groups.
 
 A column's **contribution** is what it changes in the log-odds of the score: those of the applicant,
 minus those of the same applicant with the reference's value in that column alone. Under a linear
-model that is coefficient · (value − reference's value); then the contributions and the log-odds of
-the reference sum to the applicant's log-odds. Under any other model each column is tried on its
-own, and the sum may differ by the effect of columns on each other.
+model that is coefficient · (value − reference's value), summed over the numbers that a column of
+text becomes; then the contributions and the log-odds of the reference sum to the applicant's
+log-odds. Under any other model each column is tried on its own, and the sum may differ by the
+effect of columns on each other.
 
 Reasons are the columns with negative contributions, at most four, the most negative first. They
 explain the score: an applicant who was not drawn has the same reasons as one who could not be.
@@ -23,7 +24,8 @@ applicant left empty is called missing, because there is no value to compare.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 import narwhals as nw
@@ -32,12 +34,15 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 from secondlook.frames import as_array, is_frame, is_missing, n_rows, take
+from secondlook.people.columns import Expansion, days, without_words
 from secondlook.people.likelihoods import (
     ConstantLikelihood,
+    ExpandedLikelihood,
     GroupedLikelihood,
     Likelihood,
     LinearLikelihood,
     MeanLikelihood,
+    without_expansion,
 )
 
 __all__ = [
@@ -64,6 +69,8 @@ _EMPTY = 1 << 15  # added to the position of a column that an applicant left emp
 _NOTHING = 1e-6  # of log-odds: less is rounding
 _CLOSE = 1e-5  # machines round differently, and a solver may stop a little earlier or later
 _CLIP = 1e-15
+_BLOCK = 65536  # rows whose codes are expanded at once
+_EPOCH = datetime(1970, 1, 1)
 
 
 @dataclass(frozen=True)
@@ -75,11 +82,14 @@ class Reference:
     names
         Names of the columns; ``x0``, ``x1``, … for an array.
     values
-        Means of numbers, most frequent texts; NaN or None if all were missing.
+        Means of numbers, of dates in days since 1970, most frequent texts; NaN or None if all were
+        missing.
     protected
         Names of columns that are never reasons.
     most_frequent
         Whether numbers are the most frequent ones instead of means.
+    missing_values
+        Texts and numbers that mean that a value is missing.
 
     Examples
     --------
@@ -92,6 +102,7 @@ class Reference:
     values: tuple[float | str | None, ...]
     protected: tuple[str, ...] = ()
     most_frequent: bool = False
+    missing_values: tuple[str | float, ...] = ()
 
     @staticmethod
     def of(
@@ -100,6 +111,7 @@ class Reference:
         protected: Iterable[Any] = (),
         *,
         most_frequent: bool = False,
+        missing_values: tuple[str | float, ...] = (),
     ) -> Reference:
         """Return the reference of a history: of all applicants, if none was accepted.
 
@@ -113,9 +125,12 @@ class Reference:
             Names of the protected attributes, if they have names.
         most_frequent
             Take the most frequent number instead of the mean.
+        missing_values
+            Texts and numbers that mean that a value is missing.
         """
         rows = np.flatnonzero(accepted) if accepted.any() else np.arange(accepted.size)
-        some, typical = take(X, rows), _most_frequent if most_frequent else _mean
+        some = without_words(take(X, rows), missing_values)
+        typical = _most_frequent if most_frequent else _mean
         if is_frame(some):
             columns = list(nw.from_native(some, eager_only=True).iter_columns())
             names = [str(column.name) for column in columns]
@@ -129,11 +144,17 @@ class Reference:
                 f"out columns that decide nothing."
             )
         listed = tuple(name for name in names if name in set(protected))
-        return Reference(tuple(names), tuple(values), listed, most_frequent)
+        return Reference(tuple(names), tuple(values), listed, most_frequent, missing_values)
 
     def of_same_kind(self, X: Any, accepted: NDArray[np.bool_]) -> Reference:
         """Return the reference of a history, made in the same way as this one."""
-        return Reference.of(X, accepted, self.protected, most_frequent=self.most_frequent)
+        return Reference.of(
+            X,
+            accepted,
+            self.protected,
+            most_frequent=self.most_frequent,
+            missing_values=self.missing_values,
+        )
 
     @staticmethod
     def read(header: dict[str, Any] | None) -> Reference | None:
@@ -148,7 +169,8 @@ class Reference:
             tuple(header["names"]),
             tuple(values),
             tuple(header["protected"]),
-            header.get("most_frequent", False),
+            header["most_frequent"],
+            tuple(header["missing_values"]),
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -159,12 +181,13 @@ class Reference:
             "texts": [value is None or isinstance(value, str) for value in self.values],
             "protected": list(self.protected),
             "most_frequent": self.most_frequent,
+            "missing_values": list(self.missing_values),
         }
 
     def is_like(self, other: Reference) -> bool:
         """Return whether two references are the same, up to rounding."""
-        kind, others = ((r.names, r.protected, r.most_frequent) for r in (self, other))
-        if kind != others:
+        first, second = (replace(one, values=()) for one in (self, other))
+        if first != second:
             return False
         return all(
             bool(np.isclose(a, b, _CLOSE, _CLOSE, equal_nan=True))
@@ -184,6 +207,8 @@ def _typical(column: Any, number: Callable[[NDArray[Any]], float]) -> float | st
     """Return the typical number of a column, or its most frequent text."""
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         return number(column.cast(nw.Float64).to_numpy())
+    if column.dtype.is_temporal():
+        return number(days(column.to_numpy()))
     texts = [text for text in column.to_list() if text is not None and text == text]
     values, counts = np.unique(np.array(texts, np.str_), return_counts=True)
     return str(values[np.argmax(counts)]) if values.size else None
@@ -209,11 +234,15 @@ class Scored:
         Gives their scores.
     X, group
         Features, the caller's columns first, and groups, as the likelihood takes them.
+    places
+        If X is a matrix of codes that the likelihood reads, the position in the caller's table of
+        each of its first columns; None otherwise.
     """
 
     likelihood: Likelihood
     X: Any
     group: NDArray[np.intp]
+    places: tuple[int, ...] | None = None
 
     def log_odds(self) -> Floats:
         """Return the log-odds of the scores."""
@@ -256,16 +285,68 @@ def contributions(
     array([[-4., -3.]])
     """
     scored = classifier.scored_by(X, sensitive_features=sensitive_features)
-    linear = _Linear.of(scored, reference)
-    if linear is not None:
-        return linear.contributions()
-    return _tried(classifier, X, reference, sensitive_features, scored)
+    likelihood, expansion = _of_numbers(scored.likelihood)
+    slopes = _slopes(likelihood, scored.X.shape[1])
+    if not isinstance(scored.X, np.ndarray) or (slopes is None and scored.places is None):
+        return _tried(classifier, X, reference, sensitive_features, scored)
+    places, typical = np.arange(len(reference.names)), np.array(reference.values, object)
+    if scored.places is not None:
+        row, group = _taken(X, sensitive_features, np.zeros(1, np.intp))
+        typical = classifier.scored_by(_like(row, reference), sensitive_features=group).X[0]
+        places = np.array(scored.places, np.intp)
+    typical = typical[: places.size].astype(np.float64)
+    if slopes is None:
+        changes = _tried_codes(scored, typical)
+    else:
+        changes = _linear_changes(scored, typical, slopes, expansion)
+    found = np.zeros((n_rows(X), len(reference.names)))
+    may = np.isin(places, reference.allowed)
+    found[:, places[may]] = changes[:, may]
+    return found
+
+
+def _linear_changes(
+    scored: Scored, typical: Floats, slopes: Floats, expansion: Expansion | None
+) -> Floats:
+    """Return the contribution of each column of the features under a linear model."""
+    width = typical.size
+    changes = np.empty((len(scored.X), width))
+    owners = np.arange(width) if expansion is None else expansion.owners
+    first = np.searchsorted(owners, np.arange(width))
+
+    def numbers(codes: NDArray[Any]) -> NDArray[Any]:
+        return codes if expansion is None else expansion.numbers(codes[:, :width])
+
+    for at in range(0, len(scored.X), _BLOCK):
+        rows = slice(at, at + _BLOCK)
+        slope = slopes[0] if len(slopes) == 1 else slopes[scored.group[rows]]
+        moved: Floats = np.subtract(
+            numbers(scored.X[rows])[:, : owners.size], numbers(typical[None]), dtype=np.float64
+        )
+        moved *= slope[..., : owners.size]
+        changes[rows] = moved if owners.size == width else np.add.reduceat(moved, first, axis=1)
+    return changes
+
+
+def _tried_codes(scored: Scored, typical: Floats) -> Floats:
+    """Return contributions by trying the reference's code in each column of the features."""
+    changes = np.zeros((len(scored.X), typical.size))
+    as_is = scored.log_odds()
+    for at, value in enumerate(typical.tolist()):
+        own = scored.X[:, at]
+        rows = np.flatnonzero((own != value) & ~(np.isnan(own) & np.isnan(value)))
+        if rows.size:
+            other = scored.X[rows]
+            other[:, at] = value
+            there = Scored(scored.likelihood, other, scored.group[rows]).log_odds()
+            changes[rows, at] = as_is[rows] - there
+    return changes
 
 
 def _tried(
     classifier: Explained, X: Any, reference: Reference, sensitive_features: Any, scored: Scored
 ) -> Floats:
-    """Return contributions by trying the reference's value in each column."""
+    """Return contributions by trying the reference's value in each column of the table."""
     changes = np.zeros((n_rows(X), len(reference.names)))
     as_is = scored.log_odds()
     for at in reference.allowed.tolist():
@@ -275,31 +356,26 @@ def _tried(
     return changes
 
 
-@dataclass(frozen=True)
-class _Linear:
-    """Applicants under a linear model; slopes of protected columns are 0."""
+def _like(X: Any, reference: Reference) -> Any:
+    """Return a table whose applicants have the reference's values."""
+    for at, value in enumerate(reference.values):
+        X = _replaced(X, at, value)
+    return X
 
-    X: NDArray[Any]
-    group: NDArray[np.intp]
-    slopes: Floats
-    values: Floats
 
-    @staticmethod
-    def of(scored: Scored, reference: Reference) -> _Linear | None:
-        slopes = _slopes(scored.likelihood, scored.X.shape[1])
-        if slopes is None or not isinstance(scored.X, np.ndarray):
-            return None
-        slopes = slopes[:, : len(reference.names)]
-        forbidden = np.ones(slopes.shape[1], np.bool_)
-        forbidden[reference.allowed] = False
-        slopes[:, forbidden] = 0.0
-        values = np.array(reference.values, np.float64)
-        return _Linear(scored.X[:, : values.size], scored.group, slopes, values)
-
-    def contributions(self) -> Floats:
-        changes: Floats = np.subtract(self.X, self.values, dtype=np.float64)
-        changes *= self.slopes[0] if len(self.slopes) == 1 else self.slopes[self.group]
-        return changes
+def _of_numbers(likelihood: Likelihood) -> tuple[Likelihood, Expansion | None]:
+    """Return a likelihood of numbers, and the expansion of codes to these."""
+    match likelihood:
+        case ExpandedLikelihood():
+            return likelihood.likelihood, likelihood.expansion
+        case GroupedLikelihood():
+            parts, expansion = without_expansion(likelihood.of_group)
+            return GroupedLikelihood(tuple(parts)), expansion
+        case MeanLikelihood():
+            parts, expansion = without_expansion(likelihood.parts)
+            return MeanLikelihood(tuple(parts)), expansion
+        case _:
+            return likelihood, None
 
 
 def _slopes(likelihood: Likelihood, n_features: int) -> Floats | None:
@@ -332,9 +408,19 @@ def _replaced(X: Any, position: int, value: float | str | None) -> Any:
     frame = nw.from_native(X, eager_only=True)
     name = frame.columns[position]
     kind: Any = frame.schema[name]
+    if isinstance(value, float) and kind.is_temporal():
+        return nw.to_native(frame.with_columns(_moment(value, kind).cast(kind).alias(name)))
     if isinstance(value, float) and not kind.is_float():
         kind = nw.Float64()
     return nw.to_native(frame.with_columns(nw.lit(value, dtype=kind).alias(name)))
+
+
+def _moment(days: float, kind: Any) -> Any:
+    """Return days as the literal of a date, a time or a duration; None for NaN."""
+    if np.isnan(days):
+        return nw.lit(None)
+    length = timedelta(days=days)
+    return nw.lit(length if kind == nw.Duration else _EPOCH + length)
 
 
 def reasons_for(
@@ -361,6 +447,7 @@ def reasons_for(
     """
     if reference is None or not hasattr(classifier, "scored_by"):
         return None
+    X = without_words(X, reference.missing_values)
     rejected = np.flatnonzero(~accepted)
     reasons = np.full(accepted.size, None, object)
     if rejected.size:
@@ -469,6 +556,7 @@ def first_misfit(
     Contributions may differ by rounding, and columns whose contributions differ only by that may
     swap places.
     """
+    X = without_words(X, reference.missing_values)
     given = np.array([reasons is not None for reasons in recorded], np.bool_)
     if np.any(given == accepted):
         return int(np.flatnonzero(given == accepted)[0])

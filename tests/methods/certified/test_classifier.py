@@ -11,9 +11,6 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -37,7 +34,6 @@ from secondlook import (
     FiniteClassifier,
     Limited,
     OutcomeNoise,
-    PartialFeedbackClassifier,
     Uniform,
 )
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
@@ -649,21 +645,7 @@ def test_per_group_with_one_group_equals_overall():
     assert np.array_equal(*together)
 
 
-MIXED = pd.DataFrame({"income": np.arange(40.0), "job": ["clerk", "smith"] * 20})
-
-
-@pytest.mark.parametrize("learner", [None, make_pipeline(OneHotEncoder(), LogisticRegression())])
-def test_text_columns_are_refused_with_advice(learner):
-    y = np.arange(40) % 3 > 0
-    with pytest.raises(InputError, match=r"'job'; .*use PartialFeedbackClassifier"):
-        CertifiedClassifier(learner=learner).fit(MIXED, y)
+def test_methods_to_compare_with_take_numbers_only():
+    mixed = pd.DataFrame({"income": np.arange(40.0), "job": ["clerk", "smith"] * 20})
     with pytest.raises(InputError, match="'job'; this method takes numbers only, so encode them"):
-        Greedy().fit(MIXED, y)
-
-
-@pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")
-def test_the_advice_about_text_columns_works():
-    y = (np.arange(40) % 3 > 0).astype(int)
-    learner = make_pipeline(OneHotEncoder(handle_unknown="ignore"), LogisticRegression())
-    PartialFeedbackClassifier(learner=learner).fit(MIXED, y)
-    CertifiedClassifier().fit(pd.get_dummies(MIXED), y)
+        Greedy().fit(mixed, np.arange(40) % 3 > 0)

@@ -45,6 +45,7 @@ from secondlook.methods.estimator import (
     check_rounds,
     check_unchanged,
 )
+from secondlook.people.columns import as_missing_values
 from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
 from secondlook.people.intake import Batch, History, Intake
 from secondlook.people.reasons import Scored
@@ -78,6 +79,7 @@ _FIXED = (
     "group_as_feature",
     "group_mode",
     "attributes",
+    "missing_values",
     "pos_label",
     "random_state",
 )
@@ -162,8 +164,10 @@ class PartialFeedbackClassifier(DecidingClassifier):
         Who is explored: a ``Strategy``, or a function of (X, score, group); None means
         ``ScoreWeighted()``. ``Limited`` adds limits on risk, people and money.
     learner
-        Likelihood model: any scikit-learn classifier with ``predict_proba``, a ``Pipeline`` if raw
-        columns are to be read; None means ``ConstrainedLogistic()``.
+        Likelihood model: any scikit-learn classifier with ``predict_proba``; None means
+        ``ConstrainedLogistic()``. It gets numbers: categories as columns of 0 and 1, dates as days,
+        missing numbers as they are if it accepts them, else as medians with a column that marks
+        them. A ``Pipeline`` gets the table as it is.
     fairness
         Group constraint on the thresholds. For thresholds that are blind to the group, put it into
         the fit instead: ``learner=ConstrainedLogistic(fairness=…)``.
@@ -212,6 +216,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
         Several columns of ``sensitive_features``. ``"crossed"``: each combination is a group;
         ``"side_by_side"``: fairness constraints and counts go by each attribute, and all else that
         depends on groups by combination.
+    missing_values
+        Texts and numbers that mean that a feature is missing, such as ``"?"`` or ``[-1, "NA"]``,
+        besides NaN and None.
     constrain_fit
         Also hold the FDR and selection-rate constraints, in expectation, while fitting the
         likelihood, as the paper does; needs ``ConstrainedLogistic``.
@@ -245,6 +252,10 @@ class PartialFeedbackClassifier(DecidingClassifier):
 
     _columns: ClassVar[dict[str, Any]] = LOG_COLUMNS  # extra columns of the store
 
+    @property
+    def _encodes(self) -> bool:
+        return not reads_raw_columns(self.learner)
+
     def __init__(
         self,
         utility: Utility | None = None,
@@ -266,6 +277,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         group_as_feature: bool = False,
         group_mode: Literal["aware", "blind", "audit"] = "aware",
         attributes: Literal["crossed", "side_by_side"] = "crossed",
+        missing_values: Any = None,
         constrain_fit: bool = False,
         pos_label: Any = None,
         random_state: Any = None,
@@ -288,6 +300,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self.group_as_feature = group_as_feature
         self.group_mode = group_mode
         self.attributes = attributes
+        self.missing_values = missing_values
         self.constrain_fit = constrain_fit
         self.pos_label = pos_label
         self.random_state = random_state
@@ -336,9 +349,13 @@ class PartialFeedbackClassifier(DecidingClassifier):
             )
         self.classes_ = self._intake.classes
         self.groups_ = self._intake.groups
-        as_strategy(self.strategy).for_columns(self._intake.names)  # raises if one is missing
+        as_strategy(self.strategy).for_columns(self._intake.known_columns)  # or raises
         self._seed = seed_of(self.random_state)
-        self._past = read_past_policy(past_policy, self.learner, history, self.n_features_in_)
+        if past_policy is not None:
+            self._intake.check_numbers("past_policy")
+        self._past = read_past_policy(
+            past_policy, self.learner, history, self.n_features_in_, self._intake.expansion
+        )
         self._log = PolicyLog(self._past.likelihood, len(history))
         self._people = PeopleStore(2, self._columns)
         self._record_people(history, history.accepted, 0, history.outcome)
@@ -556,7 +573,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         """Return applicants as f_t reads them, with its likelihood; f_t is that of ``accepts``."""
         check_is_fitted(self)
         features, group = self._read_for(self._deployed, X, sensitive_features)
-        return Scored(self._deployed.likelihood, features, group)
+        return Scored(self._deployed.likelihood, features, group, self._intake.places)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
         """Return f_t's likelihood of each outcome, in the order of ``classes_``."""
@@ -622,6 +639,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
             group_as_feature=self.group_as_feature,
             pos_label=self.pos_label,
             group_mode=self.group_mode,
+            encodes=self._encodes,
+            missing_values=as_missing_values(self.missing_values),
+            named_values=as_strategy(self.strategy).named_values,
         )
 
     def _start_records(self, history: History) -> None:
@@ -673,6 +693,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
             rule=self._rule,
             fairness=self._bound(self.fairness),
             n_groups=self._intake.n_groups,
+            expansion=self._intake.expansion,
             waiting=self._people.waiting(t, self.maturity),
             everywhere=everywhere,
         )
@@ -785,4 +806,4 @@ class PartialFeedbackClassifier(DecidingClassifier):
 
     @property
     def _strategy(self) -> Strategy:
-        return self._allowed(as_strategy(self.strategy).for_columns(self._intake.names))
+        return self._allowed(as_strategy(self.strategy).for_columns(self._intake.known_columns))

@@ -24,7 +24,8 @@ from secondlook.learners.direct_search import search_linear_rule
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.methods.algorithm1.policy_log import PolicyLog
-from secondlook.people.likelihoods import Likelihood, LinearLikelihood, MeanLikelihood
+from secondlook.people.columns import Expansion
+from secondlook.people.likelihoods import Likelihood, LinearLikelihood, MeanLikelihood, expanded
 from secondlook.people.store import ApplicantRows
 
 __all__ = ["LabelledRows", "Learned", "LearningRules", "effective_sample_size", "learn"]
@@ -51,6 +52,7 @@ class LearningRules:
     max_fdr: float
     min_selection_rate: float
     noise: OutcomeNoise = OutcomeNoise()  # noqa: RUF009 (it is frozen)
+    expansion: Expansion | None = None  # of codes, for the learner
     waiting: tuple[int, ...] | None = None  # rounds that are left out until they are mature
     everywhere: bool = False  # learn outside EXPLOIT_t too
 
@@ -254,12 +256,13 @@ def _fit(learner: Any, rows: LabelledRows, rules: LearningRules) -> tuple[Likeli
     """Fit the likelihood, and return it with a note on the fit."""
     # Mean weight 1, so that a penalty means the same however rare acceptance was.
     weight = rows.weight * (np.count_nonzero(rows.weight) / rows.weight.sum())
-    fitted, note = fit_likelihood(learner, rows.X, rows.outcome, weight, rows.group, rules.n_groups)
+    X = rows.X if rules.expansion is None else rules.expansion.numbers(rows.X)
+    fitted, note = fit_likelihood(learner, X, rows.outcome, weight, rows.group, rules.n_groups)
     if rules.operating_point == "threshold":
-        return fitted, note
+        return expanded(fitted, rules.expansion), note
     assert isinstance(fitted, LinearLikelihood)  # the options were checked
     searched, _ = search_linear_rule(
-        rows.X,
+        X,
         rows.outcome,
         rows.weight,
         utility=rules.noise.recorded_utility(rules.utility),
@@ -267,7 +270,7 @@ def _fit(learner: Any, rows: LabelledRows, rules: LearningRules) -> tuple[Likeli
         min_selection_rate=rules.min_selection_rate,
         start=fitted,
     )
-    return searched, note
+    return expanded(searched, rules.expansion), note
 
 
 def _operating_point(

@@ -14,12 +14,14 @@ from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.per_group import PerGroup
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.methods.estimator import allows_missing, prepare_learner
+from secondlook.people.columns import Expansion
 from secondlook.people.intake import History
 from secondlook.people.likelihoods import (
     ConstantLikelihood,
     Likelihood,
     LinearLikelihood,
     PolicyFunction,
+    expanded,
 )
 
 __all__ = ["PastPolicy", "past_policy"]
@@ -39,7 +41,13 @@ class PastPolicy:
         return self.likelihood.policy if isinstance(self.likelihood, PolicyFunction) else None
 
 
-def past_policy(given: Any, learner: Any, history: History, n_features: int) -> PastPolicy:
+def past_policy(
+    given: Any,
+    learner: Any,
+    history: History,
+    n_features: int,
+    expansion: Expansion | None = None,
+) -> PastPolicy:
     """Return f_0: the policy given, or a model fitted to imitate it.
 
     A history without rejections says nothing about the past policy, so round 1 cannot follow it.
@@ -52,19 +60,20 @@ def past_policy(given: Any, learner: Any, history: History, n_features: int) -> 
             )
         return PastPolicy(PolicyFunction(given, n_features), decides=True)
     if history.accepted.all():
-        return PastPolicy(_accept_all(history.X, allows_missing(learner)), decides=False)
+        return PastPolicy(_accept_all(history.X, learner, expansion), decides=False)
     imitator = _unconstrained(prepare_learner(learner))
     n = len(history)
     group = np.zeros(n, dtype=np.intp)
     target = history.accepted.astype(np.int8)
-    likelihood, _ = fit_likelihood(imitator, history.X, target, np.ones(n), group, 1)
+    likelihood, _ = fit_likelihood(imitator, history.X, target, np.ones(n), group, 1, expansion)
     return PastPolicy(likelihood, decides=True)
 
 
-def _accept_all(X: Any, missing: bool) -> Likelihood:
+def _accept_all(X: Any, learner: Any, expansion: Expansion | None) -> Likelihood:
     """Return a score of 1, as a linear model if possible, since the log is faster with those."""
-    if isinstance(X, np.ndarray) and not missing:
-        return LinearLikelihood(np.zeros(X.shape[1]), np.inf)
+    if isinstance(X, np.ndarray) and not allows_missing(learner):
+        numbers = X[:1] if expansion is None else expansion.numbers(X[:1])
+        return expanded(LinearLikelihood(np.zeros(numbers.shape[1]), np.inf), expansion)
     return ConstantLikelihood(1.0)
 
 

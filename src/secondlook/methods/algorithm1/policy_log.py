@@ -21,7 +21,7 @@ from secondlook.core.sampling import chance
 from secondlook.core.saved import saved
 from secondlook.core.strategies import Strategy
 from secondlook.frames import n_rows, take
-from secondlook.people.likelihoods import Likelihood, LinearLikelihood
+from secondlook.people.likelihoods import Likelihood, LinearLikelihood, without_expansion
 from secondlook.people.store import ApplicantRows
 
 __all__ = ["LOG_COLUMNS", "LoggedPolicy", "Look", "PolicyLog", "per_person"]
@@ -298,7 +298,8 @@ class PolicyLog:
 
     def _dtype(self, X: Any) -> np.dtype[Any]:
         """Return the precision of scores: that of the features under linear models, else double."""
-        linear = all(isinstance(likelihood, LinearLikelihood) for likelihood in self.likelihoods)
+        inner, _ = without_expansion(self.likelihoods)
+        linear = all(isinstance(likelihood, LinearLikelihood) for likelihood in inner)
         return X.dtype if linear else np.dtype(np.float64)
 
     def _scorer(self, positions: NDArray[np.intp], X: Any) -> _Scorer:
@@ -317,8 +318,9 @@ class _Scorer:
     """Scores of blocks of applicants under several likelihoods, a column each."""
 
     def __init__(self, likelihoods: list[Likelihood], dtype: np.dtype[Any]) -> None:
-        self._likelihoods, self._dtype = likelihoods, dtype
-        linear = [model for model in likelihoods if isinstance(model, LinearLikelihood)]
+        self._dtype = dtype
+        self._likelihoods, self._expansion = without_expansion(likelihoods)
+        linear = [model for model in self._likelihoods if isinstance(model, LinearLikelihood)]
         self.is_linear = len(linear) == len(likelihoods) > 0
         if self.is_linear:
             # Halved, so that a sigmoid is one tanh: σ(z) = ½ + ½·tanh(z/2), which is several times
@@ -334,6 +336,8 @@ class _Scorer:
 
     def table(self, X: Any, group: Groups) -> Floats:
         """Return the scores, with a row per applicant and a column per likelihood."""
+        if self._expansion is not None:
+            X = self._expansion.numbers(X)
         if self.is_linear:
             half = X @ self._half_coef
             half += self._half_intercept

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,7 @@ from secondlook.methods.certified.rules import (
     coin_strategy,
 )
 from secondlook.methods.estimator import DecidingClassifier, allows_missing, check_unchanged
+from secondlook.people.columns import as_missing_values
 from secondlook.people.ids import id_bits, keyed_bits, round_key
 from secondlook.people.intake import Batch, History, Intake
 from secondlook.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
@@ -194,6 +195,9 @@ class CertifiedClassifier(DecidingClassifier):
         How to treat several columns of ``sensitive_features``. ``"crossed"``: each combination is a
         group. ``"side_by_side"``: the learner's constraint and the counts use each attribute
         separately, and everything else that depends on groups uses combinations.
+    missing_values
+        Texts and numbers that mean that a feature is missing, such as ``"?"`` or ``[-1, "NA"]``,
+        besides NaN and None.
     pos_label
         Label of the good outcome; None means the larger of the two.
     random_state
@@ -223,12 +227,9 @@ class CertifiedClassifier(DecidingClassifier):
     ('pilot', 'certified', True)
     """
 
-    # Advice about columns that are not numbers.
-    _encode: ClassVar[str] = (
-        "this classifier takes numbers only, whatever its learner, so encode them before, or use "
-        "PartialFeedbackClassifier with a learner that is a Pipeline with an encoder as its first "
-        "step"
-    )
+    @property
+    def _encodes(self) -> bool:
+        return True
 
     def __init__(
         self,
@@ -249,6 +250,7 @@ class CertifiedClassifier(DecidingClassifier):
         group_as_feature: bool = False,
         group_mode: Literal["aware", "blind", "audit"] = "aware",
         attributes: Literal["crossed", "side_by_side"] = "crossed",
+        missing_values: Any = None,
         pos_label: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -268,6 +270,7 @@ class CertifiedClassifier(DecidingClassifier):
         self.group_as_feature = group_as_feature
         self.group_mode = group_mode
         self.attributes = attributes
+        self.missing_values = missing_values
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -309,11 +312,14 @@ class CertifiedClassifier(DecidingClassifier):
             pos_label=self.pos_label,
             needs_outcomes=False,
             group_mode=self.group_mode,
+            encodes=self._encodes,
+            missing_values=as_missing_values(self.missing_values),
+            named_values=coin_strategy(self.strategy).named_values,
         )
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
         self.classes_, self.groups_ = self._intake.classes, self._intake.groups
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._history = PastApplicants(history.for_fit())
+        self._history = PastApplicants(history.for_fit(), self._intake.expansion)
         self._learner = None if self.learner is None else self._prepared_learner()
         self._fitted = {name: getattr(self, name) for name in FIXED}
         self._start_counts()
@@ -340,7 +346,9 @@ class CertifiedClassifier(DecidingClassifier):
         ]
 
     def _engine(self, n_engines: int, z: int) -> Engine:
-        strategy = self._allowed(coin_strategy(self.strategy).for_columns(self._intake.names))
+        strategy = self._allowed(
+            coin_strategy(self.strategy).for_columns(self._intake.known_columns)
+        )
         rules = Rules.of(self, n_engines, strategy)
         return Engine(rules, self._people.parts[z], self._intake.n_groups)
 
@@ -579,7 +587,7 @@ class CertifiedClassifier(DecidingClassifier):
         features, group = self._intake.for_scoring(
             self, X, sensitive_features, likelihood.reads_group
         )
-        return Scored(likelihood, features, group)
+        return Scored(likelihood, features, group, self._intake.places)
 
     def predict_proba(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
@@ -659,6 +667,7 @@ class CertifiedClassifier(DecidingClassifier):
             rows["group"][known],
             learner=self._learner,
             n_groups=self._intake.n_groups,
+            expansion=self._intake.expansion,
         )
         if self._rounds and likelihood is not None:
             self._likelihoods[z] = likelihood

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from secondlook.core.saved import saved
 from secondlook.learners.selection import SelectedPast, fit_selected_past
 from secondlook.learners.wrap import fit_likelihood
+from secondlook.people.columns import Expansion
 from secondlook.people.intake import History
-from secondlook.people.likelihoods import Likelihood, LinearLikelihood
+from secondlook.people.likelihoods import Likelihood, LinearLikelihood, expanded
 
 __all__ = ["PastApplicants", "Ranking", "learn_ranking"]
 
@@ -116,13 +117,15 @@ class PastApplicants:
     rejected_X, rejected_group, rejected_bits : the same of the rejected, who have no outcomes.
     """
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: History, expansion: Expansion | None = None) -> None:
+        self._expansion = expansion
         X, accepted = np.asarray(history.X, dtype=np.float64), history.accepted
         self.X, self.rejected_X = X[accepted], X[~accepted]
         self.group, self.rejected_group = history.group[accepted], history.group[~accepted]
         self.bits, self.rejected_bits = history.bits[accepted], history.bits[~accepted]
         self.outcome = history.outcome
         # Every later fit standardises features by these, also after applicants are forgotten.
+        X = self._numbers(X)
         self._mean, self._deviation = X.mean(axis=0), np.nan_to_num(X.std(axis=0))
         self._deviation[self._deviation == 0] = 1.0
         self._last_fit: SelectedPast | None = None
@@ -148,17 +151,22 @@ class PastApplicants:
         self.rejected_group = self.rejected_group[rejected]
         self.rejected_bits = self.rejected_bits[rejected]
 
-    def fit_logistic(self, own_X: Floats, own_outcome: NDArray[np.int8]) -> LinearLikelihood:
+    def _numbers(self, X: Floats) -> Floats:
+        return X if self._expansion is None else np.asarray(self._expansion.numbers(X), np.float64)
+
+    def fit_logistic(self, own_X: Floats, own_outcome: NDArray[np.int8]) -> Likelihood:
         """Fit the logistic model that also learns how the past selected applicants."""
         # A history without accepted applicants says nothing about the past policy.
         rejected = self.rejected_X if self.outcome.size else self.rejected_X[:0]
-        scaled = [(X - self._mean) / self._deviation for X in (self.X, rejected, own_X)]
+        parts = (self.X, rejected, own_X)
+        scaled = [(self._numbers(X) - self._mean) / self._deviation for X in parts]
         fit = fit_selected_past(
             scaled[0], self.outcome, scaled[1], scaled[2], own_outcome, start=self._last_fit
         )
         self._last_fit = fit
         coef = fit.coef / self._deviation
-        return LinearLikelihood(coef, fit.intercept - float(coef @ self._mean))
+        linear = LinearLikelihood(coef, fit.intercept - float(coef @ self._mean))
+        return expanded(linear, self._expansion)
 
 
 def learn_ranking(
@@ -169,6 +177,7 @@ def learn_ranking(
     *,
     learner: Any,
     n_groups: int,
+    expansion: Expansion | None = None,
 ) -> Likelihood | None:
     """Return a model that ranks applicants; None unless good and bad outcomes are known.
 
@@ -183,6 +192,8 @@ def learn_ranking(
         selected applicants.
     n_groups
         Number of groups.
+    expansion
+        How codes become numbers for a learner.
     """
     together = np.concatenate([past.outcome, outcome])
     if np.unique(together).size < 2:
@@ -196,5 +207,6 @@ def learn_ranking(
         np.ones(together.size),
         np.concatenate([past.group, group]),
         n_groups,
+        expansion,
     )
     return likelihood

@@ -43,6 +43,7 @@ FIXED = (
     "group_as_feature",
     "group_mode",
     "attributes",
+    "missing_values",
     "pos_label",
 )
 

@@ -230,6 +230,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     """
 
     # Options of the base class that do not exist for many classes.
+    missing_values = None
     fairness = None
     thresholds = "shared"
     split = "half"
@@ -398,6 +399,10 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         if hasattr(self, "_fitted"):
             self._check_table()
             self._check_missing()
+
+    @property
+    def _encodes(self) -> bool:
+        return False
 
     def _new_intake(self) -> ManyClassIntake:
         return ManyClassIntake(
