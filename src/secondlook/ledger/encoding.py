@@ -166,6 +166,15 @@ class FeatureColumns:
             texts = [encode(row) for row in zip(*words, strict=True)]
         return EncodedFeatures(self._table(matrix, words), backend, numbers, texts)
 
+    def _values(self, name: str, numbers: NDArray[Any]) -> NDArray[Any]:
+        """Return a column of numbers, as times if they are days."""
+        if name not in self.dates:
+            return np.ascontiguousarray(numbers)
+        known = ~np.isnan(numbers)
+        times = np.full(numbers.size, "NaT", "M8[ms]")
+        times[known] = np.round(numbers[known] * _DAY).astype("M8[ms]")
+        return times
+
     def _table(self, matrix: NDArray[Any], words: list[list[str | None]]) -> Any:
         if self.names is None:
             return matrix
@@ -176,7 +185,7 @@ class FeatureColumns:
             {
                 name: pa.array(text[name], pa.string())
                 if name in text
-                else pa.array(np.ascontiguousarray(numeric[name]))
+                else pa.array(self._values(name, numeric[name]))
                 for name in self.names
             }
         )

@@ -451,7 +451,7 @@ def test_an_unreadable_history_leaves_the_classifier_unchanged(make_classifier):
     people, truth = batch.applicants.people, batch.applicants.outcome
     decided = classifier.decide(people.X, sensitive_features=people.group)
     for wrong in (people.X * np.nan, people.X[:, :2]):
-        with pytest.raises(ValueError, match=r"NaN|group"):
+        with pytest.raises(ValueError, match=r"no column|group"):
             classifier.fit(wrong, truth, sensitive_features=["A"] * 99 + ["C"])
     classifier.observe(decided.ids[decided.accepted], truth[decided.accepted])
     assert classifier.decide(people.X, sensitive_features=people.group).round == 2

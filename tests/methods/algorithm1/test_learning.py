@@ -65,7 +65,7 @@ def test_one_half_fits_and_the_other_sets_the_threshold(make_classifier, n_round
     options = {"min_outcomes": 80, "weight_cap": 20.0, "coverage": coverage}
     classifier, learned = after(make_classifier, n_rounds, **options)
     model, score, y, weight = by_hand(classifier, 0, 1)
-    assert learned.likelihood.coef == pytest.approx(model.coef_[0], abs=1e-4)
+    assert learned.likelihood.likelihood.coef == pytest.approx(model.coef_[0], abs=1e-4)
     assert learned.calibrated == (n_rounds == 5)
     assert learned.n_outcomes == (weight > 0).sum()
     assert learned.effective_sample_size == pytest.approx(weight.sum() ** 2 / (weight @ weight))
@@ -87,7 +87,7 @@ def test_cross_fitting_uses_every_label_for_both(make_classifier):
     one, score_1, y_1, weight_1 = by_hand(classifier, 0, 1)
     other, score_0, y_0, weight_0 = by_hand(classifier, 1, 0)
     mean = (one.coef_[0] + other.coef_[0]) / 2
-    assert learned.likelihood.coef == pytest.approx(mean, abs=1e-4)
+    assert learned.likelihood.likelihood.coef == pytest.approx(mean, abs=1e-4)
     assert learned.n_outcomes == (weight_0 > 0).sum() + (weight_1 > 0).sum()
     point = shared_threshold(
         np.concatenate([score_1, score_0]),
@@ -114,7 +114,8 @@ def test_a_searched_direction_comes_from_the_rows_that_fit(make_classifier, spli
         rules.append(rule)
         score = rule.score(classifier._people.parts[set_on].X, None)
         held_out.append((score, y_on, weight_on))
-    assert learned.likelihood.coef == pytest.approx(np.mean([r.coef for r in rules], 0), abs=1e-4)
+    coef = np.mean([rule.coef for rule in rules], 0)
+    assert learned.likelihood.likelihood.coef == pytest.approx(coef, abs=1e-4)
     score, y, weight = (np.concatenate(columns) for columns in zip(*held_out, strict=True))
     point = shared_threshold(score, y, weight, np.zeros(len(y), np.intp), 1, **task)
     assert learned.thresholds == pytest.approx(np.repeat(point.thresholds, 2), abs=1e-4)
