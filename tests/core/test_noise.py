@@ -39,8 +39,9 @@ def test_utility_of_recorded_outcomes_has_the_true_mean(bad_as_good, good_as_bad
     assert badness.max() == pytest.approx(noise.most_bad)
 
 
+@pytest.mark.parametrize("cap", [4, 8])
 @given(rates, rates, st.floats(0.01, 1), st.floats(0.01, 1), st.floats(0, 1), st.floats(0.05, 0.4))
-def test_evidence_of_noisy_outcomes_has_the_true_mean(e1, e0, pi, p, f, alpha):
+def test_evidence_of_noisy_outcomes_has_the_true_mean(cap, e1, e0, pi, p, f, alpha):
     """E[Z | x] = π(α − f) − rem(1 − f), enumerated over coin, outcome and what is recorded."""
     noise = OutcomeNoise(e1, e0)
     mean = 0.0
@@ -54,10 +55,11 @@ def test_evidence_of_noisy_outcomes_has_the_true_mean(e1, e0, pi, p, f, alpha):
                     np.array([accepted]),
                     noise.badness([recorded]),
                     alpha,
+                    cap,
                 )
                 mean += coin * chance * how * z[0, 0]
-                assert z[0, 0] >= -(noise.most_bad - alpha) * max(1.0, min(pi / p, 4) + pi) - 1e-9
-    rem = max(0.0, pi - 4 * p)
+                assert z[0, 0] >= -(noise.most_bad - alpha) * max(1.0, min(pi / p, cap) + pi) - 1e-9
+    rem = max(0.0, pi - cap * p)
     assert mean == pytest.approx(pi * (alpha - f) - rem * (1 - f), abs=1e-9)
 
 

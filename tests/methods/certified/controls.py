@@ -30,8 +30,8 @@ class WeightsDropped(Engine):
     def _test(self, waiting):
         super()._test(replace(waiting, p=np.ones_like(waiting.p)))
 
-    def _choose_bets(self, ladder, policy):
-        return np.ones(ladder.grid.size, np.bool_)
+    def _choose_bets(self, policy):
+        return [np.ones(ladder.grid.size, np.bool_) for ladder in self.ladders]
 
 
 class HistoryTrusted(Engine):
@@ -62,11 +62,10 @@ class Overtaking(Engine):
             bad[accepted] = outcome == 0
             now = arrived & waiting.untested
             for bet in waiting.bets:
-                at = bet.ladder.locate(waiting.X[now], waiting.group[now])
                 own = bet.ladder is waiting.policy.ladder
                 deployed = waiting.policy.rung if own else None
-                part = at, waiting.p[now], accepted[now], bad[now]
-                bet.ladder.test(*part, deployed=deployed, use=bet.rungs)
+                part = bet.positions[now], waiting.p[now], accepted[now], bad[now]
+                bet.ladder.test(*part, deployed=deployed, use=bet.use)
             waiting.untested &= ~now
         self.waiting = [waiting for waiting in self.waiting if waiting.untested.any()]
 

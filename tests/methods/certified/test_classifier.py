@@ -325,7 +325,9 @@ def test_ratios_of_a_cold_ladder_are_bounded(rng):
     for rung in (0, 12, 40):
         bounds = ladder.ratio_bounds(rung)
         ratio = np.maximum(1, rates / rates[rung])
-        assert bounds[ratio <= 4] == pytest.approx(ratio[ratio <= 4])
+        for cap, bound in zip((4, 8), bounds, strict=True):
+            assert bound[ratio <= cap] == pytest.approx(ratio[ratio <= cap])
+            assert np.all(bound[ratio > cap] == cap + 1)
 
 
 @pytest.mark.parametrize("learner", [None, DecisionTreeClassifier(max_depth=2, random_state=0)])
@@ -438,10 +440,10 @@ def test_only_accepted_applicants_can_be_withdrawn():
 def test_an_impossible_propensity_is_refused(p):
     pi, logged, accepted = np.full((3, 2), 0.5), np.array([0.5, p, 0.5]), np.ones(3, bool)
     with pytest.raises(InputError, match=r"logged probability in \(0, 1\]"):
-        values(pi, logged, accepted, accepted, ALPHA)
+        values(pi, logged, accepted, accepted, ALPHA, 4.0)
     accepted[1] = False
     if p == 0:  # no policy could accept this applicant, and none did
-        assert values(pi, logged, accepted, accepted, ALPHA)[1] == pytest.approx(-0.425)
+        assert values(pi, logged, accepted, accepted, ALPHA, 4.0)[1] == pytest.approx(-0.425)
 
 
 def test_a_learner_that_refuses_empty_batches_works(rng):

@@ -15,29 +15,31 @@ from scipy.stats import binom
 from methods.certified.known_truth import ALPHA, too_many
 from secondlook.methods.certified.evidence import (
     BETS,
-    RATIO_CAP,
+    RATIO_CAPS,
     DriftMonitor,
     Wealth,
     ladder_grid,
+    log_growth,
     soft_edge,
     values,
 )
 
-# Three kinds of applicants: covered, truncated (π/p above the cap), and truncated with π = 1.
+# Three kinds of applicants: covered, truncated (π/p above the caps), and truncated with π = 1.
 PI = np.array([[0.9, 0.3], [0.5, 1.0], [1.0, 0.02]])
 P = np.array([0.6, 0.05, 0.01])
 BAD = np.array([0.1, 0.3, 0.7])  # f
 ATOL = 1e-12
 
 
+@pytest.mark.parametrize("cap", RATIO_CAPS)
 @pytest.mark.parametrize("alpha", [0.05, 0.15, 0.6])
-def test_mean_of_z_by_enumeration(alpha):
+def test_mean_of_z_by_enumeration(alpha, cap):
     mean = np.zeros_like(PI)
     for accepted, bad in itertools.product([True, False], repeat=2):
         chance = np.where(accepted, P, 1 - P) * np.where(bad, BAD, 1 - BAD)
-        z = values(PI, P, np.full(3, accepted), np.full(3, bad), alpha)
+        z = values(PI, P, np.full(3, accepted), np.full(3, bad), alpha, cap)
         mean += chance[:, None] * z
-    rem = PI - np.minimum(PI / P[:, None], RATIO_CAP) * P[:, None]
+    rem = PI - np.minimum(PI / P[:, None], cap) * P[:, None]
     assert (rem > 0.1).any()
     assert (rem == 0).any()
     f = BAD[:, None]
@@ -47,8 +49,8 @@ def test_mean_of_z_by_enumeration(alpha):
 
 def test_outcomes_of_the_rejected_are_not_read():
     accepted = np.array([True, False, False])
-    usual = values(PI, P, accepted, np.array([True, True, False]), ALPHA)
-    other = values(PI, P, accepted, np.array([True, False, True]), ALPHA)
+    usual = values(PI, P, accepted, np.array([True, True, False]), ALPHA, 4.0)
+    other = values(PI, P, accepted, np.array([True, False, True]), ALPHA, 4.0)
     assert np.array_equal(usual, other)
 
 
@@ -63,48 +65,62 @@ probabilities = st.floats(1e-9, 1.0)
     alpha=st.floats(0.01, 0.95),
 )
 def test_no_applicant_can_ruin_a_gambler(pi, p, accepted, bad, alpha):
-    z = values(pi, p, accepted, bad, alpha)
-    bound = np.full(3, RATIO_CAP + 1)
-    assert np.all(z >= -(1 - alpha) * bound - 1e-9)
-    share = Wealth.start(alpha, 3).shares(bound)
-    assert np.all(1 + share[:, None, :] * z >= 0.05 - 1e-9)
+    bound = np.tile(np.array(RATIO_CAPS)[:, None] + 1, 3)
+    shares = Wealth.start(alpha, 3).shares(bound)
+    for i, cap in enumerate(RATIO_CAPS):
+        z = values(pi, p, accepted, bad, alpha, cap)
+        assert np.all(z >= -(1 - alpha) * bound[i] - 1e-9)
+        assert np.all(1 + shares[i][:, None, :] * z >= 0.05 - 1e-9)
 
 
 def test_wealth_is_the_product_of_its_bets(rng):
-    n_rounds, n, n_policies = 5, 12, 4
+    n_rounds, n, n_policies, n_caps = 5, 37, 4, len(RATIO_CAPS)
     wealth = Wealth.start(ALPHA, n_policies)
-    gamblers = [[1.0] * n_policies for _ in BETS]
-    best = [1.0] * n_policies
+    gamblers = np.ones((n_caps, len(BETS), n_policies))
+    best = np.ones(n_policies)
     for _ in range(n_rounds):
-        bound = rng.choice([1.0, 2.5, RATIO_CAP + 1], n_policies)
-        use = rng.random(n_policies) < 0.7
-        z = rng.uniform(-(1 - ALPHA), ALPHA, (n, n_policies)) * bound
-        z[rng.random(n) < 0.3] = 0
-        wealth.add(z, bound, use)
-        for i, j in itertools.product(range(len(BETS)), range(n_policies)):
-            share = min(BETS[i] / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound[j]))
-            for row in range(n):
-                gamblers[i][j] *= 1 + (share * z[row, j] if use[j] else 0.0)
-        mixed = [sum(gambler[j] for gambler in gamblers) / len(BETS) for j in range(n_policies)]
-        best = [max(pair) for pair in zip(best, mixed, strict=True)]
-        assert np.exp(wealth.mixed()) == pytest.approx(mixed, rel=1e-9)
+        bound = rng.choice([1.0, 2.5, 5.0, 9.0], (n_caps, n_policies))
+        z = rng.uniform(-(1 - ALPHA), ALPHA, (n_caps, n, n_policies)) * bound[:, None]
+        z[:, rng.random(n) < 0.3] = 0
+        shares = wealth.shares(bound)
+        wealth.add(np.array([log_growth(*pair) for pair in zip(z, shares, strict=True)]))
+        for k, i, j in itertools.product(range(n_caps), range(len(BETS)), range(n_policies)):
+            share = min(BETS[i] / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound[k, j]))
+            gamblers[k, i, j] *= math.prod(1 + share * value for value in z[k, :, j])
+        best = np.maximum(best, gamblers.mean(axis=(0, 1)))
+        assert np.exp(wealth.mixed()) == pytest.approx(gamblers.mean(axis=(0, 1)), rel=1e-9)
         assert np.exp(wealth.best) == pytest.approx(best, rel=1e-9)
 
 
-def test_wealth_is_fair_by_enumeration():
-    """E[wealth] after two rows is 1 where FDR = α and all is covered, and less where not."""
-    pi, p = np.array([[0.5, 0.9]]), np.array([0.5])
-    means = np.zeros((2, 2))
+def test_growth_of_no_applicants_and_of_extreme_ones():
+    shares = np.array([[0.5], [0.95]])
+    assert not log_growth(np.empty((0, 1)), shares).any()
+    z = np.concatenate([np.full((100, 1), -1.0), np.full((300, 1), 1e6)])
+    expected = [100 * math.log1p(-share) + 300 * math.log1p(share * 1e6) for share in (0.5, 0.95)]
+    assert log_growth(z, shares)[:, 0] == pytest.approx(expected)
+
+
+def test_the_mean_wealth_of_all_gamblers_is_fair_by_enumeration():
+    """E[wealth] after two rows is 1 where FDR = α and all is covered, and less where not.
+
+    π = 1 and p = 0.18 is covered with W = 8 and not with W = 4.
+    """
+    pi, p = np.array([[0.18, 0.5, 1.0]]), np.array([0.18])
+    bound = np.array([[1.0, 2.8, 5.0], [1.0, 2.8, 5.6]])
+    means = np.zeros((2, 3))
     for k, f in enumerate((ALPHA, 2 * ALPHA)):
         for rows in itertools.product([(0, 0), (1, 0), (1, 1)], repeat=2):
-            wealth, chance = Wealth.start(ALPHA, 2), 1.0
+            wealth, chance = Wealth.start(ALPHA, 3), 1.0
+            shares = wealth.shares(bound)
             for accepted, bad in rows:
                 outcome = (f if bad else 1 - f) if accepted else 1.0
                 chance *= (p[0] if accepted else 1 - p[0]) * outcome
-                z = values(pi, p, np.array([accepted == 1]), np.array([bad == 1]), ALPHA)
-                wealth.add(z, np.full(2, 1.8), np.ones(2, np.bool_))
+                row = pi, p, np.array([accepted == 1]), np.array([bad == 1]), ALPHA
+                z = [values(*row, cap) for cap in RATIO_CAPS]
+                wealth.add(np.array(list(map(log_growth, z, shares))))
             means[k] += chance * np.exp(wealth.mixed())
-    assert means[0] == pytest.approx(1, abs=ATOL)
+    assert means[0, :2] == pytest.approx(1, abs=ATOL)
+    assert means[0, 2] < 1 - 1e-3
     assert np.all(means[1] < 1)
 
 

@@ -22,7 +22,7 @@ from secondlook.core.limits import Above, Below, Limited, OneOf
 from secondlook.errors import InputError
 from secondlook.lab.simulate.people import People
 from secondlook.lab.simulate.populations import draw_applicants
-from secondlook.methods.certified.evidence import RATIO_CAP, values
+from secondlook.methods.certified.evidence import BETS, RATIO_CAPS, values
 from secondlook.methods.certified.ladder import (
     Floor,
     Ladder,
@@ -106,8 +106,34 @@ def test_rungs_without_a_bet_keep_their_wealth(rng):
     ladder = make_ladder()
     use = np.arange(ladder.grid.size) < 30
     ladder.test(*play_round(rng, ladder, 25, 0.1), deployed=25, use=use)
-    assert np.all(ladder.wealth.log[:, :30] != 0)
-    assert np.all(ladder.wealth.log[:, 30:] == 0)
+    assert np.all(ladder.wealth.log[..., :30] != 0)
+    assert np.all(ladder.wealth.log[..., 30:] == 0)
+
+
+def test_a_cap_without_a_bet_keeps_its_wealth(rng):
+    ladder = make_ladder()
+    use = np.array([np.arange(ladder.grid.size) < 30, np.arange(ladder.grid.size) < 50])
+    ladder.test(*play_round(rng, ladder, 25, 0.1), deployed=25, use=use)
+    assert np.array_equal((ladder.wealth.log != 0).all(axis=1), use)
+    assert np.array_equal((ladder.wealth.log != 0).any(axis=1), use)
+
+
+@pytest.mark.parametrize("deployed", [10, 40, None])
+@pytest.mark.parametrize("floor", [0.0, 0.05])
+def test_evidence_equals_that_of_one_table_of_all_applicants(deployed, floor, rng, monkeypatch):
+    """Applicants who add nothing are left out, and the others come in parts."""
+    monkeypatch.setattr("secondlook.methods.certified.ladder._CHUNK", 64)
+    ladder, other = make_ladder(0.05, floor), make_ladder(0.02)
+    on = other if deployed is None else ladder
+    at, p, accepted, bad = play_round(rng, on, 10 if deployed is None else deployed, 0.1)
+    use = rng.random((2, ladder.grid.size)) < 0.8
+    ladder.test(at, p, accepted, bad, deployed=deployed, use=use)
+    shares = ladder.wealth.shares(ladder.ratio_bounds(deployed))
+    for i, cap in enumerate(RATIO_CAPS):
+        z = values(ladder.policies(at), p, accepted, bad, ALPHA, cap)
+        for k in range(len(BETS)):
+            expected = np.log1p(shares[i, k] * z).sum(axis=0) * use[i]
+            assert ladder.wealth.log[i, k] == pytest.approx(expected, abs=1e-9)
 
 
 @given(
@@ -126,12 +152,13 @@ def test_ratios_of_the_same_ladder_are_bounded(tau, floor, deployed, seed):
     assert np.all(np.log(pi[seen_by] / p[seen_by, None]) <= apart + 1e-9)
     # What wealth relies on: w + rem, and with it the worst loss in a row, stays below the bound.
     bound = ladder.ratio_bounds(deployed)
-    applicants = np.ones(50, np.bool_)
-    z = values(pi[seen_by], p[seen_by], applicants[seen_by], applicants[seen_by], ALPHA)
-    assert np.all(z >= -(1 - ALPHA) * bound * (1 + 1e-9))
-    assert np.all(1 + ladder.wealth.shares(bound)[:, None, :] * z >= 0.05 - 1e-9)
-    assert np.all(bound <= RATIO_CAP + 1)
-    assert np.all(ladder.ratio_bounds(None) == RATIO_CAP + 1)
+    shares, all_of_them = ladder.wealth.shares(bound), np.ones(int(seen_by.sum()), np.bool_)
+    for i, cap in enumerate(RATIO_CAPS):
+        z = values(pi[seen_by], p[seen_by], all_of_them, all_of_them, ALPHA, cap)
+        assert np.all(z >= -(1 - ALPHA) * bound[i] * (1 + 1e-9))
+        assert np.all(1 + shares[i][:, None, :] * z >= 0.05 - 1e-9)
+        assert np.all(bound[i] <= cap + 1)
+        assert np.all(ladder.ratio_bounds(None)[i] == cap + 1)
 
 
 def test_the_barred_are_accepted_up_to_the_very_rung(rng):
@@ -170,15 +197,25 @@ def test_fast_sums_equal_those_of_the_table(rng, tau, floor):
     assert reach.sums(worth[rows], rows) == pytest.approx(worth[rows] @ table[rows], abs=1e-9)
 
 
-def test_worth_betting_returns_the_covered_rungs(rng):
+def test_bets_are_on_covered_rungs_and_on_those_that_look_good_enough(rng):
     ladder = make_ladder(tau=0.05)
-    rank = rng.random(2000)
-    p = ladder.policy(positions(ladder, rank), 30)
-    pi = ladder.policies(positions(ladder, rank))
-    uncovered = np.clip(pi - RATIO_CAP * p[:, None], 0, None).sum(axis=0) / pi.sum(axis=0)
-    assert np.array_equal(ladder.worth_betting(positions(ladder, rank), p), uncovered <= 0.02)
-    assert ladder.worth_betting(positions(ladder, rank), p)[:31].all()
-    assert not ladder.worth_betting(positions(ladder, rank), p)[-1]
+    at = positions(ladder, rng.random(2000))
+    p = ladder.policy(at, 30)
+    pi = ladder.policies(at)
+    uncovered = np.array(
+        [np.clip(pi - cap * p[:, None], 0, None).sum(axis=0) / pi.sum(axis=0) for cap in (4, 8)]
+    )
+    covered = ladder.worth_betting(at, p, np.array(np.nan))
+    assert np.array_equal(covered, uncovered <= 0.02)
+    assert covered[:, :31].all()
+    assert not covered[:, -1].any()
+    assert covered[1].sum() > covered[0].sum()  # the larger cap reaches further
+    fdr = np.linspace(0, 0.1, ladder.grid.size)
+    chosen = ladder.worth_betting(at, p, fdr)
+    assert np.array_equal(chosen, (uncovered <= 0.02) | (fdr + uncovered <= 0.9 * ALPHA))
+    assert (chosen.sum(axis=1) > covered.sum(axis=1)).all()
+    nobody = ladder.worth_betting(at[:0], p[:0], np.array(np.nan))
+    assert nobody.all()
 
 
 def test_more_outcomes_assumes_the_same_rounds_again(rng):
@@ -221,8 +258,8 @@ def test_the_nearest_certificate_is_the_nearest_start_of_any_ladder(rng):
     for ladders in ([better, worse, untested], [untested, worse, better]):
         assert nearest_certificate(ladders) == (better, 20)
     assert nearest_certificate([worse, untested]) == (worse, 30)
-    better.starts = ((45, 0.8), (8, 0.2))  # the outer ladder is not covered
-    assert np.isnan(better.more_outcomes(45))
+    better.starts = ((60, 0.8), (8, 0.2))  # the outer start is not covered
+    assert np.isnan(better.more_outcomes(60))
     assert nearest_certificate([better]) == (better, 8)
 
 
@@ -412,16 +449,16 @@ def test_no_applicant_loses_more_than_the_bound_and_none_gains_in_expectation(li
     for deployed, on in [(0, ladder), (15, ladder), (40, ladder), (79, ladder), (30, other)]:
         p = on.policy(on.locate(X, group), deployed)
         bound = ladder.ratio_bounds(deployed if on is ladder else None)
-        no = np.zeros(400, bool)
-        z_out = values(pi, p, no, no, ALPHA)
-        taken = p > 0
-        z_good, z_bad = (values(pi, p, taken, no | bad, ALPHA) for bad in (False, True))
-        for z in (z_out, z_good, z_bad):
-            assert np.all(z >= -(1 - ALPHA) * np.maximum(bound, 1) - 1e-12)
-        mean = (1 - p)[:, None] * z_out + p[:, None] * (
-            (1 - f)[:, None] * z_good + f[:, None] * z_bad
-        )
-        assert np.all(mean <= pi * (ALPHA - f)[:, None] + 1e-12)
+        no, taken = np.zeros(400, bool), p > 0
+        for i, cap in enumerate(RATIO_CAPS):
+            z_out = values(pi, p, no, no, ALPHA, cap)
+            z_good, z_bad = (values(pi, p, taken, no | bad, ALPHA, cap) for bad in (False, True))
+            for z in (z_out, z_good, z_bad):
+                assert np.all(z >= -(1 - ALPHA) * np.maximum(bound[i], 1) - 1e-12)
+            mean = (1 - p)[:, None] * z_out + p[:, None] * (
+                (1 - f)[:, None] * z_good + f[:, None] * z_bad
+            )
+            assert np.all(mean <= pi * (ALPHA - f)[:, None] + 1e-12)
     assert (p == 0).sum() > 20
 
 

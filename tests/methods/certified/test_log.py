@@ -10,51 +10,59 @@ import pytest
 from methods.certified.controls import with_engine
 from methods.certified.known_truth import ALPHA, DELTA, Cliff, Flat, Slope, play, playing, start
 from secondlook.methods.certified.engine import Engine
-from secondlook.methods.certified.evidence import BETS, RATIO_CAP
+from secondlook.methods.certified.evidence import BETS, RATIO_CAPS
 
 
 class Logged(Engine):
-    """Keeps each tested round, with the outcomes it was tested on."""
+    """Keeps the applicants of each round, and each tested round with its outcomes."""
+
+    def prepare(self, t, policy, X, group, *decided):
+        if t == 1:
+            self.applicants, self.tested = {}, []
+        self.applicants[t] = X, group
+        return super().prepare(t, policy, X, group, *decided)
 
     def _test(self, waiting):
-        if not hasattr(self, "tested"):
-            self.tested = []
         self.tested.append((waiting, self.rows["outcome"][waiting.rows].copy()))
         super()._test(waiting)
 
 
-def z_of(pi, p, accepted, outcome):
+def z_of(pi, p, accepted, outcome, cap):
     """Return Z of every person, in order; outcomes are those of the accepted."""
     answers = iter(outcome)
     z = []
     for policy, chance, taken in zip(pi, p, accepted, strict=True):
-        w = min(policy / chance, RATIO_CAP) if chance > 0 else RATIO_CAP
+        w = min(policy / chance, cap) if chance > 0 else cap
         rem = policy - w * chance
         gain = w * (ALPHA - (next(answers) == 0)) if taken else 0.0
         z.append(gain - rem * (1 - ALPHA))
     return z
 
 
-def replayed(ladder, rung, tested):
-    """Return the wealth of a rung after each round that was tested, by the formulas."""
-    gamblers, wealth = [0.0] * len(BETS), {}
+def replayed(ladder, rung, engine, until=math.inf):
+    """Return the wealth of a rung after each round tested before one, by the formulas."""
+    gamblers, wealth = {(cap, bet): 0.0 for cap in RATIO_CAPS for bet in BETS}, {}
     q = ladder.grid[rung]
-    for waiting, outcome in tested:
-        use = [bet.rungs for bet in waiting.bets if bet.ladder is ladder]
-        if use and use[0][rung]:
-            rank = ladder.locate(waiting.X, waiting.group).rank
-            floor = float(ladder.floor.scale[0])
-            tail = [math.exp(-max(0.0, r - q) / ladder.tau) for r in rank]
-            pi = [floor + (1 - floor) * x for x in tail]
-            bound = RATIO_CAP + 1
+    for waiting, outcome in engine.tested:
+        if waiting.number >= until:
+            break
+        bets = [bet for bet in waiting.bets if bet.ladder is ladder]
+        rank = ladder.locate(*engine.applicants[waiting.number]).rank
+        floor = float(ladder.floor.scale[0])
+        tail = [math.exp(-max(0.0, r - q) / ladder.tau) for r in rank]
+        pi = [floor + (1 - floor) * x for x in tail]
+        for i, cap in enumerate(RATIO_CAPS):
+            if not (bets and bets[0].use[i, rung]):
+                continue
+            bound = cap + 1
             if ladder is waiting.policy.ladder:
                 ratio = math.exp(max(0.0, q - ladder.grid[waiting.policy.rung]) / ladder.tau)
-                bound = ratio if ratio <= RATIO_CAP else bound
-            shares = [min(bet / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound)) for bet in BETS]
-            z = z_of(pi, waiting.p, waiting.accepted, outcome)
-            for i, share in enumerate(shares):
-                gamblers[i] += sum(math.log1p(share * value) for value in z)
-        wealth[waiting.number] = math.log(sum(map(math.exp, gamblers)) / len(BETS))
+                bound = ratio if ratio <= cap else bound
+            z = z_of(pi, waiting.p, waiting.accepted, outcome, cap)
+            for bet in BETS:
+                share = min(bet / (1 - ALPHA), 0.95 / ((1 - ALPHA) * bound))
+                gamblers[cap, bet] += sum(math.log1p(share * value) for value in z)
+        wealth[waiting.number] = math.log(sum(map(math.exp, gamblers.values())) / len(gamblers))
     return wealth
 
 
@@ -71,7 +79,7 @@ def test_wealth_can_be_recomputed_from_the_log(logged):
     assert len(engine.tested) == 15
     for ladder in engine.ladders:
         for rung in (0, 15, 30, 45, 60, 79):
-            wealth = replayed(ladder, rung, engine.tested)
+            wealth = replayed(ladder, rung, engine)
             assert ladder.wealth.mixed()[rung] == pytest.approx(wealth[15], abs=1e-9)
             assert ladder.wealth.best[rung] == pytest.approx(max(0, *wealth.values()), abs=1e-9)
 
@@ -92,7 +100,8 @@ def test_records_agree_with_the_log(logged):
         assert ladder is waiting.policy.ladder
         assert report.share == ladder.grid[waiting.policy.rung]
         earlier = [pair for pair in engine.tested if pair[0].number < report.round]
-        best = max([0.0, *replayed(ladder, waiting.policy.rung, earlier).values()])
+        before = replayed(ladder, waiting.policy.rung, engine, until=report.round)
+        best = max([0.0, *before.values()])
         assert report.log_wealth == pytest.approx(best, abs=1e-9)
         assert report.threshold == ladder.threshold(waiting.policy.rung)
         assert report.n_accepted == waiting.accepted.sum()

@@ -145,15 +145,15 @@ class CertifiedReplayer(CertifiedClassifier):
     def _check_new(self, batch: Any) -> None:
         pass
 
-    def _record(self, batch: Any, t: int, choices: Any, p: Any, accepted: Any) -> None:
-        del p
+    def _record(self, batch: Any, choices: Any, positions: Any, decided: Decisions) -> None:
+        del positions
         rows = [self._rows_of(batch.group, z) for z in range(len(choices))]
         self._made = [
             {
-                "round": t,
+                "round": decided.round,
                 "status": "certified" if choice.certified else "pilot",
                 "n_people": members.size,
-                "n_accepted": int(accepted[members].sum()),
+                "n_accepted": int(decided.accepted[members].sum()),
                 "share": float(choice.ladder.grid[choice.rung]),
             }
             for choice, members in zip(choices, rows, strict=True)

@@ -28,7 +28,7 @@ from secondlook.core.utility import Utility
 from secondlook.errors import InputError, LearningWarning
 from secondlook.learners.wrap import check_keeps_nobody
 from secondlook.methods.certified.engine import ChosenPolicy, Engine
-from secondlook.methods.certified.ladder import Ladder
+from secondlook.methods.certified.ladder import Ladder, Positions
 from secondlook.methods.certified.ranking import PastApplicants, learn_ranking
 from secondlook.methods.certified.rules import (
     FIXED,
@@ -369,28 +369,39 @@ class CertifiedClassifier(DecidingClassifier):
         batch = self._intake.read_batch(self, X, sensitive_features, ids)
         self._check_new(batch)
         t = len(self._rounds) // len(self._engines) + 1
-        choices = []
+        choices, positions = [], []
         p, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
         score, threshold = np.empty(len(batch)), np.empty(len(batch))
         for z in range(len(self._engines)):
             rows = self._rows_of(batch.group, z)
             choice = self._policy_of_round(t, z, rows.size)
             choices.append(choice)
-            ladder = choice.ladder
-            at = ladder.locate(batch.X[rows], batch.group[rows])
+            ladder, X, group = choice.ladder, batch.X[rows], batch.group[rows]
+            score[rows] = ladder.ranking.score(X, group)
+            at = ladder.place(score[rows], X, group)
+            positions.append(at)
             p[rows] = ladder.policy(at, choice.rung)
             sure[rows] = at.rank <= ladder.grid[choice.rung]
-            score[rows] = ladder.ranking.score(batch.X[rows], batch.group[rows])
-            threshold[rows] = ladder.ranking.cut(ladder.grid[choice.rung], batch.group[rows])
+            threshold[rows] = ladder.ranking.cut(ladder.grid[choice.rung], group)
         # Coins depend on the seed, the round and the id, so the order of rows does not matter.
         bits = keyed_bits(batch.bits, round_key(self._seed, t, _COIN))
         accepted = coin_flips(p, bits)
         certified = all(choice.certified for choice in choices)
-        self._record(batch, t, choices, p, accepted)
+        decided = Decisions(
+            batch.ids,
+            accepted,
+            sure,
+            score,
+            p,
+            t,
+            batch.backend,
+            certified,
+            group_mode=self.group_mode,
+            threshold=threshold,
+        )
+        self._record(batch, choices, positions, decided)
         self._choices = choices
-        decided = batch.ids, accepted, sure, score, p, t, batch.backend, certified
-        mode = self.group_mode
-        return self._counted(batch, Decisions(*decided, group_mode=mode, threshold=threshold))
+        return self._counted(batch, decided)
 
     def _check_new(self, batch: Batch) -> None:
         # Deciding again until the coins fall well would void the certificate.
@@ -405,13 +416,12 @@ class CertifiedClassifier(DecidingClassifier):
     def _record(
         self,
         batch: Batch,
-        t: int,
         choices: list[ChosenPolicy],
-        p: Floats,
-        accepted: NDArray[np.bool_],
+        positions: list[Positions],
+        decided: Decisions,
     ) -> None:
-        seen, part = batch.for_fit(), np.zeros(len(batch), np.intp)
-        p_sum = np.zeros(len(batch))
+        t, p, accepted = decided.round, decided.propensity, decided.accepted
+        part = np.zeros(len(batch), np.intp)
         records, prepared = [], []
         # A strategy or a model may fail, so all of them are asked before anything is recorded.
         for z, (engine, choice) in enumerate(zip(self._engines, choices, strict=True)):
@@ -421,13 +431,23 @@ class CertifiedClassifier(DecidingClassifier):
                 t,
                 choice,
                 X,
-                batch.group[rows],
+                decided.score[rows],
+                decided.exploit[rows],
                 taken,
                 group=self._group_name(z),
                 group_mode=self.group_mode,
             )
-            ready = engine.prepare(t, choice, X, seen.group[rows], p[rows], taken, batch.bits[rows])
-            part[rows], p_sum[rows[taken]] = z, ready.p_sum
+            ready = engine.prepare(
+                t,
+                choice,
+                X,
+                batch.group[rows],
+                positions[z],
+                p[rows],
+                taken,
+                batch.bits[rows],
+            )
+            part[rows] = z
             records.append(record)
             prepared.append(ready)
         place = self._people.record(
@@ -435,9 +455,9 @@ class CertifiedClassifier(DecidingClassifier):
             accepted,
             t,
             X=batch.X,
-            group=seen.group,
+            group=batch.for_fit().group,
             part=part,
-            columns={"p": p, "p_sum": p_sum},
+            columns={"p": p},
             sort=False,
         )
         self._rounds += records

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from secondlook.core.decisions import CertifiedRound
 from secondlook.core.limits import Limited
 from secondlook.core.saved import saved
+from secondlook.core.strategies import Strategy
 from secondlook.methods.algorithm1.exploration import barred_message
-from secondlook.methods.certified.evidence import DriftMonitor
+from secondlook.methods.certified.evidence import RATIO_CAPS, DriftMonitor
 from secondlook.methods.certified.ladder import (
     Floor,
     Ladder,
@@ -29,6 +30,7 @@ from secondlook.methods.certified.ladder import (
 from secondlook.methods.certified.pilot import OUTER, Pilot, RungEstimates, pilot_message
 from secondlook.methods.certified.ranking import Groups, Ranking
 from secondlook.methods.certified.rules import Rules
+from secondlook.people.ids import keyed_bits, round_key
 from secondlook.people.likelihoods import ConstantLikelihood, Likelihood
 from secondlook.people.store import NEVER, PENDING, ApplicantRows
 
@@ -46,6 +48,8 @@ Floats = NDArray[np.float64]
 
 _KEPT_ROUNDS = 5  # the last rounds before a drift alarm still count after it
 _SOFTEST = 0.05  # edge in small batches, in which six applicants are many
+_SAMPLE = 20_000  # applicants of the last batch that choose the bets of the next round
+_ENOUGH_TO_BET = 100  # accepted applicants in the tests before estimates choose bets
 _WALKS = 0.8  # of a ladder's level for the walk from its start; the other walk gets the rest
 
 
@@ -76,19 +80,19 @@ class ChosenPolicy:
 @saved
 @dataclass(eq=False)
 class LadderBets:
-    """The rungs of one ladder that bet on a round, chosen before it.
+    """The bets of one ladder on a round, chosen before it.
 
     Attributes
     ----------
-    ladder, rungs
-        The ladder, and which of its rungs bet.
+    ladder, use
+        The ladder, and which of its rungs bet with which cap.
     positions
-        Positions of the round's applicants on the ladder; None as long as the round has features.
+        Positions of the round's applicants on the ladder; None if they are not known yet.
     """
 
     ladder: Ladder
-    rungs: NDArray[np.bool_]
-    positions: Positions | None = None
+    use: NDArray[np.bool_]
+    positions: Positions | None
 
 
 @saved
@@ -120,39 +124,25 @@ class WaitingRound:
     policy: ChosenPolicy
     bets: list[LadderBets]
 
-    def locate(self) -> list[Positions]:
-        """Return the positions of the applicants on each ladder that bets."""
-        return [
-            bet.ladder.locate(self.X, self.group) if bet.positions is None else bet.positions
-            for bet in self.bets
-        ]
+    def locate(self) -> None:
+        """Find the positions of the applicants on every ladder that bets."""
+        # Models may be slow, so each scores an applicant once, and not before that is needed.
+        for bet in self.bets:
+            if bet.positions is None and bet.use.any():
+                bet.positions = bet.ladder.locate(self.X, self.group)
 
     def drop_features(self) -> None:
         """Keep only positions on ladders, which are all that tests need of an applicant."""
-        for bet, positions in zip(self.bets, self.locate(), strict=True):
-            bet.positions = positions
+        self.locate()
         self.X, self.group = self.X[:0].copy(), self.group[:0].copy()
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedRound:
-    """A decided round before it is logged.
-
-    Attributes
-    ----------
-    waiting
-        The round, without rows of its accepted applicants.
-    bits
-        Bits of the applicants' ids.
-    p_sum, positions
-        Of the accepted applicants: Σ n_i·p_i of the rounds before, and their positions on each
-        ladder.
-    """
+    """A decided round before it is logged, and its applicants for the next choice of bets."""
 
     waiting: WaitingRound
-    bits: NDArray[np.uint64]
-    p_sum: Floats
-    positions: list[Positions]
+    batch: LastBatch
 
 
 @saved
@@ -172,13 +162,49 @@ class SettledRound:
 
 
 @saved
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class LastBatch:
-    """Applicants of the last round, used to choose the bets of the next round."""
+    """Applicants of the last round, or some of them, used to choose the bets of the next round.
 
+    Attributes
+    ----------
+    number
+        Number of the round.
+    rows
+        Which of the round's applicants they are.
+    X, group, bits
+        Features, groups and bits of ids.
+    positions
+        Their positions on the ladders of the stage, as far as they are known.
+    """
+
+    number: int
+    rows: NDArray[np.intp]
     X: Any
     group: Groups
     bits: NDArray[np.uint64]
+    positions: list[Positions | None] = field(default_factory=list)
+
+    def __getitem__(self, some: NDArray[np.bool_]) -> LastBatch:
+        positions = [None if at is None else at[some] for at in self.positions]
+        return LastBatch(
+            self.number, self.rows[some], self.X[some], self.group[some], self.bits[some], positions
+        )
+
+    def take_positions(self, bets: list[LadderBets]) -> None:
+        """Take over what is known of the whole round."""
+        located = [bet.positions for bet in bets]
+        self.positions = [None if at is None else at[self.rows] for at in located]
+
+    def locate(self, ladders: list[Ladder]) -> list[Positions]:
+        """Return the positions on all ladders of the stage."""
+        known = [*self.positions, *[None] * (len(ladders) - len(self.positions))]
+        found = [
+            ladder.locate(self.X, self.group) if at is None else at
+            for ladder, at in zip(ladders, known, strict=True)
+        ]
+        self.positions = [*found]
+        return found
 
 
 @saved
@@ -224,7 +250,7 @@ class Engine:
         The promise.
     rows
         Our own accepted applicants, with the columns ``p`` (logged probability) and ``p_sum``
-        (Σ n_i·p_i over settled rounds i).
+        (Σ n_i·p_i over settled rounds i; 0 until the applicant's own round is settled).
     n_groups
         Number of groups.
     stage
@@ -345,7 +371,9 @@ class Engine:
         ladder = Ladder(
             ranking, tau, floor, level, ((0, 1.0),), t, rules.alpha, rules.noise.most_bad
         )
-        ladder_rows = LadderRows(ladder, ladder.locate(self.rows.X, self.rows["group"]))
+        n = self._n_settled()
+        own = ladder.locate(self.rows.X[:n], self.rows["group"][:n])
+        ladder_rows = LadderRows(ladder, own)
         ladder.starts = walk_starts(ladder_rows, stage.pilot, self.estimates if k else None)
         stage.ladder_rows.append(ladder_rows)
 
@@ -388,34 +416,36 @@ class Engine:
         policy: ChosenPolicy,
         X: Any,
         group: Groups,
+        at: Positions,
         p: Floats,
         accepted: NDArray[np.bool_],
         bits: NDArray[np.uint64],
     ) -> PreparedRound:
-        """Return a decided round for ``log``; nothing is changed, so an error changes nothing."""
-        bets = [LadderBets(ladder, self._choose_bets(ladder, policy)) for ladder in self.ladders]
-        own_X, own_group = X[accepted], group[accepted]
+        """Return a decided round for ``log``; nothing is changed, so an error changes nothing.
+
+        ``at`` are the positions of the applicants on the policy's ladder.
+        """
+        bets = [
+            LadderBets(ladder, use, at if ladder is policy.ladder else None)
+            for ladder, use in zip(self.ladders, self._choose_bets(policy), strict=True)
+        ]
+        some = _sample(bits)
+        batch = LastBatch(t, some, X[some], group[some], bits[some])
+        batch.take_positions(bets)
         no_rows = np.empty(0, np.int64)
-        return PreparedRound(
-            WaitingRound(t, X, group, p, accepted, no_rows, policy, bets),
-            bits,
-            self._p_sum(own_X, own_group),
-            [ladder.locate(own_X, own_group) for ladder in self.ladders],
-        )
+        return PreparedRound(WaitingRound(t, X, group, p, accepted, no_rows, policy, bets), batch)
 
     def log(self, prepared: PreparedRound, rows: NDArray[np.int64]) -> None:
         """Log a round whose accepted applicants are in these rows of the store."""
         waiting, stage = prepared.waiting, self.stage
         waiting.rows = rows
-        for ladder_rows, positions in zip(stage.ladder_rows, prepared.positions, strict=True):
-            ladder_rows.extend(positions)
         self.waiting.append(waiting)
         self.n_rounds += 1
         policy = waiting.policy
         if stage.pilot is not None and policy.pilot_share is not None:
             stage.pilot.share = policy.pilot_share
         stage.widest = max(stage.widest, float(policy.ladder.grid[policy.rung]))
-        self.last_batch = LastBatch(waiting.X, waiting.group, prepared.bits)
+        self.last_batch = prepared.batch
 
     def drop_features(self) -> None:
         """Keep only the positions of applicants in rounds that are not in the tests yet."""
@@ -436,60 +466,91 @@ class Engine:
             Bits of the ids to forget.
         """
         for ladder_rows in self.stage.ladder_rows:
-            ladder_rows.keep(moved >= 0)
+            ladder_rows.keep(moved[: ladder_rows.at.rank.size] >= 0)
         for waiting in self.waiting:
             here = waiting.rows >= 0
             waiting.rows[here] = moved[waiting.rows[here]]
-        last = self.last_batch
-        if last is not None:
-            stays = ~np.isin(last.bits, bits)
-            left = LastBatch(last.X[stays], last.group[stays], last.bits[stays])
-            self.last_batch = left if stays.any() else None
+        if self.last_batch is not None:
+            stays = ~np.isin(self.last_batch.bits, bits)
+            self.last_batch = self.last_batch[stays] if stays.any() else None
 
-    def _choose_bets(self, ladder: Ladder, policy: ChosenPolicy) -> NDArray[np.bool_]:
-        """Return the rungs to bet on in the next round, from applicants of the last one."""
-        # The bets of a round must not depend on its own applicants, so an earlier batch chooses.
-        if self.last_batch is None:
-            return np.full(ladder.grid.size, ladder is policy.ladder)
-        X, group = self.last_batch.X, self.last_batch.group
-        p = policy.ladder.policy(policy.ladder.locate(X, group), policy.rung)
-        return ladder.worth_betting(ladder.locate(X, group), p)
+    def _choose_bets(self, policy: ChosenPolicy) -> list[NDArray[np.bool_]]:
+        """Return for each ladder the rungs to bet on in the next round, with each cap."""
+        # The bets of a round must not depend on its own applicants and outcomes, or Z given the
+        # past could have a positive mean. So earlier batches and settled rounds choose.
+        ladders, last, estimates = self.ladders, self.last_batch, self.estimates
+        if last is None:
+            rungs = [np.full(ladder.grid.size, ladder is policy.ladder) for ladder in ladders]
+            return [np.tile(use, (len(RATIO_CAPS), 1)) for use in rungs]
+        located = last.locate(ladders)
+        p = policy.ladder.policy(located[ladders.index(policy.ladder)], policy.rung)
+        known = estimates.settled.size >= _ENOUGH_TO_BET
+        unknown = np.array(np.nan)
+        return [
+            rows.ladder.worth_betting(at, p, estimates.fdr(rows) if known else unknown)
+            for rows, at in zip(self.stage.ladder_rows, located, strict=True)
+        ]
 
     # Weights of estimates.
 
+    def _n_settled(self, last_round: int | None = None) -> int:
+        """Return the number of rows of rounds in the tests, which are the first of the store."""
+        last = self.settled_round if last_round is None else last_round
+        return int(np.searchsorted(self.rows["round"], last, side="right"))
+
     def _settle(self, waiting: WaitingRound) -> None:
         """Let a round count in estimates: its applicants, and its policy in all weights."""
-        ladder, rung = waiting.policy.ladder, waiting.policy.rung
-        settled = SettledRound(waiting.number, ladder, rung, waiting.p.size)
-        weights = self._weighted_policy(settled)
+        rows = slice(self._n_settled(), self._n_settled(waiting.number))
+        X, group, here = self.rows.X[rows], self.rows["group"][rows], waiting.rows >= 0
+        taken = np.flatnonzero(waiting.accepted)[here]
+        located = {
+            id(bet.ladder): bet.positions[taken]
+            for bet in waiting.bets
+            if bet.positions is not None
+        }
+        for ladder in [*self.ladders, *(settled.ladder for settled in self.settled)]:
+            if id(ladder) not in located:  # frozen later, dropped by a restart, or without a bet
+                located[id(ladder)] = ladder.locate(X, group)
+        earlier = self._p_sum(located, group.size)
+        settled = SettledRound(
+            waiting.number, waiting.policy.ladder, waiting.policy.rung, waiting.p.size
+        )
+        for ladder_rows in self.stage.ladder_rows:
+            ladder_rows.extend(located[id(ladder_rows.ladder)])
         self.settled_round = waiting.number
+        self.rows["p_sum"][rows] = earlier
         if waiting.number >= self.first_round:  # else left out after drift
-            self.rows["p_sum"][:] += weights
+            self.rows["p_sum"][: rows.stop] += self._weighted_policy(settled)
             self.settled.append(settled)
 
     def _weighted_policy(self, settled: SettledRound) -> Floats:
-        """Return the number of applicants times the policy's probability, for each own row."""
-        ladder = settled.ladder
-        at = next(
-            (
-                ladder_rows.at
-                for ladder_rows in self.stage.ladder_rows
-                if ladder_rows.ladder is ladder
-            ),
-            None,  # dropped by a restart
-        ) or ladder.locate(self.rows.X, self.rows["group"])
+        """Return the number of applicants times the policy's probability, for settled rows."""
+        ladder, n = settled.ladder, self._n_settled()
+        at = (
+            next(
+                (
+                    ladder_rows.at
+                    for ladder_rows in self.stage.ladder_rows
+                    if ladder_rows.ladder is ladder
+                ),
+                None,  # dropped by a restart
+            )
+            or ladder.locate(self.rows.X[:n], self.rows["group"][:n])
+        )
         return settled.n_people * ladder.policy(at, settled.rung)
 
-    def _p_sum(self, X: Any, group: Groups) -> Floats:
-        """Return Σ over settled rounds of applicants times the probability of acceptance."""
+    def _p_sum(self, located: dict[int, Positions], n_rows: int) -> Floats:
+        """Return Σ over settled rounds of applicants times the probability of acceptance.
+
+        ``located`` has positions of the rows, by the ids of ladders.
+        """
         n_people: Counter[tuple[int, int]] = Counter()
         for settled in self.settled:  # many rounds share a policy, which is evaluated once
             n_people[id(settled.ladder), settled.rung] += settled.n_people
         ladders = {id(settled.ladder): settled.ladder for settled in self.settled}
-        positions = {key: ladder.locate(X, group) for key, ladder in ladders.items()}
-        total = np.zeros(X.shape[0])
+        total = np.zeros(n_rows)
         for (key, rung), n in n_people.items():
-            total += n * ladders[key].policy(positions[key], rung)
+            total += n * ladders[key].policy(located[key], rung)
         return total
 
     def _leave_out_old_rounds(self) -> None:
@@ -500,10 +561,10 @@ class Engine:
         """
         self.first_round = max(0, self.n_rounds - _KEPT_ROUNDS + 1)
         self.settled = [kept for kept in self.settled if kept.number >= self.first_round]
-        p_sum = np.zeros(len(self.rows))
+        p_sum = np.zeros(self._n_settled())
         for kept in self.settled:
             p_sum += self._weighted_policy(kept)
-        self.rows["p_sum"][:] = p_sum
+        self.rows["p_sum"][: p_sum.size] = p_sum
 
     # Testing.
 
@@ -553,7 +614,9 @@ class Engine:
         return outcome
 
     def _test(self, waiting: WaitingRound) -> None:
-        positions = waiting.locate()  # first, as a custom strategy may fail
+        waiting.locate()  # before anything changes, as a custom strategy may fail
+        if self.last_batch is not None and self.last_batch.number == waiting.number:
+            self.last_batch.take_positions(waiting.bets)
         self._settle(waiting)
         outcome, policy = self._outcomes(waiting), waiting.policy
         if policy.certified and waiting.bets:  # a policy of this stage
@@ -562,9 +625,12 @@ class Engine:
             self.stage.monitor.add(outcome != 1)
         bad = np.zeros(waiting.accepted.size)
         bad[waiting.accepted] = self.rules.noise.badness(outcome != 1)
-        for bet, at in zip(waiting.bets, positions, strict=True):
+        applicants = waiting.p, waiting.accepted, bad
+        for bet in waiting.bets:
+            if bet.positions is None:  # no bets
+                continue
             deployed = policy.rung if bet.ladder is policy.ladder else None
-            bet.ladder.test(at, waiting.p, waiting.accepted, bad, deployed=deployed, use=bet.rungs)
+            bet.ladder.test(bet.positions, *applicants, deployed=deployed, use=bet.use)
 
     def _has_drifted(self) -> bool:
         """Return whether the outcomes of certified rounds speak against their certificates."""
@@ -581,6 +647,8 @@ class Engine:
         self.stage = Stage(self.stage.restarts + 1, self.n_rounds + 1, reason)
         for waiting in self.waiting:  # no bets, as their ladders are gone
             waiting.bets = []
+        if self.last_batch is not None:
+            self.last_batch.positions = []
 
     # Reporting.
 
@@ -589,7 +657,8 @@ class Engine:
         t: int,
         policy: ChosenPolicy,
         X: Any,
-        groups: Groups,
+        score: NDArray[np.floating],
+        sure: NDArray[np.bool_],
         accepted: NDArray[np.bool_],
         *,
         group: Any,
@@ -603,8 +672,9 @@ class Engine:
             Number of the round.
         policy
             The policy that decided it.
-        X, groups, accepted
-            The engine's applicants, and which of them were accepted.
+        X, score, sure, accepted
+            The engine's applicants: features, the policy's scores, which are accepted for sure, and
+            which were accepted.
         group
             The group that the engine is for; None for all applicants.
         group_mode
@@ -620,12 +690,12 @@ class Engine:
                 ladder.grid[rung], coming, coming_rung, rules.alpha, rules.delta
             )
             message = f"{self._restart_message()} {message}".strip()
-        n_unreachable, limits = _unreachable(policy, X, groups)
+        n_unreachable, limits = _unreachable(ladder.floor.strategy, X, score, ~sure)
         return CertifiedRound(
             round=t,
             group=group,
             status="certified" if policy.certified else "pilot",
-            n_people=int(groups.size),
+            n_people=int(accepted.size),
             n_accepted=int(accepted.sum()),
             ladder=self.ladders.index(ladder),
             share=float(ladder.grid[rung]),
@@ -730,15 +800,19 @@ def walk_starts(
     return ((start, _WALKS), (half, 1 - _WALKS)) if half < start else ((start, 1.0),)
 
 
-def _unreachable(policy: ChosenPolicy, X: Any, groups: Groups) -> tuple[int, str]:
+def _sample(bits: NDArray[np.uint64]) -> NDArray[np.intp]:
+    """Return a random part of a large batch, the same in any order of rows; else all of it."""
+    if bits.size <= _SAMPLE:
+        return np.arange(bits.size)
+    keyed = keyed_bits(bits, round_key(0, 0))
+    return np.flatnonzero(keyed <= np.partition(keyed, _SAMPLE - 1)[_SAMPLE - 1])
+
+
+def _unreachable(
+    strategy: Strategy, X: Any, score: NDArray[np.floating], beyond: NDArray[np.bool_]
+) -> tuple[int, str]:
     """Return how many of those not accepted for sure are barred by limits, and a message."""
-    ladder = policy.ladder
-    strategy = ladder.floor.strategy
-    if not isinstance(strategy, Limited) or groups.size == 0:
-        return 0, ""
-    score = ladder.ranking.score(X, groups)
-    beyond = ladder.ranking.rank(score, groups) > ladder.grid[policy.rung]
-    if not beyond.any():
+    if not isinstance(strategy, Limited) or not beyond.any():
         return 0, ""
     why = strategy.barred(X[beyond], score[beyond])
     return int((why != 0).sum()), barred_message(strategy, why)

@@ -11,6 +11,12 @@ accepted hardly anyone, the uncovered mass counts as bad. If FDR(π) ≥ α then
 who bets a share λ of their wealth on Z, applicant by applicant, cannot expect to gain: the wealth
 Π(1 + λZ) is a non-negative supermartingale, and by Ville's inequality it ever reaches 1/δ with
 probability at most δ. A ladder uses its own part of δ (``rules``).
+
+All this holds for every cap W, every λ and every choice of rounds to bet on, as long as they are
+fixed before the round. So the mean wealth of gamblers who differ in W and λ is a supermartingale
+from 1 as well, and the best of them need not be known. A small W bets boldly where the deployed
+policy covers π well; a large W leaves less uncovered where it does not, as when an older ladder is
+deployed and the wide rungs of a newer one are tested.
 """
 
 from __future__ import annotations
@@ -24,14 +30,26 @@ from numpy.typing import NDArray
 from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
-__all__ = ["BETS", "RATIO_CAP", "DriftMonitor", "Wealth", "ladder_grid", "soft_edge", "values"]
+__all__ = [
+    "BETS",
+    "RATIO_CAPS",
+    "DriftMonitor",
+    "Wealth",
+    "ladder_grid",
+    "log_growth",
+    "soft_edge",
+    "uncovered",
+    "values",
+    "weights",
+]
 
 Floats = NDArray[np.float64]
 
 # Each bet is the best one if the true FDR is below α by this share of α.
 BETS = (0.05, 0.13, 0.30, 0.68)
-RATIO_CAP = 4.0  # W
+RATIO_CAPS = (4.0, 8.0)  # W, smallest first; each bet is made with each of them
 _LARGEST_LOSS = 0.95  # of the wealth, from one applicant
+_FACTORS = 16  # applicants whose factors are multiplied before a logarithm, far from any underflow
 
 
 def ladder_grid(first: float = 0.01, last: float = 0.98) -> Floats:
@@ -63,8 +81,28 @@ def soft_edge(rank: Floats, q: Floats | float, tau: float) -> Floats:
     return np.asarray(np.exp(np.minimum(0.0, (np.asarray(q) - rank) / tau)))
 
 
+def uncovered(pi: Floats, p: Floats, cap: float) -> Floats:
+    """Return rem: the part of each π that the logged probabilities leave uncovered."""
+    return np.asarray(np.maximum(pi - cap * p[:, None], 0.0))
+
+
+def weights(pi: Floats, p: Floats, accepted: NDArray[np.bool_], cap: float) -> Floats:
+    """Return A·w of each applicant (axis 0) for each policy (axis 1)."""
+    rows = np.flatnonzero(accepted)
+    wrong = rows[~((p[rows] > 0) & (p[rows] <= 1))]
+    if wrong.size:
+        raise InputError(
+            f"accepted applicants need a logged probability in (0, 1], got {p[wrong[0]]} in row "
+            f"{wrong[0]}; without it they are no evidence, so find the probability with which "
+            f"their policy accepted them."
+        )
+    weight = np.zeros_like(pi)
+    weight[rows] = np.minimum(pi[rows] / p[rows, None], cap)
+    return weight
+
+
 def values(
-    pi: Floats, p: Floats, accepted: NDArray[np.bool_], bad: NDArray[Any], alpha: float
+    pi: Floats, p: Floats, accepted: NDArray[np.bool_], bad: NDArray[Any], alpha: float, cap: float
 ) -> Floats:
     """Return Z of each applicant (axis 0) for each policy (axis 1).
 
@@ -78,23 +116,14 @@ def values(
         Which applicants were accepted.
     bad
         Which outcomes are bad. If outcomes are noisy, numbers whose mean given the applicant is at
-        least P(bad). Read for accepted applicants only.
+        least P(bad). Those of rejected applicants change nothing.
     alpha
         α.
+    cap
+        W.
     """
-    uncovered = np.maximum(pi - RATIO_CAP * p[:, None], 0.0)
-    z = -(1 - alpha) * uncovered
-    rows = np.flatnonzero(accepted)
-    wrong = rows[~((p[rows] > 0) & (p[rows] <= 1))]
-    if wrong.size:
-        raise InputError(
-            f"accepted applicants need a logged probability in (0, 1], got {p[wrong[0]]} in row "
-            f"{wrong[0]}; without it they are no evidence, so find the probability with which "
-            f"their policy accepted them."
-        )
-    ratio = np.minimum(pi[rows] / p[rows, None], RATIO_CAP)
-    z[rows] += ratio * (alpha - bad[rows, None])
-    return z
+    weight = weights(pi, p, accepted, cap)
+    return weight * (alpha - bad[:, None]) - (1 - alpha) * uncovered(pi, p, cap)
 
 
 @saved
@@ -107,7 +136,7 @@ class Wealth:
     alpha
         α.
     log
-        Log wealth, shape (bets, policies); every gambler starts with wealth 1.
+        Log wealth, shape (caps, bets, policies); every gambler starts with wealth 1.
     best
         Largest log of the gamblers' mean wealth so far, per policy.
     most_bad
@@ -122,32 +151,45 @@ class Wealth:
     @staticmethod
     def start(alpha: float, n_policies: int, most_bad: float = 1.0) -> Wealth:
         """Return the wealth before the first applicant."""
-        return Wealth(alpha, np.zeros((len(BETS), n_policies)), np.zeros(n_policies), most_bad)
+        log = np.zeros((len(RATIO_CAPS), len(BETS), n_policies))
+        return Wealth(alpha, log, np.zeros(n_policies), most_bad)
 
     def shares(self, ratio_bound: Floats) -> Floats:
-        """Return the share of wealth that each gambler bets, shape (bets, policies).
+        """Return the share of wealth that each gambler bets, shape (caps, bets, policies).
 
-        ``ratio_bound`` bounds w + rem per policy. So Z ≥ −(most_bad − α)·bound, and no applicant
-        can ruin a gambler.
+        ``ratio_bound`` bounds w + rem per cap and policy. So Z ≥ −(most_bad − α)·bound, and no
+        applicant can ruin a gambler.
         """
         worst = self.most_bad - self.alpha
-        return np.minimum(np.array(BETS)[:, None] / worst, _LARGEST_LOSS / (worst * ratio_bound))
+        largest = _LARGEST_LOSS / (worst * ratio_bound)
+        return np.minimum(np.array(BETS)[:, None] / worst, largest[:, None])
 
-    def add(self, z: Floats, ratio_bound: Floats, use: NDArray[np.bool_]) -> None:
-        """Bet on one round, on the policies that were chosen before it."""
-        policies = np.flatnonzero(use)
-        rows = np.flatnonzero(z[:, policies].any(axis=1))  # Z = 0 leaves all wealth as it is
-        if not (policies.size and rows.size):
-            return
-        chosen = z[np.ix_(rows, policies)]
-        share = self.shares(ratio_bound)[:, policies]
-        for i in range(len(BETS)):
-            self.log[i, policies] += np.log1p(share[i] * chosen).sum(axis=0)
+    def add(self, growth: Floats) -> None:
+        """Add the growth of every gambler's log wealth in one round."""
+        self.log = self.log + growth
         self.best = np.maximum(self.best, self.mixed())
 
     def mixed(self) -> Floats:
         """Return the log of the gamblers' mean wealth, per policy."""
-        return np.asarray(np.logaddexp.reduce(self.log, axis=0) - np.log(len(BETS)))
+        gamblers = self.log.reshape(-1, self.log.shape[-1])
+        return np.asarray(np.logaddexp.reduce(gamblers, axis=0) - np.log(len(gamblers)))
+
+
+def log_growth(z: Floats, shares: Floats) -> Floats:
+    """Return Σ log(1 + λZ) over applicants, for each bet and policy of the ``shares`` λ."""
+    growth = np.zeros_like(shares)
+    if z.shape[0] == 0:
+        return growth
+    starts = np.arange(0, z.shape[0], _FACTORS)
+    for i, share in enumerate(shares):
+        if i and np.array_equal(share, shares[i - 1]):  # both at the largest loss
+            growth[i] = growth[i - 1]
+            continue
+        factors = share * z
+        factors += 1.0
+        # Logarithms take ten times as long as products, so each is taken of a product.
+        growth[i] = np.log(np.multiply.reduceat(factors, starts, axis=0)).sum(axis=0)
+    return growth
 
 
 _DRIFT_BETS = (0.1, 0.3, 0.8, 2.0)

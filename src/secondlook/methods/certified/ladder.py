@@ -20,13 +20,23 @@ from secondlook.core.saved import saved
 from secondlook.core.strategies import Strategy, Uniform, check_sizes
 from secondlook.errors import InputError
 from secondlook.frames import take
-from secondlook.methods.certified.evidence import RATIO_CAP, Wealth, ladder_grid, soft_edge, values
+from secondlook.methods.certified.evidence import (
+    RATIO_CAPS,
+    Wealth,
+    ladder_grid,
+    log_growth,
+    soft_edge,
+    uncovered,
+    values,
+)
 from secondlook.methods.certified.ranking import Groups, Ranking
 
 __all__ = ["Floor", "Ladder", "LadderRows", "Positions", "nearest_certificate"]
 
 Floats = NDArray[np.float64]
-_LARGEST_UNCOVERED = 0.02  # of a policy's mass; with more uncovered, bets on it only lose
+_LARGEST_UNCOVERED = 0.02  # of a policy's mass; more of it is bet on only if outcomes look good
+_PROMISING = 0.9  # of α: the largest estimated FDR plus uncovered share to bet on
+_CHUNK = 2048  # applicants whose table of policies is in memory at a time
 
 
 @saved
@@ -227,7 +237,10 @@ class Ladder:
 
     def locate(self, X: Any, group: Groups) -> Positions:
         """Return the positions of applicants on this ladder."""
-        score = self.ranking.score(X, group)
+        return self.place(self.ranking.score(X, group), X, group)
+
+    def place(self, score: Floats, X: Any, group: Groups) -> Positions:
+        """Return the positions of applicants whose scores by the ranking are known."""
         return Positions(
             self.ranking.rank(score, group),
             self.floor.chance(X, score, group),
@@ -249,29 +262,40 @@ class Ladder:
         return np.asarray(self.policies(at, rung)[:, 0])
 
     def ratio_bounds(self, deployed: int | None) -> Floats:
-        """Return a bound on w + rem per rung, given the deployed rung of this ladder, if any.
+        """Return a bound on w + rem per cap and rung, given the deployed rung of this ladder.
 
-        A barred applicant may have π = 1 and p = 0. Then there is no ratio, and the bound covers
-        rem = 1.
+        ``deployed`` is None if a rung of another ladder is deployed. A barred applicant may have
+        π = 1 and p = 0. Then there is no ratio, and the bound covers rem = 1.
         """
+        caps = np.array(RATIO_CAPS)[:, None]
         if deployed is None:
-            return np.full(self.grid.size, RATIO_CAP + 1)
+            return np.tile(caps + 1, self.grid.size)
         steps = np.maximum(0.0, self.grid - self.grid[deployed]) / self.tau
         ratio = np.exp(np.minimum(steps, 50.0))
-        return np.where(ratio <= RATIO_CAP, ratio, RATIO_CAP + 1)
+        return np.where(ratio <= caps, ratio, caps + 1)
 
-    def worth_betting(self, at: Positions, p: Floats) -> NDArray[np.bool_]:
-        """Return which rungs a policy to be deployed covers enough to bet on.
+    def worth_betting(self, at: Positions, p: Floats, fdr: Floats) -> NDArray[np.bool_]:
+        """Return which rungs to bet on with each cap, shape (caps, rungs).
+
+        A rung is bet on if the policy to be deployed covers it, or if its estimated FDR leaves room
+        for all that is uncovered. Without the second rule a better, later ladder would never be
+        tested, because the deployed one covers it too little. Everything here is known before the
+        round, so wealth stays a supermartingale, whatever is chosen and however wrong the
+        estimates are.
 
         Parameters
         ----------
         at, p
             Positions of applicants of earlier rounds, and their probabilities of acceptance under
             the policy to be deployed.
+        fdr
+            Estimated FDR of every rung; NaN if unknown.
         """
         pi = self.policies(at)
-        uncovered = np.maximum(pi - RATIO_CAP * p[:, None], 0.0).sum(axis=0)
-        return np.asarray(uncovered <= _LARGEST_UNCOVERED * pi.sum(axis=0))
+        mass = pi.sum(axis=0)
+        missing = np.array([uncovered(pi, p, cap).sum(axis=0) for cap in RATIO_CAPS])
+        covered = missing <= _LARGEST_UNCOVERED * mass
+        return np.asarray(covered | (missing <= (_PROMISING * self.alpha - fdr) * mass))
 
     def test(
         self,
@@ -293,13 +317,25 @@ class Ladder:
         deployed
             The deployed rung; None if it was a rung of another ladder.
         use
-            The rungs to bet on, chosen before the round.
+            The rungs to bet on, chosen before the round; per cap or for all caps.
         """
-        if not use.any():
+        shares = self.wealth.shares(self.ratio_bounds(deployed))
+        shares *= np.broadcast_to(use, (len(RATIO_CAPS), self.grid.size))[:, None]
+        rungs = np.flatnonzero(shares.any(axis=(0, 1)))
+        if rungs.size == 0:
             return
-        # Rejected applicants enter too: their uncovered mass counts as bad.
-        z = values(self.policies(at), p, accepted, bad, self.alpha)
-        self.wealth.add(z, self.ratio_bounds(deployed), use)
+        # Rejected applicants enter too: their uncovered mass counts as bad. It grows with the rung
+        # and falls with the cap, so most of them are found to have none by a look at one policy.
+        widest = self.policy(at, int(rungs[-1]))
+        rows = np.flatnonzero(accepted | (widest > RATIO_CAPS[0] * p))
+        growth = np.zeros_like(shares)
+        for first in range(0, rows.size, _CHUNK):
+            part = rows[first : first + _CHUNK]
+            pi = self.policies(at[part], rungs)
+            for i, cap in enumerate(RATIO_CAPS):
+                z = values(pi, p[part], accepted[part], bad[part], self.alpha, cap)
+                growth[i][:, rungs] += log_growth(z, shares[i][:, rungs])
+        self.wealth.add(growth)
         self.n_tested += int(accepted.sum())
 
     def nearest(self, q: float) -> int:
@@ -312,7 +348,7 @@ class Ladder:
         Each gambler's log wealth is assumed to keep growing at its rate per outcome. NaN if no
         gambler has gained, so that the number is unknown.
         """
-        log, needed = self.wealth.log[:, rung], self.threshold(rung)
+        log, needed = self.wealth.log[..., rung].ravel(), self.threshold(rung)
         if self.wealth.best[rung] >= needed:
             return 0.0
         if log.max() <= 0 or not np.isfinite(needed):
@@ -353,7 +389,7 @@ def nearest_certificate(ladders: Iterable[Ladder]) -> tuple[Ladder, int] | None:
 
 @saved
 class LadderRows:
-    """The positions of our own accepted applicants on a ladder, one per row of the store.
+    """The positions of our own accepted applicants on a ladder, one per row in the tests.
 
     It sums worth times π over applicants for all rungs at once, without a table of applicants by
     rungs. π depends on the rank only: 1 up to q_j, then exponential. So each applicant is assigned

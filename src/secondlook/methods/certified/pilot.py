@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.saved import saved
 from secondlook.core.utility import Utility
-from secondlook.methods.certified.evidence import RATIO_CAP
+from secondlook.methods.certified.evidence import RATIO_CAPS
 from secondlook.methods.certified.ladder import Ladder, LadderRows
 from secondlook.methods.certified.ranking import Ranking
 from secondlook.people.store import ApplicantRows
@@ -31,6 +31,7 @@ _SAFE = 0.7  # standard errors below α before a pilot moves outwards
 _BRAKE = 0.9  # of α: the largest estimated FDR of a pilot
 _ENOUGH = 30  # outcomes before a pilot's estimate means anything
 _TRUST = 100  # outcomes since a freeze at which they count as much as all before
+_CHUNK = 10_000  # applicants whose table of policies is in memory at a time
 _GROWTH_ROUNDS = 12  # rounds whose evidence chooses the start of a walk
 
 
@@ -70,6 +71,14 @@ class RungEstimates:
         """Return one over the mean probability of acceptance."""
         return np.asarray(self.n_people / self.rows["p_sum"][rows])
 
+    def fdr(self, ladder_rows: LadderRows) -> Floats:
+        """Return the estimated FDR of every rung of a ladder; NaN if no outcome is known."""
+        weights = self.weights(self.settled)
+        accepted = ladder_rows.sums(weights, self.settled)
+        bad = ladder_rows.sums(weights * (self.rows["outcome"][self.settled] != 1), self.settled)
+        share = np.divide(bad, accepted, out=np.full(bad.size, np.nan), where=accepted > 0)
+        return np.array([self.noise.true_fdr(recorded) for recorded in share])
+
     def worth(self, ladder_rows: LadderRows, utility: Utility) -> Floats:
         """Return the estimated utility of every rung of a ladder, up to a factor."""
         outcome = (self.rows["outcome"][self.settled] == 1).astype(np.float64)
@@ -96,14 +105,14 @@ class RungEstimates:
         ladder = ladder_rows.ladder
         newer = self.rows["round"][self.settled] > self.last_round - _GROWTH_ROUNDS
         recent = self.settled[newer]
-        if recent.size == 0:
-            return np.zeros(ladder.grid.size)
-        ratio = np.minimum(
-            ladder.policies(ladder_rows.at[recent]) / self.rows["p"][recent, None], RATIO_CAP
-        )
-        bad = self.noise.badness(self.rows["outcome"][recent] != 1)
-        z = ratio * (ladder.alpha - bad[:, None])
-        total, squares = z.sum(axis=0), (z**2).sum(axis=0)
+        total, squares = np.zeros(ladder.grid.size), np.zeros(ladder.grid.size)
+        for first in range(0, recent.size, _CHUNK):
+            rows = recent[first : first + _CHUNK]
+            pi, p = ladder.policies(ladder_rows.at[rows]), self.rows["p"][rows, None]
+            bad = self.noise.badness(self.rows["outcome"][rows] != 1)
+            z = np.minimum(pi / p, RATIO_CAPS[0]) * (ladder.alpha - bad[:, None])
+            total += z.sum(axis=0)
+            squares += (z**2).sum(axis=0)
         return np.where(total > 0, total**2 / np.maximum(squares, 1e-12), 0.0)
 
 
