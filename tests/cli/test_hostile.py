@@ -83,7 +83,8 @@ def test_hostile_column_names_are_only_names(url, tmp_path):
     result = done(
         "init", "--ledger", url, "--config", tmp_path / "program.toml", tmp_path / "history.csv"
     )
-    assert set(result["features"]) == {"income", "debt", *COLUMNS[2:]}
+    names = {found["column"] for found in result["features"]}
+    assert names == {"income", "debt", *COLUMNS[2:]}
     new = with_hostile_columns(60, 1000)
     out = tmp_path / "decisions.csv"
     batch = COLUMNS[0]

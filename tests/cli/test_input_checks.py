@@ -10,11 +10,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from sklearn.compose import ColumnTransformer, make_column_selector
-from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 import secondlook as sl
 from cli.lender_files import PROGRAM, answer, call, done, entries, people, refused, start
@@ -22,19 +17,12 @@ from secondlook import PartialFeedbackClassifier
 from secondlook.cli.files.export_tables import EXPORTED
 from secondlook.cli.input_checks import (
     DECISION_COLUMNS,
-    _known_values,
     columns_out_of_range,
     unseen_values_message,
 )
 from secondlook.errors import LedgerError
 from secondlook.ledger import Program, SqlLedger, verify
 from secondlook.people.intake import Range, as_ranges, n_beyond, ranges_of
-from secondlook.people.likelihoods import (
-    EstimatorLikelihood,
-    GroupedLikelihood,
-    LinearLikelihood,
-    MeanLikelihood,
-)
 
 
 def earners(n, start=0):
@@ -257,30 +245,29 @@ def applicants(start_at, regions):
     return new
 
 
-def test_unseen_value_is_reported_until_it_is_learned(text_lender):
+def test_unseen_values_are_reported(text_lender):
     regions = ["north"] * 30 + ["moon"] * 12 + ["'Mars"] + ["south"] * 10
     applicants(1000, regions)
     output = call("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may").stdout
     assert "Never seen in 'region': 'moon' (12 people), \"'Mars\" (1 person); " in output
     report = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
-    row = {"column": "region", "treated": "ignore"}
     assert report["unseen"] == [
-        row | {"value": "moon", "people": 12},
-        row | {"value": "'Mars", "people": 1},
+        {"column": "region", "value": "moon", "people": 12},
+        {"column": "region", "value": "'Mars", "people": 1},
     ]
     assert (report["people"], report["refused"]["rows"]) == (53, 0)
-    got = pd.read_csv("decisions.csv")
-    yes = got["id"][got["decision"] == "accept"]
-    moon = {f"a{1000 + at:05d}" for at in range(30, 42)}
-    assert moon & set(yes)  # or nothing could be learned of them
-    pd.DataFrame({"id": yes, "outcome": "repaid"}).to_csv("observed.csv", index=False)
-    done("observe", "observed.csv")
-    applicants(2000, ["moon", "north", "sun"])
-    result = done("decide", "applicants.csv", "-o", "later.csv")["unseen"]
-    assert [value["value"] for value in result] == ["sun"]
-    applicants(1000, regions)  # a round that is not the last: its policy is no longer at hand
-    again = done("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
-    assert again["unseen"] is None
+
+
+def test_unseen_values_of_columns_with_rare_values(text_lender):
+    """The classifier keeps frequent values only, so others may have been in the history."""
+    past = pd.read_csv("history.csv")
+    past.loc[3, "region"] = "isle"
+    past.to_csv("history.csv", index=False)
+    done("init", "--config", "program.toml", "history.csv", "--program", "rare")
+    applicants(1000, ["moon"] * 3 + ["isle"])
+    words = ("decide", "applicants.csv", "-o", "decisions.csv")
+    assert done(*words, "--program", "rare")["unseen"] == []
+    assert len(done(*words)["unseen"]) == 2
 
 
 def test_columns_of_numbers_give_no_warning_about_unseen_values(tmp_path, monkeypatch):
@@ -292,58 +279,14 @@ def test_columns_of_numbers_give_no_warning_about_unseen_values(tmp_path, monkey
 
 
 def test_unseen_values_are_named_and_counted_by_column():
-    row = {"column": "job", "people": 3, "treated": "use_encoded_value"}
+    row = {"column": "job", "people": 3}
     result = [row | {"value": f"v{at}"} for at in range(5)]
-    assert unseen_values_message(
-        [*result, row | {"column": "x", "value": "w" * 60, "treated": None}]
-    ) == [
+    assert unseen_values_message([*result, row | {"column": "x", "value": "w" * 60}]) == [
         "Never seen in 'job': 'v0' (3 people), 'v1' (3 people), 'v2' (3 people) and 2 more (6 "
-        "people); the score treats them all as one other value "
-        "(handle_unknown='use_encoded_value').",
-        f"Never seen in 'x': '{'w' * 40}…' (3 people); the learner decides how to read them.",
+        "people); the score treats all new values alike.",
+        f"Never seen in 'x': '{'w' * 40}…' (3 people); the score treats all new values alike.",
     ]
     assert unseen_values_message([]) == unseen_values_message(None) == []
-
-
-FRAME = pd.DataFrame(
-    {"a": ["x", "y", "x", "y"], "n": [0.0, 1.0, 2.0, 3.0], "b": ["p", "p", "q", "q"]}
-)
-
-
-@pytest.mark.parametrize(
-    "columns",
-    [["a", "b"], [0, 2], [True, False, True], make_column_selector(dtype_exclude="number")],
-)
-@pytest.mark.parametrize(
-    "encoder",
-    [
-        OneHotEncoder(handle_unknown="ignore"),
-        OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1),
-        make_pipeline(SimpleImputer(strategy="most_frequent"), OneHotEncoder()),
-    ],
-    ids=["one-hot", "ordinal", "behind an imputer"],
-)
-def test_values_known_to_the_encoders_of_a_pipeline(encoder, columns):
-    head = ColumnTransformer([("text", encoder, columns)], remainder="passthrough")
-    fitted = make_pipeline(head, LogisticRegression()).fit(FRAME, [0, 1, 0, 1])
-    likelihood = EstimatorLikelihood(fitted, 1)
-    inner = encoder[-1] if hasattr(encoder, "steps") else encoder
-    known = _known_values(likelihood, list(FRAME))
-    expected = {"a": ({"x", "y"}, inner.handle_unknown), "b": ({"p", "q"}, inner.handle_unknown)}
-    assert known == expected
-
-
-def test_known_values_of_grouped_likelihoods_are_combined():
-    def part(rows):
-        head = ColumnTransformer(
-            [("text", OneHotEncoder(handle_unknown="ignore"), slice("a", "a"))]
-        )
-        learner = make_pipeline(head, LogisticRegression())
-        return EstimatorLikelihood(learner.fit(FRAME.iloc[rows], [0, 1]), 1)
-
-    both = MeanLikelihood((part([0, 2]), GroupedLikelihood((part([1, 3]),))))
-    assert _known_values(both, list(FRAME)) == {"a": ({"x", "y"}, "ignore")}
-    assert _known_values(LinearLikelihood(np.zeros(2), 0.0), ["a", "b"]) == {}
 
 
 LARGEST = 2**63 - 1

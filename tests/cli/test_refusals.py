@@ -230,19 +230,19 @@ def test_used_batch_name_writes_no_refused_file(lender):
 def test_mostly_refused_history_starts_no_program(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     url = f"sqlite:///{tmp_path}/lender.db"
-    Path("program.toml").write_text(PROGRAM)
+    Path("program.toml").write_text(PROGRAM.replace("[columns]", '[columns]\nmissing = "refuse"'))
     past = people(200)
     past.loc[:101, "debt"] = None
     past.to_csv("history.csv", index=False)
     words = ("init", "--ledger", url, "--config", "program.toml", "history.csv")
     assert refused(*words) == (
         "102 of 200 rows of history.csv are refused, and --most-refused allows a share of 0.5, "
-        "most often because 'debt' is missing, which only a program with missing = 'impute' or "
-        "learner = 'gradient-boosting' takes (102 rows); no program was started, correct the "
-        "history or the configuration, history.refused.csv has the rows with the reasons."
+        "most often because 'debt' is missing, and [columns] missing = 'refuse' takes no such row "
+        "(102 rows); no program was started, correct the history or the configuration, "
+        "history.refused.csv has the rows with the reasons."
     )
     assert not Path("lender.db").exists()
-    Path("program.toml").write_text(PROGRAM.replace("seed = 3", 'seed = 3\nmissing = "impute"'))
+    Path("program.toml").write_text(PROGRAM)
     assert done(*words)["refused"] == 0
 
 

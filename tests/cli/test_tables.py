@@ -7,9 +7,11 @@ import gzip
 import io
 import resource
 import sys
+from datetime import datetime
 from decimal import Decimal
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,10 +19,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lab.experiments.test_spec import one_sentence
+from secondlook.cli.files.kinds import FoundColumn, find_columns
 from secondlook.cli.files.refusals import Refusals, refused_path
 from secondlook.cli.files.rows import (
     features_groups_ids,
-    history_columns,
     outcome_states,
     split_rows,
     text_columns,
@@ -98,7 +100,7 @@ def test_values_of_a_csv_file(file, content, expected):
         (b"# of May\nid,x\n1,2\n", "has 1 column name and in line 2 values for 2"),
         (b"id,x\n1,2\n3,\x004\n", "line 3 holds the byte 0x00"),
         (b"id,x,id\n1,2,3\n", "has more than one column called 'id'; rename all but one"),
-        (b",id\n0,1\n", "has a column without a name, number 1"),
+        (b",id\n5,1\n", "has a column without a name, number 1"),
         (b"id;x\n1;2,5\n", "has semicolons between its values and a csv file must have commas"),
         (b"id\tx\n1\t2\n", "has tabs between its values"),
     ],
@@ -286,6 +288,12 @@ def test_path_of_refused_rows(tmp_path):
     refused("ends in .csv or .parquet", refused_path, "no.txt", "a.csv")
 
 
+def test_row_numbers_of_pandas_are_not_a_column(file):
+    people = pd.DataFrame({"id": ["007", "8"], "x": [1, 2]})
+    people.to_csv(path := file(b""))
+    assert read_table(path, text=["id"]).to_pydict() == {"id": ["007", "8"], "x": [1, 2]}
+
+
 ROLES = Roles("id", "outcome", groups=("sex",), features=("x", "word"))
 COLUMNS = FeatureColumns(("x", "word"), ("word",), "<f8")
 
@@ -370,7 +378,8 @@ def test_rows_equal_those_of_a_plain_loop(file):
 
 def test_gaps_that_a_learner_accepts(file):
     content = b"id,sex,x,word\na,f,,\nb,f,NA,w\nc,f,one,w\n"
-    assert set(reasons(content, file, missing=True)) == {3}
+    assert set(reasons(content, file, missing=("x", "word"))) == {3}
+    assert set(reasons(content, file, missing=("x",))) == {1, 3}
     assert set(reasons(content, file)) == {1, 2, 3}
 
 
@@ -420,29 +429,75 @@ def test_dates_and_booleans_instead_of_numbers(file):
     result = reasons(b"id,x,y\n1,2031-01-01,true\n2,,false\n", file, columns=columns, roles=roles)
     assert result == {
         1: "'x' must be a number, got dates or times",
-        2: "'x' is missing, which only a program with missing = 'impute' or learner = "
-        "'gradient-boosting' takes",
+        2: "'x' is missing, which it never is in the history",
     }
 
 
-# Types of a history's columns
+def test_dates_of_a_batch(file):
+    columns, roles = FeatureColumns(("x",), (), "<f8", ("x",)), Roles("id", "o")
+    content = b"id,x\n1,2031-01-31\n2,2031-02-30\n3,31.1.2031\n4,NA\n5,2031-01-31T06:00+06:00\n"
+    table = read_table(file(content), text=["id"])
+    usable, result = split_rows(table, roles, columns, missing=("x",))
+    why = "'x' must be a date such as 2031-01-31, got "
+    assert [value.reason for value in result] == [f"{why}'2031-02-30'", f"{why}'31.1.2031'"]
+    first = datetime(2031, 1, 31)
+    assert usable["x"].to_pylist() == [first, None, first]
+    result = reasons(b"id,x\n1,20310131\n", file, columns=columns, roles=roles)
+    assert result == {1: f"{why}'20310131'"}
+
+
+def test_named_values_are_missing(file):
+    content = b"id,sex,x,word\na,?,?,?\nb,f,-9,  ? \nc,f,3,w\n"
+    table = read_table(file(content), text=text_columns(ROLES, COLUMNS))
+    usable, _ = split_rows(table, ROLES, COLUMNS, missing=("x", "word"), missing_values=("?", "-9"))
+    assert usable["word"].to_pylist() == [None, None, "w"]
+    assert np.isnan(usable["x"].to_pylist()).tolist() == [True, True, False]
+    assert usable["sex"].to_pylist() == ["?", "f", "f"]  # groups are known by their labels
+
+
+# What the columns of a history hold
+
+
+def found(file, values, **options):
+    """Return what a column with each value ten times holds."""
+    lines = "".join(f"1,{value}\n" for value in values) * 10
+    return find_columns(read_table(file(f"id,x\n{lines}".encode())), ["x"], **options)
 
 
 @pytest.mark.parametrize(
-    ("values", "texts"),
+    ("values", "kind", "described", "missing"),
     [
-        (["1", "2.5", "3"], ()),
-        (["1", "2", "unknown"], ()),
-        (["1", "NA", "x"], ()),
-        (["true", "false", "true"], ()),
-        (["a", "b", "1"], ("x",)),
-        (["A1", "B2", "C3"], ("x",)),
+        (["1", "2.5", "-3"], "number", "-3 to 2.5", 0),
+        (["1", "2000", "unknown"], "number", "1 to 2,000", 0),
+        (["1", "NA", "x"], "number", "1 to 1", 10),
+        (["1", "NA", "?"], "number", "1 to 1", 20),
+        (["true", "False", "TRUE", ""], "true/false", "true: 66.7 %", 10),
+        (["true", "false", "?"], "true/false", "true: 50 %", 10),
+        (["a", "b", "1"], "text", "3: 1, a, b", 0),
+        (["A1", "B2", "C3", "C3", "D4", "?"], "text", "4: C3, A1, B2, …", 10),
+        (["yes", "no", "NA"], "text", "3: NA, no, yes", 0),
+        (["2031-01-01", "1931-02-01", "NA"], "date", "1931-02-01 to 2031-01-01", 10),
+        (["2031-01-01 12:30", "2030-12-31T08:00:01Z"], "date", "2030-12-31 to 2031-01-01", 0),
+        (["2031-01-01", "?"], "date", "2031-01-01 to 2031-01-01", 10),
+        (["2031-01-01", "soon"], "text", "2: 2031-01-01, soon", 0),
+        (["1/31/2031", "2/28/2031"], "text", "2: 1/31/2031, 2/28/2031", 0),
     ],
 )
-def test_numbers_and_text_are_distinguished(file, values, texts):
-    table = read_table(file(("id,x\n" + "".join(f"1,{v}\n" for v in values)).encode()))
-    assert history_columns(table, ["x"], [], "it") == FeatureColumns(("x",), texts, "<f8")
-    assert history_columns(table, ["x"], ["x"], "it").texts == ("x",)
+def test_kinds_of_columns(file, values, kind, described, missing):
+    columns, (column,) = found(file, values, missing=("?",))
+    words = {"number": ("unknown", "x"), "text": ("NA",)}.get(kind, ())
+    word = next((value for value in values if value in words), "")
+    assert column == FoundColumn("x", kind, described, missing, word=word)
+    texts, dates = (("x",) if kind == name else () for name in ("text", "date"))
+    assert columns == FeatureColumns(("x",), texts, "<f8", dates)
+
+
+def test_column_that_is_named_as_text(file):
+    columns, (column,) = found(file, ["01", "02"])
+    assert (columns.texts, column.kind) == ((), "number")
+    table = read_table(file(b"x\n" + b"01\n02\n" * 10), text=["x"])
+    columns, (column,) = find_columns(table, ["x"], texts=["x"])
+    assert (columns.texts, column.values) == (("x",), "2: 01, 02")
 
 
 @pytest.mark.parametrize(
@@ -450,14 +505,34 @@ def test_numbers_and_text_are_distinguished(file, values, texts):
     [
         (['"1,5"', '"2,5"'], "holds numbers with separators or units, such as '1,5'"),
         (["900", "800", '"1,200"'], "holds numbers with separators or units, such as '1,200'"),
+        (["31.1.2031", "28.2.2031"], "holds numbers with separators or units, such as '31.1.2"),
         (["€ 5", "6"], "holds numbers with separators or units, such as '€ 5'"),
-        (["2031-01-01", "2031-02-01"], "holds dates or times, and a feature is a number or text"),
-        (["", "NA"], "is empty in every row"),
+        (["", "NA"], "is empty in every row; leave it out of the features"),
+        (["12:30", "08:00"], "holds dates or times; leave it out of the features"),
     ],
 )
-def test_features_that_are_neither_numbers_nor_text(file, values, words):
-    table = read_table(file(("id,x\n" + "".join(f"1,{v}\n" for v in values)).encode()))
-    refused(f"the feature 'x' of it {words}", history_columns, table, ["x"], [], "it")
+def test_features_that_cannot_be_used(file, values, words):
+    refused(f"the feature 'x' of the table {words}", found, file, values, chosen=["x"])
+
+
+def test_columns_that_cannot_be_used_are_left_out(file):
+    rows = "".join(f"{at},{1000 - at},{at**3},{at**3},n{at},{at % 3},,12:30\n" for at in range(40))
+    table = read_table(file(f"id,number,loan-ID,debt,name,x,none,time\n{rows}".encode()))
+    names = table.column_names[1:]
+    columns, described = find_columns(table, names)
+    assert columns.names == ("debt", "x")
+    assert {column.name: column.left_out for column in described} == {
+        "number": "has a different number for each applicant, like an identifier",
+        "loan-ID": "has a different number for each applicant, like an identifier",
+        "name": "has no value that 5 applicants share, like an identifier",
+        "debt": "",
+        "x": "",
+        "none": "is empty in every row",
+        "time": "holds dates or times",
+    }
+    assert find_columns(table, ["number", "x"], chosen=["number", "x"])[0].names == ("number", "x")
+    assert find_columns(table, ["name", "x"], chosen=["name", "x"])[0].names == ("x",)
+    refused("no column of it can be used as a feature", find_columns, table, ["name"], source="it")
 
 
 def test_outcomes_and_booleans_are_read_by_value():

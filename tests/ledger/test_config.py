@@ -7,7 +7,6 @@ import tomllib
 
 import numpy as np
 import pytest
-from sklearn.pipeline import Pipeline
 from typer.testing import CliRunner
 
 import secondlook as sl
@@ -60,6 +59,7 @@ def refuses(message, read, *arguments, **options):
 def test_required_keys_alone(read):
     config = read()
     assert (config.name, config.months, config.texts) == ("main", 25, ())
+    assert (config.missing, config.missing_values) == ("as-in-history", ())
     assert config.roles == Roles("id", "paid")
     assert config.labels == Labels(("yes",), ("no",))
     assert config.features(["paid", "x", "id", "y"]) == ("x", "y")
@@ -78,11 +78,11 @@ def test_the_seed_is_read_or_drawn(read):
 
 def test_about_of_a_program(read):
     config = read(
-        columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]',
+        columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]\nmissing_values = ["?", -9]',
         outcomes='indeterminate = ["left", 9]',
         rest="[retention]\nmonths = 12",
     )
-    about = config.about(("x", "zip"))
+    about = config.about(("x", "zip"), ("zip",))
     assert about == {
         "roles": {
             "id": "id",
@@ -92,7 +92,8 @@ def test_about_of_a_program(read):
             "features": ["x", "zip"],
         },
         "outcomes": {"good": ["yes"], "bad": ["no"], "indeterminate": ["left", "9"]},
-        "missing": False,
+        "missing": ["zip"],
+        "missing_values": ["?", "-9"],
         "retention_months": 12,
     }
     assert Roles.read(about) == Roles("id", "paid", "taken", ("sex",), ("x", "zip"))
@@ -114,7 +115,7 @@ COMMON = [
     ('group_mode = "blind"', {"group_mode": "blind"}),
     ("group_as_feature = true", {"group_as_feature": True}),
     ('attributes = "side-by-side"', {"attributes": "side_by_side"}),
-    ('learner = "logistic"', {}),
+    ('learner = "default"', {}),
 ]
 CERTIFIED = [
     ("alpha = 0.2", {"alpha": 0.2}),
@@ -179,21 +180,25 @@ def test_limits_wrap_the_strategy(read):
     assert read(rest="[limits]\nmax_risk = 0.6").classifier().strategy == Limited(None, 0.6)
 
 
-def test_the_learner_depends_on_text_columns(read):
-    boosting = 'learner = "gradient-boosting"'
+def test_learners(read):
+    boosting, logistic = 'learner = "gradient-boosting"', 'learner = "logistic"'
     for kind in MADE:
         learner = read(kind=kind, classifier=boosting).classifier().learner
         assert type(learner).__name__ == "HistGradientBoostingClassifier"
         assert learner.random_state is not None
-        assert read(kind=kind).classifier((), ("x",)).learner is None
-    learner = read(kind="partial-feedback").classifier(("word",), ("x",)).learner
-    assert isinstance(learner, Pipeline)
-    assert isinstance(learner.steps[-1][1], ConstrainedLogistic)
-    learner = read(kind="partial-feedback", classifier=boosting).classifier(("word",), ()).learner
-    assert type(learner.steps[-1][1]).__name__ == "HistGradientBoostingClassifier"
-    words = "kind = 'certified' decides by numbers, and the features 'word' hold text; encode them"
-    refuses(words, read().classifier, ("word",), ("x",))
-    assert [read(classifier=one).missing for one in ("", boosting)] == [False, True]
+        assert read(kind=kind).classifier().learner is None
+    assert isinstance(read(classifier=logistic).classifier().learner, ConstrainedLogistic)
+    assert read(kind="partial-feedback", classifier=logistic).classifier().learner is None
+
+
+def test_missing_values(read):
+    config = read(columns='missing_values = ["?", -9.0]')
+    assert config.missing_values == ("?", "-9")
+    assert config.classifier().missing_values == ("?", "-9", -9.0)
+    one = read(columns='missing_values = "none"\nmissing = "anywhere"')
+    assert one.missing_values == ("none",)
+    assert one.about(("x", "y"), ("y",))["missing"] == ["x", "y"]
+    assert read(columns='missing = "refuse"').about(("x",), ("x",))["missing"] == []
 
 
 @pytest.mark.parametrize(
@@ -203,6 +208,7 @@ def test_the_learner_depends_on_text_columns(read):
         ({"rest": "[x]\ny = 3"}, "the table [x] is unknown; allowed are program, columns,"),
         ({"columns": 'group = ["sex"]'}, "'group' of [columns] is unknown; did you mean groups?"),
         ({"classifier": "alhpa = 0.1"}, "'alhpa' of [classifier] is unknown; did you mean alpha"),
+        ({"classifier": "missing = 1"}, "'missing' of [classifier] is unknown; it belongs in [col"),
         ({"classifier": "q = 0.1"}, "'q' of [classifier] is unknown; allowed are kind, alpha,"),
         ({"columns": 'groups = "sex"'}, '[columns] groups must be a list of names, such as ["inc'),
         ({"columns": "features = [1]"}, "[columns] features must be a list of names"),
@@ -239,7 +245,7 @@ def test_the_learner_depends_on_text_columns(read):
         (
             {"columns": 'group = ["sex"]\nz = 1', "rest": "[retention]\nyears = 2"},
             "the keys 'group' (did you mean groups?), 'z' of [columns] are unknown; allowed are "
-            "id, outcome, accepted, groups, features, text; also, the key 'years' of [retention]",
+            "id, outcome, accepted, groups, features, text, missing_values, missing; also, the",
         ),
         (
             {"rest": "[retentoin]\nmonths = 3\n[x]\ny = 3"},
@@ -318,6 +324,7 @@ def test_the_example_explains_every_key():
     text = example_config()
     lines = re.findall(r"^(?:# )?(\w+) = .*?  # \w.*$", text, flags=re.MULTILINE)
     keys = {"name", "id", "outcome", "accepted", "groups", "features", "text", "months"}
+    keys |= {"missing", "missing_values"}
     keys |= {"good", "bad", "indeterminate", *LIMITS}.union(*CLASSIFIERS.values())
     assert keys <= set(lines)
     tables = {"program", "columns", "outcomes", "classifier", "retention"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
 from secondlook.cli.files.refusals import Refusals
-from secondlook.cli.files.rows import shortened
-from secondlook.cli.output import people
+from secondlook.cli.output import people, shortened
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
@@ -298,61 +297,39 @@ def _range(row: dict[str, Any]) -> str:
     return f"{row['low']:.10g} to {row['high']:.10g}"
 
 
-# Text values that the policy does not know
+# Text values that the program does not know
 
 _SHOWN_VALUES = 3  # of a column; JSON has all
-_TREATMENTS = {
-    "ignore": "the score ignores them (handle_unknown='ignore')",
-    "infrequent_if_exist": "the score treats them as rare values "
-    "(handle_unknown='infrequent_if_exist')",
-    "use_encoded_value": "the score treats them all as one other value "
-    "(handle_unknown='use_encoded_value')",
-}
 
 
-def unseen_values(
-    classifier: Any, texts: Sequence[str], X: Any, groups: Any, round_: int
-) -> list[dict[str, Any]] | None:
-    """Return values of text columns that the policy of the last round does not know.
+def unseen_values(classifier: Any, X: Any) -> list[dict[str, Any]] | None:
+    """Return values of text columns that no applicant of the history had.
 
-    A policy knows the categories of the encoders in its learner. None if they are unknown: the
-    round is not the last one, or the learner reads text in another way.
+    A classifier keeps the values that several applicants of the history had, so columns with other
+    values too are left out here. None if the classifier's learner reads text itself.
 
     Parameters
     ----------
     classifier
         The classifier that decided.
-    texts
-        The features that hold text.
-    X, groups
-        Features and group values of the batch.
-    round_
-        The round that decided it.
+    X
+        Features of the batch.
 
     Returns
     -------
     list or None
-        For each column and value, the most frequent first: ``column``, ``value``, ``people``, and
-        ``treated``, the encoder's rule for unknown values.
+        For each column and value, the most frequent first: ``column``, ``value`` and ``people``.
     """
-    if not texts:
-        return []
-    rounds = getattr(classifier, "rounds_", ())
-    if not rounds or rounds[-1].round != round_ or not hasattr(classifier, "scored_by"):
+    columns = getattr(getattr(classifier, "_intake", None), "columns", None)
+    if columns is None:
         return None
-    first_groups = None if groups is None else groups[:1]
-    likelihood = classifier.scored_by(X.slice(0, 1), sensitive_features=first_groups).likelihood
-    known = _known_values(likelihood, list(X.column_names))
-    if not set(texts) <= set(known):
-        return None
-    rows: list[dict[str, Any]] = []
-    for name in texts:
-        values, treated = known[name]
-        rows += [
-            {"column": name, "value": row["values"], "people": row["counts"], "treated": treated}
-            for row in arrow("compute").value_counts(X[name]).to_pylist()
-            if row["values"] is not None and row["values"] not in values
-        ]
+    rows = [
+        {"column": column.name, "value": row["values"], "people": row["counts"]}
+        for column in columns.columns
+        if column.kind == "category" and not column.others
+        for row in arrow("compute").value_counts(X[column.name]).to_pylist()
+        if row["values"] is not None and row["values"] not in column.categories
+    ]
     return sorted(rows, key=lambda row: -row["people"])
 
 
@@ -361,9 +338,8 @@ def unseen_values_message(rows: list[dict[str, Any]] | None) -> list[str]:
 
     Examples
     --------
-    >>> row = {"column": "region", "value": "moon", "people": 2, "treated": "ignore"}
-    >>> unseen_values_message([row])
-    ["Never seen in 'region': 'moon' (2 people); the score ignores them (handle_unknown='ignore')."]
+    >>> unseen_values_message([{"column": "region", "value": "moon", "people": 2}])
+    ["Never seen in 'region': 'moon' (2 people); the score treats all new values alike."]
     """
     lines = []
     for name in dict.fromkeys(row["column"] for row in rows or ()):
@@ -375,64 +351,5 @@ def unseen_values_message(rows: list[dict[str, Any]] | None) -> list[str]:
         if rest:
             n = sum(row["people"] for row in rest)
             shown += f" and {len(rest):,} more ({people(n)})"
-        treatment = _TREATMENTS.get(
-            column[0]["treated"] or "", "the learner decides how to read them"
-        )
-        lines.append(f"Never seen in {name!r}: {shown}; {treatment}.")
+        lines.append(f"Never seen in {name!r}: {shown}; the score treats all new values alike.")
     return lines
-
-
-def _known_values(likelihood: Any, names: list[str]) -> dict[str, tuple[set[Any], str | None]]:
-    """Return by column the values that a likelihood's encoders know, and their rule for others."""
-    known: dict[str, tuple[set[Any], str | None]] = {}
-    for estimator in _estimators(likelihood):
-        for encoder, columns in _encoders(estimator, names):
-            if len(columns) != len(encoder.categories_):
-                continue  # it reads other columns
-            for name, values in zip(columns, encoder.categories_, strict=True):
-                before, _ = known.get(name, (set(), None))
-                treated = getattr(encoder, "handle_unknown", None)
-                known[name] = before | set(np.asarray(values).tolist()), treated
-    return known
-
-
-def _estimators(likelihood: Any) -> Iterator[Any]:
-    """Yield the estimators inside a likelihood."""
-    for parts in ("of_group", "parts"):
-        for part in getattr(likelihood, parts, ()):
-            yield from _estimators(part)
-    for name in ("estimator", "policy"):
-        if hasattr(likelihood, name):
-            yield getattr(likelihood, name)
-
-
-def _encoders(estimator: Any, names: list[str]) -> Iterator[tuple[Any, list[str]]]:
-    """Yield fitted encoders with categories, each with the columns that it reads.
-
-    A pipeline is followed up to the step after which columns are no longer those of the table.
-    """
-    if hasattr(estimator, "categories_"):
-        yield estimator, names
-    elif hasattr(estimator, "transformers_"):
-        for _, part, columns in estimator.transformers_:
-            if not isinstance(part, str):
-                yield from _encoders(part, _column_names(columns, names))
-    elif hasattr(estimator, "steps"):
-        for _, step in estimator.steps:
-            if getattr(step, "n_features_in_", len(names)) != len(names):
-                return
-            yield from _encoders(step, names)
-            if hasattr(step, "categories_") or hasattr(step, "transformers_"):
-                return
-
-
-def _column_names(columns: Any, names: list[str]) -> list[str]:
-    """Return names for any way in which a column transformer may select columns."""
-    if isinstance(columns, slice):
-        if isinstance(columns.stop, str):  # includes both ends
-            return names[names.index(columns.start) : names.index(columns.stop) + 1]
-        return names[columns]
-    listed = np.atleast_1d(np.asarray(columns))
-    if listed.dtype == np.bool_:
-        listed = np.flatnonzero(listed)
-    return [column if isinstance(column, str) else names[int(column)] for column in listed.tolist()]

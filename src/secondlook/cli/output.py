@@ -36,9 +36,12 @@ __all__ = [
     "print_table",
     "read_input",
     "share",
+    "shortened",
     "standard_streams",
     "times",
 ]
+
+_SHOWN = 40  # characters of a value in a message
 
 
 def print_lines(lines: Iterable[str], *, to_stderr: bool = False, style: str | None = None) -> None:
@@ -163,6 +166,11 @@ def counted(n: int, singular: str, plural: str | None = None) -> str:
     ('1 outcome', '1,200 entries')
     """
     return f"1 {singular}" if n == 1 else f"{n:,} {plural or f'{singular}s'}"
+
+
+def shortened(value: str) -> str:
+    """Return a value in quotes, shortened if it is long."""
+    return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")
 
 
 def days(value: float) -> str:

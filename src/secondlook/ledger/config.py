@@ -21,14 +21,14 @@ from secondlook.ledger.config_classifiers import (
     CLASSIFIERS,
     LIMITS,
     build_classifier,
-    takes_missing,
 )
-from secondlook.ledger.config_values import LABELS, TEXT, TEXTS, WHOLE
+from secondlook.ledger.config_values import LABELS, TEXT, TEXTS, WHOLE, ChoiceValue
 from secondlook.ledger.retention import MONTHS, MOST_MONTHS
 
 __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
 
-
+# Which features may be missing: those that are missing in the history, all, or none.
+MISSING = ("as-in-history", "anywhere", "refuse")
 _TABLES: dict[str, dict[str, Any]] = {
     "program": {"name": TEXT},
     "columns": {
@@ -38,6 +38,8 @@ _TABLES: dict[str, dict[str, Any]] = {
         "groups": TEXTS,
         "features": TEXTS,
         "text": TEXTS,
+        "missing_values": LABELS,
+        "missing": ChoiceValue(MISSING),
     },
     "outcomes": {"good": LABELS, "bad": LABELS, "indeterminate": LABELS},
     "classifier": {},  # by its kind
@@ -169,6 +171,10 @@ class Config:
         The columns by their role; ``features`` is empty if the file names none.
     texts
         Features that are text even if they look like numbers.
+    missing_values
+        Values that mean that a feature is missing.
+    missing
+        Which features may be missing, one of ``MISSING``.
     labels
         What the values in the outcome column mean.
     settings, limits
@@ -181,15 +187,12 @@ class Config:
     name: str
     roles: Roles
     texts: tuple[str, ...]
+    missing_values: tuple[str, ...]
+    missing: str
     labels: Labels
     settings: dict[str, Any] = field(repr=False)
     limits: dict[str, Any] = field(repr=False)
     months: int = MONTHS
-
-    @property
-    def missing(self) -> bool:
-        """Whether rows with missing features can be used."""
-        return takes_missing(self.settings)
 
     def features(self, names: list[str]) -> tuple[str, ...]:
         """Return the features of a file: those named, or all columns without another role."""
@@ -204,23 +207,35 @@ class Config:
             )
         return features
 
-    def classifier(self, texts: tuple[str, ...] = (), numbers: tuple[str, ...] = ()) -> Any:
-        """Return the classifier, for features that hold text and numbers.
+    def classifier(self) -> Any:
+        """Return the classifier.
 
         Its ``random_state`` is the seed in the file, or drawn if there is none: then draws cannot
         be predicted, and the ledger stores the seed.
         """
         seed = self.settings.get("seed", secrets.randbelow(2**31))
-        return build_classifier({**self.settings, "seed": seed}, self.limits, texts, numbers)
+        words = self.missing_values
+        numbers = (float(word) for word in words if re.fullmatch(r"-?\d+(\.\d+)?", word))
+        return build_classifier({**self.settings, "seed": seed}, self.limits, (*words, *numbers))
 
-    def about(self, features: tuple[str, ...]) -> dict[str, Any]:
-        """Return what a ledger stores of this in addition to the classifier."""
+    def about(self, features: tuple[str, ...], gaps: tuple[str, ...] = ()) -> dict[str, Any]:
+        """Return what a ledger stores of this in addition to the classifier.
+
+        Parameters
+        ----------
+        features
+            The features.
+        gaps
+            Those of them that are missing in the history.
+        """
+        may_be_missing = {"as-in-history": gaps, "anywhere": features, "refuse": ()}[self.missing]
         roles = {**self.roles.to_dict(), "features": list(features)}
         outcomes = {state: list(labels) for state, labels in self.labels.by_state().items()}
         return {
             "roles": roles,
             "outcomes": outcomes,
-            "missing": self.missing,
+            "missing": list(may_be_missing),
+            "missing_values": list(self.missing_values),
             "retention_months": self.months,
         }
 
@@ -267,17 +282,14 @@ def _config(content: dict[str, Any], source: str) -> Config:
         tuple(columns.get("groups", ())),
         tuple(columns.get("features", ())),
     )
-    labels = Labels(
-        **{
-            state: tuple(Labels.canonical(label) for label in _listed(outcomes.get(state, ())))
-            for state in STATES
-        }
-    )
+    labels = Labels(**{state: _labels(outcomes.get(state, ())) for state in STATES})
     config = Config(
         source,
         tables["program"].get("name", "main"),
         roles,
         tuple(columns.get("text", ())),
+        _labels(columns.get("missing_values", ())),
+        columns.get("missing", MISSING[0]),
         labels,
         tables["classifier"],
         tables["limits"],
@@ -316,8 +328,9 @@ def _check_roles(config: Config) -> None:
             raise InputError(f"[columns] text has {name!r}, which is not a feature; remove it.")
 
 
-def _listed(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else [value]
+def _labels(value: Any) -> tuple[str, ...]:
+    """Return a label or a list of labels in canonical form."""
+    return tuple(map(Labels.canonical, value if isinstance(value, list | tuple) else [value]))
 
 
 def _read_tables(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
@@ -344,7 +357,13 @@ def _read_tables(content: dict[str, Any]) -> dict[str, dict[str, Any]]:
         [
             *_of_another_kind(tables["classifier"], keys["classifier"]),
             *(
-                _unknown("key", [repr(key) for key in strange], keys[name], f" of [{name}]")
+                _unknown(
+                    "key",
+                    [repr(key) for key in strange],
+                    keys[name],
+                    f" of [{name}]",
+                    next((f"[{table}]" for table in keys if strange[0] in keys[table]), None),
+                )
                 for name, table in tables.items()
                 if (strange := _strange_keys(name, table, keys[name]))
             ),

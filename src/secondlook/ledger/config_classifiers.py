@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 from functools import reduce
-from importlib.util import find_spec
 from operator import or_
 from typing import Any
 
-from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from secondlook.core.budget import FdrBudget
 from secondlook.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
@@ -20,7 +15,7 @@ from secondlook.core.limits import Above, Below, Limited, OneOf
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import EqualGroups, GroupShare, ScoreWeighted, Uniform
 from secondlook.core.utility import Accuracy, PositiveRate, Revenue
-from secondlook.errors import InputError, to_install
+from secondlook.errors import InputError
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.ledger.config_values import (
     FLAG,
@@ -37,11 +32,10 @@ from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier, 
 from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.methods.certified.rules import check_certified_settings
 
-__all__ = ["CLASSIFIERS", "LIMITS", "build_classifier", "takes_missing"]
+__all__ = ["CLASSIFIERS", "LIMITS", "build_classifier"]
 
 _CERTIFIED, _PARTIAL = "certified", "partial-feedback"
-_LOGISTIC, _BOOSTING = "logistic", "gradient-boosting"
-_REFUSE, _IMPUTE = "refuse", "impute"
+_DEFAULT, _LOGISTIC, _BOOSTING = "default", "logistic", "gradient-boosting"
 _LARGEST_SEED = 2**32 - 1  # the largest that numpy and scikit-learn accept
 _UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
 _STRATEGIES = {
@@ -70,8 +64,7 @@ _COMMON: dict[str, Any] = {
         )
     ),
     "strategy": ChoiceValue(tuple(_STRATEGIES)),
-    "learner": ChoiceValue((_LOGISTIC, _BOOSTING)),
-    "missing": ChoiceValue((_REFUSE, _IMPUTE)),
+    "learner": ChoiceValue((_DEFAULT, _LOGISTIC, _BOOSTING)),
     "maturity": WHOLE,
     "noise": TableValue({"bad_as_good": NUMBER, "good_as_bad": NUMBER}),
     "group_mode": ChoiceValue(("aware", "blind", "audit")),
@@ -154,10 +147,7 @@ _SAME_NAME = (
 
 
 def build_classifier(
-    settings: dict[str, Any],
-    limits: dict[str, Any],
-    texts: tuple[str, ...] = (),
-    numbers: tuple[str, ...] = (),
+    settings: dict[str, Any], limits: dict[str, Any], missing_values: tuple[Any, ...] = ()
 ) -> Any:
     """Return the classifier that [classifier] and [limits] describe.
 
@@ -165,8 +155,8 @@ def build_classifier(
     ----------
     settings, limits
         The tables, as read; ``settings`` has a seed.
-    texts, numbers
-        Names of the features that hold text, and of those that hold numbers.
+    missing_values
+        Texts and numbers that mean that a feature is missing.
 
     Examples
     --------
@@ -182,33 +172,21 @@ def build_classifier(
     options["strategy"] = _strategy(settings.get("strategy"), limits)
     options["noise"] = OutcomeNoise(**settings["noise"]) if "noise" in settings else None
     options["random_state"] = settings["seed"]
-    learner, impute = settings.get("learner", _LOGISTIC), settings.get("missing") == _IMPUTE
-    if impute and learner != _LOGISTIC:
-        raise InputError(
-            f"[classifier] missing = 'impute' goes with learner = 'logistic', got {learner!r}, "
-            f"which uses missing values directly; remove one of the two keys."
-        )
+    options["missing_values"] = missing_values or None
+    options["learner"] = _learner(settings)
     if settings["kind"] == _CERTIFIED:
-        if texts:
-            raise InputError(
-                f"kind = 'certified' decides by numbers, and the features "
-                f"{', '.join(map(repr, texts))} hold text; encode them as numbers, name the "
-                f"features to use in [columns] features, or choose kind = 'partial-feedback'."
-            )
         if "alpha" in settings:
             options["alpha"] = settings["alpha"]
-        options["learner"] = _learner(learner, (), numbers, impute)
         certified = CertifiedClassifier(**options)
         check_certified_settings(certified)
         return certified
     options["budget"] = _budget(settings)
     options["coverage"] = _made(_COVERAGE, settings, "coverage", "coverage_threshold")
     options["fairness"] = _made(_FAIRNESS, settings, "fairness", "fairness_difference")
-    options["learner"] = _learner(learner, texts, numbers, impute)
     if settings.get("constrain_fit") and options["learner"] is not None:
         raise InputError(
-            "[classifier] constrain_fit = true needs the logistic learner on numbers alone, got "
-            "features that hold text, missing = 'impute' or another learner; remove it, or these."
+            f"[classifier] constrain_fit = true needs the logistic learner, got learner = "
+            f"{settings['learner']!r}; remove one of the two keys."
         )
     plain = PartialFeedbackClassifier(**options)
     check_settings(plain)
@@ -268,42 +246,10 @@ def _made(known: dict[str, Any], settings: dict[str, Any], key: str, number: str
     return known[settings[key]](*([settings[number]] if number in settings else []))
 
 
-def takes_missing(settings: dict[str, Any]) -> bool:
-    """Return whether the classifier of these settings can use missing features.
-
-    Examples
-    --------
-    >>> takes_missing({}), takes_missing({"missing": "impute"})
-    (False, True)
-    """
-    boosting = settings.get("learner") == _BOOSTING
-    return bool(settings.get("missing", _IMPUTE if boosting else _REFUSE) == _IMPUTE)
-
-
-def _learner(word: str, texts: tuple[str, ...], numbers: tuple[str, ...], impute: bool) -> Any:
-    if not texts:
-        model = None if word == _LOGISTIC else _boosting()
-        return Pipeline([*_filled(), ("model", ConstrainedLogistic())]) if impute else model
-    for package in ("pandas", "skops"):
-        if find_spec(package) is None:
-            raise InputError(
-                f"features that hold text, here {', '.join(map(repr, texts))}, need {package}, "
-                f"which is not installed; {to_install('production')} installs it."
-            )
-    scale = StandardScaler() if word == _LOGISTIC else "passthrough"
-    parts = [
-        ("text", OneHotEncoder(handle_unknown="ignore", sparse_output=False), list(texts)),
-        ("numbers", Pipeline(_filled()) if impute else scale, list(numbers)),
-    ]
-    model = ConstrainedLogistic() if word == _LOGISTIC else _boosting()
-    return Pipeline([("columns", ColumnTransformer(parts)), ("model", model)])
-
-
-def _filled() -> list[tuple[str, Any]]:
-    """Return steps that replace missing numbers by the median and mark them in a column."""
-    fill = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    return [("fill", fill), ("scale", StandardScaler())]
-
-
-def _boosting() -> HistGradientBoostingClassifier:
-    return HistGradientBoostingClassifier(random_state=0)
+def _learner(settings: dict[str, Any]) -> Any:
+    """Return the learner; None is the classifier's own."""
+    word, certified = settings.get("learner", _DEFAULT), settings["kind"] == _CERTIFIED
+    if word == _BOOSTING:
+        return HistGradientBoostingClassifier(random_state=0)
+    # The logistic learner is the own one of kind = "partial-feedback".
+    return ConstrainedLogistic() if word == _LOGISTIC and certified else None

@@ -254,8 +254,6 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     shape, reader = view.shape, view.reader
     roles, _ = roles_and_labels(view)
     _check_columns(view.program.name, shape, roles, batch)
-    from sklearn.utils import get_tags  # noqa: PLC0415 - slow to import
-
     from secondlook.ledger.encoding import known_groups  # noqa: PLC0415 - an extra
 
     groups = known_groups(view.classifier)
@@ -265,7 +263,8 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
         roles,
         shape.columns,
         groups=groups,
-        missing=view.about.get("missing", get_tags(view.classifier).input_tags.allow_nan),
+        missing=_may_be_missing(view),
+        missing_values=view.about.get("missing_values", ()),
         source=source,
         as_written=file.as_written,
         names_of=lambda given, plain: as_recorded(reader, given, plain),
@@ -289,6 +288,17 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
     X, values, ids = _as_sent(table.take(np.argsort(places)), roles, shape, groups)
     name = batch or (token_hex(6) if recorded is None else recorded.key)
     return SentFile(X, values, ids, places, name, recorded, refusals, int(decided.sum()))
+
+
+def _may_be_missing(view: ProgramView) -> Sequence[str]:
+    """Return the features that may be missing; in a program made in Python, all or none."""
+    from sklearn.utils import get_tags  # noqa: PLC0415 - slow to import
+
+    recorded: Sequence[str] | None = view.about.get("missing")
+    if recorded is not None:
+        return recorded
+    takes_missing = get_tags(view.classifier).input_tags.allow_nan
+    return (view.shape.columns.names or ()) if takes_missing else ()
 
 
 def _check_columns(name: str, shape: Shape, roles: Roles, batch: str | None) -> None:
@@ -517,9 +527,7 @@ def _result(view: ProgramView, sent: SentFile, decisions: Decisions) -> dict[str
             entry.says["rounds"], summary.promise.alpha, summary.promise.delta, summary
         ),
         "overridden_since": _overridden_since(view, sent),
-        "unseen": unseen_values(
-            view.classifier, shape.columns.texts, sent.X, sent.groups, decisions.round
-        ),
+        "unseen": unseen_values(view.classifier, sent.X) if shape.columns.texts else [],
         "unlike_history": entry.says.get("about", {}).get("unlike_history", []),
         "namesakes": namesakes(shape.columns.names or (), roles.groups),
         "so_far": mistakes_so_far(summary),

@@ -10,6 +10,8 @@ import numpy as np
 import typer
 from numpy.typing import NDArray
 
+from secondlook.cli.files.csv_files import arrow
+from secondlook.cli.files.kinds import FoundColumn, find_columns
 from secondlook.cli.files.refusals import (
     Refusals,
     check_share,
@@ -22,9 +24,7 @@ from secondlook.cli.files.refusals import (
 from secondlook.cli.files.rows import (
     check_there,
     features_groups_ids,
-    history_columns,
     outcome_states,
-    shortened,
     split_rows,
     text_columns,
     truth_values,
@@ -43,7 +43,7 @@ from secondlook.cli.options import (
     printed_warnings,
     progress,
 )
-from secondlook.cli.output import print_json, print_lines
+from secondlook.cli.output import print_json, print_lines, shortened
 from secondlook.errors import InputError, LearningWarning, LedgerError
 
 if TYPE_CHECKING:
@@ -146,6 +146,8 @@ class PastApplications:
     ----------
     table, columns
         The rows, and their features.
+    found
+        A description of all columns without another role.
     accepted, good
         Which applicants were accepted, and which of them were good.
     n_unread
@@ -156,10 +158,21 @@ class PastApplications:
 
     table: Any
     columns: FeatureColumns
+    found: list[FoundColumn]
     accepted: NDArray[np.bool_]
     good: NDArray[np.bool_]
     n_unread: int
     refused: Refusals
+
+    @property
+    def gaps(self) -> tuple[str, ...]:
+        """The features that are missing for some applicant."""
+        names = self.columns.names or ()
+        return tuple(name for name in names if _n_missing(self.table[name]))
+
+
+def _n_missing(column: Any) -> int:
+    return int(arrow("compute").sum(column.is_null(nan_is_null=True)).as_py() or 0)
 
 
 def _start(
@@ -187,10 +200,6 @@ def _start(
     history = _read_history(source, configuration)
     if strict:
         history.refused.stop(source)
-    columns = history.columns
-    names = columns.names or ()
-    numbers = tuple(feature for feature in names if feature not in columns.texts)
-    classifier = configuration.classifier(columns.texts, numbers)
     place = history.refused.write(place)
     too_many = too_many_message(history.refused, most_refused, file_name(source))
     if too_many is not None:
@@ -198,11 +207,11 @@ def _start(
             f"{too_many}, {commonest(history.refused)}; no program was started, correct "
             f"the history or the configuration, {place} has the rows with the reasons."
         )
-    X, groups, ids = features_groups_ids(history.table, configuration.roles, columns)
+    X, groups, ids = features_groups_ids(history.table, configuration.roles, history.columns)
     with progress("learning from the history", json), printed_warnings(LearningWarning) as notes:
         created = Program.create(
             url,
-            classifier,
+            configuration.classifier(),
             X,
             history.good.astype(np.int8),
             accepted=history.accepted,
@@ -210,7 +219,7 @@ def _start(
             ids=ids,
             name=name,
             by=by,
-            about=configuration.about(names),
+            about=configuration.about(history.columns.names or (), history.gaps),
         )
     _report(created, history, configuration, place, notes, json)
 
@@ -243,18 +252,29 @@ def _read_history(source: str, config: Config) -> PastApplications:
             f"accepted."
         )
     check_there(table, [*needed, *roles.groups, *config.texts], shown)
-    columns = history_columns(table, config.features(table.column_names), config.texts, shown)
+    check_there(table, roles.features, shown)
+    columns, found = find_columns(
+        table,
+        config.features(table.column_names),
+        chosen=roles.features,
+        texts=config.texts,
+        missing=config.missing_values,
+        source=shown,
+    )
     ready, refused = split_rows(
         table,
         roles,
         columns,
-        missing=config.missing,
+        missing=() if config.missing == "refuse" else columns.names or (),
+        missing_values=config.missing_values,
+        why_not_missing="and [columns] missing = 'refuse' takes no such row",
         source=shown,
         as_written=sent.as_written,
     )
     before = refused.usable
     refuse_ambiguous_ids(ready[roles.id].to_pylist(), roles.id, refused)
     states, taken, unread = _past(refused, config)
+    _refuse_single_members(refused, roles.groups)
     usable = refused.usable
     if not usable.any():
         raise InputError(
@@ -264,27 +284,51 @@ def _read_history(source: str, config: Config) -> PastApplications:
     history = PastApplications(
         ready.filter(usable[before]),
         columns,
+        found,
         taken[usable],
         states[usable] == "good",
         int(unread[usable].sum()),
         refused,
     )
-    _check_both_outcomes(history, shown)
+    _check_outcomes(history, config, shown, unknown=bool((states == "?").any()))
     if not roles.features:
         _check_features_are_not_answers(history, shown)
     return history
 
 
-def _check_both_outcomes(history: PastApplications, source: str) -> None:
+def _check_outcomes(
+    history: PastApplications, config: Config, source: str, *, unknown: bool
+) -> None:
+    """Raise if all outcomes are the same and that is a mistake, or the classifier cannot start."""
     good = history.good[history.accepted]
-    if good.size and (good.all() or not good.any()):
-        why = f"; {len(history.refused)} rows were refused" if len(history.refused) else ""
-        why += f", {commonest(history.refused, 1)}" if why else ""
-        raise InputError(
-            f"all {good.size:,} accepted applicants of {source} are "
-            f"{'good' if good[0] else 'bad'}, and learning needs both{why}; add the others, or "
-            f"correct [outcomes]."
-        )
+    is_certified = config.settings["kind"] == "certified"  # starts with any history
+    if not good.size or 0 < good.sum() < good.size or (is_certified and not unknown):
+        return
+    why = f"; {len(history.refused)} rows were refused" if len(history.refused) else ""
+    why += f", {commonest(history.refused, 1)}" if why else ""
+    raise InputError(
+        f"all {good.size:,} accepted applicants of {source} are {'good' if good[0] else 'bad'}, "
+        f"and learning needs both{why}; add the others, or correct [outcomes]"
+        f"{'' if is_certified else ', or choose kind = certified, which starts without them'}."
+    )
+
+
+def _refuse_single_members(refused: Refusals, names: tuple[str, ...]) -> None:
+    """Refuse applicants who are the only usable ones of their group."""
+    if not names:
+        return
+    columns = (refused.table[name].to_pylist() for name in names)
+    members = np.array([", ".join(map(str, row)) for row in zip(*columns, strict=True)], np.object_)
+    rows = np.flatnonzero(refused.usable)
+    of_row = members[rows].astype(np.str_)
+    _, place, n = np.unique(of_row, return_inverse=True, return_counts=True)
+    alone = rows[n[place] == 1]
+    refused.add_each(
+        alone,
+        "the group ",
+        [shortened(members[row]) for row in alone],
+        " has no other applicant, and a group needs two; merge it with another",
+    )
 
 
 def _check_features_are_not_answers(history: PastApplications, source: str) -> None:
@@ -361,13 +405,16 @@ def _report(
     notes: list[str],
     json: bool,
 ) -> None:
-    columns, n_accepted, n_good = (
-        history.columns,
-        int(history.accepted.sum()),
-        int(history.good.sum()),
-    )
+    n_accepted, n_good = int(history.accepted.sum()), int(history.good.sum())
     n, n_refused = len(history.accepted), len(history.refused)
+    left_out = {column.name: column.left_out for column in history.found if column.left_out}
     suspect = _mostly_bad(n_good, n_accepted, alpha_and_delta(program.classifier)[0], config)
+    words = dict.fromkeys(column.word for column in history.found if column.word)
+    hints = [
+        f"If {shortened(word)} means that a value is missing, add it to missing_values in "
+        f"[columns] and begin again."
+        for word in words
+    ]
     refused = refused_counts(history.refused, place)
     checkpoint = str(program.checkpoint())
     if json:
@@ -382,10 +429,19 @@ def _report(
                 "refused": n_refused,
                 "refused_rows": refused["file"],
                 "reasons": refused["reasons"],
-                "features": list(columns.names or ()),
-                "text_features": list(columns.texts),
+                "features": [
+                    {
+                        "column": column.name,
+                        "kind": column.kind,
+                        "values": column.values,
+                        "missing": column.missing,
+                    }
+                    for column in history.found
+                    if not column.left_out
+                ],
+                "left_out": left_out,
                 "groups": list(config.roles.groups),
-                "notes": [*notes, *suspect],
+                "notes": [*notes, *suspect, *hints],
                 "checkpoint": checkpoint,
             }
         )
@@ -397,8 +453,7 @@ def _report(
     ]
     if history.n_unread:
         lines.append(f"Not read: {history.n_unread:,} outcomes of rejected applicants")
-    lines += [*suspect, *refused_message(refused)]
-    lines.append(f"Features: {', '.join(_shown(name, columns) for name in columns.names or ())}")
+    lines += [*suspect, *refused_message(refused), *hints, *_columns_message(history.found)]
     if config.roles.groups:
         lines.append(f"Groups: {', '.join(config.roles.groups)}")
     lines.append(f"Checkpoint (store it elsewhere): {checkpoint}")
@@ -421,5 +476,34 @@ def _mostly_bad(n_good: int, n: int, alpha: float | None, config: Config) -> lis
     ]
 
 
-def _shown(name: str, columns: FeatureColumns) -> str:
-    return f"{name} (text)" if name in columns.texts else name
+def _columns_message(found: list[FoundColumn]) -> list[str]:
+    r"""Return the columns that decisions use as a table, and those that they do not use.
+
+    Examples
+    --------
+    >>> income = FoundColumn("income", "number", "501 to 9,820", 12)
+    >>> empty = FoundColumn("phone", "", "", 3000, "is empty in every row")
+    >>> print(*_columns_message([income, empty]), sep="\n")
+    Feature  Kind    Values        Missing
+    income   number  501 to 9,820       12
+    Left out:
+      'phone' is empty in every row
+    """
+    used = [column for column in found if not column.left_out]
+    rows = [("Feature", "Kind", "Values", "Missing")]
+    rows += [
+        (column.name, column.kind, column.values, f"{column.missing:,}" if column.missing else "–")
+        for column in used
+    ]
+    wide = [max(len(row[at]) for row in rows) for at in range(4)]
+    lines = [
+        f"{name:{wide[0]}}  {kind:{wide[1]}}  {values:{wide[2]}}  {missing:>{wide[3]}}"
+        for name, kind, values, missing in rows
+    ]
+    left_out = [
+        f"  {column.name!r} {column.left_out}"
+        + ("; to use it, list all features in [columns]" if column.kind == "number" else "")
+        for column in found
+        if column.left_out
+    ]
+    return [*lines, *(["Left out:", *left_out] if left_out else [])]

@@ -24,7 +24,6 @@ from secondlook.cli.files.rows import (
     check_there,
     outcome_states,
     roles_and_labels,
-    shortened,
     trimmed,
 )
 from secondlook.cli.files.tables import check_output, file_name, read_listed
@@ -42,7 +41,7 @@ from secondlook.cli.options import (
     open_program,
     progress,
 )
-from secondlook.cli.output import counted, people, print_json, print_lines
+from secondlook.cli.output import counted, people, print_json, print_lines, shortened
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.base import Standing

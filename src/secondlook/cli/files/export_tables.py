@@ -93,11 +93,13 @@ class _View:
 
     @property
     def schema(self) -> pa.Schema:
-        text, number = pa.string(), pa.float64()
-        texts = self.shape.columns.texts
+        text, number, day = pa.string(), pa.float64(), pa.timestamp("ms")
+        columns = self.shape.columns
         kinds = _DECISION_KINDS | {"id": pa.int64() if self.shape.id_kind == "i" else text}
         for name in self.features or ():
-            kinds[f"feature.{name}"] = text if name in texts else number
+            kinds[f"feature.{name}"] = (
+                text if name in columns.texts else day if name in columns.dates else number
+            )
         kinds |= {f"group.{name}": text for name in self.groups or ()}
         return pa.schema(list(kinds.items()))
 

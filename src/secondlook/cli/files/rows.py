@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.cli.files.csv_files import NUMBER, arrow
+from secondlook.cli.files.csv_files import arrow
+from secondlook.cli.files.kinds import (
+    FORMATTED,
+    as_dates,
+    as_numbers,
+    kind_name,
+    without_missing,
+)
 from secondlook.cli.files.refusals import Refusals
 from secondlook.cli.files.tables import as_text
+from secondlook.cli.output import shortened
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,10 +32,8 @@ __all__ = [
     "check_there",
     "features_groups_ids",
     "group_levels",
-    "history_columns",
     "outcome_states",
     "roles_and_labels",
-    "shortened",
     "split_rows",
     "text_columns",
     "trimmed",
@@ -36,8 +42,6 @@ __all__ = [
 
 _LONGEST_ID = 200
 _LONGEST_TEXT = 1000
-_SHOWN = 40  # characters of a value in a message
-_FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
 _TRUE, _FALSE = ("1", "true", "yes", "y"), ("0", "false", "no", "n")
 
 
@@ -78,16 +82,18 @@ def split_rows(
     columns: FeatureColumns,
     *,
     groups: Attributes | None = None,
-    missing: bool = False,
+    missing: Collection[str] = (),
+    missing_values: Collection[str] = (),
+    why_not_missing: str = "which it never is in the history",
     source: str = "the table",
     as_written: Callable[[], Any] | None = None,
     names_of: Callable[[Any, Any], Iterable[str | None]] | None = None,
 ) -> tuple[Any, Refusals]:
-    """Return the usable rows, with features as numbers or text, and the refused ones.
+    """Return the usable rows, with features as numbers, dates or text, and the refused ones.
 
     A row is refused for an id that is empty, too long or in the table twice (then all rows with
     it), for a group that is empty or not in the history, and for a feature that is missing,
-    infinite, too long, or text instead of a number. All reasons of a row are listed.
+    infinite, too long, or not of its kind. All reasons of a row are listed.
 
     Parameters
     ----------
@@ -96,11 +102,15 @@ def split_rows(
     roles
         The roles of columns.
     columns
-        The features and which of them hold text: the program's, or ``history_columns``.
+        The features and what they hold: the program's, or those of ``find_columns``.
     groups
         The groups of the history; None to allow any.
     missing
-        Whether the learner handles missing features.
+        Features that may be missing.
+    missing_values
+        Values that mean that a feature is missing.
+    why_not_missing
+        Why other features may not be missing, as part of a sentence.
     source
         Name of the table in messages.
     as_written
@@ -122,11 +132,18 @@ def split_rows(
     _check_ids(ready[roles.id], roles.id, refused)
     _check_groups(table, roles.groups, groups, refused)
     for name in names:
+        words = () if name in roles.groups else missing_values
+        column, strange = without_missing(table[name], words), np.empty(0, np.int64)
         if name in columns.texts:
-            _check_texts(table[name], name, refused, missing)
+            _check_length(column, name, _LONGEST_TEXT, refused)
+        elif name in columns.dates:
+            column, strange = _dates(column, name, refused)
         else:
-            numbers = _numbers(table[name], name, refused, missing)
-            ready = ready.set_column(ready.column_names.index(name), name, arrow().array(numbers))
+            column, strange = _numbers(column, name, refused)
+        if name not in missing:
+            empty = np.setdiff1d(_rows(column.is_null(nan_is_null=True)), strange)
+            refused.add(empty, f"{name!r} is missing, {why_not_missing}")
+        ready = ready.set_column(ready.column_names.index(name), name, column)
     return ready.filter(arrow().array(refused.usable)), refused
 
 
@@ -173,34 +190,6 @@ def features_groups_ids(
     sensitive = table.select(list(roles.groups)) if roles.groups else None
     ids = np.array(table[roles.id].to_pylist(), np.str_)
     return table.select(list(columns.names or ())), sensitive, ids
-
-
-def history_columns(
-    table: Any, features: Iterable[str], texts: Iterable[str], source: str
-) -> FeatureColumns:
-    """Return which features of a history hold numbers and which text.
-
-    A column with some text holds numbers if at least half of its values are numbers; the rows with
-    text are refused later. Numbers with separators raise an error, because refusing those rows
-    would keep only the numbers below 1000.
-
-    Parameters
-    ----------
-    table
-        The history.
-    features
-        The columns to decide by.
-    texts
-        Features that are text whatever they look like.
-    source
-        Name of the table in messages.
-    """
-    from secondlook.ledger.encoding import FeatureColumns  # noqa: PLC0415 - an extra
-
-    names, stated = tuple(features), set(texts)
-    check_there(table, names, source)
-    words = [name for name in names if name in stated or _holds_text(table[name], name, source)]
-    return FeatureColumns(names, tuple(words), "<f8")
 
 
 def outcome_states(column: Any, labels: Labels) -> NDArray[np.str_]:
@@ -290,19 +279,6 @@ def _check_groups(
     )
 
 
-def _check_texts(column: Any, name: str, refused: Refusals, missing: bool) -> None:
-    if not missing:
-        refused.add(_rows(arrow("compute").is_null(column)), _missing(name))
-    _check_length(column, name, _LONGEST_TEXT, refused)
-
-
-def _missing(name: str) -> str:
-    return (
-        f"{name!r} is missing, which only a program with missing = 'impute' or learner = "
-        f"'gradient-boosting' takes"
-    )
-
-
 def _check_length(column: Any, name: str, most: int, refused: Refusals) -> None:
     compute = arrow("compute")
     n = compute.fill_null(compute.utf8_length(column), 0).to_numpy(zero_copy_only=False)
@@ -313,97 +289,32 @@ def _check_length(column: Any, name: str, most: int, refused: Refusals) -> None:
     refused.add(_rows(nul), f"{name!r} holds a NUL character")
 
 
-def _numbers(column: Any, name: str, refused: Refusals, missing: bool) -> NDArray[np.float64]:
-    """Return a column as numbers, NaN if missing; refuse rows with anything else."""
-    pa, compute = arrow(), arrow("compute")
-    kind = column.type
-    if pa.types.is_string(kind):
-        words = _without_missing_markers(column)
-        plain = compute.fill_null(compute.match_substring_regex(words, NUMBER), True)
-        _refuse_text(words, name, _rows(compute.invert(plain)), refused)
-        trimmed = compute.utf8_ltrim(compute.utf8_trim_whitespace(words), "+")
-        column = compute.if_else(plain, trimmed, pa.scalar(None, pa.string())).cast(pa.float64())
-        empty = compute.is_null(words)
-    elif pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        empty = compute.is_null(column, nan_is_null=True)
-        column = (column.cast(pa.int8()) if pa.types.is_boolean(kind) else column).cast(
-            pa.float64(), safe=False
-        )
-    else:
-        empty = compute.is_null(column)
-        there = _rows(compute.invert(empty))
-        refused.add(there, f"{name!r} must be a number, got {_kind_name(kind)}")
-        column = pa.chunked_array([pa.nulls(len(column), pa.float64())])
-    if not missing:
-        refused.add(_rows(empty), _missing(name))
-    values: NDArray[np.float64] = column.to_numpy(zero_copy_only=False)
-    refused.add(np.flatnonzero(np.isinf(values)), f"{name!r} is infinite")
-    return values
-
-
-def _refuse_text(column: Any, name: str, rows: NDArray[np.int64], refused: Refusals) -> None:
-    values = column.take(arrow().array(rows))
-    looks = arrow("compute").match_substring_regex(values, _FORMATTED)
-    formatted = looks.to_numpy(zero_copy_only=False).astype(np.bool_)
-    shown = np.array([shortened(value) for value in values.to_pylist()], np.object_)
+def _numbers(column: Any, name: str, refused: Refusals) -> tuple[Any, NDArray[np.int64]]:
+    """Return a column as numbers; refuse and return the rows with anything else."""
+    values, strange = as_numbers(column)
     why = f"{name!r} must be a number, got "
-    refused.add_each(rows[~formatted], why, shown[~formatted])
-    hint = ", so write it without separators or units"
-    refused.add_each(rows[formatted], why, shown[formatted], hint)
+    if arrow().types.is_string(column.type):
+        words = column.take(arrow().array(strange))
+        looks = arrow("compute").match_substring_regex(words, FORMATTED)
+        formatted = looks.to_numpy(zero_copy_only=False).astype(np.bool_)
+        shown = np.array([shortened(word) for word in words.to_pylist()], np.object_)
+        refused.add_each(strange[~formatted], why, shown[~formatted])
+        hint = ", so write it without separators or units"
+        refused.add_each(strange[formatted], why, shown[formatted], hint)
+    else:
+        refused.add(strange, f"{why}{kind_name(column.type)}")
+    refused.add(np.flatnonzero(np.isinf(values)), f"{name!r} is infinite")
+    return arrow().array(values), strange
 
 
-def _holds_text(column: Any, name: str, source: str) -> bool:
-    pa, compute = arrow(), arrow("compute")
-    kind = column.type
-    if pa.types.is_null(kind) or column.null_count == len(column):
-        raise InputError(
-            f"the feature {name!r} of {source} is empty in every row; remove it from the file, or "
-            f"name the features to use in [columns] features."
-        )
-    if not pa.types.is_string(kind):
-        if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-            return False
-        raise InputError(
-            f"the feature {name!r} of {source} holds {_kind_name(kind)}, and a feature is a "
-            f"number or text; turn it into a number, such as days, or name the features to use in "
-            f"[columns] features."
-        )
-    words = _without_missing_markers(column).drop_null()
-    plain = compute.match_substring_regex(words, NUMBER)
-    formatted = words.filter(
-        compute.and_not(compute.match_substring_regex(words, _FORMATTED), plain)
-    )
-    n_plain = compute.sum(plain).as_py() or 0
-    if 2 * (n_plain + len(formatted)) < len(words) or not len(words):
-        return True
-    if len(formatted):
-        raise InputError(
-            f"the feature {name!r} of {source} holds numbers with separators or units, such as "
-            f"{shortened(formatted[0].as_py())}; write them as 1234.5, or name the column in "
-            f"[columns] text if it is text."
-        )
-    return False
-
-
-def _kind_name(kind: Any) -> str:
-    return "dates or times" if arrow().types.is_temporal(kind) else f"values of the kind {kind}"
-
-
-def _without_missing_markers(column: Any) -> Any:
-    """Return text in which NA, null and other markers of csv files are missing."""
-    pa, compute = arrow(), arrow("compute")
-    words = pa.array(arrow("csv").ConvertOptions().null_values)
-    return compute.if_else(
-        compute.is_in(compute.utf8_trim_whitespace(column), words),
-        pa.scalar(None, pa.string()),
-        column,
-    )
+def _dates(column: Any, name: str, refused: Refusals) -> tuple[Any, NDArray[np.int64]]:
+    """Return a column as dates; refuse and return the rows with anything else."""
+    dates, strange = as_dates(column)
+    values = column.take(arrow().array(strange)).to_pylist()
+    shown = [shortened(str(value)) for value in values]
+    refused.add_each(strange, f"{name!r} must be a date such as 2031-01-31, got ", shown)
+    return dates, strange
 
 
 def _rows(mask: Any) -> NDArray[np.int64]:
     return np.flatnonzero(mask.to_numpy(zero_copy_only=False))
-
-
-def shortened(value: str) -> str:
-    """Return a value for a message, shortened if it is long."""
-    return repr(value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…")

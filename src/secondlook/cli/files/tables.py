@@ -159,6 +159,7 @@ def file_name(path: str) -> str:
 
 def _checked(table: Any, name: str, text: Iterable[str], *, may_be_empty: bool = False) -> Any:
     """Return a table with its text columns as text; raise if its columns cannot be used."""
+    table = _without_row_numbers(table)
     names = table.column_names
     repeated = [column for column in dict.fromkeys(names) if names.count(column) > 1]
     if repeated:
@@ -251,6 +252,15 @@ def _read_parquet(path: str, name: str) -> Any:
     # pandas stores row numbers in such a column, which is no feature.
     index = [column for column in table.column_names if column.startswith("__index_level_")]
     return _plain(table.drop_columns(index).replace_schema_metadata(None))
+
+
+def _without_row_numbers(table: Any) -> Any:
+    """Return a table without a first column of row numbers, which pandas writes without a name."""
+    if not table.num_columns or table.column_names[0]:
+        return table
+    numbers = arrow().array(range(table.num_rows), arrow().int64())
+    same = table.column(0).type == numbers.type and table.column(0).combine_chunks().equals(numbers)
+    return table.remove_column(0) if same else table
 
 
 def _plain(table: Any) -> Any:

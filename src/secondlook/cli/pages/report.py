@@ -472,11 +472,12 @@ def _settings(summary: Summary, details: Details) -> Iterator[tuple[str, str]]:
 
 def _features(says: dict[str, Any]) -> str:
     columns = says.get("columns") or {}
-    names, texts = columns.get("names"), columns.get("texts", ())
+    names = columns.get("names")
+    kinds = {name: kind for kind in ("text", "date") for name in columns.get(f"{kind}s", ())}
     if names is None:
         n = len((says.get("reference") or {}).get("names", ()))
         return f"{n} columns without names" if n else "columns without names"
-    return ", ".join(f"{name} (text)" if name in texts else str(name) for name in names)
+    return ", ".join(f"{name} ({kinds[name]})" if name in kinds else str(name) for name in names)
 
 
 def _group_setting(says: dict[str, Any]) -> str:
@@ -504,11 +505,13 @@ def _round_setting(value: str, meaning: str, none: str = "none") -> str:
 
 
 def _missing_values(about: dict[str, Any]) -> str:
-    if "missing" not in about:
+    allowed = about.get("missing")
+    if allowed is None:
         return "handled by the learner"
-    if about["missing"]:
-        return "rows with missing features are used; the learner replaces the missing values"
-    return "rows with missing features are refused"
+    words = ", ".join(map(repr, about.get("missing_values", ())))
+    return (
+        f"allowed in {', '.join(allowed)}" if allowed else "rows with missing features are refused"
+    ) + (f"; {words} means missing" if words else "")
 
 
 def _reasons(rejections: Rejections) -> list[_PageTable]:
