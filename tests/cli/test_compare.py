@@ -56,7 +56,9 @@ def test_comparison_as_text_markdown_and_json(tmp_path, monkeypatch):
     }
 
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "parts").iterdir()}
-    table = call(*command, "--markdown").stdout.strip().splitlines()
+    table, key = call(*command, "--markdown").stdout.strip().split("\n\n")
+    assert key.startswith("Shares of the ceiling. The ceiling is gradient boosting")
+    table = table.splitlines()
     assert len(table) == 2 + len(COMPARED)
     assert len({line.count("|") for line in table}) == 1
     heads = [head.strip() for head in table[0].strip("|").split("|")]
@@ -65,7 +67,7 @@ def test_comparison_as_text_markdown_and_json(tmp_path, monkeypatch):
         *("TPR A", "TPR B", "explored"),
     ]
     last = [cell.strip() for cell in table[-1].strip("|").split("|")]
-    assert last[:5] == ["opt-hindsight", *["1.00 ± .00"] * 4]
+    assert last[:5] == ["ceiling", *["1.00 ± .00"] * 4]
     late = re.match(r"−?\d?\.\d\d", table[3].split("|")[4].strip())[0]
     assert float(late.replace("−", "-")) == pytest.approx(want[1].earned["late"].share, abs=0.006)
 
@@ -124,7 +126,7 @@ def test_methods_of_the_file_and_own_methods_are_compared(tmp_path, monkeypatch)
     result = call(*command, "--out", "a")
     assert result.exit_code == 0, result.exception
     assert read_results(Path("a")).methods == (
-        *("mine_compared:everybody", "greedy-aligned", "opt-hindsight"),
+        *("mine_compared:everybody", "greedy-aligned", "logistic-all-labels", "ceiling"),
     )
     words = " ".join(result.stdout.split())
     assert "mine_compared:everybody has no acceptance_probability(X, sensitive_features=" in words
@@ -132,7 +134,7 @@ def test_methods_of_the_file_and_own_methods_are_compared(tmp_path, monkeypatch)
     own_module(monkeypatch, "mine_judged", text + "        return np.ones(len(X))\n")
     asked = (*command, "--methods", "mine_judged:everybody", "--out", "b")
     actual = {row["method"]: row for row in print_json(*asked)["comparison"]}
-    assert list(actual) == ["mine_judged:everybody", "opt-hindsight"]
+    assert list(actual) == ["mine_judged:everybody", "logistic-all-labels", "ceiling"]
     rates = actual["mine_judged:everybody"]["true_positive_rates"]
     assert rates == pytest.approx({"A": 1.0, "B": 1.0})
     assert "acceptance_probability" not in call(*asked).stdout
@@ -215,7 +217,8 @@ def test_repeated_rows_are_reported_in_every_format(monkeypatch):
     )
     assert call(*shlex.split(hint)).exit_code == 0
     (((results,), page, _),) = written
-    assert (results.methods, page) == (("greedy-aligned", "opt-hindsight"), Path("a b/report.html"))
+    assert results.methods == ("greedy-aligned", "logistic-all-labels", "ceiling")
+    assert page == Path("a b/report.html")
     assert call(*command, "--markdown").stdout.endswith(f"\n\n{line}\n")
     assert print_json(*command)["people_drawn"] == 480
 
@@ -228,7 +231,7 @@ def test_method_of_the_guide_runs_and_reads_past_groups(monkeypatch):
     own_module(monkeypatch, "mine_of_the_guide", block)
     asked = ("--methods", "mine_of_the_guide:patient", "--repetitions", 1, "--jobs", 1)
     result = print_json("compare", "mine.toml", *asked)
-    own, _ = result["comparison"]
+    own, *_ = result["comparison"]
     assert set(own["true_positive_rates"]) == {"A", "B"}
     assert own["earned"]["whole"]["share"] is not None
     assert result["failures"] == []

@@ -22,7 +22,7 @@ METHODS = (
     "fair-clf",
     "fair-clf-schedule",
     "opt-offline",
-    "opt-oracle",
+    "ceiling",
 )
 
 

@@ -225,7 +225,7 @@ def test_best_variant():
     assert "earned" not in findings_of(crafted({"fair-clf": 50}))
 
 
-def test_share_of_the_optimum_needs_a_positive_optimum():
+def test_share_of_a_reference_needs_positive_revenue():
     near = findings_of(crafted({"plain": 80, "opt-offline": 100}))
     assert re.search(r"thousand less per round .*, (7\d|8\d)\u00a0% of its revenue", near)
     beyond = findings_of(crafted({"plain": 120, "opt-offline": 100}))
@@ -234,6 +234,15 @@ def test_share_of_the_optimum_needs_a_positive_optimum():
         crafted({"plain": 80, "opt-offline": 100}, {"plain": 0.1, "opt-offline": 0.6})
     )
     assert "% of its revenue" not in losing
+
+
+def test_share_of_the_ceiling_is_shown_beside_that_of_logistic_regression():
+    found = findings_of(
+        crafted({"plain": 60, "opt-offline": 70, "logistic-all-labels": 80, "ceiling": 120})
+    )
+    shares = re.findall(r"reference “(.*?)”.*?, (\d+)\u00a0% of its revenue", found)
+    assert [name for name, _ in shares] == ["Ceiling", "Logistic-all-labels"]
+    assert int(shares[0][1]) < 60 < int(shares[1][1]) < 90
 
 
 def test_rounds_without_acceptances_are_counted():
@@ -389,7 +398,7 @@ def test_acceptance_is_the_share_of_all_people():
 
 
 def test_failures_have_seeds_and_are_left_out_of_means(rng, tmp_path, without_figures):
-    names = ("plain", "fairall-aligned", "no-exploration", "opt-hindsight")
+    names = ("plain", "fairall-aligned", "no-exploration", "ceiling")
     whole = make_results(rng, names, size=(8, 5), n=300)
     results = with_failures(whole, "fairall-aligned", (2, 5))
     assert (
@@ -424,7 +433,7 @@ def test_report_on_a_method_that_always_failed(rng, tmp_path):
 
 
 def test_message_if_all_but_references_failed(rng):
-    names = ("plain", "fairall-aligned", "opt-hindsight")
+    names = ("plain", "fairall-aligned", "ceiling")
     results = with_failures(make_results(rng, names, size=(3, 4), n=50), "plain", range(3))
     assert findings.nothing_found(results) == ""
     assert "each failed" in findings.nothing_found(with_failures(results, names[1], range(3)))
@@ -518,7 +527,7 @@ def test_sweep_with_many_methods(rng):
 
 
 def test_failed_runs_are_not_counted(rng):
-    names = ("certified", "opt-hindsight")
+    names = ("certified", "ceiling")
     results = make_results(rng, names, size=(6, 5), n=300)
     shares = {name: rng.random(len(results)) for name in SHARES}
     certified = results.columns["n_people"] * (results.columns["round"] > 2)

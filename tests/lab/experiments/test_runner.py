@@ -406,7 +406,9 @@ def test_absent_group_has_rows_of_zeros():
         n_rounds=2,
         past=({"rule": "random", "rate": 0.9},),
     )
-    experiment = Experiment("x", world, ("opt-offline", "opt-hindsight"), repetitions=5, seed=2)
+    experiment = Experiment(
+        "x", world, ("opt-offline", "logistic-all-labels"), repetitions=5, seed=2
+    )
     results = run_experiment(experiment, load_source(world), Run(jobs=1))
     assert results.shape == (1, 2, 5, 2, 2)
     assert np.all(results.count("n_people").sum(axis=-1) == 30)

@@ -44,7 +44,7 @@ from secondlook import (
 from secondlook.core.coverage import CoverageRule
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
 from secondlook.lab.baselines.fair_clf import fair_clf
-from secondlook.lab.baselines.opt_offline import OfflineOptimum, OracleOptimum
+from secondlook.lab.baselines.opt_offline import OptOffline
 from secondlook.lab.simulate.populations import Lender, draw_applicants
 from secondlook.lab.simulate.run import run
 from small_worlds import lender_world
@@ -838,36 +838,12 @@ def test_before_any_round_there_is_no_policy(make_classifier):
     classifier, _ = make_classifier()
     with pytest.raises(InputError, match=r"no round has been decided yet.*decide one"):
         classifier.acceptance_probability(np.zeros((2, 3)), sensitive_features=["A", "B"])
-    oracle = OracleOptimum(Revenue(gain=200, loss=300))
-    oracle.fit([(np.random.default_rng(0).normal(size=(40, 1)), np.arange(40) % 2)] * 2)
-    with pytest.raises(InputError, match=r"no round has been decided yet.*decide one"):
-        oracle.acceptance_probability(np.zeros((2, 1)))
 
 
-@pytest.mark.parametrize("cross_fit", [True, False])
-def test_oracles_follow_the_rule_of_each_round(cross_fit):
-    world = lender_world(4, n_rounds=4)
-    stream = [one.applicants for one in world.batches()]
-    oracle = OracleOptimum(Revenue(gain=200, loss=300), cross_fit=cross_fit, groups=("A", "B"))
-    oracle.fit(
-        [(one.people.X, one.outcome) for one in stream],
-        sensitive_features=[one.people.group for one in stream],
-    )
-    rules = []
-    for result in run(oracle, world):
-        people = result.applicants.people
-        p = oracle.acceptance_probability(people.X, sensitive_features=people.group)
-        assert np.array_equal(p, result.decided.accepted)
-        first = stream[0].people
-        rules.append(oracle.acceptance_probability(first.X, sensitive_features=first.group))
-    # Rules of one model are one rule; those of models without the round in question are not.
-    assert all(np.array_equal(rules[0], rule) for rule in rules) == (not cross_fit)
-
-
-def test_the_offline_optimum_accepts_by_one_fixed_rule():
+def test_opt_offline_accepts_by_one_fixed_rule():
     world = lender_world(5, n_rounds=2)
     past = world.full_history()
-    method = OfflineOptimum(Revenue(gain=200, loss=300)).fit(past.people.X, past.outcome)
+    method = OptOffline(Revenue(gain=200, loss=300)).fit(past.people.X, past.outcome)
     for result in run(method, world):
         p = method.acceptance_probability(result.applicants.people.X)
         assert np.array_equal(p, result.decided.accepted)

@@ -46,7 +46,8 @@ def compare(
         str | None,
         typer.Option(
             help="Names with commas between (see: secondlook methods), module:function for your "
-            "own, usual for seven that are well compared; default what the file says, or usual."
+            "own, usual for six and what full knowledge would earn; default what the file says, "
+            "or usual."
         ),
     ] = None,
     data_set: DataSet = None,
@@ -60,7 +61,7 @@ def compare(
     fresh: Fresh = False,
     json: Json = False,
 ) -> None:
-    """Compare methods: their share of the revenue that is possible, and whether they keep α.
+    """Compare methods: what they earn as a share of the ceiling, and whether they keep α.
 
     Example: secondlook compare german --repetitions 10 --markdown
     """
@@ -96,8 +97,9 @@ def compare(
 
 
 _KEY = (
-    "early, middle, late, whole: expected revenue of the policies in use as a share of the offline "
-    "optimum's (opt-hindsight), in the first 5 rounds, in between, in the last quarter, in all. "
+    "early, middle, late, whole: expected revenue of the policies in use as a share of the "
+    "ceiling's, in the first 5 rounds, in between, in the last quarter, in all. {ceiling} "
+    "logistic-all-labels and best-linear have the same labels. "
     "> α: share of rounds with a policy FDR above α, and in how many of the runs with such "
     "rounds that happens; cert: rounds with a certificate; pilot: rounds without, which are all "
     "rounds of a method that gives none. TPR: chance of a group's good people to be accepted, "
@@ -120,7 +122,10 @@ def print_compared(
     json, as_markdown
         The format; a table in the terminal if neither.
     """
-    from secondlook.lab.experiments.comparison import compared  # noqa: PLC0415 - slow to import
+    from secondlook.lab.experiments.comparison import (  # noqa: PLC0415 - slow to import
+        CEILING_MEANS,
+        compared,
+    )
     from secondlook.lab.experiments.findings import what_was_run  # noqa: PLC0415
     from secondlook.lab.experiments.tables import main_alpha  # noqa: PLC0415
 
@@ -139,7 +144,7 @@ def print_compared(
         )
     elif as_markdown:
         print(markdown(rows_compared))
-        for sentence in [*_notes(results), *again]:
+        for sentence in [f"Shares of the ceiling. {CEILING_MEANS}", *_notes(results), *again]:
             print(f"\n{sentence}")
     else:
         console = Console()
@@ -148,7 +153,7 @@ def print_compared(
         heads = _heads(rows_compared)
         rows = [[row.method, *_cells(row)] for row in rows_compared]
         print_table(console, title, heads, rows)
-        console.print(_KEY, style="dim", highlight=False)
+        console.print(_KEY.format(ceiling=CEILING_MEANS), style="dim", highlight=False)
         for sentence in _notes(results):
             console.print(f"• {sentence}", style="bold", highlight=False)
         for line in again:

@@ -1,4 +1,4 @@
-"""Compare methods on the whole population: revenue relative to the optimum, and broken bounds.
+"""Compare methods on the whole population: revenue relative to the ceiling, and broken bounds.
 
 The policy of a round has a false discovery rate, a utility and true positive rates in the
 population, without the noise of a batch. A certificate promises the population's rate. The
@@ -22,21 +22,17 @@ from secondlook.lab.experiments.methods import expand_names
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.spec import Experiment
 from secondlook.lab.experiments.tables import Values, share
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.finite import FiniteDomain
-from secondlook.lab.simulate.people import Floats, People, Table
-from secondlook.lab.simulate.populations import Population
-from secondlook.lab.simulate.streams import Standardisation
+from secondlook.lab.simulate.people import Floats, People, WholePopulation
 
 __all__ = [
+    "CEILING",
+    "CEILING_MEANS",
     "COMPARED",
-    "OPTIMUM",
+    "LOGISTIC",
     "USUAL",
     "Breaks",
     "Compared",
     "Earned",
-    "WholePopulation",
-    "check_judgeable",
     "compared",
     "comparison",
     "find_unjudged",
@@ -46,7 +42,11 @@ __all__ = [
     "population_utility",
 ]
 
-OPTIMUM = "opt-hindsight"
+CEILING, LOGISTIC = "ceiling", "logistic-all-labels"
+CEILING_MEANS = (
+    "The ceiling is gradient boosting with everybody's label, cross-fitted, at the threshold that "
+    "earns most within α; where the truth is known, it is the exact optimum."
+)
 COMPARED = (
     "plain-unweighted",
     "plain",
@@ -54,14 +54,13 @@ COMPARED = (
     "certified-within-group",
     "plug-in",
     "fair-clf",
-    OPTIMUM,
+    LOGISTIC,
+    "best-linear",
+    CEILING,
 )
 USUAL = "usual"  # the name of these methods
 _EARLY = 5  # rounds
 _ROUNDING = 1e-9
-
-_DRAWN = 50_000  # people of an infinite population
-_SEED = 20_240  # of that draw
 
 
 def comparison(experiment: Experiment, methods: Iterable[str] = (USUAL,)) -> Experiment:
@@ -72,11 +71,11 @@ def comparison(experiment: Experiment, methods: Iterable[str] = (USUAL,)) -> Exp
     experiment
         World, goal, seed and repetitions.
     methods
-        Names of methods or sets; ``"usual"`` means ``COMPARED``. The offline optimum is added if
-        it is absent, since revenue is reported as a share of its revenue.
+        Names of methods or sets; ``"usual"`` means ``COMPARED``. Logistic with all labels and the
+        ceiling are added if absent, since revenue is reported as a share of the ceiling's.
     """
     single = [member for name in methods for member in (COMPARED if name == USUAL else [name])]
-    names = tuple(dict.fromkeys([*expand_names(single), OPTIMUM]))
+    names = tuple(dict.fromkeys([*expand_names(single), LOGISTIC, CEILING]))
     return replace(
         experiment, name=f"{experiment.name}, compared", methods=names, alphas=(), judged=True
     )
@@ -105,7 +104,7 @@ def population_true_positive_rate(results: Results) -> Values:
 
 @dataclass(frozen=True)
 class Earned:
-    """Utility as a share of the optimum's: a ratio of means over runs, with its standard error."""
+    """Utility as a share of the ceiling's: a ratio of means over runs, with its standard error."""
 
     share: float
     standard_error: float
@@ -147,7 +146,7 @@ class Compared:
     method, label
         Its name, and its name for readers.
     earned
-        Share of the optimum's utility: ``early`` (the first 5 rounds), ``middle``, ``late`` (the
+        Share of the ceiling's utility: ``early`` (the first 5 rounds), ``middle``, ``late`` (the
         last quarter of the rounds) and ``whole``.
     certified, uncertified
         How often α is broken in rounds with and without a certificate.
@@ -167,7 +166,7 @@ class Compared:
 
 
 def compared(results: Results, at: int | None = None) -> list[Compared]:
-    """Compare every method of judged results with the offline optimum of the same runs.
+    """Compare every method of judged results with the ceiling of the same runs.
 
     Parameters
     ----------
@@ -186,7 +185,7 @@ def compared(results: Results, at: int | None = None) -> list[Compared]:
         results.count(f"n_{name}")[at].sum(axis=(1, 2, 3)) for name in ("accepted", "explored")
     )
     periods = _periods(results)
-    optimum = _optimum(results, utility)
+    ceiling = _ceiling(results, utility)
     rows = []
     for i, method in enumerate(results.methods):
         late_rates = tables.mean_known(rates[i][:, periods["late"]], axis=(0, 1))
@@ -194,7 +193,7 @@ def compared(results: Results, at: int | None = None) -> list[Compared]:
             Compared(
                 method,
                 str(results.about["labels"].get(method, method)),
-                {name: _earned(utility[i], optimum, rounds) for name, rounds in periods.items()},
+                {name: _earned(utility[i], ceiling, rounds) for name, rounds in periods.items()},
                 _breaks(broken[i], certified[i]),
                 _breaks(broken[i], ran[i] & ~certified[i]),
                 dict(zip(results.groups, late_rates.tolist(), strict=True)),
@@ -224,13 +223,13 @@ def find_unjudged(results: Results, at: int | None = None) -> list[str]:
     ]
 
 
-def _optimum(results: Results, utility: Values) -> Values:
-    if OPTIMUM not in results.methods:
+def _ceiling(results: Results, utility: Values) -> Values:
+    if CEILING not in results.methods:
         raise InputError(
-            f"revenue is reported as a share of the revenue of {OPTIMUM}, which is not among the "
-            f"methods {', '.join(results.methods)}; add it."
+            f"revenue is reported as a share of the {CEILING}, which is not among the methods "
+            f"{', '.join(results.methods)}; add it."
         )
-    return np.asarray(utility[results.methods.index(OPTIMUM)])
+    return np.asarray(utility[results.methods.index(CEILING)])
 
 
 def _periods(results: Results) -> dict[str, slice]:
@@ -243,9 +242,9 @@ def _periods(results: Results) -> dict[str, slice]:
     }
 
 
-def _earned(utility: Values, optimum: Values, rounds: slice) -> Earned:
+def _earned(utility: Values, ceiling: Values, rounds: slice) -> Earned:
     """Return a ratio of means over runs, with the standard error of a ratio estimate."""
-    a, b = (tables.mean_known(values[:, rounds], axis=1) for values in (utility, optimum))
+    a, b = (tables.mean_known(values[:, rounds], axis=1) for values in (utility, ceiling))
     b = np.where(np.isfinite(a), b, np.nan)  # compare the same runs if the method failed in some
     best = float(tables.mean_known(b, axis=0))
     best = best if best > 0 else float("nan")  # nothing could be earned
@@ -261,77 +260,6 @@ def _breaks(broken: NDArray[np.bool_], kind: NDArray[np.bool_]) -> Breaks:
         runs=int(kind.any(axis=1).sum()),
         broken_runs=int((broken & kind).any(axis=1).sum()),
     )
-
-
-@dataclass(frozen=True)
-class WholePopulation:
-    """The whole population, with features as the methods of a repetition get them.
-
-    Attributes
-    ----------
-    people
-        Features and groups.
-    mass
-        Share of the population that each person represents.
-    good
-        P(good), or the outcome if only the outcome is known.
-    """
-
-    people: People
-    mass: Floats
-    good: Floats
-
-    @staticmethod
-    def of(spec: WorldSpec, source: Table | Population, seed: int) -> WholePopulation:
-        """Return the population of the world that a spec builds from a source and a seed.
-
-        Examples
-        --------
-        >>> domain = FiniteDomain([[0.0], [1.0]], ["a", "b"], mass=[3, 1], good=[0.5, 0.9])
-        >>> spec = WorldSpec("cells", n_batch=10, n_rounds=2)
-        >>> population = WholePopulation.of(spec, domain, seed=0)
-        >>> population.mass.tolist(), population.good.tolist()
-        ([0.75, 0.25], [0.5, 0.9])
-        """
-        people, mass, good = _members(source)
-        scale = _standardisation(spec, source, seed)
-        people = people if scale is None else scale.apply(people)
-        for array in (people.X, people.group):
-            array.setflags(write=False)
-        return WholePopulation(people, mass, good)
-
-
-def _members(source: Table | Population) -> tuple[People, Floats, Floats]:
-    if isinstance(source, FiniteDomain):
-        return People(source.X.copy(), source.group.copy()), source.mass, source.good
-    if isinstance(source, Table):
-        people, good = People(source.X.copy(), source.group.copy()), source.outcome.astype(float)
-    else:
-        people = source.draw(_DRAWN, np.random.default_rng(_SEED))
-        good = source.probability_good(people)
-    return people, np.full(len(people), 1 / len(people)), good
-
-
-def _standardisation(
-    spec: WorldSpec, source: Table | Population, seed: int
-) -> Standardisation | None:
-    """Return the standardisation of a world's features, learned from the same people."""
-    if spec.scaling == "none":
-        return None
-    raw = replace(spec, scaling="none").build(source, seed)
-    rows = [raw.full_history().people.X]
-    if spec.scaling == "stream":
-        rows += [batch.applicants.people.X for batch in raw.batches()]
-    return Standardisation.fit(np.concatenate(rows), raw.stream.features, raw.stream.unscaled)
-
-
-def check_judgeable(spec: WorldSpec) -> None:
-    """Raise if a world has no single population to judge policies on."""
-    if spec.drift:
-        raise InputError(
-            f"policies cannot be judged on a world that drifts, got drift {dict(spec.drift)}; "
-            f"leave drift out, or set judged to false."
-        )
 
 
 def judge(

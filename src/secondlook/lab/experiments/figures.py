@@ -83,7 +83,7 @@ _MOST_LINES = 8  # that can be told apart in one panel
 # Titles of families with the prefixes of their methods; the first match counts.
 _FAMILIES = {
     "Certificates": ("certified", "plug-in"),
-    "FAIR-CLF and references": ("fair-clf", "opt-"),
+    "FAIR-CLF and references": ("fair-clf", "opt-", "logistic-", "best-linear", "ceiling"),
     "Frozen and greedy": ("frozen-", "greedy-", "epsilon-"),
     "Greedy with randomness": ("random-", "thompson-"),
     "Imputed outcomes": ("label-", "extrapolation-", "fuzzy-"),
@@ -676,8 +676,9 @@ _STYLES = {
     "fair-clf": Style(_ORANGE, "-.", "X"),
     "fair-clf-schedule": Style(_ORANGE, "--", "<"),
     "opt-offline": Style(_BLACK, ":", "*"),
-    "opt-oracle": Style(_GREY, ":", "p"),
-    "opt-hindsight": Style(_BLACK, "-.", "H"),
+    "logistic-all-labels": Style(_GREY, ":", "p"),
+    "best-linear": Style(_GREY, "--", "h"),
+    "ceiling": Style(_BLACK, "-.", "H"),
     "certified": Style(_BLACK, "-", "8"),
     "certified-within-group": Style(_GREY, "-", "8"),
     "plain-unweighted": Style(_BLUE, "--", "o"),

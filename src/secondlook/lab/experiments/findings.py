@@ -9,6 +9,7 @@ import numpy as np
 
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.certificates import records_of, summarise_certificates
+from secondlook.lab.experiments.comparison import CEILING, LOGISTIC
 from secondlook.lab.experiments.methods import ASSUMPTIONS, REFERENCES, VARIANTS
 from secondlook.lab.experiments.published import ALPHA, paper_data
 from secondlook.lab.experiments.released import SWITCHES
@@ -31,13 +32,8 @@ __all__ = [
 ]
 
 Format = Callable[[Any], str]
-_REFERENCE_BEATEN = (
-    " The reference is not an upper bound for all rules: a logistic model fitted to all people "
-    "ranks people near the threshold less well than a model fitted where decisions are made."
-)
+_REFERENCE_BEATEN = " A reference is not an upper bound for all rules."
 _SHOWN_SEEDS = 5
-# The nearest to full knowledge first.
-_OPTIMA = ("opt-hindsight", "opt-oracle", "opt-offline")
 
 
 def thousands(value: Any) -> str:
@@ -199,9 +195,9 @@ def findings(results: Results) -> list[str]:
         named = results.about["experiment"].get("focus")
         if named in results.groups and "no-exploration" in results.methods:
             sentences.append(_reached(results, at, _comparable_variant(results, best), str(named)))
-        optimum = next((name for name in _OPTIMA if name in results.methods), None)
-        if optimum is not None:
-            sentences.append(_distance(results, at, best, optimum))
+        known = [name for name in (CEILING, LOGISTIC) if name in results.methods]
+        known = known or [name for name in ("opt-offline",) if name in results.methods]
+        sentences += [_distance(results, at, best, reference) for reference in known]
     if len(results.groups) > 1:
         sentences += [_gap(results, at, "selection_rate"), _gap(results, at, "true_positive_rate")]
     if len(results.alphas) > 1:
@@ -336,8 +332,8 @@ def _reached(results: Results, at: int, best: str, group: str) -> str:
 def _distance(results: Results, at: int, best: str, reference: str) -> str:
     difference = tables.paired(results, "late_revenue", best, reference)[at]
     late = tables.summary(results, "late_revenue").estimate.mean[at]
-    earned, optimum = (float(late[results.methods.index(n)]) for n in (best, reference))
-    share = f", {100 * earned / optimum:.0f}\u00a0% of its revenue" if optimum > 0 else ""
+    earned, possible = (float(late[results.methods.index(n)]) for n in (best, reference))
+    share = f", {100 * earned / possible:.0f}\u00a0% of its revenue" if possible > 0 else ""
     return (
         f"In the last {tables.late_rounds(results)} rounds, {_quoted(results, best)} against the "
         f"reference {_quoted(results, reference)}: {_compared(difference)}{share}."

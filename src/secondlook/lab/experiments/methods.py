@@ -32,9 +32,10 @@ from secondlook.lab.baselines.greedy import (
     RandomBelowCutoff,
 )
 from secondlook.lab.baselines.kilbertus import KilbertusPolicy
-from secondlook.lab.baselines.opt_offline import OfflineOptimum, OracleOptimum
+from secondlook.lab.baselines.opt_offline import OptOffline
 from secondlook.lab.baselines.plot import PseudoLabelOptimism
 from secondlook.lab.baselines.plug_in import PlugInClassifier
+from secondlook.lab.baselines.references import best_linear, ceiling, logistic_all_labels
 from secondlook.lab.baselines.reject_inference import Extrapolation, FuzzyAugmentation
 from secondlook.lab.baselines.wei import WeiBootstrap, WeiFinite
 from secondlook.lab.baselines.yang import BoundedExploration
@@ -389,19 +390,15 @@ METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
 def _opt_offline(world: World, setup: Setup) -> Method:
     everything = world.full_history()
     goal, people = setup.goal, everything.people
-    reference = OfflineOptimum(
+    reference = OptOffline(
         goal.utility, goal.alpha, groups=_groups(world, setup), random_state=setup.seed
     )
     return reference.fit(people.X, everything.outcome, sensitive_features=people.group)
 
 
-def _opt_oracle(world: World, setup: Setup, *, cross_fit: bool) -> Method:
-    stream = [batch.applicants for batch in world.batches()]
-    goal, groups = setup.goal, _groups(world, setup)
-    reference = OracleOptimum(goal.utility, goal.alpha, cross_fit=cross_fit, groups=groups)
-    return reference.fit(
-        [(batch.people.X, batch.outcome) for batch in stream],
-        sensitive_features=[batch.people.group for batch in stream],
+def _reference(make: Callable[..., Method]) -> Callable[[World, Setup], Method]:
+    return lambda world, setup: make(
+        world, setup.goal.utility, setup.goal.alpha, _groups(world, setup)
     )
 
 
@@ -412,14 +409,9 @@ def _groups(world: World, setup: Setup) -> tuple[str, ...]:
 # References get the world itself, outcomes of the rejected included.
 REFERENCES: dict[str, tuple[str, Callable[[World, Setup], Method]]] = {
     "opt-offline": ("OPT-OFFLINE, all outcomes of S_0", _opt_offline),
-    "opt-oracle": (
-        "OPT-OFFLINE, all outcomes of the other rounds",
-        lambda world, setup: _opt_oracle(world, setup, cross_fit=True),
-    ),
-    "opt-hindsight": (
-        "OPT-OFFLINE, all outcomes of all rounds",
-        lambda world, setup: _opt_oracle(world, setup, cross_fit=False),
-    ),
+    "logistic-all-labels": ("Logistic with all labels", _reference(logistic_all_labels)),
+    "best-linear": ("Best linear rule with all labels", _reference(best_linear)),
+    "ceiling": ("Ceiling: boosted trees with all labels", _reference(ceiling)),
 }
 
 

@@ -15,14 +15,14 @@ from threadpoolctl import threadpool_limits
 
 from secondlook.errors import InputError, LearningWarning
 from secondlook.lab.experiments.certificates import certificate_records
-from secondlook.lab.experiments.comparison import WholePopulation, check_judgeable, judge
+from secondlook.lab.experiments.comparison import judge
 from secondlook.lab.experiments.methods import ABLATIONS, REFERENCES, VARIANTS, Setup, build
 from secondlook.lab.experiments.released.classifier import build_released
 from secondlook.lab.experiments.released.setup import released_setup, released_world
 from secondlook.lab.experiments.results import COUNTS, SHARES, Failure, Results
 from secondlook.lab.experiments.spec import Experiment, Goal
 from secondlook.lab.simulate.histories import PastCutoff
-from secondlook.lab.simulate.people import People, Table
+from secondlook.lab.simulate.people import People, Table, WholePopulation
 from secondlook.lab.simulate.populations import Population
 from secondlook.lab.simulate.run import Method, RoundResult, run
 from secondlook.lab.simulate.worlds import World
@@ -43,9 +43,7 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
         world_seed, method_seed = seeds_of(experiment, number)
         world = spec.build(source, world_seed)
         segments = Segments.of(world, experiment.segments)
-        population = None
-        if experiment.judged:
-            population = WholePopulation.of(spec, source, world_seed)
+        population = world.population() if experiment.judged else None
         parts: list[Columns] = []
         records: list[dict[str, Any]] = []
         failures: list[Failure] = []
@@ -110,9 +108,9 @@ def check_world(experiment: Experiment, source: Table | Population) -> None:
     """Raise if the world of an experiment cannot be built."""
     switches = frozenset(experiment.switches)
     spec, source = released_world(experiment.world, source, switches, experiment.seed)
-    if experiment.judged:
-        check_judgeable(spec)
     world = spec.build(source, 0)
+    if experiment.judged:
+        world.check_has_population()
     world.history()
     names = Segments.of(world, experiment.segments).names.tolist()
     if experiment.focus and experiment.focus not in names:

@@ -18,7 +18,7 @@ import numpy as np
 from secondlook.errors import InputError, to_install
 from secondlook.lab.experiments import figures, findings, tables
 from secondlook.lab.experiments.certificates import certified_methods
-from secondlook.lab.experiments.comparison import OPTIMUM, compared
+from secondlook.lab.experiments.comparison import CEILING, CEILING_MEANS, compared
 from secondlook.lab.experiments.findings import label, rate, thousands
 from secondlook.lab.experiments.published import (
     ALPHA,
@@ -266,7 +266,7 @@ def _tables(results: Results) -> list[ReportTable]:
         note = f"Decisions of f_t alone on the next batch. {_SPREAD}"
         metrics = (*METRICS[:2], "pooled_fdr", "above_alpha", *METRICS[2:])
         made.append(_metrics(results, at, title, note, metrics, next_batch=True))
-    if results.judged and OPTIMUM in results.methods:
+    if results.judged and CEILING in results.methods:
         made.append(_judged(results, at, f"Judged on the whole population, {alpha}"))
     if len(results.alphas) > 1:
         made += [_sweep(results, "revenue"), _sweep(results, "pooled_fdr")]
@@ -400,9 +400,9 @@ def _judged(results: Results, at: int, title: str) -> ReportTable:
     ]
     note = (
         f"The policy of every round over the whole population: its expected revenue as a share of "
-        f"that of “{label(results, OPTIMUM)}” (early: the first 5 rounds; late: the last quarter), "
-        f"how often its FDR is above α, and the probability that each group's good people are "
-        f"accepted."
+        f"the ceiling's (early: the first 5 rounds; late: the last quarter), how often its FDR is "
+        f"above α, and the probability that each group's good people are accepted. "
+        f"{CEILING_MEANS}"
     )
     return ReportTable(title, note, titles, rows)
 

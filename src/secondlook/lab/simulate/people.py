@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 
-__all__ = ["Applicants", "People", "Table"]
+__all__ = ["Applicants", "People", "Table", "WholePopulation"]
 
 Floats = NDArray[np.float64]
 
@@ -47,6 +47,25 @@ class Applicants:
 
     def __len__(self) -> int:
         return len(self.people)
+
+
+@dataclass(frozen=True)
+class WholePopulation:
+    """All people that a world draws from, which only judges and references know.
+
+    Attributes
+    ----------
+    people
+        Features and groups.
+    mass
+        Share of the population that each person represents.
+    good
+        P(good), or the outcome if only the outcome is known.
+    """
+
+    people: People
+    mass: Floats
+    good: Floats
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,14 @@ class Stream(Protocol):
     """S_0 and the batches that follow."""
 
     @property
+    def source(self) -> Table | Population:
+        """Where people come from."""
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the people of later rounds differ from those of S_0."""
+
+    @property
     def features(self) -> tuple[str, ...]:
         """Names of the features."""
 
@@ -65,6 +73,16 @@ class Drawn:
         _check_counts(n_batch=self.n_batch, n_rounds=self.n_rounds)
         if self.n_history is not None:
             _check_counts(n_history=self.n_history)
+
+    @property
+    def source(self) -> Population:
+        """The population."""
+        return self.population
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the population drifts."""
+        return isinstance(self.population, Drifting)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -124,6 +142,16 @@ class _FromTable:
     table: Table
 
     @property
+    def source(self) -> Table:
+        """The data set."""
+        return self.table
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the draw changes over the rounds."""
+        return False
+
+    @property
     def features(self) -> tuple[str, ...]:
         """Names of the features."""
         return self.table.features
@@ -168,6 +196,11 @@ class Resampled(_FromTable):
                 f"the drifting feature must be one of {', '.join(self.table.features)}, "
                 f"got {self.drift.feature!r}."
             )
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the draw changes over the rounds."""
+        return self.drift is not None
 
     def applicants(self, rng: np.random.Generator) -> Iterator[Applicants]:
         """Yield S_0, then the batches."""
@@ -253,3 +286,7 @@ class Standardisation:
     def apply(self, people: People) -> People:
         """Return the people with standardised features."""
         return People((people.X - self.mean) / self.deviation, people.group)
+
+    def undo(self, people: People) -> People:
+        """Return standardised people with their features as they were."""
+        return People(people.X * self.deviation + self.mean, people.group)

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 from secondlook.lab.simulate.feedback import Feedback, SealedOutcomes
+from secondlook.lab.simulate.finite import FiniteDomain
 from secondlook.lab.simulate.histories import HistoryRule, PastCutoff, split_rule
-from secondlook.lab.simulate.people import Applicants, Floats, People
+from secondlook.lab.simulate.people import Applicants, Floats, People, Table, WholePopulation
+from secondlook.lab.simulate.populations import Population
 from secondlook.lab.simulate.streams import Scaling, Standardisation, Stream
 
-__all__ = ["Past", "World", "WorldBatch"]
+__all__ = ["Past", "World", "WorldBatch", "whole_population"]
+
+_DRAWN = 50_000  # people of an infinite population
+_SEED = 20_240  # of that draw
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,34 @@ class World:
         """Return S_0 with all outcomes, for offline references only."""
         return next(self._prepared())
 
+    def population(self) -> WholePopulation:
+        """Return all people that the world draws from, with the features that methods get."""
+        self.check_has_population()
+        whole = whole_population(self.stream.source)
+        people = whole.people if self.scale is None else self.scale.apply(whole.people)
+        for array in (people.X, people.group):
+            array.setflags(write=False)
+        return replace(whole, people=people)
+
+    def check_has_population(self) -> None:
+        """Raise if the world drifts."""
+        if self.stream.drifts:
+            raise InputError(
+                "a world that drifts has no single population, so its policies cannot be judged "
+                "and no reference knows everybody; leave drift out, or set judged to false."
+            )
+
+    @cached_property
+    def scale(self) -> Standardisation | None:
+        """How features are standardised; None if they are not."""
+        if self._scaling == "none":
+            return None
+        everyone = self.stream.applicants(self._generator(0))
+        rows = [next(everyone).people.X]
+        if self._scaling == "stream":
+            rows += [applicants.people.X for applicants in everyone]
+        return Standardisation.fit(np.concatenate(rows), self.stream.features, self.stream.unscaled)
+
     def past_cutoff(self) -> PastCutoff:
         """Return the past's cut-off rule; raise if it has none."""
         for rule in split_rule(self._past):
@@ -119,23 +153,39 @@ class World:
 
     def _prepared(self) -> Iterator[Applicants]:
         """Yield S_0 and the batches with standardised, read-only features."""
-        scale: Standardisation | None = None
-        if self._scaling == "stream":
-            scale = self._standardisation(
-                np.concatenate([a.people.X for a in self.stream.applicants(self._generator(0))])
-            )
         for applicants in self.stream.applicants(self._generator(0)):
             people = applicants.people
-            if self._scaling != "none":
-                scale = scale or self._standardisation(people.X)
-                people = scale.apply(people)
+            if self.scale is not None:
+                people = self.scale.apply(people)
             # Methods share these arrays, so none may change them.
             for array in (people.X, people.group, applicants.outcome):
                 array.setflags(write=False)
             yield replace(applicants, people=people)
 
-    def _standardisation(self, X: Floats) -> Standardisation:
-        return Standardisation.fit(X, self.stream.features, self.stream.unscaled)
-
     def _generator(self, purpose: int) -> np.random.Generator:
         return np.random.default_rng(self._seeds[purpose])
+
+
+def whole_population(source: Table | Population) -> WholePopulation:
+    """Return the people of a data set or population, not standardised.
+
+    These are all people of a data set with their outcomes; the cells of a finite domain; of any
+    other population a large draw, the same in every repetition, with the true P(good).
+
+    Examples
+    --------
+    >>> domain = FiniteDomain([[0.0], [1.0]], ["a", "b"], mass=[3, 1], good=[0.5, 0.9])
+    >>> whole = whole_population(domain)
+    >>> whole.mass.tolist(), whole.good.tolist()
+    ([0.75, 0.25], [0.5, 0.9])
+    """
+    if isinstance(source, FiniteDomain):
+        return WholePopulation(
+            People(source.X.copy(), source.group.copy()), source.mass, source.good
+        )
+    if isinstance(source, Table):
+        people, good = People(source.X.copy(), source.group.copy()), source.outcome.astype(float)
+    else:
+        people = source.draw(_DRAWN, np.random.default_rng(_SEED))
+        good = source.probability_good(people)
+    return WholePopulation(people, np.full(len(people), 1 / len(people)), good)
