@@ -1,98 +1,458 @@
-"""Measure the cost of a certificate, and whether certified policies keep it.
+"""Measure what a certificate earns, and whether certified policies keep their bound.
 
-``SECONDLOOK_DATA=… python -m benchmarks certified`` computes the false discovery rate and revenue
-of each round's policy over all applicants of a data set, not only over the batch of the round.
-Without SECONDLOOK_DATA it uses only German credit and populations with known truth.
+``SECONDLOOK_DATA=… python -m benchmarks certified [--part …] [--data …] [--seeds …]`` judges the
+policy of each round on all applicants of a data set, not only on the batch of the round. Its parts:
+``populations`` (the default settings on four data sets), ``nulls`` (no policy keeps the bound, so
+each certificate is false), ``controls`` (broken tests, to be caught), ``flipped`` (a history with
+wrong outcomes), ``groups`` (options about groups) and ``speed``. Each run is appended to a
+file, and a repeated command continues where the last one stopped.
 """
 
 from __future__ import annotations
 
-import os
+import argparse
+import json
+import subprocess
 import time
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import binom
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from secondlook import CertifiedClassifier, Revenue
+from secondlook.errors import LearningWarning
 from secondlook.lab.datasets import load
-from secondlook.lab.experiments.certificates import summarise_certificates
-from secondlook.lab.experiments.comparison import CEILING, compared
-from secondlook.lab.experiments.methods import Setup, build
-from secondlook.lab.experiments.paper import paper_experiment
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.spec import Experiment
-from secondlook.lab.experiments.world_spec import WorldSpec
-from secondlook.lab.simulate.people import Table
-from secondlook.lab.simulate.populations import Lender, constrained_optimum
-from secondlook.lab.simulate.run import run
+from secondlook.lab.datasets.download import find
+from secondlook.methods.certified.engine import Engine
 
-SEED = 3000  # not used during development
-TIMED = 3  # runs
+Floats = NDArray[np.float64]
+Row = dict[str, Any]
 
-
-@dataclass(frozen=True)
-class Slanted(Lender):
-    """A population of mostly good, or mostly bad, applicants."""
-
-    shift: float = 0.0
-
-    def probability_good(self, people):
-        """Return P(repays | x), with all log-odds shifted."""
-        p = super().probability_good(people)
-        return 1 / (1 + (1 - p) / p * np.exp(-self.shift))
+ALPHA, DELTA, ROUNDS, LATE = 0.15, 0.1, 39, 30
+GAIN, LOSS = 200.0, 500.0
+SEED = 17_000  # seeds not used during development
+NULLS = {"null": 5, "noise": 60}  # numbers of features
+DATA = {
+    "california": "acs-ca-2018-sample",
+    "three-states": "acs-pa-ma-in-2024",
+    "adult": "adult",
+    "taiwan": "taiwan",
+}
 
 
-def cpu_seconds(experiment, source):
-    """Return the CPU time of a run of the method, without its evaluation."""
-    spent = 0.0
-    for seed in range(TIMED):
-        world = experiment.world.build(source, seed)
-        appended = not (isinstance(source, Table) and source.group_feature is not None)
-        setup = Setup(world.history(), experiment.goal, appended, seed, n_rounds=world.n_rounds)
-        start = time.process_time()
-        for _ in run(build("certified", world, setup), world):
-            pass
-        spent += time.process_time() - start
-    return spent / TIMED
+@dataclass(frozen=True, eq=False)
+class Everybody:
+    """All applicants of a data set, with outcomes that methods see of the accepted only."""
+
+    X: pd.DataFrame
+    group: NDArray[Any]
+    good: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return self.good.size
 
 
-def show(name, experiment, source, repetitions):
-    """Run an experiment and print its results."""
-    experiment = replace(
-        experiment,
-        methods=("certified", CEILING),
-        repetitions=repetitions,
-        seed=SEED,
-        judged=True,
+@cache
+def everybody(name: str) -> Everybody:
+    """Return a data set as its users have it."""
+    table = load(DATA[name], group="sex" if name in ("adult", "taiwan") else "race")
+    table = table.sample(60_000) if name == "three-states" else table
+    X = pd.DataFrame(table.X, columns=list(table.features))
+    if name == "adult":  # with its text
+        X = pd.read_parquet(find(None, ["uci_adult.parquet"]))[list(table.features)]
+    return Everybody(X, table.group, table.outcome)
+
+
+@cache
+def references(name: str) -> tuple[float, float]:
+    """Return what the ceiling and logistic with all labels earn per applicant, exact cut."""
+    people = everybody(name)
+    X = people.X.apply(
+        lambda c: c if pd.api.types.is_numeric_dtype(c) else c.astype("category").cat.codes
     )
-    results = run_experiment(experiment, source, Run())
-    method, times = compared(results)[0], summarise_certificates(results, "certified", 0)
-    print(f"\n{name}, {repetitions} runs")
-    for period, earned in method.earned.items():
-        print(f"  {period:32s} {earned.share:.3f} ± {earned.standard_error:.3f}")
-    for kind, breaks in (("certified", method.certified), ("pilot", method.uncertified)):
-        print(f"  {kind + ' rounds that break α':32s} {breaks.share_of_rounds:.3f}")
-        print(f"  {'runs with such a round':32s} {breaks.broken_runs} of {breaks.runs}")
-    first = f"{times.first_median:g} ({times.first_earliest:g} to {times.first_latest:g})"
-    print(f"  {'first certificate, median':32s} {first}")
-    print(f"  {'runs never certified':32s} {times.never_share:.3f}")
-    print(f"  {'CPU seconds a run':32s} {cpu_seconds(experiment, source):.2f}", flush=True)
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    boosted = cross_val_predict(
+        HistGradientBoostingClassifier(random_state=0),
+        X,
+        people.good,
+        cv=folds,
+        method="predict_proba",
+    )
+    dummies = pd.get_dummies(people.X, dtype=float)
+    logistic = make_pipeline(StandardScaler(), LogisticRegression(max_iter=500))
+    linear = logistic.fit(dummies, people.good).predict_proba(dummies)
+    return best_cut(boosted[:, 1], people.good), best_cut(linear[:, 1], people.good)
 
 
-def main() -> None:
-    """Print the results of all data sets and populations."""
-    show("German credit", paper_experiment("german"), load("german"), 40)
-    lender = Experiment("lender", WorldSpec("lender", n_batch=780, n_rounds=39), (CEILING,))
-    goal = lender.goal
-    for name, shift in (("most are good", 1.4), ("few are good", -2.35)):
-        source = Slanted(shift=shift)
-        best = constrained_optimum(source, goal.utility, goal.alpha, rng=np.random.default_rng(0))
-        share = f"the best rule accepts {best.selection_rate:.0%}"
-        show(f"A population where {name} ({share})", lender, source, 8)
-    if "SECONDLOOK_DATA" not in os.environ:
-        return
-    for data, repetitions in (("acs-ca-2018-sample", 40), ("acs-pa-ma-in-2024", 10)):
-        people = load(data, group="race")
-        show(data, paper_experiment("adult-race", data), people, repetitions)
+def best_cut(score: Floats, good: NDArray[np.int8]) -> float:
+    """Return what the best cut with FDR ≤ α earns per applicant."""
+    order = np.argsort(-score, kind="stable")
+    n, n_good = np.arange(1, order.size + 1), np.cumsum(good[order])
+    last = np.append(np.diff(score[order]) != 0, True)  # of those with the same score
+    allowed = last & (n - n_good <= ALPHA * n)
+    earned = GAIN * n_good - LOSS * (n - n_good)
+    return float(earned[allowed].max(initial=0.0)) / order.size
+
+
+def null(seed: int, n_features: int = 5) -> Everybody:
+    """Return applicants of whom each is bad with a probability just above α, whatever the features.
+
+    The probability is α + .0001 for even seeds and α + .005 for odd ones.
+    """
+    rng = np.random.default_rng(seed)
+    n = 600 * (ROUNDS + 1)
+    X = pd.DataFrame(rng.normal(size=(n, n_features)), columns=[f"x{i}" for i in range(n_features)])
+    X["place"] = rng.integers(0, 150, n)
+    good = rng.random(n) >= ALPHA + (0.005 if seed % 2 else 0.0001)
+    return Everybody(X, np.full(n, "all"), good.astype(np.int8))
+
+
+def people_of(name: str, seed: int) -> Everybody:
+    """Return the applicants of a data set, or of a population without a policy that keeps α."""
+    return null(seed, NULLS[name]) if name in NULLS else everybody(name)
+
+
+def play(
+    name: str,
+    seed: int,
+    *,
+    method: type[CertifiedClassifier] = CertifiedClassifier,
+    flipped: bool = False,
+    **options: Any,
+) -> Row:
+    """Run a method for 39 rounds after a history that was selected on the outcome.
+
+    Parameters
+    ----------
+    name
+        A data set, each of whose applicants occurs once, in the history or in a round.
+    seed
+        Seed of the stream and of the method.
+    method, options
+        The classifier.
+    flipped
+        Whether the outcomes of the history are recorded the wrong way round.
+    """
+    people = people_of(name, seed)
+    rng = np.random.default_rng(seed)
+    past, *rounds = np.array_split(rng.permutation(len(people)), ROUNDS + 1)
+    good = people.good[past]
+    accepted = rng.random(past.size) < np.where(good == 1, 0.9, 0.1)
+    classifier = method(
+        ALPHA, DELTA, Revenue(GAIN, LOSS), horizon=ROUNDS, random_state=seed, **options
+    )
+    start, messages = time.process_time(), []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", LearningWarning)
+        classifier.fit(
+            people.X.iloc[past],
+            1 - good if flipped else good,
+            accepted=accepted,
+            sensitive_features=people.group[past],
+        )
+        cpu, trace, known = time.process_time() - start, [], {}
+        for rows in rounds:
+            start = time.process_time()
+            batch = classifier.decide(people.X.iloc[rows], sensitive_features=people.group[rows])
+            # Before the outcomes arrive, which may drop the policy.
+            deployed = tuple((id(part.ladder), part.rung) for part in classifier.deployed_)
+            cpu += time.process_time() - start
+            if name not in NULLS and deployed not in known:
+                known[deployed] = judge(classifier, people)
+            start = time.process_time()
+            classifier.observe(batch.ids[batch.accepted], people.good[rows][batch.accepted])
+            cpu += time.process_time() - start
+            trace.append(
+                {"certified": bool(batch.certified), "accepted": float(batch.accepted.mean())}
+                | known.get(deployed, {})
+            )
+        messages = sorted({str(warning.message) for warning in caught})
+    row = {name: [entry[name] for entry in trace] for name in trace[0]}
+    for name in ("ladder", "share", "more_outcomes", "n_outcomes"):  # per group, if certified so
+        row[name] = [getattr(record, name) for record in classifier.rounds_]
+    return row | {"cpu": cpu, "messages": messages}
+
+
+def judge(classifier: CertifiedClassifier, people: Everybody) -> Row:
+    """Return what the deployed policy earns, its FDR, and both rates by group."""
+    p = classifier.acceptance_probability(people.X, sensitive_features=people.group)
+    bad = 1 - people.good
+    groups = {str(name): people.group == name for name in np.unique(people.group)}
+    return {
+        "fdr": float(p @ bad / p.sum()),
+        "earned": float(p @ np.where(bad, -LOSS, GAIN)) / p.size,
+        "tpr_by_group": {
+            name: float(p[here] @ people.good[here] / people.good[here].sum())
+            for name, here in groups.items()
+        },
+        "fdr_by_group": {
+            name: float(p[here] @ bad[here] / p[here].sum()) for name, here in groups.items()
+        },
+    }
+
+
+# Broken controls.
+
+
+class _Replaying(Engine):
+    """Tests each new ladder on the rounds that its ranking has learned from too."""
+
+    def log(self, prepared: Any, rows: Any) -> None:
+        super().log(prepared, rows)
+        self.past = [*getattr(self, "past", []), prepared.waiting]
+
+    def _freeze(self, t: int, reference: Any, likelihood: Any) -> None:
+        super()._freeze(t, reference, likelihood)
+        ladder = self.ladders[-1]
+        for waiting in getattr(self, "past", []):
+            at = ladder.locate(waiting.X, waiting.group)
+            bad = np.zeros(waiting.accepted.size)
+            bad[waiting.accepted] = self._outcomes(waiting) != 1
+            use = self._choose_bets(ladder, waiting.policy)
+            ladder.test(at, waiting.p, waiting.accepted, bad, deployed=None, use=use)
+
+
+class _Unweighted(Engine):
+    """Tests rounds as if everyone had been accepted with probability 1."""
+
+    def _test(self, waiting: Any) -> None:
+        super()._test(replace(waiting, p=np.ones(waiting.p.size)))
+
+    def _choose_bets(self, ladder: Any, policy: Any) -> Any:  # noqa: ARG002
+        return np.full(ladder.grid.size, True)
+
+
+class TestsTrainingRounds(CertifiedClassifier):
+    """A certificate that tests a ladder on the rounds its ranking learned from."""
+
+    engine = _Replaying
+
+    def _engine(self, n_engines: int, z: int) -> Engine:
+        made = super()._engine(n_engines, z)
+        return self.engine(made.rules, made.rows, made.n_groups)
+
+
+class IgnoresPropensities(TestsTrainingRounds):
+    """A certificate that takes every logged probability as 1."""
+
+    engine = _Unweighted
+
+
+# Parts.
+
+GROUP_OPTIONS: dict[str, dict[str, Any]] = {
+    "default": {},
+    "ranks within groups": {"ranks": "within_group"},
+    "certificate per group": {"certify": "per_group"},
+    "floor .003": {"floor": 0.003},
+    "floor .01": {"floor": 0.01},
+}
+
+
+def variants(part: str) -> dict[str, dict[str, Any]]:
+    """Return the kinds of runs of a part, each with its options of ``play``."""
+    if part == "flipped":
+        return {"flipped history": {"flipped": True}}
+    if part == "controls":
+        return {
+            "tests training rounds": {"method": TestsTrainingRounds},
+            "ignores propensities": {"method": IgnoresPropensities},
+        }
+    return GROUP_OPTIONS if part == "groups" else {"default": {}}
+
+
+def runs(part: str, data: list[str], n: int) -> Iterator[tuple[Row, Callable[[], Row]]]:
+    """Yield the runs of a part: what identifies each, and a function that runs it."""
+    for seed in range(SEED, SEED + n):
+        for name in data:
+            for variant, options in variants(part).items():
+                about = {"part": part, "data": name, "variant": variant, "seed": seed}
+                yield about, partial(play, name, seed, **options)
+
+
+def mean(values: list[float]) -> str:
+    """Return a mean with its standard error."""
+    error = np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
+    return f"{np.mean(values):.3f} ± {error:.3f}"
+
+
+def print_judged(name: str, variant: str, rows: list[Row]) -> None:
+    """Print the results of runs of one kind on a data set."""
+    ceiling, logistic = references(name)
+    certified = np.array([row["certified"] for row in rows])
+    broken = np.array([row["fdr"] for row in rows]) > ALPHA
+    late = np.array([np.mean(row["earned"][LATE - 1 :]) for row in rows])
+    whole = np.array([np.mean(row["earned"]) for row in rows])
+    first = np.where(certified.any(axis=1), certified.argmax(axis=1) + 1.0, np.nan)
+    pilots, kept = ~certified, (certified & broken).any(axis=1)
+    print(f"\n{name}, {variant}, {len(rows)} runs (ceiling {ceiling:.1f}, logistic {logistic:.1f})")
+    lines = {
+        "late share of the ceiling": mean(list(late / ceiling)),
+        "late share of logistic with all labels": mean(list(late / logistic)),
+        "share of the ceiling over all rounds": mean(list(whole / ceiling)),
+        "first certificate, mean and worst": f"{np.nanmean(first):.1f}, {np.nanmax(first):.0f}"
+        if certified.any()
+        else "none",
+        "runs certified by round 20": f"{np.sum(first <= 20)} of {len(rows)}",
+        "runs never certified": f"{np.sum(~certified.any(axis=1))} of {len(rows)}",
+        "certified rounds that break α": f"{np.sum(certified & broken)} of {np.sum(certified)}",
+        "runs with such a round": f"{np.sum(kept)} of {len(rows)}",
+        "pilot rounds that break α": f"{np.sum(pilots & broken)} of {np.sum(pilots)}",
+        "share accepted by pilots": spread(np.array([r["accepted"] for r in rows])[pilots]),
+        "their predictions of outcomes needed": predictions(rows),
+        "CPU seconds a run": f"{np.mean([row['cpu'] for row in rows]):.1f}",
+    }
+    for rate in ("tpr", "fdr"):
+        for group in rows[0][f"{rate}_by_group"][0]:
+            values = [r[group] for row in rows for r in row[f"{rate}_by_group"][LATE - 1 :]]
+            lines[f"late {rate.upper()} of {group}"] = f"{np.mean(values):.2f}"
+    for text, value in lines.items():
+        print(f"  {text:40s} {value}", flush=True)
+
+
+def predictions(rows: list[Row]) -> str:
+    """Return how often ``more_outcomes`` was near the outcomes that the first certificate took."""
+    ratios = []
+    for row in rows:
+        if not any(row["certified"]) or len(row["n_outcomes"]) > ROUNDS:
+            continue
+        first = row["certified"].index(True)
+        for more, n in zip(row["more_outcomes"][:first], row["n_outcomes"][:first], strict=True):
+            # The need is known only up to the outcomes of a round.
+            least, most = row["n_outcomes"][first - 1] - n, row["n_outcomes"][first] - n
+            if n:
+                ratios.append(more / np.clip(more, max(least, 1), most))
+    known = np.array(ratios)[np.isfinite(ratios)]
+    if known.size == 0:
+        return "none"
+    near = np.mean(np.abs(np.log2(known)) <= 1)
+    return f"{near:.0%} of {known.size} within a factor of two, {len(ratios) - known.size} unknown"
+
+
+def spread(values: Floats) -> str:
+    """Return the least, the median and the largest value."""
+    if values.size == 0:
+        return "none"
+    return f"{values.min():.0%} to {values.max():.0%} (median {np.median(values):.0%})"
+
+
+def print_nulls(name: str, variant: str, rows: list[Row]) -> None:
+    """Print how many null runs were certified, which at most δ of them may be."""
+    n_false = sum(any(row["certified"]) for row in rows)
+    surprise = binom.sf(n_false - 1, len(rows), DELTA)
+    print(
+        f"\n{name}, {variant}: {n_false} of {len(rows)} runs certified (allowed {DELTA:.0%}; as "
+        f"many or more have probability {surprise:.3g} if it is kept), "
+        f"CPU seconds a run {np.mean([row['cpu'] for row in rows]):.1f}",
+        flush=True,
+    )
+
+
+def print_results(rows: list[Row]) -> None:
+    """Print the results of a part."""
+    kinds = dict.fromkeys((row["data"], row["variant"]) for row in rows)
+    for name, variant in kinds:
+        chosen = [row for row in rows if (row["data"], row["variant"]) == (name, variant)]
+        if name in NULLS:
+            print_nulls(name, variant, chosen)
+        else:
+            print_judged(name, variant, chosen)
+        counts: dict[str, int] = {}
+        for message in (message for row in chosen for message in row["messages"]):
+            counts[message] = counts.get(message, 0) + 1
+        for message, n in counts.items():
+            print(f"  in {n} runs: {message}")
+
+
+def measure(part: str, data: list[str], n: int, out: Path) -> None:
+    """Run what is not in the file yet, append each run to it, and print the results."""
+    saved = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    keys = ("part", "data", "variant", "seed", "commit")
+    done = {tuple(row[key] for key in keys): row for row in saved}
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    rows = []
+    for about, run in runs(part, data, n):
+        about["commit"] = commit
+        key = tuple(about[name] for name in keys)
+        if key not in done:
+            done[key] = about | run()
+            out.parent.mkdir(parents=True, exist_ok=True)
+            with out.open("a") as file:
+                file.write(json.dumps(done[key]) + "\n")
+            print(*key, "done", flush=True)
+        rows.append(done[key])
+    print_results(rows)
+
+
+def print_speed() -> None:
+    """Print the CPU time of a freeze and of a large batch, and the rounds with a fit."""
+    people, rng = everybody("california"), np.random.default_rng(SEED)
+    past, *rounds = np.split(rng.permutation(len(people)), 44_000 + 250 * np.arange(31))
+    accepted = rng.random(past.size) < np.where(people.good[past] == 1, 0.9, 0.1)
+    classifier = CertifiedClassifier(ALPHA, DELTA, Revenue(GAIN, LOSS), horizon=30, random_state=0)
+    classifier.fit(people.X.iloc[past], people.good[past], accepted=accepted)
+    learn, fitted, freezes = HistGradientBoostingClassifier.fit, [], {}
+    for t, rows in enumerate(rounds[:30], 1):
+        with patch.object(HistGradientBoostingClassifier, "fit", autospec=True) as fit:
+            fit.side_effect = learn
+            spent, start = classifier.rounds_[-1].delta_spent if t > 1 else 0.0, time.process_time()
+            batch = classifier.decide(people.X.iloc[rows])
+            seconds = time.process_time() - start
+            classifier.observe(batch.ids[batch.accepted], people.good[rows][batch.accepted])
+        if classifier.rounds_[-1].delta_spent > spent:
+            freezes[t] = seconds
+        fitted += [t] * fit.called
+    n_known = accepted.sum() + classifier.rounds_[-1].n_outcomes
+    print(
+        f"\na freeze with {accepted.sum():,} to {n_known:,} known outcomes: at most "
+        f"{max(freezes.values()):.1f} CPU seconds"
+    )
+    print(f"  rounds with a freeze {list(freezes)}, rounds with a fit of trees {fitted}")
+    million = people.X.iloc[rng.integers(len(people), size=1_000_000)]
+    start = time.process_time()
+    classifier.decide(million)
+    print(f"decide 1,000,000 applicants: {time.process_time() - start:.1f} CPU seconds", flush=True)
+
+
+# Default data sets and numbers of runs.
+PARTS: dict[str, tuple[list[str], int]] = {
+    "populations": (list(DATA), 5),
+    "nulls": (["null"], 300),
+    "controls": (["california", "noise"], 5),
+    "flipped": (list(DATA), 5),
+    "groups": (["california", "adult"], 4),
+}
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Measure the parts that are asked for, by default all of them."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks certified", description=__doc__)
+    parser.add_argument("--part", nargs="*", choices=[*PARTS, "speed"], default=[*PARTS, "speed"])
+    parser.add_argument("--data", nargs="*", choices=[*DATA, *NULLS])
+    parser.add_argument("--seeds", type=int, help="runs of each kind")
+    parser.add_argument("--out", type=Path, default=Path("results/certified.jsonl"))
+    options = parser.parse_args(arguments)
+    for part in options.part:
+        if part == "speed":
+            print_speed()
+            continue
+        data, n = PARTS[part]
+        measure(part, options.data or data, options.seeds or n, options.out)
 
 
 if __name__ == "__main__":
