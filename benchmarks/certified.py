@@ -154,7 +154,7 @@ def play(
     classifier = method(
         ALPHA, DELTA, Revenue(GAIN, LOSS), horizon=ROUNDS, random_state=seed, **options
     )
-    start, messages = time.process_time(), []
+    start = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", LearningWarning)
         classifier.fit(
@@ -163,21 +163,18 @@ def play(
             accepted=accepted,
             sensitive_features=people.group[past],
         )
-        cpu, trace, known = time.process_time() - start, [], {}
+        cpu, trace, judge = time.process_time() - start, [], Judge(people)
         for rows in rounds:
             start = time.process_time()
             batch = classifier.decide(people.X.iloc[rows], sensitive_features=people.group[rows])
-            # Before the outcomes arrive, which may drop the policy.
-            deployed = tuple((id(part.ladder), part.rung) for part in classifier.deployed_)
             cpu += time.process_time() - start
-            if name not in NULLS and deployed not in known:
-                known[deployed] = judge(classifier, people)
+            judged = {} if name in NULLS else judge(classifier)
             start = time.process_time()
             classifier.observe(batch.ids[batch.accepted], people.good[rows][batch.accepted])
             cpu += time.process_time() - start
             trace.append(
                 {"certified": bool(batch.certified), "accepted": float(batch.accepted.mean())}
-                | known.get(deployed, {})
+                | judged
             )
         messages = sorted({str(warning.message) for warning in caught})
     row = {name: [entry[name] for entry in trace] for name in trace[0]}
@@ -186,22 +183,45 @@ def play(
     return row | {"cpu": cpu, "messages": messages}
 
 
-def judge(classifier: CertifiedClassifier, people: Everybody) -> Row:
-    """Return what the deployed policy earns, its FDR, and both rates by group."""
-    p = classifier.acceptance_probability(people.X, sensitive_features=people.group)
-    bad = 1 - people.good
-    groups = {str(name): people.group == name for name in np.unique(people.group)}
-    return {
-        "fdr": float(p @ bad / p.sum()),
-        "earned": float(p @ np.where(bad, -LOSS, GAIN)) / p.size,
-        "tpr_by_group": {
-            name: float(p[here] @ people.good[here] / people.good[here].sum())
-            for name, here in groups.items()
-        },
-        "fdr_by_group": {
-            name: float(p[here] @ bad[here] / p[here].sum()) for name, here in groups.items()
-        },
-    }
+class Judge:
+    """Judges deployed policies on all applicants, each of whom a ranking scores once."""
+
+    def __init__(self, people: Everybody) -> None:
+        self.people = people
+        self.bad = 1 - people.good
+        self.groups = {str(name): people.group == name for name in np.unique(people.group)}
+        self.known: dict[Any, Any] = {}
+
+    def __call__(self, classifier: CertifiedClassifier) -> Row:
+        """Return what the policies of the last round earn, their FDR, and both rates by group."""
+        key = tuple((id(part.ladder), part.rung) for part in classifier.deployed_)
+        if key not in self.known:
+            self.known[key] = self._rates(self._probabilities(classifier))
+        return self.known[key]
+
+    def _probabilities(self, classifier: CertifiedClassifier) -> Floats:
+        if "features" not in self.known:
+            self.known["features"] = classifier._intake.for_scoring(
+                classifier, self.people.X, self.people.group, True
+            )
+        X, group = self.known["features"]
+        p = np.empty(len(group))
+        for z, part in enumerate(classifier.deployed_):
+            rows = classifier._rows_of(group, z)
+            if id(part.ladder) not in self.known:  # kept with the ladder, so that ids stay unique
+                at = part.ladder.locate(X[rows], group[rows])
+                self.known[id(part.ladder)] = part.ladder, at
+            p[rows] = part.ladder.policy(self.known[id(part.ladder)][1], part.rung)
+        return p
+
+    def _rates(self, p: Floats) -> Row:
+        good, bad, groups = self.people.good, self.bad, self.groups.items()
+        return {
+            "fdr": float(p @ bad / p.sum()),
+            "earned": float(p @ np.where(bad, -LOSS, GAIN)) / p.size,
+            "tpr_by_group": {z: float(p[at] @ good[at] / good[at].sum()) for z, at in groups},
+            "fdr_by_group": {z: float(p[at] @ bad[at] / p[at].sum()) for z, at in groups},
+        }
 
 
 # Broken controls.
@@ -214,15 +234,16 @@ class _Replaying(Engine):
         super().log(prepared, rows)
         self.past = [*getattr(self, "past", []), prepared.waiting]
 
-    def _freeze(self, t: int, reference: Any, likelihood: Any) -> None:
-        super()._freeze(t, reference, likelihood)
-        ladder = self.ladders[-1]
+    def _freeze(self, *args: Any) -> None:
+        super()._freeze(*args)
+        ladder_rows = self.stage.ladder_rows[-1]
         for waiting in getattr(self, "past", []):
-            at = ladder.locate(waiting.X, waiting.group)
+            at = ladder_rows.ladder.locate(waiting.X, waiting.group)
             bad = np.zeros(waiting.accepted.size)
             bad[waiting.accepted] = self._outcomes(waiting) != 1
-            use = self._choose_bets(ladder, waiting.policy)
-            ladder.test(at, waiting.p, waiting.accepted, bad, deployed=None, use=use)
+            use = ladder_rows.ladder.worth_betting(at, waiting.p, self.estimates.fdr(ladder_rows))
+            applicants = at, waiting.p, waiting.accepted, bad
+            ladder_rows.ladder.test(*applicants, deployed=None, use=use)
 
 
 class _Unweighted(Engine):
@@ -231,8 +252,8 @@ class _Unweighted(Engine):
     def _test(self, waiting: Any) -> None:
         super()._test(replace(waiting, p=np.ones(waiting.p.size)))
 
-    def _choose_bets(self, ladder: Any, policy: Any) -> Any:  # noqa: ARG002
-        return np.full(ladder.grid.size, True)
+    def _choose_bets(self, policy: Any) -> Any:  # noqa: ARG002
+        return [np.full(ladder.grid.size, True) for ladder in self.ladders]
 
 
 class TestsTrainingRounds(CertifiedClassifier):
