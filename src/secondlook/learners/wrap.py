@@ -15,6 +15,7 @@ from sklearn.utils.validation import has_fit_parameter
 
 from secondlook.errors import InputError, LearningWarning
 from secondlook.frames import subset
+from secondlook.learners.ensemble import SelectionAwareEnsemble
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.per_group import PerGroup
 from secondlook.people.columns import Expansion
@@ -72,11 +73,16 @@ def fit_likelihood(
     weight: NDArray[np.float64],
     group: NDArray[np.intp],
     n_groups: int,
+    *,
     expansion: Expansion | None = None,
+    rejected: Any = None,
+    from_history: NDArray[np.bool_] | None = None,
 ) -> tuple[Likelihood, str]:
     """Fit a learner to weighted rows; rows of weight zero are left out.
 
-    If features are codes, the learner gets the numbers of their expansion.
+    If features are codes, the learner gets the numbers of their expansion. A learner whose ``fit``
+    takes ``rejected`` gets the features of applicants that the past rejected; one whose ``fit``
+    takes ``from_history`` gets which rows are of the history.
 
     Returns the likelihood and the warnings of the fit, empty if there were none. A
     ``ConstrainedLogistic`` is refitted in place, so that it can start from its last solution; any
@@ -88,6 +94,10 @@ def fit_likelihood(
     else:
         model, rows = clone(learner), used
     arguments = fit_arguments(model, weight[rows], group[rows])
+    if rejected is not None and has_fit_parameter(model, "rejected"):
+        arguments["rejected"] = rejected if expansion is None else expansion.numbers(rejected)
+    if from_history is not None and has_fit_parameter(model, "from_history"):
+        arguments["from_history"] = from_history[rows]
     with (
         warnings.catch_warnings(record=True) as caught,
         config_context(enable_metadata_routing=False),
@@ -133,6 +143,9 @@ def as_likelihood(model: Any, n_groups: int) -> Likelihood:
     if isinstance(model, PerGroup):
         parts = [as_likelihood(model.model_of(z), n_groups) for z in range(n_groups)]
         return GroupedLikelihood(tuple(parts))
+    if isinstance(model, SelectionAwareEnsemble):
+        likelihood: Likelihood = model.likelihood_
+        return likelihood
     if isinstance(model, ConstrainedLogistic | LogisticRegression) and len(model.classes_) == 2:
         coef = np.array(model.coef_[0], dtype=np.float64)
         return LinearLikelihood(coef, float(np.ravel(model.intercept_)[0]))

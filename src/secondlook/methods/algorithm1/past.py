@@ -65,7 +65,9 @@ def past_policy(
     n = len(history)
     group = np.zeros(n, dtype=np.intp)
     target = history.accepted.astype(np.int8)
-    likelihood, _ = fit_likelihood(imitator, history.X, target, np.ones(n), group, 1, expansion)
+    likelihood, _ = fit_likelihood(
+        imitator, history.X, target, np.ones(n), group, 1, expansion=expansion
+    )
     return PastPolicy(likelihood, decides=True)
 
 

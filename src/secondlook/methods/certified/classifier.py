@@ -26,6 +26,7 @@ from secondlook.core.sampling import coin_flips
 from secondlook.core.saved import saved
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError, LearningWarning
+from secondlook.learners.ensemble import SelectionAwareEnsemble
 from secondlook.learners.wrap import check_keeps_nobody
 from secondlook.methods.certified.engine import ChosenPolicy, Engine
 from secondlook.methods.certified.ladder import Ladder, Positions
@@ -155,8 +156,11 @@ class CertifiedClassifier(DecidingClassifier):
     utility
         Value of decisions; it chooses among certified policies. None means ``Accuracy()``.
     learner
-        Any scikit-learn classifier with ``predict_proba``, which ranks applicants. None means a
-        logistic model that also learns how the past selected applicants.
+        Any scikit-learn classifier with ``predict_proba``, which ranks applicants. If its ``fit``
+        takes ``rejected`` it gets the features of the history's rejected applicants, and if it
+        takes ``from_history``, which rows are of the history. None means
+        ``SelectionAwareEnsemble``: a scorecard and boosted trees that also learn how the past
+        selected applicants.
     horizon
         Expected number of rounds; None means unknown. A wrong horizon costs power, never the
         promise.
@@ -319,8 +323,12 @@ class CertifiedClassifier(DecidingClassifier):
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
         self.classes_, self.groups_ = self._intake.classes, self._intake.groups
         self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self._history = PastApplicants(history.for_fit(), self._intake.expansion)
-        self._learner = None if self.learner is None else self._prepared_learner()
+        self._history = PastApplicants(history.for_fit())
+        self._learner = (
+            SelectionAwareEnsemble(self._intake.categorical)
+            if self.learner is None
+            else self._prepared_learner()
+        )
         self._fitted = {name: getattr(self, name) for name in FIXED}
         self._start_counts()
         if not history.accepted.any():
@@ -341,9 +349,7 @@ class CertifiedClassifier(DecidingClassifier):
         self._reference_bits = history.bits[:_REFERENCE_ROWS]
         self._rounds: list[CertifiedRound] = []
         self._corrections = []
-        self._likelihoods: list[Likelihood] = [
-            self._learn(z) or ConstantLikelihood(0.5) for z in range(n_engines)
-        ]
+        self._models = [self._learn(z) for z in range(n_engines)]
 
     def _engine(self, n_engines: int, z: int) -> Engine:
         strategy = self._allowed(
@@ -409,7 +415,7 @@ class CertifiedClassifier(DecidingClassifier):
 
     def _policy_of_round(self, t: int, z: int, n_people: int) -> ChosenPolicy:
         """Freeze the rankings that are due, and return the policy of one of the engines."""
-        engine, learn = self._engines[z], partial(self._learn, z)
+        engine, learn = self._engines[z], partial(self._newest_model, z)
         engine.freeze_if_due(t, self._reference_of(z), max(1, n_people), learn)
         return engine.choose()
 
@@ -548,6 +554,8 @@ class CertifiedClassifier(DecidingClassifier):
         self._reference = X[stays], group[stays]
         self._reference_bits = self._reference_bits[stays]
         self._forget_corrections(names)
+        if not self._rounds:
+            self._models = [self._learn(z) for z in range(len(self._engines))]
         for engine in self._engines:
             engine.catch_up()  # tests no longer wait for the forgotten
         return self
@@ -590,7 +598,7 @@ class CertifiedClassifier(DecidingClassifier):
         for z, engine in enumerate(self._engines):
             rows = self._rows_of(group, z)
             ranking = self._choices[z].ladder.ranking if self._choices else None
-            model = self._likelihoods[z] if ranking is None else ranking
+            model = self._likelihood(z) if ranking is None else ranking
             if rows.size:
                 why = engine.rules.strategy.barred(
                     features[rows], np.asarray(model.score(features[rows], group[rows]))
@@ -613,13 +621,13 @@ class CertifiedClassifier(DecidingClassifier):
         """Return the newest model's likelihood of each outcome, in the order of ``classes_``."""
         check_is_fitted(self)
         several = len(self._engines) > 1
-        needed = self.group_as_feature or several or self._likelihoods[0].reads_group
+        needed = self.group_as_feature or several or self._likelihood(0).reads_group
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed=needed)
         score = np.empty(len(group))
-        for z, likelihood in enumerate(self._likelihoods):
+        for z in range(len(self._engines)):
             rows = self._rows_of(group, z)
             if rows.size:
-                score[rows] = likelihood.score(features[rows], group[rows])
+                score[rows] = self._likelihood(z).score(features[rows], group[rows])
         return self._per_class(score)
 
     @property
@@ -676,11 +684,24 @@ class CertifiedClassifier(DecidingClassifier):
                 warnings.warn(restart_message(restarts), LearningWarning, stacklevel=4)
         return self
 
-    def _learn(self, z: int) -> Likelihood | None:
+    def _likelihood(self, z: int) -> Likelihood:
+        """Return the newest model of one of the engines."""
+        return self._models[z][0] or ConstantLikelihood(0.5)
+
+    def _newest_model(self, z: int) -> tuple[Likelihood | None, str]:
+        """Return a model learned from everything known now, and what its fit had to say."""
+        if self._rounds:
+            learned = self._learn(z)
+            if learned[0] is not None:
+                self._models[z] = learned
+            return learned
+        return self._models[z]  # nothing is known that ``fit`` did not know
+
+    def _learn(self, z: int) -> tuple[Likelihood | None, str]:
         """Learn the ranking of one of the engines; None unless both outcomes are known."""
         past = self._history if len(self._engines) == 1 else self._history.of_group(z)
         rows, known = self._engines[z].rows, self._engines[z].known_rows()
-        likelihood = learn_ranking(
+        learned = learn_ranking(
             past,
             rows.X[known],
             rows["outcome"][known],
@@ -689,9 +710,9 @@ class CertifiedClassifier(DecidingClassifier):
             n_groups=self._intake.n_groups,
             expansion=self._intake.expansion,
         )
-        if self._rounds and likelihood is not None:
-            self._likelihoods[z] = likelihood
-        return likelihood
+        if learned[1]:
+            warnings.warn(learned[1], LearningWarning, stacklevel=6)
+        return learned
 
     def _rows_of(self, group: NDArray[np.intp], z: int) -> NDArray[np.intp]:
         """Return the rows of the applicants that belong to an engine."""

@@ -322,7 +322,7 @@ class Engine:
         t: int,
         reference: tuple[Any, Groups],
         n_batch: int,
-        learn: Callable[[], Likelihood | None],
+        learn: Callable[[], tuple[Likelihood | None, str]],
     ) -> None:
         """Freeze the rankings that are due before round ``t``.
 
@@ -335,17 +335,17 @@ class Engine:
         n_batch
             Number of applicants in the next batch.
         learn
-            Returns a model learned from everything known now; None if that is not enough, so that
-            the first pilot has to treat all applicants alike.
+            Returns a model learned from everything known now, and what its fit had to say; None if
+            that is not enough, so that the first pilot has to treat all applicants alike.
         """
         self.largest_batch = max(self.largest_batch, n_batch)
         while self._is_due(t):
-            likelihood = learn()
+            likelihood, message = learn()
             if likelihood is None:
                 if self.ladders:
                     return
                 likelihood = ConstantLikelihood(0.5)
-            self._freeze(t, reference, likelihood)
+            self._freeze(t, reference, likelihood, message)
 
     def _is_due(self, t: int) -> bool:
         k, freezes = len(self.ladders), self.rules.freezes
@@ -354,13 +354,17 @@ class Engine:
         first, outcomes = freezes[k]
         return t - self.stage.began + 1 >= first and self.known_rows().size >= outcomes
 
-    def _freeze(self, t: int, reference: tuple[Any, Groups], likelihood: Likelihood) -> None:
+    def _freeze(
+        self, t: int, reference: tuple[Any, Groups], likelihood: Likelihood, message: str
+    ) -> None:
         # The ladder is tested on round t and later ones only, so its ranking, floor, softness and
         # starts may depend on everything known now.
         rules, stage, k = self.rules, self.stage, len(self.ladders)
         X, group = reference
         score = np.asarray(likelihood.score(X, group), np.float64)
-        ranking = Ranking.freeze(likelihood, score, group, self.n_groups, within=rules.within)
+        ranking = Ranking.freeze(
+            likelihood, score, group, self.n_groups, within=rules.within, message=message
+        )
         floor = Floor.freeze(rules.strategy, rules.floor, X, score, group, self.n_groups)
         if stage.pilot is None:
             stage.pilot = Pilot.start(ranking, rules.alpha, self.largest_batch)
@@ -691,6 +695,7 @@ class Engine:
             )
             message = f"{self._restart_message()} {message}".strip()
         n_unreachable, limits = _unreachable(ladder.floor.strategy, X, score, ~sure)
+        message = f"{message} {ladder.ranking.message} {limits}".strip().replace("  ", " ")
         return CertifiedRound(
             round=t,
             group=group,
@@ -710,7 +715,7 @@ class Engine:
             delta_spent=self.delta_spent,
             n_outcomes=self.known_rows().size,
             estimated_fdr=policy.estimated_fdr,
-            message=f"{message} {limits}".strip(),
+            message=message,
             group_mode=group_mode,
             n_unreachable=n_unreachable,
             n_tested=self.n_tested,

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.core.saved import saved
-from secondlook.learners.selection import SelectedPast, fit_selected_past
+from secondlook.learners.ensemble import SelectionAwareEnsemble
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.people.columns import Expansion
 from secondlook.people.intake import History
-from secondlook.people.likelihoods import Likelihood, LinearLikelihood, expanded
+from secondlook.people.likelihoods import Likelihood
 
 __all__ = ["PastApplicants", "Ranking", "learn_ranking"]
 
@@ -39,15 +39,24 @@ class Ranking:
         groups.
     mean_bad
         At each of 100 shares, the mean of 1 − score over that best share of the reference.
+    message
+        What the fit of the model had to say, such as that it left the history out.
     """
 
     likelihood: Likelihood
     reference: tuple[Floats, ...]
     mean_bad: Floats
+    message: str = ""
 
     @staticmethod
     def freeze(
-        likelihood: Likelihood, score: Floats, group: Groups, n_groups: int, within: bool
+        likelihood: Likelihood,
+        score: Floats,
+        group: Groups,
+        n_groups: int,
+        *,
+        within: bool,
+        message: str = "",
     ) -> Ranking:
         """Freeze the order that a model gives to applicants like those of a reference.
 
@@ -61,6 +70,8 @@ class Ranking:
             Number of groups.
         within
             Whether applicants are ranked within their own group only.
+        message
+            What the fit of the model had to say.
         """
         parts = [score[group == z] for z in range(n_groups)] if within else [score]
         reference = tuple(np.sort(part if part.size else score) for part in parts)
@@ -68,7 +79,7 @@ class Ranking:
         # Shares of 1 % to 100 %; each has at least one applicant.
         ends = np.maximum(1, np.ceil(np.arange(1, 101) / 100 * score.size)).astype(np.intp)
         mean_bad = 1 - np.cumsum(ordered)[ends - 1] / ends
-        return Ranking(likelihood, reference, mean_bad)
+        return Ranking(likelihood, reference, mean_bad, message)
 
     def score(self, X: Any, group: Groups) -> Floats:
         """Return the model's likelihood of a good outcome."""
@@ -117,18 +128,12 @@ class PastApplicants:
     rejected_X, rejected_group, rejected_bits : the same of the rejected, who have no outcomes.
     """
 
-    def __init__(self, history: History, expansion: Expansion | None = None) -> None:
-        self._expansion = expansion
+    def __init__(self, history: History) -> None:
         X, accepted = np.asarray(history.X, dtype=np.float64), history.accepted
         self.X, self.rejected_X = X[accepted], X[~accepted]
         self.group, self.rejected_group = history.group[accepted], history.group[~accepted]
         self.bits, self.rejected_bits = history.bits[accepted], history.bits[~accepted]
         self.outcome = history.outcome
-        # Every later fit standardises features by these, also after applicants are forgotten.
-        X = self._numbers(X)
-        self._mean, self._deviation = X.mean(axis=0), np.nan_to_num(X.std(axis=0))
-        self._deviation[self._deviation == 0] = 1.0
-        self._last_fit: SelectedPast | None = None
 
     def of_group(self, z: int) -> PastApplicants:
         """Return the applicants of one group, or all of them if the group has too few outcomes."""
@@ -137,7 +142,6 @@ class PastApplicants:
             return self
         part = copy.copy(self)
         part._keep(accepted, rejected)
-        part._last_fit = None
         return part
 
     def forget(self, bits: NDArray[np.uint64]) -> None:
@@ -151,23 +155,6 @@ class PastApplicants:
         self.rejected_group = self.rejected_group[rejected]
         self.rejected_bits = self.rejected_bits[rejected]
 
-    def _numbers(self, X: Floats) -> Floats:
-        return X if self._expansion is None else np.asarray(self._expansion.numbers(X), np.float64)
-
-    def fit_logistic(self, own_X: Floats, own_outcome: NDArray[np.int8]) -> Likelihood:
-        """Fit the logistic model that also learns how the past selected applicants."""
-        # A history without accepted applicants says nothing about the past policy.
-        rejected = self.rejected_X if self.outcome.size else self.rejected_X[:0]
-        parts = (self.X, rejected, own_X)
-        scaled = [(self._numbers(X) - self._mean) / self._deviation for X in parts]
-        fit = fit_selected_past(
-            scaled[0], self.outcome, scaled[1], scaled[2], own_outcome, start=self._last_fit
-        )
-        self._last_fit = fit
-        coef = fit.coef / self._deviation
-        linear = LinearLikelihood(coef, fit.intercept - float(coef @ self._mean))
-        return expanded(linear, self._expansion)
-
 
 def learn_ranking(
     past: PastApplicants,
@@ -178,8 +165,11 @@ def learn_ranking(
     learner: Any,
     n_groups: int,
     expansion: Expansion | None = None,
-) -> Likelihood | None:
-    """Return a model that ranks applicants; None unless good and bad outcomes are known.
+) -> tuple[Likelihood | None, str]:
+    """Return a model that ranks applicants, and what its fit had to say.
+
+    The model is None unless good and bad outcomes are known. For the default learner good ones are
+    enough if the history also has rejected applicants to compare with.
 
     Parameters
     ----------
@@ -188,25 +178,26 @@ def learn_ranking(
     X, outcome, group
         Our own accepted applicants whose outcomes are known.
     learner
-        The learner to fit to both; None means the logistic model that also learns how the past
-        selected applicants.
+        The learner to fit to both. If its ``fit`` takes ``rejected`` or ``from_history``, it gets
+        the features of the history's rejected applicants, or which rows are of the history.
     n_groups
         Number of groups.
     expansion
         How codes become numbers for a learner.
     """
     together = np.concatenate([past.outcome, outcome])
-    if np.unique(together).size < 2:
-        return None
-    if learner is None:
-        return past.fit_logistic(X, outcome)
-    likelihood, _ = fit_likelihood(
+    known = np.unique(together).tolist()
+    compares = isinstance(learner, SelectionAwareEnsemble) and past.outcome.size > 0
+    if known != [0, 1] and not (known == [1] and compares and len(past.rejected_X)):
+        return None, ""
+    return fit_likelihood(
         learner,
         np.vstack([past.X, X]),
         together,
         np.ones(together.size),
         np.concatenate([past.group, group]),
         n_groups,
-        expansion,
+        expansion=None if isinstance(learner, SelectionAwareEnsemble) else expansion,
+        rejected=past.rejected_X,
+        from_history=np.arange(together.size) < past.outcome.size,
     )
-    return likelihood
