@@ -34,7 +34,7 @@ from sklearn.ensemble._hist_gradient_boosting.predictor import TreePredictor
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import TargetEncoder
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
-from sklearn.utils.multiclass import unique_labels
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from secondlook.core.saved import saved
@@ -66,6 +66,7 @@ _TREES: dict[str, Any] = {
     "max_leaf_nodes": 8,
     "min_samples_leaf": 20,
     "l2_regularization": 1.0,
+    "max_bins": 63,  # weighted quantiles take most of the time of a fit with 255
     "early_stopping": False,
     "random_state": 0,  # reached only with more than 200,000 rows, which are sampled for bins
 }
@@ -311,7 +312,7 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     Attributes
     ----------
-    classes_ : 0 (bad) and 1 (good).
+    classes_ : the labels of a bad and of a good outcome.
     likelihood_ : the fitted model.
 
     Examples
@@ -327,6 +328,12 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
     def __init__(self, categorical: tuple[int, ...] = ()) -> None:
         self.categorical = categorical
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.allow_nan = True
+        return tags
+
     def fit(
         self, X: Any, y: Any, *, rejected: Any = None, from_history: Any = None
     ) -> SelectionAwareEnsemble:
@@ -335,17 +342,29 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         Parameters
         ----------
         X, y
-            Features, NaN where missing, and outcomes, 1 good and 0 bad.
+            Features, NaN where missing, and outcomes, the larger label good.
         rejected
             Features of applicants that the past rejected, whose outcomes are unknown.
         from_history
             Which rows of ``X`` the past accepted; None means all. The others are our own.
         """
-        X = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
-        outcome = np.asarray(y).astype(np.int8)
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
+        check_classification_targets(y)
+        labels = np.unique(y)
+        if labels.size > 2:
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}."
+            )
+        # Codes of outcomes are 0 and 1 also if only good ones are known.
+        self.classes_ = np.array([0, 1]) if set(labels.tolist()) <= {0, 1} else labels
+        outcome = (y == self.classes_[-1]).astype(np.int8)
         past = np.ones(outcome.size, np.bool_) if from_history is None else np.asarray(from_history)
         refused = X[:0] if rejected is None else np.asarray(rejected, np.float64)
-        self.classes_ = unique_labels([0, 1])
+        # The folds of encodings depend on the order of rows, and decisions must not.
+        order = np.lexsort([past, outcome, *X.T])
+        X, outcome, past = X[order], outcome[order], past[order]
+        refused = refused[np.lexsort(refused.T)] if len(refused) else refused
         usable = past.any() and (np.unique(outcome[past]).size == 2 or len(refused) > 0)
         if not past.any():
             refused = refused[:0]  # rejections alone do not tell the good from the bad
@@ -368,7 +387,8 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the likelier outcome."""
-        return np.asarray(self.classes_[np.argmax(self.predict_proba(X), axis=1)])
+        probability = self.predict_proba(X)
+        return np.asarray(self.classes_[np.argmax(probability, axis=1)])
 
     def _trusted(
         self, X: Floats, outcome: Outcomes, past: NDArray[np.bool_], rejected: Floats
@@ -431,9 +451,7 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         self, X: Floats, outcome: Outcomes, rejected: Floats, fitted: _FittedScorecard
     ) -> BoostedTrees:
         """Fit boosted trees; rejected applicants count as good with g and as bad with 1 − g."""
-        p = expit(fitted.scorecard.log_odds(rejected))
-        s1, s0 = (min(rate, _LARGEST_RATE) for rate in (fitted.accepted_good, fitted.accepted_bad))
-        g = p * (1 - s1) / (p * (1 - s1) + (1 - p) * (1 - s0)) if len(rejected) else p
+        g = _soft_labels(fitted, rejected)
         people = np.vstack([X, rejected])
         encoded, columns = self._encodings(people, np.concatenate([outcome, g]))
         seen = np.hstack([people, columns])
@@ -473,6 +491,15 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             otherwise = float(encoder.transform([[np.nan]])[0, 0])
             encoded.append(EncodedColumn(position, common, means, otherwise))
         return tuple(encoded), np.hstack([np.empty((len(people), 0)), *columns])
+
+
+def _soft_labels(fitted: _FittedScorecard, rejected: Floats) -> Floats:
+    """Return g, the probability that each rejected applicant is good."""
+    p = expit(fitted.scorecard.log_odds(rejected))
+    if not len(rejected):
+        return np.asarray(p)
+    s1, s0 = (min(rate, _LARGEST_RATE) for rate in (fitted.accepted_good, fitted.accepted_bad))
+    return np.asarray(p * (1 - s1) / (p * (1 - s1) + (1 - p) * (1 - s0)))
 
 
 def _with_encodings(X: Floats, encoded: tuple[EncodedColumn, ...]) -> Floats:
