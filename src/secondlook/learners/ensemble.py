@@ -36,6 +36,7 @@ from sklearn.preprocessing import TargetEncoder
 from sklearn.utils._openmp_helpers import _openmp_effective_n_threads
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import threadpool_limits
 
 from secondlook.core.saved import saved
 from secondlook.errors import InputError, LearningWarning
@@ -72,6 +73,7 @@ _TREES: dict[str, Any] = {
 }
 _FEWEST_FOR_TREES = 20  # applicants of either outcome
 _SCORECARD_PART = 1 / 3  # of the mixed log-odds
+_FEW_FOR_THREADS = 50_000  # applicants, whom one thread scores sooner than several begin
 _FEWEST_TO_ASK = 10  # own outcomes of either kind, before they judge the history
 _BETTER = 0.01  # AUC by which the history without its rejected must be better
 _WRONG_WAY = -2.0  # standard errors below a ranking at random
@@ -183,7 +185,7 @@ class BoostedTrees:
         X = _with_encodings(np.asarray(X, np.float64), self.encoded)
         total = np.full(len(X), self.baseline)
         no_sets, no_map = np.zeros((0, 8), np.uint32), np.zeros(0, np.uint32)  # for categories
-        threads = _openmp_effective_n_threads()
+        threads = _openmp_effective_n_threads() if len(X) > _FEW_FOR_THREADS else 1
         self._check(X.shape[1])
         for nodes in np.split(self.nodes, self.ends[:-1]):
             total += TreePredictor(nodes, no_sets, no_sets).predict(X, no_sets, no_map, threads)
@@ -365,6 +367,12 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         order = np.lexsort([past, outcome, *X.T])
         X, outcome, past = X[order], outcome[order], past[order]
         refused = refused[np.lexsort(refused.T)] if len(refused) else refused
+        # One thread: several would sum in another order each time, and a ledger repeats fits.
+        with threadpool_limits(1):
+            self._fit(X, outcome, past, refused)
+        return self
+
+    def _fit(self, X: Floats, outcome: Outcomes, past: NDArray[np.bool_], refused: Floats) -> None:
         usable = past.any() and (np.unique(outcome[past]).size == 2 or len(refused) > 0)
         if not past.any():
             refused = refused[:0]  # rejections alone do not tell the good from the bad
@@ -376,7 +384,6 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if min(np.sum(outcome == 1), np.sum(outcome == 0)) >= _FEWEST_FOR_TREES:
             trees = self._trees(X, outcome, refused, fitted)
             self.likelihood_ = MixedLikelihood(fitted.scorecard, trees)
-        return self
 
     def predict_proba(self, X: Any) -> Floats:
         """Return the likelihood of a bad and of a good outcome."""
@@ -462,7 +469,7 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         )
         model.fit(
             np.vstack([seen, refused]),
-            np.concatenate([outcome, np.ones(n_rejected, np.int8), np.zeros(n_rejected, np.int8)]),
+            np.concatenate([outcome, np.ones(n_rejected), np.zeros(n_rejected)]),
             np.concatenate([np.ones(outcome.size), g, 1 - g]),
         )
         return BoostedTrees.of(model, encoded)
