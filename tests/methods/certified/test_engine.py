@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from methods.certified.known_truth import ALPHA, DELTA, UTILITY, Flat, Slope, play, rngs, start
 from methods.certified.test_ladder import make_ladder
@@ -115,7 +116,8 @@ def test_a_later_ladder_starts_where_evidence_grew_fastest(edge):
 def test_no_pilot_accepts_nearly_all_applicants(seed):
     """All applicants are alike, and evidence grows fastest if all are accepted."""
     rng, alike = np.random.default_rng(seed), Flat(fdr=0.1)
-    policies = play(start(alike, rng, horizon=20), alike, rng, n=300, rounds=4, truth=False)
+    classifier = start(alike, rng, horizon=20, learner=LogisticRegression())
+    policies = play(classifier, alike, rng, n=300, rounds=4, truth=False)
     shares = [policy.share for policy in policies if not policy.certified]
     assert 0.5 < max(shares) <= 0.7
 
