@@ -202,6 +202,18 @@ def test_area_and_its_standard_error_against_scipy(rng):
     assert abs(z) == pytest.approx(abs(_normal_quantile(test.pvalue / 2)))
 
 
+def test_the_error_of_a_difference_of_areas_against_redrawn_samples(rng):
+    def draw(n):
+        y = (rng.random(n) < 0.4).astype(np.int8)
+        first = y + rng.normal(size=n)
+        return first, first + rng.normal(size=n), y
+
+    samples = [draw(300) for _ in range(400)]
+    differences = [ensemble._area(b, y) - ensemble._area(a, y) for a, b, y in samples]
+    errors = [ensemble._error_of_difference(*sample) for sample in samples]
+    assert np.mean(errors) == pytest.approx(np.std(differences), rel=0.12)
+
+
 def _normal_quantile(p):
     from scipy.stats import norm  # noqa: PLC0415
 

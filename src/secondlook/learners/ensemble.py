@@ -75,7 +75,8 @@ _FEWEST_FOR_TREES = 20  # applicants of either outcome
 _SCORECARD_PART = 1 / 3  # of the mixed log-odds
 _FEW_FOR_THREADS = 50_000  # applicants, whom one thread scores sooner than several begin
 _FEWEST_TO_ASK = 10  # own outcomes of either kind, before they judge the history
-_BETTER = 0.01  # AUC by which the history without its rejected must be better
+_BETTER = 0.01  # AUC by which the history without its rejected must be better …
+_CLEARLY = 2.0  # … and standard errors of that difference
 _WRONG_WAY = -2.0  # standard errors below a ranking at random
 
 
@@ -406,24 +407,25 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         if min(np.sum(own == 1), np.sum(own == 0)) < _FEWEST_TO_ASK:
             return everyone, rejected
         history = X[past], outcome[past], past[past]
-        chosen, rank = rejected, -np.inf
-        for some in (rejected, rejected[:0]) if len(rejected) else (rejected,):
-            if len(some) == 0 and np.unique(outcome[past]).size < 2:
-                continue
-            score = self._scorecard(*history, some).scorecard.log_odds(own_X)
-            area = _area(score, own)
-            if area > rank + (_BETTER if np.isfinite(rank) else 0.0):
-                chosen, rank = some, area
-        if _standard_errors(rank, own) < _WRONG_WAY:
+        both_kinds = np.unique(outcome[past]).size == 2
+        tried = [some for some in (rejected, rejected[:0]) if both_kinds or len(some)]
+        scores = [self._scorecard(*history, some).scorecard.log_odds(own_X) for some in tried]
+        areas = [_area(score, own) for score in scores]
+        best = 0
+        if len(rejected) and len(tried) > 1:
+            # With few outcomes one of the two is often better by luck.
+            better, error = areas[1] - areas[0], _error_of_difference(*scores, own)
+            best = int(better > max(_BETTER, _CLEARLY * error))
+        if _standard_errors(areas[best], own) < _WRONG_WAY:
             warnings.warn(
                 f"The history ranks our own {own.size:,} outcomes the wrong way round (area under "
-                f"the curve {rank:.2f}), so this ranking and later ones leave it out unless it "
-                f"fits again; check the labels of its outcomes.",
+                f"the curve {areas[best]:.2f}), so the ranking leaves it out; check the labels of "
+                f"its outcomes.",
                 LearningWarning,
                 stacklevel=3,
             )
             return ~past, rejected[:0]
-        return everyone, chosen
+        return everyone, tried[best]
 
     def _scorecard(
         self, X: Floats, outcome: Outcomes, past: NDArray[np.bool_], rejected: Floats
@@ -520,6 +522,20 @@ def _area(score: Floats, outcome: Outcomes) -> float:
     n_good, n_bad = int(np.sum(outcome == 1)), int(np.sum(outcome == 0))
     ranks = rankdata(score)[outcome == 1].sum()
     return float((ranks - n_good * (n_good + 1) / 2) / (n_good * n_bad))
+
+
+def _error_of_difference(first: Floats, second: Floats, outcome: Outcomes) -> float:
+    """Return the standard error of the difference of two areas on the same outcomes (DeLong)."""
+    good, bad = outcome == 1, outcome == 0
+
+    def placements(score: Floats) -> tuple[Floats, Floats]:
+        """Return each applicant's share of better or equal placed opposites, good and bad."""
+        ranks = rankdata(score)
+        of_good = (ranks[good] - rankdata(score[good])) / bad.sum()
+        return of_good, 1 - (ranks[bad] - rankdata(score[bad])) / good.sum()
+
+    pairs = zip(placements(first), placements(second), strict=True)
+    return float(np.sqrt(sum(np.var(a - b, ddof=1) / a.size for a, b in pairs)))
 
 
 def _standard_errors(area: float, outcome: Outcomes) -> float:

@@ -14,7 +14,7 @@ ANY = ConstantLikelihood(0.5)  # ranks are made of scores alone
 def frozen(score, group=None, n_groups=1, *, within=False):
     score = np.asarray(score, float)
     group = np.zeros(score.size, np.intp) if group is None else np.asarray(group)
-    return Ranking.freeze(ANY, score, group, n_groups, within)
+    return Ranking.freeze(ANY, score, group, n_groups, within=within)
 
 
 @pytest.mark.parametrize("within", [False, True])
