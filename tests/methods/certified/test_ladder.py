@@ -377,7 +377,7 @@ def test_a_user_function_spreads_the_floor(rng):
     classifier.fit(X, good, accepted=X[:, 1] > -1)
     new = np.array([[-9.0, 0.0], [-9.0, 2.0]])
     p = classifier.decide(np.vstack([new, X])).propensity[:2]
-    assert p[0] / p[1] == pytest.approx(np.exp(4), rel=1e-6)
+    assert p[0] / p[1] == pytest.approx(np.exp(4), rel=1e-3)  # the soft edge adds a little
 
 
 def test_a_strategy_that_leaves_applicants_out_is_refused(rng):
