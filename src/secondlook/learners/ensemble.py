@@ -414,7 +414,7 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         best = 0
         if len(rejected) and len(tried) > 1:
             # With few outcomes one of the two is often better by luck.
-            better, error = areas[1] - areas[0], _error_of_difference(*scores, own)
+            better, error = areas[1] - areas[0], _error_of_difference(scores[0], scores[1], own)
             best = int(better > max(_BETTER, _CLEARLY * error))
         if _standard_errors(areas[best], own) < _WRONG_WAY:
             warnings.warn(
