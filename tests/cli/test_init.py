@@ -154,6 +154,7 @@ def test_columns_of_all_kinds_are_decided_exported_and_verified(config):
             since=[str(date(2010, 1, 1) + timedelta(days=int(i) % 90)) for i in at],
             owner=np.where(at % 3 == 0, "true", "false"),
             region=np.where(at % 5 < 2, "north", "south"),
+            postcode=[f"{i % 7:05d}" for i in at],
         )
 
     with_kinds(300, 0).to_csv("history.csv", index=False)
@@ -167,7 +168,8 @@ def test_columns_of_all_kinds_are_decided_exported_and_verified(config):
         "'owner' must be a number, got 'perhaps'": 1,
     }
     done("export", "--features", "-o", "decided.csv", "--ledger", URL)
-    decided = pd.read_csv("decided.csv")
+    decided = pd.read_csv("decided.csv", dtype={"feature.postcode": str})
+    assert decided["feature.postcode"].tolist() == new.drop(index=[3, 4])["postcode"].tolist()
     sent = new.drop(index=[3, 4])
     assert (pd.to_datetime(decided["feature.since"]) == pd.to_datetime(sent["since"]).array).all()
     assert decided["feature.owner"].tolist() == (sent["owner"] == "true").tolist()

@@ -475,6 +475,8 @@ def found(file, values, **options):
         (["true", "false", "?"], "true/false", "true: 50 %", 10),
         (["a", "b", "1"], "text", "3: 1, a, b", 0),
         (["A1", "B2", "C3", "C3", "D4", "?"], "text", "4: C3, A1, B2, …", 10),
+        (["01067", "?", "80331"], "text", "2: 01067, 80331", 10),
+        (["0.5", "0", "10"], "number", "0 to 10", 0),
         (["yes", "no", "NA"], "text", "3: NA, no, yes", 0),
         (["2031-01-01", "1931-02-01", "NA"], "date", "1931-02-01 to 2031-01-01", 10),
         (["2031-01-01 12:30", "2030-12-31T08:00:01Z"], "date", "2030-12-31 to 2031-01-01", 0),
@@ -508,7 +510,7 @@ def test_column_that_is_named_as_text(file):
         (["31.1.2031", "28.2.2031"], "holds numbers with separators or units, such as '31.1.2"),
         (["€ 5", "6"], "holds numbers with separators or units, such as '€ 5'"),
         (["", "NA"], "is empty in every row; leave it out of the features"),
-        (["12:30", "08:00"], "holds dates or times; leave it out of the features"),
+        (["12:30", "08:00"], "holds times of day; leave it out of the features"),
     ],
 )
 def test_features_that_cannot_be_used(file, values, words):
@@ -528,7 +530,7 @@ def test_columns_that_cannot_be_used_are_left_out(file):
         "debt": "",
         "x": "",
         "none": "is empty in every row",
-        "time": "holds dates or times",
+        "time": "holds times of day",
     }
     assert find_columns(table, ["number", "x"], chosen=["number", "x"])[0].names == ("number", "x")
     assert find_columns(table, ["name", "x"], chosen=["name", "x"])[0].names == ("x",)

@@ -11,7 +11,7 @@ import typer
 from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
-from secondlook.cli.files.kinds import FoundColumn, find_columns
+from secondlook.cli.files.kinds import FoundColumn, find_columns, with_codes_as_text
 from secondlook.cli.files.refusals import (
     Refusals,
     check_share,
@@ -243,7 +243,7 @@ def _read_history(source: str, config: Config) -> PastApplications:
     roles = config.roles
     shown = file_name(source)
     sent = read_sent(source, text=(*text_columns(roles), *config.texts))
-    table = sent.table
+    table = with_codes_as_text(sent.table, sent.as_written)
     needed = [roles.id, roles.outcome, *([roles.accepted] if roles.accepted else [])]
     if roles.accepted is not None and roles.accepted not in table.column_names:
         raise InputError(
@@ -412,7 +412,7 @@ def _report(
     words = dict.fromkeys(column.word for column in history.found if column.word)
     hints = [
         f"If {shortened(word)} means that a value is missing, add it to missing_values in "
-        f"[columns] and begin again."
+        f"[columns], and start another program."
         for word in words
     ]
     refused = refused_counts(history.refused, place)

@@ -2,14 +2,14 @@
 
 A column of numbers may be written as text with a few words in it; the rows with words are refused
 later. Truth values are true and false, dates have the form 2031-01-31, with or without a time, and
-everything else is text.
+everything else is text. In csv, so are whole numbers of which one has leading zeros.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -25,10 +25,11 @@ if TYPE_CHECKING:
     from secondlook.ledger.encoding import FeatureColumns
 
 __all__ = ["FORMATTED", "FoundColumn", "as_dates", "as_numbers", "find_columns", "kind_name"]
-__all__ += ["without_missing"]
+__all__ += ["with_codes_as_text", "without_missing"]
 
 FORMATTED = r"^\s*[+-]?[$€£]?\s?\d[\d.,'  ]*\s?[$€£%]?\s*$"
 _DATE = r"^\s*\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d)?)?\s*$"
+_CODE = r"^\s*0\d+\s*$"  # a postcode
 _TRUTH = r"(?i)^\s*(true|false)\s*$"
 _SHOWN_VALUES = 3  # of a column of text
 _ID_NAME = re.compile(r"(^|[^a-z])(id|uuid|key)$", re.IGNORECASE)
@@ -146,6 +147,8 @@ def _kind_of_text(column: Any, name: str, source: str) -> str:
     compute = arrow("compute")
     words = without_missing(column, _markers()).drop_null()
     if not len(words):
+        return "text"
+    if compute.any(compute.match_substring_regex(words, _CODE)).as_py():
         return "text"
     for kind, pattern in (("true/false", _TRUTH), ("date", _DATE)):
         if compute.all(compute.match_substring_regex(words, pattern)).as_py():
@@ -313,7 +316,32 @@ def _date(text: str) -> datetime | None:
 
 def kind_name(kind: Any) -> str:
     """Return the name of an Arrow type for a message."""
-    return "dates or times" if arrow().types.is_temporal(kind) else f"values of the kind {kind}"
+    types = arrow().types
+    if types.is_time(kind):
+        return "times of day"
+    return "dates or times" if types.is_temporal(kind) else f"values of the kind {kind}"
+
+
+def with_codes_as_text(table: Any, as_written: Callable[[], Any]) -> Any:
+    """Return a table in which whole numbers with leading zeros, such as postcodes, are text.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table, written = pa.table({"zip": [807, 12]}), pa.table({"zip": ["00807", "12"]})
+    >>> with_codes_as_text(table, lambda: written)["zip"].to_pylist()
+    ['00807', '12']
+    """
+    pa, compute = arrow(), arrow("compute")
+    whole = [name for name in table.column_names if pa.types.is_integer(table[name].type)]
+    written = as_written() if whole else table
+    for name in whole:
+        column = written[name]
+        if not pa.types.is_string(column.type):  # parquet has types of its own
+            continue
+        if compute.any(compute.match_substring_regex(column, _CODE)).as_py():
+            table = table.set_column(table.column_names.index(name), name, column)
+    return table
 
 
 def _rows(mask: Any) -> NDArray[np.int64]:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
-from secondlook.cli.files.kinds import as_dates, as_numbers, find_columns
+from secondlook.cli.files.kinds import as_dates, as_numbers, find_columns, with_codes_as_text
 from secondlook.cli.files.rows import truth_values
-from secondlook.cli.files.tables import read_table
+from secondlook.cli.files.tables import read_sent
 from secondlook.errors import InputError
 from secondlook.lab.datasets.reading import listed
 from secondlook.lab.simulate.people import Table
@@ -130,7 +130,8 @@ def read_history(
     >>> past.features, past.table.outcome.tolist(), past.without_outcome
     (('income',), [0, 1, 1], 1)
     """
-    rows = read_table(str(path), text=(outcome, group, *([accepted] if accepted else [])))
+    sent = read_sent(str(path), text=(outcome, group, *([accepted] if accepted else [])))
+    rows = with_codes_as_text(sent.table, sent.as_written)
     there = rows.column_names
     asked = {"outcome": [outcome], "group": [group], "features": features}
     asked |= {"accepted": [accepted]} if accepted else {}
