@@ -470,8 +470,8 @@ def _kept(columns: list[TableColumn]) -> tuple[TableColumn, ...]:
 
 
 def _of_numbers(name: str | int, kind: str, values: Floats) -> TableColumn:
-    present = values[~np.isnan(values)]
-    missing = 1 - present.size / max(1, values.size)
+    gaps = np.isnan(values)
+    present, missing = values[~gaps], float(gaps.mean())
     if not present.size:
         return TableColumn(name, "left out", "is empty in the whole history", missing=missing)
     return TableColumn(name, kind, median=float(np.median(present)), missing=missing)
@@ -479,7 +479,7 @@ def _of_numbers(name: str | int, kind: str, values: Floats) -> TableColumn:
 
 def _of_text(name: str | int, index: Floats, levels: list[str], asked: set[str]) -> TableColumn:
     known = ~np.isnan(index)
-    missing = 1 - float(known.mean()) if index.size else 0.0
+    missing = float(np.isnan(index).mean())
     counts = np.bincount(index[known].astype(np.intp), minlength=len(levels)).tolist()
     often = {level for level, count in zip(levels, counts, strict=True) if count >= SEVERAL}
     if not often | asked:
@@ -607,7 +607,7 @@ def _read_objects(
         place = {level: float(at) for at, level in enumerate(levels)}
         values[known] = [place[level] for level in present]
     elif kind == "date" or isinstance(present[0], dt.timedelta):
-        values[known] = days(np.array(present, "M8[us]" if kind == "date" else "m8[us]"))
+        values[known] = days(column[known])
     else:
         values[known] = np.array(present, np.float64)
     return kind, values, levels
@@ -618,10 +618,16 @@ def _is_word(value: Any, words: tuple[Any, ...]) -> bool:
 
 
 def days(values: NDArray[Any]) -> Floats:
-    """Return dates and times as days since 1970, durations as days."""
-    units = values.astype("M8[us]" if values.dtype.kind == "M" else "m8[us]")
-    numbers = units.astype(np.int64) / _DAY
-    return np.where(np.isnat(units), np.nan, numbers)
+    """Return dates and times as days since 1970, durations as days, NaN for missing ones."""
+    if values.dtype.kind == "O":
+        known = ~is_missing(values)
+        present = values[known].tolist()
+        unit = "m8[us]" if present and isinstance(present[0], dt.timedelta) else "M8[us]"
+        units: NDArray[Any] = np.full(values.shape, "NaT", unit)
+        units[known] = np.array(present, unit)
+    else:
+        units = values.astype("M8[us]" if values.dtype.kind == "M" else "m8[us]")
+    return np.where(np.isnat(units), np.nan, units.astype(np.int64) / _DAY)
 
 
 def _day_of(value: Any, name: str | int) -> float:
