@@ -59,6 +59,7 @@ __all__ = [
 ]
 
 _PART = 10.0  # a step is at least the size over this
+_PAIRS = ((0, 1), (-1, 1))  # labels of which one tells the other; False and True are the first
 _CLOSE = 1e-9  # 0.7 is a multiple of 0.1, whatever division gives
 _SMALLEST = 1e-300  # step; smaller numbers count as 0
 
@@ -503,11 +504,21 @@ class Intake:
         check_classification_targets(values)
         labels = np.unique(values)
         if labels.size == 1:
+            labels = self._both_labels(plain(labels[0]))
+        return self._first_codes(values, labels)
+
+    def _both_labels(self, known: Any) -> NDArray[Any]:
+        """Return both labels, if the history has only one of them and the other is obvious."""
+        pair = next((pair for pair in _PAIRS if known in pair), None)
+        if self.needs_outcomes or pair is None:
+            instead = "add applicants with another"
+            if not self.needs_outcomes:
+                instead += ", or code outcomes as 0 and 1"
             raise InputError(
                 f"the accepted applicants of the history have only one class of outcome, "
-                f"{plain(labels[0])!r}; two are needed to learn, so add applicants with another."
+                f"{known!r}; two are needed to learn, so {instead}."
             )
-        return self._first_codes(values, labels)
+        return np.array(pair, dtype=type(known))
 
     def _first_codes(self, values: NDArray[Any], labels: NDArray[Any]) -> NDArray[np.int8]:
         """Remember the labels of the history's outcomes, and return the code of each outcome."""

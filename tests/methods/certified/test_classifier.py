@@ -369,6 +369,35 @@ def test_outcomes_of_one_kind_teach_no_ranking(rng):
     assert classifier.rounds_[-1].n_accepted > 0
 
 
+def test_a_history_with_good_outcomes_only_ranks_by_its_rejections(rng):
+    X = rng.normal(size=(600, 2))
+    good = X[:, 0] > 0
+    with pytest.warns(LearningWarning, match="are good; the first ranking compares them with"):
+        classifier = CertifiedClassifier(random_state=0).fit(X, good, accepted=good)
+    ranks = classifier.predict_proba(X)[:, 1]
+    assert ranks[good].mean() > ranks[~good].mean() + 0.3
+    assert classifier.classes_.tolist() == [False, True]
+
+
+@pytest.mark.parametrize("outcome", [0, 1])
+def test_a_history_of_one_outcome_and_no_rejection_starts_cold(rng, outcome):
+    population = Slope()
+    past = draw_applicants(population, 300, rng).people.X
+    with pytest.warns(LearningWarning, match="no ranking can be learned"):
+        classifier = CertifiedClassifier(horizon=10, random_state=0).fit(
+            past, np.full(300, outcome)
+        )
+    policies = play(classifier, population, rng, n=300, rounds=6, truth=False)
+    assert len(policies) == 6
+    assert len(np.unique(classifier.predict_proba(past)[:, 1])) > 1
+
+
+def test_one_word_for_outcomes_does_not_tell_the_other(rng):
+    X = rng.normal(size=(40, 2))
+    with pytest.raises(InputError, match=r"'paid'.*code outcomes as 0 and 1"):
+        CertifiedClassifier().fit(X, np.full(40, "paid"))
+
+
 def test_a_cold_start_can_be_saved_and_loaded(rng, tmp_path):
     classifier = cold(Slope(), rng)
     play(classifier, Slope(), rng, rounds=2, truth=False)

@@ -331,8 +331,6 @@ class CertifiedClassifier(DecidingClassifier):
         )
         self._fitted = {name: getattr(self, name) for name in FIXED}
         self._start_counts()
-        if not history.accepted.any():
-            check_cold_start(self.strategy)
         missing = _missing_message(history, self.learner)
         if missing:
             warnings.warn(missing, LearningWarning, stacklevel=3)
@@ -350,6 +348,8 @@ class CertifiedClassifier(DecidingClassifier):
         self._rounds: list[CertifiedRound] = []
         self._corrections = []
         self._models = [self._learn(z) for z in range(n_engines)]
+        if any(likelihood is None for likelihood, _ in self._models):
+            check_cold_start(self.strategy)
 
     def _engine(self, n_engines: int, z: int) -> Engine:
         strategy = self._allowed(
@@ -686,7 +686,8 @@ class CertifiedClassifier(DecidingClassifier):
 
     def _likelihood(self, z: int) -> Likelihood:
         """Return the newest model of one of the engines."""
-        return self._models[z][0] or ConstantLikelihood(0.5)
+        known = self._history.outcome
+        return self._models[z][0] or ConstantLikelihood((known.sum() + 1) / (known.size + 2))
 
     def _newest_model(self, z: int) -> tuple[Likelihood | None, str]:
         """Return a model learned from everything known now, and what its fit had to say."""
@@ -744,6 +745,16 @@ def _missing_message(history: History, learner: Any) -> str:
         return (
             "No applicant of the history was accepted, so no outcome is known; the pilot accepts "
             "at random until enough outcomes are known."
+        )
+    only = np.unique(history.outcome)
+    if only.size == 1:
+        kind = "good" if only[0] else "bad"
+        known = f"All accepted applicants of the history are {kind}"
+        if learner is None and only[0] == 1 and not history.accepted.all():
+            return f"{known}; the first ranking compares them with the rejected."
+        return (
+            f"{known}, so no ranking can be learned from them; the pilot accepts at random "
+            f"until outcomes of both kinds are known."
         )
     if learner is None and history.accepted.all():
         return (
