@@ -108,19 +108,24 @@ def check_settings(classifier: Any) -> None:
 
 
 def _check_searched(classifier: Any) -> None:
-    """Raise if the fit does something that a searched direction would undo."""
+    """Raise unless a rule can be searched, and searching it undoes nothing that was asked for."""
     learner = ConstrainedLogistic() if classifier.learner is None else classifier.learner
     if not isinstance(learner, ConstrainedLogistic | LogisticRegression):
         raise InputError(
-            f"operating_point='searched' is a search of linear rules on numbers, and needs learner "
-            f"None, ConstrainedLogistic or LogisticRegression, got {type(learner).__name__}; "
-            f"change the learner, or pass operating_point='threshold'."
+            f"operating_point='searched' searches linear rules and needs learner None, "
+            f"ConstrainedLogistic or LogisticRegression, got {type(learner).__name__}; change the "
+            f"learner, or pass operating_point='threshold'."
+        )
+    if classifier.split != "half":
+        raise InputError(
+            f"operating_point='searched' needs split='half', because the mean of two searched "
+            f"rules is not a good rule, got {classifier.split!r}; change one of them."
         )
     if classifier.constrain_fit or getattr(learner, "fairness", None) is not None:
         raise InputError(
-            "operating_point='searched' replaces the direction of the fit, so constrain_fit=True "
-            "and a learner with fairness would have no effect, got one of them; put fairness on "
-            "the thresholds (fairness=), or pass operating_point='threshold'."
+            "operating_point='searched' searches without the constraints of a fit, got "
+            "constrain_fit=True or a learner with fairness; put fairness on the thresholds "
+            "(fairness=), or pass operating_point='threshold'."
         )
 
 
@@ -179,10 +184,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
         Halves go by id and persist over rounds.
     operating_point
         ``"threshold"``: the likelihood is the learner's, and only its thresholds maximise utility
-        under the bounds; ``"searched"``: the rows that fit the likelihood also choose its
-        direction, starting from the learner's, by a search for utility under the FDR and
-        selection-rate bounds (:func:`~secondlook.learners.direct_search.search_linear_rule`), and
-        the other rows choose thresholds as before. Needs a logistic learner.
+        under the bounds; ``"searched"``: the rows that fit the likelihood also search a linear rule
+        of large utility under the FDR and selection-rate bounds
+        (:func:`~secondlook.learners.direct_search.search_linear_rule`), and the other rows choose
+        between the learner's rule, the searched one and their mean, along with the thresholds.
+        Needs a logistic learner and ``split="half"``.
     weights
         ``"acceptance"``: labelled rows count one over the mean probability with which the logged
         policies accept such an applicant (the paper's η_w); ``"none"``: all count the same.

@@ -1,8 +1,8 @@
 """Step 1 of Algorithm 1: learn f_t from the outcomes that have arrived.
 
 First a likelihood model is fitted to rows weighted so that they represent all applicants in
-EXPLOIT_t (the paper's η_w), and its direction is improved by a search for utility if asked; then
-the best operating point is chosen on rows that the model has not seen.
+EXPLOIT_t (the paper's η_w), and if asked another linear rule is searched for utility on the same
+rows; then the best operating point is chosen on rows that the models have not seen.
 """
 
 from __future__ import annotations
@@ -25,7 +25,13 @@ from secondlook.learners.thresholds import OperatingPoint, group_thresholds, sha
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.methods.algorithm1.policy_log import PolicyLog
 from secondlook.people.columns import Expansion
-from secondlook.people.likelihoods import Likelihood, LinearLikelihood, MeanLikelihood, expanded
+from secondlook.people.likelihoods import (
+    Likelihood,
+    LinearLikelihood,
+    MeanLikelihood,
+    expanded,
+    without_expansion,
+)
 from secondlook.people.store import ApplicantRows
 
 __all__ = ["LabelledRows", "Learned", "LearningRules", "effective_sample_size", "learn"]
@@ -175,8 +181,9 @@ def learn(
 
     ``split="half"``: likelihood from the first fold, thresholds from the second. ``"cross"``: each
     fold is scored by the likelihood of the other, thresholds come from both, and the mean of the
-    two likelihoods (log-odds) is used. If a fold holds one outcome only, both folds together serve
-    both purposes, and the note says so.
+    two likelihoods (log-odds) is used. ``operating_point="searched"``: the first fold also gives
+    rules searched for utility, and the second chooses one along with its thresholds. If a fold
+    holds one outcome only, both folds together serve both purposes, and the note says so.
     """
     if rules.constrain_fit:
         for learner in learners:
@@ -197,13 +204,15 @@ def learn(
         if part is parts[0] or rules.split == "cross"
     ]
     notes += [note for _, note in fits if note]
-    likelihoods = [likelihood for likelihood, _ in fits]
+    choices = [[likelihood for likelihood, _ in fits]]
+    if rules.operating_point == "searched":
+        choices += [[likelihood] for likelihood in _searched(choices[0][0], parts[0], rules)]
     held_out = parts[1:] + parts[:1] if rules.split == "cross" else parts[-1:]
-    scores = [
-        likelihood.score(part.X, part.group)
-        for likelihood, part in zip(likelihoods, held_out, strict=True)
-    ]
-    point, weight, calibrated = _operating_point(scores, held_out, rules)
+    weight, calibrated = _held_out_weight(held_out, rules)
+    likelihoods, scores, point = max(
+        (_operating_point(choice, held_out, weight, rules) for choice in choices),
+        key=lambda found: (found[2].feasible, found[2].utility),
+    )
     if point.message:
         notes.append(point.message)
     return Learned(
@@ -256,30 +265,49 @@ def _fit(learner: Any, rows: LabelledRows, rules: LearningRules) -> tuple[Likeli
     """Fit the likelihood, and return it with a note on the fit."""
     # Mean weight 1, so that a penalty means the same however rare acceptance was.
     weight = rows.weight * (np.count_nonzero(rows.weight) / rows.weight.sum())
-    X = rows.X if rules.expansion is None else rules.expansion.numbers(rows.X)
-    fitted, note = fit_likelihood(learner, X, rows.outcome, weight, rows.group, rules.n_groups)
-    if rules.operating_point == "threshold":
-        return expanded(fitted, rules.expansion), note
-    assert isinstance(fitted, LinearLikelihood)  # the options were checked
-    searched, _ = search_linear_rule(
-        X,
+    return fit_likelihood(
+        learner,
+        rows.X,
+        rows.outcome,
+        weight,
+        rows.group,
+        rules.n_groups,
+        expansion=rules.expansion,
+    )
+
+
+def _searched(fitted: Likelihood, rows: LabelledRows, rules: LearningRules) -> list[Likelihood]:
+    """Return a rule searched for utility, and one halfway to it, which few rows mislead less."""
+    (start,), _ = without_expansion([fitted])
+    assert isinstance(start, LinearLikelihood)  # the options were checked
+    rule, _ = search_linear_rule(
+        rows.X if rules.expansion is None else rules.expansion.numbers(rows.X),
         rows.outcome,
         rows.weight,
         utility=rules.noise.recorded_utility(rules.utility),
         max_fdr=rules.noise.recorded_fdr(rules.max_fdr),
         min_selection_rate=rules.min_selection_rate,
-        start=fitted,
+        start=start,
     )
-    return expanded(searched, rules.expansion), note
+    searched = expanded(rule, rules.expansion)
+    return [MeanLikelihood.of((fitted, searched)), searched]
+
+
+def _held_out_weight(parts: list[LabelledRows], rules: LearningRules) -> tuple[Floats, bool]:
+    """Return the weights of held-out rows: of our own logged ones once there are enough."""
+    own = _together([part.own_weight for part in parts])
+    calibrated = effective_sample_size(own) >= rules.min_outcomes
+    return (own if calibrated else _together([part.weight for part in parts])), calibrated
 
 
 def _operating_point(
-    scores: list[NDArray[Any]], parts: list[LabelledRows], rules: LearningRules
-) -> tuple[OperatingPoint, Floats, bool]:
-    """Choose thresholds on held-out rows: our own logged ones once there are enough."""
-    own = _together([part.own_weight for part in parts])
-    calibrated = effective_sample_size(own) >= rules.min_outcomes
-    weight = own if calibrated else _together([part.weight for part in parts])
+    likelihoods: list[Likelihood], parts: list[LabelledRows], weight: Floats, rules: LearningRules
+) -> tuple[list[Likelihood], list[NDArray[Any]], OperatingPoint]:
+    """Return likelihoods with their scores of held-out rows and the thresholds chosen on these."""
+    scores = [
+        likelihood.score(part.X, part.group)
+        for likelihood, part in zip(likelihoods, parts, strict=True)
+    ]
     search = shared_threshold if rules.thresholds == "shared" else group_thresholds
     point = search(
         _together(scores).astype(np.float64, copy=False),
@@ -292,7 +320,7 @@ def _operating_point(
         min_selection_rate=rules.min_selection_rate,
         fairness=rules.fairness,
     )
-    return point, weight, calibrated
+    return likelihoods, scores, point
 
 
 def _together(arrays: list[NDArray[Any]]) -> NDArray[Any]:
