@@ -172,6 +172,7 @@ def test_accepts_is_false_before_the_first_round(classifier, batch):
 
 
 @pytest.mark.filterwarnings("ignore:No applicant of the history was rejected")
+@pytest.mark.filterwarnings("ignore:All accepted applicants of the history are good")
 @parametrize_with_checks(
     [
         CertifiedClassifier(),

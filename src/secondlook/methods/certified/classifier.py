@@ -331,9 +331,6 @@ class CertifiedClassifier(DecidingClassifier):
         )
         self._fitted = {name: getattr(self, name) for name in FIXED}
         self._start_counts()
-        missing = _missing_message(history, self.learner)
-        if missing:
-            warnings.warn(missing, LearningWarning, stacklevel=3)
         n_engines = self._intake.n_groups if self.certify == "per_group" else 1
         self._people = PeopleStore(n_engines, {"p": 0.0, "p_sum": 0.0})
         self._people.record_history(history.bits, history.accepted)
@@ -350,6 +347,9 @@ class CertifiedClassifier(DecidingClassifier):
         self._models = [self._learn(z) for z in range(n_engines)]
         if any(likelihood is None for likelihood, _ in self._models):
             check_cold_start(self.strategy)
+        missing = _missing_message(history, self.learner)
+        if missing:
+            warnings.warn(missing, LearningWarning, stacklevel=3)
 
     def _engine(self, n_engines: int, z: int) -> Engine:
         strategy = self._allowed(
