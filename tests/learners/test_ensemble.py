@@ -229,12 +229,13 @@ def test_the_order_of_rows_does_not_matter(rng):
 
 
 def test_no_value_of_fewer_than_five_people_is_kept_as_a_value(rng):
-    """Encodings name values; quantiles of the scorecard and bins of trees are between people."""
     X, y = people(500, rng)
     X[:4, 1] = 123_456.0
+    X[:4, 0], X[4:, 0] = 77.0, rng.integers(0, 3, 496)
     model = SelectionAwareEnsemble((2,)).fit(X, y).likelihood_
-    kept = np.concatenate([column.values for column in model.trees.encoded])
-    assert 123_456.0 not in kept
+    kept = [column.values for column in model.trees.encoded]
+    kept += [column.cuts for column in model.scorecard.columns]
+    assert not np.isin(np.concatenate(kept), [77.0, 123_456.0]).any()
 
 
 def test_stored_as_plain_arrays(rng):

@@ -258,14 +258,15 @@ class _Bins:
         missing = present.size < x.size
         values, counts = np.unique(present, return_counts=True)
         if category:
-            # Rare categories share the points of none.
-            common = values[counts >= max(2 * _SEVERAL, x.size // 200)]
-            return _Bins(True, 0.0, 0.0, common, missing)
+            # Rare categories have no column, and so the same points.
+            often = values[counts >= max(2 * _SEVERAL, x.size // 200)]
+            return _Bins(True, 0.0, 0.0, often, missing)
         if not values.size:
             return _Bins(False, 0.0, 0.0, values, missing)
         low, high = np.quantile(present, _CLIPPED)
         few = values.size <= _FEW_VALUES
-        cuts = values[1:] if few else np.unique(np.quantile(present, _INNER))
+        common = values[counts >= _SEVERAL]
+        cuts = common[common > values[0]] if few else np.unique(np.quantile(present, _INNER))
         return _Bins(False, float(low), float(high), cuts, missing)
 
     def expand(self, x: Floats) -> Floats:
