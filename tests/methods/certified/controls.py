@@ -39,8 +39,8 @@ class HistoryTrusted(Engine):
 
     history: tuple
 
-    def _freeze(self, t, reference, likelihood):
-        super()._freeze(t, reference, likelihood)
+    def _freeze(self, t, reference, likelihood, message):
+        super()._freeze(t, reference, likelihood, message)
         ladder = self.ladders[-1]
         X, group, bad = self.history
         applicants = np.ones(bad.size, np.bool_)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from methods.certified.controls import HistoryTrusted, PlugIn, WeightsDropped, with_engine
 from methods.certified.known_truth import (
@@ -21,6 +22,8 @@ from secondlook import CertifiedClassifier
 from secondlook.lab.simulate.populations import Lender, constrained_optimum, draw_applicants
 
 CONTROL_RUNS = 15
+# In a population where nothing can be ranked, a history is as often wrong as right.
+pytestmark = pytest.mark.filterwarnings("ignore:The history ranks")
 
 
 def null_run(rng, rounds):
@@ -45,11 +48,11 @@ def test_null_runs_are_seldom_certified_in_300_full_runs():
     assert not too_many(certified, 300, DELTA)
 
 
-def violating_runs(method):
+def violating_runs(method, **options):
     """Return in how many runs some certified round broke the bound, by the true P(good)."""
     population, count = Slope(), 0
     for rng in rngs(11, CONTROL_RUNS):
-        classifier = start(population, rng, n_history=1500, method=method)
+        classifier = start(population, rng, n_history=1500, method=method, **options)
         certified = (
             policy.fdr
             for policy in playing(classifier, population, rng, n=300, rounds=30)
@@ -68,7 +71,8 @@ def test_certified_rounds_keep_the_bound():
 
 @pytest.mark.parametrize("broken", [PlugIn, WeightsDropped, HistoryTrusted])
 def test_controls_break_the_bound(broken):
-    assert violating_runs(with_engine(broken)) >= 12
+    # A control breaks with any ranking, and this one is quick.
+    assert violating_runs(with_engine(broken), learner=LogisticRegression()) >= 12
 
 
 def test_late_utility_comes_close_to_the_constrained_optimum():
