@@ -91,8 +91,8 @@ def test_variants_explore(name, world):
 
 def test_alpha_over_the_rounds(world):
     rising = [0.075, 0.075 * 2**0.2, 0.075 * 3**0.2]
-    names = (*VARIANTS, "plain-unweighted", "no-exploration", "fair-clf-schedule")
-    want = dict.fromkeys(names, rising)
+    others = ("plain-searched", "plain-unweighted", "no-exploration", "fair-clf-schedule")
+    want = dict.fromkeys((*VARIANTS, *others), rising)
     want |= dict.fromkeys(("alpha-at-once", "fair-clf"), [0.15] * 3)
     ladders = {name for name in METHODS if name.startswith("certified")} | {"plug-in"}
     assert set(want) == set(METHODS) - ladders - set(BASELINES)

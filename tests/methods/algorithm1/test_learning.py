@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
@@ -146,6 +147,16 @@ def test_a_searched_rule_goes_with_thresholds_and_fairness_per_group(make_classi
 def test_what_does_not_go_with_a_searched_rule_is_refused(make_classifier, options, message):
     with pytest.raises(InputError, match=message):
         make_classifier(operating_point="searched", **options)
+
+
+def test_a_rule_is_searched_on_text_too(rng):
+    X = pd.DataFrame(
+        {"job": rng.choice(["cook", "nurse", "none"], 600), "age": rng.normal(size=600)}
+    )
+    y = (rng.random(600) < np.where(X["job"] == "none", 0.4, 0.98)).astype(int)
+    classifier = PartialFeedbackClassifier(operating_point="searched", random_state=0).fit(X, y)
+    assert classifier.accepts(X)[X["job"] != "none"].mean() > 0.5
+    assert classifier._learned.estimated_fdr <= classifier._budget.max_fdr(1) + 1e-9
 
 
 def test_halves_persist_over_rounds(make_classifier):

@@ -681,6 +681,7 @@ _STYLES = {
     "ceiling": Style(_BLACK, "-.", "H"),
     "certified": Style(_BLACK, "-", "8"),
     "certified-within-group": Style(_GREY, "-", "8"),
+    "plain-searched": Style(_BLUE, ":", "o"),
     "plain-unweighted": Style(_BLUE, "--", "o"),
     "plug-in": Style(_RED, ":", "s"),
     "frozen-past": Style(_GREY, "-.", "X"),

@@ -155,6 +155,7 @@ def algorithm1(
     budget: Callable[..., FdrBudget] = FdrBudget,
     *,
     weights: Literal["acceptance", "none"] = "acceptance",
+    operating_point: Literal["threshold", "searched"] = "threshold",
     **options: Any,
 ) -> PartialFeedbackClassifier:
     """Return a variant of Algorithm 1, fitted to the past; ``options`` go to the budget."""
@@ -172,6 +173,7 @@ def algorithm1(
         fairness=variant.fairness(goal),
         thresholds=variant.thresholds(),
         weights=weights,
+        operating_point=operating_point,
         group_as_feature=setup.group_as_feature,
         random_state=setup.seed,
     )
@@ -350,6 +352,10 @@ def _needs_message() -> str:
 
 METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
     "plain": ("Algorithm 1", lambda s: algorithm1(s, VARIANTS["plain"])),
+    "plain-searched": (
+        "Algorithm 1, linear rule searched",
+        lambda s: algorithm1(s, VARIANTS["plain"], operating_point="searched"),
+    ),
     "plain-unweighted": (
         "Algorithm 1, rows not weighted",
         lambda s: algorithm1(s, VARIANTS["plain"], weights="none"),
@@ -429,7 +435,7 @@ def expand_names(names: Iterable[str], *, quick: bool = False) -> tuple[str, ...
     Examples
     --------
     >>> expand_names(["fair-clf", "not-deep"])[:3]
-    ('fair-clf', 'plain', 'plain-unweighted')
+    ('fair-clf', 'plain', 'plain-searched')
     >>> expand_names(["fairall-aligned"], quick=True)
     ('fairall-quick-aligned',)
     """
