@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-COLUMNS = ("id", "income", "debt", "employed", "region", "sex")
+COLUMNS = ("id", "income", "debt", "employed", "area", "sex")
 APPLICANTS = 600  # a month
 
 
@@ -25,11 +25,11 @@ def people(month: str, n: int) -> tuple[list[list[str]], np.ndarray]:
     income = np.round(np.exp(rng.normal(7.8, 0.35, n) - 0.15 * (sex == "f")), 0)
     debt = np.round(rng.gamma(2.0, 2.5, n), 1)
     employed = np.minimum(rng.poisson(6, n), 30)
-    region = rng.choice(["north", "south", "west"], n)
+    area = rng.choice(["north", "south", "west"], n)
     logit = 2.2 + 3.0 * (np.log(income) - 7.8) - 0.35 * (debt - 5) + 0.12 * (employed - 6)
     repays = rng.random(n) < 1 / (1 + np.exp(-logit))
     ids = [f"{month}-{at:04d}" for at in range(1, n + 1)]
-    columns = (ids, income.astype(int), debt, employed, region, sex)
+    columns = (ids, income.astype(int), debt, employed, area, sex)
     return [[str(value) for value in row] for row in zip(*columns, strict=True)], repays
 
 

@@ -457,6 +457,44 @@ def test_history_without_accepted_applicants():
     assert features(result) == ["income", "debt", "age"]
 
 
+@pytest.mark.parametrize(
+    ("outcome", "rejected", "note"),
+    [
+        ("repaid", True, "good; the first ranking compares them with the rejected."),
+        ("repaid", False, "good, so no ranking can be learned from them; the pilot accepts at"),
+        ("default", True, "bad, so no ranking can be learned from them; the pilot accepts at"),
+    ],
+)
+def test_history_with_one_kind_of_outcome(outcome, rejected, note):
+    table, taken = history(200)
+    outcomes = np.where(taken | (not rejected), outcome, None).astype(object)
+    path = write(table.set_column(5, "outcome", pa.array(outcomes)))
+    result = init(example_config(), path)
+    assert f"All accepted applicants of the history are {note}" in result["notes"][0]
+    assert (result["good"] > 0) == (outcome == "repaid")
+    applicants(100, 7, first=900)[0].to_pandas().to_csv("applicants.csv", index=False)
+    words = ("decide", "applicants.csv", "-o", "decisions.csv", "--ledger", URL)
+    assert done(*words)["accepted"] > 0
+    accepted = pd.read_csv("decisions.csv", dtype=str).query("decision == 'accept'")[["id"]]
+    accepted.assign(outcome="repaid").to_csv("outcomes.csv", index=False)
+    done("observe", "outcomes.csv", "--ledger", URL)
+    assert Program.open(URL).verify(relearn=True).ok
+    config = example_config().replace('kind = "certified"', 'kind = "partial-feedback"')
+    error = init(config, path, "--program", "other", code=2)["error"]
+    assert f"applicants of history.csv are {'good' if outcome == 'repaid' else 'bad'}, and" in error
+    assert error.endswith("or choose kind = 'certified', which starts without them.")
+
+
+def test_single_member_of_a_group_is_refused():
+    table, _ = history(200)
+    sex = ["x", *table["sex"].to_pylist()[1:]]
+    result = init(example_config(), write(table.set_column(4, "sex", pa.array(sex))))
+    assert (result["people"], result["reasons"]) == (
+        199,
+        {"the group 'x' has no other applicant, and a group needs two; merge it with another": 1},
+    )
+
+
 def test_rows_with_contradictory_past_are_refused():
     table, taken = history(200)
     outcome = table["outcome"].to_pylist()

@@ -306,10 +306,10 @@ def _check_outcomes(
         return
     why = f"; {len(history.refused)} rows were refused" if len(history.refused) else ""
     why += f", {commonest(history.refused, 1)}" if why else ""
+    instead = "" if is_certified else ", or choose kind = 'certified', which starts without them"
     raise InputError(
         f"all {good.size:,} accepted applicants of {source} are {'good' if good[0] else 'bad'}, "
-        f"and learning needs both{why}; add the others, or correct [outcomes]"
-        f"{'' if is_certified else ', or choose kind = certified, which starts without them'}."
+        f"and learning needs both{why}; add the others, or correct [outcomes]{instead}."
     )
 
 

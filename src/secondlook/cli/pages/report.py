@@ -443,7 +443,10 @@ def _settings(summary: Summary, details: Details) -> Iterator[tuple[str, str]]:
     method = _METHODS.get(summary.classifier)
     yield "Method", summary.classifier + (f": {method}" if method else "")
     learner = settings.get("learner", "unknown")
-    yield "Learner", "the method's own logistic model" if learner == "None" else learner
+    own = {"CertifiedClassifier": "a scorecard mixed with boosted trees"}
+    if learner == "None":
+        learner = f"the method's own: {own.get(summary.classifier, 'a logistic model')}"
+    yield "Learner", learner
     yield "Features", _features(says)
     yield "Protected attributes", _group_setting(says)
     yield from _outcome_labels(says, about)
