@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 _NAMES_OF_MODULE = {
     "core.budget": ("ExploitOnly", "FdrBudget", "PowerSchedule"),
     "core.coverage": ("CoverageRule", "MeanPastScore", "SumOfG", "SummedAcceptance"),
-    "core.decisions": ("CertifiedRound", "Correction", "Decisions", "Round"),
+    "core.decisions": ("CertifiedRound", "Correction", "CurvePoint", "Decisions", "Round"),
     "core.fairness": ("SelectionRateParity", "TruePositiveRateParity"),
     "core.limits": ("Above", "Below", "Column", "Limited", "OneOf"),
     "core.noise": ("OutcomeNoise",),
@@ -30,7 +30,7 @@ __all__ = sorted(_MODULE_OF_NAME)  # noqa: PLE0605
 if TYPE_CHECKING:  # the same names for type checkers and editors; a test compares the two
     from secondlook.core.budget import ExploitOnly, FdrBudget, PowerSchedule
     from secondlook.core.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
-    from secondlook.core.decisions import CertifiedRound, Correction, Decisions, Round
+    from secondlook.core.decisions import CertifiedRound, Correction, CurvePoint, Decisions, Round
     from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
     from secondlook.core.limits import Above, Below, Column, Limited, OneOf
     from secondlook.core.noise import OutcomeNoise

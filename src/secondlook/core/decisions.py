@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from secondlook.core.saved import saved
 from secondlook.frames import to_frame
 
-__all__ = ["CertifiedRound", "Decisions", "GroupCount", "Round"]
+__all__ = ["CertifiedRound", "CurvePoint", "Decisions", "GroupCount", "Round"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -211,6 +211,35 @@ class Correction:
 
 @saved
 @dataclass(frozen=True)
+class CurvePoint:
+    """What the certified rule would earn at a bound on mistakes other than α, or at α.
+
+    Attributes
+    ----------
+    bound
+        The bound.
+    share
+        The best share of applicants that the best allowed policy accepts for sure: the certified
+        one of largest estimated utility or, if none is certified, the one that looks best; 0 if
+        none looks allowed.
+    earned
+        Its estimated utility per applicant, less that of accepting none.
+    estimated_fdr
+        Its estimated FDR.
+    certified
+        Whether its FDR is at most the bound with confidence 1 − δ. Each point has this confidence
+        by itself, not all of them together.
+    """
+
+    bound: float
+    share: float
+    earned: float
+    estimated_fdr: float
+    certified: bool
+
+
+@saved
+@dataclass(frozen=True)
 class CertifiedRound:
     """The record of a round of the certified method: its policy, its promise and its evidence.
 
@@ -266,6 +295,9 @@ class CertifiedRound:
     restart_reason
         Why they were dropped: ``"correction"`` of an outcome that had been tested, ``"drift"``
         noticed by the monitor, or ``""`` if they never were.
+    curve
+        What the rule would earn at several bounds, α among them, in rising order; empty while too
+        few outcomes are known.
     """
 
     round: int
@@ -293,3 +325,4 @@ class CertifiedRound:
     next_n_tested: int = field(default=0, kw_only=True)
     tests_began: int = field(default=1, kw_only=True)
     restart_reason: str = field(default="", kw_only=True)
+    curve: tuple[CurvePoint, ...] = field(default=(), kw_only=True)

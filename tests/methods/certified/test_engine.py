@@ -62,7 +62,7 @@ def estimates_of(ranks, outcome, p):
 def test_a_first_ladder_starts_at_the_rung_of_the_pilot():
     ladder = make_ladder()
     empty = LadderRows(ladder, ladder.locate(np.empty((0, 1)), np.empty(0, np.intp)))
-    starts = walk_starts(empty, Pilot(ALPHA, 0.1), None)
+    starts = walk_starts(empty, Pilot(ALPHA, 0.1), None, ALPHA)
     (start, share), (half, rest) = starts
     assert start == np.argmin(abs(ladder.grid - 0.1))
     assert half == np.argmin(abs(ladder.grid - ladder.grid[start] / 2))
@@ -75,13 +75,13 @@ def test_walks_start_apart_and_share_the_whole_level():
     empty = LadderRows(ladder, ladder.locate(np.empty((0, 1)), np.empty(0, np.intp)))
     for first, share in enumerate(ladder.grid):
         half = int(np.argmin(abs(ladder.grid - share / 2)))
-        walks = walk_starts(empty, Pilot(ALPHA, float(share)), None)
+        walks = walk_starts(empty, Pilot(ALPHA, float(share)), None, ALPHA)
         assert [rung for rung, _ in walks] == ([first, half] if first else [0])
         assert sum(part for _, part in walks) == pytest.approx(1)
         ladder.starts = walks
         levels = dict(walks)
         assert ladder.threshold(first) == pytest.approx(-np.log(ladder.level * levels[first]))
-    assert walk_starts(empty, Pilot(ALPHA, ladder.grid[0]), None) == ((0, 1.0),)
+    assert walk_starts(empty, Pilot(ALPHA, ladder.grid[0]), None, ALPHA) == ((0, 1.0),)
 
 
 @pytest.mark.parametrize("edge", [1.0, 0.3, 0.085, 0.0])
@@ -100,7 +100,7 @@ def test_a_later_ladder_starts_where_evidence_grew_fastest(edge):
     ]
     known = estimates_of(at.rank, outcome, 0.9)
     ladder_rows, pilot_now = LadderRows(ladder, at), Pilot(ALPHA, 0.1)
-    start = walk_starts(ladder_rows, pilot_now, known)[0][0]
+    start = walk_starts(ladder_rows, pilot_now, known, ALPHA)[0][0]
     if edge == 0:
         assert max(growth) == 0
         assert start == np.argmin(abs(ladder.grid - 0.05))

@@ -205,13 +205,13 @@ def test_bets_are_on_covered_rungs_and_on_those_that_look_good_enough(rng):
     uncovered = np.array(
         [np.clip(pi - cap * p[:, None], 0, None).sum(axis=0) / pi.sum(axis=0) for cap in (4, 8)]
     )
-    covered = ladder.worth_betting(at, p, np.array(np.nan))
+    (covered,) = ladder.worth_betting(at, p, np.array(np.nan))
     assert np.array_equal(covered, uncovered <= 0.02)
     assert covered[:, :31].all()
     assert not covered[:, -1].any()
     assert covered[1].sum() > covered[0].sum()  # the larger cap reaches further
     fdr = np.linspace(0, 0.1, ladder.grid.size)
-    chosen = ladder.worth_betting(at, p, fdr)
+    (chosen,) = ladder.worth_betting(at, p, fdr)
     assert np.array_equal(chosen, (uncovered <= 0.02) | (fdr + uncovered <= 0.9 * ALPHA))
     assert (chosen.sum(axis=1) > covered.sum(axis=1)).all()
     nobody = ladder.worth_betting(at[:0], p[:0], np.array(np.nan))

@@ -52,7 +52,7 @@ def replayed(ladder, rung, engine, until=math.inf):
         tail = [math.exp(-max(0.0, r - q) / ladder.tau) for r in rank]
         pi = [floor + (1 - floor) * x for x in tail]
         for i, cap in enumerate(RATIO_CAPS):
-            if not (bets and bets[0].use[i, rung]):
+            if not (bets and bets[0].use[0, i, rung]):
                 continue
             bound = cap + 1
             if ladder is waiting.policy.ladder:

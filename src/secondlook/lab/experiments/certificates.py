@@ -32,8 +32,7 @@ def certificate_records(method: Any, alpha: float, name: str) -> list[Record]:
     if isinstance(method, PlugInClassifier):  # has such rounds, and promises nothing
         return []
     return [
-        {"alpha": alpha, "method": name}
-        | {key: _plain(value) for key, value in asdict(record).items()}
+        {"alpha": alpha, "method": name} | _plain(asdict(record))
         for record in rounds
         if isinstance(record, CertifiedRound)
     ]

@@ -433,16 +433,6 @@ class CertifiedClassifier(DecidingClassifier):
         for z, (engine, choice) in enumerate(zip(self._engines, choices, strict=True)):
             rows = self._rows_of(batch.group, z)
             X, taken = batch.X[rows], accepted[rows]
-            record = engine.report(
-                t,
-                choice,
-                X,
-                decided.score[rows],
-                decided.exploit[rows],
-                taken,
-                group=self._group_name(z),
-                group_mode=self.group_mode,
-            )
             ready = engine.prepare(
                 t,
                 choice,
@@ -452,6 +442,17 @@ class CertifiedClassifier(DecidingClassifier):
                 p[rows],
                 taken,
                 batch.bits[rows],
+            )
+            record = engine.report(
+                t,
+                choice,
+                X,
+                decided.score[rows],
+                decided.exploit[rows],
+                taken,
+                ready.waiting.bets,
+                group=self._group_name(z),
+                group_mode=self.group_mode,
             )
             part[rows] = z
             records.append(record)

@@ -14,20 +14,27 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.core.decisions import CertifiedRound
+from secondlook.core.decisions import CertifiedRound, CurvePoint
 from secondlook.core.limits import Limited
 from secondlook.core.saved import saved
 from secondlook.core.strategies import Strategy
 from secondlook.methods.algorithm1.exploration import barred_message
-from secondlook.methods.certified.evidence import RATIO_CAPS, DriftMonitor
+from secondlook.methods.certified.evidence import RATIO_CAPS, DriftMonitor, Wealth
 from secondlook.methods.certified.ladder import (
+    BoundTest,
     Floor,
     Ladder,
     LadderRows,
     Positions,
     nearest_certificate,
 )
-from secondlook.methods.certified.pilot import OUTER, Pilot, RungEstimates, pilot_message
+from secondlook.methods.certified.pilot import (
+    ENOUGH,
+    OUTER,
+    Pilot,
+    RungEstimates,
+    pilot_message,
+)
 from secondlook.methods.certified.ranking import Groups, Ranking
 from secondlook.methods.certified.rules import Rules
 from secondlook.people.ids import keyed_bits, round_key
@@ -85,7 +92,7 @@ class LadderBets:
     Attributes
     ----------
     ladder, use
-        The ladder, and which of its rungs bet with which cap.
+        The ladder, and which of its rungs bet, by bound (α first) and cap.
     positions
         Positions of the round's applicants on the ladder; None if they are not known yet.
     """
@@ -378,7 +385,15 @@ class Engine:
         n = self._n_settled()
         own = ladder.locate(self.rows.X[:n], self.rows["group"][:n])
         ladder_rows = LadderRows(ladder, own)
-        ladder.starts = walk_starts(ladder_rows, stage.pilot, self.estimates if k else None)
+        estimates = self.estimates if k else None
+        ladder.starts = walk_starts(ladder_rows, stage.pilot, estimates, rules.alpha)
+        ladder.others = tuple(
+            BoundTest(
+                walk_starts(ladder_rows, stage.pilot, estimates, bound),
+                Wealth.start(bound, ladder.grid.size, rules.noise.most_bad),
+            )
+            for bound in rules.other_bounds
+        )
         stage.ladder_rows.append(ladder_rows)
 
     # Choosing.
@@ -479,13 +494,17 @@ class Engine:
             self.last_batch = self.last_batch[stays] if stays.any() else None
 
     def _choose_bets(self, policy: ChosenPolicy) -> list[NDArray[np.bool_]]:
-        """Return for each ladder the rungs to bet on in the next round, with each cap."""
+        """Return for each ladder the rungs to bet on in the next round, by bound and cap."""
         # The bets of a round must not depend on its own applicants and outcomes, or Z given the
         # past could have a positive mean. So earlier batches and settled rounds choose.
         ladders, last, estimates = self.ladders, self.last_batch, self.estimates
         if last is None:
-            rungs = [np.full(ladder.grid.size, ladder is policy.ladder) for ladder in ladders]
-            return [np.tile(use, (len(RATIO_CAPS), 1)) for use in rungs]
+            return [
+                np.full(
+                    (len(ladder.tests), len(RATIO_CAPS), ladder.grid.size), ladder is policy.ladder
+                )
+                for ladder in ladders
+            ]
         located = last.locate(ladders)
         p = policy.ladder.policy(located[ladders.index(policy.ladder)], policy.rung)
         known = estimates.settled.size >= _ENOUGH_TO_BET
@@ -664,6 +683,7 @@ class Engine:
         score: NDArray[np.floating],
         sure: NDArray[np.bool_],
         accepted: NDArray[np.bool_],
+        bets: list[LadderBets],
         *,
         group: Any,
         group_mode: str,
@@ -679,6 +699,8 @@ class Engine:
         X, score, sure, accepted
             The engine's applicants: features, the policy's scores, which are accepted for sure, and
             which were accepted.
+        bets
+            The bets on the round.
         group
             The group that the engine is for; None for all applicants.
         group_mode
@@ -722,7 +744,32 @@ class Engine:
             next_n_tested=coming.n_tested,
             tests_began=stage.began,
             restart_reason=stage.reason,
+            curve=self._curve(bets),
         )
+
+    def _curve(self, bets: list[LadderBets]) -> tuple[CurvePoint, ...]:
+        """Return what the rule would earn at several bounds; empty while too little is known."""
+        estimates, rules = self.estimates, self.rules
+        if estimates.settled.size < ENOUGH:
+            return ()
+        fdr = np.array([estimates.fdr(rows) for rows in self.stage.ladder_rows])
+        worth = np.array([estimates.worth(rows, rules.utility) for rows in self.stage.ladder_rows])
+        points = []
+        for k, bound in enumerate((rules.alpha, *rules.other_bounds)):
+            allowed = np.array([bet.ladder.tests[k].certified(bet.ladder.level) for bet in bets])
+            certified = bool(allowed.any())
+            if not certified:  # rungs that look allowed, and that outcomes say something about
+                seen = np.array([(bet.use[0] | bet.use[k]).any(axis=0) for bet in bets])
+                allowed = seen & (fdr <= bound)
+            if not allowed.any():
+                points.append(CurvePoint(bound, 0.0, 0.0, float("nan"), False))
+                continue
+            best = np.unravel_index(np.argmax(np.where(allowed, worth, -np.inf)), worth.shape)
+            share = bets[best[0]].ladder.grid[best[1]]
+            points.append(
+                CurvePoint(bound, float(share), float(worth[best]), float(fdr[best]), certified)
+            )
+        return tuple(sorted(points, key=lambda point: point.bound))
 
     def _next_certificate(
         self, policy: ChosenPolicy, certified: NDArray[np.bool_]
@@ -784,9 +831,9 @@ def edge_softness(
 
 
 def walk_starts(
-    ladder_rows: LadderRows, pilot: Pilot, estimates: RungEstimates | None
+    ladder_rows: LadderRows, pilot: Pilot, estimates: RungEstimates | None, bound: float
 ) -> tuple[tuple[int, float], ...]:
-    """Return the rungs from which walks start, with the share of the ladder's level each gets.
+    """Return the rungs from which walks at a bound start, with the share of the level each gets.
 
     The first ladder of a stage, for which there are no ``estimates``, starts at the pilot's rung.
     Later ladders start where evidence has grown fastest, but not further out than a pilot may go,
@@ -795,8 +842,8 @@ def walk_starts(
     ladder = ladder_rows.ladder
     start = ladder.nearest(pilot.share)
     if estimates is not None:
-        growth = estimates.growth(ladder_rows)
-        lowest = ladder.nearest(0.7 * pilot.share)
+        growth = estimates.growth(ladder_rows, bound)
+        lowest = ladder.nearest(0.7 * pilot.share * min(1.0, bound / pilot.alpha))
         if np.any(growth[lowest:] > 0):
             start = min(lowest + int(np.argmax(growth[lowest:])), ladder.nearest(OUTER))
         else:

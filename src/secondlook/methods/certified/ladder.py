@@ -27,11 +27,11 @@ from secondlook.methods.certified.evidence import (
     log_growth,
     soft_edge,
     uncovered,
-    values,
+    weights,
 )
 from secondlook.methods.certified.ranking import Groups, Ranking
 
-__all__ = ["Floor", "Ladder", "LadderRows", "Positions", "nearest_certificate"]
+__all__ = ["BoundTest", "Floor", "Ladder", "LadderRows", "Positions", "nearest_certificate"]
 
 Floats = NDArray[np.float64]
 _LARGEST_UNCOVERED = 0.02  # of a policy's mass; more of it is bet on only if outcomes look good
@@ -177,6 +177,42 @@ class Positions:
 
 @saved
 @dataclass(eq=False)
+class BoundTest:
+    """The test of one bound on all rungs of a ladder.
+
+    Attributes
+    ----------
+    starts
+        Rungs from which walks start, with the share of the ladder's level that each walk gets.
+    wealth
+        The evidence for each rung.
+    """
+
+    starts: tuple[tuple[int, float], ...]
+    wealth: Wealth
+
+    def certified(self, level: float) -> NDArray[np.bool_]:
+        """Return which rungs are certified; a certified rung stays certified."""
+        # ``best`` is the largest wealth over time: Ville's inequality is about exactly that.
+        certified = np.zeros(self.wealth.best.size, dtype=np.bool_)
+        for start, share in self.starts:
+            reached = self.wealth.best[start:] >= -np.log(level * share)
+            certified[start:] |= np.logical_and.accumulate(reached)
+        return certified
+
+    def undecided(self, level: float) -> NDArray[np.bool_]:
+        """Return the rungs on which more evidence can change what is certified."""
+        first, least = (
+            min(start for start, _ in self.starts),
+            min(share for _, share in self.starts),
+        )
+        undecided = self.wealth.best < -np.log(level * least)
+        undecided[:first] = False
+        return np.asarray(undecided)
+
+
+@saved
+@dataclass(eq=False)
 class Ladder:
     """One frozen ranking with its policies, their wealth and their certificates.
 
@@ -204,6 +240,9 @@ class Ladder:
         The evidence for each rung.
     n_tested
         Accepted applicants in its tests.
+    others
+        Tests of bounds other than α, on the same rounds. Each spends the level of this ladder by
+        itself: what it certifies has the same confidence, alone. No decision depends on them.
     """
 
     ranking: Ranking
@@ -217,6 +256,7 @@ class Ladder:
     grid: Floats = field(default_factory=ladder_grid)
     wealth: Wealth = field(init=False)
     n_tested: int = 0
+    others: tuple[BoundTest, ...] = ()
 
     def __post_init__(self) -> None:
         self.wealth = Wealth.start(self.alpha, self.grid.size, self.most_bad)
@@ -234,6 +274,11 @@ class Ladder:
             self.most_bad,
             self.grid,
         )
+
+    @property
+    def tests(self) -> tuple[BoundTest, ...]:
+        """The tests of all bounds, that of α first."""
+        return (BoundTest(self.starts, self.wealth), *self.others)
 
     def locate(self, X: Any, group: Groups) -> Positions:
         """Return the positions of applicants on this ladder."""
@@ -275,7 +320,7 @@ class Ladder:
         return np.where(ratio <= caps, ratio, caps + 1)
 
     def worth_betting(self, at: Positions, p: Floats, fdr: Floats) -> NDArray[np.bool_]:
-        """Return which rungs to bet on with each cap, shape (caps, rungs).
+        """Return which rungs to bet on, shape (bounds, caps, rungs), α first.
 
         A rung is bet on if the policy to be deployed covers it, or if its estimated FDR leaves room
         for all that is uncovered. Without the second rule a better, later ladder would never be
@@ -295,7 +340,11 @@ class Ladder:
         mass = pi.sum(axis=0)
         missing = np.array([uncovered(pi, p, cap).sum(axis=0) for cap in RATIO_CAPS])
         covered = missing <= _LARGEST_UNCOVERED * mass
-        return np.asarray(covered | (missing <= (_PROMISING * self.alpha - fdr) * mass))
+        bounds = np.array([test.wealth.alpha for test in self.tests])[:, None, None]
+        use = np.asarray(covered | (missing <= (_PROMISING * bounds - fdr) * mass))
+        for k, test in enumerate(self.others, 1):  # time is saved where nothing is reported
+            use[k] &= test.undecided(self.level)
+        return use
 
     def test(
         self,
@@ -317,11 +366,12 @@ class Ladder:
         deployed
             The deployed rung; None if it was a rung of another ladder.
         use
-            The rungs to bet on, chosen before the round; per cap or for all caps.
+            The rungs to bet on, chosen before the round: for all bounds and caps, or for each.
         """
-        shares = self.wealth.shares(self.ratio_bounds(deployed))
-        shares *= np.broadcast_to(use, (len(RATIO_CAPS), self.grid.size))[:, None]
-        rungs = np.flatnonzero(shares.any(axis=(0, 1)))
+        tests, ratio_bound = self.tests, self.ratio_bounds(deployed)
+        use = np.broadcast_to(use, (len(tests), *ratio_bound.shape))
+        shares = np.array([test.wealth.shares(ratio_bound) for test in tests]) * use[:, :, None]
+        rungs = np.flatnonzero(use.any(axis=(0, 1)))
         if rungs.size == 0:
             return
         # Rejected applicants enter too: their uncovered mass counts as bad. It grows with the rung
@@ -333,10 +383,18 @@ class Ladder:
             part = rows[first : first + _CHUNK]
             pi = self.policies(at[part], rungs)
             for i, cap in enumerate(RATIO_CAPS):
-                z = values(pi, p[part], accepted[part], bad[part], self.alpha, cap)
-                growth[i][:, rungs] += log_growth(z, shares[i][:, rungs])
-        self.wealth.add(growth)
-        self.n_tested += int(accepted.sum())
+                # Z = α·(A·w + rem) − (A·w·bad + rem), as in ``values``: linear in α.
+                slope, rem = weights(pi, p[part], accepted[part], cap), uncovered(pi, p[part], cap)
+                constant = slope * bad[part, None] + rem
+                slope += rem
+                for k, test in enumerate(tests):
+                    bets = np.flatnonzero(use[k, i, rungs])
+                    z = test.wealth.alpha * slope[:, bets] - constant[:, bets]
+                    growth[k, i][:, rungs[bets]] += log_growth(z, shares[k, i][:, rungs[bets]])
+        for test, gained in zip(tests, growth, strict=True):
+            test.wealth.add(gained)
+        if use[0].any():
+            self.n_tested += int(accepted.sum())
 
     def nearest(self, q: float) -> int:
         """Return the rung nearest to a share."""
@@ -362,12 +420,7 @@ class Ladder:
 
     def certified(self) -> NDArray[np.bool_]:
         """Return which rungs are certified; a certified rung stays certified."""
-        # ``best`` is the largest wealth over time: Ville's inequality is about exactly that.
-        certified = np.zeros(self.grid.size, dtype=np.bool_)
-        for start, share in self.starts:
-            reached = self.wealth.best[start:] >= -np.log(self.level * share)
-            certified[start:] |= np.logical_and.accumulate(reached)
-        return certified
+        return self.tests[0].certified(self.level)
 
     def threshold(self, rung: int) -> float:
         """Return the log wealth that a rung needs in the walk that reaches it with most level."""

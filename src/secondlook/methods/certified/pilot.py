@@ -19,7 +19,7 @@ from secondlook.methods.certified.ladder import Ladder, LadderRows
 from secondlook.methods.certified.ranking import Ranking
 from secondlook.people.store import ApplicantRows
 
-__all__ = ["OUTER", "Pilot", "RungEstimates", "pilot_message"]
+__all__ = ["ENOUGH", "OUTER", "Pilot", "RungEstimates", "pilot_message"]
 
 Floats = NDArray[np.float64]
 
@@ -29,7 +29,7 @@ _PEOPLE = (60, 150)  # the same in applicants per batch, if that is less
 _STEP = 1.5
 _SAFE = 0.7  # standard errors below α before a pilot moves outwards
 _BRAKE = 0.9  # of α: the largest estimated FDR of a pilot
-_ENOUGH = 30  # outcomes before a pilot's estimate means anything
+ENOUGH = 30  # outcomes before a pilot's estimate means anything
 _TRUST = 100  # outcomes since a freeze at which they count as much as all before
 _CHUNK = 10_000  # applicants whose table of policies is in memory at a time
 _GROWTH_ROUNDS = 12  # rounds whose evidence chooses the start of a walk
@@ -71,20 +71,25 @@ class RungEstimates:
         """Return one over the mean probability of acceptance."""
         return np.asarray(self.n_people / self.rows["p_sum"][rows])
 
+    def totals(self, ladder_rows: LadderRows) -> tuple[Floats, Floats]:
+        """Return how many applicants every rung would have accepted, and how many bad ones."""
+        weights, bad = self.weights(self.settled), self.rows["outcome"][self.settled] != 1
+        sums = ladder_rows.sums
+        return sums(weights, self.settled), sums(weights * bad, self.settled)
+
     def fdr(self, ladder_rows: LadderRows) -> Floats:
         """Return the estimated FDR of every rung of a ladder; NaN if no outcome is known."""
-        weights = self.weights(self.settled)
-        accepted = ladder_rows.sums(weights, self.settled)
-        bad = ladder_rows.sums(weights * (self.rows["outcome"][self.settled] != 1), self.settled)
+        accepted, bad = self.totals(ladder_rows)
         share = np.divide(bad, accepted, out=np.full(bad.size, np.nan), where=accepted > 0)
         return np.array([self.noise.true_fdr(recorded) for recorded in share])
 
     def worth(self, ladder_rows: LadderRows, utility: Utility) -> Floats:
-        """Return the estimated utility of every rung of a ladder, up to a factor."""
-        outcome = (self.rows["outcome"][self.settled] == 1).astype(np.float64)
+        """Return the estimated utility per applicant of every rung, less that of accepting none."""
+        accepted, bad = self.totals(ladder_rows)
         utility = self.noise.recorded_utility(utility)
-        gain = utility.expected(1.0, outcome) - utility.expected(0.0, outcome)
-        return ladder_rows.sums(gain * self.weights(self.settled), self.settled)
+        outcomes = np.array([0.0, 1.0])
+        gain = utility.expected(1.0, outcomes) - utility.expected(0.0, outcomes)
+        return np.asarray((gain[0] * bad + gain[1] * (accepted - bad)) / max(1, self.n_people))
 
     def mistakes(self, ladder_rows: LadderRows, rung: int, since: int = 0) -> tuple[float, float]:
         """Return the estimated FDR of a rung and its standard error, from rounds since one."""
@@ -100,8 +105,8 @@ class RungEstimates:
         error = float(np.sqrt((pi**2) @ (bad - share) ** 2) / total)
         return self.noise.true_fdr(share), error / self.noise.kept
 
-    def growth(self, ladder_rows: LadderRows) -> Floats:
-        """Return (ΣZ)²/ΣZ² of every rung on our last rounds, 0 if ΣZ is not positive."""
+    def growth(self, ladder_rows: LadderRows, alpha: float) -> Floats:
+        """Return (ΣZ)²/ΣZ² of every rung at a bound on our last rounds, 0 unless ΣZ > 0."""
         ladder = ladder_rows.ladder
         newer = self.rows["round"][self.settled] > self.last_round - _GROWTH_ROUNDS
         recent = self.settled[newer]
@@ -110,7 +115,7 @@ class RungEstimates:
             rows = recent[first : first + _CHUNK]
             pi, p = ladder.policies(ladder_rows.at[rows]), self.rows["p"][rows, None]
             bad = self.noise.badness(self.rows["outcome"][rows] != 1)
-            z = np.minimum(pi / p, RATIO_CAPS[0]) * (ladder.alpha - bad[:, None])
+            z = np.minimum(pi / p, RATIO_CAPS[0]) * (alpha - bad[:, None])
             total += z.sum(axis=0)
             squares += (z**2).sum(axis=0)
         return np.where(total > 0, total**2 / np.maximum(squares, 1e-12), 0.0)
@@ -146,7 +151,7 @@ class Pilot:
         inwards if its rung does not look safe. Nothing is changed yet.
         """
         ladder, share = ladder_rows.ladder, self.share
-        enough = estimates.settled.size >= _ENOUGH
+        enough = estimates.settled.size >= ENOUGH
         if enough and ladder.nearest(share) <= ladder.nearest(estimates.widest):
             mistakes, error = self._mistakes(ladder_rows, ladder.nearest(share), estimates)
             if mistakes + _SAFE * error <= self.alpha and mistakes <= _BRAKE * self.alpha:
@@ -169,7 +174,7 @@ class Pilot:
         share, error = estimates.mistakes(ladder_rows, rung)
         since = ladder_rows.ladder.frozen
         new = int(np.sum(estimates.rows["round"][estimates.settled] >= since))
-        if new < _ENOUGH:
+        if new < ENOUGH:
             return share, error
         fresh, _ = estimates.mistakes(ladder_rows, rung, since)
         weight = new / (new + _TRUST)

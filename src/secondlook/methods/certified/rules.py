@@ -22,6 +22,7 @@ _LEVELS = (0.05, 0.25, 0.25, 0.25, 0.20)  # of a stage's δ, ladder by ladder
 # Share of the horizon, and own outcomes. Any time is allowed: a ladder is tested on later rounds.
 _FREEZES = ((0.0, 0), (0.1, 100), (0.2, 200), (0.4, 400), (0.6, 600))
 _SOFTNESS = (0.3, 0.3, 0.22, 0.15, 0.1)  # of the share that a ladder's model thinks it can accept
+_OTHER_BOUNDS = (1 / 3, 2 / 3, 4 / 3, 5 / 3)  # times α: bounds that the curve reports on
 _USUAL_HORIZON = 40  # rounds, if none is given
 _DOUBLINGS = 20  # further rankings then, each after twice as many rounds as the one before
 
@@ -114,6 +115,11 @@ class Rules:
         if self.horizon is not None:
             return planned
         return planned + tuple((horizon * 2.0**i, 800 * 2**i) for i in range(_DOUBLINGS))
+
+    @property
+    def other_bounds(self) -> tuple[float, ...]:
+        """Bounds next to α at which the rungs are tested too; decisions depend on α only."""
+        return tuple(share * self.alpha for share in _OTHER_BOUNDS if share * self.alpha < 1)
 
     @property
     def levels(self) -> tuple[float, ...]:
