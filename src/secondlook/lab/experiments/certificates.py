@@ -32,7 +32,9 @@ def certificate_records(method: Any, alpha: float, name: str) -> list[Record]:
     if isinstance(method, PlugInClassifier):  # has such rounds, and promises nothing
         return []
     return [
-        {"alpha": alpha, "method": name} | _plain(asdict(record))
+        {"alpha": alpha, "method": name}
+        | {key: _plain(value) for key, value in asdict(record).items()}
+        | {"curve": [{key: _plain(value) for key, value in vars(p).items()} for p in record.curve]}
         for record in rounds
         if isinstance(record, CertifiedRound)
     ]

@@ -202,10 +202,8 @@ class BoundTest:
 
     def undecided(self, level: float) -> NDArray[np.bool_]:
         """Return the rungs on which more evidence can change what is certified."""
-        first, least = (
-            min(start for start, _ in self.starts),
-            min(share for _, share in self.starts),
-        )
+        first = min(start for start, _ in self.starts)
+        least = min(share for _, share in self.starts)
         undecided = self.wealth.best < -np.log(level * least)
         undecided[:first] = False
         return np.asarray(undecided)
