@@ -120,6 +120,16 @@ def test_certified_program_shows_its_ladder(tmp_path, certify):
         whom = "" if group is None else f" for group {group}"
         assert f"{sum(flags)} of 3 rounds are certified{whom}," in text
     assert Page(text).open == []
+    titles, rows = tables(text)["Earned at other bounds"]
+    assert titles == ["Bound", "Best share", "Earned per applicant", "Estimated FDR", "Certified"]
+    points = [
+        ("" if record.group is None else f"{record.group}: ", point)
+        for record in program.classifier.rounds_[-len(by_group) :]
+        for point in record.curve
+    ]
+    assert [row[0] for row in rows] == [f"{name}{point.bound:.3g}" for name, point in points]
+    assert [row[4] for row in rows] == ["yes" if point.certified else "no" for _, point in points]
+    assert [row[1] for row in rows] == [f"{point.share:.1%}" for _, point in points]
 
 
 def test_many_rounds_are_grouped(hostile_lender):

@@ -13,7 +13,7 @@ from secondlook.cli.app import app
 from secondlook.core.utility import Revenue
 from secondlook.errors import InputError
 from secondlook.lab.experiments import plan as planning
-from secondlook.lab.experiments.plan import Plan, plan, run_until_certified
+from secondlook.lab.experiments.plan import Plan, plan, simulate_plan
 from secondlook.lab.simulate.feedback import Between, Feedback, Fixed
 from secondlook.lab.simulate.populations import Binormal
 from secondlook.lab.simulate.run import run
@@ -21,7 +21,7 @@ from secondlook.lab.simulate.streams import Drawn
 from secondlook.lab.simulate.worlds import World
 from secondlook.methods.certified.classifier import CertifiedClassifier
 
-EASY = Drawn(Binormal(good=0.85, auc=0.9), 400, 12)
+EASY = Plan(Drawn(Binormal(good=0.85, auc=0.9), 400, 12), repetitions=3)
 
 
 def test_easier_populations_are_certified_earlier_and_cheaper():
@@ -48,17 +48,37 @@ def test_certificates_of_groups_take_longer():
     )
 
 
+def test_the_curve_is_the_mean_of_the_last_rounds():
+    """A plan to the end has the figures of one that ends with the certificate, and a curve."""
+    curves = []
+    for number in range(3):
+        taken, curve = simulate_plan(EASY, "overall", number, whole=True)
+        assert np.array_equal(taken, simulate_plan(EASY, "overall", number)[0])
+        curves.append(curve)
+    (estimate,) = plan(EASY, jobs=1)
+    for k, point in enumerate(estimate.curve):
+        last = [curve[k] for curve in curves]
+        assert {one.bound for one in last} == {point.bound}
+        assert point.share_certified == pytest.approx(np.mean([one.certified for one in last]))
+        for name in ("share", "earned", "estimated_fdr"):
+            values = [getattr(one, name) for one in last]
+            assert getattr(point, name) == pytest.approx(np.mean(values))
+    assert [point.bound for point in estimate.curve] == pytest.approx([0.05, 0.1, 0.15, 0.2, 0.25])
+    earned = [point.earned for point in estimate.curve]
+    assert earned[0] < earned[2] <= earned[-1] + 1
+
+
 def test_plans_do_not_depend_on_the_number_of_cores():
-    first, second = (plan(Plan(EASY, repetitions=3), jobs=jobs) for jobs in (1, 2))
+    first, second = (plan(EASY, jobs=jobs) for jobs in (1, 2))
     assert first == second
 
 
 def test_progress_and_invalid_options():
     seen = []
-    plan(Plan(EASY, repetitions=2), jobs=1, progress=lambda *done: seen.append(done))
+    plan(replace(EASY, repetitions=2), jobs=1, progress=lambda *done: seen.append(done))
     assert seen == [(1, 2), (2, 2)]
     with pytest.raises(InputError, match="repetitions must be 2 or more, got 1"):
-        plan(Plan(EASY, repetitions=1))
+        plan(replace(EASY, repetitions=1))
 
 
 def test_the_command(tmp_path):
@@ -109,7 +129,7 @@ def test_delay_of_zero():
     for number in range(3):
         expected = without_delay(LATE, number)
         for delay in (Fixed(), Between(0, 0)):
-            (taken,) = run_until_certified(replace(LATE, delay=delay), "overall", number)
+            ((taken,), _) = simulate_plan(replace(LATE, delay=delay), "overall", number)
             assert taken.tobytes() == expected.tobytes()
     assert plan(LATE, jobs=1) == plan(replace(LATE, delay=Between(0, 0)), jobs=1)
 
@@ -118,7 +138,7 @@ def first_certificates(delays, numbers=range(4)):
     """Return the rounds before the first certificate, a row per delay and a column per seed."""
     return np.array(
         [
-            [run_until_certified(replace(LATE, delay=delay), "overall", n)[0, 0] for n in numbers]
+            [simulate_plan(replace(LATE, delay=delay), "overall", n)[0][0, 0] for n in numbers]
             for delay in delays
         ]
     )
@@ -158,7 +178,7 @@ def rounds_until_observed(monkeypatch, wanted):
             return super().observe(ids, outcomes)
 
     monkeypatch.setattr(planning, "CertifiedClassifier", Watched)
-    run_until_certified(wanted, "overall", 0)
+    simulate_plan(wanted, "overall", 0)
     return set(seen)
 
 
@@ -171,9 +191,9 @@ def test_outcomes_are_delayed(monkeypatch):
 def test_maturity_and_patience():
     late = replace(LATE, delay=Between(1, 4))
     rounds = {
-        (maturity, patience): run_until_certified(
+        (maturity, patience): simulate_plan(
             replace(late, maturity=maturity, patience=patience), "overall", 0
-        )[0, 0]
+        )[0][0, 0]
         for maturity, patience in ((0, None), (0, 5), (0, 2), (8, None))
     }
     waits = rounds[0, None]

@@ -18,7 +18,7 @@ from secondlook.cli.options import (
     errors,
     names,
 )
-from secondlook.cli.output import print_json, print_table
+from secondlook.cli.output import amount, print_json, print_table, share
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:  # slow to import
@@ -79,7 +79,7 @@ def plan(
     jobs: Jobs = -1,
     json: Json = False,
 ) -> None:
-    """Estimate how long a certificate takes, and what it costs until then.
+    """Estimate how long a certificate takes, what it costs until then, and what other bounds earn.
 
     Example: secondlook plan --good 0.7 --auc 0.75 --people 500 --groups A=0.8,B=0.2
     """
@@ -270,7 +270,32 @@ def print_plan(
         "What is accepted and lost before the certificate is the pilot's, and carries no promise.",
         style="dim",
     )
+    _print_curve(console, estimates[0])
     for line in late.lines():
         console.print(line, highlight=False)
     for line in [] if theorems is None else theory_lines(theorems, batch):
         console.print(line, highlight=False)
+
+
+def _print_curve(console: Console, estimate: UntilCertified) -> None:
+    """Print what the rule would earn at other bounds."""
+    if not estimate.curve:
+        return
+    rows = [
+        [
+            f"{point.bound:.3g}",
+            f"{point.share_certified:.0%}",
+            f"{point.share:.1%}",
+            amount(point.earned),
+            share(point.estimated_fdr),
+        ]
+        for point in estimate.curve
+    ]
+    titles = ("bound", "certified", "best share", "earned per applicant", "estimated FDR")
+    print_table(console, "At the end of the plan, by bound on mistakes; means", titles, rows)
+    console.print(
+        "certified: share of runs with a certificate at this bound, each bound by itself. Other "
+        "bounds are read off the outcomes of decisions made at the planned one; a program with "
+        "another bound would explore elsewhere.",
+        style="dim",
+    )

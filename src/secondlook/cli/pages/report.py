@@ -354,7 +354,7 @@ def _certificate(summary: Summary, svgs: dict[str, str]) -> _Section:
     if not sentences:
         return _Section("certificate", "The certificate")
     figures: list[_PageTable | _PageFigure] = [*_figures("certificate", svgs, sentences[0])]
-    parts = [*figures, *_certificate_table(summary)]
+    parts = [*figures, *_certificate_table(summary), *_curve_table(summary)]
     return _Section("certificate", "The certificate", sentences, parts)
 
 
@@ -402,6 +402,30 @@ def _certificate_table(summary: Summary) -> list[_PageTable]:
     )
     titles = ["When", "Round", "Group", "Event"]
     return [_PageTable("Certificates", note, "Entry", titles, rows, prose=True)]
+
+
+def _curve_table(summary: Summary) -> list[_PageTable]:
+    """Return what the rule would earn at other bounds, as the last round recorded it."""
+    rows = []
+    for group, records in ladder_records(summary).items():
+        name = "" if group is None else f"{group}: "
+        for point in records[-1].get("curve", ()):
+            cells = [
+                f"{point['share']:.1%}",
+                amount(point["earned"]),
+                share(point["estimated_fdr"]),
+                "yes" if point["certified"] else "no",
+            ]
+            rows.append((f"{name}{point['bound']:.3g}", cells))
+    if not rows:
+        return []
+    note = (
+        "What the best allowed rule would earn per applicant at each bound, estimated from tested "
+        "outcomes. Certified: its FDR is at most this bound with confidence 1 − δ, each bound by "
+        "itself. Decisions follow α only."
+    )
+    titles = ["Best share", "Earned per applicant", "Estimated FDR", "Certified"]
+    return [_PageTable("Earned at other bounds", note, "Bound", titles, rows)]
 
 
 def _certificate_event(change: Change) -> str:

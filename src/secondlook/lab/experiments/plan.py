@@ -1,9 +1,9 @@
-"""Simulate how long a certificate takes and what it costs, before any real decision."""
+"""Simulate how long a certificate takes, what it costs and what it earns, before any decision."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from secondlook.core.decisions import CurvePoint
 from secondlook.core.utility import Revenue
 from secondlook.errors import InputError
 from secondlook.lab.simulate.feedback import Delay, Feedback, Fixed
@@ -21,7 +22,7 @@ from secondlook.lab.simulate.worlds import World
 from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.methods.estimator import check_rounds
 
-__all__ = ["Plan", "UntilCertified", "plan", "run_until_certified"]
+__all__ = ["Plan", "PlannedBound", "UntilCertified", "plan", "simulate_plan"]
 
 
 @dataclass(frozen=True)
@@ -63,10 +64,32 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class PlannedBound:
+    """What the rule would earn at a bound at the end of the plan, over simulated runs.
+
+    Attributes
+    ----------
+    bound
+        The bound: α or another.
+    share_certified
+        Share of runs in which a policy was certified at this bound; each bound by itself.
+    share, earned, estimated_fdr
+        Mean over the runs of the points of the curve (``CurvePoint``).
+    """
+
+    bound: float
+    share_certified: float
+    share: float
+    earned: float
+    estimated_fdr: float
+
+
+@dataclass(frozen=True)
 class UntilCertified:
     """Rounds, people and losses until the first certificate, over simulated runs.
 
-    Each field of three is (5 %, median, 95 %) over the runs that reached a certificate.
+    Each field of three is (5 %, median, 95 %) over the runs that reached a certificate. ``curve``
+    is about the end of the runs; it is empty for single groups.
     """
 
     whom: str
@@ -75,6 +98,7 @@ class UntilCertified:
     accepted: tuple[float, float, float]
     explored: tuple[float, float, float]
     lost_on_bad: tuple[float, float, float]
+    curve: tuple[PlannedBound, ...] = field(default=(), kw_only=True)
 
 
 def plan(
@@ -104,19 +128,27 @@ def plan(
         if progress is not None:
             progress(len(runs), len(tasks))
     names = {"overall": ["everybody"], "per_group": list(wanted.stream.groups)}
+    curve = _mean_curve([runs["overall", i][1] for i in range(wanted.repetitions)])
     return [
-        _summarise(name, np.array([runs[mode, i][z] for i in range(wanted.repetitions)]))
+        _summarise(
+            name,
+            np.array([runs[mode, i][0][z] for i in range(wanted.repetitions)]),
+            curve if mode == "overall" else (),
+        )
         for mode in modes
         for z, name in enumerate(names[mode])
     ]
 
 
-def _run_keyed(wanted: Plan, mode: str, number: int) -> tuple[tuple[str, int], NDArray[np.float64]]:
-    return (mode, number), run_until_certified(wanted, mode, number)
+Simulated = tuple[NDArray[np.float64], tuple[CurvePoint, ...]]
 
 
-def run_until_certified(wanted: Plan, mode: str, number: int) -> NDArray[np.float64]:
-    """Simulate one run, and return what it took until the first certificate.
+def _run_keyed(wanted: Plan, mode: str, number: int) -> tuple[tuple[str, int], Simulated]:
+    return (mode, number), simulate_plan(wanted, mode, number, whole=mode == "overall")
+
+
+def simulate_plan(wanted: Plan, mode: str, number: int, *, whole: bool = False) -> Simulated:
+    """Simulate one run; return what it took until the first certificate, and its last curve.
 
     Parameters
     ----------
@@ -126,12 +158,16 @@ def run_until_certified(wanted: Plan, mode: str, number: int) -> NDArray[np.floa
         ``"overall"`` or ``"per_group"``, as ``CertifiedClassifier`` certifies.
     number
         Number of the run; the seed of its world is the plan's seed plus this number.
+    whole
+        Whether the run goes on to its last round, or ends with the certificate.
 
     Returns
     -------
-    array
+    taken
         A row for each certificate: rounds, people accepted, people explored and losses on bad
         applicants; NaN if the certificate never came.
+    curve
+        What the rule would earn at several bounds, from the last round.
     """
     with threadpool_limits(1):
         feedback = Feedback(delay=wanted.delay)
@@ -161,10 +197,10 @@ def run_until_certified(wanted: Plan, mode: str, number: int) -> NDArray[np.floa
                 reached[z] |= record.status == "certified"
                 if not reached[z]:
                     taken[z] += _round_totals(result, names[z], wanted.loss)
-            if reached.all():
+            if reached.all() and not whole:
                 break
         taken[~reached] = np.nan
-        return taken
+        return taken, method.rounds_[-1].curve
 
 
 def _round_totals(result: Any, group: str | None, loss: float) -> NDArray[np.float64]:
@@ -175,7 +211,24 @@ def _round_totals(result: Any, group: str | None, loss: float) -> NDArray[np.flo
     return np.array([1, accepted.sum(), (accepted & ~decided.exploit).sum(), loss * bad.sum()])
 
 
-def _summarise(name: str, taken: NDArray[np.float64]) -> UntilCertified:
+def _mean_curve(curves: list[tuple[CurvePoint, ...]]) -> tuple[PlannedBound, ...]:
+    """Return the mean of the curves that runs ended with; none if too few outcomes were known."""
+    known = [curve for curve in curves if curve]
+    return tuple(
+        PlannedBound(
+            points[0].bound,
+            float(np.mean([point.certified for point in points])),
+            float(np.mean([point.share for point in points])),
+            float(np.mean([point.earned for point in points])),
+            float(np.mean([point.estimated_fdr for point in points if point.share] or [np.nan])),
+        )
+        for points in zip(*known, strict=True)
+    )
+
+
+def _summarise(
+    name: str, taken: NDArray[np.float64], curve: tuple[PlannedBound, ...]
+) -> UntilCertified:
     reached = np.isfinite(taken[:, 0])
     quantiles = [
         tuple(np.quantile(column[reached], [0.05, 0.5, 0.95]).tolist())
@@ -183,4 +236,4 @@ def _summarise(name: str, taken: NDArray[np.float64]) -> UntilCertified:
         else (np.nan, np.nan, np.nan)
         for column in taken.T
     ]
-    return UntilCertified(name, float(reached.mean()), *quantiles)
+    return UntilCertified(name, float(reached.mean()), *quantiles, curve=curve)
