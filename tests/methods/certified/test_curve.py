@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from methods.certified.known_truth import (
     ALPHA,
@@ -27,6 +28,7 @@ from secondlook.methods.certified.ladder import BoundTest
 from secondlook.methods.certified.rules import Rules
 
 BOUNDS = [0.05, 0.1, 0.15, 0.2, 0.25]
+QUICK = LogisticRegression()  # a ranking as good as any in these populations
 
 
 def test_bounds_are_thirds_of_alpha_below_one():
@@ -76,7 +78,7 @@ def test_other_bounds_bet_where_that_can_change_what_is_certified(rng):
 def test_decisions_do_not_depend_on_other_bounds(monkeypatch):
     def propensities():
         rng = np.random.default_rng(3)
-        classifier = start(Slope(), rng, horizon=10)
+        classifier = start(Slope(), rng, horizon=10, learner=QUICK)
         shares = [policy.share for policy in playing(classifier, Slope(), rng, rounds=10)]
         return shares, [len(record.curve) for record in classifier.rounds_]
 
@@ -93,7 +95,7 @@ def test_null_points_are_seldom_certified():
     population, runs = Flat(fdr=2 / 3 * ALPHA + 0.0005), 30
     found = np.zeros(5)
     for rng in rngs(51, runs):
-        classifier = start(population, rng, horizon=12)
+        classifier = start(population, rng, horizon=12, learner=QUICK)
         play(classifier, population, rng, n=400, rounds=12, truth=False)
         curves = [record.curve for record in classifier.rounds_ if record.curve]
         assert all([point.bound for point in curve] == pytest.approx(BOUNDS) for curve in curves)
@@ -108,7 +110,7 @@ def late():
     """Return runs on a population in which a wider policy has a higher FDR."""
     runs = []
     for rng in rngs(52, 6):
-        classifier = start(Slope(), rng, n_history=1500, horizon=30)
+        classifier = start(Slope(), rng, n_history=1500, horizon=30, learner=QUICK)
         play(classifier, Slope(), rng, n=500, rounds=30, truth=False)
         runs.append(classifier)
     return runs
