@@ -1,7 +1,7 @@
 """How the columns of a table become numbers: learned from the history, and then fixed.
 
 Every column of a table has a kind. Numbers and truth values (``flag``) stay what they are. Dates
-and times become days since 1970, durations days. Text and categories become **codes**: 0, 1, … for
+and times become days since the history's median date, durations days. Text and categories become **codes**: 0, 1, … for
 the values that at least five applicants of the history had, in the order of the alphabet, and one
 further code for all others, so that no code belongs to a single applicant. A missing value is NaN
 in every kind. A column that is empty, or whose values nearly all differ, as names and identifiers
@@ -86,6 +86,9 @@ class TableColumn:
         Median of its numbers, flags or dates.
     missing
         Share of the history's applicants without a value.
+    origin
+        Day since 1970 that dates are counted from, near their middle: large numbers that differ
+        little are hard for many learners.
     """
 
     name: str | int
@@ -95,6 +98,7 @@ class TableColumn:
     others: bool = False
     median: float | None = None
     missing: float = 0.0
+    origin: float = 0.0
 
 
 @saved
@@ -374,7 +378,7 @@ class TableColumns:
                 )
             return float(known.categories.index(str(value)))
         if known.kind == "date":
-            return _day_of(value, known.name)
+            return _day_of(value, known.name) - known.origin
         try:
             return float(value)
         except (TypeError, ValueError):
@@ -474,7 +478,9 @@ def _of_numbers(name: str | int, kind: str, values: Floats) -> TableColumn:
     present, missing = values[~gaps], float(gaps.mean())
     if not present.size:
         return TableColumn(name, "left out", "is empty in the whole history", missing=missing)
-    return TableColumn(name, kind, median=float(np.median(present)), missing=missing)
+    median = float(np.median(present))
+    origin = float(np.floor(median)) if kind == "date" else 0.0
+    return TableColumn(name, kind, median=median - origin, missing=missing, origin=origin)
 
 
 def _of_text(name: str | int, index: Floats, levels: list[str], asked: set[str]) -> TableColumn:
@@ -506,7 +512,7 @@ def _as_in_history(column: TableColumn, kind: str, values: Floats, levels: list[
         if of_level is not None:
             return _at(of_level, values)
     elif kind in _SAME.get(column.kind, (column.kind,)):
-        return values
+        return values if kind != "date" else values - column.origin
     first = levels[0] if kind == "category" else plain(values[~np.isnan(values)][0])
     raise InputError(
         f"the column {column.name!r} held {_WORDS[column.kind]} in the history and holds "

@@ -409,7 +409,7 @@ def _replaced(X: Any, position: int, value: float | str | None) -> Any:
     name = frame.columns[position]
     kind: Any = frame.schema[name]
     if isinstance(value, float) and kind.is_temporal():
-        return nw.to_native(frame.with_columns(_moment(value, kind).cast(kind).alias(name)))
+        return nw.to_native(frame.with_columns(_moment(value, kind).alias(name)))
     if isinstance(value, float) and not kind.is_float():
         kind = nw.Float64()
     return nw.to_native(frame.with_columns(nw.lit(value, dtype=kind).alias(name)))
@@ -418,7 +418,7 @@ def _replaced(X: Any, position: int, value: float | str | None) -> Any:
 def _moment(days: float, kind: Any) -> Any:
     """Return days as the literal of a date, a time or a duration; None for NaN."""
     if np.isnan(days):
-        return nw.lit(None)
+        return nw.lit(None, dtype=kind)
     length = timedelta(days=days)
     return nw.lit(length if kind == nw.Duration else _EPOCH + length)
 
