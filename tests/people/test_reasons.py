@@ -47,8 +47,8 @@ LINEAR = {
     "per group": lambda: algorithm_1(learner=PerGroup()),
     "mean of two per group": lambda: algorithm_1(learner=PerGroup(), split="cross"),
     "group as feature": lambda: algorithm_1(group_as_feature=True),
-    "certified": certified,
-    "certified per group": lambda: certified(certify="per_group"),
+    "certified": lambda: certified(learner=LogisticRegression()),
+    "certified per group": lambda: certified(certify="per_group", learner=LogisticRegression()),
 }
 
 
@@ -65,7 +65,7 @@ def test_contributions_and_the_reference_sum_to_the_log_odds_of_a_linear_score(m
     assert np.ptp(found.sum(axis=1)) > 1
 
 
-@pytest.mark.parametrize("make", LINEAR.values(), ids=LINEAR)
+@pytest.mark.parametrize("make", [*LINEAR.values(), certified], ids=[*LINEAR, "ensemble"])
 def test_a_contribution_is_the_change_by_one_column_alone(make):
     classifier, X, group, decided, reference = lived(make())
     found = contributions(classifier, X, reference, sensitive_features=group)

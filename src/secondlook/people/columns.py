@@ -1,11 +1,11 @@
 """How the columns of a table become numbers: learned from the history, and then fixed.
 
 Every column of a table has a kind. Numbers and truth values (``flag``) stay what they are. Dates
-and times become days since the history's median date, durations days. Text and categories become **codes**: 0, 1, … for
-the values that at least five applicants of the history had, in the order of the alphabet, and one
-further code for all others, so that no code belongs to a single applicant. A missing value is NaN
-in every kind. A column that is empty, or whose values nearly all differ, as names and identifiers
-do, is left out.
+and times become days since the history's median date, durations days. Text and categories become
+**codes**: 0, 1, … for the values that at least five applicants of the history had, in the order of
+the alphabet, and one further code for all others, so that no code belongs to a single applicant. A
+missing value is NaN in every kind. A column that is empty, or whose values nearly all differ, as
+names and identifiers do, is left out.
 
 Learners that need numbers get an **expansion** of these codes: a column of 0 and 1 for each
 category, the median of the history for a missing number, and a column that marks what is missing if
