@@ -46,6 +46,7 @@ def test_rules_exclude_matching_and_missing_values(rule, named, excluded):
     assert rule.excludes(AGES).tolist() == excluded
     columns = ColumnNames(names)
     assert rule.for_columns(columns) == rule == named.for_columns(columns)
+    assert len(Limited(exclude=named).named_values) == len(rule.named_values)
     for frame in (pd.DataFrame(AGES, columns=names), pl.DataFrame(AGES, schema=list(names))):
         assert rule.excludes(frame).tolist() == excluded
         assert named.excludes(frame).tolist() == excluded

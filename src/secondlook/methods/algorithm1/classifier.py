@@ -326,7 +326,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         Parameters
         ----------
         X
-            Features of all past applicants.
+            Features of all past applicants: an array of numbers, or a dataframe with numbers, text,
+            categories, truth values and dates. Values may be missing.
         y
             Outcomes; read only where accepted.
         accepted

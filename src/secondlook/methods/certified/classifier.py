@@ -292,7 +292,8 @@ class CertifiedClassifier(DecidingClassifier):
         Parameters
         ----------
         X
-            Features of all past applicants.
+            Features of all past applicants: an array of numbers, or a dataframe with numbers, text,
+            categories, truth values and dates. Values may be missing.
         y
             Outcomes; read for accepted applicants only. May be None if none was accepted: then
             outcomes are 0 and 1, and the first pilot accepts at random until enough of them are
