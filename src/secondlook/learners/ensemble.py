@@ -55,6 +55,7 @@ Floats = NDArray[np.float64]
 Outcomes = NDArray[np.int8]
 
 _SEVERAL = 5  # applicants with a value, from which on it belongs to none of them
+_SHARED = 2  # applicants with a value, for an encoding; three would cost Adult .03 of the ceiling
 _FEW_VALUES = 12  # of a column; each of so many gets a step of its own
 _CLIPPED = (0.01, 0.99)  # quantiles: one wild value must not rule the top of the ranking
 _INNER = np.arange(1, 10) / 10  # deciles
@@ -127,7 +128,7 @@ class Scorecard:
 @saved
 @dataclass(frozen=True, eq=False)
 class EncodedColumn:
-    """The mean outcome of applicants with each value of a column, for values that several have."""
+    """The mean outcome of applicants with each value of a column, if more than one has it."""
 
     column: int
     values: Floats
@@ -485,8 +486,8 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
         folds = KFold(_FOLDS, shuffle=True, random_state=0)
         for position, x in enumerate(people.T):
             values, counts = np.unique(x[~np.isnan(x)], return_counts=True)
-            common = values[counts >= _SEVERAL]
-            often = counts[counts >= _SEVERAL].sum()
+            common = values[counts >= _SHARED]
+            often = counts[counts >= _SHARED].sum()
             many = values.size > _FEW_VALUES and often >= people.shape[0] / 2
             if not (many or position in self.categorical) or not common.size:
                 continue
