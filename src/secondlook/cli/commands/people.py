@@ -163,7 +163,7 @@ def _on_applicants(command: Callable[..., None]) -> Callable[..., None]:
         with errors(given.json):
             command(given, **options)
 
-    ordered = sorted([*own, *shared.values()], key=lambda each: each.default is not each.empty)
+    ordered = sorted([*shared.values(), *own], key=lambda each: each.default is not each.empty)
     run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
     return run
 
