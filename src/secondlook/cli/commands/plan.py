@@ -53,7 +53,8 @@ def plan(
         str, typer.Option(help="With a file: which outcome is good; not needed for 1 and 0.")
     ] = "",
     features: Annotated[
-        str, typer.Option(help="With a file: the features; default all columns of numbers.")
+        str,
+        typer.Option(help="With a file: the features; default all other columns but identifiers."),
     ] = "",
     delay: Annotated[
         str,
