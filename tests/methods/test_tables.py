@@ -256,6 +256,9 @@ def test_a_ledger_keeps_tables_and_repeats_decisions(method, learner, tmp_path):
     X, *_ = applicants(rng, 200, "pyarrow")
     assert np.array_equal(opened.decide(X).propensity, twin.decide(X).propensity)
     assert verify(opened.ledger, relearn=True).ok
+    with opened.ledger.reading(opened.name) as reader:
+        headers = [str(entry.says) for entry in reader.entries()]
+    assert not any("applicant " in header for header in headers)  # no name outlives an erasure
 
 
 def limited():

@@ -281,7 +281,7 @@ def test_a_classifier_without_scores_gives_no_reasons():
 
 
 def test_the_reference_is_the_typical_accepted_person():
-    accepted = np.array([True, True, True, False, False])
+    accepted = np.array([True, True, True, False, False] * 5)
     X = pd.DataFrame(
         {
             "n": [1, 2, 6, 100, 100],
@@ -293,16 +293,18 @@ def test_the_reference_is_the_typical_accepted_person():
             "empty": [None, None, None, "z", "z"],
         }
     )
+    X = pd.concat([X] * 5, ignore_index=True)
+    X["name"] = [f"person {at}" for at in range(len(X))]  # a text of few applicants is not kept
     found = Reference.of(X, accepted, ["text", "elsewhere", None])
-    expected = (3.0, 3.0, float("nan"), 2 / 3, "b", "x", None)
+    expected = (3.0, 3.0, float("nan"), 2 / 3, "b", "x", None, None)
     assert [repr(one) for one in found.values] == [repr(one) for one in expected]
     assert found.protected == ("text",)
-    assert found.allowed.tolist() == [0, 1, 2, 3, 5, 6]
+    assert found.allowed.tolist() == [0, 1, 2, 3, 5, 6, 7]
     again = Reference.read(json.loads(to_json(found.as_dict())))
     assert repr(again) == repr(found)
     assert again.is_like(found)
     assert Reference.read(None) is None
-    nobody = Reference.of(X, np.zeros(5, np.bool_))
+    nobody = Reference.of(X, np.zeros(25, np.bool_))
     assert nobody.values[0] == X["n"].mean()
     assert not nobody.is_like(found)
     for column, value in ((0, 3.001), (4, "a"), (6, "a"), (2, 0.0)):

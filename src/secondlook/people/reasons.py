@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError
 from secondlook.frames import as_array, is_frame, is_missing, n_rows, take
-from secondlook.people.columns import Expansion, days, without_words
+from secondlook.people.columns import SEVERAL, Expansion, days, without_words
 from secondlook.people.likelihoods import (
     ConstantLikelihood,
     ExpandedLikelihood,
@@ -82,8 +82,8 @@ class Reference:
     names
         Names of the columns; ``x0``, ``x1``, … for an array.
     values
-        Means of numbers, of dates in days since 1970, most frequent texts; NaN or None if all were
-        missing.
+        Means of numbers, of dates in days since 1970, most frequent texts if at least five
+        applicants have them (on cells, in any case); NaN or None if all were missing.
     protected
         Names of columns that are never reasons.
     most_frequent
@@ -134,7 +134,8 @@ class Reference:
         if is_frame(some):
             columns = list(nw.from_native(some, eager_only=True).iter_columns())
             names = [str(column.name) for column in columns]
-            values = [_typical(column, typical) for column in columns]
+            least = 1 if most_frequent else SEVERAL  # a text of few may be somebody's name
+            values = [_typical(column, typical, least) for column in columns]
         else:
             names = [f"x{position}" for position in range(some.shape[1])]
             values = [typical(some[:, position]) for position in range(some.shape[1])]
@@ -203,15 +204,17 @@ class Reference:
         return np.array(allowed, dtype=np.intp)
 
 
-def _typical(column: Any, number: Callable[[NDArray[Any]], float]) -> float | str | None:
-    """Return the typical number of a column, or its most frequent text."""
+def _typical(
+    column: Any, number: Callable[[NDArray[Any]], float], least: int
+) -> float | str | None:
+    """Return the typical number of a column, or its most frequent text if enough have it."""
     if column.dtype.is_numeric() or column.dtype == nw.Boolean:
         return number(column.cast(nw.Float64).to_numpy())
     if column.dtype.is_temporal():
         return number(days(column.to_numpy()))
     texts = [text for text in column.to_list() if text is not None and text == text]
     values, counts = np.unique(np.array(texts, np.str_), return_counts=True)
-    return str(values[np.argmax(counts)]) if values.size else None
+    return str(values[np.argmax(counts)]) if values.size and counts.max() >= least else None
 
 
 def _mean(values: NDArray[Any]) -> float:
