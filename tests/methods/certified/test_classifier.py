@@ -658,7 +658,7 @@ def test_every_applicant_has_the_floor(floor, options):
     for decided, _ in play_groups(classifier, population, rng, 6):
         assert decided.propensity.min() >= floor
         assert decided.propensity.max() == 1
-        assert decided.propensity.min() <= 1.1 * floor + 1e-3
+        assert decided.propensity.min() <= 1.1 * floor + 2e-3  # the soft edge adds a little
     rng = np.random.default_rng(1)
     classifier = start(population, rng, **options)
     assert next(play_groups(classifier, population, rng))[0].propensity.min() < floor
