@@ -151,7 +151,7 @@ def test_no_value_of_few_applicants_is_kept():
             lambda X: X["job"].isin(["nurse", "?"]) | (X["income"] < 20),
         ),
     ],
-    ids=repr,
+    ids=["two jobs", "before a day", "after a day", "age", "flag", "by position"],
 )
 def test_limits_read_the_columns_of_the_table(method, rule, excluded):
     clf, X, batch, _ = play(method(strategy=sl.Limited(exclude=rule), missing_values="?"))
