@@ -386,15 +386,27 @@ class Engine:
         own = ladder.locate(self.rows.X[:n], self.rows["group"][:n])
         ladder_rows = LadderRows(ladder, own)
         estimates = self.estimates if k else None
-        ladder.starts = walk_starts(ladder_rows, stage.pilot, estimates, rules.alpha)
+        covered = self._covered(ladder_rows) if k else None
+        ladder.starts = walk_starts(ladder_rows, stage.pilot, estimates, rules.alpha, covered)
         ladder.others = tuple(
             BoundTest(
-                walk_starts(ladder_rows, stage.pilot, estimates, bound),
+                walk_starts(ladder_rows, stage.pilot, estimates, bound, covered),
                 Wealth.start(bound, ladder.grid.size, rules.noise.most_bad),
             )
             for bound in rules.other_bounds
         )
         stage.ladder_rows.append(ladder_rows)
+
+    def _covered(self, ladder_rows: LadderRows) -> NDArray[np.bool_]:
+        """Return the rungs of a new ladder that would be bet on if the last policy stays."""
+        ladder, last = ladder_rows.ladder, self.last_batch
+        rounds: list[Any] = [waiting.policy for waiting in self.waiting] or [*self.settled]
+        if last is None or not rounds:
+            return np.ones(ladder.grid.size, np.bool_)
+        deployed = rounds[-1]
+        p = deployed.ladder.policy(deployed.ladder.locate(last.X, last.group), deployed.rung)
+        at = ladder.locate(last.X, last.group)
+        return ladder.worth_betting(at, p, self.estimates.fdr(ladder_rows))[0].any(axis=0)
 
     # Choosing.
 
@@ -831,21 +843,30 @@ def edge_softness(
 
 
 def walk_starts(
-    ladder_rows: LadderRows, pilot: Pilot, estimates: RungEstimates | None, bound: float
+    ladder_rows: LadderRows,
+    pilot: Pilot,
+    estimates: RungEstimates | None,
+    bound: float,
+    covered: NDArray[np.bool_] | None = None,
 ) -> tuple[tuple[int, float], ...]:
     """Return the rungs from which walks at a bound start, with the share of the level each gets.
 
     The first ladder of a stage, for which there are no ``estimates``, starts at the pilot's rung.
-    Later ladders start where evidence has grown fastest, but not further out than a pilot may go,
-    because the pilot moves to the start of a new ladder.
+    Later ladders start where evidence has grown fastest among the rungs that are ``covered``, but
+    not further out than a pilot may go, because the pilot moves to the start of a new ladder.
     """
     ladder = ladder_rows.ladder
     start = ladder.nearest(pilot.share)
     if estimates is not None:
         growth = estimates.growth(ladder_rows, bound)
+        if covered is not None and np.any(covered & (growth > 0)):
+            # A start that nothing covers would never be tested, nor any rung beyond it.
+            growth = np.where(covered, growth, 0.0)
         lowest = ladder.nearest(0.7 * pilot.share * min(1.0, bound / pilot.alpha))
         if np.any(growth[lowest:] > 0):
             start = min(lowest + int(np.argmax(growth[lowest:])), ladder.nearest(OUTER))
+        elif covered is not None and np.any(growth > 0):
+            start = int(np.argmax(growth))
         else:
             start = ladder.nearest(pilot.share / 2)
     half = ladder.nearest(float(ladder.grid[start]) / 2)
