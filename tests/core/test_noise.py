@@ -125,6 +125,7 @@ def test_stated_noise_keeps_the_estimate_under_the_bound():
     assert np.mean(late[None]) > ALPHA + 0.02
 
 
+@pytest.mark.filterwarnings("ignore:The history ranks")  # no ranking is right here
 def test_certificates_from_noisy_outcomes():
     """Flat at an FDR just above α: recorded it looks good, and only stated noise says it is not."""
     population, runs = Flat(0.1505), 15

@@ -388,7 +388,7 @@ def test_a_ranking_learns_from_the_others_only():
     by_hand = LogisticRegression().fit(
         *(np.concatenate(part) for part in zip(*everybody, strict=True))
     )
-    found = classifier._learn(0)
+    found, _ = classifier._learn(0)
     X = batches[0].people.X
     score = found.score(X, np.zeros(len(X), np.intp))
     assert score == pytest.approx(by_hand.predict_proba(X)[:, 1], abs=1e-9)

@@ -8,6 +8,7 @@ import numpy as np
 
 from secondlook import CertifiedClassifier
 from secondlook.methods.certified.engine import ChosenPolicy, Engine
+from secondlook.methods.certified.evidence import RATIO_CAPS
 
 
 class PlugIn(Engine):
@@ -31,7 +32,10 @@ class WeightsDropped(Engine):
         super()._test(replace(waiting, p=np.ones_like(waiting.p)))
 
     def _choose_bets(self, policy):
-        return [np.ones(ladder.grid.size, np.bool_) for ladder in self.ladders]
+        return [
+            np.ones((len(ladder.tests), len(RATIO_CAPS), ladder.grid.size), np.bool_)
+            for ladder in self.ladders
+        ]
 
 
 class HistoryTrusted(Engine):
