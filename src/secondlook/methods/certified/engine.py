@@ -406,7 +406,8 @@ class Engine:
         deployed = rounds[-1]
         p = deployed.ladder.policy(deployed.ladder.locate(last.X, last.group), deployed.rung)
         at = ladder.locate(last.X, last.group)
-        return ladder.worth_betting(at, p, self.estimates.fdr(ladder_rows))[0].any(axis=0)
+        use = ladder.worth_betting(at, p, self.estimates.fdr(ladder_rows))
+        return np.asarray(use[0].any(axis=0))
 
     # Choosing.
 
