@@ -250,8 +250,8 @@ class _Unweighted(Engine):
     def _test(self, waiting: Any) -> None:
         super()._test(replace(waiting, p=np.ones(waiting.p.size)))
 
-    def _choose_bets(self, policy: Any) -> Any:  # noqa: ARG002
-        return [np.full(ladder.grid.size, True) for ladder in self.ladders]
+    def _choose_bets(self, policy: Any) -> Any:
+        return [np.ones_like(use) for use in super()._choose_bets(policy)]
 
 
 class TestsTrainingRounds(CertifiedClassifier):
