@@ -1,6 +1,6 @@
 """Draw the picture of the README from the results of ``secondlook compare``.
 
-Run ``secondlook compare adult-race --data-set acs-ca-2018-sample --repetitions 15 --methods
+Run ``secondlook compare adult-race --data-set acs-ca-2018-sample --repetitions 6 --methods
 plain,certified --out results/picture``, then ``python docs/draw_picture.py results/picture
 docs/certified-against-plain.svg``.
 """
