@@ -45,7 +45,7 @@ Row = dict[str, Any]
 
 ALPHA, DELTA, ROUNDS, LATE = 0.15, 0.1, 39, 30
 GAIN, LOSS = 200.0, 500.0
-SEED = 27_000  # not used during development, for which seeds from 17,000 were
+SEED = 37_000  # not used during development, for which seeds from 17,000 and 27,000 were
 NULLS = {"null": 5, "noise": 60}  # numbers of features
 DATA = {
     "california": "acs-ca-2018-sample",
