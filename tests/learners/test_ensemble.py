@@ -71,7 +71,7 @@ def test_trees_score_like_the_model_they_come_from(rng):
     X, y = people(3000, rng)
     model = HistGradientBoostingClassifier(max_iter=30, max_leaf_nodes=8).fit(X, y)
     trees = BoostedTrees.of(model, ())
-    assert trees.score(X, None) == pytest.approx(model.predict_proba(X)[:, 1], abs=1e-12)
+    assert expit(trees.log_odds(X)) == pytest.approx(model.predict_proba(X)[:, 1], abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,7 @@ def test_gradient_against_differences(rng, selected):
     problem = _SelectionLikelihood(
         X, y, rejected if selected else rejected[:0], *people(50, rng), 20.0
     )
-    n_parameters = problem.start(None).size
+    n_parameters = problem.start().size
     assert n_parameters == (6 if selected else 4)
     for _ in range(5):
         at = rng.normal(size=n_parameters)
@@ -77,14 +77,3 @@ def test_without_rejected_people_it_is_logistic_regression(rng, l2):
     assert fit.coef == pytest.approx(reference.coef_[0], abs=1e-3)
     assert fit.intercept == pytest.approx(reference.intercept_[0], abs=1e-3)
     assert np.isnan([fit.accepted_good, fit.accepted_bad]).all()
-
-
-def test_where_it_starts_does_not_matter(rng):
-    X, y, rejected = history(3_000, rng)
-    own = people(500, rng)
-    cold = fit_selected_past(X, y, rejected, *own)
-    elsewhere = fit_selected_past(X, y, rejected[:0], *no_rows())
-    for known in (cold, elsewhere):
-        warm = fit_selected_past(X, y, rejected, *own, start=known)
-        assert warm.coef == pytest.approx(cold.coef, abs=5e-3)
-        assert warm.accepted_good == pytest.approx(cold.accepted_good, abs=5e-3)

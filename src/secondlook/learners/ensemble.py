@@ -41,6 +41,7 @@ from threadpoolctl import threadpool_limits
 from secondlook.core.saved import saved
 from secondlook.errors import InputError, LearningWarning
 from secondlook.learners.selection import fit_selected_past
+from secondlook.people.columns import SEVERAL
 
 __all__ = [
     "BoostedTrees",
@@ -54,7 +55,6 @@ __all__ = [
 Floats = NDArray[np.float64]
 Outcomes = NDArray[np.int8]
 
-_SEVERAL = 5  # applicants with a value, from which on it belongs to none of them
 _SHARED = 2  # applicants with a value, for an encoding; three would cost Adult .03 of the ceiling
 _FEW_VALUES = 12  # of a column; each of so many gets a step of its own
 _CLIPPED = (0.01, 0.99)  # quantiles: one wild value must not rule the top of the ranking
@@ -165,7 +165,6 @@ class BoostedTrees:
         Columns that the trees see.
     """
 
-    reads_group: ClassVar[bool] = False
     nodes: NDArray[np.void]
     ends: NDArray[np.int64]
     baseline: float
@@ -192,10 +191,6 @@ class BoostedTrees:
         for nodes in np.split(self.nodes, self.ends[:-1]):
             total += TreePredictor(nodes, no_sets, no_sets).predict(X, no_sets, no_map, threads)
         return total
-
-    def score(self, X: Any, group: Any) -> Floats:  # noqa: ARG002
-        """Return the likelihood of a good outcome."""
-        return np.asarray(expit(self.log_odds(X)))
 
     def _check(self, n_features: int) -> None:
         """Raise if the trees cannot be walked safely: a file that they come from may be damaged."""
@@ -260,13 +255,13 @@ class _Bins:
         values, counts = np.unique(present, return_counts=True)
         if category:
             # Rare categories have no column, and so the same points.
-            often = values[counts >= max(2 * _SEVERAL, x.size // 200)]
+            often = values[counts >= max(2 * SEVERAL, x.size // 200)]
             return _Bins(True, 0.0, 0.0, often, missing)
         if not values.size:
             return _Bins(False, 0.0, 0.0, values, missing)
         low, high = np.quantile(present, _CLIPPED)
         few = values.size <= _FEW_VALUES
-        common = values[counts >= _SEVERAL]
+        common = values[counts >= SEVERAL]
         cuts = common[common > values[0]] if few else np.unique(np.quantile(present, _INNER))
         return _Bins(False, float(low), float(high), cuts, missing)
 
@@ -410,11 +405,11 @@ class SelectionAwareEnsemble(ClassifierMixin, BaseEstimator):  # type: ignore[mi
             return everyone, rejected
         history = X[past], outcome[past], past[past]
         both_kinds = np.unique(outcome[past]).size == 2
-        tried = [some for some in (rejected, rejected[:0]) if both_kinds or len(some)]
+        tried = [rejected, rejected[:0]] if len(rejected) and both_kinds else [rejected]
         scores = [self._scorecard(*history, some).scorecard.log_odds(own_X) for some in tried]
         areas = [_area(score, own) for score in scores]
         best = 0
-        if len(rejected) and len(tried) > 1:
+        if len(tried) > 1:
             # With few outcomes one of the two is often better by luck.
             better, error = areas[1] - areas[0], _error_of_difference(scores[0], scores[1], own)
             best = int(better > max(_BETTER, _CLEARLY * error))

@@ -15,15 +15,12 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logit
 
-from secondlook.core.saved import saved
-
 __all__ = ["SelectedPast", "fit_selected_past"]
 
 Floats = NDArray[np.float64]
 _START = (0.7, 0.3)  # s₁, s₀
 
 
-@saved
 @dataclass(frozen=True)
 class SelectedPast:
     """A logistic model, and the acceptance rates of the past policy.
@@ -49,8 +46,7 @@ def fit_selected_past(
     own_X: Floats,
     own_outcome: NDArray[np.int8],
     *,
-    l2: float = 20.0,
-    start: SelectedPast | None = None,
+    l2: float,
 ) -> SelectedPast:
     """Fit by penalised maximum likelihood.
 
@@ -64,13 +60,9 @@ def fit_selected_past(
         Applicants that we accepted by their features only, so they need no correction.
     l2
         Penalty ``l2/2·|coef|²``; features should be standardised.
-    start
-        Where to begin, such as the last fit.
     """
     problem = _SelectionLikelihood(X, outcome, rejected, own_X, own_outcome, l2)
-    solution = minimize(
-        problem.value_and_gradient, problem.start(start), jac=True, method="L-BFGS-B"
-    ).x
+    solution = minimize(problem.value_and_gradient, problem.start(), jac=True, method="L-BFGS-B").x
     return problem.read(solution)
 
 
@@ -93,16 +85,9 @@ class _SelectionLikelihood:
         self.l2 = l2
         self.d = X.shape[1]
 
-    def start(self, known: SelectedPast | None) -> Floats:
-        first = np.zeros(self.d + 1)
-        shares = np.array(_START)
-        if known is not None:
-            first = np.append(known.coef, known.intercept)
-            if np.isfinite(known.accepted_good):
-                shares = np.array([known.accepted_good, known.accepted_bad])
-        if not len(self.rejected):
-            return first
-        return np.append(first, logit(np.clip(shares, 1e-4, 1 - 1e-4)))
+    def start(self) -> Floats:
+        shares = logit(_START) if len(self.rejected) else np.empty(0)
+        return np.append(np.zeros(self.d + 1), shares)
 
     def read(self, parameters: Floats) -> SelectedPast:
         shares = expit(parameters[self.d + 1 :]) if len(self.rejected) else [np.nan, np.nan]
