@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
+import tracemalloc
 import zipfile
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 import pytest
+import skops.io
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from secondlook import ConstrainedLogistic, FdrBudget, PerGroup, Strategy, Uniform, load, save
+from secondlook.core.sizes import MOST_UNPACKED, unzipped
 from secondlook.errors import InputError, UntrustedError
 from secondlook.lab.simulate.populations import Lender
 from secondlook.lab.simulate.run import run
@@ -180,6 +184,68 @@ def test_an_empty_manifest(tmp_path, manifest):
         archive.writestr("manifest.json", json.dumps(manifest))
     with pytest.raises(InputError, match=r"x is not a file written by secondlook.save, or it is d"):
         load(tmp_path / "x")
+
+
+def packed(compression=zipfile.ZIP_DEFLATED, **files):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        for name, part in files.items():
+            archive.writestr(name.replace("_", "."), part)
+    return buffer.getvalue()
+
+
+def zeros(n):
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(n, np.uint8))
+    return buffer.getvalue()
+
+
+def saved_file(root, objects=(), **files):
+    manifest = {"format": 1, "secondlook": "1", "root": root, "objects": list(objects)}
+    return packed(manifest_json=json.dumps(manifest), **files)
+
+
+def skops_file(nodes, **files):
+    array = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode"}
+    made = [{**array, "__id__": at, "type": "numpy", "file": file} for at, file in nodes]
+    items = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "__id__": 0}
+    with zipfile.ZipFile(io.BytesIO(skops.io.dumps([1]))) as archive:
+        schema = json.loads(archive.read("schema.json"))
+    head = {name: schema[name] for name in ("protocol", "_skops_version")}
+    return packed(schema_json=json.dumps({**items, **head, "content": made}), **files)
+
+
+def test_a_small_file_does_not_unpack_to_gigabytes():
+    large = MOST_UNPACKED + 1
+    bomb = saved_file({"array": "0.npy"}, **{"0_npy": zeros(large)})
+    assert len(bomb) < 2**20
+    with pytest.raises(InputError, match="unpacks to 268,4"):
+        loads(bomb, holds=np.ndarray)
+    inside = skops_file([(1, "1.npy")], **{"1_npy": zeros(large)})
+    with pytest.raises(InputError, match="unpacks to 268,4"):
+        loads(saved_file({"ref": 0}, [{"skops": "0.skops"}], **{"0_skops": inside}), holds=list)
+
+
+def test_an_archive_that_understates_its_size_is_not_unpacked_further():
+    content = bytearray(packed(a=bytes(2**24)))
+    at = content.rindex(b"PK\x01\x02") + 24  # the size in the directory, which is what counts
+    content[at : at + 4] = (1000).to_bytes(4, "little")
+    tracemalloc.start()
+    with pytest.raises(zipfile.BadZipFile):  # the checksum is that of all zeros
+        unzipped(bytes(content), "x")
+    assert tracemalloc.get_traced_memory()[1] < 2**20
+    tracemalloc.stop()
+
+
+def test_one_array_in_a_file_is_not_copied_many_times():
+    many = saved_file({"list": [{"array": "0.npy"}] * 1000}, **{"0_npy": zeros(2**20)})
+    with pytest.raises(InputError, match="damaged"):
+        loads(many, holds=list)
+    one = skops_file([(1, "1.npy"), (1, "1.npy")], **{"1_npy": zeros(9)})
+    many = skops_file([(1, "1.npy"), (2, "1.npy")], **{"1_npy": zeros(9)})
+    assert len(loads(saved_file({"ref": 0}, [{"skops": "a"}], a=one), holds=list)) == 2
+    with pytest.raises(InputError, match="one file for several objects"):
+        loads(saved_file({"ref": 0}, [{"skops": "a"}], a=many), holds=list)
 
 
 @pytest.mark.parametrize("options", [{}, {"certify": "per_group"}, {"ranks": "within_group"}])

@@ -24,6 +24,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from secondlook.core.saved import SAVED
+from secondlook.core.sizes import unzipped
 from secondlook.errors import InputError, UntrustedError
 from secondlook.frames import is_frame
 from secondlook.methods.estimator import DecidingClassifier
@@ -113,8 +114,7 @@ def loads(
     for method in _METHODS:
         import_module(f"secondlook.methods.{method}")
     try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            files = {file: archive.read(file) for file in archive.namelist()}
+        files = unzipped(content, name)
         manifest = json.loads(files["manifest.json"])
         if manifest["format"] != FORMAT:
             raise InputError(
@@ -211,7 +211,10 @@ class _Writer:
 
 
 class _Reader:
-    """Turn the table of objects back into a graph."""
+    """Turn the table of objects back into a graph; each file of the archive is used once.
+
+    Else a small file could name one array many times, and each would be a copy.
+    """
 
     def __init__(
         self,
@@ -244,7 +247,7 @@ class _Reader:
             case {"objects": parts}:
                 made = np.array([self.decode(part) for part in parts], dtype=object)
             case {"array": name}:
-                made = np.load(io.BytesIO(self._files[name]), allow_pickle=False)
+                made = np.load(io.BytesIO(self._files.pop(name)), allow_pickle=False)
             case _:
                 raise InputError(f"the file holds {value}, which this version does not know.")
         return made
@@ -256,9 +259,9 @@ class _Reader:
 
     def _make(self, position: int, entry: Any) -> Any:
         if "skops" in entry:
-            return load_estimator(self._files[entry["skops"]], self._trusted)
+            return load_estimator(self._files.pop(entry["skops"]), self._trusted)
         if "frame" in entry:
-            with _arrow().ipc.open_file(io.BytesIO(self._files[entry["frame"]])) as stream:
+            with _arrow().ipc.open_file(io.BytesIO(self._files.pop(entry["frame"]))) as stream:
                 table = nw.from_native(stream.read_all(), eager_only=True)
             if entry["backend"] == "pandas":
                 return table.to_pandas()
@@ -301,6 +304,7 @@ def load_estimator(content: bytes, trusted: Iterable[str] = ()) -> Any:
     """
     ours = {f"{kind.__module__}.{kind.__qualname__}" for kind in SAVED.values()}
     allowed = _DATA_TYPES | ours | set(trusted)
+    content = _plain_archive(content)
     used = set(_skops().get_untrusted_types(data=content))
     if used - allowed:
         raise UntrustedError(
@@ -315,6 +319,26 @@ def load_estimator(content: bytes, trusted: Iterable[str] = ()) -> Any:
         if isinstance(part, BaseEstimator) and vars(part).get(_CACHE) is not None:
             vars(part)[_CACHE] = None
     return made
+
+
+def _plain_archive(content: bytes) -> bytes:
+    """Return a skops file without compression; raise if it unpacks to too much.
+
+    A file of the archive belongs to one object: else each object would be a copy of it.
+    """
+    files = unzipped(content, "a stored estimator")
+    nodes, used = [json.loads(files["schema.json"])], set()
+    for node in nodes:
+        if isinstance(node, dict) and "file" in node:
+            used.add((node["file"], node["__id__"]))
+        nodes += node.values() if isinstance(node, dict) else node if type(node) is list else ()
+    if len(used) > len({file for file, _ in used}):
+        raise InputError("a stored estimator uses one file for several objects; it is damaged.")
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, part in files.items():
+            archive.writestr(name, part)
+    return buffer.getvalue()
 
 
 def _parts(estimator: Any) -> Iterator[Any]:

@@ -6,7 +6,6 @@ import copy
 import io
 import json
 import math
-import zipfile
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from secondlook.core.decisions import Decisions
+from secondlook.core.sizes import unzipped
 from secondlook.errors import InputError
 from secondlook.ledger.base import Entry, Facts, to_json
 from secondlook.ledger.policies import START
@@ -307,8 +307,7 @@ class _ContentPair:
 
 
 def _unpack(content: bytes) -> _Content:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        files = {name: archive.read(name) for name in archive.namelist()}
+    files = unzipped(content, "a stored state")
     manifest = json.loads(files["manifest.json"])
     return _Content(manifest["root"], manifest["objects"], files)
 
