@@ -53,6 +53,11 @@ def test_export_of_decisions_with_outcomes_and_overrides(hostile_lender, tmp_pat
     for name in ("outcome", "override"):
         assert frame[name].fillna("-").tolist() == wanted[name].fillna("-").tolist()
     assert set(frame["override_reason"].dropna()) == {"<img src=x>", "=HYPERLINK(1)"}
+    with program.ledger.reading("main") as reader:
+        overrides = {(entry.by, entry.at) for entry in reader.entries(kind="override")}
+    exported = frame[["override_by", "override_at"]][frame["override"].notna()]
+    assert {*exported.itertuples(index=False, name=None)} == overrides
+    assert frame["override_by"].notna().sum() == frame["override"].notna().sum()
     assert (frame["outcome_at"].notna() == frame["outcome"].notna()).all()
     assert set(frame["mode"]) == {"aware"}
     with program.ledger.reading("main") as reader:

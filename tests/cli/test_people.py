@@ -118,6 +118,7 @@ def test_override_is_undone(lender):
     assert (shown["override"], shown["override_reason"]) == ("taken back", "the wrong person")
     assert shown["accepted"]
     assert rows.loc[rejected[2], "override"] == "accepted"
+    assert (rows["override_by"].notna() == rows["override"].notna()).all()
 
 
 @pytest.mark.parametrize("config", [PROGRAM, CERTIFIED], ids=["algorithm 1", "certified"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -17,6 +18,8 @@ from sqlalchemy.pool import NullPool
 from ledger_worlds import algorithm_1, same, started
 from secondlook.errors import LedgerError
 from secondlook.ledger import Program, schema, verify
+from secondlook.ledger.base import Facts
+from secondlook.ledger.database import connect
 from secondlook.ledger.sql import SqlLedger
 from secondlook.testing.ledger import make_batch
 
@@ -56,6 +59,27 @@ def test_sqlite_is_set_up_for_durability(tmp_path):
     with ledger.engine.connect() as connection:
         for name, value in (("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)):
             assert connection.exec_driver_sql(f"PRAGMA {name}").scalar() == value
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no file modes")
+def test_only_the_owner_can_read_a_new_file(tmp_path):
+    """From its first moment, and its logs too; a file that exists keeps its mode."""
+    (tmp_path / "elsewhere.db").symlink_to(tmp_path / "new.db")
+    (tmp_path / "given.db").touch(0o640)
+    before = os.umask(0)
+    try:
+        for name, mode in (("elsewhere.db", 0o600), ("given.db", 0o640)):
+            connect(f"sqlite:///{tmp_path}/{name}", make=True)  # nothing is in it yet
+            real = (tmp_path / name).resolve()
+            assert real.stat().st_mode & 0o777 == mode
+            ledger = SqlLedger(f"sqlite:///{tmp_path}/{name}", make=True)
+            with ledger.creating("main") as writer:
+                writer.append("program", {}, Facts(), by="t")
+                files = [*tmp_path.glob(f"{real.name}*")]
+                assert len(files) == 3, "the database, its log, and the log's index"
+                assert {file.stat().st_mode & 0o777 for file in files} == {mode}
+    finally:
+        os.umask(before)
 
 
 def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path):

@@ -11,9 +11,10 @@ import re
 import sqlite3
 import warnings
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from reprlib import repr as shortened
+from threading import Lock
 from typing import Any
 
 import sqlalchemy as sa
@@ -54,6 +55,7 @@ _NO_RIGHTS = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _LOG_PATIENCE = 2000  # milliseconds for which emptying the log waits for readers
 _MANY, _SOME = 1_000_000, 1000  # rows per program, and per program and entry, for the planner
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_making = Lock()  # closing a file ends the locks of all threads on it
 _UPGRADE_LOCK = 5_030_114  # PostgreSQL's advisory lock under which tables are made
 
 NO_LEDGER = (
@@ -116,7 +118,10 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
             f"a ledger must outlive the process, got {url!r}; name a file, as in "
             f"sqlite:///lender.db."
         )
-    _check_file(Path(parsed.database).absolute(), make=make)
+    path = Path(parsed.database).absolute()
+    _check_file(path, make=make)
+    if make:
+        _make_private(path)
     engine = sa.create_engine(parsed, poolclass=NullPool, connect_args={"timeout": WAIT})
     sa.event.listen(engine, "do_connect", _connect_to_file)
     sa.event.listen(engine, "begin", _begin)
@@ -141,6 +146,12 @@ def _check_file(path: Path, *, make: bool) -> None:
         raise LedgerError(f"there is no folder {path.parent} for a ledger; make it first.")
     if not make and not (exists and _may_be_ledger(path)):
         raise LedgerError(NO_LEDGER.format(path))
+
+
+def _make_private(path: Path) -> None:
+    """Make a file that only its owner can read, if there is none; SQLite's logs get its mode."""
+    with _making, suppress(OSError):  # it exists, or SQLite will say why it cannot be made
+        os.close(os.open(path.resolve(), os.O_CREAT | os.O_EXCL, 0o600))
 
 
 def _may_be_ledger(path: Path) -> bool:

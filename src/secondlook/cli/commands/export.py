@@ -60,8 +60,9 @@ def export(
 ) -> None:
     """Write decisions with their outcomes; or all recorded outcomes, the chain, the checkpoint.
 
-    Each recorded outcome has a row, with its author, its time and the outcome that a correction
-    replaced. Erased applicants appear without an id, marked as erased.
+    A decision has its newest override, with reason, author and time. Each recorded outcome has a
+    row, with its author, its time and the outcome that a correction replaced. Erased applicants
+    appear without an id, marked as erased.
 
     Example: secondlook export --ledger sqlite:///lender.db --out decisions.parquet
     """

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from secondlook.errors import LedgerError
 from secondlook.ledger.base import STATES, Entry, ListedRows, Reader
 from secondlook.ledger.encoding import Shape
 from secondlook.people.reasons import decode, in_words
@@ -33,6 +34,8 @@ _DECISION_KINDS = {
     "reasons": pa.string(),
     "override": pa.string(),
     "override_reason": pa.string(),
+    "override_by": pa.string(),
+    "override_at": pa.string(),
     "outcome": pa.string(),
     "outcome_at": pa.string(),
 }
@@ -65,7 +68,7 @@ def decision_tables(
             for kind in _OUTCOME_ENTRIES
             for entry in reader.entries(kind=kind)
         },
-        {entry.number for entry in reader.entries(kind="override") if entry.says.get("undo")},
+        {entry.number: entry for entry in reader.entries(kind="override")},
     )
     yield view.empty()
     for entry in reader.entries(kind="batch"):
@@ -89,7 +92,7 @@ class _View:
     features: list[str] | None
     groups: list[str] | None
     observed_at: dict[int, str]
-    undone: set[int]
+    overrides: dict[int, Entry]
 
     @property
     def schema(self) -> pa.Schema:
@@ -129,8 +132,7 @@ class _View:
             [bool(says["certified"])] * n,
             pa.nulls(n) if decided.fold is None else _where(decided.fold, decided.fold >= 0),
             self._reasons(part),
-            [override and self._override(override) for override in part.overrides],
-            [override and override[1] for override in part.overrides],
+            *zip(*map(self._override, part.overrides), strict=True),
             [outcome and outcome[0] for outcome in part.outcomes],
             [outcome and self.observed_at.get(outcome[1]) for outcome in part.outcomes],
             *self._features(part),
@@ -144,11 +146,16 @@ class _View:
             schema=self.schema,
         )
 
-    def _override(self, newest: tuple[bool, str, int]) -> str:
-        accepted, _, entry = newest
-        if entry in self.undone:
-            return "taken back"
-        return "accepted" if accepted else "rejected"
+    def _override(self, newest: tuple[bool, str, int] | None) -> tuple[str | None, ...]:
+        """Return the newest override, its reason, its author and its time."""
+        if newest is None:
+            return (None,) * 4
+        accepted, reason, number = newest
+        entry = self.overrides.get(number)
+        if entry is None:
+            raise LedgerError(f"an override is of entry {number}, which is none; verify the ledger.")
+        decision = "accepted" if accepted else "rejected"
+        return "taken back" if entry.says.get("undo") else decision, reason, entry.by, entry.at
 
     def _reasons(self, part: ListedRows) -> list[str | None]:
         given, reference = part.people.reasons, self.shape.reference
