@@ -9,14 +9,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from ledger_worlds import algorithm_1, certified, started
+from secondlook import Uniform
 from secondlook.errors import InputError, LedgerError
 from secondlook.ledger.base import Entry, Facts
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger, SqlWriter
 from secondlook.ledger.summary import summarise
+from secondlook.ledger.verification.proofs import GroupTrial
 from secondlook.ledger.verification.walk import verify
 
 
@@ -238,11 +241,31 @@ def test_groups_that_may_not_decide_do_not_decide(tmp_path, monkeypatch, mode):
     program, _, _ = a_life(
         f"sqlite:///{tmp_path}/honest.db", algorithm_1(group_mode=mode, strategy=None)
     )
-    assert verify(program.ledger).ok
+    for relearn in (False, True):
+        found = verify(program.ledger, relearn=relearn)
+        assert (found.problem, found.groups) == (None, GroupTrial(mode, found.n_decisions, 2))
 
     lying(monkeypatch, lambda header, facts: (header | {"group_mode": mode}, facts))
     program, _, _ = a_life(f"sqlite:///{tmp_path}/lying.db", algorithm_1())
     assert "depends on groups, which may not decide" in verify(program.ledger).problem
+
+
+def test_through_what_groups_may_decide(tmp_path):
+    def of_groups(number, **options):
+        classifier = algorithm_1(learner=LogisticRegression(), **options)
+        program, _, _ = started(f"sqlite:///{tmp_path}/{number}.db", classifier)
+        return verify(program.ledger).groups
+
+    found = of_groups(1, group_as_feature=True, thresholds="per_group")
+    assert (found.mode, found.n_decisions, len(found.uses)) == ("aware", 0, 3)
+    assert {*found.uses[:2]} == {"group_as_feature=True", "thresholds='per_group'"}
+    assert "GroupShare" in found.uses[2]
+    assert of_groups(2, strategy=Uniform()) == GroupTrial("aware")
+    assert of_groups(3, group_mode="audit", strategy=Uniform()) == GroupTrial("audit")
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    clf = algorithm_1(learner=LogisticRegression(), strategy=Uniform())
+    alone = Program.create(f"sqlite:///{tmp_path}/4.db", clf, X, X[:, 0] > 0)
+    assert verify(alone.ledger).groups == GroupTrial(None)
 
 
 @pytest.mark.parametrize("relearn", [False, True])
@@ -261,5 +284,6 @@ def test_a_deciding_group_is_detected_in_a_batch_of_one_group(tmp_path, monkeypa
 
     blind = decided(algorithm_1(group_mode="blind", strategy=None), "honest")
     assert (blind.problem, blind.n_decisions) == (None, n)
+    assert blind.groups == GroupTrial("blind", n, 1)
     found = decided(algorithm_1(group_as_feature=True), "lying")
     assert "depends on groups, which may not decide" in found.problem

@@ -42,9 +42,27 @@ def test_an_honest_ledger(ledger):
         "not_repeated": 0,
         "learned_again": None,
         "not_learned_from": None,
+        "groups": {
+            "mode": "aware",
+            "n_decisions": 0,
+            "n_rounds": 0,
+            "uses": told["groups"]["uses"],
+        },
     }
+    assert "\nGroups (aware) may decide, through the strategy GroupShare" in output.stdout
     output = run(url, "--relearn")
     assert "50 decisions made again; 50 by policies learned again\n" in output.stdout
+
+
+def test_groups_that_did_not_decide(tmp_path):
+    url = f"sqlite:///{tmp_path}/lender.db"
+    classifier = algorithm_1(group_mode="audit", strategy=None)
+    program, _, (one, two, *_) = started(url, classifier, n_batch=50)
+    for batch in (one, two):
+        program.decide(batch.people.X, sensitive_features=batch.people.group)
+    assert "\nGroups (audit) did not decide: 100 decisions of 2 rounds " in run(url).stdout
+    found = json.loads(run(url, "--json").stdout)["groups"]
+    assert found == {"mode": "audit", "n_decisions": 100, "n_rounds": 2, "uses": []}
 
 
 def test_a_checkpoint_from_a_file(ledger, monkeypatch):

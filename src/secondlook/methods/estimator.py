@@ -37,6 +37,7 @@ __all__ = [
     "check_rounds",
     "check_unchanged",
     "prepare_learner",
+    "uses_of_groups",
 ]
 
 _MODES = ("aware", "blind", "audit")
@@ -46,6 +47,7 @@ _BY_GROUP = {
     "ranks": "within_group",
     "certify": "per_group",
     "group_as_feature": True,
+    "hypothesis": "threshold_per_group",
 }
 _WHY = {
     "blind": "an applicant's group must not change the decision",
@@ -234,7 +236,8 @@ def check_group_mode(classifier: Any) -> None:
             "'per_group'; share them, or compare combinations with attributes='crossed'."
         )
     if classifier.group_mode != "aware":
-        _check_decisions_see_no_group(classifier)
+        for what, instead in uses_of_groups(classifier).items():
+            _refuse(classifier, what, instead)
     if classifier.group_mode == "audit":
         if fairness is not None:
             _refuse(classifier, "fairness", "set it to None, or use 'blind'")
@@ -242,16 +245,27 @@ def check_group_mode(classifier: Any) -> None:
             _refuse(classifier, "a fairness constraint in the learner", "drop it, or use 'blind'")
 
 
-def _check_decisions_see_no_group(classifier: Any) -> None:
-    for name, value in _BY_GROUP.items():
-        if getattr(classifier, name, None) == value:
-            _refuse(classifier, f"{name}={value!r}", "leave that out")
+def uses_of_groups(classifier: Any) -> dict[str, str]:
+    """Return which options let an applicant's group decide, each with what to do instead.
+
+    Examples
+    --------
+    >>> from secondlook import PartialFeedbackClassifier, Uniform
+    >>> uses_of_groups(PartialFeedbackClassifier(strategy=Uniform(), thresholds="per_group"))
+    {"thresholds='per_group'": 'leave that out'}
+    """
+    uses = {
+        f"{name}={value!r}": "leave that out"
+        for name, value in _BY_GROUP.items()
+        if getattr(classifier, name, None) == value
+    }
     if _fits_by_group(classifier.learner):
-        _refuse(classifier, "a learner with a model per group", "use one model for all groups")
+        uses["a learner with a model per group"] = "use one model for all groups"
     strategy = as_strategy(classifier.strategy)
     if strategy.reads_group:
         what = f"the strategy {strategy!r}, which depends on the group"
-        _refuse(classifier, what, "explore with Uniform() or ScoreWeighted()")
+        uses[what] = "explore with Uniform() or ScoreWeighted()"
+    return uses
 
 
 def _refuse(classifier: Any, what: str, instead: str) -> None:

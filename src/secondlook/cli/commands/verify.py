@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ from secondlook.errors import InputError, LedgerError
 
 if TYPE_CHECKING:
     from secondlook.ledger import SqlLedger
+    from secondlook.ledger.verification.proofs import GroupTrial
 
 _NO_CHECKPOINT = "No checkpoint is given, since not everything fits."
 _CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # the beginning of a checkpoint; file names differ
@@ -87,6 +89,7 @@ def verify(
                 "not_repeated": result.n_not_repeated,
                 "learned_again": result.n_learned_again,
                 "not_learned_from": result.not_learned_from,
+                "groups": asdict(result.groups),
             }
         )
     else:
@@ -101,9 +104,37 @@ def verify(
         again = f"{_counted(result.n_decisions, 'decision')} made again{erased}{policies}"
         up_to = "" if result.ok else "Up to there "
         print(f"{up_to}{_counted(result.n_entries, 'entry', 'entries')} checked, {again}")
+        if result.ok:
+            print(_groups_message(result.groups))
         print(f"Checkpoint: {result.head}" if result.ok else _NO_CHECKPOINT)
     if not result.ok:
         raise typer.Exit(VERIFICATION_FAILED)
+
+
+def _groups_message(groups: GroupTrial) -> str:
+    """Say whether groups decided, and how that was tried.
+
+    Examples
+    --------
+    >>> from secondlook.ledger.verification.proofs import GroupTrial
+    >>> print(_groups_message(GroupTrial("blind", 240, 3)))
+    Groups (blind) did not decide: 240 decisions of 3 rounds made twice more, with groups permuted \
+among applicants and with each group replaced by another
+    >>> print(_groups_message(GroupTrial("aware", uses=("thresholds='per_group'",))))
+    Groups (aware) may decide, through thresholds='per_group'
+    """
+    if groups.mode is None:
+        return "The program has no groups"
+    if groups.mode == "aware":
+        how = f"through {' and '.join(groups.uses)}" if groups.uses else "but no setting uses them"
+        return f"Groups (aware) may decide, {how}"
+    if not groups.n_decisions:
+        return f"Groups ({groups.mode}) may not decide; no decision had another group to try"
+    return (
+        f"Groups ({groups.mode}) did not decide: {_counted(groups.n_decisions, 'decision')} of "
+        f"{_counted(groups.n_rounds, 'round')} made twice more, with groups permuted among "
+        f"applicants and with each group replaced by another"
+    )
 
 
 def _counted(n: int, singular: str, plural: str | None = None) -> str:

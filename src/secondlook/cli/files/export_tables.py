@@ -153,7 +153,9 @@ class _View:
         accepted, reason, number = newest
         entry = self.overrides.get(number)
         if entry is None:
-            raise LedgerError(f"an override is of entry {number}, which is none; verify the ledger.")
+            raise LedgerError(
+                f"an override is of entry {number}, which is none; verify the ledger."
+            )
         decision = "accepted" if accepted else "rejected"
         return "taken back" if entry.says.get("undo") else decision, reason, entry.by, entry.at
 

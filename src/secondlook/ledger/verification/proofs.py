@@ -5,8 +5,8 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,10 +32,11 @@ from secondlook.ledger.verification.repeat import (
     first_other_value,
 )
 from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.methods.estimator import uses_of_groups
 from secondlook.methods.storage import dumps
 from secondlook.people.reasons import first_misfit
 
-__all__ = ["ByLearning", "ByPolicies", "MismatchError", "Proof", "describe"]
+__all__ = ["ByLearning", "ByPolicies", "GroupTrial", "MismatchError", "Proof", "describe"]
 
 Bools = NDArray[np.bool_]
 _SAME_MODEL = 1e-9  # one stored model: only the order of sums may differ between machines
@@ -47,12 +48,35 @@ class MismatchError(Exception):
     """Ends a verification; its text is the problem."""
 
 
+@dataclass(frozen=True)
+class GroupTrial:
+    """Whether groups may decide, and how it was tried that they did not.
+
+    Attributes
+    ----------
+    mode
+        The program's ``group_mode``; None if it has no groups.
+    n_decisions, n_rounds
+        How many decisions were made again with other groups, of how many rounds: once with groups
+        permuted among applicants, and once with each group replaced by another. None changed, or
+        the verification would have failed. Both are 0 if the mode is ``"aware"``.
+    uses
+        If the mode is ``"aware"``, what lets the group of an applicant decide.
+    """
+
+    mode: str | None = None
+    n_decisions: int = 0
+    n_rounds: int = 0
+    uses: tuple[str, ...] = ()
+
+
 class Proof(ABC):
     """Goes over a program's entries in their order, and raises at the first mismatch."""
 
     n_decisions = 0
     n_not_repeated = 0
     stopped: str | None = None  # the entry at which learning again first met erased applicants
+    groups = GroupTrial()
 
     @abstractmethod
     def step(self, entry: Entry) -> None:
@@ -61,6 +85,40 @@ class Proof(ABC):
     @abstractmethod
     def end(self) -> None:
         """Check that no entry is missing at the end."""
+
+    def _begin(self, settings: Entry, facts: Facts, allowed: Allowed) -> State:
+        """Note through what groups may decide; return the unfitted classifier."""
+        state, says = State.first(settings, facts, allowed), settings.says
+        if says["has_groups"]:
+            uses: tuple[str, ...] = ()
+            if says["group_mode"] == "aware":
+                uses = tuple(uses_of_groups(state.classifier))
+                if getattr(state.classifier, "reads_cells", False):
+                    uses += ("cells, which have a group",)
+            self.groups = GroupTrial(says["group_mode"], uses=uses)
+        return state
+
+    def _try_groups(
+        self,
+        entry: Entry,
+        exchanged: Iterable[PeopleRows],
+        people: PeopleRows,
+        difference: Callable[[PeopleRows], tuple[int, str] | None],
+        compared: Bools | bool = True,
+    ) -> None:
+        """If groups may not decide, give every applicant another one and decide again."""
+        if entry.says["group_mode"] == "aware":
+            return
+        tried = np.zeros(len(people), np.bool_)
+        for rows in exchanged:
+            _refuse(entry, people, difference(rows), _BY_GROUP)
+            tried |= np.array(rows.groups, np.object_) != np.array(people.groups, np.object_)
+        n = int((tried & compared).sum())
+        self.groups = replace(
+            self.groups,
+            n_decisions=self.groups.n_decisions + n,
+            n_rounds=self.groups.n_rounds + (n > 0),
+        )
 
 
 class ByPolicies(Proof):
@@ -72,7 +130,8 @@ class ByPolicies(Proof):
     """
 
     def __init__(self, reader: Reader, allowed: Allowed) -> None:
-        self._reader, self._policies = reader, StoredPolicies(allowed)
+        self._reader, self._allowed = reader, allowed
+        self._policies = StoredPolicies(allowed)
         self._shape: Shape | None = None
         self._rounds: list[dict[str, Any]] = []
         self._values = GroupValues()
@@ -82,7 +141,7 @@ class ByPolicies(Proof):
         facts = self._reader.facts(entry)
         self._values.add(facts.people)
         if entry.kind == "program":
-            self._shape = Shape.read(entry.says)
+            self._shape = self._begin(entry, facts, self._allowed).shape
         elif entry.kind == "history":
             self._check_reference(entry, facts)
         elif entry.kind == "policy":
@@ -99,7 +158,8 @@ class ByPolicies(Proof):
         people, recorded, says = facts.people, facts.decisions, entry.says
         assert people is not None
         assert recorded is not None
-        assert self._shape is not None
+        shape = self._shape
+        assert shape is not None
         policy, replayer = self._policies[says["policy"]], self._policies.replayer
         erased = erased_rows(people)
         is_whole = not erased.any()
@@ -109,7 +169,7 @@ class ByPolicies(Proof):
             self.n_not_repeated += len(people)
             return
         rows = people if is_whole else with_placeholders(people, erased)
-        X, groups, ids = self._shape.people(rows)
+        X, groups, ids = shape.people(rows)
         known = ~erased
         drawn = known & (recorded.exploit if replayer.draws_together and not is_whole else True)
 
@@ -119,12 +179,15 @@ class ByPolicies(Proof):
                 recorded, decided, fold=fold, rows=known, drawn=drawn, close=close
             )
 
-        self._check_groups(entry, rows, policy, difference)
+        def by_other_groups(rows: PeopleRows) -> tuple[int, str] | None:
+            return difference(replayer.twin().decide_by(policy, *shape.people(rows)))
+
+        self._try_groups(entry, self._values.exchanged(rows), rows, by_other_groups, drawn)
         decided = replayer.decide_by(policy, X, groups, ids)
         _refuse(entry, rows, difference(decided), _DIFFERS)
         if decided.certified != says["certified"]:
             raise MismatchError(f"{describe(entry)}: certified {_DIFFERS}.")
-        _check_reasons(entry, rows, self._shape, replayer, X, groups, recorded, known)
+        _check_reasons(entry, rows, shape, replayer, X, groups, recorded, known)
         problem = replayer.finish_round(policy, says, is_whole=is_whole)
         if problem is not None:
             raise MismatchError(f"{describe(entry)}: {problem} {_DIFFERS}.")
@@ -138,15 +201,6 @@ class ByPolicies(Proof):
         name = first_other_value(stated, known)
         if name is not None:
             raise MismatchError(f"{describe(entry)}: its {name} differs from that of the round.")
-
-    def _check_groups(self, entry: Entry, people: PeopleRows, policy: Any, difference: Any) -> None:
-        """If groups may not decide, give every applicant another one and decide again."""
-        if entry.says["group_mode"] == "aware":
-            return
-        assert self._shape is not None
-        for rows in self._values.exchanged(people):
-            decided = self._policies.replayer.twin().decide_by(policy, *self._shape.people(rows))
-            _refuse(entry, people, difference(decided), _BY_GROUP)
 
     def _check_reference(self, entry: Entry, facts: Facts) -> None:
         people, decided, shape = facts.people, facts.decisions, self._shape
@@ -182,7 +236,7 @@ class ByLearning(Proof):
         facts = self._reader.facts(entry)
         self._values.add(facts.people)
         if entry.kind == "program":
-            self._state = self._first = State.first(entry, facts, self._allowed)
+            self._state = self._first = self._begin(entry, facts, self._allowed)
         elif entry.kind == "snapshot":
             self._check_snapshot(entry, facts)
         elif entry.kind == "policy":
@@ -282,17 +336,19 @@ class ByLearning(Proof):
             raise MismatchError(f"{describe(entry)}: its {name} {_DIFFERS}.")
 
     def _check_groups(self, state: State, entry: Entry, facts: Facts) -> None:
-        """If groups may not decide, give every applicant another one and decide again."""
-        people = facts.people
-        if people is None or facts.decisions is None or entry.says["group_mode"] == "aware":
+        people, recorded = facts.people, facts.decisions
+        if people is None or recorded is None:
             return
-        for rows in self._values.exchanged(people):
+
+        def by_other_groups(rows: PeopleRows) -> tuple[int, str] | None:
             X, groups, ids = state.shape.people(rows)
             twin: Any = copy.deepcopy(state.classifier)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LearningWarning)
                 decided = twin.decide(X, sensitive_features=groups, ids=ids)
-            _refuse(entry, people, first_difference(facts.decisions, decided), _BY_GROUP)
+            return first_difference(recorded, decided)
+
+        self._try_groups(entry, self._values.exchanged(people), people, by_other_groups)
 
 
 def _to_be_dropped(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from secondlook.errors import InputError, UntrustedError
 from secondlook.ledger.base import Entry, Ledger, Reader
@@ -15,6 +15,7 @@ from secondlook.ledger.verification.hashes import entry_problem
 from secondlook.ledger.verification.proofs import (
     ByLearning,
     ByPolicies,
+    GroupTrial,
     MismatchError,
     Proof,
     describe,
@@ -44,6 +45,8 @@ class Verification:
     not_learned_from
         The first entry, in words, at which learning again had to stop because of erased applicants;
         None if it did not.
+    groups
+        Whether groups may decide, and how it was tried that they did not.
     """
 
     problem: str | None
@@ -53,6 +56,7 @@ class Verification:
     n_not_repeated: int
     n_learned_again: int | None = None
     not_learned_from: str | None = None
+    groups: GroupTrial = field(default_factory=GroupTrial)
 
     @property
     def ok(self) -> bool:
@@ -150,6 +154,7 @@ def verify(
         first.n_not_repeated,
         n_learned_again=proofs[-1].n_decisions if relearn or not stored else None,
         not_learned_from=proofs[-1].stopped,
+        groups=first.groups,
     )
 
 

@@ -852,12 +852,6 @@ class FiniteClassifier(DecidingClassifier):
         check_group_mode(self)
         if self.cut_score is not None:
             check_reads_no_group("cut_score", self.cut_score, self.group_mode)
-        if self.group_mode != "aware" and self.hypothesis == "threshold_per_group":
-            raise InputError(
-                f"group_mode={self.group_mode!r} cannot be combined with "
-                f"hypothesis='threshold_per_group', which decides by the group; use 'cells' or "
-                f"'threshold', or group_mode='aware'."
-            )
         if self.group_mode == "audit" and self.constraints == "per_group":
             raise InputError(
                 "group_mode='audit' cannot be combined with constraints='per_group', since no "
