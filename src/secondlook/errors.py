@@ -1,4 +1,6 @@
-"""Exceptions and warnings of secondlook."""
+"""Exceptions and warnings of secondlook, and text that is safe to show."""
+
+import unicodedata
 
 
 class InputError(ValueError):
@@ -38,3 +40,21 @@ def to_install(extra: str) -> str:
     `pip install 'secondlook[deep]'` (in a checkout: `pip install '.[deep]'`)
     """
     return f"`pip install 'secondlook[{extra}]'` (in a checkout: `pip install '.[{extra}]'`)"
+
+
+def visible(text: str) -> str:
+    r"""Return one line of text with escapes for all that a terminal obeys or hides.
+
+    These are control characters, line ends, marks of direction and other characters without a
+    shape. A name in a foreign file or ledger may hold them.
+
+    Examples
+    --------
+    >>> print(visible("\x1b[31mred\n and \u202eback"))
+    \x1b[31mred\n and \u202eback
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() or unicodedata.category(c) == "Zs" else repr(c)[1:-1] for c in text
+    )

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 from lab.experiments.test_runner import SMALL
 from lab.experiments.test_spec import one_sentence
 from lab.experiments.test_world_file import write_loans
-from secondlook.cli.app import COMMANDS, DECIDING, app
+from secondlook.cli.app import COMMANDS, DECIDING, app, main
 from secondlook.errors import InputError
 from secondlook.lab.datasets import CATALOGUE, acs, fico
 from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
@@ -508,13 +508,48 @@ def test_package_missing_during_a_command_is_reported(monkeypatch, missing, extr
     assert json.loads(result.stdout) == {"error": sentence, "code": 2}
 
 
-def test_missing_third_party_module_is_raised(monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ZeroDivisionError("by\x1b[2J\nzero"), r"bug .*ZeroDivisionError: by\\x1b\[2J zero\)"),
+        (RecursionError("deep"), "bug .*RecursionError: deep"),
+        (KeyError("x"), "bug .*KeyError: 'x'"),
+        (ModuleNotFoundError("No module named 'theirs'", name="theirs"), "bug .*'theirs'"),
+        (MemoryError(), "fewer rows"),
+        (OSError(28, "No space left on device", "x.db"), "No space left on device: 'x.db'"),
+    ],
+)
+def test_an_unexpected_error_is_one_sentence_and_exit_code_70(monkeypatch, error, words):
     def run(*_, **__):
-        raise ModuleNotFoundError("No module named 'theirs'", name="theirs")
+        raise error
 
     monkeypatch.setattr("secondlook.cli.runs.run_and_report", run)
-    result = CliRunner().invoke(app, ["reproduce", "german"])
-    assert isinstance(result.exception, ModuleNotFoundError)
+    result = call("reproduce", "german")
+    assert result.exit_code == 70
+    (line,) = result.stderr.splitlines()
+    assert re.search(words, line)
+    assert "nothing half-done is recorded" in line
+    answer = print_json("reproduce", "german", code=70)
+    assert answer["code"] == 70
+    monkeypatch.setenv("SECONDLOOK_TRACEBACK", "1")
+    assert "test_app.py" in call("reproduce", "german").stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_an_unexpected_error_outside_a_command_is_one_sentence_too(monkeypatch, capsys, options):
+    def fails(*_, **__):
+        raise ZeroDivisionError("in a list")
+
+    monkeypatch.setattr("secondlook.cli.commands.listing._table", fails)
+    monkeypatch.setattr("secondlook.cli.commands.listing.print_json", fails)
+    monkeypatch.setattr(sys, "argv", ["secondlook", "methods", *options])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 70
+    shown = capsys.readouterr()
+    assert "ZeroDivisionError: in a list" in shown.err
+    assert len(shown.err.splitlines()) == 1
+    assert not options or json.loads(shown.out)["code"] == 70
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda value: value.name)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
 import os
 import pickle
+import unicodedata
 import zipfile
 from pathlib import Path
 
@@ -18,8 +20,10 @@ import pytest
 import skops.io
 import sqlalchemy as sa
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.linear_model import LogisticRegression
 
 import secondlook as sl
+import secondlook.cli.output
 from cli.lender_files import PROGRAM, call, done, people, refused, start
 from secondlook.errors import InputError
 from secondlook.ledger import Program, SqlLedger, schema, verify
@@ -127,6 +131,104 @@ def test_hostile_values_stay_data_in_input_and_output(url, tmp_path):
     assert (standing.persons >= 0).all()
     assert tables(url) == TABLES
     assert verify(SqlLedger(url)).problem is None
+
+
+TERMINAL = "\x1b]0;owned\x07\x9b2J\r\nEverything fits.\x85\u2028\u202e\u2066\u200b\U000e0041"
+
+
+def hidden(text):
+    """Return the characters of a text that a terminal would obey or hide."""
+    return {
+        c for c in text if not (c.isprintable() or c == "\n" or unicodedata.category(c) == "Zs")
+    }
+
+
+def shown(words, texts):
+    """Run a command; check that its output has no such character, and shows some texts escaped."""
+    result = call(*words)
+    output = result.stdout + result.stderr
+    assert output.strip()
+    assert not hidden(output), words
+    assert "\nEverything fits.\\x85" not in output
+    for text in texts:
+        assert text in output, (words, output)
+    return result
+
+
+def test_a_foreign_ledger_gives_the_terminal_no_orders(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "600")
+    monkeypatch.setattr("secondlook.ledger.program.check_spelling", lambda _: None)  # as others may
+    url, escaped = f"sqlite:///{tmp_path}/x.db", repr(TERMINAL)[1:-1]
+    group, column = f"sex{TERMINAL}", f"income{TERMINAL}"
+    past, new = (
+        frame.assign(sex=frame["sex"] + TERMINAL).rename(columns={"income": column, "sex": group})
+        for frame in (people(200), people(60, 1000))
+    )
+    program = Program.create(
+        url,
+        sl.PartialFeedbackClassifier(
+            learner=LogisticRegression(), pos_label="repaid", random_state=0
+        ),
+        past[[column, "debt"]],
+        past["outcome"],
+        sensitive_features=past[[group]],
+        ids=past["id"],
+        by=f"me{TERMINAL}",
+    )
+    ids = [f"{name}{TERMINAL}" for name in new["id"]]
+    decided = program.decide(
+        new[[column, "debt"]], sensitive_features=new[[group]], ids=ids, batch=f"may{TERMINAL}"
+    )
+    program.override(decided.ids[:1], not decided.accepted[0], f"asked{TERMINAL}")
+    program.hold(decided.ids[1:2], f"court{TERMINAL}")
+    at = ["--ledger", url]
+    shown(["status", *at], [f"may{escaped}", f"f{escaped}", f"sex{escaped}"])
+    shown(["verify", *at], [])
+    shown(["export", *at, "-o", "d.csv"], [])
+    shown(["export", *at, "--checkpoint"], [])
+    data = json.loads(shown(["status", *at, "--json"], []).stdout)
+    assert data["rounds"][0]["batch"] == f"may{TERMINAL}"
+    shown(["report", *at, "-o", "r.html"], [])
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert not hidden(page)
+    assert r"may\x1b]0;owned\x07\x9b2J\r" in page
+    written(tmp_path / "a.csv", new.assign(id=ids, x=1).drop(columns="debt"))
+    assert shown(["decide", "a.csv", "-o", "e.csv", *at], ["'debt'"]).exit_code == 2
+    written(tmp_path / "a.csv", pd.DataFrame({"id": ["a"], "outcome": [TERMINAL]}))
+    shown(["observe", "a.csv", *at], [])
+    shown(["override", "--id", TERMINAL, "--accept", "--reason", "x", *at], [])
+    shown(["status", *at, "--program", f"other{TERMINAL}"], [])
+    with (
+        SqlLedger(url).engine.connect().execution_options(writes=True) as connection,
+        connection.begin(),
+    ):
+        connection.execute(
+            sa.update(schema.people).where(schema.people.c.person == 205).values(score=0.123)
+        )
+    assert shown(["verify", *at], []).exit_code == 4
+
+
+def test_a_hostile_history_gives_the_terminal_no_orders(tmp_path):
+    for name, value in (("debt", f"debt{TERMINAL}"), ("sex", f"sex{TERMINAL}")):
+        past = people(300)
+        past.loc[past["income"] < -0.3, "outcome"] = ""
+        past["town"] = np.where(np.arange(300) % 2, "a", f"b{TERMINAL}")
+        past.loc[5, "outcome"] = TERMINAL
+        written(tmp_path / "h.csv", past.rename(columns={name: value}))
+        Path("p.toml").write_text(PROGRAM)
+        url = f"sqlite:///{tmp_path}/{name}.db"
+        shown(["init", "--ledger", url, "--config", "p.toml", "h.csv"], [])
+
+
+def test_all_output_goes_through_one_place():
+    """``print`` and rich's own console would not escape names."""
+    sources = Path(secondlook.cli.output.__file__).parent.rglob("*.py")
+    for source in sources:
+        if source.name == "output.py":
+            continue
+        for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+            assert not (isinstance(node, ast.Call) and ast.unparse(node.func) == "print"), source
+            assert ast.unparse(node) != "from rich.console import Console", source
 
 
 def test_rows_with_a_million_characters_or_nul_are_refused(url, tmp_path):

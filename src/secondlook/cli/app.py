@@ -1,7 +1,7 @@
 """The ``secondlook`` command: finds the module of a command and runs it.
 
 Exit codes: 0 done; 2 wrong input; 3 data could not be downloaded; 4 a ledger failed verification;
-130 interrupted (the same command continues a run where it stopped).
+70 an unexpected error; 130 interrupted (the same command continues a run where it stopped).
 
 ``secondlook --help`` must answer at once, so no command's module is imported for it: the line shown
 for a command is the first line of its docstring, read from the source file. A command's own help
@@ -21,7 +21,8 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from secondlook.cli.output import standard_streams
+from secondlook.cli.options import errors, not_installed_message
+from secondlook.cli.output import print_error, standard_streams
 
 __all__ = ["COMMANDS", "app", "main"]
 
@@ -91,9 +92,7 @@ def _loaded(command: Command) -> Any:
     try:
         function = command.load()
     except ModuleNotFoundError as error:
-        from secondlook.cli.options import not_installed_message  # noqa: PLC0415 - not for --help
-
-        print(f"secondlook: {not_installed_message(command.name, error)}", file=sys.stderr)
+        print_error(not_installed_message(command.name, error))
         raise typer.Exit(2) from error
     text, _, example = (inspect.getdoc(function) or "").partition("\n\nExample: ")
     single = typer.Typer(add_completion=False)
@@ -143,5 +142,5 @@ for _command in COMMANDS:
 
 def main() -> None:
     """Run the command line."""
-    with standard_streams():
+    with errors("--json" in sys.argv), standard_streams():
         app()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import sys
+import os
+import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -11,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
-from secondlook.cli.output import print_json
+from secondlook.cli.output import Console, print_error, print_json, print_lines
 from secondlook.errors import InputError, UnavailableError, to_install
 
 if TYPE_CHECKING:  # slow to import, and every command imports this module
@@ -59,7 +59,8 @@ __all__ = [
     "writing",
 ]
 
-VERIFICATION_FAILED = 4  # the exit code
+VERIFICATION_FAILED = 4  # exit codes
+UNEXPECTED = 70
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -170,6 +171,7 @@ Groups = Annotated[
     typer.Option("--groups/--no-groups", help="Count groups too, if you are allowed to read them."),
 ]
 
+_TRACEBACK = "SECONDLOOK_TRACEBACK"  # a variable: print where an unexpected error arose
 # Packages that may be missing, and the extra that installs them.
 _EXTRAS = {
     "jinja2": "experiments",
@@ -269,28 +271,46 @@ def errors(json: bool) -> Iterator[None]:
     """Print an error as one sentence on standard error, and exit with its code."""
     try:
         yield
-    except InputError as error:
-        code = 3 if isinstance(error, UnavailableError) else 2
-        _print_error(str(error), code, json)
-        raise typer.Exit(code) from error
-    except ModuleNotFoundError as error:
-        if _package(error) not in _EXTRAS:
-            raise
-        _print_error(not_installed_message("this command", error), 2, json)
-        raise typer.Exit(2) from error
+    except (typer.Exit, typer.Abort, BrokenPipeError):
+        raise  # the command's own end, or a reader that is gone
     except KeyboardInterrupt:
-        print("secondlook: interrupted; the same command continues from here.", file=sys.stderr)
-        raise typer.Exit(130) from None
+        print_error("interrupted; the same command continues from here.")
+        raise SystemExit(130) from None
+    except Exception as error:
+        code, message = _said(error)
+        if json:
+            print_json({"error": message, "code": code})
+        print_error(message)
+        raise SystemExit(code) from error
+
+
+def _said(error: Exception) -> tuple[int, str]:
+    """Return the exit code of an error, and its sentence."""
+    if isinstance(error, InputError):
+        return 3 if isinstance(error, UnavailableError) else 2, str(error)
+    if isinstance(error, ModuleNotFoundError) and _package(error) in _EXTRAS:
+        return 2, not_installed_message("this command", error)
+    if os.environ.get(_TRACEBACK):
+        print_lines(traceback.format_exc().splitlines(), to_stderr=True)
+    what = " ".join(f"{type(error).__name__}: {error}".split())
+    if isinstance(error, MemoryError):
+        return UNEXPECTED, (
+            "the memory is used up, and nothing half-done is recorded; send fewer rows or columns, "
+            "or use a machine with more memory."
+        )
+    if isinstance(error, OSError):
+        return UNEXPECTED, (
+            f"the system refused something ({what}), and nothing half-done is recorded; free "
+            f"space or correct permissions, then run the command again."
+        )
+    return UNEXPECTED, (
+        f"this is a bug of secondlook ({what}), and nothing half-done is recorded; please report "
+        f"it with what the command prints with {_TRACEBACK}=1."
+    )
 
 
 def _package(error: ModuleNotFoundError) -> str:
     return str(error.name).partition(".")[0]
-
-
-def _print_error(message: str, code: int, json: bool) -> None:
-    if json:
-        print_json({"error": message, "code": code})
-    print(f"secondlook: {message}", file=sys.stderr)
 
 
 @contextmanager
@@ -303,7 +323,7 @@ def printed_warnings(*kinds: type[Warning]) -> Iterator[list[str]]:
     for warning in caught:
         if issubclass(warning.category, kinds):
             messages.append(str(warning.message))
-            print(f"secondlook: {warning.message}", file=sys.stderr)
+            print_error(str(warning.message))
         else:
             warnings.warn_explicit(
                 warning.message, warning.category, warning.filename, warning.lineno

@@ -1,4 +1,8 @@
-"""Printing: lines, tables and numbers for readers, JSON for programs, and the standard streams."""
+"""Printing: lines, tables and numbers for readers, JSON for programs, and the standard streams.
+
+All that commands print goes through ``Console``, ``print_error`` or ``print_json``, which escape
+characters that a terminal would obey.
+"""
 
 from __future__ import annotations
 
@@ -7,22 +11,24 @@ import json
 import math
 import os
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+import rich.console
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from secondlook.errors import InputError
+from secondlook.errors import InputError, visible
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.summary import Outcomes
 
 __all__ = [
+    "Console",
     "amount",
     "binary_output",
     "counted",
@@ -31,6 +37,7 @@ __all__ = [
     "interval",
     "people",
     "percent",
+    "print_error",
     "print_json",
     "print_lines",
     "print_table",
@@ -44,11 +51,27 @@ __all__ = [
 _SHOWN = 40  # characters of a value in a message
 
 
+class Console(rich.console.Console):
+    """A console that prints text as it is, with escapes for what a terminal would obey."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(markup=False, emoji=False, highlight=False, **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Return the text to print; rich calls this for each string, also in tables."""
+        return super().render_str(visible(text), **options)
+
+
+def print_error(message: str) -> None:
+    """Print a message on standard error."""
+    print(f"secondlook: {visible(message)}", file=sys.stderr)
+
+
 def print_lines(lines: Iterable[str], *, to_stderr: bool = False, style: str | None = None) -> None:
     """Print lines as they are; to standard error if a table goes to standard output."""
     console = Console(stderr=to_stderr)
     for line in lines:
-        console.print(line, style=style, soft_wrap=True, highlight=False, markup=False, emoji=False)
+        console.print(line, style=style, soft_wrap=True)
 
 
 def print_table(
@@ -70,11 +93,11 @@ def print_table(
     ───────────────
     2031-01   1,000
     """
-    table = Table(title=escape(title), box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
     for at, name in enumerate(titles):
         table.add_column(name, justify="right" if at else "left", overflow="fold", no_wrap=at == 0)
     for row in rows:
-        table.add_row(*map(escape, row))
+        table.add_row(*row)
     console.print(table)
 
 
@@ -91,7 +114,12 @@ def print_json(value: Any) -> None:
     """
     # An encoding such as cp1252 lacks letters, so everything is escaped there.
     is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
-    print(json.dumps(_plain(value), ensure_ascii=not is_unicode, indent=1))
+    text = json.dumps(_plain(value), ensure_ascii=not is_unicode, indent=1)
+    lines = text.split("\n")
+    for at, line in enumerate(lines):
+        if not line.isprintable():  # json escapes fewer characters than ``visible``
+            lines[at] = "".join(c if visible(c) == c else json.dumps(c)[1:-1] for c in line)
+    print("\n".join(lines))
 
 
 def _plain(value: Any) -> Any:
@@ -213,20 +241,27 @@ def times(n: int) -> str:
 def standard_streams() -> Iterator[None]:
     r"""Print letters that an encoding lacks as escapes, and end quietly if the reader is gone.
 
-    An encoding such as cp1252 has no α, and prints ``\u03b1``.
+    An encoding such as cp1252 has no α, and prints ``\u03b1``. Python's own warnings are printed
+    like our messages.
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
         try:
-            yield
+            with warnings.catch_warnings():
+                warnings.showwarning = _show_warning
+                yield
         finally:
             if sys.stdout is not None:  # it is None if the shell closed it
                 sys.stdout.flush()
     except BrokenPipeError as error:
         drop_output()
         raise SystemExit(1) from error
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    print_error(" ".join(str(message).split()))
 
 
 def drop_output() -> None:

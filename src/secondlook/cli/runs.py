@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 from joblib.parallel import BACKENDS
-from rich.console import Console
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -27,7 +25,7 @@ from rich.progress import (
 
 from secondlook.cli.files.tables import check_apart, ledger_files
 from secondlook.cli.options import VERIFICATION_FAILED, RunOptions, progress
-from secondlook.cli.output import print_json, print_table
+from secondlook.cli.output import Console, print_error, print_json, print_table
 from secondlook.errors import InputError, to_install
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.findings import (
@@ -61,7 +59,7 @@ def with_methods(
     """Return an experiment with other methods; print which are left out if all are requested."""
     chosen = replace(experiment, methods=expand_names(names, quick=quick))
     if "all" in names and left_out():
-        print(f"secondlook: {left_out()}", file=sys.stderr)
+        print_error(left_out())
     return chosen
 
 
@@ -121,10 +119,10 @@ def run_and_report(
         console = Console()
         print_results(console, results)
         for line in again:
-            console.print(line, style="dim", soft_wrap=True, highlight=False)
-        console.print(f"Report: {page.resolve()}", soft_wrap=True, highlight=False)
+            console.print(line, style="dim", soft_wrap=True)
+        console.print(f"Report: {page.resolve()}", soft_wrap=True)
         if proof is not None:
-            console.print(verification_message(proof), soft_wrap=True, highlight=False)
+            console.print(verification_message(proof), soft_wrap=True)
     exit_if_empty(results)
 
 
@@ -132,7 +130,7 @@ def exit_if_empty(results: Results) -> None:
     """Exit with 2 if no method has results."""
     words = nothing_found(results)
     if words:
-        print(f"secondlook: {words}", file=sys.stderr)
+        print_error(words)
         raise typer.Exit(2)
 
 
@@ -225,7 +223,7 @@ def recorded_run(
     with progress("once more, through a ledger", json):
         result = run_on_ledger(experiment, source, results, url)
     if result.problem is not None:
-        print(f"secondlook: {result.problem}", file=sys.stderr)
+        print_error(result.problem)
         raise typer.Exit(VERIFICATION_FAILED)
     return {
         "url": url,
@@ -311,23 +309,23 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
 
 def print_results(console: Console, results: Results) -> None:
     """Print the settings, a table for each α, and the findings."""
-    console.print(what_was_run(results), highlight=False)
+    console.print(what_was_run(results))
     for remark in [*remarks(results), *assumptions(results)]:
-        console.print(remark, style="dim", highlight=False)
+        console.print(remark, style="dim")
     rows = summary_rows(results)
     for alpha in results.alphas:
         _print_table(console, results, alpha, [row for row in rows if row["alpha"] == alpha])
     compared = any(row["published"] for row in rows)
-    console.print(_KEY + _PAPER * compared, style="dim", highlight=False)
+    console.print(_KEY + _PAPER * compared, style="dim")
     reasons = dict.fromkeys(row["why_different"] for row in rows if row["why_different"])
     for why in reasons:
         named = dict.fromkeys(row["method"] for row in rows if row["why_different"] == why)
         words = f"Where {' and '.join(named)} and the paper differ: {why}."
-        console.print(words, style="dim", highlight=False)
+        console.print(words, style="dim")
     for failure in failures(results):
-        console.print(f"• {failure}", style="bold", highlight=False)
+        console.print(f"• {failure}", style="bold")
     for finding in findings(results):
-        console.print(f"• {finding}", highlight=False)
+        console.print(f"• {finding}")
 
 
 def _print_table(
@@ -394,5 +392,5 @@ def _progress(amount: Any) -> Progress:
         TaskProgressColumn(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=Console(file=sys.stderr),
+        console=Console(stderr=True),
     )

@@ -9,7 +9,6 @@ from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from secondlook.cli.options import (
     Backend,
@@ -28,7 +27,7 @@ from secondlook.cli.options import (
     method_names,
     with_options,
 )
-from secondlook.cli.output import print_json, print_table
+from secondlook.cli.output import Console, print_json, print_lines, print_table
 from secondlook.errors import InputError
 from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
 
@@ -143,24 +142,24 @@ def print_compared(
             }
         )
     elif as_markdown:
-        print(markdown(rows_compared))
+        print_lines(markdown(rows_compared).split("\n"))
         for sentence in [f"Shares of the ceiling. {CEILING_MEANS}", *_notes(results), *again]:
-            print(f"\n{sentence}")
+            print_lines(["", sentence])
     else:
         console = Console()
-        console.print(what_was_run(results), highlight=False)
+        console.print(what_was_run(results))
         title = f"α = {results.alphas[main_alpha(results)]:g}"
         heads = _heads(rows_compared)
         rows = [[row.method, *_cells(row)] for row in rows_compared]
         print_table(console, title, heads, rows)
-        console.print(_KEY.format(ceiling=CEILING_MEANS), style="dim", highlight=False)
+        console.print(_KEY.format(ceiling=CEILING_MEANS), style="dim")
         for sentence in _notes(results):
-            console.print(f"• {sentence}", style="bold", highlight=False)
+            console.print(f"• {sentence}", style="bold")
         for line in again:
-            console.print(line, style="dim", soft_wrap=True, highlight=False)
-        console.print(f"Results: {folder.resolve()}", soft_wrap=True, highlight=False)
+            console.print(line, style="dim", soft_wrap=True)
+        console.print(f"Results: {folder.resolve()}", soft_wrap=True)
         page = f"secondlook report {quote(str(folder))} -o {quote(str(folder / 'report.html'))}"
-        console.print(f"As a page with figures: {page}", soft_wrap=True, highlight=False)
+        console.print(f"As a page with figures: {page}", soft_wrap=True)
 
 
 def _notes(results: Results) -> list[str]:

@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from secondlook.cli.files.tables import check_apart, ledger_files
 from secondlook.cli.options import Json, LedgerUrl, ProgramName, errors, writing
-from secondlook.cli.output import binary_output, print_json
+from secondlook.cli.output import binary_output, print_json, print_lines
 from secondlook.errors import InputError
 
 _FILES = {  # in a folder
@@ -80,12 +79,12 @@ def export(
         if json:
             print_json({"checkpoint": str(head), "written": written})
         elif checkpoint:
-            print(head)
+            print_lines([str(head)])
         elif out != "-":
             for path, n in written.items():
                 what = wanted.paths[path]
-                Console().print(f"{n:,} {what}: {path}", soft_wrap=True, highlight=False)
-            Console().print(f"Checkpoint: {head}", soft_wrap=True, highlight=False)
+                print_lines([f"{n:,} {what}: {path}"])
+            print_lines([f"Checkpoint: {head}"])
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def _write_example(output: Path | None, json: bool) -> None:
     from secondlook.ledger.config import example_config  # noqa: PLC0415 - an extra
 
     if output is None:
-        print(example_config(), end="")
+        print_lines(example_config().splitlines())
         return
     try:
         with output.open("x", encoding="utf-8") as file:
@@ -135,7 +135,9 @@ def _write_example(output: Path | None, json: bool) -> None:
     if json:
         print_json({"written": output})
     else:
-        print(f"Written: {output}; adapt it to your files, then: secondlook init --config …")
+        print_lines(
+            [f"Written: {output}; adapt it to your files, then: secondlook init --config …"]
+        )
 
 
 @dataclass(frozen=True)

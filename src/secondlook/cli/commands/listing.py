@@ -5,11 +5,10 @@ from __future__ import annotations
 from importlib.metadata import version as installed_version
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from secondlook.cli.options import Data, Json, errors
-from secondlook.cli.output import print_json
+from secondlook.cli.output import Console, print_json, print_lines
 from secondlook.lab.experiments.released import SWITCHES
 
 
@@ -54,7 +53,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
                 row["name"], row["description"], ", ".join(row["groups"]), here, row["licence"]
             )
         Console().print(table)
-        Console().print("Any state and year of the survey: acs:CA:2018, acs:PA+MA+IN:2024.")
+        print_lines(["Any state and year of the survey: acs:CA:2018, acs:PA+MA+IN:2024."])
 
 
 def methods(json: Json = False) -> None:
@@ -96,7 +95,7 @@ def version(json: Json = False) -> None:
     if json:
         print_json({"version": number})
     else:
-        print(number)
+        print_lines([number])
 
 
 def _table(names: dict[str, str], title: str) -> Table:

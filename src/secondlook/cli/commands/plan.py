@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from secondlook.cli.options import (
     Jobs,
@@ -18,7 +17,7 @@ from secondlook.cli.options import (
     errors,
     names,
 )
-from secondlook.cli.output import amount, print_json, print_table, share
+from secondlook.cli.output import Console, amount, print_json, print_table, share
 from secondlook.errors import InputError
 
 if TYPE_CHECKING:  # slow to import
@@ -124,7 +123,7 @@ def plan(
             for line in (
                 [] if json else [*past.lines(), *repeated_rows_remarks(len(past.table), n_drawn)]
             ):
-                console.print(line, highlight=False, soft_wrap=True)
+                console.print(line, soft_wrap=True)
         else:
             stream = Drawn(Binormal(good, auc, shares), people, rounds)
         wanted = Plan(
@@ -273,9 +272,9 @@ def print_plan(
     )
     _print_curve(console, estimates[0])
     for line in late.lines():
-        console.print(line, highlight=False)
+        console.print(line)
     for line in [] if theorems is None else theory_lines(theorems, batch):
-        console.print(line, highlight=False)
+        console.print(line)
 
 
 def _print_curve(console: Console, estimate: UntilCertified) -> None:

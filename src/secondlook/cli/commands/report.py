@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from secondlook.cli.files.tables import check_apart, ledger_files
 from secondlook.cli.options import (
@@ -21,7 +20,7 @@ from secondlook.cli.options import (
     progress,
     writing,
 )
-from secondlook.cli.output import print_json
+from secondlook.cli.output import print_json, print_lines
 from secondlook.errors import InputError
 
 _PAGES = (".html", ".htm")
@@ -73,9 +72,9 @@ def report(
         if json:
             print_json({"written": written})
         else:
-            Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
+            print_lines([f"Report: {out.resolve()}"])
             if figures is not None:
-                Console().print(f"Figures: {figures.resolve()}", soft_wrap=True, highlight=False)
+                print_lines([f"Figures: {figures.resolve()}"])
 
 
 def _check_page(out: Path) -> None:
@@ -142,4 +141,4 @@ def report_program(
     if json:
         print_json({"written": [out], "checkpoint": str(summary.head)})
     else:
-        Console().print(f"Report: {out.resolve()}", soft_wrap=True, highlight=False)
+        print_lines([f"Report: {out.resolve()}"])

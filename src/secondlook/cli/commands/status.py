@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from secondlook.cli.messages import CAUTION, attention, restarts
 from secondlook.cli.options import (
@@ -22,6 +21,7 @@ from secondlook.cli.options import (
     progress,
 )
 from secondlook.cli.output import (
+    Console,
     amount,
     counted,
     days,
@@ -169,7 +169,7 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
 
 
 def _print(console: Console, text: str, style: str | None = None) -> None:
-    console.print(text, style=style, highlight=False, markup=False, soft_wrap=True)
+    console.print(text, style=style, soft_wrap=True)
 
 
 def _print_outcomes(console: Console, summary: Summary) -> None:

@@ -20,7 +20,7 @@ from secondlook.cli.options import (
     errors,
     progress,
 )
-from secondlook.cli.output import print_json
+from secondlook.cli.output import print_json, print_lines
 from secondlook.errors import InputError, LedgerError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def verify(
             }
         )
     else:
-        print(result.problem or "Everything fits.")
+        lines = [result.problem or "Everything fits."]
         erased = ""
         if result.n_not_repeated:
             erased = f", {result.n_not_repeated:,} not, for erased people and those drawn with them"
@@ -103,10 +103,10 @@ def verify(
             policies += f", the others not, since people of {result.not_learned_from} were erased"
         again = f"{_counted(result.n_decisions, 'decision')} made again{erased}{policies}"
         up_to = "" if result.ok else "Up to there "
-        print(f"{up_to}{_counted(result.n_entries, 'entry', 'entries')} checked, {again}")
+        lines.append(f"{up_to}{_counted(result.n_entries, 'entry', 'entries')} checked, {again}")
         if result.ok:
-            print(_groups_message(result.groups))
-        print(f"Checkpoint: {result.head}" if result.ok else _NO_CHECKPOINT)
+            lines.append(_groups_message(result.groups))
+        print_lines([*lines, f"Checkpoint: {result.head}" if result.ok else _NO_CHECKPOINT])
     if not result.ok:
         raise typer.Exit(VERIFICATION_FAILED)
 

@@ -23,6 +23,7 @@ from secondlook.cli.messages import CAUTION, attention, restarts
 from secondlook.cli.options import writing
 from secondlook.cli.output import amount, counted, days, interval, people, share, times
 from secondlook.cli.pages.figures import Span, draw_all, ladder_records, quiet_svg, spans
+from secondlook.errors import visible
 from secondlook.lab.experiments.certificates import freezes
 from secondlook.ledger.retention import MONTHS, retention_months
 from secondlook.ledger.summary import (
@@ -173,7 +174,7 @@ def page(summary: Summary, details: Details, late: float) -> str:
         terms=_TERMS,
         css=Markup(css),
     )
-    return html.lstrip()
+    return "\n".join(map(visible, html.lstrip().split("\n")))
 
 
 def _overview(summary: Summary) -> str:

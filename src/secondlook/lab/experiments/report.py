@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from secondlook.errors import InputError, to_install
+from secondlook.errors import InputError, to_install, visible
 from secondlook.lab.experiments import figures, findings, tables
 from secondlook.lab.experiments.certificates import certified_methods
 from secondlook.lab.experiments.comparison import CEILING, CEILING_MEANS, compared
@@ -183,7 +183,7 @@ def _render(sections: Sequence[dict[str, Any]], versions: str) -> str:
     css = resources.files(package).joinpath("report.css").read_text(encoding="utf-8")
     template = environment.get_template("report.html.jinja")
     page = template.render(sections=sections, terms=_TERMS, versions=versions, css=Markup(css))
-    return page.lstrip()
+    return "\n".join(map(visible, page.lstrip().split("\n")))
 
 
 def _section_ids(results: Sequence[Results]) -> dict[str, Results]:
