@@ -46,6 +46,13 @@ class Desk:
         pending = int(np.sum(self.engine(z)._outcomes(waiting[0]) == PENDING))
         assert (following.round, following.awaited) == (waiting[0].number, pending)
         assert following.awaited_before == 0
+        assert following.oldest == following.round
+        (awaited,) = (
+            [one for one in self.program.classifier.awaited_ if one.group == group] or [None]
+        )
+        ids = () if awaited is None else awaited.ids
+        assert len(ids) == pending
+        assert following.ids == tuple(map(str, ids))[:20]
         return following
 
 
@@ -145,9 +152,10 @@ def test_after_a_correction_later_rounds_wait_for_those_before(tmp_path):
     third, _ = desk.decide()
     began = desk.engine().stage.began
     assert began == 3
-    assert desk.next_tested() == NextTested(3, len(third), len(second), 0, None, 0)
+    ids = tuple(map(str, second[:20]))
+    assert desk.next_tested() == NextTested(3, len(third), len(second), 0, None, 0, 2, ids)
     desk.observe(3)
-    assert desk.next_tested() == NextTested(3, 0, len(second), 0, None, len(third))
+    assert desk.next_tested() == NextTested(3, 0, len(second), 0, None, len(third), 2, ids)
     assert [one.number for one in desk.engine().waiting] == [2, 3]
     desk.observe(2)
     assert desk.next_tested() is None

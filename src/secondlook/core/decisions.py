@@ -278,7 +278,8 @@ class CertifiedRound:
     estimated_fdr
         Weighted share of bad outcomes under the deployed policy, a point estimate.
     message
-        A message for the user; empty in a certified round that can explore every applicant.
+        A message for the user; empty in a certified round that can explore every applicant and
+        whose tests are not held up by missing outcomes.
     group_mode
         What groups could change: ``"aware"``, ``"blind"`` or ``"audit"``.
     n_unreachable

@@ -346,6 +346,14 @@ class Reader(ABC):
         """Count applicants by round, decision, override, outcome and, if wanted, groups."""
 
     @abstractmethod
+    def awaited(self, entry: Entry, *, groups: bool = False) -> list[tuple[str, str]]:
+        """Return the applications of a batch that were accepted and have no outcome, in order.
+
+        Without overridden and erased applicants; with their group values as JSON if wanted, else
+        with empty text.
+        """
+
+    @abstractmethod
     def sizes(self, kind: str) -> dict[int, int]:
         """Return the number of applicants of each correction, override or erasure, by entry."""
 

@@ -359,6 +359,28 @@ class SqlReader(Reader):
             _check_lists("a group value", set(counts.groups))
         return counts
 
+    def awaited(self, entry: Entry, *, groups: bool = False) -> list[tuple[str, str]]:
+        """Return accepted applications without an outcome or override."""
+        people, rows = schema.people.c, entry.people_range
+        value: sa.ColumnElement[Any] = schema.group_values.c.value if groups else sa.literal("")
+        source: sa.FromClause = schema.people
+        for table in (schema.group_values,) * groups + (schema.outcomes, schema.overrides):
+            source = source.outerjoin(table, _same_person(table.c))
+        awaited = (
+            self._select(people.application, value)
+            .select_from(source)
+            .where(people.person >= rows.start, people.person < rows.stop)
+            .where(people.accepted, people.application.is_not(None))
+            .where(schema.outcomes.c.entry.is_(None), schema.overrides.c.entry.is_(None))
+            .order_by(people.person)
+        )
+        with self._legible("the applicants without an outcome"):
+            names, values = self._fetch(awaited)
+            _check_type("an application", str, names)
+            if groups:
+                _check_lists("a group value", set(values))
+            return list(zip(names, values, strict=True))
+
     def sizes(self, kind: str) -> dict[int, int]:
         """Return how many applicants each entry of a kind is about."""
         tables = {"override": schema.overrides, "erasure": schema.erasures}

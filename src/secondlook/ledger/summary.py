@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from itertools import compress
@@ -35,6 +35,7 @@ _CHANGES = ("correction", "override", "hold", "erasure", "certificate")
 _FEW = 0.1  # of the expected number: nearly none
 _EXPECTED = 5  # if so many are expected, seeing none has a probability below 1 %
 _PART = 20_000  # applicants read at a time
+_NAMED = 20  # applicants whose missing outcomes are named
 
 
 def exact_interval(bad: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -144,6 +145,9 @@ class NextTested:
         The round with whose decision it enters in any case; None without ``patience``.
     n_known
         Known outcomes of this and later rounds that are not in the tests yet.
+    oldest, ids
+        The first round that is not in the tests, which is this one or must enter before it, and
+        the ids of its missing outcomes, at most twenty.
     """
 
     round: int
@@ -152,6 +156,8 @@ class NextTested:
     matures: int
     at_latest: int | None
     n_known: int
+    oldest: int = 0
+    ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -297,6 +303,8 @@ class Summary:
         Of accepted applicants with an override, undone or not.
     n_erased, n_held, n_expired
         Applicants who are erased, under hold, and past their retention period.
+    awaited_ids
+        The ids of ``NextTested`` for each certificate, by the name of its group.
     """
 
     program: str
@@ -317,6 +325,7 @@ class Summary:
     n_erased: int
     n_held: int
     n_expired: int
+    awaited_ids: dict[str | None, tuple[str, ...]]
 
     def total(self, name: str) -> int:
         """Return the sum of a count over all rounds, such as ``"n_explored"``."""
@@ -397,6 +406,8 @@ class Summary:
             matures if matures > n else 0,
             None if patience is None else first + max(maturity, patience),
             sum(later.outcomes.known for later in self.rounds[first - 1 :]) if name is None else 0,
+            min(first, waiting[0]),
+            self.awaited_ids.get(name, ()),
         )
 
     def _may_begin_again(self, group: Any) -> bool:
@@ -480,7 +491,7 @@ def summary_of(
     erased, on_hold = _erased(reader), held(reader)
     over = Deadlines.of(reader, retention_months(about)).over(now)
     erased_pending = partial(_erased_pending, reader, erased)
-    return Summary(
+    summary = Summary(
         program=program,
         classifier=settings.says.get("classifier", ""),
         about=about,
@@ -502,7 +513,28 @@ def summary_of(
         n_erased=erased.size,
         n_held=on_hold.size,
         n_expired=np.setdiff1d(over, np.union1d(on_hold, erased)).size,
+        awaited_ids={},
     )
+    return replace(summary, awaited_ids=_awaited_ids(reader, summary))
+
+
+def _awaited_ids(reader: Reader, summary: Summary) -> dict[str | None, tuple[str, ...]]:
+    """Return for each certificate the first ids whose missing outcomes its tests wait for."""
+    awaited: dict[str | None, tuple[str, ...]] = {}
+    for record in summary.rounds[-1].records if summary.rounds else ():
+        group = record.get("group")
+        next_in = summary.next_tested(group)
+        if next_in is not None and next_in.awaited + next_in.awaited_before:
+            entry = reader.entry("batch", summary.rounds[next_in.oldest - 1].batch)
+            assert entry is not None
+            name = None if group is None else _group_name(group)
+            ids = [
+                application
+                for application, value in reader.awaited(entry, groups=name is not None)
+                if name is None or _group_name(json.loads(value)) == name
+            ]
+            awaited[name] = tuple(ids[:_NAMED])
+    return awaited
 
 
 class _Counts:

@@ -29,6 +29,7 @@ __all__ = [
     "is_text",
     "keyed_bits",
     "mistakable",
+    "named",
     "round_key",
     "seed_of",
     "unique_bits",
@@ -38,6 +39,7 @@ Bits = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
 
 _ODD, _MIX_1, _MIX_2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_NAMED = 3  # ids in a message
 _INVISIBLE = {"Cc", "Cf"}  # Unicode's categories of control and format characters
 
 
@@ -134,6 +136,20 @@ def check_spelling(ids: NDArray[np.generic]) -> None:
                 f"an id must have one spelling only, and {name!a} has {why}, so that one applicant "
                 f"could have two ids and two draws; change it."
             )
+
+
+def named(ids: Sequence[Any], n: int | None = None) -> str:
+    """Name the first few ids for a message; ``n`` is how many there are if these are not all.
+
+    Examples
+    --------
+    >>> named(["a17"]), named(["a17", "a18"]), named(["a17", "a18"], 5)
+    ("'a17'", "'a17' and 'a18'", "'a17', 'a18' and 3 more")
+    """
+    n = len(ids) if n is None else n
+    names = [repr(name) for name in ids[:_NAMED]]
+    last = [f"{n - len(names):,} more"] if n > len(names) else [names.pop()]
+    return " and ".join(filter(None, [", ".join(names), *last]))
 
 
 def id_bits(ids: NDArray[np.generic]) -> Bits:

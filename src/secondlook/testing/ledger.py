@@ -290,6 +290,10 @@ class LedgerContract:
             standing = reader.standing(["a0"])
             assert reader.listed(0, 1).overrides == [(True, "none after all", last.number)]
             assert reader.overridden_by(np.array([1, 0, 99])).tolist() == [-1, last.number, -1]
+            batch = reader.entry("batch", "b1")
+            assert batch is not None
+            assert reader.awaited(batch) == [("a2", "")]
+            assert reader.awaited(batch, groups=True) == [("a2", '["A"]')]
             assert [entry.says["undo"] for entry in reader.newest_first("override")] == [
                 True,
                 False,

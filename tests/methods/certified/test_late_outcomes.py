@@ -6,6 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 from methods.certified.controls import Overtaking, with_engine
 from methods.certified.known_truth import DELTA, Flat, Slope, start, too_many
@@ -22,6 +23,7 @@ from secondlook.lab.simulate.streams import Drawn
 from secondlook.lab.simulate.worlds import World
 from secondlook.ledger import Program, verify
 from secondlook.methods.certified.rules import Rules
+from secondlook.methods.storage import dumps
 
 N = 300
 
@@ -274,13 +276,51 @@ def test_outcomes_that_never_come_block_the_tests_unless_patience_ends():
     for patience in (None, 2):
         desk = Desk(patience=patience, horizon=25)
         for t in range(1, 21):
-            last = desk.decide().certified
+            with warnings.catch_warnings():
+                if patience is None:
+                    warnings.filterwarnings("ignore", "No round has entered", LearningWarning)
+                last = desk.decide().certified
             ids, outcome = desk.accepted[t - 1]
             some = ids % 40 != 0  # one in forty stays silent
             desk.classifier.observe(ids[some], outcome[some])
         certified[patience] = last
         assert desk.engine.stage.restarts == 0
     assert certified == {None: False, 2: True}
+
+
+def test_tests_that_are_held_up_name_the_round_and_the_applicants():
+    """Decide warns, the record says so without names, and withdrawing lets rounds enter."""
+    rng = np.random.default_rng(0)
+    past, names = draw_applicants(Slope(), 200, rng), [f"past {i}" for i in range(200)]
+    classifier = CertifiedClassifier(learner=LogisticRegression(), horizon=39, random_state=0)
+    classifier.fit(past.people.X, past.outcome, ids=names)
+    silent = {}  # two applicants of each of the first rounds
+    for t in range(1, 9):
+        batch = draw_applicants(Slope(), N, rng)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            decided = classifier.decide(batch.people.X, ids=[f"{t}-{i}" for i in range(N)])
+        blocked = [str(warning.message) for warning in caught]
+        ids, outcome = decided.ids[decided.accepted], batch.outcome[decided.accepted]
+        silent[t], n_late = ids[:2].tolist(), 2 if t < 3 else 0
+        classifier.observe(ids[n_late:], outcome[n_late:])
+        assert len(blocked) == (t > 6)
+        assert classifier.rounds_[-1].message.count("round 1 still waits for 2 outcomes") == (t > 1)
+        assert not any(name in classifier.rounds_[-1].message for name in silent[1])
+        assert [(one.group, one.round, [*one.ids]) for one in classifier.awaited_] == [
+            (None, 1, silent[1])
+        ]
+    (message,) = blocked
+    assert all(part in message for part in (repr(silent[1][0]), "round 1 ", "patience="))
+    classifier.forget(silent[1][:1])
+    assert silent[1][0].encode() not in dumps(classifier)
+    classifier.withdraw(silent[1][1:])
+    assert [one.round for one in classifier.awaited_] == [2]
+    decided = classifier.decide(batch.people.X, ids=[f"9-{i}" for i in range(N)])  # no warning
+    classifier.withdraw(silent[2])
+    assert [one.round for one in classifier.awaited_] == [9]
+    classifier.withdraw(decided.ids[decided.accepted])
+    assert classifier.awaited_ == ()
 
 
 def corrected(desk, t, n=1, first=0):

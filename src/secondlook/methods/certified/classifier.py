@@ -40,13 +40,14 @@ from secondlook.methods.certified.rules import (
 )
 from secondlook.methods.estimator import DecidingClassifier, allows_missing, check_unchanged
 from secondlook.people.columns import as_missing_values
-from secondlook.people.ids import id_bits, keyed_bits, round_key
+from secondlook.people.ids import id_bits, keyed_bits, named, round_key
 from secondlook.people.intake import Batch, History, Intake
 from secondlook.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
 from secondlook.people.reasons import Scored
 from secondlook.people.store import NEVER, PeopleStore
 
 __all__ = [
+    "AwaitedOutcomes",
     "CertifiedClassifier",
     "DeployedRung",
     "RestartedTests",
@@ -87,6 +88,25 @@ class DeployedRung:
     restarts: int
     stage_began: int
     n_tested: int
+
+
+@dataclass(frozen=True)
+class AwaitedOutcomes:
+    """Missing outcomes that tests wait for, since rounds enter the tests in their order.
+
+    Attributes
+    ----------
+    group
+        The group whose certificate is tested; None for all applicants.
+    round
+        The oldest round that is not in the tests.
+    ids
+        Its accepted applicants without an outcome.
+    """
+
+    group: Any
+    round: int
+    ids: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -180,8 +200,9 @@ class CertifiedClassifier(DecidingClassifier):
         Rounds that must have passed before a round enters the tests, complete or not. Correcting an
         outcome that was tested costs all certificates; correcting it before costs nothing.
     patience
-        Rounds after which missing outcomes count as bad in the tests; None means that tests wait
-        for them.
+        Rounds after which missing outcomes count as bad in the tests. None means that tests wait
+        for them: then one outcome that never arrives blocks all certificates, until the applicant
+        is withdrawn. If that seems to happen, ``decide`` warns with a ``LearningWarning``.
     noise
         How often outcomes are recorded wrongly; tests and estimates are corrected for it. None
         means never.
@@ -213,6 +234,7 @@ class CertifiedClassifier(DecidingClassifier):
     groups_ : group values.
     rounds_ : the records of all rounds, a tuple of ``CertifiedRound``.
     deployed_ : the policies of the last round, a tuple of ``DeployedRung``.
+    awaited_ : the outcomes that tests wait for, a tuple of ``AwaitedOutcomes``.
 
     Examples
     --------
@@ -375,6 +397,7 @@ class CertifiedClassifier(DecidingClassifier):
         check_unchanged(self, self._fitted)
         batch = self._intake.read_batch(self, X, sensitive_features, ids)
         self._check_new(batch)
+        self._warn_if_held_up()
         t = len(self._rounds) // len(self._engines) + 1
         choices, positions = [], []
         p, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
@@ -442,6 +465,7 @@ class CertifiedClassifier(DecidingClassifier):
                 positions[z],
                 p[rows],
                 taken,
+                batch.ids[rows],
                 batch.bits[rows],
             )
             record = engine.report(
@@ -657,6 +681,35 @@ class CertifiedClassifier(DecidingClassifier):
             )
             for choice, record, engine in parts
         )
+
+    @property
+    def awaited_(self) -> tuple[AwaitedOutcomes, ...]:
+        """The missing outcomes that tests wait for, at most one entry per certificate."""
+        check_is_fitted(self, "_rounds")
+        awaited = ((z, *engine.awaited()) for z, engine in enumerate(self._engines))
+        return tuple(
+            AwaitedOutcomes(self._group_name(z), number, tuple(ids.tolist()))
+            for z, number, ids in awaited
+            if ids.size
+        )
+
+    def _warn_if_held_up(self) -> None:
+        """Warn if tests have waited long for a few outcomes, which may never arrive."""
+        names = [self._group_name(z) for z, engine in enumerate(self._engines) if engine.is_held_up]
+        waits = [
+            f"round {awaited.round} waits for the outcomes of {named(awaited.ids)}"
+            for awaited in self.awaited_
+            if awaited.group in names
+        ]
+        if waits:
+            warnings.warn(
+                f"No round has entered the tests of a certificate for some time, because "
+                f"{' and '.join(dict.fromkeys(waits))}, and rounds enter in order; observe these "
+                f"outcomes, or withdraw the applicants, who then count as bad. With patience=, "
+                f"which fit fixes, missing outcomes count as bad after so many rounds.",
+                LearningWarning,
+                stacklevel=3,
+            )
 
     def _check_decided(self) -> None:
         if not self._choices:

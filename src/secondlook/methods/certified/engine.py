@@ -58,6 +58,7 @@ _SOFTEST = 0.05  # edge in small batches, in which six applicants are many
 _SAMPLE = 20_000  # applicants of the last batch that choose the bets of the next round
 _ENOUGH_TO_BET = 100  # accepted applicants in the tests before estimates choose bets
 _WALKS = 0.8  # of a ladder's level for the walk from its start; the other walk gets the rest
+_HELD_UP = 5  # rounds in which nothing was tested before that is worth a warning
 
 
 @saved
@@ -114,8 +115,8 @@ class WaitingRound:
     X, group, p, accepted
         Its applicants: features, groups, logged probabilities, and which were accepted. Features
         and groups are empty after ``drop_features``.
-    rows
-        Row of each accepted applicant in the store; −1 for forgotten ones.
+    ids, rows
+        Id of each accepted applicant, and row in the store; empty and −1 for forgotten ones.
     policy
         The policy that decided the round.
     bets
@@ -127,6 +128,7 @@ class WaitingRound:
     group: Groups
     p: Floats
     accepted: NDArray[np.bool_]
+    ids: NDArray[Any]
     rows: NDArray[np.int64]
     policy: ChosenPolicy
     bets: list[LadderBets]
@@ -268,6 +270,8 @@ class Engine:
         Rounds that are in the tests and count in estimates, in their order.
     settled_round
         The last round in the tests; missing outcomes of rounds up to it count as bad.
+    settled_after
+        The round that was the last one decided when that round entered the tests.
     first_round
         First round that still counts in estimates and rankings; later than 1 after drift.
     n_rounds
@@ -287,6 +291,7 @@ class Engine:
     waiting: list[WaitingRound] = field(default_factory=list)
     settled: list[SettledRound] = field(default_factory=list)
     settled_round: int = 0
+    settled_after: int = 0
     first_round: int = 0
     n_rounds: int = 0
     largest_batch: int = 0
@@ -451,6 +456,7 @@ class Engine:
         at: Positions,
         p: Floats,
         accepted: NDArray[np.bool_],
+        ids: NDArray[Any],
         bits: NDArray[np.uint64],
     ) -> PreparedRound:
         """Return a decided round for ``log``; nothing is changed, so an error changes nothing.
@@ -464,8 +470,10 @@ class Engine:
         some = _sample(bits)
         batch = LastBatch(t, some, X[some], group[some], bits[some])
         batch.take_positions(bets)
-        no_rows = np.empty(0, np.int64)
-        return PreparedRound(WaitingRound(t, X, group, p, accepted, no_rows, policy, bets), batch)
+        waiting = WaitingRound(
+            t, X, group, p, accepted, ids[accepted], np.empty(0, np.int64), policy, bets
+        )
+        return PreparedRound(waiting, batch)
 
     def log(self, prepared: PreparedRound, rows: NDArray[np.int64]) -> None:
         """Log a round whose accepted applicants are in these rows of the store."""
@@ -502,6 +510,7 @@ class Engine:
         for waiting in self.waiting:
             here = waiting.rows >= 0
             waiting.rows[here] = moved[waiting.rows[here]]
+            waiting.ids[waiting.rows < 0] = waiting.ids.dtype.type()
         if self.last_batch is not None:
             stays = ~np.isin(self.last_batch.bits, bits)
             self.last_batch = self.last_batch[stays] if stays.any() else None
@@ -631,6 +640,7 @@ class Engine:
         while self.waiting and self._is_complete(self.waiting[0]):
             self._test(self.waiting[0])
             self.waiting.pop(0)  # not before its test, which may fail
+            self.settled_after = self.n_rounds
 
     def _is_complete(self, waiting: WaitingRound) -> bool:
         age = self.n_rounds - waiting.number
@@ -639,6 +649,32 @@ class Engine:
         if np.all(self._outcomes(waiting) != PENDING):
             return True
         return self.rules.patience is not None and age >= self.rules.patience
+
+    def awaited(self) -> tuple[int, NDArray[Any]]:
+        """Return the oldest round that is not in the tests, and the ids without an outcome in it.
+
+        Round 0 if all rounds are in the tests.
+        """
+        if not self.waiting:
+            return 0, np.empty(0, np.int64)
+        oldest = self.waiting[0]
+        return oldest.number, oldest.ids[self._outcomes(oldest) == PENDING]
+
+    @property
+    def is_held_up(self) -> bool:
+        """Whether a few missing outcomes have kept all rounds out of the tests for some time.
+
+        The oldest round has most of its outcomes, and no round has entered the tests while several
+        others were decided, although the oldest one is mature.
+        """
+        number, ids = self.awaited()
+        since = max(self.settled_after, number + self.rules.maturity)
+        return bool(
+            ids.size
+            and self.rules.patience is None
+            and self.n_rounds >= since + _HELD_UP
+            and 2 * ids.size <= self.waiting[0].ids.size
+        )
 
     def _outcomes(self, waiting: WaitingRound) -> NDArray[np.int8]:
         """Return the outcomes of a round's accepted applicants, NEVER for forgotten ones."""
@@ -723,14 +759,20 @@ class Engine:
         certified = ladder.certified()
         coming, coming_rung = self._next_certificate(policy, certified)
         rules, stage, nan = self.rules, self.stage, float("nan")
-        message = ""
+        messages = [ladder.ranking.message]
         if not policy.certified:
-            message = pilot_message(
-                ladder.grid[rung], coming, coming_rung, rules.alpha, rules.delta
+            pilot = pilot_message(ladder.grid[rung], coming, coming_rung, rules.alpha, rules.delta)
+            messages = [self._restart_message(), pilot, *messages]
+        number, awaited = self.awaited()
+        if awaited.size and (self.is_held_up or not self.n_tested):
+            # Without ids: records are kept after applicants are erased.
+            outcomes = "1 outcome" if awaited.size == 1 else f"{awaited.size:,} outcomes"
+            messages.append(
+                f"Rounds are tested in order, and round {number} still waits for {outcomes}: "
+                f"observe them, or withdraw the applicants, who then count as bad."
             )
-            message = f"{self._restart_message()} {message}".strip()
         n_unreachable, limits = _unreachable(ladder.floor.strategy, X, score, ~sure)
-        message = f"{message} {ladder.ranking.message} {limits}".strip().replace("  ", " ")
+        message = " ".join(filter(None, [*messages, limits]))
         return CertifiedRound(
             round=t,
             group=group,
