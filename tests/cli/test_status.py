@@ -146,6 +146,8 @@ def test_pilots_report_what_their_tests_wait_for(hostile_lender):
         "matures": 0,
         "at_latest": 13,
         "n_known": 105,
+        "oldest": 1,
+        "ids": (),
     }
     promised = promise_message(late.rounds[-1].records, 0.2, 0.1, late)
     assert promised == f"Pilot: no promise yet; {waits}; {none}."

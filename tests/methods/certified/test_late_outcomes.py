@@ -301,6 +301,7 @@ def test_tests_that_are_held_up_name_the_round_and_the_applicants():
             warnings.simplefilter("always")
             decided = classifier.decide(batch.people.X, ids=[f"{t}-{i}" for i in range(N)])
         blocked = [str(warning.message) for warning in caught]
+        assert {warning.filename for warning in caught} <= {__file__}
         ids, outcome = decided.ids[decided.accepted], batch.outcome[decided.accepted]
         silent[t], n_late = ids[:2].tolist(), 2 if t < 3 else 0
         classifier.observe(ids[n_late:], outcome[n_late:])

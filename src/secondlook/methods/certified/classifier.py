@@ -397,7 +397,6 @@ class CertifiedClassifier(DecidingClassifier):
         check_unchanged(self, self._fitted)
         batch = self._intake.read_batch(self, X, sensitive_features, ids)
         self._check_new(batch)
-        self._warn_if_held_up()
         t = len(self._rounds) // len(self._engines) + 1
         choices, positions = [], []
         p, sure = np.empty(len(batch)), np.empty(len(batch), np.bool_)
@@ -450,6 +449,7 @@ class CertifiedClassifier(DecidingClassifier):
         positions: list[Positions],
         decided: Decisions,
     ) -> None:
+        self._warn_if_held_up()  # first, as warnings may be errors
         t, p, accepted = decided.round, decided.propensity, decided.accepted
         part = np.zeros(len(batch), np.intp)
         records, prepared = [], []
@@ -708,7 +708,7 @@ class CertifiedClassifier(DecidingClassifier):
                 f"outcomes, or withdraw the applicants, who then count as bad. With patience=, "
                 f"which fit fixes, missing outcomes count as bad after so many rounds.",
                 LearningWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
     def _check_decided(self) -> None:
