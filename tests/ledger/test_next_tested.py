@@ -47,10 +47,8 @@ class Desk:
         assert (following.round, following.awaited) == (waiting[0].number, pending)
         assert following.awaited_before == 0
         assert following.oldest == following.round
-        (awaited,) = (
-            [one for one in self.program.classifier.awaited_ if one.group == group] or [None]
-        )
-        ids = () if awaited is None else awaited.ids
+        awaited = self.program.classifier.awaited_
+        ids = [name for one in awaited if one.group == group for name in one.ids]
         assert len(ids) == pending
         assert following.ids == tuple(map(str, ids))[:20]
         return following
