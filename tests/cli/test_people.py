@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from datetime import UTC, datetime, timedelta
 
 import pandas as pd
 import pytest
 
 from cli.lender_files import CERTIFIED, PROGRAM, call, done, people, refused, start
-from secondlook.errors import LedgerWarning
+from secondlook.errors import LedgerError
 from secondlook.ledger.program import Program
 
 NOW = datetime(2031, 1, 15, tzinfo=UTC)
@@ -204,17 +203,21 @@ def test_hold_release_and_erase(lender):
 
 def test_warning_of_an_erasure(lender, monkeypatch):
     _, yes, _, _ = lender()
-    words = "the people named are erased, but the log could not be emptied."
 
-    def warn(_engine):
-        warnings.warn(words, LedgerWarning, stacklevel=1)
+    def fail(*_):
+        raise LedgerError("the files are as they were.")
 
-    monkeypatch.setattr("secondlook.ledger.database.erase_log", warn)
-    asked = ["--reason", "asked", "--early", "--yes"]
-    result = call("erase", "--id", yes[0], *asked)
-    assert (result.exit_code, result.stderr) == (0, f"secondlook: {words}\n")
-    report = done("erase", "--id", yes[1], *asked)
-    assert report == {"erased": 1, "other_programs": {}, "notes": [words]}
+    with monkeypatch.context() as patched:
+        patched.setattr("secondlook.ledger.database.compact", fail)
+        words = "the applicants are erased and that is recorded, but the files are as they were."
+        asked = ["--reason", "asked", "--early", "--yes"]
+        result = call("erase", "--id", yes[0], *asked)
+        assert (result.exit_code, result.stderr) == (0, f"secondlook: {words}\n")
+        report = done("erase", "--id", yes[1], *asked)
+        assert report == {"erased": 1, "other_programs": {}, "notes": [words]}
+        assert refused("erase", "--compact") == "the files are as they were."
+    assert "written anew, without erased" in call("erase", "--compact").stdout
+    assert done("erase", "--compact") == {"compacted": True}
 
 
 def range_of(reader):

@@ -17,7 +17,6 @@ from ledger.lived_programs import entries, lived, proved
 from ledger_worlds import algorithm_1, certified, started
 from secondlook.errors import InputError, LearningWarning
 from secondlook.ledger.base import Facts, to_json
-from secondlook.ledger.database import erase_log
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlWriter
 from secondlook.ledger.verification.walk import verify
@@ -150,7 +149,7 @@ def certified_life(url, **options):
 def reached(tmp_path_factory):
     """Return a program whose rounds have certificates."""
     program = certified_life(f"sqlite:///{tmp_path_factory.mktemp('reached')}/ledger.db")
-    erase_log(program.ledger.engine)
+    program.ledger.compact()
     return program
 
 

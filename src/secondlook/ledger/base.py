@@ -400,6 +400,21 @@ class Ledger(ABC):
     def writing(self, program: str) -> AbstractContextManager[Writer]:
         """Write to one program: all of it or, if the block raises, nothing."""
 
+    @abstractmethod
+    def compact(self, *, lock: bool = True) -> None:
+        """Write the ledger's files anew, so that erased applicants are in none of them.
+
+        Parameters
+        ----------
+        lock
+            Also if others cannot even read meanwhile; if False, such a ledger is left as it is.
+
+        Raises
+        ------
+        LedgerError
+            If something of them may be left.
+        """
+
 
 def to_json(value: Any) -> str:
     """Return JSON with sorted keys; floats that JSON lacks become text.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
-import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -20,14 +19,14 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.pool import NullPool
 
-from secondlook.errors import InputError, LedgerError, LedgerWarning
+from secondlook.errors import InputError, LedgerError
 from secondlook.ledger import schema
 
 __all__ = [
     "WAIT",
     "check_version",
+    "compact",
     "connect",
-    "erase_log",
     "read_url",
     "reporting_lost_commits",
     "shown_url",
@@ -325,30 +324,60 @@ def _version(connection: sa.Connection) -> str | None:
     return None if version is None else str(version)
 
 
-def erase_log(engine: sa.Engine) -> None:
-    """Empty SQLite's log after an erasure, since it may still hold the erased pages.
+def compact(engine: sa.Engine) -> None:
+    """Write the database's files anew, without what erased rows left in them.
 
-    That is impossible while another connection reads; the last one to close the file does it then.
-    PostgreSQL drops erased rows when it is vacuumed. The erasure is durable already, so a failure
-    is a warning.
+    SQLite's ``VACUUM`` copies what is there into a temporary file without a name (in
+    ``SQLITE_TMPDIR`` or the system's temporary folder) and back, and its log is emptied.
+    PostgreSQL's ``VACUUM FULL`` replaces the files of the tables and their indexes; what it
+    remembers of frequent values (``pg_statistic``) is made and written anew too.
+
+    Raises
+    ------
+    LedgerError
+        If something is left, for example since another process still reads it.
     """
-    if engine.dialect.name != "sqlite":
-        return
     try:
         with closing(engine.raw_connection()) as connection:
-            connection.execute(f"PRAGMA busy_timeout={_LOG_PATIENCE}")
-            is_busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
-        reason = "another process is reading it" if is_busy else ""
+            driver: Any = connection.driver_connection
+            is_sqlite = engine.dialect.name == "sqlite"
+            reason = _vacuum_file(driver) if is_sqlite else _vacuum_tables(driver)
     except (sa.exc.DBAPIError, _driver_error(engine)) as error:
         reason = _reason(error)
     if reason:
-        warnings.warn(
-            f"the applicants are erased and that is recorded, but the log beside the ledger at "
-            f"{shown_url(engine.url)} could not be emptied ({reason}) and may hold them until the "
-            f"ledger is next used without this problem; fix it and run secondlook verify.",
-            LedgerWarning,
-            stacklevel=2,
+        raise LedgerError(
+            f"the files of the ledger at {shown_url(engine.url)} may still hold erased applicants "
+            f"({reason}); fix that, then run secondlook erase --compact."
         )
+
+
+def _vacuum_file(connection: sqlite3.Connection) -> str:
+    """Vacuum a SQLite file; return what prevented that, if anything did."""
+    connection.execute("VACUUM")
+    connection.execute(f"PRAGMA busy_timeout={_LOG_PATIENCE}")
+    is_busy = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]
+    return "another process is reading it" if is_busy else ""
+
+
+def _vacuum_tables(connection: Any) -> str:
+    """Vacuum the tables of PostgreSQL; return what prevented that, if anything did."""
+    reasons = []
+
+    def note(said: Any) -> None:
+        kept = re.match(r"\d+", said.message_detail or "")
+        if said.severity_nonlocalized == "WARNING":  # no right to vacuum a table is no error
+            reasons.append(said.message_primary)
+        elif kept and int(kept[0]):
+            reasons.append("another session may still read them")
+
+    connection.rollback()
+    connection.autocommit = True
+    connection.add_notice_handler(note)
+    connection.execute(f"SET lock_timeout = '{int(WAIT * 1000)}ms'")
+    tables = ", ".join(table.name for table in schema.PERSONAL)
+    connection.execute(f"VACUUM (FULL, ANALYZE, VERBOSE) {tables}")
+    connection.execute("VACUUM (FULL, VERBOSE) pg_statistic")
+    return "; ".join(dict.fromkeys(reasons))
 
 
 @contextmanager

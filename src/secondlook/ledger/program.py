@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from secondlook.core.decisions import Decisions
-from secondlook.errors import InputError, LearningWarning, LedgerError, UnknownIdError
+from secondlook.errors import (
+    InputError,
+    LearningWarning,
+    LedgerError,
+    LedgerWarning,
+    UnknownIdError,
+)
 from secondlook.frames import as_array, column
 from secondlook.ledger.base import (
     DecisionRows,
@@ -662,13 +668,13 @@ class Program:
                 header = {"held": is_held, "reason": reason, "persons": np.sort(persons).tolist()}
                 writer.append("hold", header, Facts(), by=self.by)
 
-    def erase(self, ids: Any, reason: str, *, early: bool = False) -> int:
+    def erase(self, ids: Any, reason: str, *, early: bool = False, compact: bool = False) -> int:
         """Erase applicants; decisions on them stay, and the program continues without them.
 
         Their names, features, group values and reasons are deleted with the salts of their hashes,
         and so is every stored state; the classifier forgets them, and a new state is stored, all in
         one transaction. The chain still holds, and records how many were erased, when, by whom and
-        why.
+        why. On SQLite the file is then written anew, so that no trace of them is left in it.
 
         Parameters
         ----------
@@ -678,6 +684,9 @@ class Program:
             The reason, as text; it is never erased, so do not name applicants in it.
         early
             Erase applicants before their retention period is over, for example at their request.
+        compact
+            Write the files anew on PostgreSQL too (``VACUUM FULL``), which locks the tables against
+            everyone else meanwhile. Until then its files keep what was erased.
 
         Returns
         -------
@@ -692,14 +701,20 @@ class Program:
         Warns
         -----
         LedgerWarning
-            If a trace of the erased is left next to the ledger for a time; they are erased even if
-            warnings are errors.
+            If the files could not be written anew, for example since another process reads them;
+            the applicants are erased even if warnings are errors.
         """
         check_reason("an erasure", reason)
         with self._writing() as (writer, state):
             names = _unique(state.shape.read_ids(ids))
             if names:
                 self._erase(writer, state, names, reason, early)
+        if names:
+            try:
+                self.ledger.compact(lock=compact)
+            except LedgerError as error:
+                words = f"the applicants are erased and that is recorded, but {error}"
+                warnings.warn(words, LedgerWarning, stacklevel=2)
         return len(names)
 
     def _erase(

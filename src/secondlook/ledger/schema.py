@@ -6,6 +6,7 @@ import sqlalchemy as sa
 
 __all__ = [
     "NEWEST",
+    "PERSONAL",
     "entries",
     "erasures",
     "group_values",
@@ -146,3 +147,10 @@ row_digests = sa.Table(
     _reference("entries", "entry", "number"),
     sqlite_with_rowid=False,
 )
+
+# The columns that an erasure empties; it also empties the stored states in ``payloads``.
+PERSONAL = {
+    people: ("application", "numbers", "texts", "reasons", "salt"),
+    group_values: ("value", "salt"),
+    payloads: ("content",),
+}

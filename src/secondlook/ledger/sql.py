@@ -155,10 +155,15 @@ class SqlLedger(Ledger):
         """Write to one program."""
         with self._transaction() as connection:
             number = self._number(connection, program, lock=True)
-            writer = SqlWriter(connection, number, program, self.clock)
-            yield writer
-        if writer.has_erased:
-            database.erase_log(self.engine)
+            yield SqlWriter(connection, number, program, self.clock)
+
+    def compact(self, *, lock: bool = True) -> None:
+        """Write the files anew: ``VACUUM`` on SQLite, ``VACUUM FULL`` on PostgreSQL."""
+        if not lock and self.engine.dialect.name == "postgresql":
+            return
+        with database.translating_errors(self.engine), self.engine.connect() as connection:
+            self._check(connection)
+        database.compact(self.engine)
 
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
@@ -531,7 +536,6 @@ class SqlWriter(SqlReader, Writer):
         super().__init__(connection, program, name)
         self._clock = clock
         self._last: tuple[int, bytes, int] | None = None  # what ``_end`` would return
-        self.has_erased = False
 
     def append(
         self, kind: str, header: dict[str, Any], facts: Facts, *, by: str, key: str | None = None
@@ -671,22 +675,15 @@ class SqlWriter(SqlReader, Writer):
                 copy.write_row(row)
 
     def _erase(self, persons: Ints) -> None:
-        self.has_erased = True
-        for table, names in (
-            (schema.people, ("application", "numbers", "texts", "reasons", "salt")),
-            (schema.group_values, ("value", "salt")),
-        ):
-            change = sa.update(table).where(
-                table.c.program == self._program,
-                _is_one_of(self._connection, table.c.person, persons.tolist()),
-            )
-            self._connection.execute(change.values(dict.fromkeys(names)))
         states = self._select(schema.entries.c.number).where(schema.entries.c.kind == "snapshot")
-        self._connection.execute(
-            sa.update(schema.payloads)
-            .where(schema.payloads.c.program == self._program, schema.payloads.c.entry.in_(states))
-            .values(content=None)
-        )
+        for table, names in schema.PERSONAL.items():
+            gone = (
+                schema.payloads.c.entry.in_(states)
+                if table is schema.payloads
+                else _is_one_of(self._connection, table.c.person, persons.tolist())
+            )
+            change = sa.update(table).where(table.c.program == self._program, gone)
+            self._connection.execute(change.values(dict.fromkeys(names)))
 
 
 # Cell, groups, override, state.

@@ -53,6 +53,9 @@ if TYPE_CHECKING:  # an extra, and slow to import
 __all__ = ["erase", "hold", "override", "release", "withdraw"]
 
 _REMOVE = "remove them"  # the advice of objections that need no other
+_COMPACTED = "The files of the ledger are written anew, without erased applicants."
+_NOT_COMPACTED = "PostgreSQL keeps them in its files until VACUUM FULL: run erase --compact."
+_ON_SERVER = "Its write-ahead log, replicas and backups keep them until they are replaced."
 
 Reason = Annotated[
     str, typer.Option(help="The reason. It is never erased, so it must not name applicants.")
@@ -280,7 +283,10 @@ def release(given: Given, reason: Reason) -> None:
 @_on_applicants
 def erase(
     given: Given,
-    reason: Reason,
+    reason: Annotated[
+        str | None,
+        typer.Option(help="The reason. It is never erased, so it must not name applicants."),
+    ] = None,
     expired: Annotated[
         bool,
         typer.Option("--expired", help="All applicants past their retention period."),
@@ -289,16 +295,32 @@ def erase(
         bool,
         typer.Option("--early", help="Also before that, for example if an applicant asks for it."),
     ] = False,
+    compact: Annotated[
+        bool,
+        typer.Option(
+            "--compact",
+            help="Write the files of the ledger anew, without erased applicants. SQLite does so "
+            "with every erasure; PostgreSQL locks the tables meanwhile.",
+        ),
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Erase applicants for good; their decisions stay, and the program goes on without them.
 
     Ids, features, groups and reasons are deleted, and all stored states with them. Applicants
     under hold cannot be erased, and others only after their retention period. Other programs of
-    the ledger with the same ids are named; erase them there separately.
+    the ledger with the same ids are named; erase them there separately. With --compact and no
+    applicants, the command finishes what earlier erasures left in the files.
 
     Example: secondlook erase --expired --reason 'retention period is over'
     """
+    if compact and not (expired or given.file or given.ids):
+        with progress("writing the files of the ledger anew", given.json):
+            given.open().ledger.compact()
+        _finish(_Chosen([], np.empty(0)), {"compacted": True}, [_COMPACTED], given.json)
+        return
+    if reason is None:
+        raise InputError("an erasure needs a reason, got none; give it as --reason.")
     if not yes and (given.json or given.file == "-"):
         raise InputError(
             "with --json, or with ids on standard input, nothing can be confirmed; add --yes."
@@ -327,11 +349,11 @@ def erase(
         if not yes:
             _confirm(f"Erase {n} of the program {given.program!r} for good?", chosen)
         with progress(f"erasing {n}", given.json), printed_warnings(LedgerWarning) as warned:
-            program.erase(chosen.ids, reason, early=early)
+            program.erase(chosen.ids, reason, early=early, compact=compact)
     lines = [f"{n} erased; the decisions stay." if chosen.names else f"{n} erased."]
     lines += _other_programs_message(others)
-    if chosen.names and given.ledger.startswith("postgresql"):
-        lines.append("PostgreSQL deletes them from its files when it is vacuumed: run VACUUM.")
+    if chosen.names and given.ledger.startswith("postgres"):
+        lines.append(_ON_SERVER if compact else f"{_NOT_COMPACTED} {_ON_SERVER}")
     result: dict[str, Any] = {"erased": len(chosen.names), "other_programs": others}
     _finish(chosen, result | ({"notes": warned} if warned else {}), lines, given.json)
 
