@@ -632,9 +632,9 @@ def test_verify_takes_the_ledger_from_an_option_or_the_environment(monkeypatch, 
         return CliRunner().invoke(app, ["verify", *words])
 
     assert "Everything fits." in run("--ledger", URL).stdout
-    assert "verify needs a ledger, got none" in run().stderr
+    assert "needs a ledger, got none" in run().stderr
     result = run("sqlite:///a.db", "--ledger", URL)
-    assert (result.exit_code, "verify takes one ledger, got" in result.stderr) == (2, True)
+    assert (result.exit_code, "one ledger, got one as an argument" in result.stderr) == (2, True)
     monkeypatch.setenv("SECONDLOOK_LEDGER", URL)
     assert "Everything fits." in run().stdout
     assert f"there is no ledger at {tmp_path / 'a.db'};" in run("sqlite:///a.db").stderr
@@ -675,7 +675,7 @@ def test_outcomes_of_rejected_applicants_are_not_read(word):
     with SqlLedger(URL).reading("main") as reader:
         ids = table["id"].to_pylist()
         assert reader.standing(ids).accepted.tolist() == taken.tolist()
-    assert verify(URL).ok
+    assert verify(URL, "main").ok
 
 
 def test_number_of_unread_outcomes_is_printed():

@@ -21,14 +21,13 @@ ERASE = ("erase", "--early", "--reason", "asked for it", "--yes")
 
 @pytest.fixture(scope="module")
 def once(made, tmp_path_factory):
-    """Return a folder with a program that has decided, and another with the same history."""
-    folder = tmp_path_factory.mktemp("two")
+    """Return a folder with a program that has decided."""
+    folder = tmp_path_factory.mktemp("once")
     shutil.copytree(made, folder, dirs_exist_ok=True)
     url = f"sqlite:///{folder}/lender.db"
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setenv("SECONDLOOK_LEDGER", url)
-        done("init", "--config", "program.toml", "history.csv", "--program", "cards")
         apply(60)
         done(*DECIDE)
     return folder
@@ -46,12 +45,20 @@ def lender(once, tmp_path, monkeypatch):
     return Program.open(f"sqlite:///{tmp_path}/lender.db"), accepted, rejected
 
 
+def start_cards():
+    """Start another program with the same history."""
+    done("init", "--config", "program.toml", "history.csv", "--program", "cards")
+
+
 def test_erase_names_other_programs_with_the_same_ids(lender):
     _, yes, _ = lender
     assert done(*ERASE, "--id", yes[0])["other_programs"] == {}
-    result = done(*ERASE, "--id", "a00001", "--id", "a00002", "--id", yes[1])
+    start_cards()
+    assert "'cards', 'main'; name one" in refused(*ERASE, "--id", yes[1])
+    main = (*ERASE, "--program", "main")
+    result = done(*main, "--id", "a00001", "--id", "a00002", "--id", yes[1])
     assert (result["erased"], result["other_programs"]) == (3, {"cards": 2})
-    output = call(*ERASE, "--id", "a00003").stdout
+    output = call(*main, "--id", "a00003").stdout
     assert output == (
         "1 person erased; the decisions stay.\n"
         "1 other program has the same ids: 'cards' (1); erase them there too (--program).\n"
@@ -81,11 +88,12 @@ def test_report_shows_reasons_of_overrides_and_counts_active_ones(lender):
 
 def test_checkpoint_of_another_program_or_a_missing_file(lender):
     program, _, _ = lender
+    start_cards()
     Path("kept.txt").write_text(str(program.checkpoint()))
     message = refused("verify", "--program", "cards", "--checkpoint", "kept.txt")
     assert "'main'" in message
     assert "pass a checkpoint of 'cards'" in message
-    assert call("verify", "--checkpoint", "kept.txt").exit_code == 0
+    assert call("verify", "--program", "main", "--checkpoint", "kept.txt").exit_code == 0
     for name in ("lost.txt", "2031/lost.txt"):
         assert refused("verify", "--checkpoint", name) == (
             f"the checkpoint's file {name!r} cannot be read (No such file or directory); name the "

@@ -10,6 +10,7 @@ from io import StringIO
 import numpy as np
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
+import pytest
 from rich.console import Console
 
 import secondlook as sl
@@ -17,6 +18,7 @@ from cli.hostile_lender import EXPORTED, HOSTILE, refused, run
 from secondlook.cli.commands.decide import promise_message
 from secondlook.cli.commands.status import as_data, print_status
 from secondlook.cli.messages import PILOT_ADVICE, attention
+from secondlook.errors import LedgerError
 from secondlook.ledger import Program, SqlLedger
 from secondlook.ledger.summary import Change, Outcomes, Promise, summarise
 
@@ -204,7 +206,7 @@ def test_invalid_options_are_refused(hostile_lender, tmp_path):
         ("no program called 'x'", "status", "--ledger", url, "--program", "x"),
         ("no program called 'x'", "export", "--ledger", url, "--program", "x"),
         ("no program called 'x'", "report", "--ledger", url, "--program", "x"),
-        ("nothing to report on: name the results", "report"),
+        ("needs a ledger, got none", "report"),
         ("results or a ledger, got 'german' and", "report", "german", "--ledger", url),
         ("--figures is for results", "report", "--ledger", url, "--figures", tmp_path),
         ("must name a file, such as", "report", "--ledger", url, "-o", tmp_path),
@@ -228,3 +230,31 @@ def test_status_writes_nothing(hostile_lender):
     assert SqlLedger(url).programs() == ["main"]
     assert program.checkpoint() == before
     assert not math.isnan(summarise(program.ledger).outcomes.fdr)
+
+
+def test_a_ledger_is_named_as_an_argument_or_an_option(hostile_lender, tmp_path):
+    url, program, *_ = hostile_lender
+    head = str(program.checkpoint())
+    for command in ("status", "verify", "export"):
+        more = ["-o", tmp_path / "d.csv"] if command == "export" else []
+        data = json.loads(run(command, url, "--json", *more).stdout)
+        assert data["checkpoint"] == head
+        refused("one ledger, got one as an argument", command, url, "--ledger", f"{url}2", *more)
+    data = json.loads(run("report", url, "--json", "-o", tmp_path / "r.html").stdout)
+    assert data["checkpoint"] == head
+    refused("one ledger, got 2", "report", url, url, "-o", tmp_path / "r.html")
+
+
+def test_the_only_program_needs_no_name(tmp_path):
+    url = f"sqlite:///{tmp_path}/new.db"
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    clf = sl.PartialFeedbackClassifier(random_state=0)
+    Program.create(url, clf, X, X[:, 0] > 0, name="cards")
+    assert json.loads(run("status", url, "--json").stdout)["program"] == "cards"
+    assert "Everything fits" in run("verify", url).stdout
+    assert Program.open(url).name == "cards"
+    Program.create(url, clf, X, X[:, 0] > 0)
+    refused("2 programs, 'cards', 'main'", "status", url)
+    with pytest.raises(LedgerError, match="'cards', 'main'"):
+        Program.open(url)
+    assert Program.open(url, "main").name == "main"

@@ -422,7 +422,7 @@ def test_programs_of_one_ledger_are_counted_separately(url):
     other.decide(X[40:])
     found = summarise(other.ledger, "other")
     assert (found.n_history, found.total("n_people"), found.groups) == (40, 20, ())
-    assert summarise(book.program.ledger).total("n_people") == 150
+    assert summarise(book.program.ledger, "main").total("n_people") == 150
 
 
 def test_unreadable_settings_are_a_problem_of_the_promise(tmp_path):

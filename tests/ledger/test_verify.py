@@ -99,6 +99,8 @@ def test_a_program_name_that_is_not_text(whole, tmp_path):
     ledger = SqlLedger(url)
     assert ledger.programs() == [b"\x00", "other"]
     with pytest.raises(LedgerError, match="no program called 'main' in this ledger, which has b'"):
+        verify(ledger, "main")
+    with pytest.raises(LedgerError, match="has 2 programs"):
         verify(ledger)
 
 

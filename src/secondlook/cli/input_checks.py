@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
 from secondlook.cli.files.refusals import Refusals
-from secondlook.cli.output import people, shortened
 from secondlook.errors import InputError
+from secondlook.words import people, shortened
 
 if TYPE_CHECKING:
     from secondlook.ledger.base import Reader

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from secondlook.cli.output import counted, days, people, percent, share, times
 from secondlook.core.budget import FdrBudget
 from secondlook.errors import InputError
+from secondlook.words import counted, days, people, percent, share, times
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.summary import NextTested, Summary

@@ -38,6 +38,7 @@ __all__ = [
     "OnRecord",
     "Out",
     "ProgramName",
+    "ReadUrl",
     "Refused",
     "Repetitions",
     "RunOptions",
@@ -49,6 +50,7 @@ __all__ = [
     "check_jobs",
     "check_name",
     "errors",
+    "ledger_url",
     "method_names",
     "names",
     "not_installed_message",
@@ -61,6 +63,7 @@ __all__ = [
 
 VERIFICATION_FAILED = 4  # exit codes
 UNEXPECTED = 70
+_LEDGER = "SECONDLOOK_LEDGER"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
@@ -115,16 +118,30 @@ OnRecord = Annotated[
 
 # Options of programs on a ledger
 
-_LEDGER = typer.Option(
-    "--ledger",
-    envvar="SECONDLOOK_LEDGER",
-    metavar="URL",
-    help="The ledger: sqlite:///lender.db or postgresql://host/database.",
-)
-LedgerUrl = Annotated[str, _LEDGER]
-MaybeLedgerUrl = Annotated[str | None, _LEDGER]
+LedgerUrl = Annotated[
+    str,
+    typer.Option(
+        "--ledger",
+        envvar=_LEDGER,
+        metavar="URL",
+        help="The ledger: sqlite:///lender.db or postgresql://host/database.",
+    ),
+]
+# Commands that only read take the ledger as an argument too; ``ledger_url`` chooses.
+ReadUrl = Annotated[
+    str | None, typer.Argument(metavar="[URL]", help="The ledger, instead of --ledger.")
+]
+MaybeLedgerUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--ledger", metavar="URL", help=f"The ledger; default the environment's {_LEDGER}."
+    ),
+]
 ProgramName = Annotated[
-    str, typer.Option("--program", metavar="NAME", help="A program of the ledger.")
+    str | None,
+    typer.Option(
+        "--program", metavar="NAME", help="A program of the ledger; default the only one."
+    ),
 ]
 By = Annotated[
     str | None,
@@ -330,8 +347,32 @@ def printed_warnings(*kinds: type[Warning]) -> Iterator[list[str]]:
             )
 
 
-def open_program(ledger: str, program: str, by: str | None, trusted: list[str] | None) -> Program:
-    """Return a program on a ledger; nothing is read before the first call that needs it."""
+def ledger_url(place: str | None, ledger: str | None) -> str:
+    """Return the ledger that an argument, ``--ledger`` or the environment names.
+
+    Examples
+    --------
+    >>> ledger_url("sqlite:///lender.db", None)
+    'sqlite:///lender.db'
+    """
+    if place is not None and ledger is not None and place != ledger:
+        raise InputError(
+            "a command reads one ledger, got one as an argument and another as --ledger; leave "
+            "out one."
+        )
+    url = place or ledger or os.environ.get(_LEDGER)
+    if not url:
+        raise InputError(
+            f"the command needs a ledger, got none; name it, as in sqlite:///lender.db, or set "
+            f"{_LEDGER}."
+        )
+    return url
+
+
+def open_program(
+    ledger: str, program: str | None, by: str | None, trusted: list[str] | None
+) -> Program:
+    """Return a program on a ledger; its state is read by the first call that needs it."""
     check_name("--by", by)
     from secondlook.ledger.program import Program  # noqa: PLC0415 - an extra
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from secondlook.core.saved import saved
 from secondlook.frames import to_frame
+from secondlook.words import people
 
 __all__ = ["CertifiedRound", "CurvePoint", "Decisions", "GroupCount", "Round"]
 
@@ -67,7 +68,7 @@ class Decisions:
     def __repr__(self) -> str:
         explored = int(self.explored.sum())
         return (
-            f"Decisions(round {self.round}: {len(self)} people, "
+            f"Decisions(round {self.round}: {people(len(self))}, "
             f"{int(self.accepted.sum()) - explored} exploited, {explored} explored)"
         )
 

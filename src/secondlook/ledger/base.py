@@ -388,6 +388,20 @@ class Ledger(ABC):
     def programs(self) -> list[str]:
         """Return the names of all programs, sorted."""
 
+    def named(self, program: str | None) -> str:
+        """Return a program's name; None means the only one, and raises if there are others."""
+        if program is not None:
+            return program
+        names = self.programs()
+        if len(names) == 1:
+            return names[0]
+        if not names:
+            raise LedgerError("the ledger has no program; secondlook init starts one.")
+        listed = ", ".join(map(repr, names))
+        raise LedgerError(
+            f"the ledger has {len(names)} programs, {listed}; name one of these (--program)."
+        )
+
     @abstractmethod
     def creating(self, name: str) -> AbstractContextManager[Writer]:
         """Write the first entries of a new program; a name in use raises ``InputError``."""

@@ -91,8 +91,6 @@ from secondlook.people.reasons import Reference, reasons_for
 
 __all__ = ["Program", "ProgramView"]
 
-_NAME = "main"
-
 
 class Program:
     """Decide batches and record outcomes in a ledger.
@@ -148,7 +146,7 @@ class Program:
         accepted: Any = None,
         sensitive_features: Any = None,
         ids: Any = None,
-        name: str = _NAME,
+        name: str = "main",
         by: str | None = None,
         types: Iterable[type] = (),
         trusted: Iterable[str] = (),
@@ -210,7 +208,7 @@ class Program:
     def open(
         cls,
         url: str,
-        name: str = _NAME,
+        name: str | None = None,
         *,
         by: str | None = None,
         types: Iterable[type] = (),
@@ -222,8 +220,10 @@ class Program:
 
         Parameters
         ----------
-        url, name, by, types, trusted, snapshot_every
+        url, by, types, trusted, snapshot_every
             As for ``create``.
+        name
+            Name of the program; None means the only one of the ledger.
         load
             Rebuild the state now. False leaves that to the first call that needs it, which then
             also raises if the program does not exist; a command that reads once needs no more.
@@ -231,6 +231,7 @@ class Program:
         allowed = Allowed(tuple(types), tuple(trusted))
         who = _login_name() if by is None else by
         ledger = SqlLedger(url, check=load)
+        name = ledger.named(name)
         program = cls(ledger, name, by=who, allowed=allowed, snapshot_every=snapshot_every)
         if load:
             with program.ledger.reading(name) as reader:

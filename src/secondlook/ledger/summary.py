@@ -431,7 +431,7 @@ class Summary:
 
 def summarise(
     ledger: Ledger,
-    program: str = "main",
+    program: str | None = None,
     *,
     groups: bool = True,
     types: Iterable[type] = (),
@@ -442,7 +442,7 @@ def summarise(
     Parameters
     ----------
     ledger, program
-        The ledger, and the name of the program.
+        The ledger, and the name of the program; None means the only one.
     groups
         Whether to count groups; if not, group values are not read and need not be readable.
     types, trusted
@@ -468,7 +468,7 @@ def summarise(
     (100, True)
     >>> folder.cleanup()
     """
-    now = ledger.clock()
+    now, program = ledger.clock(), ledger.named(program)
     with ledger.reading(program) as reader:
         return summary_of(reader, program, now=now, groups=groups, types=types, trusted=trusted)
 

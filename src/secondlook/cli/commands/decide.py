@@ -1,7 +1,7 @@
 """``secondlook decide``: decide on the applicants in a file, on the record.
 
-The command takes three transactions: one reads the program and looks up the applicants, one
-decides and records, one counts for the summary.
+The command takes four transactions: one finds the program, one reads it and looks up the
+applicants, one decides and records, one counts for the summary.
 """
 
 from __future__ import annotations
@@ -81,8 +81,9 @@ from secondlook.cli.options import (
     open_program,
     progress,
 )
-from secondlook.cli.output import percent, print_json, print_lines
+from secondlook.cli.output import print_json, print_lines
 from secondlook.errors import InputError, LearningWarning, LedgerError
+from secondlook.words import counted, percent
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.core.decisions import Decisions
@@ -116,7 +117,7 @@ def decide(
         ),
     ],
     ledger: LedgerUrl,
-    program: ProgramName = "main",
+    program: ProgramName = None,
     batch: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="A name for the batch; default a random one."),
@@ -160,7 +161,10 @@ def decide(
         _check_usable(sent, most_refused, source, refused_file, out)
         if sent.recorded is None and not unlike_history:
             check_like_history(unlike, source)
-        with progress(f"deciding on {sent.ids.size:,} applicants", json), warnings.catch_warnings():
+        with (
+            progress(f"deciding on {counted(sent.ids.size, 'applicant')}", json),
+            warnings.catch_warnings(),
+        ):
             warnings.simplefilter("ignore", LearningWarning)  # the summary has it from the record
             decisions = _decide(opened, sent, source, recorded_exceptions(unlike))
         with (
@@ -562,9 +566,9 @@ def _message(result: dict[str, Any]) -> list[str]:
 
 def _decided_message(result: dict[str, Any]) -> list[str]:
     counts = (
-        f"Round {result['round']}: {result['accepted']:,} of {result['people']:,} applicants "
-        f"accepted, {result['exploited']:,} in the exploit region and {result['explored']:,} "
-        f"explored."
+        f"Round {result['round']}: {result['accepted']:,} of "
+        f"{counted(result['people'], 'applicant')} accepted, {result['exploited']:,} in the "
+        f"exploit region and {result['explored']:,} explored."
     )
     before = result["recorded_before"]
     if before is None:
@@ -653,13 +657,14 @@ def _certificate_message(
     parts = ["no promise yet"]
     if record["tests_began"] > 1:
         parts.append(
-            f"testing began again with round {record['tests_began']}, and {record['n_tested']:,} "
-            f"outcomes were tested since"
+            f"testing began again with round {record['tests_began']}, and "
+            f"{counted(record['n_tested'], 'outcome was', 'outcomes were')} tested since"
         )
     next_in = None if summary is None else summary.next_tested(record["group"])
     message = "; ".join([*parts, *_more_outcomes(record, next_in)]) + "."
     if record.get("n_unreachable"):
-        message += f" {record['n_unreachable']:,} applicants cannot be explored within the limits."
+        n = counted(record["n_unreachable"], "applicant")
+        message += f" {n} cannot be explored within the limits."
     return f"Pilot{group}: {message}"
 
 
@@ -671,7 +676,8 @@ def _more_outcomes(record: dict[str, Any], next_in: NextTested | None) -> list[s
         waiting = [f"{waiting_message(next_in)}{known_outcomes_message(next_in)}"]
     known = waiting if next_in is not None and next_in.n_known else []
     if math.isfinite(more):
-        return [f"about {math.ceil(more):,} more outcomes are needed for one", *known]
+        needed = counted(math.ceil(more), "more outcome is", "more outcomes are")
+        return [f"about {needed} needed for one", *known]
     if record["next_n_tested"]:
         return ["the outcomes so far do not support one, so its number is unknown", *known]
     return waiting or ["there are too few outcomes to say how many more one needs"]
@@ -685,8 +691,9 @@ def _estimate_message(record: dict[str, Any], alpha: float | None) -> str:
         message = f"No certificate, and no estimate yet to compare with the bound{bound}."
     else:
         rests = "" if record["calibrated"] else ", and it rests on the history"
+        n = counted(record["n_outcomes"], "outcome")
         message = (
             f"No certificate: about {percent(estimated)} bad are expected among the accepted, "
-            f"against a bound{bound}; an estimate from {record['n_outcomes']:,} outcomes{rests}."
+            f"against a bound{bound}; an estimate from {n}{rests}."
         )
     return f"{message} {record['note']}".strip()

@@ -13,7 +13,15 @@ from typing import Annotated, Any
 import typer
 
 from secondlook.cli.files.tables import check_apart, ledger_files
-from secondlook.cli.options import Json, LedgerUrl, ProgramName, errors, writing
+from secondlook.cli.options import (
+    Json,
+    MaybeLedgerUrl,
+    ProgramName,
+    ReadUrl,
+    errors,
+    ledger_url,
+    writing,
+)
 from secondlook.cli.output import binary_output, print_json, print_lines
 from secondlook.errors import InputError
 
@@ -26,8 +34,9 @@ _FILES = {  # in a folder
 
 
 def export(
-    ledger: LedgerUrl,
-    program: ProgramName = "main",
+    place: ReadUrl = None,
+    ledger: MaybeLedgerUrl = None,
+    program: ProgramName = None,
     out: Annotated[
         str,
         typer.Option(
@@ -63,17 +72,19 @@ def export(
     row, with its author, its time and the outcome that a correction replaced. Erased applicants
     appear without an id, marked as erased.
 
-    Example: secondlook export --ledger sqlite:///lender.db --out decisions.parquet
+    Example: secondlook export sqlite:///lender.db --out decisions.parquet
     """
     with errors(json):
         alone = {"outcomes": outcomes, "entries": entries, "checkpoint": checkpoint}
         wanted = _Wanted(out, features, groups, [name for name in alone if alone[name]], json)
         wanted.check()
+        url = ledger_url(place, ledger)
         for path in wanted.paths:
-            check_apart("what is exported", path, "the ledger", ledger_files(ledger))
+            check_apart("what is exported", path, "the ledger", ledger_files(url))
         from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
 
-        with SqlLedger(ledger).reading(program) as reader:
+        kept = SqlLedger(url)
+        with kept.reading(kept.named(program)) as reader:
             written = _write(reader, wanted)
             head = reader.head()
         if json:

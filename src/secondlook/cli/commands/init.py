@@ -43,8 +43,9 @@ from secondlook.cli.options import (
     printed_warnings,
     progress,
 )
-from secondlook.cli.output import print_json, print_lines, shortened
+from secondlook.cli.output import print_json, print_lines
 from secondlook.errors import InputError, LearningWarning, LedgerError
+from secondlook.words import counted, people, shortened
 
 if TYPE_CHECKING:
     from secondlook.ledger.config import Config
@@ -306,8 +307,10 @@ def _check_outcomes(
     is_certified = config.settings["kind"] == "certified"  # starts with any history
     if not good.size or 0 < good.sum() < good.size or (is_certified and not unknown):
         return
-    why = f"; {len(history.refused)} rows were refused" if len(history.refused) else ""
-    why += f", {commonest(history.refused, 1)}" if why else ""
+    why = ""
+    if len(history.refused):
+        were = counted(len(history.refused), "row was", "rows were")
+        why = f"; {were} refused, {commonest(history.refused, 1)}"
     instead = "" if is_certified else ", or choose kind = 'certified', which starts without them"
     raise InputError(
         f"all {good.size:,} accepted applicants of {source} are {'good' if good[0] else 'bad'}, "
@@ -450,11 +453,11 @@ def _report(
         return
     lines = [
         f"Program {program.name!r} is recorded.",
-        f"{n:,} people: {n_accepted:,} accepted ({n_good:,} good, {n_accepted - n_good:,} bad), "
+        f"{people(n)}: {n_accepted:,} accepted ({n_good:,} good, {n_accepted - n_good:,} bad), "
         f"{n - n_accepted:,} rejected",
     ]
     if history.n_unread:
-        lines.append(f"Not read: {history.n_unread:,} outcomes of rejected applicants")
+        lines.append(f"Not read: {counted(history.n_unread, 'outcome')} of rejected applicants")
     lines += [*suspect, *refused_message(refused), *hints, *_columns_message(history.found)]
     if config.roles.groups:
         lines.append(f"Groups: {', '.join(config.roles.groups)}")

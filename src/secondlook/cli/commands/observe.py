@@ -1,7 +1,7 @@
 """``secondlook observe``: record the outcomes in a file.
 
-The command takes three transactions: one compares the file with the record, one records, one
-counts for the summary.
+The command takes four transactions: one finds the program, one compares the file with the record,
+one records, one counts for the summary.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ from secondlook.cli.options import (
     open_program,
     progress,
 )
-from secondlook.cli.output import counted, people, print_json, print_lines, shortened
+from secondlook.cli.output import print_json, print_lines
+from secondlook.words import counted, people, shortened
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.base import Standing
@@ -63,7 +64,7 @@ def observe(
         ),
     ],
     ledger: LedgerUrl,
-    program: ProgramName = "main",
+    program: ProgramName = None,
     refused: Refused = None,
     strict: Strict = False,
     corrections: Annotated[

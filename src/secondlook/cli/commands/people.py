@@ -39,8 +39,9 @@ from secondlook.cli.options import (
     printed_warnings,
     progress,
 )
-from secondlook.cli.output import counted, people, print_json, print_lines
+from secondlook.cli.output import print_json, print_lines
 from secondlook.errors import InputError, LedgerWarning
+from secondlook.words import counted, people
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.base import Standing
@@ -78,7 +79,7 @@ class Given:
         list[str] | None,
         typer.Option("--id", metavar="ID", help="An application; may be repeated."),
     ] = None
-    program: ProgramName = "main"
+    program: ProgramName = None
     refused: Refused = None
     strict: Strict = False
     trusted: Trusted = None
@@ -343,11 +344,11 @@ def erase(
     else:
         with program.reading() as view:
             chosen = given.read(view, objections, "erased")
-    others = also_in(program.ledger, given.program, chosen.names)
+    others = also_in(program.ledger, program.name, chosen.names)
     n, warned = chosen.people, []
     if chosen.names:
         if not yes:
-            _confirm(f"Erase {n} of the program {given.program!r} for good?", chosen)
+            _confirm(f"Erase {n} of the program {program.name!r} for good?", chosen)
         with progress(f"erasing {n}", given.json), printed_warnings(LedgerWarning) as warned:
             program.erase(chosen.ids, reason, early=early, compact=compact)
     lines = [f"{n} erased; the decisions stay." if chosen.names else f"{n} erased."]

@@ -17,8 +17,9 @@ from secondlook.cli.options import (
     errors,
     names,
 )
-from secondlook.cli.output import Console, amount, print_json, print_table, share
+from secondlook.cli.output import Console, print_json, print_table
 from secondlook.errors import InputError
+from secondlook.words import amount, share
 
 if TYPE_CHECKING:  # slow to import
     from secondlook.core.theory import Setting

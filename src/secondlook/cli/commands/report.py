@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -14,9 +13,11 @@ from secondlook.cli.options import (
     Groups,
     Json,
     Late,
+    MaybeLedgerUrl,
     ProgramName,
     Trusted,
     errors,
+    ledger_url,
     progress,
     writing,
 )
@@ -27,9 +28,12 @@ _PAGES = (".html", ".htm")
 
 
 def report(
-    results: Annotated[
-        list[Path] | None,
-        typer.Argument(help="Result files, or folders of runs; default: a program on a ledger."),
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[URL|RESULTS...]",
+            help="A ledger, instead of --ledger; or result files and folders of runs.",
+        ),
     ] = None,
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path(
         "report.html"
@@ -37,8 +41,8 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(help="For runs: folder for the figures as SVG and PNG.")
     ] = None,
-    ledger: ReportedLedger = None,
-    program: ProgramName = "main",
+    ledger: MaybeLedgerUrl = None,
+    program: ProgramName = None,
     late: Late = 180.0,
     groups: Groups = True,
     trusted: Trusted = None,
@@ -46,15 +50,27 @@ def report(
 ) -> None:
     """Write an HTML report of a program on a ledger, or of the results of runs.
 
-    Example: secondlook report --ledger sqlite:///lender.db --out lender.html
+    Example: secondlook report sqlite:///lender.db --out lender.html
     """
     with errors(json):
         _check_page(out)
-        url = reported_ledger(ledger, results, figures)
-        kept = ledger_files(url or os.environ.get("SECONDLOOK_LEDGER"))
+        results = [Path(place) for place in places or () if "://" not in place]
+        urls = [place for place in places or () if "://" in place]
+        if results and (ledger is not None or urls):
+            raise InputError(
+                f"a report shows results or a ledger, got {str(results[0])!r} and a ledger; leave "
+                f"out one."
+            )
+        if len(urls) > 1:
+            raise InputError(f"a report shows one ledger, got {len(urls)}; leave out the others.")
+        check_apart("the report", out, "the results", results)
+        kept = ledger_files(os.environ.get("SECONDLOOK_LEDGER"))
         check_apart("the report", out, "the ledger", kept)
-        check_apart("the report", out, "the results", results or ())
         if not results:
+            if figures is not None:
+                raise InputError("--figures is for results of runs; leave it out for a ledger.")
+            url = ledger_url(urls[0] if urls else None, ledger)
+            check_apart("the report", out, "the ledger", ledger_files(url))
             report_program(url, program, out, late, groups, trusted, json)
             return
         from secondlook.lab.experiments.results import read_results  # noqa: PLC0415 - slow to import
@@ -88,41 +104,9 @@ def _check_page(out: Path) -> None:
         )
 
 
-ReportedLedger = Annotated[
-    str | None,
-    typer.Option(
-        "--ledger",
-        metavar="URL",
-        help="The ledger to show; default SECONDLOOK_LEDGER, if no results are named.",
-    ),
-]
-
-
-def reported_ledger(
-    ledger: str | None, results: Sequence[Path] | None, figures: Path | None
-) -> str:
-    """Return the URL of the ledger to report on; empty for results."""
-    if results:
-        if ledger is not None:
-            raise InputError(
-                f"a report shows results or a ledger, got {str(results[0])!r} and --ledger; "
-                f"leave out one."
-            )
-        return ""
-    url = ledger or os.environ.get("SECONDLOOK_LEDGER", "")
-    if not url:
-        raise InputError(
-            "there is nothing to report on: name the results of runs, or a ledger by --ledger or "
-            "SECONDLOOK_LEDGER."
-        )
-    if figures is not None:
-        raise InputError("--figures is for results of runs; leave it out for a ledger.")
-    return url
-
-
 def report_program(
     ledger: str,
-    program: str,
+    program: str | None,
     out: Path,
     late: float,
     groups: bool,

@@ -14,24 +14,16 @@ from secondlook.cli.options import (
     Groups,
     Json,
     Late,
-    LedgerUrl,
+    MaybeLedgerUrl,
     ProgramName,
+    ReadUrl,
     Trusted,
     errors,
+    ledger_url,
     progress,
 )
-from secondlook.cli.output import (
-    Console,
-    amount,
-    counted,
-    days,
-    interval,
-    people,
-    print_json,
-    print_table,
-    share,
-    times,
-)
+from secondlook.cli.output import Console, interval, print_json, print_table
+from secondlook.words import amount, counted, days, people, share, times
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.summary import GroupSummary, Outcomes, RoundSummary, Summary
@@ -40,8 +32,9 @@ __all__ = ["status"]
 
 
 def status(
-    ledger: LedgerUrl,
-    program: ProgramName = "main",
+    place: ReadUrl = None,
+    ledger: MaybeLedgerUrl = None,
+    program: ProgramName = None,
     late: Late = 180.0,
     groups: Groups = True,
     rounds: Annotated[
@@ -52,14 +45,15 @@ def status(
 ) -> None:
     """Print the state of a program: what needs attention, rounds, outcomes, mistakes, groups.
 
-    Example: secondlook status --ledger sqlite:///lender.db --late 180
+    Example: secondlook status sqlite:///lender.db --late 180
     """
     with errors(json):
         from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
         from secondlook.ledger.summary import summarise  # noqa: PLC0415
 
         with progress("counting", json):
-            summary = summarise(SqlLedger(ledger), program, groups=groups, trusted=trusted or ())
+            kept = SqlLedger(ledger_url(place, ledger))
+            summary = summarise(kept, program, groups=groups, trusted=trusted or ())
         if json:
             print_json(as_data(summary, late))
         else:

@@ -16,12 +16,15 @@ from secondlook.cli.options import (
     Json,
     MaybeLedgerUrl,
     ProgramName,
+    ReadUrl,
     Trusted,
     errors,
+    ledger_url,
     progress,
 )
 from secondlook.cli.output import print_json, print_lines
 from secondlook.errors import InputError, LedgerError
+from secondlook.words import counted
 
 if TYPE_CHECKING:
     from secondlook.ledger import SqlLedger
@@ -32,13 +35,9 @@ _CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # the beginning of a checkpoint; file 
 
 
 def verify(
-    context: typer.Context,
-    place: Annotated[
-        str | None,
-        typer.Argument(metavar="[URL]", help="The ledger, instead of --ledger."),
-    ] = None,
+    place: ReadUrl = None,
     ledger: MaybeLedgerUrl = None,
-    program: ProgramName = "main",
+    program: ProgramName = None,
     checkpoint: Annotated[
         str | None,
         typer.Option(
@@ -60,10 +59,10 @@ def verify(
     Decisions are made again from the stored policies, the applications and the keyed randomness.
     The command prints a checkpoint: store it elsewhere, and pass it next time.
 
-    Example: secondlook verify sqlite:///lender.db --program main
+    Example: secondlook verify sqlite:///lender.db
     """
     with errors(json):
-        url = _one_of(context, place, ledger)
+        url = ledger_url(place, ledger)
         from secondlook.ledger import Checkpoint, SqlLedger, Verification  # noqa: PLC0415 - an extra
         from secondlook.ledger import verify as prove  # noqa: PLC0415
         from secondlook.ledger.chain import NOTHING  # noqa: PLC0415
@@ -77,7 +76,7 @@ def verify(
             problem = _lost_tables(at, error)
             if problem is None:
                 raise
-            result = Verification(problem, Checkpoint(program, 0, NOTHING), 0, 0, 0)
+            result = Verification(problem, Checkpoint(program or "", 0, NOTHING), 0, 0, 0)
     if json:
         print_json(
             {
@@ -101,9 +100,9 @@ def verify(
         policies = "" if learned is None else f"; {learned:,} by policies learned again"
         if result.not_learned_from is not None:
             policies += f", the others not, since people of {result.not_learned_from} were erased"
-        again = f"{_counted(result.n_decisions, 'decision')} made again{erased}{policies}"
+        again = f"{counted(result.n_decisions, 'decision')} made again{erased}{policies}"
         up_to = "" if result.ok else "Up to there "
-        lines.append(f"{up_to}{_counted(result.n_entries, 'entry', 'entries')} checked, {again}")
+        lines.append(f"{up_to}{counted(result.n_entries, 'entry', 'entries')} checked, {again}")
         if result.ok:
             lines.append(_groups_message(result.groups))
         print_lines([*lines, f"Checkpoint: {result.head}" if result.ok else _NO_CHECKPOINT])
@@ -131,14 +130,10 @@ among applicants and with each group replaced by another
     if not groups.n_decisions:
         return f"Groups ({groups.mode}) may not decide; no decision had another group to try"
     return (
-        f"Groups ({groups.mode}) did not decide: {_counted(groups.n_decisions, 'decision')} of "
-        f"{_counted(groups.n_rounds, 'round')} made twice more, with groups permuted among "
+        f"Groups ({groups.mode}) did not decide: {counted(groups.n_decisions, 'decision')} of "
+        f"{counted(groups.n_rounds, 'round')} made twice more, with groups permuted among "
         f"applicants and with each group replaced by another"
     )
-
-
-def _counted(n: int, singular: str, plural: str | None = None) -> str:
-    return f"1 {singular}" if n == 1 else f"{n:,} {plural or f'{singular}s'}"
 
 
 def _lost_tables(ledger: SqlLedger, error: LedgerError) -> str | None:
@@ -177,20 +172,3 @@ def _text_of(checkpoint: str) -> str:
             f"the checkpoint's file {str(file)!r} cannot be read ({why}); name the "
             f"file that secondlook export --checkpoint was written to, or give the checkpoint."
         ) from error
-
-
-def _one_of(context: typer.Context, place: str | None, ledger: str | None) -> str:
-    """Return the ledger; an argument takes precedence over the environment."""
-    source = context.get_parameter_source("ledger")
-    typed = source is not None and source.name == "COMMANDLINE"
-    if place is not None and typed and place != ledger:
-        raise InputError(
-            "verify takes one ledger, got one of its own and another as --ledger; leave one out."
-        )
-    url = ledger if place is None else place
-    if url is None:
-        raise InputError(
-            "verify needs a ledger, got none; name it with --ledger sqlite:///lender.db, or set "
-            "SECONDLOOK_LEDGER."
-        )
-    return url

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import NUMBER, arrow
-from secondlook.cli.output import percent, shortened
 from secondlook.errors import InputError
+from secondlook.words import percent, shortened
 
 if TYPE_CHECKING:
     from secondlook.ledger.encoding import FeatureColumns

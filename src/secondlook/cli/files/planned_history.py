@@ -17,6 +17,7 @@ from secondlook.cli.files.tables import read_sent
 from secondlook.errors import InputError
 from secondlook.lab.datasets.reading import listed
 from secondlook.lab.simulate.people import Table
+from secondlook.words import counted, people
 
 if TYPE_CHECKING:
     from secondlook.ledger.encoding import FeatureColumns
@@ -62,12 +63,12 @@ class PlannedHistory:
         }
         more = "".join(f", {n:,} {what}" for what, n in others.items() if n)
         lines = [
-            f"{len(self.table):,} people with a known outcome, "
-            f"{int(self.table.outcome.sum()):,} of them good; left out: {self.without_outcome:,} "
-            f"rows without an outcome{more}."
+            f"{people(len(self.table))} with a known outcome, "
+            f"{int(self.table.outcome.sum()):,} of them good; left out: "
+            f"{counted(self.without_outcome, 'row')} without an outcome{more}."
         ]
         if self.unread:
-            lines.append(f"Not read: {self.unread:,} outcomes of rejected applicants.")
+            lines.append(f"Not read: {counted(self.unread, 'outcome')} of rejected applicants.")
         lines.append(f"Features: {', '.join(self.features)}.")
         if self.left_out:
             columns = ", ".join(f"{name!r} {why}" for name, why in self.left_out.items())

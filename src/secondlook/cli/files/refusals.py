@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from secondlook.cli.files.csv_files import arrow
 from secondlook.cli.files.tables import check_writable, is_same_file, write_new_table
-from secondlook.cli.output import counted
 from secondlook.errors import InputError
+from secondlook.words import counted
 
 __all__ = [
     "DECIDED",

@@ -19,8 +19,8 @@ from secondlook.cli.files.kinds import (
 )
 from secondlook.cli.files.refusals import Refusals
 from secondlook.cli.files.tables import as_text
-from secondlook.cli.output import shortened
 from secondlook.errors import InputError
+from secondlook.words import shortened
 
 if TYPE_CHECKING:
     from secondlook.core.groups import Attributes

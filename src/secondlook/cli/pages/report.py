@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from secondlook.cli.messages import CAUTION, attention, restarts
 from secondlook.cli.options import writing
-from secondlook.cli.output import amount, counted, days, interval, people, share, times
+from secondlook.cli.output import interval
 from secondlook.cli.pages.figures import Span, draw_all, ladder_records, quiet_svg, spans
 from secondlook.errors import visible
 from secondlook.lab.experiments.certificates import freezes
@@ -35,6 +35,7 @@ from secondlook.ledger.summary import (
     Summary,
     exact_interval,
 )
+from secondlook.words import amount, counted, days, people, share, times
 
 __all__ = ["page", "write_program_report"]
 
@@ -242,8 +243,10 @@ def _rounds(summary: Summary, svgs: dict[str, str]) -> _Section:
     waiting, budget = summary.waiting(), summary.budget
     at_most = "" if math.isnan(budget) else f" of at most {budget:,.0f} by the budget"
     sentences = [
-        f"{summary.total('n_explored'):,} applicants were explored{at_most}.",
-        f"{waiting.n:,} accepted applicants wait for an outcome: median {days(waiting.median)}, "
+        f"{counted(summary.total('n_explored'), 'applicant was', 'applicants were')} "
+        f"explored{at_most}.",
+        f"{counted(waiting.n, 'accepted applicant waits', 'accepted applicants wait')} for an "
+        f"outcome: median {days(waiting.median)}, "
         f"the oldest {days(waiting.oldest)}.",
     ]
     columns = _round_columns(runs)

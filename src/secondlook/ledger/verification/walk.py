@@ -66,7 +66,7 @@ class Verification:
 
 def verify(
     ledger: Ledger | str,
-    program: str = "main",
+    program: str | None = None,
     *,
     checkpoint: Checkpoint | str | None = None,
     types: Iterable[type] = (),
@@ -90,7 +90,7 @@ def verify(
     Parameters
     ----------
     ledger, program
-        The ledger or its URL, and the program to verify.
+        The ledger or its URL, and the program to verify; None means the only one.
     checkpoint
         An earlier end of the chain, as kept elsewhere, or its text: a chain that was rewritten
         cannot have the same hash there.
@@ -126,6 +126,7 @@ def verify(
             f"a checkpoint is of an entry, numbered from 1, got {checkpoint.number}; pass one as "
             f"it was exported."
         )
+    program = ledger.named(program)
     if checkpoint is not None and checkpoint.program != program:
         raise InputError(
             f"the checkpoint is of the program {checkpoint.program!r}, but {program!r} was to be "

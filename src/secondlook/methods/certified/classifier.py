@@ -45,6 +45,7 @@ from secondlook.people.intake import Batch, History, Intake
 from secondlook.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
 from secondlook.people.reasons import Scored
 from secondlook.people.store import NEVER, PeopleStore
+from secondlook.words import counted
 
 __all__ = [
     "AwaitedOutcomes",
@@ -150,7 +151,8 @@ def restart_message(restarts: Sequence[RestartedTests]) -> str:
     rounds are tested later, and corrections before that cost nothing.
     """
     counts = " and of ".join(
-        f"{lost.n_outcomes:,} outcomes" + ("" if lost.group is None else f" (group {lost.group})")
+        counted(lost.n_outcomes, "outcome")
+        + ("" if lost.group is None else f" (group {lost.group})")
         for lost in restarts
     )
     return (

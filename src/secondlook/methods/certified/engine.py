@@ -40,6 +40,7 @@ from secondlook.methods.certified.rules import Rules
 from secondlook.people.ids import keyed_bits, round_key
 from secondlook.people.likelihoods import ConstantLikelihood, Likelihood
 from secondlook.people.store import NEVER, PENDING, ApplicantRows
+from secondlook.words import counted
 
 __all__ = [
     "ChosenPolicy",
@@ -847,7 +848,7 @@ class Engine:
         if self.stage.reason == "drift":
             why = "outcomes contradicted what had been certified"
         n = self.n_tested
-        tested = "1 outcome has" if n == 1 else f"{n:,} outcomes have" if n else "no outcome has"
+        tested = counted(n, "outcome has", "outcomes have") if n else "no outcome has"
         return (
             f"Testing began again with round {self.stage.began} after {why}; {tested} been tested "
             f"since."
