@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
 import secondlook as sl
 from ledger.lived_programs import entries, erase, lived, lying, proved
-from ledger_worlds import algorithm_1, certified, started
+from ledger_worlds import algorithm_1, certified, same, started
 from secondlook.ledger.base import Facts
 from secondlook.ledger.program import Program
 from secondlook.ledger.verification.walk import verify
@@ -206,6 +207,39 @@ def test_decisions_on_others_are_repeated_after_an_erasure(place, make):
         explore = ~before.decisions.exploit
         explore[10:13] = True
         assert found.n_not_repeated == explore.sum()
+
+
+def test_dropped_states_cost_no_proof(place):
+    """The program continues, everything is learned again, and no other state may be missing."""
+    classifier = algorithm_1(learner=LogisticRegression())
+    program, twin, batches = started(place, classifier, n_batch=40, n_rounds=10, snapshot_every=1)
+
+    def decide(some):
+        for one in some:
+            decided = Program.open(place, snapshot_every=1).decide(
+                one.people.X, sensitive_features=one.people.group
+            )
+            again = twin.decide(one.people.X, sensitive_features=one.people.group)
+            assert same(decided, again)
+        return decided
+
+    def stored():
+        return [facts.payload is not None for _, facts in entries(program, "snapshot")]
+
+    last = decide(batches[:5])
+    assert stored() == [False] * 4 + [True] * 2
+    assert proved(program, relearn=True).n_learned_again == 200
+    program.erase(last.ids[:1], "asked", early=True)
+    twin.forget(last.ids[:1])
+    decide(batches[5:])
+    assert stored() == [False] * 6 + [True] + [False] * 3 + [True] * 2
+    assert proved(program, relearn=True).n_learned_again == 360
+    first = entries(program, "snapshot")[6][0].number
+    with program.ledger.engine.connect().execution_options(writes=True) as connection:
+        gone = f"UPDATE payloads SET content = NULL WHERE entry = {first}"
+        connection.exec_driver_sql(gone)
+        connection.commit()
+    assert f"entry {first} (snapshot" in verify(program.ledger).problem
 
 
 def test_a_batch_of_erased_applicants_only(place):

@@ -22,8 +22,11 @@ then see everything written before. Readers never wait, and see whole entries on
 recorded outcome can be replaced by a correction only. An accepted applicant without an outcome is
 pending.
 
-**Erasure** is the only operation that deletes: names, features, group values and reasons of the
-given applicants, with the salts of their digests, and the content of every state stored before,
+**States** are stored to continue from, and each holds all applicants. Appending one deletes the
+content of those that are not needed any more (``kept_states``); their digests remain.
+
+**Erasure** is the only other operation that deletes: names, features, group values and reasons of
+the given applicants, with the salts of their digests, and the content of every state stored before,
 since states hold applicants too. Decisions, outcomes and digests remain, and an entry records who
 was erased and why. The chain is still complete, and the names may be used again. A hold lists
 applicants by number in its header, as does its end; ``retention`` decides who may be erased when.
@@ -57,7 +60,8 @@ from secondlook.people.ids import is_text
 
 __all__ = ["KINDS", "LONGEST", "STATES", "DecisionRows", "Entry", "Facts", "HeadCounts", "Ledger"]
 __all__ += ["ListedRows", "OutcomeRows", "OverrideRows", "PeopleRows", "Reader", "Standing"]
-__all__ += ["Writer", "check_about", "check_name", "check_program_name", "check_text", "to_json"]
+__all__ += ["Writer", "check_about", "check_name", "check_program_name", "check_text"]
+__all__ += ["kept_states", "to_json"]
 
 KINDS = (
     "program",
@@ -360,6 +364,18 @@ class Reader(ABC):
     @abstractmethod
     def listed(self, first: int, end: int, *, groups: bool = False) -> ListedRows:
         """Return the applicants of one entry from a number to before another."""
+
+
+def kept_states(reader: Reader) -> set[int]:
+    """Return the states whose content is kept: the last two, and the first after an erasure.
+
+    Learning again begins with the history, and after an erasure with the first state that lacks the
+    erased applicants. States before the last erasure have no content.
+    """
+    erasure = next(reader.newest_first("erasure"), None)
+    since = 0 if erasure is None else erasure.number
+    states = [entry.number for entry in reader.entries(since, kind="snapshot")]
+    return {*states[-2:], *(states[:1] if erasure else ())}
 
 
 class Writer(Reader):

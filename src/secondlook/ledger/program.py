@@ -173,7 +173,8 @@ class Program:
             What the stored classifier may be made of, as for ``load``; this applies to everything
             that this object does, ``summary`` and ``verify`` included.
         snapshot_every
-            The state is stored after so many rounds, so that opening replays no more than these.
+            The state is stored after so many rounds, so that opening replays no more than these;
+            older states are dropped.
         about
             Further data to store with the program's settings, as JSON.
         past_policy

@@ -40,6 +40,7 @@ from secondlook.ledger.base import (
     Writer,
     check_name,
     check_text,
+    kept_states,
     to_json,
 )
 from secondlook.ledger.chain import (
@@ -577,6 +578,8 @@ class SqlWriter(SqlReader, Writer):
             self._connection.execute(schema.payloads.insert().values(own | new))
         if facts.erased is not None:
             self._erase(facts.erased)
+        if kind == "snapshot":
+            self._drop_states(kept_states(self))
         self._last = number, own_hash, first + n
         return entry
 
@@ -675,15 +678,24 @@ class SqlWriter(SqlReader, Writer):
                 copy.write_row(row)
 
     def _erase(self, persons: Ints) -> None:
-        states = self._select(schema.entries.c.number).where(schema.entries.c.kind == "snapshot")
-        for table, names in schema.PERSONAL.items():
-            gone = (
-                schema.payloads.c.entry.in_(states)
-                if table is schema.payloads
-                else _is_one_of(self._connection, table.c.person, persons.tolist())
+        for table in (schema.people, schema.group_values):
+            change = sa.update(table).where(
+                table.c.program == self._program,
+                _is_one_of(self._connection, table.c.person, persons.tolist()),
             )
-            change = sa.update(table).where(table.c.program == self._program, gone)
-            self._connection.execute(change.values(dict.fromkeys(names)))
+            self._connection.execute(change.values(dict.fromkeys(schema.PERSONAL[table])))
+        self._drop_states(set())
+
+    def _drop_states(self, kept: set[int]) -> None:
+        """Delete the content of all states but some."""
+        link, columns = schema.entries.c, schema.payloads.c
+        states = self._select(link.number).where(link.kind == "snapshot", link.number.not_in(kept))
+        there = sa.update(schema.payloads).where(
+            columns.program == self._program,
+            columns.entry.in_(states),
+            columns.content.is_not(None),
+        )
+        self._connection.execute(there.values(content=None))
 
 
 # Cell, groups, override, state.

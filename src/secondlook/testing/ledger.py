@@ -342,6 +342,26 @@ class LedgerContract:
             assert writer.standing(["a2"]).persons.tolist() == [8]
         self.check_chain(started)
 
+    def test_states_that_are_needed_no_more_are_dropped(self, started: Ledger) -> None:
+        def states() -> dict[str, bytes | None]:
+            with started.reading("p") as reader:
+                found = reader.entries(kind="snapshot")
+                return {entry.says["says"]: reader.facts(entry).payload for entry in found}
+
+        def store(*names: str) -> None:
+            for name in names:
+                with started.writing("p") as writer:
+                    facts = Facts(payload=name.encode())
+                    writer.append("snapshot", {"says": name}, facts, by="t")
+
+        store("a", "b", "c")
+        assert states() == {"a": None, "b": b"b", "c": b"c"}
+        with started.writing("p") as writer:
+            writer.append("erasure", {}, Facts(erased=np.array([2])), by="t")
+        store("d", "e", "f", "g")
+        assert states() == dict.fromkeys("abce") | {"d": b"d", "f": b"f", "g": b"g"}
+        self.check_chain(started)
+
     def test_the_header_of_a_hold_lists_applicants(self, started: Ledger) -> None:
         with started.writing("p") as writer:
             for is_held, persons in ((True, [1, 4, 5]), (False, [4])):

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from secondlook.ledger.base import Entry, Reader
+from secondlook.ledger.base import Entry, Reader, kept_states
 from secondlook.ledger.chain import (
     NOTHING,
     RowDigests,
@@ -118,9 +118,8 @@ def _payload_problem(
     reader: Reader, entry: Entry, payload: bytes | None, digest: bytes | None
 ) -> str | None:
     if payload is None and digest is not None:
-        erased_later = any(True for _ in reader.entries(entry.number, kind="erasure"))
-        if entry.kind != "snapshot" or not erased_later:
-            return "its payload is gone from table payloads, and no erasure explains it"
+        if entry.kind != "snapshot" or entry.number in kept_states(reader):
+            return "its payload is gone from table payloads, and nothing recorded explains it"
     elif payload is not None and (
         not isinstance(payload, bytes) or sha256(payload).digest() != digest
     ):

@@ -216,8 +216,8 @@ class ByPolicies(Proof):
 class ByLearning(Proof):
     """Repeats everything from settings, history, batches and outcomes, and learns policies again.
 
-    Stored policies, certificates and states are compared with the result. Learning stops at an
-    erased applicant, and continues from the next stored state.
+    Stored policies, certificates and the states that are kept are compared with the result.
+    Learning stops at an erased applicant, and continues from the next stored state.
     """
 
     def __init__(self, reader: Reader, allowed: Allowed) -> None:
@@ -271,7 +271,7 @@ class ByLearning(Proof):
 
     def _check_snapshot(self, entry: Entry, facts: Facts) -> None:
         if facts.payload is None:
-            return  # an applicant in it was erased later
+            return  # an applicant in it was erased later, or it is needed no more
         if self._state is None and self._first is not None:
             shape = self._first.shape
             self._state = State.from_snapshot(entry, facts, shape, self._allowed)

@@ -86,6 +86,8 @@ def verify(
 
     ``relearn`` proves that the policies follow from settings, history and outcomes: everything is
     learned again in its order, and stored policies, certificates and states are compared with it.
+    Of the states only the last two are kept, and the first after the last erasure; a false one
+    that was dropped since is noticed only by what was decided from it.
 
     Parameters
     ----------
