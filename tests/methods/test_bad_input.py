@@ -7,9 +7,19 @@ import copy
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
-from secondlook import FdrBudget, PartialFeedbackClassifier, SelectionRateParity
+from secondlook import (
+    CertifiedClassifier,
+    FdrBudget,
+    FiniteClassifier,
+    ManyClassClassifier,
+    PartialFeedbackClassifier,
+    SelectionRateParity,
+)
 from secondlook.errors import InputError, UnknownIdError
+from secondlook.lab.baselines.greedy import Greedy
+from secondlook.ledger import Program
 
 N = 40
 
@@ -258,6 +268,57 @@ def test_options(data, option, message):
     with pytest.raises(InputError, match=message) as error:
         PartialFeedbackClassifier(**option).fit(X, y)
     one_sentence(error)
+
+
+METHODS = {
+    "algorithm 1": PartialFeedbackClassifier(random_state=0),
+    "certified": CertifiedClassifier(learner=LogisticRegression(), random_state=0),
+    "cells": FiniteClassifier(random_state=0),
+    "many classes": ManyClassClassifier(random_state=0),
+    "baseline": Greedy(random_state=0),
+}
+
+
+def paying(labels):
+    """Return applicants in three cells, of whom 1, 19 and 19 in 20 have the first of the labels."""
+    X = np.repeat([[0.0], [1.0], [2.0]], 100, axis=0)
+    second = np.arange(300) % 20 < np.where(X[:, 0] == 0, 19, 1)
+    return X, np.array(labels)[second.astype(int)]
+
+
+@pytest.mark.parametrize("labels", [("paid", "unpaid"), (1, 2), (0, 2), ("0", "1")], ids=str)
+@pytest.mark.parametrize("name", METHODS)
+def test_outcomes_whose_meaning_is_not_obvious_must_be_named_to_decide(name, labels, tmp_path):
+    """Without a name models are fitted as in scikit-learn, and nothing is decided."""
+    X, y = paying(labels)
+    method, accepted = METHODS[name], X[:, 0] >= 0
+    plain = copy.deepcopy(method).fit(X, y)
+    if hasattr(plain, "predict"):
+        assert plain.predict([[0.0], [2.0]]).tolist() == [labels[1], labels[0]]
+        likely = plain.predict_proba([[2.0]])[0, plain.classes_.tolist().index(labels[0])]
+        assert likely > 0.5
+    both = f"{labels[0]!r}.*{labels[1]!r}.*{'classes=' if name == 'many classes' else 'pos_label'}"
+    for refused in (
+        lambda: plain.decide(X),
+        lambda: copy.deepcopy(method).fit(X, y, accepted=accepted),
+        lambda: Program.create(f"sqlite:///{tmp_path}/x.db", method, X, y),
+    ):
+        with pytest.raises(InputError, match=both) as error:
+            refused()
+        one_sentence(error)
+    good = {"classes": labels[::-1]} if name == "many classes" else {"pos_label": labels[0]}
+    named = copy.deepcopy(method).set_params(**good).fit(X, y, accepted=accepted)
+    decided = named.decide(X)
+    assert decided.accepted.any()
+    assert decided.score[X[:, 0] == 2].min() > decided.score[X[:, 0] == 0].max()
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), (-1, 1), (0.0, 1.0)], ids=str)
+@pytest.mark.parametrize("name", METHODS)
+def test_obvious_outcomes_need_no_name(name, labels):
+    X, y = paying(labels[::-1])
+    decided = copy.deepcopy(METHODS[name]).fit(X, y, accepted=X[:, 0] >= 0).decide(X)
+    assert decided.score[X[:, 0] == 2].min() > decided.score[X[:, 0] == 0].max()
 
 
 def test_a_function_need_be_positive_on_candidates_only(rng):

@@ -87,6 +87,7 @@ from secondlook.methods.certified.classifier import (
 from secondlook.methods.storage import dumps
 from secondlook.people.columns import as_missing_values
 from secondlook.people.ids import as_ids, check_spelling
+from secondlook.people.intake import good_outcome
 from secondlook.people.reasons import Reference, reasons_for
 
 __all__ = ["Program", "ProgramView"]
@@ -962,7 +963,8 @@ def _past_outcomes(
             f"between {', '.join(map(str, decisions))}; leave two decisions, or decide without a "
             f"ledger."
         )
-    good = labels[-1] if fitted.pos_label is None else fitted.pos_label
+    fitted._intake.check_good()
+    good = good_outcome(labels, fitted.pos_label)
     bad = next(label for label in labels if label != good)
     taken = np.ones(n, np.bool_)
     if accepted is not None:

@@ -51,6 +51,7 @@ __all__ = [
     "Range",
     "as_ranges",
     "chance_beyond",
+    "good_outcome",
     "n_beyond",
     "one_group",
     "ranges_of",
@@ -59,7 +60,7 @@ __all__ = [
 ]
 
 _PART = 10.0  # a step is at least the size over this
-_PAIRS = ((0, 1), (-1, 1))  # labels of which one tells the other; False and True are the first
+_PAIRS = ((0, 1), (-1, 1))  # labels whose meaning is obvious; False and True are the first
 _CLOSE = 1e-9  # 0.7 is a multiple of 0.1, whatever division gives
 _SMALLEST = 1e-300  # step; smaller numbers count as 0
 
@@ -101,6 +102,22 @@ def one_group(n: int) -> NDArray[np.intp]:
     return np.broadcast_to(np.intp(0), (n,))
 
 
+def good_outcome(labels: list[Any], pos_label: Any) -> Any:
+    """Return the label of the good outcome; raise if it is not obvious and has no name.
+
+    Examples
+    --------
+    >>> good_outcome([False, True], None), good_outcome(["paid", "unpaid"], "paid")
+    (True, 'paid')
+    """
+    if pos_label is None and tuple(labels) not in _PAIRS:
+        raise InputError(
+            f"the outcomes are {' and '.join(map(repr, labels))}, and which one is good is not "
+            f"obvious; name it with pos_label."
+        )
+    return labels[-1] if pos_label is None else pos_label
+
+
 def seen_by(codes: NDArray[np.intp], group_mode: str) -> dict[str, NDArray[np.intp]]:
     """Return groups as decisions, fits and reports may see them, by the fields of a batch.
 
@@ -131,7 +148,7 @@ class Intake:
     group_as_feature
         Append the group to the features.
     pos_label
-        Label of the good outcome; None means the larger of the two.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     needs_outcomes
         Whether the history must have accepted applicants.
     group_mode
@@ -192,6 +209,8 @@ class Intake:
         n = n_rows(features)
         taken = self.read_accepted(accepted, n)
         outcome = self._first_outcomes(y, taken, n)
+        if accepted is not None:
+            self.check_good()
         group = self._first_groups(sensitive_features, n)
         names = as_ids(np.arange(n) if ids is None else ids, n)
         self.id_kind = names.dtype.kind
@@ -213,6 +232,7 @@ class Intake:
 
     def read_batch(self, estimator: Any, X: Any, sensitive_features: Any, ids: Any) -> Batch:
         """Read a batch that must look like the history."""
+        self.check_good()
         features, backend = self.read_people(estimator, X)
         if self.columns is not None:
             self.columns.check_missing(features)
@@ -322,9 +342,13 @@ class Intake:
         """Return the label of an outcome code; None for an outcome that is not known."""
         return {1: self.good, 0: self.bad}.get(code)
 
+    def check_good(self) -> None:
+        """Raise if the good outcome must be named before decisions are read or made."""
+        good_outcome(self.classes.tolist(), self.pos_label)
+
     @property
     def good(self) -> Any:
-        """Label of the good outcome."""
+        """Label of the good outcome; for models that do not decide, any of the two will do."""
         return plain(self.classes[-1]) if self.pos_label is None else self.pos_label
 
     @property

@@ -580,10 +580,10 @@ def test_logged_policies_cannot_be_changed(make_classifier):
 
 
 def test_a_round_that_accepts_none_warns(rng):
-    """Here because the good outcome was taken for the bad one."""
+    """Here because the bad outcome was named instead of the good one."""
     X = rng.normal(size=(600, 1))
     y = np.where(rng.random(600) < 0.9, "repaid", "written off")
-    classifier = PartialFeedbackClassifier(random_state=0).fit(X, y)
+    classifier = PartialFeedbackClassifier(pos_label="written off", random_state=0).fit(X, y)
     with pytest.warns(LearningWarning, match=r"check that 'written off' is the good outcome"):
         decided = classifier.decide(X)
     assert not decided.accepted.any()

@@ -475,7 +475,8 @@ def test_many_classes_count_who_is_left():
         return X, np.where(X[:, 0] + rng.normal(size=n) > 0, "fair", "fraud")
 
     X, y = claims(500)
-    classifier = sl.ManyClassClassifier(random_state=0).fit(X, y, accepted=X[:, 1] > -1)
+    classifier = sl.ManyClassClassifier(classes=("fraud", "fair"), random_state=0)
+    classifier.fit(X, y, accepted=X[:, 1] > -1)
     X, y = claims(300)
     decided = classifier.decide(X)
     classifier.observe(decided.ids[decided.accepted], y[decided.accepted])

@@ -43,7 +43,7 @@ def test_classes_missing_in_the_history_must_be_named():
     named.decide(X)
     assert np.all(named.predict_proba(X)[:, 0] > 0)
 
-    unnamed = ManyClassClassifier(random_state=0).fit(X, early)
+    unnamed = ManyClassClassifier(classes=("sloppy", "honest"), random_state=0).fit(X, early)
     decided = unnamed.decide(X)
     assert decided.accepted.any()
     with pytest.raises(InputError, match=r"outcomes must be among .*'fraud'.*classes="):
@@ -116,9 +116,10 @@ def test_data_frames_give_data_frames():
 
 
 # Options that are refused, with a value that the message must contain.
+NAMED = {"classes": ("fraud", "honest", "sloppy")}
 OPTIONS = {
     "too few rows": (
-        {"utility": [[0, 0, 0], [1, 1, 1]], "good": None, "observed": None},
+        {"utility": [[0, 0, 0], [1, 1, 1]], "good": None, "observed": None, **NAMED},
         r"utility must .*'fraud', 'honest'",
     ),
     "NaN utility": (
@@ -135,7 +136,7 @@ OPTIONS = {
         r"utility must .*\['refuse', 'pay'\]",
     ),
     "duplicate decision": (
-        {"utility": np.eye(3), "decisions": ("a", "b", "b")},
+        {"utility": np.eye(3), "decisions": ("a", "b", "b"), **NAMED},
         r"decisions must .*\['a', 'b', 'b'\]",
     ),
     "duplicate class": (
@@ -143,7 +144,7 @@ OPTIONS = {
         r"classes must .*'fraud', 'honest', 'sloppy', 'fraud'",
     ),
     "decisions are not classes": (
-        {"utility": None, "decisions": ("a", "b")},
+        {"utility": None, "decisions": ("a", "b"), **NAMED},
         r"utility must be given .*\['a', 'b'\]",
     ),
     "observed is not a decision": (

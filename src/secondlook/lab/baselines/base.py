@@ -213,6 +213,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     def acceptance_probability(self, X: Any, *, sensitive_features: Any = None) -> Floats:
         """Return the probability that the policy of the last round accepts each applicant."""
         check_is_fitted(self, "_store")
+        self._intake.check_good()
         return self._probabilities(self._people(X, sensitive_features))
 
     def accepts(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:

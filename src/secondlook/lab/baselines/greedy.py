@@ -41,7 +41,7 @@ class Greedy(Baseline):
     group_as_feature
         Append the group to the features.
     pos_label
-        Label of the good outcome; None means the larger one.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Seed.
 
@@ -126,7 +126,7 @@ class FrozenPast(Baseline):
     group_as_feature
         Append the group to the features.
     pos_label
-        Label of the good outcome; None means the larger one.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Not used: nothing here is random.
 
@@ -189,7 +189,7 @@ class EpsilonGreedy(Greedy):
     group_as_feature
         Append the group to the features.
     pos_label
-        Label of the good outcome; None means the larger one.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Seed of the coins.
 
@@ -283,7 +283,7 @@ class RandomBelowCutoff(Greedy):
     group_as_feature
         Append the group to the features.
     pos_label
-        Label of the good outcome; None means the larger one.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Seed of the coins.
 
@@ -359,7 +359,7 @@ class LabelAugmentation(Greedy):
     group_as_feature
         Append the group to the features.
     pos_label
-        Label of the good outcome; None means the larger one.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Not used: nothing here is random.
 
@@ -458,7 +458,7 @@ class BootstrapThompson(Greedy):
     group_as_feature
         Append the group to the features.
     pos_label
-        Label of the good outcome; None means the larger one.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Seed of the weights and of the draws.
 

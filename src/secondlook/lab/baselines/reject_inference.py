@@ -66,7 +66,7 @@ class Extrapolation(_RejectInference):
     group_as_feature
         Append the group to the features.
     pos_label
-        Label of the good outcome; None means the larger one.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Not used: nothing here is random.
 
@@ -140,7 +140,7 @@ class FuzzyAugmentation(_RejectInference):
     group_as_feature
         Append the group to the features.
     pos_label
-        Label of the good outcome; None means the larger one.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Not used: nothing here is random.
 

@@ -285,7 +285,7 @@ class BoundedExploration(Baseline):
     group_as_feature
         Append the group to the features.
     pos_label
-        Label of the good outcome; None means the larger one.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Seed of the coins.
 

@@ -229,8 +229,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         Also hold the FDR and selection-rate constraints, in expectation, while fitting the
         likelihood, as the paper does; needs ``ConstrainedLogistic``.
     pos_label
-        Label of the good outcome; None means the larger of the two, which for text is the later in
-        the alphabet.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Seed of the draws.
 
@@ -546,6 +545,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         one learned from the history after ``fit``. Nothing is recorded.
         """
         check_is_fitted(self)
+        self._intake.check_good()
         score, group = self._score(X, sensitive_features, self._deployed)
         return np.asarray(score >= per_person(self._deployed.thresholds, group))
 

@@ -226,7 +226,7 @@ class CertifiedClassifier(DecidingClassifier):
         Texts and numbers that mean that a feature is missing, such as ``"?"`` or ``[-1, "NA"]``,
         besides NaN and None.
     pos_label
-        Label of the good outcome; None means the larger of the two.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Seed of the coins.
 

@@ -247,7 +247,7 @@ class FiniteClassifier(DecidingClassifier):
         ``fairness`` or ``constraints="per_group"``; ``"audit"``: groups change no decision; they
         are read, checked and counted.
     pos_label
-        Label of the good outcome; None means the larger of the two.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Seed of the draws.
 

@@ -47,7 +47,7 @@ class CellIntake(Intake):
     Parameters
     ----------
     pos_label
-        Label of the good outcome; None means the larger of the two.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     group_mode
         ``"aware"``: a cell is a row of features in a group; otherwise a row of features.
     """
@@ -115,6 +115,8 @@ class CellIntake(Intake):
         placed = self._place(table, columns, group)
         taken = self.read_accepted(accepted, n)
         outcome = self._first_outcomes(y, taken, n)
+        if accepted is not None:
+            self.check_good()
         given = as_ids(np.arange(n) if ids is None else ids, n)
         self.id_kind = given.dtype.kind
         history = CellHistory(
@@ -132,6 +134,7 @@ class CellIntake(Intake):
 
     def place_batch(self, table: CellTable, X: Any, sensitive_features: Any, ids: Any) -> CellBatch:
         """Read a batch that must look like the history; it may be empty."""
+        self.check_good()
         columns, _, backend = columns_of(X, self.names)
         n = len(columns[0])
         group = self.read_groups(sensitive_features, n)

@@ -172,7 +172,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         Names of the decisions; None means the keys of ``utility``, or else the classes.
     classes
         All possible classes; None means those that ``utility`` names, or else those of the history,
-        sorted.
+        which must then be 0, 1, ... or −1 and 1.
     budget, coverage, strategy
         As in ``PartialFeedbackClassifier``; strategies and coverage read the score of
         ``DecisionTable.evaluate``, which for two classes is P(good).
@@ -591,6 +591,15 @@ class ManyClassIntake(Intake):
     def __init__(self, *, named: tuple[Any, ...] | None, **options: Any) -> None:
         super().__init__(pos_label=None, **options)
         self.named = named
+
+    def check_good(self) -> None:
+        """Raise if the order of classes, which decisions and utilities follow, is a guess."""
+        labels = self.classes.tolist()
+        if self.named is None and labels not in ([*range(len(labels))], [-1, 1]):
+            raise InputError(
+                f"the classes are {labels}, and which one is to be rejected is not obvious; name "
+                f"all of them with classes=, that one first."
+            )
 
     def label(self, code: int) -> Any:
         """Return the label of a class code; None for an outcome that is not known."""

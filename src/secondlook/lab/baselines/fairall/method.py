@@ -163,7 +163,7 @@ class FairAll(Baseline):
         Kinds of features, ``"real"``, ``"count"``, ``"binary"`` or ``"categorical"`` each; None
         means binary where a column has two values, else real.
     pos_label
-        Label of the good outcome; None means the larger one.
+        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
         Seed.
 
