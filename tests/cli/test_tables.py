@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import resource
 import sys
-from datetime import datetime
+import zipfile
+from datetime import date, datetime
 from decimal import Decimal
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -28,8 +31,15 @@ from secondlook.cli.files.rows import (
     text_columns,
     truth_values,
 )
-from secondlook.cli.files.tables import check_output, check_writable, read_table, write_table
+from secondlook.cli.files.tables import (
+    check_output,
+    check_writable,
+    read_sent,
+    read_table,
+    write_table,
+)
 from secondlook.core.groups import Attributes
+from secondlook.core.sizes import zipped
 from secondlook.errors import InputError
 from secondlook.ledger.config import Labels, Roles
 from secondlook.ledger.encoding import FeatureColumns
@@ -101,12 +111,139 @@ def test_values_of_a_csv_file(file, content, expected):
         (b"id,x\n1,2\n3,\x004\n", "line 3 holds the byte 0x00"),
         (b"id,x,id\n1,2,3\n", "has more than one column called 'id'; rename all but one"),
         (b",id\n5,1\n", "has a column without a name, number 1"),
-        (b"id;x\n1;2,5\n", "has semicolons between its values and a csv file must have commas"),
-        (b"id\tx\n1\t2\n", "has tabs between its values"),
+        (b"id;x|y\n1;2\n", "both semicolons and bars"),
+        (b"id;x\n1;2\n3;4;5\n", "has 2 column names and in line 3 values for 3; a ';' inside"),
+        (b"id;x\n1;2\n3;1,500\n", "has '1,500' in 'x', so it is not certain"),
+        (b"id;x\n1;2\n3;1.500\n", "has '1.500' in 'x', so it is not certain"),
+        (b"id;x;y\n1;2,5;3.25\n", "has '2,5' in 'x' and '3.25' in 'y', so it is not certain"),
+        (b"i" * (2**20 + 1) + b",x\n1,2\n", "has a first line of more than 1,048,576 bytes"),
+        (
+            b",".join(b"c%d" % i for i in range(1001)) + b"\n" + b"1," * 1000 + b"1\n",
+            "the most is 1,0",
+        ),
     ],
 )
 def test_invalid_csv_files(file, content, words):
     refused(words, read_table, file(content), text=["id"])
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("id;x\n007;1,5\n8;2\n", {"x": [1.5, 2.0]}),
+        ("id;x\n007;1.5\n8;2\n", {"x": [1.5, 2.0]}),
+        ("id\tx\ty\n007\t1,500\t0,5\n8\t-2,25\t1e3\n", {"x": [1.5, -2.25], "y": [0.5, 1000]}),
+        ('id;x\n007;"a;b, c"\n8;1,5 m\n', {"x": ["a;b, c", "1,5 m"]}),
+        ("id;x\n007;NA\n8;1,5\n", {"x": [None, 1.5]}),
+        ("id;x\n007;1.234,5\n8;2\n", {"x": ["1.234,5", "2"]}),  # refused later, as it was
+        ('"id";"x, y"\n007;2\n8;3\n', {"x, y": [2, 3]}),
+        ('"id","x; y"\n007,2\n8,3\n', {"x; y": [2, 3]}),
+    ],
+)
+def test_semicolons_and_decimal_commas(file, content, expected):
+    table = read_table(file(content.encode()), text=["id"])
+    assert table.to_pydict() == {"id": ["007", "8"], **expected}
+
+
+def test_ids_with_commas_stay_text(file):
+    path = file(b"id;x\n1,5;2,5\n1,6;3\n")
+    assert read_table(path, text=["id"])["id"].to_pylist() == ["1,5", "1,6"]
+
+
+def excel(path, *sheets, change=None):
+    """Write an Excel file with a sheet for each list of rows."""
+    book = openpyxl.Workbook()
+    book.remove(book.active)
+    for at, rows in enumerate(sheets):
+        sheet = book.create_sheet(f"s{at}")
+        for row in rows:
+            sheet.append(row)
+    if change is not None:
+        change(book)
+    book.save(path)
+    return str(path)
+
+
+EXCEL = [
+    ["id", "debt", "since", "owner", "note", "at", None],
+    [17, 1.5, date(2031, 1, 31), True, "x", datetime(2031, 1, 31, 5, 6), None],
+    [18.0, None, datetime(2031, 2, 1), False, "-", None, None],
+    [None] * 7,
+]
+
+
+def test_excel_files(tmp_path):
+    def text(book):
+        book["s0"]["E2"].value = "=1+1"
+        book["s0"]["E2"].data_type = "s"  # text that begins like a formula
+        book["s1"].sheet_state = "hidden"
+
+    path = excel(tmp_path / "people.xlsx", EXCEL, [["lists"]], [], change=text)
+    sent = read_sent(path, text=["id"])
+    assert sent.table.to_pydict() == {
+        "id": ["17", "18"],
+        "debt": [1.5, None],
+        "since": [date(2031, 1, 31), date(2031, 2, 1)],
+        "owner": [True, False],
+        "note": ["=1+1", "-"],
+        "at": [datetime(2031, 1, 31, 5, 6), None],
+    }
+    assert sent.as_written()["debt"].to_pylist() == ["1.5", None]
+
+
+def test_excel_has_the_values_of_calculated_formulas_only(tmp_path):
+    rows = [["id", "x"], ["a", "=1+1"], ["b", 3]]
+    path = excel(tmp_path / "people.xlsx", rows)
+    refused("has formulas without values", read_table, path)
+    with zipfile.ZipFile(path) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    for value, expected in ((b"<v>2</v>", [2, 3]), (b"<v></v>", [None, 3])):
+        part = re.sub(rb"</f><v */?>(</v>)?", b"</f>" + value, files[sheet])
+        if not expected[0]:  # as Excel stores empty text
+            part = re.sub(rb'(<c r="B2")[^>]*>', rb'\1 t="str">', part)
+        with zipfile.ZipFile(path, "w") as archive:
+            for name, content in {**files, sheet: part}.items():
+                archive.writestr(name, content)
+        assert read_table(path)["x"].to_pylist() == expected
+
+
+def test_excel_files_that_are_refused(tmp_path, file):
+    several = excel(tmp_path / "a.xlsx", EXCEL, [["id"], [1]])
+    refused("more than one sheet with cells, 's0' and 's1'", read_table, several)
+    far = excel(tmp_path / "a.xlsx", [["id"], [1], [2, None, 3]])
+    refused("a value in row 3, column 3, and 1 column names", read_table, far)
+    refused("a.xlsx is empty", read_table, excel(tmp_path / "a.xlsx", []))
+    refused("cannot be read as an Excel file", read_table, file(b"id\n1\n", "people.xlsx"))
+    half = (tmp_path / "a.xlsx").read_bytes()[:500]
+    refused("cannot be read as an Excel file", read_table, file(half, "half.xlsx"))
+    refused("ends in .csv or .parquet,", write_table, pa.table({"id": ["a"]}), "people.xlsx")
+
+
+def test_small_files_do_not_unpack_to_gigabytes(tmp_path):
+    n = 2**25 + 1
+    pq.write_table(pa.table({"x": pa.repeat(1.0, n)}), tmp_path / "a.parquet")
+    refused(f"unpacks to {8 * n:,}", read_table, str(tmp_path / "a.parquet"))
+    words = pa.DictionaryArray.from_arrays(pa.repeat(0, 300), ["x" * 2**20])
+    pq.write_table(pa.table({"x": words.cast(pa.string())}), tmp_path / "a.parquet")
+    assert (tmp_path / "a.parquet").stat().st_size < 2**22
+    refused("unpacks to 314,5", read_table, str(tmp_path / "a.parquet"))
+    path = excel(tmp_path / "a.xlsx", [["id"]])
+    with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/more.xml", bytes(2**28))
+    refused("unpacks to 268,", read_table, path)
+    shared = f"<si><t>{'x' * 30_000}</t></si>".encode()  # one text for all cells
+    rows = b"<sheetData>" + b'<row><c t="s"><v>0</v></c></row>' * 9_000 + b"</sheetData>"
+    part = b'<x xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main">'
+    with zipfile.ZipFile(excel(tmp_path / "a.xlsx", [["id"]])) as archive:
+        files = {name: archive.read(name) for name in archive.namelist()}
+    files["xl/worksheets/sheet1.xml"] = part.replace(b"x ", b"worksheet ") + rows + b"</worksheet>"
+    files["xl/sharedStrings.xml"] = part.replace(b"x ", b"sst ") + shared + b"</sst>"
+    kind = b"application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+    types = b'<Override PartName="/xl/sharedStrings.xml" ContentType="%b"/></Types>' % kind
+    files["[Content_Types].xml"] = files["[Content_Types].xml"].replace(b"</Types>", types)
+    (tmp_path / "a.xlsx").write_bytes(zipped(files))
+    refused("unpacks to 268,", read_table, path)
 
 
 def test_type_of_a_column_depends_on_its_last_row_too(file):
@@ -118,7 +255,7 @@ def test_missing_files(tmp_path, file):
     refused("there is no file", read_table, str(tmp_path / "no.csv"))
     (tmp_path / "folder.csv").mkdir()
     refused("is a folder; name a file in it", read_table, str(tmp_path / "folder.csv"))
-    refused("ends in .csv or .parquet", read_table, file(b"id\n1\n", "people.xlsx"))
+    refused("ends in .csv or .parquet or .xlsx", read_table, file(b"id\n1\n", "people.xls"))
     refused("cannot be read as parquet", read_table, file(b"id\n1\n", "people.parquet"))
     pq.write_table(pa.table({"id": ["a"] * 100}), tmp_path / "whole.parquet")
     half = (tmp_path / "whole.parquet").read_bytes()[:-20]

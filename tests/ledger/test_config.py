@@ -14,6 +14,7 @@ from lab.experiments.test_spec import one_sentence
 from secondlook.cli.app import app
 from secondlook.core.limits import Above, Below, Limited, OneOf
 from secondlook.errors import InputError
+from secondlook.lab.experiments.world_file import read_world_file
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.ledger import Program, verify
 from secondlook.ledger.config import Labels, Roles, example_config, read_config
@@ -361,3 +362,27 @@ def test_the_longest_names_fit_into_both_databases(url, tmp_path, monkeypatch):
     with program.ledger.reading("main") as reader:
         assert reader.standing(words).persons.tolist() == list(range(200))
     assert verify(program.ledger, "main").ok
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"x = {'[' * 1000}{']' * 1000}",
+        f"x = {'{a = ' * 1000}1{'}' * 1000}",
+        f"x = {'[' * 30}{']' * 30}",
+        f"{'a.' * 1000}a = 1",
+        f"[{'a.' * 1000}a]",
+    ],
+)
+def test_nested_values_are_refused(tmp_path, text):
+    (tmp_path / "p.toml").write_text(text)
+    with pytest.raises(InputError, match="more than 20 values inside each other"):
+        read_config(tmp_path / "p.toml")
+    with pytest.raises(InputError, match="more than 20 values inside each other"):
+        read_world_file(tmp_path / "p.toml")
+
+
+def test_a_long_configuration_is_refused(tmp_path):
+    (tmp_path / "p.toml").write_text("# " + "x" * 2**20)
+    with pytest.raises(InputError, match="more than 1,048,576 bytes"):
+        read_config(tmp_path / "p.toml")

@@ -197,6 +197,7 @@ _EXTRAS = {
     "alembic": "ledger",
     "psycopg": "postgres",
     "pandas": "production",
+    "openpyxl": "excel",
 }
 
 

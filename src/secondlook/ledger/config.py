@@ -8,13 +8,13 @@ from __future__ import annotations
 import difflib
 import re
 import secrets
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from secondlook.core.sizes import read_toml
 from secondlook.errors import InputError
 from secondlook.ledger.base import STATES, check_program_name
 from secondlook.ledger.config_classifiers import (
@@ -256,12 +256,12 @@ def read_config(path: str | Path) -> Config:
     """
     path = Path(path)
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        content = read_toml(path)
     except FileNotFoundError:
         raise InputError(
             f"there is no file {str(path)!r}; secondlook init --example -o {path.name} writes one."
         ) from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(
             f"{path.name} cannot be read as TOML: {str(error).rstrip('.')}; repair it, or start "
             f"with the file that secondlook init --example writes."

@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from secondlook.core.saved import SAVED
-from secondlook.core.sizes import unzipped
+from secondlook.core.sizes import unzipped, zipped
 from secondlook.errors import InputError, UntrustedError
 from secondlook.frames import is_frame
 from secondlook.methods.estimator import DecidingClassifier
@@ -334,11 +334,7 @@ def _plain_archive(content: bytes) -> bytes:
         nodes += node.values() if isinstance(node, dict) else node if type(node) is list else ()
     if len(used) > len({file for file, _ in used}):
         raise InputError("a stored estimator uses one file for several objects; it is damaged.")
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, part in files.items():
-            archive.writestr(name, part)
-    return buffer.getvalue()
+    return zipped(files)
 
 
 def _parts(estimator: Any) -> Iterator[Any]:

@@ -65,8 +65,9 @@ def roles_and_labels(program: Program | ProgramView) -> tuple[Roles, Labels]:
 
 def check_there(table: Any, names: Iterable[str], source: str) -> None:
     """Raise unless a table has these columns."""
+    there = set(table.column_names)
     for name in names:
-        if name not in table.column_names:
+        if name not in there:
             alike = {column.strip().lower(): column for column in table.column_names}
             near = difflib.get_close_matches(name.strip().lower(), alike, n=1)
             hint = f" (did you mean {alike[near[0]]!r}?)" if near else ""
@@ -120,8 +121,10 @@ def split_rows(
         None means the latter.
     """
     names = columns.names or ()
+    texts_of, dates_of, missing = set(columns.texts), set(columns.dates), set(missing)
     check_there(table, (roles.id, *roles.groups, *names), source)
-    texts = [name for name in text_columns(roles, columns) if name in table.column_names]
+    place_of = {name: at for at, name in enumerate(table.column_names)}
+    texts = [name for name in text_columns(roles, columns) if name in place_of]
     table = as_text(table, texts, source)
     ready = trimmed(table, roles.id)
     if names_of is not None and not ready[roles.id].equals(table[roles.id]):
@@ -131,19 +134,21 @@ def split_rows(
     refused = Refusals(table, ready[roles.id].to_pylist(), as_written, texts)
     _check_ids(ready[roles.id], roles.id, refused)
     _check_groups(table, roles.groups, groups, refused)
+    made = ready.columns
     for name in names:
         words = () if name in roles.groups else missing_values
         column, strange = without_missing(table[name], words), np.empty(0, np.int64)
-        if name in columns.texts:
+        if name in texts_of:
             _check_length(column, name, _LONGEST_TEXT, refused)
-        elif name in columns.dates:
+        elif name in dates_of:
             column, strange = _dates(column, name, refused)
         else:
             column, strange = _numbers(column, name, refused)
         if name not in missing:
             empty = np.setdiff1d(_rows(column.is_null(nan_is_null=True)), strange)
             refused.add(empty, f"{name!r} is missing, {why_not_missing}")
-        ready = ready.set_column(ready.column_names.index(name), name, column)
+        made[place_of[name]] = column
+    ready = arrow().Table.from_arrays(made, ready.column_names)
     return ready.filter(arrow().array(refused.usable)), refused
 
 

@@ -1,7 +1,7 @@
-"""Tables in and out: csv and parquet files, standard input and output.
+"""Tables in and out: csv and parquet files, standard input and output, and Excel files in.
 
-A csv file is utf-8 with commas and one line of column names. Columns that a caller names as text
-stay text, so that the id ``007`` does not become the number 7; an empty cell is missing.
+A csv file is utf-8 with one line of column names. Columns that a caller names as text stay text, so
+that the id ``007`` does not become the number 7; an empty cell is missing.
 """
 
 from __future__ import annotations
@@ -9,14 +9,17 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from secondlook.cli.files.csv_files import arrow, csv_bytes, first_line, read_csv
+from secondlook.cli.files.csv_files import arrow, csv_bytes, first_line, read_csv, with_commas
+from secondlook.cli.files.excel import xlsx_as_csv
 from secondlook.cli.output import binary_output, drop_output, read_input
+from secondlook.core.sizes import MOST_COLUMNS, MOST_CSV, check_unpacked
 from secondlook.errors import InputError, LedgerError
 
 __all__ = [
@@ -35,10 +38,10 @@ __all__ = [
     "write_table",
 ]
 
-_SUFFIXES = (".csv", ".parquet")
+_WRITTEN = (".csv", ".parquet")
+_READ = (*_WRITTEN, ".xlsx")
 _SQLITE_FILES = ("-wal", "-shm", "-journal")  # endings of files that SQLite puts beside a database
 _ID = "id"  # the id column of files of decisions
-_LARGEST = 2**31 - 2  # bytes of a csv file that pyarrow reads at once
 
 
 class Sent(NamedTuple):
@@ -66,7 +69,7 @@ def read_table(path: str, text: Iterable[str] = ()) -> Any:
     Parameters
     ----------
     path
-        A file that ends in ``.csv`` or ``.parquet``, or ``-`` for csv on standard input.
+        A file that ends in ``.csv``, ``.parquet`` or ``.xlsx``, or ``-`` for csv on standard input.
     text
         Columns to read as text whatever they look like; names without a column are ignored.
 
@@ -138,10 +141,13 @@ def read_listed(
 def _loaded(path: str, text: tuple[str, ...]) -> Sent:
     """Read a table without checking its columns."""
     name = file_name(path)
-    if path != "-" and _suffix(path) == ".parquet":
+    suffix = "" if path == "-" else _suffix(path, "convert it to one of these", _READ)
+    if suffix == ".parquet":
         whole = _read_parquet(path, name)
         return Sent(whole, lambda: whole)
     content = _content(path, name)
+    content = xlsx_as_csv(content, name) if suffix == ".xlsx" else with_commas(content, name, text)
+    _check_content(content, name)
     table = read_csv(content, name, text)
     return Sent(table, lambda: read_csv(content, name, tuple(table.column_names)))
 
@@ -161,7 +167,11 @@ def _checked(table: Any, name: str, text: Iterable[str], *, may_be_empty: bool =
     """Return a table with its text columns as text; raise if its columns cannot be used."""
     table = _without_row_numbers(table)
     names = table.column_names
-    repeated = [column for column in dict.fromkeys(names) if names.count(column) > 1]
+    if len(names) > MOST_COLUMNS:
+        raise InputError(
+            f"{name} has {len(names):,} columns, and the most is {MOST_COLUMNS:,}; leave some out."
+        )
+    repeated = [column for column, n in Counter(names).items() if n > 1]
     if repeated:
         raise InputError(
             f"{name} has more than one column called {', '.join(map(repr, repeated))}; rename all "
@@ -212,15 +222,18 @@ def as_text(table: Any, names: Iterable[str], source: str) -> Any:
 
 
 def _content(path: str, name: str) -> bytes:
-    content = read_input() if path == "-" else _opened(path, lambda: Path(path).read_bytes())
-    if not content.strip(b"\xef\xbb\xbf\r\n\t "):
-        raise InputError(f"{name} is empty; it needs a line of column names, and rows.")
-    if len(content) > _LARGEST:
+    content: bytes = read_input() if path == "-" else _opened(path, Path(path).read_bytes)
+    if len(content) > MOST_CSV:
         raise InputError(
-            f"{name} has {len(content):,} bytes, and csv is read up to {_LARGEST:,}; split it, or "
+            f"{name} has {len(content):,} bytes, and csv is read up to {MOST_CSV:,}; split it, or "
             f"use parquet."
         )
     return content
+
+
+def _check_content(content: bytes, name: str) -> None:
+    if not content.strip(b"\xef\xbb\xbf\r\n\t "):
+        raise InputError(f"{name} is empty; it needs a line of column names, and rows.")
 
 
 def _opened(path: str, read: Any) -> Any:
@@ -238,12 +251,8 @@ def _opened(path: str, read: Any) -> Any:
 
 
 def _read_parquet(path: str, name: str) -> Any:
-    def read() -> Any:
-        with open(path, "rb") as file:
-            return arrow("parquet").read_table(io.BytesIO(file.read()))
-
     try:
-        table = _opened(path, read)
+        table = _opened(path, lambda: _parquet_table(Path(path).read_bytes(), name))
     except arrow().ArrowException as error:
         raise InputError(
             f"{name} cannot be read as parquet ({first_line(error)}); it may be damaged, so write "
@@ -252,6 +261,32 @@ def _read_parquet(path: str, name: str) -> Any:
     # pandas stores row numbers in such a column, which is no feature.
     index = [column for column in table.column_names if column.startswith("__index_level_")]
     return _plain(table.drop_columns(index).replace_schema_metadata(None))
+
+
+def _parquet_table(content: bytes, name: str) -> Any:
+    """Return the table of a parquet file; raise if it has too many values or too much text.
+
+    Equal values take no room in the file, so text is read as codes and counted before it is made.
+    """
+    pa, compute, parquet = arrow(), arrow("compute"), arrow("parquet")
+    file = parquet.ParquetFile(io.BytesIO(content))
+    about, fields = file.metadata, file.schema_arrow
+    groups = [about.row_group(at) for at in range(about.num_row_groups)]
+    n = sum(group.column(at).num_values for group in groups for at in range(group.num_columns))
+    size = 8 * n
+    check_unpacked(size, len(content), name)
+    texts = [each.name for each in fields if each.type in (pa.string(), pa.large_string())]
+    file = parquet.ParquetFile(io.BytesIO(content), read_dictionary=texts)
+    batches = []
+    for batch in file.iter_batches(batch_size=max(1, 2**20 // max(1, about.num_columns))):
+        for column in batch.columns:
+            kind = column.type
+            if pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type):
+                lengths = compute.binary_length(column.dictionary)
+                size += compute.sum(lengths.take(column.indices)).as_py() or 0
+        check_unpacked(size, len(content), name)
+        batches.append(batch)
+    return pa.Table.from_batches(batches) if batches else fields.empty_table()
 
 
 def _without_row_numbers(table: Any) -> Any:
@@ -366,7 +401,7 @@ def _as_input_error(path: str) -> Iterator[None]:
 
 
 def _as_bytes(table: Any, path: str, numbers: Iterable[str]) -> bytes:
-    if _suffix(path) != ".parquet":
+    if Path(path).suffix.lower() != ".parquet":
         return csv_bytes(table, numbers)
     sink = io.BytesIO()
     arrow("parquet").write_table(table, sink)
@@ -395,12 +430,12 @@ def _umask() -> int:
 # Paths
 
 
-def _suffix(path: str, advice: str = "convert it to one of these") -> str:
-    """Return the ending of a table's file; raise, with advice, if it is no table."""
+def _suffix(path: str, advice: str, allowed: tuple[str, ...] = _WRITTEN) -> str:
+    """Return the ending of a table's file; raise, with advice, if it is not allowed."""
     suffix = Path(path).suffix.lower()
-    if suffix not in _SUFFIXES:
+    if suffix not in allowed:
         raise InputError(
-            f"a table is a file that ends in {' or '.join(_SUFFIXES)}, or - for csv on standard "
+            f"a table is a file that ends in {' or '.join(allowed)}, or - for csv on standard "
             f"input and output, got {path!r}; {advice}."
         )
     return suffix

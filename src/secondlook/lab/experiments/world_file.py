@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from secondlook.core.sizes import read_toml
 from secondlook.errors import InputError
 from secondlook.lab.experiments.methods import expand_names
 from secondlook.lab.experiments.published import published_table
@@ -27,10 +27,10 @@ def read_world_file(path: Path) -> Experiment:
     ``world.data`` is relative to this one.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        content = read_toml(path)
     except FileNotFoundError as error:
         raise InputError(f"there is no file {path}; name a TOML file of a world.") from error
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as TOML: {error}.") from error
     content.setdefault("name", path.stem)
     try:
