@@ -1,19 +1,21 @@
-"""A program that is killed at any moment continues to the same end; writers take turns."""
+"""A program that is killed, or whose server is, continues to the same end; writers take turns."""
 
 from __future__ import annotations
 
-import copy
-import multiprocessing
 import os
 import signal
+import subprocess
 import threading
 import time
-from itertools import count
+from contextlib import suppress
 
 import numpy as np
+import psutil
+import psycopg
 import pytest
 import sqlalchemy as sa
 
+from crashing import FORK, interrupted, run
 from ledger_worlds import algorithm_1, started
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
@@ -25,115 +27,137 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning"),
 ]
-_OPENING, _PER_BATCH = 40, 25  # about as many statements are sent
-FORK = multiprocessing.get_context("fork")
+_OPENING, _PER_BATCH = 40, 35  # about as many statements are sent
 
 
-def live(url, batches, answered, *, die_at=None, hasty=False):
-    """Decide and observe everything, sending each answer; die at a statement if asked to."""
-    if die_at is not None:
-        left = [die_at]
+def at_statements(gaps, act, events=("before_cursor_execute", "commit")):
+    """Act with the connection before some statements and commits, after gaps that are drawn."""
+    left = [gaps()]
 
-        def countdown(*_):
-            left[0] -= 1
-            if left[0] == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
+    def countdown(connection, *_):
+        left[0] -= 1
+        if left[0] == 0:
+            left[0] = gaps()
+            act(connection)
 
-        sa.event.listen(sa.Engine, "before_cursor_execute", countdown)
-        sa.event.listen(sa.Engine, "commit", countdown)
-    program = Program.open(url, snapshot_every=4)
-    for t, one in enumerate(batches):
-        if hasty:  # what must never be done: to answer before the decisions are recorded
-            with SqlLedger(url).reading("main") as reader:
-                known = reader.entry("batch", f"b{t}") is not None
-            if not known:
-                twin = copy.deepcopy(program.classifier)
-                decided = twin.decide(one.people.X, sensitive_features=one.people.group)
-                answered.send((t, decided.accepted.tobytes()))
-        decided = program.decide(one.people.X, sensitive_features=one.people.group, batch=f"b{t}")
-        answered.send((t, decided.accepted.tobytes()))
-        yes = decided.accepted
-        program.observe(decided.ids[yes], one.outcome[yes])
-    answered.send(None)
+    for event in events:
+        sa.event.listen(sa.Engine, event, countdown)
 
 
-def run_and_kill(url, batches, *, die_at=None, after=None, hasty=False):
-    """Run in a child process until it is killed; return its answers, and whether it finished."""
-    ours, theirs = FORK.Pipe(duplex=False)
-    child = FORK.Process(
-        target=live, args=(url, batches, theirs), kwargs={"die_at": die_at, "hasty": hasty}
-    )
-    child.start()
-    theirs.close()
-    if after is not None:
-        clock = threading.Timer(after, child.kill)
-        clock.start()
-    answered, ended = {}, False
-    try:
-        while (told := ours.recv()) is not None:
-            answered[told[0]] = told[1]
-        ended = True
-    except EOFError:
-        pass
-    child.join()
-    if after is not None:
-        clock.cancel()
-    return answered, ended
+def die_at(statement):
+    at_statements(lambda: statement, lambda _: os.kill(os.getpid(), signal.SIGKILL))
+    return int
 
 
-def crash(url, n_kills, n_rounds, seed, *, hasty=False):
-    rng = np.random.default_rng(seed)
-    _, twin, batches = started(url, algorithm_1(), n_batch=40, n_rounds=n_rounds)
-    expected = []
-    for one in batches:
-        decided = twin.decide(one.people.X, sensitive_features=one.people.group)
-        yes = decided.accepted
-        twin.observe(decided.ids[yes], one.outcome[yes])
-        expected.append(yes.tobytes())
-    killed = 0
-    begun = time.perf_counter()
-    run_and_kill(url, batches[:1])
-    opening = time.perf_counter() - begun
-    for turn in count():
-        if killed == n_kills:
-            break
-        some = batches[: 1 + killed * len(batches) // n_kills]
-        if hasty:  # more than four statements lie between the answer and the record
-            some, how = batches[:3], {"die_at": _OPENING + 4 * turn}
-        elif turn % 2:
-            how = {"die_at": int(rng.integers(1, _OPENING + _PER_BATCH * len(some)))}
-        else:
-            how = {"after": opening * rng.uniform(0.5, 2)}
-        answered, ended = run_and_kill(url, some, hasty=hasty, **how)
-        killed += not ended
-        assert all(expected[t] == accepted for t, accepted in answered.items())
-        found = verify(SqlLedger(url)) if turn == n_kills // 2 else None
-        assert found is None or found.ok, found.problem
-        with SqlLedger(url).reading("main") as reader:
-            rounds = [entry.says["round"] for entry in reader.entries(kind="batch")]
-        assert rounds == list(range(1, len(rounds) + 1))
-        assert len(rounds) >= len(answered), "an answered batch is not recorded"
-    answered, ended = run_and_kill(url, batches)
-    assert ended
-    assert [answered[t] for t in range(len(batches))] == expected
-    found = verify(SqlLedger(url))
-    assert found.ok, found.problem
-    assert found.n_decisions == 40 * len(batches)
-    assert repr(Program.open(url).classifier.rounds_) == repr(twin.rounds_)
+def kill_programs(url, n_kills, n_rounds, seed):
+    def interrupt(some, rng, turn):
+        if turn % 2:
+            return run(
+                url, some, die_at, (int(rng.integers(1, _OPENING + _PER_BATCH * len(some))),)
+            )
+        begun = time.perf_counter()
+        life = run(url, some, after=opening[0] * rng.uniform(0.5, 2) if turn else None)
+        opening.append(time.perf_counter() - begun)
+        return life
+
+    opening = []
+    interrupted(url, n_kills, n_rounds, seed, interrupt)
 
 
 def test_a_killed_program_continues_to_the_same_end(url):
-    crash(url, n_kills=20, n_rounds=6, seed=1)
-
-
-def test_answering_before_recording_is_detected(tmp_path):
-    with pytest.raises(AssertionError, match="an answered batch is not recorded"):
-        crash(f"sqlite:///{tmp_path}/x.db", n_kills=100, n_rounds=3, seed=1, hasty=True)
+    kill_programs(url, n_kills=20, n_rounds=12, seed=1)
 
 
 @pytest.mark.long
 def test_a_program_killed_hundreds_of_times(url):
-    crash(url, n_kills=500, n_rounds=12, seed=2)
+    kill_programs(url, n_kills=500, n_rounds=100, seed=2)
+
+
+def test_answering_before_recording_is_detected(tmp_path):
+    url = f"sqlite:///{tmp_path}/x.db"
+
+    def interrupt(some, _rng, turn):  # more than four statements lie between answer and record
+        return run(url, some, die_at, (_OPENING + 4 * turn,), hasty=True)
+
+    with pytest.raises(AssertionError, match="an answered call is not recorded"):
+        interrupted(url, n_faults=100, n_rounds=1, seed=1, interrupt=interrupt)
+
+
+def kill_server(seed, hasty=False):
+    """Now and then kill the server's process of this connection, or all of them.
+
+    They are killed before a statement or commit, or some moments later, when a commit may be done.
+    """
+    rng, n_kills = np.random.default_rng(seed), [0]
+
+    def kill(connection):
+        backend = connection.connection.driver_connection.info.backend_pid
+        whole = rng.random() < 0.1
+        how = rng.choice([signal.SIGKILL, signal.SIGQUIT if whole else signal.SIGTERM])
+        if rng.random() < 0.5:
+            strike(backend, how, whole)
+        else:
+            threading.Timer(rng.uniform(0, 0.003), strike, (backend, how, whole)).start()
+
+    def strike(backend, how, whole):
+        with suppress(psutil.NoSuchProcess):
+            process = psutil.Process(backend)
+            if whole:
+                process = process.parent()
+            if process.name() == "postgres":  # not what adopted an orphan
+                process.send_signal(how)
+                n_kills[0] += 1
+
+    def commit_hastily(connection):  # what must never be done
+        connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+
+    if hasty:
+        sa.event.listen(sa.Engine, "commit", commit_hastily)
+    at_statements(lambda: int(rng.integers(1, 4 * _PER_BATCH)), kill)
+    at_statements(lambda: int(rng.integers(1, 6)), kill, ("commit",))
+    return lambda: n_kills[0]
+
+
+def revive(server):
+    """Start a server again if it was killed."""
+    for _ in range(100):
+        try:
+            server.ensure_postgres_running()
+            return psycopg.connect(server.get_uri()).close()
+        except (AssertionError, subprocess.SubprocessError, psycopg.OperationalError):
+            time.sleep(0.1)  # its processes are not yet gone, or it recovers
+    raise AssertionError("the server does not start")
+
+
+def kill_servers(url, server, n_kills, n_rounds, seed, *, hasty=False):
+    with psycopg.connect(url, autocommit=True) as connection:  # which a program must not follow
+        connection.execute(f"ALTER DATABASE {connection.info.dbname} SET synchronous_commit = off")
+
+    def interrupt(some, _rng, turn):
+        args = ([seed, turn], hasty)
+        life = run(url, some, kill_server, args, on_error=lambda: revive(server))
+        revive(server)
+        return life
+
+    return interrupted(url, n_kills, n_rounds, seed, interrupt)
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_program_whose_server_is_killed_continues_to_the_same_end(url, postgres):
+    assert kill_servers(url, postgres, n_kills=6, n_rounds=6, seed=1)
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_commits_that_do_not_wait_for_the_disk_are_detected(url, postgres):
+    with pytest.raises(AssertionError, match="an answered call is not recorded"):
+        kill_servers(url, postgres, n_kills=50, n_rounds=50, seed=1, hasty=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+def test_a_program_whose_server_is_killed_hundreds_of_times(url, postgres, seed):
+    kill_servers(url, postgres, n_kills=30, n_rounds=30, seed=seed)
 
 
 def decide_mine(url, number, batches):

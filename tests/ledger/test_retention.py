@@ -342,7 +342,7 @@ def test_a_file_that_cannot_be_written_anew_is_a_warning(tmp_path, clock):
 
     def refuse(connection, _record):
         connection.set_authorizer(
-            lambda _action, what, *_: sqlite3.SQLITE_DENY if what == "wal_checkpoint" else 0
+            lambda _action, _what, how, *_: sqlite3.SQLITE_DENY if how == "TRUNCATE" else 0
         )
 
     sa.event.listen(program.ledger.engine, "connect", refuse)

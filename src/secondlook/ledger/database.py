@@ -179,9 +179,14 @@ def _connect_to_file(_dialect: Any, _record: Any, args: list[Any], options: dict
 
 
 def _begin(connection: sa.Connection) -> None:
+    if not connection.get_execution_options().get("writes", False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    # If the disk failed in an earlier commit, the log may hold entries that are not on the disk.
+    # This puts them there, or raises, before a call answers from them.
+    connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
     # A reader that became a writer could meet another doing the same, and neither could go on.
-    writes = connection.get_execution_options().get("writes", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
 
 
 def _writable(path: Path) -> bool:
@@ -400,16 +405,21 @@ def translating_errors(engine: sa.Engine) -> Iterator[None]:
 
 @contextmanager
 def reporting_lost_commits(engine: sa.Engine) -> Iterator[None]:
-    """Raise an error of its own if a server is lost during a commit: it may be recorded or not."""
+    """Raise an error of its own if a commit may be recorded or not.
+
+    That is so if a server is lost, or if a disk fails: SQLite has written to its log then, and the
+    next process that opens the file may find everything there.
+    """
     try:
         yield
     except (sa.exc.DBAPIError, _driver_error(engine)) as error:
-        if engine.dialect.name == "sqlite":
+        code = getattr(getattr(error, "orig", error), "sqlite_errorcode", None)
+        if code is not None and code & 0xFF != sqlite3.SQLITE_IOERR:  # such as a full disk
             raise
         raise LedgerError(
-            f"the connection to the ledger at {shown_url(engine.url)} was lost during a commit "
-            f"({_reason(error)}), and it is not known whether this call is recorded; look at the "
-            f"newest entries, or send it again under the same batch name."
+            f"the ledger at {shown_url(engine.url)} failed during a commit ({_reason(error)}), "
+            f"and it is not known whether this call is recorded; look at the newest entries, or "
+            f"send it again under the same batch name."
         ) from error
 
 

@@ -63,6 +63,13 @@ _ILLEGIBLE = (ValueError, LookupError, TypeError, AttributeError, OverflowError)
 _ENTRY = tuple(schema.entries.c)[1:]  # all columns but the program
 _NONE = -1
 
+# SQLite waits as long for other writers, by the timeout of its connections. A server may be set up
+# not to wait for its disk (synchronous_commit = off), and would lose answers if it is killed.
+_SETTINGS = sa.text("""
+    SELECT set_config('lock_timeout', :wait, true), set_config('synchronous_commit',
+        coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), true)
+""")
+
 # The types of columns for PostgreSQL's binary COPY.
 _COPY_TYPES = {
     sa.BigInteger: "int8",
@@ -174,9 +181,7 @@ class SqlLedger(Ledger):
             connection.begin() as transaction,
         ):
             if connection.dialect.name == "postgresql":
-                # SQLite waits as long, by the timeout of its connections.
-                wait = f"SET LOCAL lock_timeout = '{int(database.WAIT * 1000)}ms'"
-                connection.exec_driver_sql(wait)
+                connection.execute(_SETTINGS, {"wait": f"{int(database.WAIT * 1000)}ms"})
             self._check(connection)
             yield connection
             with database.reporting_lost_commits(self.engine):

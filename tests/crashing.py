@@ -1,0 +1,175 @@
+"""Programs that are interrupted, and what must be true afterwards.
+
+Not part of a test module, since the processes of `ledger/test_disk_faults.py` import it by name.
+"""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import signal
+import threading
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ledger_worlds import algorithm_1, started
+from secondlook.errors import LedgerError
+from secondlook.ledger.chain import Checkpoint
+from secondlook.ledger.program import Program
+from secondlook.ledger.sql import SqlLedger
+from secondlook.ledger.verification.walk import verify
+
+FORK = multiprocessing.get_context("fork")
+N_BATCH = 40
+_PATIENCE = 500  # calls that may fail in a row
+
+
+def live(url, batches, answered, prepare=None, args=(), *, hasty=False):
+    """Decide and observe everything, sending each answer; call again what the ledger fails.
+
+    ``prepare`` plans faults and returns a function that counts those that have happened.
+    """
+    try:
+        n_faults = int if prepare is None else prepare(*args)
+        decide_and_observe(url, batches, answered, hasty)
+        answered.send(n_faults())
+    except Exception as error:  # for the parent to raise
+        answered.send(error)
+
+
+def decide_and_observe(url, batches, answered, hasty):
+    program = insist(lambda: Program.open(url, snapshot_every=4), answered.send)
+    for t, one in batches:
+        X, group = one.people.X, one.people.group
+        if hasty:  # what must never be done: to answer before the decisions are recorded
+            with SqlLedger(url).reading("main") as reader:
+                known = reader.entry("batch", f"b{t}") is not None
+            if not known:
+                decided = copy.deepcopy(program.classifier).decide(X, sensitive_features=group)
+                answered.send((t, decided.accepted.tobytes()))
+
+        def decide(X=X, group=group, t=t):
+            return program.decide(X, sensitive_features=group, batch=f"b{t}")
+
+        decided = insist(decide, answered.send, program)
+        answered.send((t, decided.accepted.tobytes()))
+        yes = decided.accepted
+        ids, outcomes = decided.ids[yes], one.outcome[yes]
+        insist(lambda ids=ids, y=outcomes: program.observe(ids, y), answered.send, program)
+    answered.send(insist(program.checkpoint, answered.send))
+
+
+def insist(call, send, program=None):
+    """Call until the ledger does not fail, and look whether a failed call recorded something."""
+    before = None
+    if program is not None:
+        before = insist(program.checkpoint, send)
+        send(before)
+    for _ in range(_PATIENCE):
+        try:
+            return call()
+        except LedgerError as error:
+            problem = str(error)
+        send(problem)
+        time.sleep(0.02)  # for a server that comes back
+        if program is not None:
+            after = insist(program.checkpoint, send)
+            assert after.number >= before.number, "an answered call is not recorded"
+            if "nothing of this call was recorded" in problem:
+                assert after == before, f"a failed call is recorded: {problem}"
+            before = after
+    raise AssertionError(f"the ledger still fails after {_PATIENCE} calls")
+
+
+@dataclass
+class Life:
+    """What a process sent: answers, the number of entries then, errors, and how many faults.
+
+    A process that did not finish has been killed, which is one fault.
+    """
+
+    answered: dict = field(default_factory=dict)
+    n_entries: int = 0
+    errors: list = field(default_factory=list)
+    n_faults: int = 1
+    ended: bool = False
+
+
+def run(url, batches, *args, context=FORK, after=None, on_error=None, **options):
+    """Run ``live`` in a child process until it ends or is killed."""
+    ours, theirs = context.Pipe(duplex=False)
+    child = context.Process(target=live, args=(url, batches, theirs, *args), kwargs=options)
+    child.start()
+    theirs.close()
+    clock = threading.Timer(after or 0, child.kill)
+    if after is not None:
+        clock.start()
+    life = Life()
+    try:
+        while not isinstance(sent := ours.recv(), int):
+            if isinstance(sent, Exception):
+                raise sent
+            if isinstance(sent, str):
+                life.errors.append(sent)
+                if on_error is not None:
+                    on_error()
+            elif isinstance(sent, Checkpoint):
+                life.n_entries = sent.number
+            else:
+                life.answered[sent[0]] = sent[1]
+        life.n_faults, life.ended = sent, True
+    except EOFError:
+        child.join()
+        assert child.exitcode == -signal.SIGKILL
+    finally:
+        child.join()
+        clock.cancel()
+    return life
+
+
+def recorded(url):
+    with SqlLedger(url).reading("main") as reader:
+        rounds = [entry.says["round"] for entry in reader.entries(kind="batch")]
+        return rounds, reader.head().number
+
+
+def interrupted(url, n_faults, n_rounds, seed, interrupt):
+    """Interrupt a program many times; it must lose no answer and end as if it had never been.
+
+    ``interrupt(some, rng, turn)`` lives through the last recorded batch and a new one, and returns
+    the ``Life``. With as many rounds as faults there is mostly a new one.
+    """
+    rng = np.random.default_rng(seed)
+    _, twin, batches = started(url, algorithm_1(), n_batch=N_BATCH, n_rounds=n_rounds)
+    expected = []
+    for one in batches:
+        decided = twin.decide(one.people.X, sensitive_features=one.people.group)
+        yes = decided.accepted
+        twin.observe(decided.ids[yes], one.outcome[yes])
+        expected.append(yes.tobytes())
+    named, rounds = list(enumerate(batches)), []
+    n, turn, errors = 0, 0, []
+    while n < n_faults:
+        first = max(0, len(rounds) - 1)
+        life = interrupt(named[first : first + 2], rng, turn)
+        errors += life.errors
+        assert all(expected[t] == accepted for t, accepted in life.answered.items())
+        rounds, n_entries = insist(lambda: recorded(url), errors.append)
+        assert rounds == list(range(1, len(rounds) + 1))
+        n_answered = max(life.answered, default=-1) + 1
+        is_kept = len(rounds) >= n_answered and n_entries >= life.n_entries
+        assert is_kept, "an answered call is not recorded"
+        if n // 10 < (n + life.n_faults) // 10:
+            found = insist(lambda: verify(SqlLedger(url)), errors.append)
+            assert found.ok, found.problem
+        n, turn = n + life.n_faults, turn + 1
+    life = run(url, named)
+    assert life.ended
+    assert [life.answered[t] for t in range(len(batches))] == expected
+    found = verify(SqlLedger(url))
+    assert found.ok, found.problem
+    assert found.n_decisions == N_BATCH * len(batches)
+    assert repr(Program.open(url).classifier.rounds_) == repr(twin.rounds_)
+    return errors
