@@ -10,12 +10,13 @@ import multiprocessing
 import signal
 import threading
 import time
+import warnings
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ledger_worlds import algorithm_1, started
-from secondlook.errors import LedgerError
+from secondlook.errors import LedgerError, LedgerWarning
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
@@ -23,6 +24,7 @@ from secondlook.ledger.verification.walk import verify
 
 FORK = multiprocessing.get_context("fork")
 N_BATCH = 40
+ERASES, ERASED = 2, np.array([5, 6])  # after the batch of this number: applicants of the history
 _PATIENCE = 500  # calls that may fail in a row
 
 
@@ -55,10 +57,37 @@ def decide_and_observe(url, batches, answered, hasty):
 
         decided = insist(decide, answered.send, program)
         answered.send((t, decided.accepted.tobytes()))
-        yes = decided.accepted
-        ids, outcomes = decided.ids[yes], one.outcome[yes]
-        insist(lambda ids=ids, y=outcomes: program.observe(ids, y), answered.send, program)
+        for call in changes(program, decided, one, t):
+            insist(call, answered.send, program)
     answered.send(insist(program.checkpoint, answered.send))
+
+
+def changes(program, decided, one, t):
+    """Return calls that change the record after a batch; each may come again, under its name."""
+    yes = np.flatnonzero(decided.accepted)
+    first, others = decided.ids[yes[:1]], yes[1:]
+    observed = decided.ids[others], one.outcome[others]
+    calls = [
+        lambda: program.observe(*observed, request=f"observed {t}"),
+        lambda: program.hold(first, "a case", request=f"held {t}"),
+        lambda: program.override(first, False, "forged", request=f"overridden {t}"),
+    ]
+    return [*calls, lambda: erase(program)] if t == ERASES else calls
+
+
+def erase(program):
+    with warnings.catch_warnings():  # if only the files could not be written anew
+        warnings.simplefilter("ignore", LedgerWarning)
+        program.erase(ERASED, "asked", early=True, request="erased")
+
+
+def changed(twin, decided, one, t):
+    """Do to a classifier what ``changes`` do to a program."""
+    yes = np.flatnonzero(decided.accepted)
+    twin.observe(decided.ids[yes[1:]], one.outcome[yes[1:]])
+    twin.withdraw(decided.ids[yes[:1]])
+    if t == ERASES:
+        twin.forget(ERASED)
 
 
 def insist(call, send, program=None):
@@ -144,11 +173,10 @@ def interrupted(url, n_faults, n_rounds, seed, interrupt):
     rng = np.random.default_rng(seed)
     _, twin, batches = started(url, algorithm_1(), n_batch=N_BATCH, n_rounds=n_rounds)
     expected = []
-    for one in batches:
+    for t, one in enumerate(batches):
         decided = twin.decide(one.people.X, sensitive_features=one.people.group)
-        yes = decided.accepted
-        twin.observe(decided.ids[yes], one.outcome[yes])
-        expected.append(yes.tobytes())
+        changed(twin, decided, one, t)
+        expected.append(decided.accepted.tobytes())
     named, rounds = list(enumerate(batches)), []
     n, turn, errors = 0, 0, []
     while n < n_faults:
@@ -171,5 +199,9 @@ def interrupted(url, n_faults, n_rounds, seed, interrupt):
     found = verify(SqlLedger(url))
     assert found.ok, found.problem
     assert found.n_decisions == N_BATCH * len(batches)
+    with SqlLedger(url).reading("main") as reader:
+        for kind in ("outcomes", "hold", "override"):
+            assert len([*reader.entries(kind=kind)]) == len(batches)
+        assert len([*reader.entries(kind="erasure")]) == (len(batches) > ERASES)
     assert repr(Program.open(url).classifier.rounds_) == repr(twin.rounds_)
     return errors

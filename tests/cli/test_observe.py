@@ -166,13 +166,15 @@ def test_outcomes_of_the_history_can_be_corrected(decided):
     assert verify(program.ledger).ok
 
 
-def test_crash_between_outcomes_and_withdrawals_records_nothing(decided, monkeypatch):
+def test_crash_between_outcomes_and_corrections_records_nothing(decided, monkeypatch):
     program, yes, _ = decided
+    tell([(yes[2], "repaid")])
+    done("observe", "outcomes.csv")
     tell([(yes[0], "repaid"), (yes[1], "fraud"), (yes[2], "default")])
     head, learn, learned = program.checkpoint(), State.learn, []
 
     def die(self, entry, ids, states):
-        if "indeterminate" in states:
+        if entry.kind == "correction":
             raise KeyboardInterrupt
         learned.extend(states)
         learn(self, entry, ids, states)
@@ -180,11 +182,46 @@ def test_crash_between_outcomes_and_withdrawals_records_nothing(decided, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(State, "learn", die)
         assert call("observe", "outcomes.csv").exit_code == 130
-    assert learned == ["good", "bad"]
+    assert learned == ["good", "indeterminate"]
     assert program.checkpoint() == head
     result = done("observe", "outcomes.csv")
-    assert result["recorded"] == {"good": 1, "bad": 1, "indeterminate": 1}
+    assert result["recorded"] == {"good": 1, "bad": 0, "indeterminate": 1}
     assert program.standing(yes[:3]).states == ["good", "indeterminate", "bad"]
+
+
+def test_a_repeated_request_records_nothing(decided):
+    """Not even if its outcomes were corrected or their applicants erased meanwhile."""
+    program, yes, no = decided
+    rows = [(yes[0], "repaid"), (yes[1], "default"), (yes[2], "fraud"), (no[0], "repaid")]
+    tell(rows)
+    first = done("observe", "outcomes.csv", "--request", "march")
+    assert (first["recorded"]["good"], first["refused"]["rows"], first["repeats"]) == (1, 1, None)
+    tell([(yes[0], "default")])
+    assert done("observe", "outcomes.csv")["corrections"] == 1
+    program.erase(yes[1:2], "asked", early=True)
+    head = program.checkpoint()
+    for options in ([], ["--no-corrections"]):
+        tell(rows)
+        again = done("observe", "outcomes.csv", "--request", "march", *options)
+        assert (again["known_already"], again["corrections"], again["refused"]["rows"]) == (3, 0, 1)
+        (entry,) = [each for each in entries(program, "outcomes") if each.key == "march"]
+        assert again["repeats"]["entry"] == entry.number
+    assert (
+        "Nothing changed: request 'march' was"
+        in call("observe", "outcomes.csv", "--request", "march").stdout
+    )
+    for other in ([*rows, (yes[3], "repaid")], rows[1:], [(yes[0], "default"), *rows[1:]]):
+        tell(other)
+        assert "with other content" in refused("observe", "outcomes.csv", "--request", "march")
+    assert program.checkpoint() == head
+    tell([(yes[0], "default")])  # all of it is known, and stays known under this name
+    done("observe", "outcomes.csv", "--request", "april")
+    tell([(yes[0], "repaid")])
+    done("observe", "outcomes.csv")
+    tell([(yes[0], "default")])
+    assert "with other content" in refused("observe", "outcomes.csv", "--request", "april")
+    assert program.standing(yes[:1]).states == ["good"]
+    assert verify(program.ledger, relearn=True).ok
 
 
 def test_strict_records_nothing_if_a_row_is_refused(decided, tmp_path):
@@ -324,7 +361,7 @@ def test_file_is_recorded_whole_or_not_at_all(lender, config, tmp_path, monkeypa
     assert result["corrections"] == 1
     assert program.standing(yes[:4]).states == ["bad", "good", "bad", "indeterminate"]
     kinds = [entry.says["rows"]["n"] for entry in entries(program, "outcomes")]
-    assert (len(kinds), len(entries(program, "correction"))) == (3, 1)
+    assert (len(kinds), len(entries(program, "correction"))) == (2, 1)
     assert verify(program.ledger, relearn=True).ok
     assert done("observe", "outcomes.csv")["known_already"] == 4
     assert Program.open(str(program.ledger.engine.url)).checkpoint() == program.checkpoint()

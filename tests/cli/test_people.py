@@ -242,6 +242,57 @@ def test_erasure_can_be_declined(lender):
     assert kinds(url) == [*before, "erasure", "snapshot"]
 
 
+def test_a_repeated_request_changes_nothing(lender):
+    url, accepted, rejected, _ = lender()
+    program, why = Program.open(url), ("--reason", "why")
+    some, gone = listed("some.csv", [*accepted[:3], "nobody"]), listed("gone.csv", rejected[:2])
+    commands = {
+        "hold": (["hold", some, *why], 3),
+        "released": (["release", some, *why], 3),
+        "overridden": (["override", some, "--reject", *why], 3),
+        "undone": (["override", some, "--undo", *why], 3),
+        "withdrawn": (["withdraw", some], 3),
+        "erased": (["erase", gone, "--early", "--yes", *why], 2),
+    }
+    others = {"hold": "release", "released": "hold"}
+    for number, (word, (command, n)) in enumerate(commands.items()):
+        named = [*command, "--request", f"r{number}"]
+        first = done(*named)
+        head = program.checkpoint()
+        again = done(*named)
+        assert again.pop("repeats")["request"] == f"r{number}"
+        assert again == first
+        assert n in first.values()
+        assert "Nothing changed: request" in call(*named).stdout
+        file = command[1]
+        listed(file, [*pd.read_csv(file)["id"], accepted[5]])
+        if word in ("released", "undone"):  # nothing could be done to the other applicant
+            assert done(*named)["refused"]["rows"] == 2
+        else:
+            assert "with other content" in refused(*named)
+        listed(file, pd.read_csv(file)["id"][:-1])
+        if word != "withdrawn":
+            assert "with other content" in refused(*named, "--reason", "another")
+        if word in others:
+            assert "with other content" in refused(others[word], *named[1:])
+        assert program.checkpoint() == head
+    assert done("verify", "--relearn")["ok"]
+
+
+def test_a_repeated_erasure_of_expired_applicants(lender):
+    url, *_, pass_days = lender()
+    done("erase", "--expired", "--reason", "over", "--yes", "--request", "nothing yet")
+    pass_days(900)
+    command = ["erase", "--expired", "--reason", "over", "--yes", "--request", "r"]
+    first, program = done(*command), Program.open(url)
+    assert first["erased"] == 480
+    head = program.checkpoint()
+    people(80, 700).drop(columns="outcome").to_csv("applicants.csv", index=False)
+    assert done(*command)["erased"] == 480
+    assert "with other content" in refused(*command, "--reason", "another")
+    assert program.checkpoint() == head
+
+
 def test_applicants_must_be_named_exactly_once(lender):
     _, accepted, rejected, _ = lender()
     ids = ["--id", rejected[0]]

@@ -27,7 +27,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
     pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning"),
 ]
-_OPENING, _PER_BATCH = 40, 35  # about as many statements are sent
+_OPENING, _PER_BATCH = 40, 70  # about as many statements are sent
 
 
 def at_statements(gaps, act, events=("before_cursor_execute", "commit")):

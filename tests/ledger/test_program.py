@@ -428,6 +428,42 @@ def test_parts_of_outcomes_are_recorded_together_or_not_at_all(url):
     assert program.standing(accepted[:4]).states == ["good", "bad", "indeterminate", None]
 
 
+def test_a_request_is_compared_without_the_names_of_the_erased(url):
+    program, _, (one, two, *_) = started(url, algorithm_1(learner=LogisticRegression()))
+    people = one.people
+    program.decide(people.X[:20], **of(people.group[:20]), ids=np.arange(5000, 5020))
+    program.hold([5000, 5001], "a case", request="case")
+    program.release([5000], "settled")
+    assert program.erase([5000, 5002], "asked", early=True, request="r") == 2
+    after = program.checkpoint()
+    program.hold([5000, 5001], "a case", request="case")
+    assert program.erase([5002, 5000], "asked", early=True, request="r") == 2
+    assert program.erase([], "asked", request="r") == 0
+    assert program.erase([7001, 7002], "asked", request="r") == 2  # cannot be told from the erased
+    for ids, reason in (([5000], "asked"), ([5000, 5003], "asked"), ([5000, 5002], "another")):
+        with pytest.raises(InputError, match=r"'r' with other content \(entry \d+, erasure\)"):
+            program.erase(ids, reason, early=True, request="r")
+    for ids in ([5001], [5001, 5003], [5000, 5001, 5003]):
+        with pytest.raises(InputError, match=r"'case' with other content"):
+            program.hold(ids, "a case", request="case")
+    assert program.checkpoint() == after
+    # An id that is used again is of another applicant.
+    program.decide(two.people.X[:2], **of(two.people.group[:2]), ids=[5000, 5002])
+    assert program.erase([5000, 5002], "asked", early=True, request="r") == 2
+    assert (program.standing([5000, 5002]).persons >= 0).all()
+    assert program.verify().ok
+
+
+@pytest.mark.parametrize("name", ["", " ", 7, "#3", "a\0b"])
+def test_unusable_names_of_requests(url, name):
+    program, _, _ = started(url, algorithm_1(learner=LogisticRegression()), n_rounds=1)
+    before = program.checkpoint()
+    for call in (program.hold, program.erase):
+        with pytest.raises(InputError):
+            call([5], "why", request=name)
+    assert program.checkpoint() == before
+
+
 def test_decisions_carry_the_recorded_reasons(url):
     program, _, (one, *_) = started(url, algorithm_1())
     for _ in range(2):  # decided, and answered from the record

@@ -1,7 +1,8 @@
 """A program on a ledger survives every order of operations.
 
 Hypothesis plays random lives of a program against a small model: decide, observe in parts, correct,
-withdraw, override and undo, hold and release, erase, snapshot, reopen. After every step a copy of
+withdraw, override and undo, hold and release, erase, snapshot, reopen; each call has a name and is
+repeated at any later time, which changes nothing. After every step a copy of
 the ledger decides another batch and verifies, and all exceptions are an ``InputError``.
 """
 
@@ -92,7 +93,7 @@ class ProgramMachine(RuleBasedStateMachine):
         self.program = Program.create(
             self.url, KINDS[self.kind](), X, good, accepted=accepted, ids=np.arange(N_HISTORY)
         )
-        self.next_id = N_HISTORY
+        self.next_id, self.requests = N_HISTORY, []
         self.applicants = {
             i: Applicant(bool(taken), history=True) for i, taken in enumerate(accepted)
         }
@@ -111,6 +112,19 @@ class ProgramMachine(RuleBasedStateMachine):
         places = st.lists(st.integers(0, len(ids) - 1), max_size=at_most, unique=True)
         return [ids[place] for place in data.draw(places)]
 
+    def request(self, method, *arguments, **options):
+        """Call a method of the program under a new name."""
+        call = method, arguments, options | {"request": f"r{len(self.requests)}"}
+        self.requests.append(call)
+        return self.repeat_call(call)
+
+    def repeat_call(self, call):
+        method, arguments, options = call
+        # Correcting an outcome that was tested begins the tests again, with a warning.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LearningWarning)
+            return getattr(self.program, method)(*arguments, **options)
+
     def any(self, wanted):
         return any(wanted(applicant) for applicant in getattr(self, "applicants", {}).values())
 
@@ -125,10 +139,7 @@ class ProgramMachine(RuleBasedStateMachine):
             self.applicants[i] = Applicant(accepted)
 
     def observe_all(self, ids, outcomes):
-        # Correcting an outcome that was tested begins the tests again, with a warning.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LearningWarning)
-            self.program.observe(np.array(ids), np.array([int(o == "good") for o in outcomes]))
+        self.request("observe", np.array(ids), np.array([int(o == "good") for o in outcomes]))
         for i, outcome in zip(ids, outcomes, strict=True):
             self.applicants[i].outcome = outcome
 
@@ -156,7 +167,7 @@ class ProgramMachine(RuleBasedStateMachine):
     def withdraw(self, data):
         ids = self.choose(data, lambda a: a.pending)
         if ids:
-            self.program.withdraw(np.array(ids))
+            self.request("withdraw", np.array(ids))
             for i in ids:
                 self.applicants[i].outcome = "withdrawn"
 
@@ -172,7 +183,7 @@ class ProgramMachine(RuleBasedStateMachine):
 
         ids = self.choose(data, can_be)
         if ids:
-            self.program.override(np.array(ids), accepted, "an underwriter looked again")
+            self.request("override", np.array(ids), accepted, "an underwriter looked again")
             for i in ids:
                 applicant = self.applicants[i]
                 applicant.accepted = accepted
@@ -183,7 +194,7 @@ class ProgramMachine(RuleBasedStateMachine):
     def undo_override(self, data):
         ids = self.choose(data, lambda a: a.overridden and a.outcome is None and not a.erased)
         if ids:
-            self.program.undo_override(np.array(ids), "a mistake")
+            self.request("undo_override", np.array(ids), "a mistake")
             for i in ids:
                 self.applicants[i].accepted = not self.applicants[i].accepted
                 self.applicants[i].overridden = False
@@ -192,7 +203,7 @@ class ProgramMachine(RuleBasedStateMachine):
     def hold(self, data):
         ids = self.choose(data, lambda a: not a.held and not a.erased, at_most=2)
         if ids:
-            self.program.hold(np.array(ids), "litigation")
+            self.request("hold", np.array(ids), "litigation")
             for i in ids:
                 self.applicants[i].held = True
 
@@ -201,7 +212,7 @@ class ProgramMachine(RuleBasedStateMachine):
     def release(self, data):
         ids = self.choose(data, lambda a: a.held, at_most=2)
         if ids:
-            self.program.release(np.array(ids), "settled")
+            self.request("release", np.array(ids), "settled")
             for i in ids:
                 self.applicants[i].held = False
 
@@ -209,9 +220,29 @@ class ProgramMachine(RuleBasedStateMachine):
     def erase(self, data):
         ids = self.choose(data, lambda a: not a.held and not a.erased, at_most=4)
         if ids:
-            assert self.program.erase(np.array(ids), "requested", early=True) == len(ids)
+            assert self.request("erase", np.array(ids), "requested", early=True) == len(ids)
             for i in ids:
                 self.applicants[i].erased = True
+
+    @precondition(lambda self: getattr(self, "requests", None))
+    @rule(data=st.data())
+    def repeat(self, data):
+        """A request may come again at any time, but only as it was."""
+        place = data.draw(st.integers(0, len(self.requests) - 1))
+        call = method, (ids, *rest), options = self.requests[place]
+        before = self.program.checkpoint()
+        result = self.repeat_call(call)
+        assert result == (len(ids) if method == "erase" else None)
+        more = np.append(ids, 10**9)
+        other = [1 - rest[0]] if method == "observe" else [*rest[:-1], "another reason"]
+        if method != "withdraw":
+            with pytest.raises(InputError, match=options["request"]):
+                self.repeat_call((method, (ids, *other), options))
+        if not any(self.applicants[i].erased for i in ids.tolist()):
+            rest = [np.append(rest[0], 1)] if method == "observe" else rest
+            with pytest.raises(InputError, match=options["request"]):
+                self.repeat_call((method, (more, *rest), options))
+        assert self.program.checkpoint() == before
 
     @rule()
     def snapshot(self):

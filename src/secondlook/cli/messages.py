@@ -14,6 +14,7 @@ from secondlook.errors import InputError
 from secondlook.words import counted, days, people, percent, share, times
 
 if TYPE_CHECKING:  # an extra, and slow to import
+    from secondlook.ledger.objections import Request
     from secondlook.ledger.summary import NextTested, Summary
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "mistakes_so_far",
     "mistakes_so_far_message",
     "recorded_already",
+    "repeated",
+    "repeated_message",
     "restarts",
     "waiting_message",
 ]
@@ -55,6 +58,27 @@ def recorded_already(missing: str, advice: str) -> Iterator[None]:
         yield
     except (InputError, OSError) as error:
         raise InputError(f"{missing} ({str(error).partition(';')[0]}); {advice}.") from error
+
+
+def repeated(request: Request) -> dict[str, Any]:
+    """Return where and when the request that a command repeats was recorded, and by whom."""
+    entry = request.entry
+    return {"request": request.name, "entry": entry.number, "at": entry.at, "by": entry.by}
+
+
+def repeated_message(request: dict[str, Any]) -> str:
+    """Return ``repeated`` as a sentence.
+
+    Examples
+    --------
+    >>> at = "2031-03-20T09:00:00+00:00"
+    >>> repeated_message({"request": "r7", "entry": 17, "at": at, "by": "credit desk"})
+    "Nothing changed: request 'r7' was recorded on 2031-03-20 by 'credit desk' (entry 17)."
+    """
+    return (
+        f"Nothing changed: request {request['request']!r} was recorded on {request['at'][:10]} by "
+        f"{request['by']!r} (entry {request['entry']})."
+    )
 
 
 # Mistakes so far

@@ -147,6 +147,15 @@ By = Annotated[
     str | None,
     typer.Option("--by", metavar="NAME", help="Author of the entry; default your login name."),
 ]
+RequestName = Annotated[
+    str | None,
+    typer.Option(
+        "--request",
+        metavar="NAME",
+        help="A name for this command: if it is recorded under the name already, nothing changes. "
+        "It is never erased, so it must not name applicants.",
+    ),
+]
 Refused = Annotated[
     str | None,
     typer.Option(

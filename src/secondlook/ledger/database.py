@@ -419,7 +419,7 @@ def reporting_lost_commits(engine: sa.Engine) -> Iterator[None]:
         raise LedgerError(
             f"the ledger at {shown_url(engine.url)} failed during a commit ({_reason(error)}), "
             f"and it is not known whether this call is recorded; look at the newest entries, or "
-            f"send it again under the same batch name."
+            f"send it again under the same name."
         ) from error
 
 

@@ -6,17 +6,19 @@ on with the others.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from secondlook.errors import InputError, UnknownIdError
-from secondlook.ledger.base import Bools, Ints, Reader, Standing
+from secondlook.ledger.base import Bools, Entry, Ints, Reader, Standing
 from secondlook.ledger.retention import Deadlines, held, in_utc
 
-__all__ = ["Objection", "check_objections", "overrides_in_force"]
+__all__ = ["Objection", "Request", "check_objections", "overrides_in_force"]
 __all__ += ["to_erasure", "to_hold", "to_outcome", "to_override", "to_release", "to_undo"]
 
 _REMOVE = "remove them"
@@ -67,6 +69,95 @@ def check_objections(
                 f"{rows.size} of {len(names)} ids {objection.why}, first {names[rows[0]]!r}; "
                 f"{undone}, {objection.advice}."
             )
+
+
+@dataclass(frozen=True)
+class Request:
+    """A call that is recorded under a name, which makes it harmless to repeat it.
+
+    Nothing is kept for the comparison but what the entry has anyway, so that a guess about erased
+    applicants cannot be confirmed. They count as sent if the same is asked for as many unknown ids.
+
+    Attributes
+    ----------
+    name, entry
+        The name, and the first entry with it.
+    done
+        What was recorded for each applicant, by number: the outcome, or decision and reason.
+    """
+
+    name: str
+    entry: Entry
+    done: dict[int, Any]
+
+    @staticmethod
+    def recorded(reader: Reader, kind: str, name: str | None) -> Request | None:
+        """Return the request of a name, if there is one; a correction counts as outcomes."""
+        kinds = ("outcomes", "correction") if kind == "outcomes" else (kind,)
+        found = [reader.entry(each, name) for each in kinds] if name is not None else []
+        entries = [entry for entry in found if entry is not None]
+        if name is None or not entries:
+            return None
+        done: dict[int, Any] = {}
+        for entry in entries:
+            done |= _done_by(reader, entry)
+        return Request(name, entries[0], done)
+
+    def covers(self, reader: Reader, standing: Standing, asked: Sequence[Any]) -> Bools:
+        """Return which applicants the request covers, or have the outcome that is asked for.
+
+        Parameters
+        ----------
+        reader
+            The record.
+        standing, asked
+            The applicants, and what is to be recorded for each, as in ``done``.
+
+        Raises
+        ------
+        InputError
+            If the request did something else, or lacks an applicant who is not erased.
+        """
+        # An id that was erased may have been used again since.
+        before = standing.persons < self.entry.people_range.start
+        persons = np.where(before, standing.persons, -1).tolist()
+        sent = [*zip(persons, asked, standing.states, strict=True)]
+        gone = sorted({*self.done} - {*persons})
+        unknown = Counter(new for person, new, _ in sent if person < 0)
+        is_same = all(self.done.get(person, new) == new for person, new, _ in sent)
+        is_same &= Counter(self.done[person] for person in gone) <= unknown
+        if not is_same or {*reader.names(np.array(gone, np.int64))} - {None}:
+            raise self.other_content()
+        return np.array(
+            [
+                person in self.done or new == state or (person < 0 and bool(gone))
+                for person, new, state in sent
+            ],
+            np.bool_,
+        )
+
+    def other_content(self) -> InputError:
+        """Return the error for a call with the name and other content."""
+        return InputError(
+            f"a request was recorded under the name {self.name!r} with other content (entry "
+            f"{self.entry.number}, {self.entry.kind}); nothing was changed, send the recorded "
+            f"request or take another name."
+        )
+
+
+def _done_by(reader: Reader, entry: Entry) -> dict[int, Any]:
+    says, facts = entry.says, reader.facts(entry)
+    if entry.kind == "hold":
+        return dict.fromkeys(says["persons"], (says["held"], says["reason"]))
+    if facts.overrides is not None:
+        rows, undo = facts.overrides, says.get("undo", False)
+        what = [None] * len(rows.reasons) if undo else rows.accepted.tolist()
+        return dict(zip(rows.persons.tolist(), zip(what, rows.reasons, strict=True), strict=True))
+    if facts.erased is not None:
+        return dict.fromkeys(facts.erased.tolist(), says["reason"])
+    if facts.outcomes is not None:
+        return dict(zip(facts.outcomes.persons.tolist(), facts.outcomes.states, strict=True))
+    return {}
 
 
 def to_outcome(standing: Standing) -> list[Objection]:

@@ -11,6 +11,7 @@ from copy import deepcopy
 from dataclasses import asdict, replace
 from functools import cached_property
 from importlib.metadata import version
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ from secondlook.ledger.encoding import (
     encode_groups,
 )
 from secondlook.ledger.objections import (
+    Request,
     check_objections,
     to_erasure,
     to_hold,
@@ -101,6 +103,12 @@ class Program:
     has recorded nothing, unless ``erase`` raises a ``LedgerWarning`` because warnings are errors.
     Several processes may have the same program open: they take turns to write, and each catches up
     with the entries of the others. On SQLite, all programs of a file take turns.
+
+    Every call that writes takes a name: ``batch`` in ``decide``, ``request`` in the others. If it
+    is uncertain whether a call succeeded, repeat it under the same name. A call that is recorded
+    changes nothing then, and raises ``InputError`` if its content differs. The name is never
+    erased, so it must not name applicants. Outcomes, overrides, holds and erasures have names of
+    their own.
 
     Examples
     --------
@@ -396,7 +404,8 @@ class Program:
         LedgerError
             If the ledger failed. The batch may be sent again.
         """
-        _check_batch(X, batch)
+        _check_name("a batch's name", batch)
+        _check_size(X)
         check_about(about)
         with self._writing() as (writer, state):
             encoded = state.shape.columns.encode(X)
@@ -406,7 +415,7 @@ class Program:
             if known is not None:
                 decided = _recorded_decisions(writer, state.shape, known, encoded, groups, ids)
             else:
-                _check_new_batch_name(batch)
+                _check_new_name("a batch's name", batch)
                 decided = self._decide(
                     writer,
                     state,
@@ -473,7 +482,7 @@ class Program:
 
     # Outcomes
 
-    def observe(self, ids: Any, outcomes: Any) -> None:
+    def observe(self, ids: Any, outcomes: Any, *, request: str | None = None) -> None:
         """Record outcomes of accepted applicants, in any order, in parts, at any later time.
 
         An outcome that is already recorded changes nothing. One that contradicts the record is
@@ -487,6 +496,8 @@ class Program:
             Ids of accepted applicants.
         outcomes
             Their outcomes, in the labels of the history or of the configuration.
+        request
+            A name that makes it harmless to repeat the call.
 
         Raises
         ------
@@ -497,12 +508,14 @@ class Program:
             names = state.shape.read_ids(ids)
             about = self._settings(writer).says.get("about", {})
             states = read_outcomes(outcomes, len(names), state.shape, about)
-            lost = self._record_outcomes(writer, state, names, states)
+            if self._is_repeated(writer, "outcomes", request, names, states):
+                return
+            lost = self._record_outcomes(writer, state, names, states, request)
             # Inside the transaction: if warnings are errors, nothing is recorded.
             if lost:
                 warnings.warn(restart_message(lost), LearningWarning, stacklevel=2)
 
-    def withdraw(self, ids: Any) -> None:
+    def withdraw(self, ids: Any, *, request: str | None = None) -> None:
         """Record that the outcomes of accepted applicants will never be known.
 
         Nothing is learned from these applicants; the tests of a certificate count them as bad. If
@@ -513,13 +526,20 @@ class Program:
         ----------
         ids
             Ids of accepted applicants.
+        request
+            A name that makes it harmless to repeat the call.
         """
         with self._writing() as (writer, state):
             names = state.shape.read_ids(ids)
-            self._record_outcomes(writer, state, names, ["indeterminate"] * len(names))
+            states = ["indeterminate"] * len(names)
+            if not self._is_repeated(writer, "outcomes", request, names, states):
+                self._record_outcomes(writer, state, names, states, request)
 
     def observe_parts(
-        self, parts: Iterable[tuple[Iterable[Any], Iterable[str]]]
+        self,
+        parts: Iterable[tuple[Iterable[Any], Iterable[str]]],
+        *,
+        request: str | None = None,
     ) -> list[tuple[RestartedTests, ...]]:
         """Record several lists of outcomes, one after the other, in one transaction.
 
@@ -527,24 +547,38 @@ class Program:
         ----------
         parts
             Ids, which may all be text, and for each ``"good"``, ``"bad"`` or ``"indeterminate"``.
+        request
+            A name that makes it harmless to repeat the call. Then first outcomes must be in one
+            part, and corrections too.
 
         Returns
         -------
         list of tuple of RestartedTests
-            For each part, which tests it made begin again.
+            For each part, which tests it made begin again; nothing if the request is recorded.
         """
+        listed = [([*map(str, ids)], [*map(str, outcomes)]) for ids, outcomes in parts]
+        for names, states in listed:
+            check_states(names, states)
         restarts = []
         with self._writing() as (writer, state):
-            for ids, outcomes in parts:
-                names, states = [*map(str, ids)], [*map(str, outcomes)]
-                check_states(names, states)
+            sent = ([*chain(*part)] for part in zip(*listed, strict=True)) if listed else ([], [])
+            if self._is_repeated(writer, "outcomes", request, *sent):
+                return []
+            for names, states in listed:
                 before = _deployed_rungs(state.classifier)
-                self._record_outcomes(writer, state, names, states)
+                self._record_outcomes(writer, state, names, states, request)
                 restarts.append(restarts_since(before, _deployed_rungs(state.classifier)))
+            if not listed:
+                self._record_outcomes(writer, state, [], [], request)
         return restarts
 
     def _record_outcomes(
-        self, writer: Writer, state: State, names: list[str], states: list[str]
+        self,
+        writer: Writer,
+        state: State,
+        names: list[str],
+        states: list[str],
+        request: str | None = None,
     ) -> tuple[RestartedTests, ...]:
         """Append the outcomes that are new; return which tests a correction made begin again."""
         outcomes = unique_outcomes(names, states)
@@ -554,9 +588,13 @@ class Program:
         ids = state.shape.ids(names)
         lost: tuple[RestartedTests, ...] = ()
         final = outcomes_are_final(state.classifier)
-        for kind, rows in new_outcomes(outcomes, standing, final=final):
+        new = new_outcomes(outcomes, standing, final=final)
+        if request is not None and not new and writer.entry("outcomes", request) is None:
+            # A repeated call must change nothing, also if these are corrected meanwhile.
+            state.reach(writer.append("outcomes", {}, Facts(), by=self.by, key=request))
+        for kind, rows in new:
             facts = Facts(outcomes=OutcomeRows(standing.persons[rows], listed[rows].tolist()))
-            entry = writer.append(kind, {}, facts, by=self.by)
+            entry = writer.append(kind, {}, facts, by=self.by, key=request)
             # The classifier did not accept applicants whom an override accepted.
             learned = rows[~standing.overridden[rows]]
             before = _deployed_rungs(state.classifier)
@@ -573,7 +611,7 @@ class Program:
     # whom the program accepted and an override rejected. Otherwise a user could wait for outcomes
     # and then undo overrides to influence the tests.
 
-    def override(self, ids: Any, accepted: Any, reason: str) -> None:
+    def override(self, ids: Any, accepted: Any, reason: str, *, request: str | None = None) -> None:
         """Record that a person decided differently from the program.
 
         Outcomes follow the override. Nothing is learned from overridden applicants, and a
@@ -587,6 +625,8 @@ class Program:
             The new decision for all of them, True or False.
         reason
             The reason, as text.
+        request
+            A name that makes it harmless to repeat the call.
         """
         check_reason("an override", reason)
         if not isinstance(accepted, bool | np.bool_):
@@ -594,9 +634,9 @@ class Program:
                 f"accepted must be True or False, for all ids alike, got {accepted!r}; call "
                 f"override once for the accepted and once for the rejected."
             )
-        self._replace(ids, bool(accepted), reason)
+        self._replace(ids, bool(accepted), reason, request)
 
-    def undo_override(self, ids: Any, reason: str) -> None:
+    def undo_override(self, ids: Any, reason: str, *, request: str | None = None) -> None:
         """Record that overrides no longer hold: the program's decisions apply again.
 
         Outcomes follow the program's decision. The override stays on the record, and so do its
@@ -608,14 +648,19 @@ class Program:
             Ids of overridden applicants without an outcome.
         reason
             The reason, as text.
+        request
+            A name that makes it harmless to repeat the call.
         """
         check_reason("the end of an override", reason)
-        self._replace(ids, None, reason)
+        self._replace(ids, None, reason, request)
 
-    def _replace(self, ids: Any, accepted: bool | None, reason: str) -> None:
+    def _replace(self, ids: Any, accepted: bool | None, reason: str, request: str | None) -> None:
         """Append an override; None undoes the override in force."""
         with self._writing() as (writer, state):
             names = _unique(state.shape.read_ids(ids))
+            asked = [(accepted, reason)] * len(names)
+            if self._is_repeated(writer, "override", request, names, asked):
+                return
             standing = writer.standing(names)
             if accepted is None:
                 check_objections(names, to_undo(writer, standing), "nothing was undone")
@@ -627,7 +672,9 @@ class Program:
             if not names:
                 return
             rows = OverrideRows(standing.persons, decisions, [reason] * len(names))
-            entry = writer.append("override", header, Facts(overrides=rows), by=self.by)
+            entry = writer.append(
+                "override", header, Facts(overrides=rows), by=self.by, key=request
+            )
             # Applicants whom an undo rejects again were never accepted by the classifier.
             ordered = state.shape.ids(names)[np.argsort(standing.persons)]
             rejected = ordered if accepted is False else ordered[:0]
@@ -636,7 +683,7 @@ class Program:
 
     # Retention
 
-    def hold(self, ids: Any, reason: str) -> None:
+    def hold(self, ids: Any, reason: str, *, request: str | None = None) -> None:
         """Record that applicants must not be erased until they are released.
 
         Parameters
@@ -645,10 +692,12 @@ class Program:
             Ids of applicants.
         reason
             The reason, as text.
+        request
+            A name that makes it harmless to repeat the call.
         """
-        self._hold(ids, reason, is_held=True)
+        self._hold(ids, reason, request, is_held=True)
 
-    def release(self, ids: Any, reason: str) -> None:
+    def release(self, ids: Any, reason: str, *, request: str | None = None) -> None:
         """Record that applicants are no longer held; every hold on them ends.
 
         Parameters
@@ -657,21 +706,34 @@ class Program:
             Ids of held applicants.
         reason
             The reason, as text.
+        request
+            A name that makes it harmless to repeat the call.
         """
-        self._hold(ids, reason, is_held=False)
+        self._hold(ids, reason, request, is_held=False)
 
-    def _hold(self, ids: Any, reason: str, *, is_held: bool) -> None:
+    def _hold(self, ids: Any, reason: str, request: str | None, *, is_held: bool) -> None:
         check_reason("a hold" if is_held else "a release", reason)
         with self.ledger.writing(self.name) as writer:
             names = _unique(Shape.read(self._settings(writer).says).read_ids(ids))
+            asked = [(is_held, reason)] * len(names)
+            if self._is_repeated(writer, "hold", request, names, asked):
+                return
             persons = writer.standing(names).persons
             objections = to_hold(persons) if is_held else to_release(writer, persons)
             check_objections(names, objections, f"nothing was {'held' if is_held else 'released'}")
             if names:
                 header = {"held": is_held, "reason": reason, "persons": np.sort(persons).tolist()}
-                writer.append("hold", header, Facts(), by=self.by)
+                writer.append("hold", header, Facts(), by=self.by, key=request)
 
-    def erase(self, ids: Any, reason: str, *, early: bool = False, compact: bool = False) -> int:
+    def erase(
+        self,
+        ids: Any,
+        reason: str,
+        *,
+        early: bool = False,
+        compact: bool = False,
+        request: str | None = None,
+    ) -> int:
         """Erase applicants; decisions on them stay, and the program continues without them.
 
         Their names, features, group values and reasons are deleted with the salts of their hashes,
@@ -690,6 +752,9 @@ class Program:
         compact
             Write the files anew on PostgreSQL too (``VACUUM FULL``), which locks the tables against
             everyone else meanwhile. Until then its files keep what was erased.
+        request
+            A name that makes it harmless to repeat the call. What was erased cannot be compared:
+            the call is taken for the same if the reason is, and as many ids are unknown now.
 
         Returns
         -------
@@ -710,8 +775,9 @@ class Program:
         check_reason("an erasure", reason)
         with self._writing() as (writer, state):
             names = _unique(state.shape.read_ids(ids))
-            if names:
-                self._erase(writer, state, names, reason, early)
+            asked = [reason] * len(names)
+            if names and not self._is_repeated(writer, "erasure", request, names, asked):
+                self._erase(writer, state, names, reason, early, request)
         if names:
             try:
                 self.ledger.compact(lock=compact)
@@ -721,7 +787,13 @@ class Program:
         return len(names)
 
     def _erase(
-        self, writer: Writer, state: State, names: list[str], reason: str, early: bool
+        self,
+        writer: Writer,
+        state: State,
+        names: list[str],
+        reason: str,
+        early: bool,
+        request: str | None,
     ) -> None:
         if not hasattr(state.classifier, "forget"):
             raise InputError(
@@ -736,10 +808,29 @@ class Program:
         until = Deadlines.of(writer, months).of_people(persons)
         n_early = int((until > np.datetime64(in_utc(now))).sum())
         header = {"reason": reason, "retention_months": months, "n_early": n_early}
-        state.reach(writer.append("erasure", header, Facts(erased=persons), by=self.by))
+        facts = Facts(erased=persons)
+        state.reach(writer.append("erasure", header, facts, by=self.by, key=request))
         state.classifier.forget(state.shape.ids(names))
         record_certificates(writer, state.classifier, self.by, after="erasure")
         self._store_state(writer, state)
+
+    # Requests
+
+    def _is_repeated(
+        self, writer: Writer, kind: str, name: str | None, names: list[str], asked: Sequence[Any]
+    ) -> bool:
+        """Return whether a call is recorded under its name; raise if it has other content.
+
+        ``asked`` is what is to be recorded for each applicant, as in ``Request.done``.
+        """
+        _check_name("a request's name", name)
+        recorded = Request.recorded(writer, kind, name)
+        if recorded is None:
+            _check_new_name("a request's name", name)
+            return False
+        if not recorded.covers(writer, writer.standing(names), asked).all():
+            raise recorded.other_content()
+        return True
 
     # State
 
@@ -992,10 +1083,13 @@ def _deployed_rungs(classifier: Any) -> tuple[DeployedRung, ...]:
     return classifier.deployed_ if isinstance(classifier, CertifiedClassifier) else ()
 
 
-def _check_batch(X: Any, name: Any) -> None:
-    """Raise if a batch is empty, or its name is not text."""
+def _check_name(what: str, name: Any) -> None:
     if name is not None and (not isinstance(name, str) or not name.strip()):
-        raise InputError(f"a batch's name must be text with letters, got {name!r}; take another.")
+        raise InputError(f"{what} must be text with letters, got {name!r}; take another.")
+
+
+def _check_size(X: Any) -> None:
+    """Raise if a batch is empty."""
     n = X.shape[:1] if hasattr(X, "shape") else (len(X) if hasattr(X, "__len__") else 1,)
     if tuple(n) == (0,):
         raise InputError("the batch is empty; pass at least one application.")
@@ -1011,11 +1105,11 @@ def _check_width(encoded: EncodedFeatures, classifier: Any) -> None:
         )
 
 
-def _check_new_batch_name(name: str | None) -> None:
-    """Raise if a new batch has a name that an unnamed batch may have."""
+def _check_new_name(what: str, name: str | None) -> None:
+    """Raise if a new entry has a name that an unnamed entry may have."""
     if name is not None and re.fullmatch(r"#\d+", name):
         raise InputError(
-            f"a batch's name must not be # and a number, since unnamed batches are called so, got "
+            f"{what} must not be # and a number, since unnamed entries are called so, got "
             f"{name!r}; take another."
         )
 

@@ -28,15 +28,23 @@ from secondlook.cli.files.rows import (
 )
 from secondlook.cli.files.tables import check_output, file_name, read_listed
 from secondlook.cli.input_checks import as_recorded
-from secondlook.cli.messages import mistakes_so_far, mistakes_so_far_message, recorded_already
+from secondlook.cli.messages import (
+    mistakes_so_far,
+    mistakes_so_far_message,
+    recorded_already,
+    repeated,
+    repeated_message,
+)
 from secondlook.cli.options import (
     By,
     Json,
     LedgerUrl,
     ProgramName,
     Refused,
+    RequestName,
     Strict,
     Trusted,
+    check_name,
     errors,
     open_program,
     progress,
@@ -47,6 +55,7 @@ from secondlook.words import counted, people, shortened
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.base import Standing
     from secondlook.ledger.config import Labels
+    from secondlook.ledger.objections import Request
     from secondlook.ledger.program import Program, ProgramView
 
 __all__ = ["observe"]
@@ -65,6 +74,7 @@ def observe(
     ],
     ledger: LedgerUrl,
     program: ProgramName = None,
+    request: RequestName = None,
     refused: Refused = None,
     strict: Strict = False,
     corrections: Annotated[
@@ -88,17 +98,18 @@ def observe(
     Example: secondlook observe outcomes.csv --ledger sqlite:///lender.db
     """
     with errors(json):
+        check_name("--request", request)
         refused_file = refused_path(refused, outcomes, "--json" if json else None)
         check_output(refused_file)
         opened = open_program(ledger, program, by, trusted)
         with progress("reading outcomes", json), opened.reading() as view:
-            sent = _read_outcomes(view, outcomes, corrections=corrections)
+            sent = _read_outcomes(view, outcomes, request, corrections=corrections)
             last_entry = view.reader.head().number
         if strict:
             sent.refusals.stop(file_name(outcomes))
         refused_file = sent.refusals.write(refused_file)
         with progress(f"recording {counted(int(sent.is_new.sum()), 'outcome')}", json):
-            restarts = _record(opened, sent)
+            restarts = _record(opened, sent, request)
         with (
             recorded_already(
                 "everything is recorded and only this summary is missing",
@@ -111,6 +122,7 @@ def observe(
                 "testing_began_again": restarts,
                 "so_far": mistakes_so_far(view.summary()),
                 "refused": refused_counts(sent.refusals, refused_file),
+                "repeats": None if sent.recorded is None else repeated(sent.recorded),
             }
     if json:
         print_json(result)
@@ -143,6 +155,8 @@ class SentOutcomes:
         Columns that were not read.
     refusals
         The refused rows.
+    recorded
+        The request that the file repeats; its outcomes count as on record.
     """
 
     ids: NDArray[Any]
@@ -152,6 +166,7 @@ class SentOutcomes:
     empty: dict[str, int]
     ignored: list[str]
     refusals: Refusals
+    recorded: Request | None
 
     @property
     def is_new(self) -> NDArray[np.bool_]:
@@ -182,7 +197,9 @@ class SentOutcomes:
         ]
 
 
-def _read_outcomes(view: ProgramView, path: str, *, corrections: bool) -> SentOutcomes:
+def _read_outcomes(
+    view: ProgramView, path: str, request: str | None, *, corrections: bool
+) -> SentOutcomes:
     """Read a file of outcomes and compare it with the record.
 
     Outcomes that contradict the record are refused unless ``corrections`` are allowed.
@@ -206,6 +223,13 @@ def _read_outcomes(view: ProgramView, path: str, *, corrections: bool) -> SentOu
     sent = states[rows][first]
     standing = view.reader.standing(names.tolist())
     before = np.array([state or "" for state in standing.states], np.str_)
+    from secondlook.ledger.objections import Request  # noqa: PLC0415 - an extra
+
+    recorded = Request.recorded(view.reader, "outcomes", request)
+    covered = np.zeros(names.size, np.bool_)
+    if recorded is not None:
+        covered = recorded.covers(view.reader, standing, sent.tolist())
+        before = np.where(covered, sent, before)
     usable = np.ones(names.size, np.bool_)
     contradicts = (before != "") & (sent != before) & (not corrections)
     reasons = [
@@ -213,8 +237,11 @@ def _read_outcomes(view: ProgramView, path: str, *, corrections: bool) -> SentOu
         (contradicts, "the record has another outcome, and corrections are not allowed"),
     ]
     for applies, reason in reasons:
-        refusals.add(rows[(applies & usable)[place]], reason)
-        usable &= ~applies
+        refused = applies & usable & ~covered
+        refusals.add(rows[refused[place]], reason)
+        usable &= ~refused
+    if recorded is not None and not covered[usable].all():
+        raise recorded.other_content()
     return SentOutcomes(
         names[usable],
         sent[usable],
@@ -223,6 +250,7 @@ def _read_outcomes(view: ProgramView, path: str, *, corrections: bool) -> SentOu
         empty,
         [name for name in table.column_names if name not in (column, roles.outcome)],
         refusals,
+        recorded,
     )
 
 
@@ -297,19 +325,17 @@ def _impossible(
 # Recording
 
 
-def _record(program: Program, sent: SentOutcomes) -> list[dict[str, Any]]:
+def _record(program: Program, sent: SentOutcomes, request: str | None) -> list[dict[str, Any]]:
     """Record the new outcomes; return which tests began again, and after what."""
-    withdrawn, first = sent.states == "indeterminate", sent.before == ""
+    first = sent.before == ""
     # In parts, to know what each of them did to the tests.
-    parts = {
-        "outcomes": sent.is_new & ~withdrawn & first,
-        "correction": sent.is_new & ~withdrawn & ~first,
-        "withdrawal": sent.is_new & withdrawn,
-    }
+    parts = {"outcomes": sent.is_new & first, "correction": sent.is_new & ~first}
     parts = {after: rows for after, rows in parts.items() if rows.any()}
-    if not parts:
+    if sent.recorded is not None or not (parts or request):
         return []
-    restarts = program.observe_parts((sent.ids[rows], sent.states[rows]) for rows in parts.values())
+    restarts = program.observe_parts(
+        ((sent.ids[rows], sent.states[rows]) for rows in parts.values()), request=request
+    )
     return [
         asdict(restart) | {"after": after}
         for after, begun in zip(parts, restarts, strict=True)
@@ -341,6 +367,8 @@ def _message(result: dict[str, Any]) -> list[str]:
         if count:
             parts.append(f"{count:,} {word}")
     lines = [", ".join(parts) + ".", *_empty_message(result["empty"])]
+    if result["repeats"] is not None:
+        lines.append(repeated_message(result["repeats"]))
     if result["corrections"]:
         lines.append(_corrected_message(result["corrected"]))
         lines.append(

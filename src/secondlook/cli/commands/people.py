@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,14 +26,17 @@ from secondlook.cli.files.refusals import (
 from secondlook.cli.files.rows import check_there, roles_and_labels, trimmed
 from secondlook.cli.files.tables import check_output, file_name, read_listed
 from secondlook.cli.input_checks import as_recorded
+from secondlook.cli.messages import repeated, repeated_message
 from secondlook.cli.options import (
     By,
     Json,
     LedgerUrl,
     ProgramName,
     Refused,
+    RequestName,
     Strict,
     Trusted,
+    check_name,
     errors,
     open_program,
     printed_warnings,
@@ -45,11 +48,13 @@ from secondlook.words import counted, people
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.base import Standing
-    from secondlook.ledger.objections import Objection
+    from secondlook.ledger.objections import Objection, Request
     from secondlook.ledger.program import Program, ProgramView
 
     # Why applicants cannot be changed, given their standing.
     Objections = Callable[[ProgramView, Standing], Sequence[Objection]]
+    # The kind of entry to record, and what for each applicant, as in ``Request.done``.
+    Asked = tuple[str, Any]
 
 __all__ = ["erase", "hold", "override", "release", "withdraw"]
 
@@ -81,6 +86,7 @@ class Given:
     ] = None
     program: ProgramName = None
     refused: Refused = None
+    request: RequestName = None
     strict: Strict = False
     trusted: Trusted = None
     by: By = None
@@ -90,16 +96,57 @@ class Given:
         """Return the program; nothing is read yet."""
         return open_program(self.ledger, self.program, self.by, self.trusted)
 
-    def read(self, view: ProgramView, objections: Objections, done: str) -> _Chosen:
-        """Return the applicants without objections; ``done`` is the participle for messages."""
+    def read(self, view: ProgramView, objections: Objections, done: str, asked: Asked) -> _Chosen:
+        """Return the applicants without objections, or those of the request that is repeated.
+
+        Parameters
+        ----------
+        view
+            The program.
+        objections
+            Why applicants cannot be changed, given their standing.
+        done
+            The participle for messages.
+        asked
+            The kind of entry to record, and what for each applicant, as in ``Request.done``.
+        """
         if (self.file is None) == (not self.ids):
             raise InputError(
                 f"applicants are named by a file or by --id, got "
                 f"{'both' if self.ids else 'neither'}; give one of these."
             )
+        recorded = self.recorded(view, asked)
+
+        def left(view: ProgramView, standing: Standing) -> Sequence[Objection]:
+            """Return objections to applicants whom the request does not cover."""
+            found = objections(view, standing)
+            if recorded is None:
+                return found
+            covered = recorded.covers(view.reader, standing, [asked[1]] * standing.persons.size)
+            found = [one._replace(applies=one.applies & ~covered) for one in found]
+            if not np.logical_or.reduce([covered, *(one.applies for one in found)]).all():
+                raise recorded.other_content()
+            return found
+
         if self.file is not None:
-            return self._read_file(self.file, view, objections, done)
-        meant = as_recorded(view.reader, self.ids or [], erasing=done == "erased")
+            chosen = self._read_file(self.file, view, left, done)
+        else:
+            chosen = self._read_ids(self.ids or [], view, left, done)
+        # The ids of a recorded request may be erased, and are needed no more.
+        ids = np.empty(0) if recorded else view.shape.ids(chosen.names)
+        return replace(chosen, ids=ids, recorded=recorded)
+
+    def recorded(self, view: ProgramView, asked: Asked) -> Request | None:
+        """Return the request of this name, if it is recorded."""
+        check_name("--request", self.request)
+        from secondlook.ledger.objections import Request  # noqa: PLC0415 - an extra
+
+        return Request.recorded(view.reader, asked[0], self.request)
+
+    def _read_ids(
+        self, ids: list[str], view: ProgramView, objections: Objections, done: str
+    ) -> _Chosen:
+        meant = as_recorded(view.reader, ids, erasing=done == "erased")
         names = list(dict.fromkeys(map(str, meant)))
         for applies, why, advice in objections(view, view.reader.standing(names)):
             if applies.any():
@@ -108,7 +155,7 @@ class Given:
                     f"ids that {why} cannot be {done}, got {names[int(np.argmax(applies))]!r}; "
                     f"nothing was recorded, {advice}."
                 )
-        return _Chosen(names, view.shape.ids(names))
+        return _Chosen(names)
 
     def _read_file(
         self, file: str, view: ProgramView, objections: Objections, done: str
@@ -134,26 +181,39 @@ class Given:
             usable &= ~applies
         if self.strict:
             refusals.stop(source)
-        chosen = names[usable].tolist()
-        return _Chosen(chosen, view.shape.ids(chosen), refusals, refusals.write(refused_file))
+        return _Chosen(
+            names[usable].tolist(),
+            refusals=refusals,
+            refused_file=refusals.write(refused_file),
+        )
 
 
 @dataclass(frozen=True)
 class _Chosen:
     """The applicants that a command changes, and the rows of its file that are refused.
 
-    ``names`` has the ids as text, ``ids`` in the type of the program's ids.
+    ``names`` has the ids as text, ``ids`` in the type of the program's ids; ``recorded`` is the
+    request that the command repeats.
     """
 
     names: list[str]
-    ids: NDArray[Any]
+    ids: NDArray[Any] = field(default_factory=lambda: np.empty(0))
     refusals: Refusals | None = None
     refused_file: str = ""
+    recorded: Request | None = None
+
+    def __len__(self) -> int:
+        return len(self.names) if self.recorded is None else len(self.recorded.done)
 
     @property
     def people(self) -> str:
         """How many they are."""
-        return people(len(self.names))
+        return people(len(self))
+
+    def record(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> None:
+        """Call a method of the program with the ids, unless that was done before."""
+        if self.names and self.recorded is None:
+            call(self.ids, *arguments, **options)
 
 
 def _on_applicants(command: Callable[..., None]) -> Callable[..., None]:
@@ -205,16 +265,14 @@ def override(
 
     done = "undone" if accept is None else "overridden"
     with program.reading() as view:
-        chosen = given.read(view, objections, done)
+        chosen = given.read(view, objections, done, ("override", (accept, reason)))
     if accept is None:
-        if chosen.names:
-            program.undo_override(chosen.ids, reason)
+        chosen.record(program.undo_override, reason, request=given.request)
         message = f"Override undone for {chosen.people}."
     else:
-        if chosen.names:
-            program.override(chosen.ids, accept, reason)
+        chosen.record(program.override, accept, reason, request=given.request)
         message = f"{chosen.people} {'accepted' if accept else 'rejected'} by override."
-    _finish(chosen, {done: len(chosen.names)}, [message], given.json)
+    _finish(chosen, {done: len(chosen)}, [message], given.json)
 
 
 @_on_applicants
@@ -237,10 +295,11 @@ def withdraw(given: Given) -> None:
         return [*to_outcome(standing), Objection(final, why, _REMOVE)]
 
     with program.reading() as view:
-        chosen = given.read(view, objections, "withdrawn")
+        chosen = given.read(view, objections, "withdrawn", ("outcomes", "indeterminate"))
         before = view.reader.standing(chosen.names).states.count("indeterminate")
-    if chosen.names:
-        program.withdraw(chosen.ids)
+    if chosen.recorded is not None:
+        before = len(chosen.names) - len(chosen)
+    chosen.record(program.withdraw, request=given.request)
     n = len(chosen.names) - before
     already = f", {before:,} were withdrawn before" if before else ""
     message = f"{people(n)} withdrawn: no outcome will be known{already}."
@@ -257,9 +316,10 @@ def hold(given: Given, reason: Reason) -> None:
     from secondlook.ledger.objections import to_hold  # noqa: PLC0415 - an extra
 
     with program.reading() as view:
-        chosen = given.read(view, lambda _, standing: to_hold(standing.persons), "held")
-    program.hold(chosen.ids, reason)
-    _finish(chosen, {"held": len(chosen.names)}, [f"{chosen.people} held."], given.json)
+        asked = "hold", (True, reason)
+        chosen = given.read(view, lambda _, standing: to_hold(standing.persons), "held", asked)
+    chosen.record(program.hold, reason, request=given.request)
+    _finish(chosen, {"held": len(chosen)}, [f"{chosen.people} held."], given.json)
 
 
 @_on_applicants
@@ -275,10 +335,10 @@ def release(given: Given, reason: Reason) -> None:
         return to_release(view.reader, standing.persons)
 
     with program.reading() as view:
-        chosen = given.read(view, objections, "released")
-    program.release(chosen.ids, reason)
+        chosen = given.read(view, objections, "released", ("hold", (False, reason)))
+    chosen.record(program.release, reason, request=given.request)
     message = f"{chosen.people} no longer held."
-    _finish(chosen, {"released": len(chosen.names)}, [message], given.json)
+    _finish(chosen, {"released": len(chosen)}, [message], given.json)
 
 
 @_on_applicants
@@ -322,14 +382,7 @@ def erase(
         return
     if reason is None:
         raise InputError("an erasure needs a reason, got none; give it as --reason.")
-    if not yes and (given.json or given.file == "-"):
-        raise InputError(
-            "with --json, or with ids on standard input, nothing can be confirmed; add --yes."
-        )
-    if expired and (given.file is not None or given.ids):
-        raise InputError(
-            "applicants are named by --expired, by a file or by --id, got two of these; give one."
-        )
+    _check_erasure(given, expired=expired, yes=yes)
     program = given.open()
     from secondlook.ledger.objections import to_erasure  # noqa: PLC0415 - an extra
     from secondlook.ledger.retention import also_in, retention_months  # noqa: PLC0415
@@ -339,24 +392,51 @@ def erase(
         return to_erasure(view.reader, standing.persons, months=months, now=now, early=early)
 
     if expired:
-        ids = program.expired()
-        chosen = _Chosen([str(name) for name in ids.tolist()], ids)
+        chosen = _expired(given, program, reason)
     else:
         with program.reading() as view:
-            chosen = given.read(view, objections, "erased")
+            chosen = given.read(view, objections, "erased", ("erasure", reason))
     others = also_in(program.ledger, program.name, chosen.names)
     n, warned = chosen.people, []
-    if chosen.names:
+    if chosen.recorded is not None:
+        program.ledger.compact(lock=compact)  # in case that was not reached
+    elif chosen.names:
         if not yes:
             _confirm(f"Erase {n} of the program {program.name!r} for good?", chosen)
         with progress(f"erasing {n}", given.json), printed_warnings(LedgerWarning) as warned:
-            program.erase(chosen.ids, reason, early=early, compact=compact)
-    lines = [f"{n} erased; the decisions stay." if chosen.names else f"{n} erased."]
+            chosen.record(
+                program.erase, reason, early=early, compact=compact, request=given.request
+            )
+    lines = [f"{n} erased; the decisions stay." if len(chosen) else f"{n} erased."]
     lines += _other_programs_message(others)
-    if chosen.names and given.ledger.startswith("postgres"):
+    if len(chosen) and given.ledger.startswith("postgres"):
         lines.append(_ON_SERVER if compact else f"{_NOT_COMPACTED} {_ON_SERVER}")
-    result: dict[str, Any] = {"erased": len(chosen.names), "other_programs": others}
+    result: dict[str, Any] = {"erased": len(chosen), "other_programs": others}
     _finish(chosen, result | ({"notes": warned} if warned else {}), lines, given.json)
+
+
+def _check_erasure(given: Given, *, expired: bool, yes: bool) -> None:
+    """Raise if options contradict each other, or nothing could be confirmed."""
+    if not yes and (given.json or given.file == "-"):
+        raise InputError(
+            "with --json, or with ids on standard input, nothing can be confirmed; add --yes."
+        )
+    if expired and (given.file is not None or given.ids):
+        raise InputError(
+            "applicants are named by --expired, by a file or by --id, got two of these; give one."
+        )
+
+
+def _expired(given: Given, program: Program, reason: str) -> _Chosen:
+    """Return the applicants past their retention period; those of a recorded request are gone."""
+    with program.reading() as view:
+        recorded = given.recorded(view, ("erasure", reason))
+    if recorded is None:
+        ids = program.expired()
+        return _Chosen([str(name) for name in ids.tolist()], ids)
+    if {*recorded.done.values()} != {reason}:
+        raise recorded.other_content()
+    return _Chosen([], recorded=recorded)
 
 
 def _confirm(question: str, chosen: _Chosen) -> None:
@@ -379,6 +459,9 @@ def _other_programs_message(others: dict[str, int]) -> list[str]:
 
 def _finish(chosen: _Chosen, result: dict[str, Any], lines: list[str], json: bool) -> None:
     """Print the result; exit with 2 if nothing was done because rows were refused."""
+    if chosen.recorded is not None:
+        result["repeats"] = repeated(chosen.recorded)
+        lines = [*lines, repeated_message(result["repeats"])]
     if chosen.refusals is not None:
         result["refused"] = refused_counts(chosen.refusals, chosen.refused_file)
         lines = [*lines, *refused_message(result["refused"])]
