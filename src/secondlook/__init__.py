@@ -22,6 +22,7 @@ _NAMES_OF_MODULE = {
     "methods.finite": ("ClusteredDomain", "CountedOutcomes", "FiniteClassifier", "NormalisedG"),
     "methods.many_classes": ("ManyClassClassifier",),
     "methods.storage": ("load", "save"),
+    "people.likeness": ("Checks",),
 }
 _MODULE_OF_NAME = {name: module for module, names in _NAMES_OF_MODULE.items() for name in names}
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test compar
     )
     from secondlook.methods.many_classes import ManyClassClassifier
     from secondlook.methods.storage import load, save
+    from secondlook.people.likeness import Checks
 else:
 
     def __getattr__(name):

@@ -36,6 +36,25 @@ def decided(lender):
     return lender, yes, got["id"][got["decision"] == "reject"].tolist()
 
 
+def test_a_file_with_good_and_bad_exchanged_is_refused_unless_confirmed(lender):
+    apply(400)
+    done("decide", "applicants.csv", "-o", "decisions.csv")
+    got = answer().merge(people(400, 1000)[["id", "outcome"]], on="id")
+    got = got[got["decision"] == "accept"]
+    words = {"repaid": "default", "default": "repaid"}
+    tell([(name, words[outcome]) for name, outcome in zip(got["id"], got["outcome"], strict=True)])
+    message = refused("observe", "outcomes.csv")
+    assert "are good and bad exchanged" in message
+    assert "--unlike-expected" in message
+    assert entries(lender, "outcomes") == []
+    assert done("observe", "outcomes.csv", code=2)["code"] == 2
+    result = done("observe", "outcomes.csv", "--unlike-expected")
+    assert result["unlike_expected"]["stops"]
+    assert result["unlike_expected"] == entries(lender, "outcomes")[0].says["unlike_expected"]
+    assert result["recorded"]["good"] + result["recorded"]["bad"] == len(got)
+    assert done("observe", "outcomes.csv")["unlike_expected"] is None  # nothing is new
+
+
 def test_corrections_can_be_disallowed(decided):
     program, yes, _ = decided
     tell([(yes[0], "repaid"), (yes[1], "repaid")])

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 from ledger_worlds import algorithm_1, certified, started
 from secondlook.errors import InputError
-from secondlook.ledger.base import STATES, Standing
-from secondlook.ledger.outcomes import new_outcomes, unique_outcomes
+from secondlook.ledger.base import STATES, HeadCounts, Standing
+from secondlook.ledger.outcomes import compare_outcomes, new_outcomes, unique_outcomes
 from secondlook.ledger.program import Program
+from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.methods.storage import dumps
+from secondlook.people.likeness import FALSE_ALARMS, Checks
 
 
 def one_by_one(now, standing, final):
@@ -37,7 +40,9 @@ def test_new_outcomes_are_those_that_the_record_lacks(rng):
         now = {str(at): STATES[code] for at, code in enumerate(rng.integers(3, size=n))}
         before = [[*STATES, None][code] for code in rng.integers(4, size=n)]
         all_, none = np.ones(n, bool), np.zeros(n, bool)
-        standing = Standing(rng.permutation(n), np.ones(n, int), all_, none, before)
+        standing = Standing(
+            rng.permutation(n), np.ones(n, int), all_, none, before, all_, np.ones(n)
+        )
         final = bool(turn % 2)
         expected = one_by_one(now, standing, final)
         kinds.add(type(expected))
@@ -74,4 +79,106 @@ def test_learning_from_calls_equals_learning_from_the_record(url, make, rng):
     later = two.people
     decided = program.decide(later.X, sensitive_features=later.group)
     assert decided.round == 2
+    assert program.verify(relearn=True).problem is None
+
+
+# Outcomes against what was expected
+
+
+class Record:
+    """A record that knows the counts of outcomes, and counts how often it is asked."""
+
+    def __init__(self, history=(0, 0), own=(0, 0)):
+        self.pairs, self.n_asked = (history, own), 0
+
+    def head_counts(self, *, groups):
+        assert not groups
+        self.n_asked += 1
+        rows = [
+            (round_, state, n)
+            for round_, (bad, of) in enumerate(self.pairs)
+            for state, n in ((1, bad), (0, of - bad))
+        ]
+        round_, state, n = (np.array(column, np.int64) for column in zip(*rows, strict=True))
+        flags = np.ones(n.size, bool)
+        return HeadCounts(round_, flags, flags, np.full(n.size, -1), state, [None] * n.size, n)
+
+
+def compared(bad, of, *, record=None, score=0.9, exploit=True, before=None, alpha=0.15, **levels):
+    flags = np.full(of, exploit)
+    standing = Standing(
+        *(np.arange(of), np.ones(of, int), np.ones(of, bool), np.zeros(of, bool)),
+        *([before] * of, flags, np.full(of, score)),
+    )
+    states = ["bad"] * bad + ["good"] * (of - bad)
+    classifier = CertifiedClassifier(alpha=alpha)
+    return compare_outcomes(record or Record(), classifier, standing, states, Checks(**levels))
+
+
+def test_a_file_with_good_and_bad_exchanged_stops():
+    found = compared(155, 178)
+    assert (found.bad, found.of, found.expected, found.stops) == (155, 178, 0.15, True)
+    with pytest.raises(InputError, match=r"155 of 178 outcomes .* 15 % were expected"):
+        found.check()
+    assert not compared(155, 178, stop=1).stops
+    assert compared(155, 178, stop=1, warn=1) is None
+
+
+@pytest.mark.parametrize(
+    ("bad", "of", "options"),
+    [
+        (19, 19, {}),  # a small file
+        (33, 178, {}),  # within chance of α
+        (109, 178, {"exploit": False}),  # explored applicants may be mostly bad
+        (109, 178, {"score": 0.45}),  # as their scores said
+        (155, 178, {"before": "good"}),  # corrections usually turn good outcomes bad
+        (120, 178, {"record": Record(history=(600, 900))}),  # as in the history
+        (155, 178, {"record": Record(own=(30, 30))}),  # as in a file that was confirmed
+        (80, 178, {"alpha": 0.4}),
+    ],
+)
+def test_plausible_outcomes_pass(bad, of, options):
+    assert compared(bad, of, **options) is None
+
+
+def test_a_bad_pilot_is_reported_and_does_not_stop():
+    record = Record(history=(90, 900))
+    found = compared(60, 178, record=record)
+    assert (found.stops, found.expected, record.n_asked) == (False, 0.15, 1)
+    assert not compared(89, 178).stops  # half of them: exchanged, they would fit no better
+    assert compared(20, 178, record=record) is None
+    assert record.n_asked == 1  # nothing was counted for a file that is as expected
+
+
+def test_outcomes_as_expected_are_rarely_reported():
+    """With shares at the bound, where every surplus is chance."""
+    rng = np.random.default_rng(4)
+    n_files = 4000
+    bad = rng.binomial(200, 0.15, n_files).tolist()
+    found = [compared(n, 200, warn=1e-9) for n in bad]
+    assert not any(one is not None and one.stops for one in found)
+    n = sum(one is not None for one in found)
+    assert binomtest(n, n_files, FALSE_ALARMS, "greater").pvalue > 1e-4
+    worse = rng.binomial(200, 0.3, 100).tolist()
+    assert sum(compared(n, 200) is not None for n in worse) > 50  # a control
+
+
+def test_refused_outcomes_stay_pending_and_a_confirmation_is_recorded(tmp_path):
+    program, _, (one, two, *_) = started(url := f"sqlite:///{tmp_path}/a.db", algorithm_1(), 600)
+    decided = program.decide(one.people.X, sensitive_features=one.people.group)
+    yes = decided.accepted
+    ids, inverted = decided.ids[yes], 1 - one.outcome[yes]
+    before = program.checkpoint()
+    with pytest.raises(InputError, match="are good and bad exchanged"):
+        program.observe(ids, inverted)
+    assert program.checkpoint() == before
+    assert set(program.standing(ids).states) == {None}
+    program.observe(ids, inverted, unlike_expected=True)
+    with program.reading() as view:
+        (entry,) = view.reader.entries(kind="outcomes")
+    kept = entry.says["unlike_expected"]
+    assert (kept["stops"], kept["of"]) == (True, int((yes & decided.exploit).sum()))
+    program.observe(ids, one.outcome[yes])  # corrections, which are not compared
+    program.decide(two.people.X, sensitive_features=two.people.group)
+    assert dumps(program.classifier) == dumps(Program.open(url).classifier)
     assert program.verify(relearn=True).problem is None

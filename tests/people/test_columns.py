@@ -288,20 +288,6 @@ def test_an_array_instead_of_a_table_with_text(rng):
         TableColumns.of(frame).codes(np.zeros((2, 6)))
 
 
-def test_a_column_that_suddenly_is_mostly_empty():
-    X = np.ones((100, 3))
-    X[:9, 1], X[:10, 2] = np.nan, np.nan
-    learned = TableColumns.of(X)
-    batch = np.ones((20, 3))
-    batch[:11, 2] = np.nan  # a tenth was missing before
-    batch[:10, 1] = np.nan  # not more than half
-    learned.check_missing(batch)
-    batch[10, 1] = np.nan
-    with pytest.raises(InputError, match="column 1 has no value for 55% of this batch, and had no"):
-        learned.check_missing(batch)
-    learned.check_missing(batch[:19])  # too few to tell
-
-
 @pytest.mark.parametrize(
     ("values", "expected"),
     [

@@ -1,8 +1,8 @@
-"""Checks of a file against the program: ids, column names, ranges of numbers and text values."""
+"""Checks of a file against the program: ids, column names and text values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,20 +16,13 @@ from secondlook.words import people, shortened
 if TYPE_CHECKING:
     from secondlook.ledger.base import Reader
     from secondlook.ledger.config import Roles
-    from secondlook.people.intake import Range
 
 __all__ = [
     "DECISION_COLUMNS",
     "as_recorded",
     "check_column_names",
-    "check_like_history",
-    "columns_out_of_range",
     "namesakes",
     "namesakes_message",
-    "out_of_range",
-    "out_of_range_message",
-    "recorded_exceptions",
-    "recorded_exceptions_message",
     "refuse_ambiguous_ids",
     "unseen_values",
     "unseen_values_message",
@@ -167,134 +160,6 @@ def namesakes_message(names: list[str]) -> list[str]:
     return [
         f"In the decisions, {listed} describe the decision; they are not your columns of that name."
     ]
-
-
-# Numbers outside the range of the history
-
-_TOO_MANY = 0.5  # share of the applicants with a value: the batch is not decided
-_FALSE_STOPS = 1e-4  # probability to stop a batch that is like the history, over all columns
-# Columns are mentioned from this share, this number and this multiple of the expected number.
-_SHARE, _LEAST, _TIMES = 0.05, 5, 10
-
-
-def columns_out_of_range(
-    ranges: Mapping[str | int, Range] | None, X: Any
-) -> list[dict[str, Any]] | None:
-    """Return the columns in which more applicants than by chance are outside the history's range.
-
-    Such a column may have another unit or decimal mark.
-
-    Parameters
-    ----------
-    ranges
-        ``feature_ranges_`` of a classifier; None if they are unknown.
-    X
-        Features of the batch, an Arrow table.
-
-    Returns
-    -------
-    list or None
-        For each such column, the most applicants first: ``column``, ``low`` and ``high`` of the
-        history, how many ``people`` are outside, ``of`` how many with a value, and whether that is
-        ``too_many`` to decide the batch. None if ranges are unknown.
-    """
-    if ranges is None:
-        return None
-    from secondlook.people.intake import chance_beyond, n_beyond  # noqa: PLC0415 - slow to import
-
-    rows = []
-    for key, known in ranges.items():
-        name = key if isinstance(key, str) else X.column_names[key]
-        values = np.asarray(X[name].cast("float64").to_numpy(), np.float64)
-        n, of = n_beyond(values, known)
-        stops = n > _TOO_MANY * of and (
-            chance_beyond(known.n_values, of, n) < _FALSE_STOPS / len(ranges)
-        )
-        expected = 2 / (known.n_values + 1) * of
-        if stops or (n >= _LEAST and n > max(_SHARE * of, _TIMES * expected)):
-            row = {"column": name, "low": known.low, "high": known.high}
-            rows.append(row | {"people": n, "of": of, "too_many": stops})
-    return sorted(rows, key=lambda row: -row["people"])
-
-
-def check_like_history(rows: list[dict[str, Any]] | None, source: str) -> None:
-    """Raise if most applicants of a batch are outside the history's range in a column."""
-    wrong = [row for row in rows or () if row["too_many"]]
-    if not wrong:
-        return
-    first, others = wrong[0], ", ".join(repr(row["column"]) for row in wrong[1:])
-    raise InputError(
-        f"the column {first['column']!r} of {source} is unlike the history: "
-        f"{first['people']:,} of {people(first['of'])} are outside {_range(first)}"
-        f"{f' (also: {others})' if others else ''}, perhaps because of another unit or decimal "
-        f"mark; nothing was decided or recorded, so correct the file, or pass --unlike-history to "
-        f"decide anyway."
-    )
-
-
-def out_of_range_message(rows: list[dict[str, Any]] | None) -> list[str]:
-    """Return ``columns_out_of_range`` as lines.
-
-    Examples
-    --------
-    >>> row = {"column": "income", "low": 300.0, "high": 12000.0, "people": 9, "of": 80}
-    >>> out_of_range_message([row])
-    ["Unlike the history: 9 of 80 people outside 300 to 12000 in 'income'; is it another unit or
-    decimal mark?"]
-    """
-    return [
-        f"Unlike the history: {out_of_range(row)}; is it another unit or decimal mark?"
-        for row in rows or ()
-    ]
-
-
-def recorded_exceptions(rows: list[dict[str, Any]] | None) -> dict[str, Any]:
-    """Return the data recorded with a batch that is decided although it is unlike the history.
-
-    Examples
-    --------
-    >>> row = {"column": "income", "low": 300.0, "high": 12000.0, "people": 60, "of": 60}
-    >>> recorded_exceptions([row | {"too_many": True}]) == {"unlike_history": [row]}
-    True
-    >>> recorded_exceptions([row | {"too_many": False}])
-    {}
-    """
-    kept = [
-        {key: value for key, value in row.items() if key != "too_many"}
-        for row in rows or ()
-        if row["too_many"]
-    ]
-    return {"unlike_history": kept} if kept else {}
-
-
-def recorded_exceptions_message(rows: list[dict[str, Any]], *, certified: bool) -> list[str]:
-    """Return the recorded exceptions of a batch as a line.
-
-    Examples
-    --------
-    >>> row = {"column": "income", "low": 300.0, "high": 12000.0, "people": 60, "of": 60}
-    >>> recorded_exceptions_message([row], certified=True)
-    ["Decided anyway (--unlike-history), which is recorded: 60 of 60 people outside 300 to 12000 in
-    'income'. The certificate holds for applicants like those tested so far, and these may differ."]
-    """
-    if not rows:
-        return []
-    listed = ", ".join(out_of_range(row) for row in rows)
-    message = f"Decided anyway (--unlike-history), which is recorded: {listed}."
-    if certified:
-        message += (
-            " The certificate holds for applicants like those tested so far, and these may differ."
-        )
-    return [message]
-
-
-def out_of_range(row: dict[str, Any]) -> str:
-    """Return a row of ``columns_out_of_range`` in words."""
-    return f"{row['people']:,} of {people(row['of'])} outside {_range(row)} in {row['column']!r}"
-
-
-def _range(row: dict[str, Any]) -> str:
-    return f"{row['low']:.10g} to {row['high']:.10g}"
 
 
 # Text values that the program does not know

@@ -298,17 +298,17 @@ def _dropped(summary: Summary) -> Iterator[str]:
 
 
 def _unlike_history(summary: Summary) -> Iterator[str]:
-    """Name batches that were decided although their numbers are unlike the history."""
-    rounds = [row for row in summary.rounds if row.about.get("unlike_history")]
+    """Name batches that were decided although they are very unlike the history."""
+    rounds = [row for row in summary.rounds if any(one["stops"] for one in row.unlike)]
     if rounds:
-        from secondlook.cli.input_checks import out_of_range  # noqa: PLC0415 - slow to import
+        from secondlook.people.likeness import Unlike  # noqa: PLC0415 - slow to import
 
         last = rounds[-1]
-        columns = ", ".join(out_of_range(row) for row in last.about["unlike_history"])
+        columns = " ".join(str(Unlike(**one)) for one in last.unlike if one["stops"])
         batches = counted(len(rounds), "batch was", "batches were")
         yield (
-            f"{batches} decided with --unlike-history although numbers were unlike the history, "
-            f"last {last.batch!r} (round {last.round}, entry {last.entry}): {columns}."
+            f"{batches} decided with --unlike-history although columns were unlike the history, "
+            f"last {last.batch!r} (round {last.round}, entry {last.entry}): {columns}"
         )
 
 

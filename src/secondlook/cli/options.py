@@ -188,7 +188,7 @@ UnlikeHistory = Annotated[
     bool,
     typer.Option(
         "--unlike-history",
-        help="Decide even if most applicants are outside the ranges of the history.",
+        help="Decide even if columns are very unlike the history, and record that.",
     ),
 ]
 Late = Annotated[float, typer.Option(min=0, help="Days after which a pending outcome is late.")]

@@ -48,6 +48,8 @@ class Decisions:
         Why each rejected applicant was rejected: columns with their contribution to the log-odds
         of the score, the most negative first; None for accepted applicants. A ledger's ``Program``
         fills it in; otherwise it is None as a whole.
+    unlike
+        Columns in which the batch is unlike the history or the last rounds, each an ``Unlike``.
     """
 
     ids: NDArray[np.generic]
@@ -61,6 +63,7 @@ class Decisions:
     group_mode: str = field(default="aware", kw_only=True)
     threshold: NDArray[np.floating] | None = field(default=None, kw_only=True)
     reasons: Sequence[list[tuple[str, float]] | None] | None = field(default=None, kw_only=True)
+    unlike: tuple[Any, ...] = field(default=(), kw_only=True)
 
     def __len__(self) -> int:
         return int(self.accepted.shape[0])

@@ -234,6 +234,8 @@ class Standing:
         Whether the decision was overridden.
     states
         The newest outcome, None while pending.
+    exploit, score
+        Of the program's decision: whether it was in the exploit region, and the score.
     """
 
     persons: Ints
@@ -241,6 +243,8 @@ class Standing:
     accepted: Bools
     overridden: Bools
     states: list[str | None]
+    exploit: Bools
+    score: Floats
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from secondlook.ledger.config_classifiers import (
     LIMITS,
     build_classifier,
 )
-from secondlook.ledger.config_values import LABELS, TEXT, TEXTS, WHOLE, ChoiceValue
+from secondlook.ledger.config_values import LABELS, NUMBER, TEXT, TEXTS, WHOLE, ChoiceValue
 from secondlook.ledger.retention import MONTHS, MOST_MONTHS
 
 __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
@@ -44,6 +44,7 @@ _TABLES: dict[str, dict[str, Any]] = {
     "outcomes": {"good": LABELS, "bad": LABELS, "indeterminate": LABELS},
     "classifier": {},  # by its kind
     "limits": LIMITS,
+    "checks": {"stop": NUMBER, "warn": NUMBER},
     "retention": {"months": WHOLE},
 }
 _REQUIRED = {
@@ -177,8 +178,8 @@ class Config:
         Which features may be missing, one of ``MISSING``.
     labels
         What the values in the outcome column mean.
-    settings, limits
-        The tables [classifier] and [limits].
+    settings, limits, checks
+        The tables [classifier], [limits] and [checks].
     months
         The retention period.
     """
@@ -192,6 +193,7 @@ class Config:
     labels: Labels
     settings: dict[str, Any] = field(repr=False)
     limits: dict[str, Any] = field(repr=False)
+    checks: dict[str, Any] = field(repr=False)
     months: int = MONTHS
 
     def features(self, names: list[str]) -> tuple[str, ...]:
@@ -216,7 +218,9 @@ class Config:
         seed = self.settings.get("seed", secrets.randbelow(2**31))
         words = self.missing_values
         numbers = (float(word) for word in words if re.fullmatch(r"-?\d+(\.\d+)?", word))
-        return build_classifier({**self.settings, "seed": seed}, self.limits, (*words, *numbers))
+        return build_classifier(
+            {**self.settings, "seed": seed}, self.limits, (*words, *numbers), self.checks
+        )
 
     def about(self, features: tuple[str, ...], gaps: tuple[str, ...] = ()) -> dict[str, Any]:
         """Return what a ledger stores of this in addition to the classifier.
@@ -293,6 +297,7 @@ def _config(content: dict[str, Any], source: str) -> Config:
         labels,
         tables["classifier"],
         tables["limits"],
+        tables["checks"],
         tables["retention"].get("months", MONTHS),
     )
     _check_roles(config)

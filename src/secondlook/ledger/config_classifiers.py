@@ -1,4 +1,4 @@
-"""Classifiers, built from the tables [classifier] and [limits] of a configuration."""
+"""Classifiers, built from the tables [classifier], [limits] and [checks] of a configuration."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from secondlook.ledger.config_values import (
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier, check_settings
 from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.methods.certified.rules import check_certified_settings
+from secondlook.people.likeness import Checks
 
 __all__ = ["CLASSIFIERS", "LIMITS", "build_classifier"]
 
@@ -147,9 +148,12 @@ _SAME_NAME = (
 
 
 def build_classifier(
-    settings: dict[str, Any], limits: dict[str, Any], missing_values: tuple[Any, ...] = ()
+    settings: dict[str, Any],
+    limits: dict[str, Any],
+    missing_values: tuple[Any, ...] = (),
+    checks: dict[str, Any] | None = None,
 ) -> Any:
-    """Return the classifier that [classifier] and [limits] describe.
+    """Return the classifier that [classifier], [limits] and [checks] describe.
 
     Parameters
     ----------
@@ -157,6 +161,8 @@ def build_classifier(
         The tables, as read; ``settings`` has a seed.
     missing_values
         Texts and numbers that mean that a feature is missing.
+    checks
+        The table, as read.
 
     Examples
     --------
@@ -173,6 +179,7 @@ def build_classifier(
     options["noise"] = OutcomeNoise(**settings["noise"]) if "noise" in settings else None
     options["random_state"] = settings["seed"]
     options["missing_values"] = missing_values or None
+    options["checks"] = Checks(**checks) if checks else None
     options["learner"] = _learner(settings)
     if settings["kind"] == _CERTIFIED:
         if "alpha" in settings:

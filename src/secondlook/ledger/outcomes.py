@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import binom
 
+from secondlook.core.budget import FdrBudget
 from secondlook.errors import InputError
 from secondlook.frames import as_array, column, plain
-from secondlook.ledger.base import STATES, Standing
+from secondlook.ledger.base import STATES, Reader, Standing
 from secondlook.ledger.encoding import Shape
 from secondlook.methods.certified.classifier import CertifiedClassifier
+from secondlook.people.likeness import FALSE_ALARMS, Checks, chance_of_more
 
-__all__ = ["check_states", "new_outcomes", "outcomes_are_final", "read_outcomes", "unique_outcomes"]
+__all__ = ["UnlikeExpected", "check_states", "compare_outcomes", "new_outcomes"]
+__all__ += ["outcomes_are_final", "read_outcomes", "unique_outcomes"]
+
+_ENOUGH = 20  # outcomes before a file of them, or those of the past, are judged
 
 
 def outcomes_are_final(classifier: Any) -> bool:
@@ -112,3 +119,108 @@ def new_outcomes(
     order = np.argsort(standing.persons, kind="stable")
     kinds = ("outcomes", order[first[order]]), ("correction", order[changed[order]])
     return [(kind, rows) for kind, rows in kinds if rows.size]
+
+
+@dataclass(frozen=True)
+class UnlikeExpected:
+    """First outcomes of the exploited, of which more are bad than expected.
+
+    Attributes
+    ----------
+    bad, of
+        How many are bad, and of how many.
+    expected
+        The share that was expected.
+    stops
+        Whether they would fit better with good and bad exchanged, by more than the level ``stop``.
+
+    Examples
+    --------
+    >>> print(UnlikeExpected(155, 178, 0.15, True))
+    155 of 178 outcomes in the exploit region are bad, and at most about 15 % were expected; are
+    good and bad exchanged?
+    """
+
+    bad: int
+    of: int
+    expected: float
+    stops: bool
+
+    def __str__(self) -> str:
+        """Return the difference in words."""
+        why = "are good and bad exchanged" if self.stops else "did something change"
+        return (
+            f"{self.bad:,} of {self.of:,} outcomes in the exploit region are bad, and at most "
+            f"about {100 * self.expected:.3g} % were expected; {why}?"
+        )
+
+    def check(self) -> None:
+        """Raise if the outcomes must not be recorded without a confirmation."""
+        if self.stops:
+            raise InputError(
+                f"the outcomes contradict what was expected: {self} Nothing was recorded, and the "
+                f"applicants go on waiting: correct the outcomes, or record them anyway with "
+                f"--unlike-expected (unlike_expected=True)."
+            )
+
+
+def compare_outcomes(
+    reader: Reader, classifier: Any, standing: Standing, states: Sequence[Any], checks: Checks
+) -> UnlikeExpected | None:
+    """Compare first outcomes with what was expected; None if they are plausible, or few.
+
+    Only the exploited are compared, since explored applicants may all be bad. Expected is the
+    largest of α, the mean risk by the recorded scores, and the shares of bad in the history and
+    among the program's outcomes so far, so that a pilot, a poor score or a first file of early bad
+    outcomes that was confirmed stop nothing. Corrections are not compared: they usually turn good
+    outcomes bad.
+
+    Parameters
+    ----------
+    reader
+        The record before the outcomes.
+    classifier
+        The program's classifier, which may have α.
+    standing, states
+        The record of the applicants, and their new outcomes.
+    checks
+        From which difference on outcomes are reported and refused.
+    """
+    now, alpha = np.array(states, np.str_), _alpha(classifier)
+    first = np.array([state is None for state in standing.states], np.bool_)
+    rows = first & standing.exploit & ~standing.overridden & (standing.round > 0)
+    rows &= now != "indeterminate"
+    bad, of = int((now[rows] == "bad").sum()), int(rows.sum())
+    if of < _ENOUGH or alpha is None:
+        return None
+    expected = max(alpha, 1 - float(np.nan_to_num(standing.score[rows], nan=1.0).mean()))
+    if bad / of - expected <= checks.warn:  # which spares counting
+        return None
+    chance = float(binom.sf(bad - 1, of, min(1.0, expected)))
+    for n_bad, n in _known_outcomes(reader):
+        if n >= _ENOUGH:
+            expected = max(expected, n_bad / n)
+            chance = max(chance, chance_of_more(bad, of, n_bad, n))
+    size = bad / of - expected
+    if size <= checks.warn or chance >= FALSE_ALARMS:
+        return None
+    stops = size > checks.stop and abs(1 - bad / of - expected) < size
+    return UnlikeExpected(bad, of, expected, stops)
+
+
+def _alpha(classifier: Any) -> float | None:
+    """Return the bound on mistakes; None if a classifier has none."""
+    if hasattr(classifier, "budget"):
+        classifier = FdrBudget() if classifier.budget is None else classifier.budget
+    return getattr(classifier, "alpha", None)
+
+
+def _known_outcomes(reader: Reader) -> list[tuple[int, int]]:
+    """Return how many outcomes are bad, of how many: in the history, and of the exploited."""
+    counts = reader.head_counts(groups=False)
+    bad, good = (counts.state == STATES.index(state) for state in ("bad", "good"))
+    which = (counts.round == 0, (counts.round > 0) & counts.exploit & (counts.override < 0))
+    return [
+        (int(counts.n[rows & bad].sum()), int(counts.n[rows & (good | bad)].sum()))
+        for rows in which
+    ]

@@ -61,7 +61,9 @@ from secondlook.ledger.objections import (
     to_undo,
 )
 from secondlook.ledger.outcomes import (
+    UnlikeExpected,
     check_states,
+    compare_outcomes,
     new_outcomes,
     outcomes_are_final,
     read_outcomes,
@@ -90,6 +92,7 @@ from secondlook.methods.storage import dumps
 from secondlook.people.columns import as_missing_values
 from secondlook.people.ids import as_ids, check_spelling
 from secondlook.people.intake import good_outcome
+from secondlook.people.likeness import Checks, Unlike
 from secondlook.people.reasons import Reference, reasons_for
 
 __all__ = ["Program", "ProgramView"]
@@ -378,6 +381,7 @@ class Program:
         ids: Any = None,
         batch: str | None = None,
         about: dict[str, Any] | None = None,
+        unlike_history: bool = False,
     ) -> Decisions:
         """Decide a batch, record the decisions, and return them once they are durable.
 
@@ -391,6 +395,9 @@ class Program:
         about
             Further data to store with the batch, as JSON; they are never erased, so do not name
             applicants. Ignored for a batch that is recorded already.
+        unlike_history
+            Decide although columns differ much from the history (``Checks``); the differences are
+            recorded with the batch.
 
         Returns
         -------
@@ -400,7 +407,8 @@ class Program:
         Raises
         ------
         InputError
-            If the batch or its name cannot be used, or another batch has the name.
+            If the batch or its name cannot be used, another batch has the name, or the batch is
+            unlike the history.
         LedgerError
             If the ledger failed. The batch may be sent again.
         """
@@ -425,6 +433,7 @@ class Program:
                     _new_ids(ids, len(encoded)),
                     batch,
                     about,
+                    unlike_history,
                 )
         return replace(decided, backend=encoded.backend)
 
@@ -438,11 +447,15 @@ class Program:
         ids: Any,
         batch: str | None,
         about: dict[str, Any] | None,
+        unlike_history: bool,
     ) -> Decisions:
         """Decide a new batch and append it; ``groups`` are the sensitive features as stored."""
         classifier = state.classifier
         decided: Decisions = classifier.decide(
-            encoded.X, sensitive_features=sensitive_features, ids=ids
+            encoded.X,
+            sensitive_features=sensitive_features,
+            ids=ids,
+            unlike_history=unlike_history,
         )
         reasons = reasons_for(
             classifier,
@@ -460,6 +473,7 @@ class Program:
             "secondlook": version("secondlook"),
             **record_policy(writer, classifier, self.by),
             **({"about": about} if about else {}),
+            **({"unlike": [one.as_dict() for one in decided.unlike]} if decided.unlike else {}),
         }
         names = list(map(str, decided.ids.tolist()))
         facts = Facts(
@@ -482,7 +496,14 @@ class Program:
 
     # Outcomes
 
-    def observe(self, ids: Any, outcomes: Any, *, request: str | None = None) -> None:
+    def observe(
+        self,
+        ids: Any,
+        outcomes: Any,
+        *,
+        request: str | None = None,
+        unlike_expected: bool = False,
+    ) -> None:
         """Record outcomes of accepted applicants, in any order, in parts, at any later time.
 
         An outcome that is already recorded changes nothing. One that contradicts the record is
@@ -498,11 +519,17 @@ class Program:
             Their outcomes, in the labels of the history or of the configuration.
         request
             A name that makes it harmless to repeat the call.
+        unlike_expected
+            Record the outcomes although they would fit better with good and bad exchanged; the
+            difference is recorded with them.
 
         Raises
         ------
         UnknownIdError
             If an applicant is unknown or not accepted; then nothing is recorded.
+        InputError
+            If the outcomes cannot be read, or contradict what was expected; then nothing is
+            recorded.
         """
         with self._writing() as (writer, state):
             names = state.shape.read_ids(ids)
@@ -510,8 +537,12 @@ class Program:
             states = read_outcomes(outcomes, len(names), state.shape, about)
             if self._is_repeated(writer, "outcomes", request, names, states):
                 return
-            lost = self._record_outcomes(writer, state, names, states, request)
+            lost, unlike = self._record_outcomes(
+                writer, state, names, states, request, unlike_expected=unlike_expected
+            )
             # Inside the transaction: if warnings are errors, nothing is recorded.
+            if unlike is not None and not unlike_expected:
+                warnings.warn(f"Unlike expected: {unlike}", LearningWarning, stacklevel=2)
             if lost:
                 warnings.warn(restart_message(lost), LearningWarning, stacklevel=2)
 
@@ -540,6 +571,7 @@ class Program:
         parts: Iterable[tuple[Iterable[Any], Iterable[str]]],
         *,
         request: str | None = None,
+        unlike_expected: bool = False,
     ) -> list[tuple[RestartedTests, ...]]:
         """Record several lists of outcomes, one after the other, in one transaction.
 
@@ -550,6 +582,8 @@ class Program:
         request
             A name that makes it harmless to repeat the call. Then first outcomes must be in one
             part, and corrections too.
+        unlike_expected
+            As for ``observe``.
 
         Returns
         -------
@@ -566,7 +600,9 @@ class Program:
                 return []
             for names, states in listed:
                 before = _deployed_rungs(state.classifier)
-                self._record_outcomes(writer, state, names, states, request)
+                self._record_outcomes(
+                    writer, state, names, states, request, unlike_expected=unlike_expected
+                )
                 restarts.append(restarts_since(before, _deployed_rungs(state.classifier)))
             if not listed:
                 self._record_outcomes(writer, state, [], [], request)
@@ -579,12 +615,21 @@ class Program:
         names: list[str],
         states: list[str],
         request: str | None = None,
-    ) -> tuple[RestartedTests, ...]:
-        """Append the outcomes that are new; return which tests a correction made begin again."""
+        *,
+        unlike_expected: bool = False,
+    ) -> tuple[tuple[RestartedTests, ...], UnlikeExpected | None]:
+        """Append the outcomes that are new, unless they contradict what was expected.
+
+        Returns which tests a correction made begin again, and how outcomes are unlike expected.
+        """
         outcomes = unique_outcomes(names, states)
         names, listed = list(outcomes), np.array([*outcomes.values()], np.object_)
         standing = writer.standing(names)
         check_objections(names, to_outcome(standing), "nothing was recorded", UnknownIdError)
+        checks = getattr(state.classifier, "checks", None) or Checks()
+        unlike = compare_outcomes(writer, state.classifier, standing, listed.tolist(), checks)
+        if unlike is not None and not unlike_expected:
+            unlike.check()
         ids = state.shape.ids(names)
         lost: tuple[RestartedTests, ...] = ()
         final = outcomes_are_final(state.classifier)
@@ -594,7 +639,10 @@ class Program:
             state.reach(writer.append("outcomes", {}, Facts(), by=self.by, key=request))
         for kind, rows in new:
             facts = Facts(outcomes=OutcomeRows(standing.persons[rows], listed[rows].tolist()))
-            entry = writer.append(kind, {}, facts, by=self.by, key=request)
+            header = {}
+            if unlike is not None and kind == "outcomes":
+                header = {"unlike_expected": asdict(unlike)}
+            entry = writer.append(kind, header, facts, by=self.by, key=request)
             # The classifier did not accept applicants whom an override accepted.
             learned = rows[~standing.overridden[rows]]
             before = _deployed_rungs(state.classifier)
@@ -602,7 +650,7 @@ class Program:
             if kind == "correction":
                 lost = restarts_since(before, _deployed_rungs(state.classifier))
             record_certificates(writer, state.classifier, self.by, after=kind)
-        return lost
+        return lost, unlike
 
     # Overrides
     #
@@ -1148,6 +1196,7 @@ def _recorded_decisions(
         group_mode=entry.says["group_mode"],
         threshold=decisions.threshold,
         reasons=shape.reasons(people.reasons),
+        unlike=tuple(Unlike(**row) for row in entry.says.get("unlike", ())),
     )
 
 

@@ -84,7 +84,9 @@ class State:
                 self._fit(facts)
             elif entry.kind == "batch" and facts.people is not None:
                 X, groups, ids = self.shape.people(facts.people)
-                decided = self.classifier.decide(X, sensitive_features=groups, ids=ids)
+                decided = self.classifier.decide(
+                    X, sensitive_features=groups, ids=ids, unlike_history=True
+                )
             elif entry.kind in ("outcomes", "correction") and facts.outcomes is not None:
                 outcomes = facts.outcomes
                 learned = np.flatnonzero(reader.overridden_by(outcomes.persons) < 0)

@@ -343,7 +343,7 @@ class SqlReader(Reader):
         """Return the status of applications."""
         names = [name if is_text(name) else None for name in applications]
         columns = schema.people.c
-        rows = self._select(columns.application, columns.person, columns.round, columns.accepted)
+        rows = self._select(columns.application, columns.person, *_decided())
         with self._legible("the status of applications"):
             known, persons, *decided = self._where_in(rows, columns.application, names)
             row_of = {name: row for row, name in enumerate(known)}
@@ -503,12 +503,17 @@ class SqlReader(Reader):
 
     def _standing_of(self, persons: Ints) -> Standing:
         """Return the status of applicants by number."""
-        columns = schema.people.c
         with self._legible("the status of applicants"):
-            return self._standing(persons, *self._newest(persons, columns.round, columns.accepted))
+            return self._standing(persons, *self._newest(persons, *_decided()))
 
     def _standing(
-        self, persons: Ints, places: Ints, rounds: Sequence[Any], accepted: Sequence[Any]
+        self,
+        persons: Ints,
+        places: Ints,
+        rounds: Sequence[Any],
+        accepted: Sequence[Any],
+        exploit: Sequence[Any],
+        score: Sequence[Any],
     ) -> Standing:
         """Return the status of applicants, given decisions and each applicant's place in them."""
         overridden, to = self._newest(persons, schema.overrides.c.accepted)
@@ -520,6 +525,8 @@ class SqlReader(Reader):
             np.where(overridden < 0, _taken_flags(accepted, places), _taken_flags(to, overridden)),
             overridden >= 0,
             _taken(states, observed),
+            _taken_flags(exploit, places),
+            _none_as_nan(_taken(score, places)),
         )
 
     def _newest(self, persons: Ints, *columns: sa.Column[Any]) -> tuple[Any, ...]:
@@ -922,6 +929,12 @@ def _is_one_of(
 def _any_text(raw: bytes) -> str:
     """Return text that SQLite holds, also if its bytes are no text."""
     return raw.decode("utf-8", "surrogateescape")
+
+
+def _decided() -> tuple[sa.Column[Any], ...]:
+    """Return the columns of a decision that a ``Standing`` has."""
+    people = schema.people.c
+    return people.round, people.accepted, people.exploit, people.score
 
 
 def _last_places(wanted: Ints, among: Ints) -> Ints:

@@ -184,6 +184,8 @@ class RoundSummary:
         The classifier's records of the round.
     about
         Data that were stored with the batch.
+    unlike
+        Columns in which the batch is unlike the history or the last rounds, as ``Unlike.as_dict``.
     n_by_hand
         Applicants whom the program rejected and an override accepted.
     awaited, awaited_by_group
@@ -207,6 +209,7 @@ class RoundSummary:
     budget: float
     records: tuple[dict[str, Any], ...]
     about: dict[str, Any]
+    unlike: tuple[dict[str, Any], ...]
     n_by_hand: int
     awaited: int
     awaited_by_group: dict[str, int]
@@ -641,6 +644,7 @@ def _round(
         budget=budget,
         records=tuple(_numbers(record) for record in says["rounds"]),
         about=says.get("about", {}),
+        unlike=tuple(says.get("unlike", ())),
         n_by_hand=counts.by_hand(counts.round > 0),
         awaited=outcomes.pending - (erased_pending(entry) if tested and outcomes.pending else 0),
         awaited_by_group=counts.pending_by_group() if tested else {},

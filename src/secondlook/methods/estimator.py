@@ -10,6 +10,7 @@ checked and counted for reports. The intake hands out only the groups that a mod
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,8 @@ from secondlook.core.strategies import Strategy, as_strategy
 from secondlook.errors import InputError
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.per_group import PerGroup
-from secondlook.people.intake import Batch, Intake, Range, as_ranges
+from secondlook.people.intake import Batch, Intake
+from secondlook.people.likeness import Checks
 from secondlook.people.store import GrowingArray
 
 __all__ = [
@@ -61,6 +63,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     learner: Any
     group_mode: Any = "aware"  # for subclasses that have no such option
     attributes: Any = "crossed"
+    checks: Any = None
     classes_: NDArray[Any]
     _intake: Intake
     _corrections: list[Correction]
@@ -89,24 +92,6 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Outcomes that were replaced, in the order of the corrections."""
         check_is_fitted(self, "_corrections")
         return tuple(self._corrections)
-
-    @property
-    def feature_ranges_(self) -> dict[str | int, Range] | None:
-        """Least and largest number of each column of the history, rounded outward.
-
-        By name, or by position if columns have none. They are rounded because the extremes belong
-        to single applicants. No decision depends on them. None for cells.
-
-        Examples
-        --------
-        >>> from secondlook import PartialFeedbackClassifier
-        >>> X = np.array([[339.0], [2417.0], [10_636.0]])
-        >>> PartialFeedbackClassifier(random_state=0).fit(X, [0, 1, 1]).feature_ranges_
-        {0: Range(low=300.0, high=12000.0, n_values=3)}
-        """
-        check_is_fitted(self, "_intake")
-        kept = self._intake.ranges
-        return None if kept is None else as_ranges(kept)
 
     def _remember_corrections(
         self, round: int, names: NDArray[Any], before: NDArray[Any], after: NDArray[Any]
@@ -151,13 +136,20 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._head_counts = GrowingArray(np.empty((0, 3, known.n_groups if known else 1), np.int64))
 
     def _counted(self, batch: Batch, decided: Decisions) -> Decisions:
-        """Count applicants by group, and return the decisions."""
+        """Count applicants by group, and return the decisions with what is unlike the history."""
         group = batch.group if batch.report_group is None else batch.report_group
         n_groups = self._head_counts.view().shape[2]
         parts = (group, group[decided.accepted], group[decided.explored])
         counts = np.array([np.bincount(part, minlength=n_groups) for part in parts])
         self._head_counts.append(counts[None])
-        return decided
+        return replace(decided, unlike=batch.unlike)
+
+    @property
+    def _checks(self) -> Checks:
+        """The levels from which on a batch is unlike the history."""
+        if self.checks is None or isinstance(self.checks, Checks):
+            return self.checks or Checks()
+        raise InputError(f"checks must be None or Checks(stop, warn), got {self.checks!r}.")
 
     def _prepared_learner(self) -> Any:
         """Return a fresh learner whose constraints compare the groups of the history."""

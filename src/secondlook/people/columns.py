@@ -44,8 +44,7 @@ __all__ = [
 Floats = NDArray[np.floating]
 
 SEVERAL = 5  # applicants with a value, from which on it belongs to none of them
-_ENOUGH = 20  # applicants before a column or a batch is judged by its missing or distinct values
-_RARELY, _MOSTLY = 0.1, 0.5  # shares of missing values
+_ENOUGH = 20  # applicants before a column is judged by its distinct values
 _FILLED = 1.1  # numbers that count applicants leave few gaps
 _DAY = np.timedelta64(1, "D") / np.timedelta64(1, "us")  # in microseconds
 _WORDS = {
@@ -284,20 +283,6 @@ class TableColumns:
             X = X[:, kept]
         words = _numbers_among(self.missing_values)
         return np.where(np.isin(X, words), X.dtype.type(np.nan), X) if words else X
-
-    def check_missing(self, codes: Floats) -> None:
-        """Raise if a column that was rarely empty in the history is mostly empty in a batch."""
-        if codes.shape[0] < _ENOUGH:
-            return
-        share = np.isnan(codes).mean(axis=0)
-        for at, missing in zip(self.kept, share.tolist(), strict=True):
-            column = self.columns[at]
-            if column.missing < _RARELY and missing > _MOSTLY:
-                raise InputError(
-                    f"the column {column.name!r} has no value for {missing:.0%} of this batch, and "
-                    f"had none for {column.missing:.0%} of the history; check where the batch "
-                    f"comes from."
-                )
 
     def expansion(self, *, allow_missing: bool) -> Expansion | None:
         """Return how codes become numbers for a learner; None if they always are.

@@ -1,21 +1,11 @@
-"""Reading of what callers pass in: checked once, and turned into batches and histories.
-
-A history also leaves the range of each of its columns behind. Its extremes belong to single
-applicants, who may have to be forgotten, so none is kept: a bound is the next round number outward,
-in steps of a tenth to a quarter of the extreme or of the range's width, whichever is less. An
-extreme that is such a number itself is a bound only if several applicants had it, like the 0 and 1
-of a flag.
-"""
+"""Reading of what callers pass in: checked once, and turned into batches and histories."""
 
 from __future__ import annotations
 
-import math
 import warnings
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import assert_all_finite, check_array, column_or_1d
@@ -41,28 +31,13 @@ from secondlook.frames import (
     read_features,
     take,
 )
-from secondlook.people.columns import SEVERAL, Expansion, TableColumns
+from secondlook.people.columns import Expansion, TableColumns
 from secondlook.people.ids import as_ids, id_bits, unique_bits
+from secondlook.people.likeness import Checks, Likeness, Unlike, check_like
 
-__all__ = [
-    "Batch",
-    "History",
-    "Intake",
-    "Range",
-    "as_ranges",
-    "chance_beyond",
-    "good_outcome",
-    "n_beyond",
-    "one_group",
-    "ranges_of",
-    "rounded_outward",
-    "seen_by",
-]
+__all__ = ["Batch", "History", "Intake", "good_outcome", "one_group", "seen_by"]
 
-_PART = 10.0  # a step is at least the size over this
 _PAIRS = ((0, 1), (-1, 1))  # labels whose meaning is obvious; False and True are the first
-_CLOSE = 1e-9  # 0.7 is a multiple of 0.1, whatever division gives
-_SMALLEST = 1e-300  # step; smaller numbers count as 0
 
 
 @dataclass(frozen=True)
@@ -70,7 +45,8 @@ class Batch:
     """Applicants to decide on.
 
     Decisions may see ``group``, a fit to outcomes ``fit_group``, and reports ``report_group``; None
-    for the last two means the same as ``group``.
+    for the last two means the same as ``group``. ``counts`` and ``unlike`` compare the batch with
+    the history.
     """
 
     X: Any
@@ -80,6 +56,8 @@ class Batch:
     backend: str
     fit_group: NDArray[np.intp] | None = field(default=None, kw_only=True)
     report_group: NDArray[np.intp] | None = field(default=None, kw_only=True)
+    counts: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    unlike: tuple[Unlike, ...] = field(default=(), kw_only=True)
 
     def __len__(self) -> int:
         return int(self.group.shape[0])
@@ -118,7 +96,7 @@ def good_outcome(labels: list[Any], pos_label: Any) -> Any:
     return labels[-1] if pos_label is None else pos_label
 
 
-def seen_by(codes: NDArray[np.intp], group_mode: str) -> dict[str, NDArray[np.intp]]:
+def seen_by(codes: NDArray[np.intp], group_mode: str) -> dict[str, Any]:
     """Return groups as decisions, fits and reports may see them, by the fields of a batch.
 
     A part of the library that may not see groups sees all applicants in the first one.
@@ -197,15 +175,15 @@ class Intake:
         self.classes: NDArray[Any] = np.empty(0)
         self.id_kind = "i"
         self.next_id = 0
-        # Of the history's columns, by name or position; no decision depends on them.
-        self.ranges: dict[str | int, tuple[float, float, int]] | None = None
+        self.likeness: Likeness | None = None  # no decision depends on it
+        self._compared: TableColumns | None = None  # its columns
 
     def read_history(
         self, estimator: Any, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any
     ) -> History:
         """Read the history and remember its columns, groups, outcome labels and kind of ids."""
         features, backend = self._features(estimator, X, reset=True)
-        self.ranges = self._ranges(features)
+        self.learn_likeness(features)
         n = n_rows(features)
         taken = self.read_accepted(accepted, n)
         outcome = self._first_outcomes(y, taken, n)
@@ -230,12 +208,19 @@ class Intake:
             **seen_by(group[order], self.group_mode),
         )
 
-    def read_batch(self, estimator: Any, X: Any, sensitive_features: Any, ids: Any) -> Batch:
-        """Read a batch that must look like the history."""
+    def read_batch(
+        self,
+        estimator: Any,
+        X: Any,
+        sensitive_features: Any,
+        ids: Any,
+        *,
+        checks: Checks | None = None,
+        unlike_history: bool = False,
+    ) -> Batch:
+        """Read a batch that must have the history's columns and, with ``checks``, be like it."""
         self.check_good()
         features, backend = self.read_people(estimator, X)
-        if self.columns is not None:
-            self.columns.check_missing(features)
         n = n_rows(features)
         group = self.read_groups(sensitive_features, n)
         if ids is None:
@@ -247,8 +232,11 @@ class Intake:
             bits = self._bits(names)
         # Decisions and the index share the ids, so callers must not change them.
         names.setflags(write=False)
-        features, groups = self._with_group(features, group), seen_by(group, self.group_mode)
-        return Batch(features, ids=names, bits=bits, backend=backend, **groups)
+        known = seen_by(group, self.group_mode)
+        if checks is not None:
+            known |= self.compare(features, checks, unlike_history=unlike_history)
+        features = self._with_group(features, group)
+        return Batch(features, ids=names, bits=bits, backend=backend, **known)
 
     def _next_ids(self, n: int) -> NDArray[np.int64]:
         """Return the integers after the largest id so far."""
@@ -425,13 +413,39 @@ class Intake:
         assert self.columns is not None
         return self.columns.codes(X)
 
-    def _ranges(self, X: Any) -> dict[str | int, tuple[float, float, int]]:
-        """Return the ranges of the columns of numbers."""
-        if self.columns is None:
-            return ranges_of(X, self.names)
-        kept = [self.columns.columns[at] for at in self.columns.kept]
-        at = [at for at, column in enumerate(kept) if column.kind in ("number", "flag")]
-        return ranges_of(X[:, at], tuple(kept[position].name for position in at))
+    def learn_likeness(self, X: Any) -> None:
+        """Remember what the features of the history are like, as far as they can be compared."""
+        self._compared = self.columns
+        try:
+            if self.columns is None and X is not None:
+                self._compared = TableColumns.of(X, self.missing_values)
+        except InputError:  # a learner that reads raw columns may take what we cannot read
+            return
+        if self._compared is not None:
+            codes = X if self.columns is not None else self._compared.codes(X)
+            self.likeness = Likeness.of(self._compared, codes, self.names)
+
+    def compare(self, X: Any, checks: Checks, *, unlike_history: bool) -> dict[str, Any]:
+        """Compare a batch with the history; return counts and findings as fields of a ``Batch``.
+
+        Parameters
+        ----------
+        X
+            Its features.
+        checks
+            From which differences on it raises and warns.
+        unlike_history
+            Neither raise nor warn.
+        """
+        if self.likeness is None or self._compared is None or X is None or not n_rows(X):
+            return {}
+        counts = self.likeness.count(X if self.columns is not None else self._compared.codes(X))
+        unlike = self.likeness.compare(counts, checks)
+        if not unlike_history:
+            check_like(unlike)
+            for one in unlike:
+                warnings.warn(f"Unlike the {one.since}: {one}", LearningWarning, stacklevel=4)
+        return {"counts": counts, "unlike": unlike}
 
     def _record_columns(
         self, estimator: Any, X: Any, array: Any, features: Features, reset: bool
@@ -592,9 +606,11 @@ class Intake:
         return self._own_kind(as_ids(values, values.shape[0]))
 
     def passed(self, batch: Batch) -> None:
-        """Note that a batch has been recorded: default ids continue after its largest."""
+        """Note that a batch is recorded: ids continue after its largest, and it is a last round."""
         if self.id_kind == "i":
             self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
+        if self.likeness is not None and batch.counts is not None:
+            self.likeness.remember(batch.counts)
 
     _bits = staticmethod(unique_bits)
 
@@ -606,138 +622,3 @@ class Intake:
                 f"got {kinds[names.dtype.kind]}; convert them."
             )
         return names
-
-
-class Range(NamedTuple):
-    """The range of a column in the history.
-
-    Attributes
-    ----------
-    low, high
-        Bounds of all values, rounded outward.
-    n_values
-        Number of values that were not missing.
-    """
-
-    low: float
-    high: float
-    n_values: int
-
-
-def ranges_of(
-    X: Any, names: tuple[str | int, ...] | None
-) -> dict[str | int, tuple[float, float, int]]:
-    """Return the rounded range of each column of numbers, as plain data.
-
-    Parameters
-    ----------
-    X
-        Features of the history, an array or a frame.
-    names
-        Names of the columns; None means that they go by position.
-
-    Examples
-    --------
-    >>> X = np.array([[339.0, 1.0], [10_636.0, 7.0], [np.nan, 1.0]])
-    >>> ranges_of(X, ("income", "children"))
-    {'income': (300.0, 12000.0, 2), 'children': (0.9, 8.0, 3)}
-    >>> ranges_of(X.repeat(5, axis=0), ("income", "children"))
-    {'income': (300.0, 12000.0, 10), 'children': (1.0, 7.0, 15)}
-    """
-    ranges: dict[str | int, tuple[float, float, int]] = {}
-    for position, raw in _columns(X):
-        values = raw[np.isfinite(raw)]
-        if values.size:
-            least, largest = float(values.min()), float(values.max())
-            few = int((values == least).sum()) < SEVERAL, int((values == largest).sum()) < SEVERAL
-            bounds = rounded_outward(least, largest, few)
-            ranges[position if names is None else names[position]] = (*bounds, int(values.size))
-    return ranges
-
-
-def rounded_outward(
-    least: float, largest: float, few: tuple[bool, bool] = (False, False)
-) -> tuple[float, float]:
-    """Return round numbers that enclose two extremes.
-
-    If few applicants had an extreme, the bound is not the extreme itself.
-
-    Examples
-    --------
-    >>> rounded_outward(1953.0, 2004.0)
-    (1950.0, 2010.0)
-    >>> rounded_outward(-0.27, 0.3)
-    (-0.3, 0.3)
-    """
-    width = largest - least
-    low = -_up(-least, width, beyond=few[0])
-    return low + 0.0, _up(largest, width, beyond=few[1])  # never -0.0
-
-
-def n_beyond(values: NDArray[Any], known: Range) -> tuple[int, int]:
-    """Return how many values are beyond a range, and how many are not missing."""
-    present = values[~np.isnan(values)]
-    beyond = (present < known.low) | (present > known.high)
-    return int(np.count_nonzero(beyond)), int(present.size)
-
-
-def chance_beyond(n_past: int, n_new: int, least: int) -> float:
-    """Return the chance that at least ``least`` new values are beyond the extremes of past ones.
-
-    If all are exchangeable and no two are equal, all orders of old and new are equally likely, and
-    in (b + 1) · C(n_new − b + n_past − 2, n_past − 2) of C(n_new + n_past, n_past) exactly b of
-    the new are beyond. With ties, or bounds rounded outward, the chance is smaller.
-
-    Parameters
-    ----------
-    n_past, n_new
-        Number of values in the history and in the batch.
-    least
-        Least number of values beyond.
-
-    Examples
-    --------
-    >>> round(chance_beyond(399, 1, 1), 12)  # 2 / (n_past + 1)
-    0.005
-    """
-    if n_past < 2 or least <= 0:
-        return 1.0
-    inside = n_new - np.arange(n_new, dtype=np.float64)
-    fewer = np.cumprod(np.r_[1.0, inside / (inside + n_past - 2)])  # b beyond, against none
-    n = n_new + n_past
-    none_beyond = n_past * (n_past - 1) / (n * (n - 1))
-    ways = np.arange(1, n_new + 2) * fewer * none_beyond
-    return float(min(1.0, ways[least:].sum()))
-
-
-def as_ranges(kept: Mapping[str | int, tuple[float, float, int]]) -> dict[str | int, Range]:
-    """Return ranges from the plain data of ``ranges_of``."""
-    return {name: Range(*values) for name, values in kept.items()}
-
-
-def _columns(X: Any) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """Yield the columns of numbers with their positions."""
-    if isinstance(X, np.ndarray):
-        yield from ((at, X[:, at].astype(np.float64, copy=False)) for at in range(X.shape[1]))
-        return
-    numbers = set(numeric_columns(X))
-    for position, series in enumerate(nw.from_native(X, eager_only=True).iter_columns()):
-        if str(series.name) in numbers:
-            values = series.cast(nw.Float64).to_numpy()
-            yield position, np.asarray(values, dtype=np.float64)
-
-
-def _up(value: float, width: float, *, beyond: bool) -> float:
-    """Return the first multiple of a round step that is at or above a value, or above it."""
-    if value == 0 and not beyond:
-        return value
-    size = min(abs(value) or width, width or abs(value))
-    if size == 0:
-        return value
-    part = max(size / _PART, _SMALLEST)
-    power = math.floor(math.log10(part))
-    steps = (float(f"{digit}e{power}") for digit in (1, 2, 5))
-    step = next((size for size in steps if size >= part), float(f"1e{power + 1}"))
-    bound = round(math.ceil(value / step - _CLOSE) * step, max(0, -power))
-    below = bound <= value if beyond else bound < value
-    return round(bound + step, max(0, -power)) if below else bound

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from secrets import token_hex
@@ -50,13 +50,8 @@ from secondlook.cli.files.tables import (
 from secondlook.cli.input_checks import (
     DECISION_COLUMNS,
     as_recorded,
-    check_like_history,
-    columns_out_of_range,
     namesakes,
     namesakes_message,
-    out_of_range_message,
-    recorded_exceptions,
-    recorded_exceptions_message,
     refuse_ambiguous_ids,
     unseen_values,
     unseen_values_message,
@@ -140,8 +135,8 @@ def decide(
     """Decide on all applicants in a file, record the decisions, and write them to a file.
 
     Rows that cannot be used are written to a file with the reasons, and the others are decided. If
-    more than half of the rows cannot be used, or if most numbers of a column are outside the range
-    of the history, nothing is recorded. Applicants who were decided on before do not count as
+    more than half of the rows cannot be used, or if a column is very unlike the history, nothing is
+    recorded. Applicants who were decided on before do not count as
     refused. If the same command is given again, for example after a crash, it answers from the
     record and decides nothing again.
 
@@ -154,19 +149,15 @@ def decide(
         opened = open_program(ledger, program, by, trusted)
         with progress("reading applicants", json), opened.reading() as view:
             sent = _read_applicants(view, applicants, batch, source)
-            ranges = getattr(view.classifier, "feature_ranges_", None)
-            unlike = columns_out_of_range(ranges, sent.X) if sent.ids.size else []
         if strict:
             sent.refusals.stop(source)
         _check_usable(sent, most_refused, source, refused_file, out)
-        if sent.recorded is None and not unlike_history:
-            check_like_history(unlike, source)
         with (
             progress(f"deciding on {counted(sent.ids.size, 'applicant')}", json),
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore", LearningWarning)  # the summary has it from the record
-            decisions = _decide(opened, sent, source, recorded_exceptions(unlike))
+            decisions = _decide(opened, sent, source, unlike_history=unlike_history)
         with (
             progress("writing the decisions", json),
             recorded_already(
@@ -185,7 +176,6 @@ def decide(
             opened.reading() as view,
         ):
             result = _result(view, sent, decisions) | {
-                "beyond_history": unlike,
                 "refused": refused_counts(sent.refusals, refused_file),
                 "out": out,
             }
@@ -468,11 +458,15 @@ def _check_usable(sent: SentFile, most: float, source: str, refused_file: str, o
 # Deciding
 
 
-def _decide(program: Program, sent: SentFile, source: str, about: dict[str, Any]) -> Decisions:
+def _decide(program: Program, sent: SentFile, source: str, *, unlike_history: bool) -> Decisions:
     """Decide a batch; explain it if another process decided on its applicants meanwhile."""
     try:
         return program.decide(
-            sent.X, sensitive_features=sent.groups, ids=sent.ids, batch=sent.name, about=about
+            sent.X,
+            sensitive_features=sent.groups,
+            ids=sent.ids,
+            batch=sent.name,
+            unlike_history=unlike_history,
         )
     except LedgerError:
         raise
@@ -532,7 +526,7 @@ def _result(view: ProgramView, sent: SentFile, decisions: Decisions) -> dict[str
         ),
         "overridden_since": _overridden_since(view, sent),
         "unseen": unseen_values(view.classifier, sent.X) if shape.columns.texts else [],
-        "unlike_history": entry.says.get("about", {}).get("unlike_history", []),
+        "unlike": entry.says.get("unlike", []),
         "namesakes": namesakes(shape.columns.names or (), roles.groups),
         "so_far": mistakes_so_far(summary),
     }
@@ -557,8 +551,7 @@ def _message(result: dict[str, Any]) -> list[str]:
         *_overridden_message(result["overridden_since"]),
         *namesakes_message(result["namesakes"]),
         *unseen_values_message(result["unseen"]),
-        *out_of_range_message(result["beyond_history"]),
-        *recorded_exceptions_message(result["unlike_history"], certified=result["certified"]),
+        *_unlike_message(result["unlike"], certified=result["certified"]),
         mistakes_so_far_message(result["so_far"]),
         *refused_message(result["refused"]),
     ]
@@ -581,6 +574,32 @@ def _decided_message(result: dict[str, Any]) -> list[str]:
     if result["out"] != "-":
         lines.append(f"Decisions: {result['out']}")
     return lines
+
+
+def _unlike_message(unlike: Sequence[dict[str, Any]], *, certified: bool) -> Iterator[str]:
+    """Say in which columns a batch is unlike the history, and whether it was decided anyway.
+
+    Examples
+    --------
+    >>> row = {"column": "age", "what": "missing", "n": 60, "of": 60, "share": 0.04}
+    >>> row |= {"since": "history", "stops": True}
+    >>> print(*_unlike_message([row], certified=False))
+    Unlike the history: 60 of 60 applicants have no 'age' (4 % in the history); is the column filled
+    in?
+    Decided anyway (--unlike-history), which is recorded.
+    """
+    from secondlook.people.likeness import Unlike  # noqa: PLC0415 - slow to import
+
+    for row in unlike:
+        yield f"Unlike the {row['since']}: {Unlike(**row)}"
+    if any(row["stops"] for row in unlike):
+        message = "Decided anyway (--unlike-history), which is recorded."
+        if certified:
+            message += (
+                " The certificate holds for applicants like those tested so far, and these may "
+                "differ."
+            )
+        yield message
 
 
 def _overridden_message(since: dict[str, int]) -> list[str]:

@@ -84,6 +84,13 @@ def observe(
             help="Record outcomes that contradict the record as corrections, or refuse them.",
         ),
     ] = True,
+    unlike_expected: Annotated[
+        bool,
+        typer.Option(
+            "--unlike-expected",
+            help="Record outcomes even if they contradict what was expected, and record that.",
+        ),
+    ] = False,
     trusted: Trusted = None,
     by: By = None,
     json: Json = False,
@@ -93,7 +100,8 @@ def observe(
     Empty outcomes are skipped: the applicants go on waiting. Outcomes that are recorded already
     change nothing. An outcome that contradicts the record is recorded as a correction; if it was
     tested, the correction drops all certificates and testing begins again. Rows that cannot be
-    used are written to a file with the reasons.
+    used are written to a file with the reasons. If the outcomes would fit much better with good and
+    bad exchanged, nothing is recorded.
 
     Example: secondlook observe outcomes.csv --ledger sqlite:///lender.db
     """
@@ -109,7 +117,7 @@ def observe(
             sent.refusals.stop(file_name(outcomes))
         refused_file = sent.refusals.write(refused_file)
         with progress(f"recording {counted(int(sent.is_new.sum()), 'outcome')}", json):
-            restarts = _record(opened, sent, request)
+            restarts = _record(opened, sent, request, unlike_expected=unlike_expected)
         with (
             recorded_already(
                 "everything is recorded and only this summary is missing",
@@ -120,6 +128,7 @@ def observe(
             result = sent.counts() | {
                 "certificates_dropped": _dropped_since(view, last_entry),
                 "testing_began_again": restarts,
+                "unlike_expected": _unlike_since(view, last_entry),
                 "so_far": mistakes_so_far(view.summary()),
                 "refused": refused_counts(sent.refusals, refused_file),
                 "repeats": None if sent.recorded is None else repeated(sent.recorded),
@@ -325,7 +334,9 @@ def _impossible(
 # Recording
 
 
-def _record(program: Program, sent: SentOutcomes, request: str | None) -> list[dict[str, Any]]:
+def _record(
+    program: Program, sent: SentOutcomes, request: str | None, *, unlike_expected: bool
+) -> list[dict[str, Any]]:
     """Record the new outcomes; return which tests began again, and after what."""
     first = sent.before == ""
     # In parts, to know what each of them did to the tests.
@@ -334,7 +345,9 @@ def _record(program: Program, sent: SentOutcomes, request: str | None) -> list[d
     if sent.recorded is not None or not (parts or request):
         return []
     restarts = program.observe_parts(
-        ((sent.ids[rows], sent.states[rows]) for rows in parts.values()), request=request
+        ((sent.ids[rows], sent.states[rows]) for rows in parts.values()),
+        request=request,
+        unlike_expected=unlike_expected,
     )
     return [
         asdict(restart) | {"after": after}
@@ -347,6 +360,12 @@ def _dropped_since(view: ProgramView, number: int) -> int:
     """Return how many certificates were dropped after an entry."""
     later = [entry.says for entry in view.reader.entries(number, kind="certificate")]
     return sum(says["what"] == "dropped" for says in later)
+
+
+def _unlike_since(view: ProgramView, number: int) -> dict[str, Any] | None:
+    """Return how the outcomes that were recorded after an entry are unlike expected."""
+    later = (entry.says for entry in view.reader.entries(number, kind="outcomes"))
+    return next((says["unlike_expected"] for says in later if "unlike_expected" in says), None)
 
 
 # Summary
@@ -375,11 +394,31 @@ def _message(result: dict[str, Any]) -> list[str]:
             "The record keeps the earlier outcomes, with author and time; decisions already made "
             "do not change."
         )
+    lines += _unlike_message(result["unlike_expected"])
     lines += _restarts_message(result["testing_began_again"], result["certificates_dropped"])
     if result["ignored_columns"]:
         lines.append(f"Not read: the columns {', '.join(map(repr, result['ignored_columns']))}.")
     lines.append(mistakes_so_far_message(result["so_far"]))
     return [*lines, *refused_message(result["refused"])]
+
+
+def _unlike_message(unlike: dict[str, Any] | None) -> list[str]:
+    """Say that outcomes are unlike expected, and whether they were recorded anyway.
+
+    Examples
+    --------
+    >>> print(*_unlike_message({"bad": 60, "of": 200, "expected": 0.15, "stops": False}))
+    Unlike expected: 60 of 200 outcomes in the exploit region are bad, and at most about 15 % were
+    expected; did something change?
+    """
+    if unlike is None:
+        return []
+    from secondlook.ledger.outcomes import UnlikeExpected  # noqa: PLC0415 - an extra
+
+    anyway = (
+        " Recorded anyway (--unlike-expected), which is recorded, too." if unlike["stops"] else ""
+    )
+    return [f"Unlike expected: {UnlikeExpected(**unlike)}{anyway}"]
 
 
 def _restarts_message(restarts: Sequence[dict[str, Any]], n_dropped: int) -> list[str]:

@@ -178,7 +178,11 @@ class LedgerMethod:
         """Decide and record the next round."""
         batch = f"round {self._round + 1}"
         decided = self.program.decide(
-            X, sensitive_features=sensitive_features, ids=ids, batch=batch
+            X,
+            sensitive_features=sensitive_features,
+            ids=ids,
+            batch=batch,
+            unlike_history=True,
         )
         self._round += 1
         return decided
@@ -186,7 +190,7 @@ class LedgerMethod:
     def observe(self, ids: Any, outcomes: Any) -> None:
         """Record outcomes of accepted people."""
         if self._round >= self._recorded:
-            self.program.observe(ids, outcomes)
+            self.program.observe(ids, outcomes, unlike_expected=True)
 
     def correct(self, ids: Any, outcomes: Any) -> None:
         """Record corrected outcomes: in a ledger, the latest outcome counts."""

@@ -13,6 +13,7 @@ from secondlook.errors import InputError
 from secondlook.lab.simulate.feedback import Mailbox
 from secondlook.lab.simulate.people import Applicants
 from secondlook.lab.simulate.worlds import World
+from secondlook.methods.estimator import DecidingClassifier
 
 __all__ = ["Method", "RoundResult", "run"]
 
@@ -59,7 +60,9 @@ def run(method: Method, world: World) -> Iterator[RoundResult]:
     while batch is not None:
         t += 1
         people = batch.applicants.people
-        decided = method.decide(people.X, sensitive_features=people.group)
+        # A world may drift as far as it likes.
+        options = {"unlike_history": True} if isinstance(method, DecidingClassifier) else {}
+        decided = method.decide(people.X, sensitive_features=people.group, **options)
         decided = _checked_copy(decided, len(people))
         mailbox.post(t, decided.ids[decided.accepted], batch.sealed.select(decided.accepted))
         for ids, outcomes in mailbox.reports(t):

@@ -345,7 +345,7 @@ class ByLearning(Proof):
             twin: Any = copy.deepcopy(state.classifier)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", LearningWarning)
-                decided = twin.decide(X, sensitive_features=groups, ids=ids)
+                decided = twin.decide(X, sensitive_features=groups, ids=ids, unlike_history=True)
             return first_difference(recorded, decided)
 
         self._try_groups(entry, self._values.exchanged(people), people, by_other_groups)

@@ -46,7 +46,7 @@ class Algorithm1Replayer(PartialFeedbackClassifier):
     def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any) -> Decisions:
         """Decide a batch as the next round; nothing of it is kept until ``finish_round``."""
         self._given: Learned = policy
-        return self.decide(X, sensitive_features=groups, ids=ids)
+        return self.decide(X, sensitive_features=groups, ids=ids, unlike_history=True)
 
     def finish_round(self, policy: Learned, says: dict[str, Any], *, is_whole: bool) -> str | None:
         """Log the round as its batch states it; return what differs from the last ``decide_by``.
@@ -119,7 +119,7 @@ class CertifiedReplayer(CertifiedClassifier):
     def decide_by(self, policy: Any, X: Any, groups: Any, ids: Any) -> Decisions:
         """Decide a batch as the next round; nothing of it is kept until ``finish_round``."""
         self._given: list[ChosenPolicy] = policy
-        return self.decide(X, sensitive_features=groups, ids=ids)
+        return self.decide(X, sensitive_features=groups, ids=ids, unlike_history=True)
 
     def finish_round(self, policy: Any, says: dict[str, Any], *, is_whole: bool) -> str | None:
         """Add the round as its batch states it; return what differs from the last ``decide_by``."""

@@ -48,6 +48,7 @@ from secondlook.methods.estimator import (
 from secondlook.people.columns import as_missing_values
 from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
 from secondlook.people.intake import Batch, History, Intake
+from secondlook.people.likeness import Checks
 from secondlook.people.reasons import Scored
 from secondlook.people.store import PeopleStore
 
@@ -225,6 +226,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
     missing_values
         Texts and numbers that mean that a feature is missing, such as ``"?"`` or ``[-1, "NA"]``,
         besides NaN and None.
+    checks
+        From which difference to the history on a batch is refused or reported; None means
+        ``Checks()``.
     constrain_fit
         Also hold the FDR and selection-rate constraints, in expectation, while fitting the
         likelihood, as the paper does; needs ``ConstrainedLogistic``.
@@ -283,6 +287,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         group_mode: Literal["aware", "blind", "audit"] = "aware",
         attributes: Literal["crossed", "side_by_side"] = "crossed",
         missing_values: Any = None,
+        checks: Checks | None = None,
         constrain_fit: bool = False,
         pos_label: Any = None,
         random_state: Any = None,
@@ -306,6 +311,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self.group_mode = group_mode
         self.attributes = attributes
         self.missing_values = missing_values
+        self.checks = checks
         self.constrain_fit = constrain_fit
         self.pos_label = pos_label
         self.random_state = random_state
@@ -378,7 +384,14 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self._news, self._learned_by = False, self._rules(1)
         self._fitted = {name: getattr(self, name) for name in _FIXED}
 
-    def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
+    def decide(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        unlike_history: bool = False,
+    ) -> Decisions:
         """Decide a batch: steps 1 to 3 of Algorithm 1.
 
         Parameters
@@ -389,11 +402,15 @@ class PartialFeedbackClassifier(DecidingClassifier):
             Their groups; needed if ``fit`` got groups.
         ids
             Ids of the applications, never used before; None means the next integers.
+        unlike_history
+            Decide although columns differ much from the history; see ``Checks``.
         """
         self._check_fitted()
         self._check_options()
         check_unchanged(self, self._fitted)
-        batch = self._intake.read_batch(self, X, sensitive_features, ids)
+        batch = self._intake.read_batch(
+            self, X, sensitive_features, ids, checks=self._checks, unlike_history=unlike_history
+        )
         if ids is not None:  # the next integers are new
             self._people.check_new(batch.ids, batch.bits)
         t = len(self._rounds) + 1

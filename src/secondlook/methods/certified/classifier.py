@@ -43,6 +43,7 @@ from secondlook.people.columns import as_missing_values
 from secondlook.people.ids import id_bits, keyed_bits, named, round_key
 from secondlook.people.intake import Batch, History, Intake
 from secondlook.people.likelihoods import ConstantLikelihood, GroupedLikelihood, Likelihood
+from secondlook.people.likeness import Checks
 from secondlook.people.reasons import Scored
 from secondlook.people.store import NEVER, PeopleStore
 from secondlook.words import counted
@@ -225,6 +226,9 @@ class CertifiedClassifier(DecidingClassifier):
     missing_values
         Texts and numbers that mean that a feature is missing, such as ``"?"`` or ``[-1, "NA"]``,
         besides NaN and None.
+    checks
+        From which difference to the history on a batch is refused or reported; None means
+        ``Checks()``.
     pos_label
         Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
@@ -279,6 +283,7 @@ class CertifiedClassifier(DecidingClassifier):
         group_mode: Literal["aware", "blind", "audit"] = "aware",
         attributes: Literal["crossed", "side_by_side"] = "crossed",
         missing_values: Any = None,
+        checks: Checks | None = None,
         pos_label: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -299,6 +304,7 @@ class CertifiedClassifier(DecidingClassifier):
         self.group_mode = group_mode
         self.attributes = attributes
         self.missing_values = missing_values
+        self.checks = checks
         self.pos_label = pos_label
         self.random_state = random_state
 
@@ -383,7 +389,14 @@ class CertifiedClassifier(DecidingClassifier):
         rules = Rules.of(self, n_engines, strategy)
         return Engine(rules, self._people.parts[z], self._intake.n_groups)
 
-    def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
+    def decide(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        unlike_history: bool = False,
+    ) -> Decisions:
         """Decide a batch by independent coins, with probabilities that are logged.
 
         Parameters
@@ -394,10 +407,14 @@ class CertifiedClassifier(DecidingClassifier):
             Their groups; needed if ``fit`` got groups.
         ids
             Ids of the applications, never used before; None means the next integers.
+        unlike_history
+            Decide although columns differ much from the history; see ``Checks``.
         """
         check_is_fitted(self)
         check_unchanged(self, self._fitted)
-        batch = self._intake.read_batch(self, X, sensitive_features, ids)
+        batch = self._intake.read_batch(
+            self, X, sensitive_features, ids, checks=self._checks, unlike_history=unlike_history
+        )
         self._check_new(batch)
         t = len(self._rounds) // len(self._engines) + 1
         choices, positions = [], []

@@ -385,7 +385,14 @@ class FiniteClassifier(DecidingClassifier):
         self._last: LastRound | None = None
         self._fitted = {name: getattr(self, name) for name in _FIXED}
 
-    def decide(self, X: Any, *, sensitive_features: Any = None, ids: Any = None) -> Decisions:
+    def decide(
+        self,
+        X: Any,
+        *,
+        sensitive_features: Any = None,
+        ids: Any = None,
+        unlike_history: bool = False,
+    ) -> Decisions:
         """Decide a batch: steps 1 to 3 and 5 of Algorithm 1.
 
         An empty batch is not a round: nothing is decided or recorded.
@@ -398,11 +405,15 @@ class FiniteClassifier(DecidingClassifier):
             Their groups; needed if ``fit`` got groups.
         ids
             Names of the applications, never used before; None means the next integers.
+        unlike_history
+            Decide although columns differ much from the history; see ``Checks``.
         """
         check_is_fitted(self, "_fitted")
         self._check_options()
         check_unchanged(self, self._fitted)
-        batch = self._intake.place_batch(self._state.table, X, sensitive_features, ids)
+        batch = self._intake.place_batch(
+            self._state.table, X, sensitive_features, ids, self._checks, unlike_history
+        )
         self._people.check_new(batch.ids, batch.bits)
         placed, n, t = batch.placed, len(batch), len(self._rounds) + 1
         cell = placed.cell

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from secondlook.core.groups import Attributes
 from secondlook.core.saved import saved
 from secondlook.errors import InputError
+from secondlook.frames import is_frame
 from secondlook.methods.finite.cells import (
     CellPast,
     CellTable,
@@ -22,6 +23,7 @@ from secondlook.methods.finite.cells import (
 )
 from secondlook.people.ids import as_ids, id_bits
 from secondlook.people.intake import Batch, History, Intake, one_group, seen_by
+from secondlook.people.likeness import Checks
 
 __all__ = ["CellBatch", "CellHistory", "CellIntake", "check_reads_no_group", "read_past"]
 
@@ -130,10 +132,19 @@ class CellIntake(Intake):
             **seen_by(group, self.group_mode),
         )
         self.passed(history)
+        self.learn_likeness(_table(X, columns))
         return history
 
-    def place_batch(self, table: CellTable, X: Any, sensitive_features: Any, ids: Any) -> CellBatch:
-        """Read a batch that must look like the history; it may be empty."""
+    def place_batch(
+        self,
+        table: CellTable,
+        X: Any,
+        sensitive_features: Any,
+        ids: Any,
+        checks: Checks,
+        unlike_history: bool,
+    ) -> CellBatch:
+        """Read a batch that must be like the history; it may be empty."""
         self.check_good()
         columns, _, backend = columns_of(X, self.names)
         n = len(columns[0])
@@ -154,6 +165,7 @@ class CellIntake(Intake):
             backend=backend,
             placed=placed,
             **seen_by(group, self.group_mode),
+            **self.compare(_table(X, columns), checks, unlike_history=unlike_history),
         )
 
     def place_applicants(
@@ -203,6 +215,14 @@ class CellIntake(Intake):
             np.zeros(0, np.int8),
             PlacedApplicants(cell, np.zeros(len(table), np.int64), table),
         )
+
+
+def _table(X: Any, columns: list[Any]) -> Any:
+    """Return a table whose columns can be compared: a frame, or numbers; None if it is neither."""
+    if is_frame(X):
+        return X
+    numbers = all(column.dtype.kind in "biuf" for column in columns)
+    return np.column_stack(columns).astype(np.float64) if numbers else None
 
 
 def read_past(
