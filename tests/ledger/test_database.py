@@ -41,7 +41,7 @@ def run(ledger, statement):
 def test_a_ledger_of_another_version_is_refused(url):
     ledger = SqlLedger(url, make=True)
     run(ledger, "UPDATE alembic_version SET version_num = '9999'")
-    with pytest.raises(LedgerError, match=rf"version 9999, .* knows {schema.NEWEST};"):
+    with pytest.raises(LedgerError, match=rf"version '9999', .* knows '{schema.NEWEST}';"):
         SqlLedger(url)
     run(ledger, f"UPDATE alembic_version SET version_num = '{schema.NEWEST}'")
     assert SqlLedger(url).programs() == []
@@ -50,8 +50,9 @@ def test_a_ledger_of_another_version_is_refused(url):
 @pytest.mark.parametrize("statement", ["DELETE FROM alembic_version", "DROP TABLE alembic_version"])
 def test_tables_without_a_version_are_left_alone(url, statement):
     run(SqlLedger(url, make=True), statement)
-    with pytest.raises(LedgerError, match=r"no version in the table alembic_version"):
-        SqlLedger(url)
+    for make in (False, True):
+        with pytest.raises(LedgerError, match=r"no version|'alembic_version' .* is missing"):
+            SqlLedger(url, make=make)
 
 
 def test_sqlite_is_set_up_for_durability(tmp_path):
@@ -133,6 +134,11 @@ def test_a_database_without_a_ledger_is_changed_only_to_make_one(url):
     with pytest.raises(LedgerError, match=r"there is no ledger at .*; start a program there first"):
         Program.open(url)
     assert tables() == ["notes"]
+    if url.startswith("sqlite"):  # a file holds one ledger and nothing else
+        with pytest.raises(LedgerError, match=r"the table 'notes' .* is not one that secondlook m"):
+            SqlLedger(url, make=True)
+        assert tables() == ["notes"]
+        return
     assert SqlLedger(url, make=True).programs() == []
     assert SqlLedger(url).programs() == []
     assert {"notes", "entries"} <= {*tables()}
@@ -251,7 +257,7 @@ def test_a_commit_whose_answer_was_lost_is_reported_as_unknown(url, monkeypatch)
     group = one.people.group
     with monkeypatch.context() as patch:
         patch.setattr(dialect, "do_commit", committed_and_lost)
-        with pytest.raises(LedgerError, match=r"not known whether .* again under the same batch n"):
+        with pytest.raises(LedgerError, match=r"not known whether .* again under the same name"):
             program.decide(one.people.X, sensitive_features=group, batch="b")
     assert same(
         program.decide(one.people.X, sensitive_features=group, batch="b"),

@@ -42,6 +42,7 @@ def test_an_honest_ledger(ledger):
         "not_repeated": 0,
         "learned_again": None,
         "not_learned_from": None,
+        "not_checked": None,
         "groups": {
             "mode": "aware",
             "n_decisions": 0,

@@ -77,6 +77,7 @@ KINDS = (
     "certificate",
 )
 STATES = ("good", "bad", "indeterminate")
+LONGEST_JSON = 2**24  # characters of a header, or of the texts or groups of one applicant
 LONGEST = 500  # characters of what is looked up; an index of PostgreSQL takes 2,700 bytes
 
 Ints = NDArray[np.int64]
@@ -115,6 +116,8 @@ class Entry:
     @property
     def says(self) -> dict[str, Any]:
         """The header; ``LedgerError`` if it cannot be read, or lacks a key that is looked up."""
+        if len(self.header) > LONGEST_JSON:
+            raise _illegible(self.number, f"its header has more than {LONGEST_JSON:,} characters")
         try:
             values = json.loads(self.header, object_hook=lambda part: _Header(part, self.number))
         except (ValueError, TypeError, RecursionError) as error:
@@ -433,6 +436,14 @@ class Ledger(ABC):
     @abstractmethod
     def writing(self, program: str) -> AbstractContextManager[Writer]:
         """Write to one program: all of it or, if the block raises, nothing."""
+
+    @abstractmethod
+    def own_check(self) -> tuple[str | None, str | None]:
+        """Return what is wrong with the database itself, in a sentence, and what is not checked.
+
+        Its tables must be those that this version makes, and its own checks of pages and indexes
+        must pass; what it cannot check is in words, such as "indexes".
+        """
 
     @abstractmethod
     def compact(self, *, lock: bool = True) -> None:

@@ -11,6 +11,7 @@ import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from reprlib import repr as shortened
 from threading import Lock
@@ -24,14 +25,16 @@ from secondlook.ledger import schema
 
 __all__ = [
     "WAIT",
-    "check_version",
+    "check_tables",
     "compact",
     "connect",
+    "make_tables",
+    "own_check",
     "read_url",
     "reporting_lost_commits",
     "shown_url",
+    "translating_errors",
 ]
-__all__ += ["translating_errors", "upgrade"]
 
 WAIT = 120  # seconds for which a writer waits for another
 
@@ -41,19 +44,34 @@ _SECRETS = ("password", "sslpassword")  # parameters of a URL that hold a passwo
 _USER_PASSWORD = re.compile(r"((?:^|(?<!/)//)[^:/]*:)(?!//).*@", re.DOTALL)
 _PARAMETER = re.compile(rf"((?:{'|'.join(_SECRETS)})\s*=\s*)('[^']*'|[^&]*)", re.IGNORECASE)
 
+# Another person may have made the file.
+_GUARDS = (
+    "trusted_schema=OFF",  # no function with side effects runs because the schema names it
+    "cell_size_check=ON",  # a page is checked when it is read
+    "mmap_size=0",  # an error of the disk is an error, not a crash
+)
 _SQLITE_SETTINGS = (
-    "journal_mode=WAL",
+    *_GUARDS,
     "synchronous=FULL",
     "foreign_keys=ON",
     "secure_delete=ON",  # erased data must not stay in free pages
     "cache_size=-65536",  # room for a large batch, so that each page is written once
     "wal_autocheckpoint=4000",  # pages, about 16 MB
+    "schema_version",  # reads the file, so that it fails here if it cannot be read
 )
+_LONGEST = 2**29  # bytes of one stored value, such as a state or the digests of a batch
 _LOGS = ("-wal", "-journal")  # what SQLite appends to the name of its log files
 _NO_RIGHTS = (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 _LOG_PATIENCE = 2000  # milliseconds for which emptying the log waits for readers
 _MANY, _SOME = 1_000_000, 1000  # rows per program, and per program and entry, for the planner
 _MIGRATIONS = Path(__file__).parent / "migrations"
+_NO_CHECK = ("42501", "42883")  # PostgreSQL: no right to run a function, and no such function
+_VERSIONS = sa.Table(  # as alembic makes it
+    "alembic_version",
+    sa.MetaData(),
+    sa.Column("version_num", sa.String(32), nullable=False),
+    sa.PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
 _making = Lock()  # closing a file ends the locks of all threads on it
 _UPGRADE_LOCK = 5_030_114  # PostgreSQL's advisory lock under which tables are made
 
@@ -182,6 +200,7 @@ def _begin(connection: sa.Connection) -> None:
     if not connection.get_execution_options().get("writes", False):
         connection.exec_driver_sql("BEGIN")
         return
+    connection.exec_driver_sql("PRAGMA journal_mode=WAL").close()  # not by readers: it may write
     # If the disk failed in an earlier commit, the log may hold entries that are not on the disk.
     # This puts them there, or raises, before a call answers from them.
     connection.exec_driver_sql("PRAGMA wal_checkpoint(PASSIVE)").close()
@@ -206,7 +225,7 @@ def _open_to_read(path: Path, **options: Any) -> sqlite3.Connection:
     place = f"{path.absolute().as_uri()}?mode=ro"
     if any(log.exists() for log in logs):
         try:
-            return _open(place, "schema_version", uri=True, **options)
+            return _open(place, *_GUARDS, "schema_version", uri=True, **options)
         except sqlite3.OperationalError as error:
             if not _lacks_rights(error):
                 raise
@@ -219,13 +238,14 @@ def _open_to_read(path: Path, **options: Any) -> sqlite3.Connection:
                     ) from error
     # Without a log everything is in the file. Unless immutable, SQLite would need to make a
     # log, which it cannot do here, or which would then stop the owner.
-    return _open(f"{place}&immutable=1", uri=True, **options)
+    return _open(f"{place}&immutable=1", *_GUARDS, uri=True, **options)
 
 
 def _open(place: Any, *settings: str, **options: Any) -> sqlite3.Connection:
     connection: sqlite3.Connection = sqlite3.connect(place, **options)
     try:
         connection.isolation_level = None  # SQLAlchemy begins transactions
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
         for setting in settings:
             connection.execute(f"PRAGMA {setting}")
     except BaseException:
@@ -234,48 +254,99 @@ def _open(place: Any, *settings: str, **options: Any) -> sqlite3.Connection:
     return connection
 
 
-def check_version(connection: sa.Connection) -> None:
-    """Raise unless the tables are of this version."""
-    version, place = _version(connection), shown_url(connection.engine.url)
-    if version is None and not _own_tables(connection):
+class _OtherTablesError(LedgerError):
+    """The tables are not those that their version makes."""
+
+
+def check_tables(connection: sa.Connection) -> None:
+    """Raise unless the tables are those that this version makes.
+
+    No row is read before that is known: a view or a trigger in the place of a table could answer
+    anything, or without end.
+    """
+    place, there, ours = shown_url(connection.engine.url), _objects(connection), _our_objects()
+    if connection.dialect.name == "postgresql":
+        ours = {table: "r" for table in ours if table[0] == "table"}
+    if there.keys().isdisjoint(ours):
         raise LedgerError(NO_LEDGER.format(place))
-    if version is None:
-        raise _unversioned(place)
-    if version != schema.NEWEST:
-        raise _other_version(place, version)
+    versions = ("table", _VERSIONS.name)
+    if there.get(versions) == ours[versions]:
+        version = connection.execute(sa.select(_VERSIONS.c.version_num)).scalar()
+        if version is None:
+            raise LedgerError(
+                f"the ledger at {place} has no version in the table alembic_version; restore that "
+                f"table, or the ledger from a backup."
+            )
+        if version != schema.NEWEST:
+            raise LedgerError(
+                f"the ledger at {place} has tables of version {shortened(version)}, and this "
+                f"secondlook knows {schema.NEWEST!r}; open it with the secondlook that made it."
+            )
+    if there != ours:
+        other = [one for one in there | ours if there.get(one) != ours.get(one)]
+        kind, name = min(other, key=lambda one: (one in ours, one[0] != "table", one))
+        how = "is missing" if (kind, name) not in there else "is not one that secondlook makes"
+        raise _OtherTablesError(
+            f"the {kind} {shortened(name)} of the ledger at {place} {how}; do not use this ledger, "
+            f"and restore it from a backup if it is yours."
+        )
 
 
-def _other_version(place: str, version: str) -> LedgerError:
-    return LedgerError(
-        f"the ledger at {place} has tables of version {version}, and this secondlook knows "
-        f"{schema.NEWEST}; open it with the secondlook that made it."
+def _objects(connection: sa.Connection) -> dict[tuple[str, str], str]:
+    """Return what the database consists of, by kind and name.
+
+    SQLite's file must hold nothing else than a ledger; it keeps the statement that made each part.
+    Of PostgreSQL only our tables are looked at: their kind, which is ``r`` for a table.
+    """
+    if connection.dialect.name == "sqlite":
+        rows = connection.exec_driver_sql("SELECT type, name, sql FROM sqlite_master").fetchall()
+        own = ("sqlite_stat1", "sqlite_stat4")  # for the planner; an index without SQL is a key
+        return {
+            (str(kind), str(name)): _without_spaces(str(statement))
+            for kind, name, statement in rows
+            if not (kind == "table" and name in own) and not (kind == "index" and not statement)
+        }
+    kinds = sa.text(
+        "SELECT name, relkind::text FROM unnest(CAST(:names AS text[])) AS name "
+        "JOIN pg_class ON pg_class.oid = to_regclass(name)"
     )
+    found = connection.execute(kinds, {"names": [*schema.metadata.tables, _VERSIONS.name]})
+    return {("table", name): kind for name, kind in found}
 
 
-def _unversioned(place: str) -> LedgerError:
-    return LedgerError(
-        f"the ledger at {place} has tables, but no version in the table alembic_version, so "
-        f"nothing was changed; restore that table, or the ledger from a backup."
-    )
+@cache
+def _our_objects() -> dict[tuple[str, str], str]:
+    """Return the statements that make the parts of a ledger on SQLite, by kind and name.
+
+    The migration must make tables by statements that differ in white space and quotes at most.
+    """
+    made: dict[tuple[str, str], str] = {}
+    dialect = sa.create_mock_engine("sqlite://", lambda *_: None).dialect
+    for table in (*schema.metadata.sorted_tables, _VERSIONS):
+        made["table", table.name] = str(sa.schema.CreateTable(table).compile(dialect=dialect))
+        for index in table.indexes:
+            made["index", str(index.name)] = str(
+                sa.schema.CreateIndex(index).compile(dialect=dialect)
+            )
+    return {name: _without_spaces(statement) for name, statement in made.items()}
 
 
-def upgrade(engine: sa.Engine, *, make: bool = True) -> None:
-    """Make the tables or bring them to this version, in one transaction.
+def _without_spaces(statement: str) -> str:
+    return "".join(statement.replace('"', "").split())
+
+
+def make_tables(engine: sa.Engine) -> None:
+    """Make the tables if there are none, in one transaction.
 
     Raises
     ------
     LedgerError
-        If another version made the tables, if they do not match the version that they name, or if
-        there are none and ``make`` is False.
+        If there are tables that are not those of this version.
     """
     with translating_errors(engine), engine.connect() as connection:
-        version = _version(connection)
-        if version is None and not make and not _own_tables(connection):
-            raise LedgerError(NO_LEDGER.format(shown_url(engine.url)))
-    if version == schema.NEWEST:
-        return
-    if version is not None:
-        raise _other_version(shown_url(engine.url), version)
+        if _has_tables(connection):
+            check_tables(connection)
+            return
     from alembic import command  # noqa: PLC0415 - takes longer than opening a ledger
     from alembic.config import Config  # noqa: PLC0415
 
@@ -288,14 +359,12 @@ def upgrade(engine: sa.Engine, *, make: bool = True) -> None:
     ):
         if engine.dialect.name == "postgresql":
             connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_UPGRADE_LOCK)))
-        if _version(connection) == schema.NEWEST:  # another process was quicker
-            return
-        if _own_tables(connection):
-            raise _unversioned(shown_url(engine.url))
-        config.attributes["connection"] = connection
-        command.upgrade(config, schema.NEWEST)
-        if engine.dialect.name == "sqlite":
-            _expect_many_rows(connection)
+        if not _has_tables(connection):  # no other process was quicker
+            config.attributes["connection"] = connection
+            command.upgrade(config, schema.NEWEST)
+            if engine.dialect.name == "sqlite":
+                _expect_many_rows(connection)
+        check_tables(connection)
 
 
 def _expect_many_rows(connection: sa.Connection) -> None:
@@ -318,15 +387,99 @@ def _expect_many_rows(connection: sa.Connection) -> None:
             )
 
 
-def _own_tables(connection: sa.Connection) -> set[str]:
-    return {*sa.inspect(connection).get_table_names()} & {*schema.metadata.tables}
+def _has_tables(connection: sa.Connection) -> bool:
+    return not _objects(connection).keys().isdisjoint(_our_objects())
 
 
-def _version(connection: sa.Connection) -> str | None:
-    if not sa.inspect(connection).has_table("alembic_version"):
-        return None
-    version = connection.execute(sa.text("SELECT version_num FROM alembic_version")).scalar()
-    return None if version is None else str(version)
+def own_check(engine: sa.Engine) -> tuple[str | None, str | None]:
+    """Return what the database's own checks find wrong, and what they could not check, in words.
+
+    A ledger can fit its hashes, and yet commands may not find an applicant through a damaged index.
+    """
+    try:
+        with engine.connect() as connection:
+            check_tables(connection)
+            if connection.dialect.name == "sqlite":
+                return _check_pages(connection), None
+            other = _other_definition(connection)
+            return (other, None) if other else _check_indexes(connection)
+    except _OtherTablesError as error:
+        return str(error), None
+    except LedgerError:  # no ledger, or another version's
+        return None, None
+    except (sa.exc.DBAPIError, _driver_error(engine)) as error:
+        return f"the database cannot be read ({_reason(error)}).", None
+
+
+def _check_pages(connection: sa.Connection) -> str | None:
+    """Return what SQLite finds wrong with the pages and indexes of a file."""
+    found = str(connection.exec_driver_sql("PRAGMA integrity_check(1)").scalar())
+    if found != "ok":
+        return f"SQLite finds the file damaged ({found.splitlines()[-1]})."
+    stray = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchone()
+    if stray is not None:
+        return f"a row of table {stray[0]} refers to a row of {stray[2]} that is missing."
+    path = Path(str(connection.engine.url.database))
+    if _writable(path):
+        # The file itself may say that it must not be written. A lock is asked for, nothing written.
+        with closing(_open(path, timeout=0)) as file:
+            try:
+                file.execute("BEGIN IMMEDIATE")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode == sqlite3.SQLITE_READONLY:
+                    return "its first page says that the file must not be written."
+    return None
+
+
+def _other_definition(connection: sa.Connection) -> str | None:
+    """Return what on PostgreSQL differs from the tables, indexes and keys that we make."""
+    from alembic.autogenerate import compare_metadata  # noqa: PLC0415 - slow
+    from alembic.migration import MigrationContext  # noqa: PLC0415
+
+    def is_ours(part: Any, name: str | None, kind: str, _reflected: bool, _ours: Any) -> bool:
+        return (name if kind == "table" else part.table.name) in schema.metadata.tables
+
+    options = {"compare_type": True, "include_object": is_ours}
+    context = MigrationContext.configure(connection, opts=options)
+    for change in compare_metadata(context, schema.metadata):
+        action, *parts = change[0] if isinstance(change, list) else change
+        named = [str(getattr(part, "name", part)) for part in parts if part is not None]
+        return f"to have our tables, it would need {action.replace('_', ' ')} ({', '.join(named)})."
+    more = sa.text(
+        "SELECT 'trigger', tgname, tgrelid::regclass::text FROM pg_trigger "
+        "WHERE NOT tgisinternal AND tgrelid = ANY(CAST(:names AS regclass[])) UNION ALL "
+        "SELECT 'rule', rulename, ev_class::regclass::text FROM pg_rewrite "
+        "WHERE ev_class = ANY(CAST(:names AS regclass[])) UNION ALL "
+        "SELECT 'policy', polname, polrelid::regclass::text FROM pg_policy "
+        "WHERE polrelid = ANY(CAST(:names AS regclass[]))"
+    )
+    extra = connection.execute(more, {"names": [*schema.metadata.tables]}).first()
+    return None if extra is None else f"the table {extra[2]} has the {extra[0]} {extra[1]}."
+
+
+def _check_indexes(connection: sa.Connection) -> tuple[str | None, str | None]:
+    """Return what PostgreSQL finds wrong with tables and indexes, and why it was not asked."""
+    where = "SELECT extnamespace::regnamespace FROM pg_extension WHERE extname = 'amcheck'"
+    place = connection.execute(sa.text(where)).scalar()
+    if place is None:
+        return None, "indexes, since the database lacks the extension amcheck"
+    names = {"names": [*schema.metadata.tables]}
+    indexes = sa.text(
+        f"SELECT {place}.bt_index_check(indexrelid, true) FROM pg_index "
+        "WHERE indrelid = ANY(CAST(:names AS regclass[]))"
+    )
+    tables = sa.text(
+        f"SELECT name, msg FROM unnest(CAST(:names AS text[])) AS name, "
+        f"{place}.verify_heapam(CAST(name AS regclass)) LIMIT 1"
+    )
+    try:
+        connection.execute(indexes, names)
+        found = connection.execute(tables, names).first()
+    except sa.exc.DBAPIError as error:
+        if getattr(error.orig, "sqlstate", None) in _NO_CHECK:
+            return None, f"indexes ({_reason(error)})"
+        return f"PostgreSQL finds it damaged ({_reason(error)}).", None
+    return (None if found is None else f"PostgreSQL finds {found[0]} damaged ({found[1]})."), None
 
 
 def compact(engine: sa.Engine) -> None:

@@ -22,6 +22,7 @@ from secondlook.ledger import database, schema
 from secondlook.ledger.base import (
     KINDS,
     LONGEST,
+    LONGEST_JSON,
     STATES,
     Bools,
     DecisionRows,
@@ -93,7 +94,7 @@ class SqlLedger(Ledger):
     clock
         Returns the time (in UTC) at which entries are written.
     check
-        Check the version of the tables now; False leaves that to the first transaction.
+        Check the tables now; False leaves that to the first transaction.
 
     Examples
     --------
@@ -117,9 +118,12 @@ class SqlLedger(Ledger):
     ) -> None:
         self.clock = _now if clock is None else clock
         self.engine = database.connect(url, make=make)
-        self._is_checked = check or make
-        if self._is_checked:
-            database.upgrade(self.engine, make=make)
+        self._is_checked = False
+        if make:
+            database.make_tables(self.engine)
+        elif check:
+            with database.translating_errors(self.engine), self.engine.connect() as connection:
+                self._check(connection)
 
     def close(self) -> None:
         """Close open connections; the ledger may still be used, and then opens new ones."""
@@ -153,7 +157,11 @@ class SqlLedger(Ledger):
         """Read one program."""
         with database.translating_errors(self.engine), self.engine.connect() as connection:
             if connection.dialect.name == "postgresql":
-                connection.execution_options(isolation_level="REPEATABLE READ")
+                connection.execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
+            else:
+                connection.connection.execute("PRAGMA query_only=ON")
             with connection.begin():
                 self._check(connection)
                 yield SqlReader(connection, self._number(connection, program), program)
@@ -173,6 +181,10 @@ class SqlLedger(Ledger):
             self._check(connection)
         database.compact(self.engine)
 
+    def own_check(self) -> tuple[str | None, str | None]:
+        """Return what the database's own checks find, and what they leave out."""
+        return database.own_check(self.engine)
+
     @contextmanager
     def _transaction(self) -> Iterator[sa.Connection]:
         with (
@@ -189,7 +201,7 @@ class SqlLedger(Ledger):
 
     def _check(self, connection: sa.Connection) -> None:
         if not self._is_checked:
-            database.check_version(connection)
+            database.check_tables(connection)
             self._is_checked = True
 
     def _number(self, connection: sa.Connection, name: str, *, lock: bool = False) -> int:
@@ -571,6 +583,11 @@ class SqlWriter(SqlReader, Writer):
         at = self._clock().isoformat(timespec="microseconds")
         places = {"first": first, "n": n, "groups": has_groups}
         line = (kind, key, at, by, to_json(header | {"rows": places}))
+        if len(line[-1]) > LONGEST_JSON:
+            raise InputError(
+                f"an entry says at most {LONGEST_JSON:,} characters about itself, got "
+                f"{len(line[-1]):,}; nothing was recorded, name fewer applicants at once."
+            )
         own_hash = entry_hash(self._name, number, line, content, previous)
         entry = Entry(number, *line, content, previous, own_hash)
         self._connection.execute(
@@ -856,7 +873,7 @@ def _people_to_store(first: int, facts: Facts) -> tuple[dict[str, Any], dict[str
     n = len(people)
     nothing = [None] * n
     check_text("an application", people.applications, LONGEST)
-    check_text("a feature", [text for text in people.texts if text is not None])
+    check_text("a feature", [text for text in people.texts if text is not None], LONGEST_JSON)
     persons = list(range(first, first + n))
     own: dict[str, Any] = {
         "person": persons,
@@ -1012,6 +1029,8 @@ def _check_lists(what: str, texts: Iterable[Any]) -> None:
     """Raise unless every text is a JSON list, all of one length."""
     present = [text for text in texts if text is not None]
     _check_type(what, str, present)
+    if max(map(len, present), default=0) > LONGEST_JSON:
+        raise ValueError(f"{what} has more than {LONGEST_JSON:,} characters")
     try:
         lists = json.loads(f"[{','.join(present)}]")
         fit = len(lists) == len(present) and {type(value) for value in lists} <= {list}

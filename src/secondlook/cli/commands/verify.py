@@ -6,7 +6,7 @@ import codecs
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -23,11 +23,10 @@ from secondlook.cli.options import (
     progress,
 )
 from secondlook.cli.output import print_json, print_lines
-from secondlook.errors import InputError, LedgerError
+from secondlook.errors import InputError
 from secondlook.words import counted
 
 if TYPE_CHECKING:
-    from secondlook.ledger import SqlLedger
     from secondlook.ledger.verification.proofs import GroupTrial
 
 _NO_CHECKPOINT = "No checkpoint is given, since not everything fits."
@@ -63,20 +62,11 @@ def verify(
     """
     with errors(json):
         url = ledger_url(place, ledger)
-        from secondlook.ledger import Checkpoint, SqlLedger, Verification  # noqa: PLC0415 - an extra
-        from secondlook.ledger import verify as prove  # noqa: PLC0415
-        from secondlook.ledger.chain import NOTHING  # noqa: PLC0415
+        from secondlook.ledger import verify as prove  # noqa: PLC0415 - an extra
 
-        kept = None if checkpoint is None else Checkpoint.read(_text_of(checkpoint))
-        at = SqlLedger(url)
-        try:
-            with progress("making every decision again", json):
-                result = prove(at, program, checkpoint=kept, trusted=trusted or (), relearn=relearn)
-        except LedgerError as error:
-            problem = _lost_tables(at, error)
-            if problem is None:
-                raise
-            result = Verification(problem, Checkpoint(program or "", 0, NOTHING), 0, 0, 0)
+        kept = None if checkpoint is None else _text_of(checkpoint)
+        with progress("making every decision again", json):
+            result = prove(url, program, checkpoint=kept, trusted=trusted or (), relearn=relearn)
     if json:
         print_json(
             {
@@ -89,6 +79,7 @@ def verify(
                 "learned_again": result.n_learned_again,
                 "not_learned_from": result.not_learned_from,
                 "groups": asdict(result.groups),
+                "not_checked": result.not_checked,
             }
         )
     else:
@@ -105,6 +96,8 @@ def verify(
         lines.append(f"{up_to}{counted(result.n_entries, 'entry', 'entries')} checked, {again}")
         if result.ok:
             lines.append(_groups_message(result.groups))
+            if result.not_checked is not None:
+                lines.append(f"Not checked: {result.not_checked}")
         print_lines([*lines, f"Checkpoint: {result.head}" if result.ok else _NO_CHECKPOINT])
     if not result.ok:
         raise typer.Exit(VERIFICATION_FAILED)
@@ -134,26 +127,6 @@ among applicants and with each group replaced by another
         f"{counted(groups.n_rounds, 'round')} made twice more, with groups permuted among "
         f"applicants and with each group replaced by another"
     )
-
-
-def _lost_tables(ledger: SqlLedger, error: LedgerError) -> str | None:
-    """Return a message with the missing tables, if that is why the ledger cannot be read."""
-    import sqlalchemy as sa  # noqa: PLC0415 - an extra
-
-    from secondlook.ledger import schema  # noqa: PLC0415
-
-    dialect: Any = ledger.engine.dialect
-    if not isinstance(error.__cause__, sa.exc.DBAPIError | dialect.loaded_dbapi.Error):
-        return None
-    try:
-        there = set(sa.inspect(ledger.engine).get_table_names())
-    except sa.exc.SQLAlchemyError:
-        return None
-    lost = sorted(set(schema.metadata.tables) - there)
-    if not lost or not there & set(schema.metadata.tables):
-        return None
-    are = "table is" if len(lost) == 1 else "tables are"
-    return f"the ledger's {are} missing: {', '.join(lost)}; nothing else was checked."
 
 
 def _text_of(checkpoint: str) -> str:

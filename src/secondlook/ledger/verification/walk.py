@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from secondlook.errors import InputError, UntrustedError
+from secondlook.errors import InputError, LedgerError, UntrustedError
 from secondlook.ledger.base import Entry, Ledger, Reader
 from secondlook.ledger.chain import NOTHING, Checkpoint
 from secondlook.ledger.policies import START
@@ -47,6 +47,8 @@ class Verification:
         None if it did not.
     groups
         Whether groups may decide, and how it was tried that they did not.
+    not_checked
+        What the database could not check of itself, in words; None if it checked everything.
     """
 
     problem: str | None
@@ -57,6 +59,7 @@ class Verification:
     n_learned_again: int | None = None
     not_learned_from: str | None = None
     groups: GroupTrial = field(default_factory=GroupTrial)
+    not_checked: str | None = None
 
     @property
     def ok(self) -> bool:
@@ -83,6 +86,9 @@ def verify(
     seed, round and id: regions, scores, thresholds, draws, probabilities, folds and reasons must be
     as recorded. If groups may not decide, each batch is also decided with the groups handed on from
     applicant to applicant, and with each group replaced by another: the decisions must not change.
+
+    The tables must be those that this version makes, and the database's own checks of its pages and
+    indexes must pass. Nothing is written.
 
     ``relearn`` proves that the policies follow from settings, history and outcomes: everything is
     learned again in its order, and stored policies, certificates and states are compared with it.
@@ -120,34 +126,33 @@ def verify(
     >>> folder.cleanup()
     """
     if isinstance(ledger, str):
-        ledger = SqlLedger(ledger)
+        ledger = SqlLedger(ledger, check=False)
     if isinstance(checkpoint, str):
         checkpoint = Checkpoint.read(checkpoint)
-    if checkpoint is not None and checkpoint.number < 1:
-        raise InputError(
-            f"a checkpoint is of an entry, numbered from 1, got {checkpoint.number}; pass one as "
-            f"it was exported."
-        )
-    program = ledger.named(program)
-    if checkpoint is not None and checkpoint.program != program:
-        raise InputError(
-            f"the checkpoint is of the program {checkpoint.program!r}, but {program!r} was to be "
-            f"verified; name its own program (--program), or pass a checkpoint of {program!r}."
-        )
-    with ledger.reading(program) as reader:
-        allowed = Allowed(tuple(types), tuple(trusted))
-        stored = reader.entry("policy", START) is not None
-        proofs: list[Proof] = [ByPolicies(reader, allowed)] if stored else []
-        if relearn or not stored:
-            proofs.append(ByLearning(reader, allowed))
-        walk = _Walk(reader, program, proofs, checkpoint)
-        try:
-            for entry in reader.entries():
-                walk.step(entry)
-            walk.end()
-            problem = None
-        except MismatchError as error:
-            problem = str(error)
+    proofs: list[Proof] = []
+    walk, problem, not_checked = None, None, None
+    try:
+        program = ledger.named(program)
+        if checkpoint is not None:
+            _check_checkpoint(checkpoint, program)
+        with ledger.reading(program) as reader:
+            allowed = Allowed(tuple(types), tuple(trusted))
+            if reader.entry("policy", START) is None:
+                relearn = True
+            else:
+                proofs.append(ByPolicies(reader, allowed))
+            if relearn:
+                proofs.append(ByLearning(reader, allowed))
+            walk = _Walk(reader, program, proofs, checkpoint)
+            problem = walk.problem()
+        if problem is None:
+            problem, not_checked = ledger.own_check()
+    except LedgerError:  # the database may be damaged
+        problem, not_checked = ledger.own_check()
+        if problem is None:
+            raise
+    if walk is None:
+        return Verification(problem, Checkpoint(program or "", 0, NOTHING), 0, 0, 0)
     first = proofs[0]
     return Verification(
         problem,
@@ -155,10 +160,25 @@ def verify(
         walk.head.number,
         first.n_decisions,
         first.n_not_repeated,
-        n_learned_again=proofs[-1].n_decisions if relearn or not stored else None,
+        n_learned_again=proofs[-1].n_decisions if relearn else None,
         not_learned_from=proofs[-1].stopped,
         groups=first.groups,
+        not_checked=not_checked,
     )
+
+
+def _check_checkpoint(checkpoint: Checkpoint, program: str) -> None:
+    """Raise if a checkpoint cannot be one of the program."""
+    if checkpoint.number < 1:
+        raise InputError(
+            f"a checkpoint is of an entry, numbered from 1, got {checkpoint.number}; pass one as "
+            f"it was exported."
+        )
+    if checkpoint.program != program:
+        raise InputError(
+            f"the checkpoint is of the program {checkpoint.program!r}, but {program!r} was to be "
+            f"verified; name its own program (--program), or pass a checkpoint of {program!r}."
+        )
 
 
 class _Walk:
@@ -171,6 +191,16 @@ class _Walk:
         self._checkpoint = checkpoint
         self._n_people = 0
         self.head = Checkpoint(program, 0, NOTHING)
+
+    def problem(self) -> str | None:
+        """Check all entries; return the first mismatch, if there is one."""
+        try:
+            for entry in self._reader.entries():
+                self.step(entry)
+            self.end()
+        except MismatchError as error:
+            return str(error)
+        return None
 
     def step(self, entry: Entry) -> None:
         """Check the next entry."""
