@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
 import tempfile
 import warnings
 
@@ -19,6 +20,14 @@ settings.register_profile("same", derandomize=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 
 _numbers = itertools.count()
+
+# Waits for the end of its input, and stops the server in a folder if it still runs.
+_STOP_AT_END = """
+read -r _
+pid=$(head -n 1 "$0/postmaster.pid") && kill -QUIT "$pid"
+while kill -0 "$pid"; do sleep 0.1; done
+rm -rf "$0"
+"""
 
 
 @pytest.fixture
@@ -64,10 +73,13 @@ def postgres():
         # Tests kill clients, never the machine; without this the server takes long to stop.
         connection.execute("ALTER SYSTEM SET fsync = off")
         connection.execute("SELECT pg_reload_conf()")
-    yield server
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        server.cleanup()
+    command, quiet = ["sh", "-c", _STOP_AT_END, folder], {"stderr": subprocess.DEVNULL}
+    # Its input ends with this process, even if that is killed; a Ctrl-C does not reach it.
+    with subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True, **quiet):
+        yield server
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            server.cleanup()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
