@@ -28,20 +28,8 @@ ERASES, ERASED = 2, np.array([5, 6])  # after the batch of this number: applican
 _PATIENCE = 500  # calls that may fail in a row
 
 
-def live(url, batches, answered, prepare=None, args=(), *, hasty=False):
-    """Decide and observe everything, sending each answer; call again what the ledger fails.
-
-    ``prepare`` plans faults and returns a function that counts those that have happened.
-    """
-    try:
-        n_faults = int if prepare is None else prepare(*args)
-        decide_and_observe(url, batches, answered, hasty)
-        answered.send(n_faults())
-    except Exception as error:  # for the parent to raise
-        answered.send(error)
-
-
-def decide_and_observe(url, batches, answered, hasty):
+def decide_and_observe(url, batches, answered, *, hasty=False):
+    """Decide and observe all batches, sending each answer; call again what the ledger fails."""
     program = insist(lambda: Program.open(url, snapshot_every=4), answered.send)
     for t, one in batches:
         X, group = one.people.X, one.people.group
@@ -90,6 +78,21 @@ def changed(twin, decided, one, t):
         twin.forget(ERASED)
 
 
+def make_and_erase(url, past, answered):
+    """Start a program from a history and erase its first two applicants, or go on with that."""
+    people, ids = past.people, [f"applicant {n}." for n in range(len(past.accepted))]
+    history = {"accepted": past.accepted, "sensitive_features": people.group, "ids": ids}
+    try:
+        program = Program.open(url)
+    except LedgerError:
+        program = Program.create(url, algorithm_1(), people.X, past.outcomes, **history)
+    answered.send(program.checkpoint())
+    if (program.standing(ids[:2]).persons >= 0).any():
+        program.erase(ids[:2], "they asked for it", early=True)
+        answered.send((0, b""))
+    answered.send(program.checkpoint())
+
+
 def insist(call, send, program=None):
     """Call until the ledger does not fail, and look whether a failed call recorded something."""
     before = None
@@ -126,10 +129,23 @@ class Life:
     ended: bool = False
 
 
-def run(url, batches, *args, context=FORK, after=None, on_error=None, **options):
-    """Run ``live`` in a child process until it ends or is killed."""
+def live(work, url, batches, answered, prepare=None, args=()):
+    try:
+        n_faults = int if prepare is None else prepare(*args)
+        work(url, batches, answered)
+        answered.send(n_faults())
+    except Exception as error:  # for the parent to raise
+        answered.send(error)
+
+
+def run(url, batches, *args, work=decide_and_observe, context=FORK, after=None, on_error=None):
+    """Work in a child process until it ends or is killed.
+
+    ``args`` are a function that plans faults and returns one that counts those that have happened,
+    and the arguments of the former.
+    """
     ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=live, args=(url, batches, theirs, *args), kwargs=options)
+    child = context.Process(target=live, args=(work, url, batches, theirs, *args))
     child.start()
     theirs.close()
     clock = threading.Timer(after or 0, child.kill)

@@ -8,6 +8,7 @@ import os
 import shutil
 import sqlite3
 import subprocess
+import sys
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from pathlib import Path
@@ -31,7 +32,8 @@ def failing_processes(folder):
     subprocess.run(command, check=True)
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["faulty_disk"])
-    own = {"LD_PRELOAD": str(library), "PYTHONPATH": str(SOURCE.parent)}
+    places = os.pathsep.join([str(SOURCE.parent), *sys.path])
+    own = {"LD_PRELOAD": str(library), "PYTHONPATH": places}
     before = {name: os.environ.get(name) for name in own}
     os.environ.update(own)
     try:

@@ -8,6 +8,7 @@ import subprocess
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 
 import numpy as np
 import psutil
@@ -15,7 +16,7 @@ import psycopg
 import pytest
 import sqlalchemy as sa
 
-from crashing import FORK, interrupted, run
+from crashing import FORK, decide_and_observe, interrupted, run
 from ledger_worlds import algorithm_1, started
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
@@ -74,10 +75,10 @@ def test_a_program_killed_hundreds_of_times(url):
 
 
 def test_answering_before_recording_is_detected(tmp_path):
-    url = f"sqlite:///{tmp_path}/x.db"
+    url, hastily = f"sqlite:///{tmp_path}/x.db", partial(decide_and_observe, hasty=True)
 
     def interrupt(some, _rng, turn):  # more than four statements lie between answer and record
-        return run(url, some, die_at, (_OPENING + 4 * turn,), hasty=True)
+        return run(url, some, die_at, (_OPENING + 4 * turn,), work=hastily)
 
     with pytest.raises(AssertionError, match="an answered call is not recorded"):
         interrupted(url, n_faults=100, n_rounds=1, seed=1, interrupt=interrupt)

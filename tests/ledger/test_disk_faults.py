@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 
+import numpy as np
 import pytest
 
-from crashing import interrupted, run
+from crashing import interrupted, make_and_erase, recorded, run
 from faulty_disk import NAME, READ, SYNC, WRITE, Plan, compiler, fail, failing_processes
+from secondlook.ledger.program import Program
+from small_worlds import lender_world
 
-_CALLS = {READ: 150, WRITE: 70, SYNC: 8, NAME: 20, WRITE | SYNC | NAME: 90}  # for two batches
+_CALLS = {READ: 250, WRITE: 100, SYNC: 14, NAME: 36, WRITE | SYNC | NAME: 150}  # for two batches
+_CUT = [WRITE | SYNC | NAME, SYNC, NAME]
 _ERRORS = [
     (READ, errno.EIO),
     (WRITE, errno.EIO),
@@ -43,8 +47,7 @@ def under_faults(folder, processes, n_faults, seed, choose):
 
 def power_cut(rng, turn):
     """Cut the power before or in a call, or at the end."""
-    kinds = [WRITE | SYNC | NAME, SYNC, NAME][turn % 3]
-    return {"kinds": kinds, "held": rng.random() < 0.5, "cut_at_end": True}
+    return {"kinds": _CUT[turn % 3], "held": rng.random() < 0.5, "cut_at_end": True}
 
 
 def error(rng, turn):
@@ -56,11 +59,36 @@ def error(rng, turn):
 
 
 def test_power_cuts_lose_no_answer(tmp_path, processes):
-    under_faults(tmp_path, processes, 6, 1, power_cut)
+    under_faults(tmp_path, processes, 5, 1, power_cut)
 
 
 def test_a_disk_that_fails_is_reported_and_loses_no_answer(tmp_path, processes):
     assert under_faults(tmp_path, processes, 5, 1, error)
+
+
+def make_and_erase_under_power_cuts(folder, processes, n_cuts, seed):
+    rng, past = np.random.default_rng(seed), lender_world(0, n_batch=40, n_rounds=1).history()
+    for turn in range(n_cuts):
+        place = folder / str(turn)
+        place.mkdir()
+        url, kinds = f"sqlite:///{place}/ledger.db", _CUT[turn % 3]
+        after, number = rng.integers([4 * _CALLS[kinds], 2**32]).tolist()
+        plan = Plan(str(place), number, kinds, after, cut_at_end=True)
+        life = run(url, past, fail, (plan,), work=make_and_erase, context=processes)
+        assert not life.n_entries or recorded(url)[1] >= life.n_entries
+        assert run(url, past, work=make_and_erase).ended
+        program = Program.open(url)
+        assert program.verify().ok
+        if not life.answered:  # it may be erased, but the file not yet written anew
+            program.ledger.compact()
+        kept = b"".join(one.read_bytes() for one in place.iterdir())
+        assert b"applicant 2" in kept
+        assert b"applicant 0." not in kept
+        assert b"applicant 1." not in kept
+
+
+def test_power_cuts_while_a_ledger_is_made_and_applicants_are_erased(tmp_path, processes):
+    make_and_erase_under_power_cuts(tmp_path, processes, n_cuts=2, seed=1)
 
 
 def test_a_log_that_is_not_synchronised_is_detected(tmp_path, processes):
@@ -76,3 +104,9 @@ def test_a_log_that_is_not_synchronised_is_detected(tmp_path, processes):
 @pytest.mark.parametrize("choose", [power_cut, error])
 def test_hundreds_of_faults_below_sqlite(tmp_path, processes, choose, seed):
     under_faults(tmp_path, processes, 30, seed, choose)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2, 5))
+def test_many_power_cuts_while_ledgers_are_made(tmp_path, processes, seed):
+    make_and_erase_under_power_cuts(tmp_path, processes, n_cuts=30, seed=seed)
