@@ -355,6 +355,24 @@ def spoiled():
     return new.drop(index=range(3, 10))
 
 
+@pytest.mark.parametrize("mode", ["blind", "audit"])
+def test_a_group_that_the_history_lacks_is_decided_if_groups_may_not_decide(tmp_path, mode):
+    url = f"sqlite:///{tmp_path}/lender.db"
+    start(url, tmp_path, PROGRAM.replace("seed", f'group_mode = "{mode}"\nseed'))
+    file = tmp_path / "applicants.csv"
+    new = people(40, 1000).drop(columns="outcome")
+    new.loc[5:9, "sex"] = "x"
+    new.loc[3, "sex"] = ""
+    new.to_csv(file, index=False)
+    to = ("--ledger", url)
+    result = done("decide", *to, file, "-o", tmp_path / "decisions.csv")
+    assert (result["people"], result["refused"]["rows"]) == (39, 1)
+    (found,) = [row for row in done("status", *to)["groups"] if row["group"] == "x"]
+    assert found["n_people"] == 5
+    assert done("verify", *to)["problem"] is None
+    assert done("decide", *to, file, "-o", tmp_path / "again.csv")["recorded_before"] is not None
+
+
 def test_unusable_rows_are_refused_and_the_rest_is_decided(lender, tmp_path):
     usable = spoiled()
     (tmp_path / "out").mkdir()

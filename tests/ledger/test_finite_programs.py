@@ -8,6 +8,7 @@ from contextlib import closing
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import secondlook as sl
 from secondlook.errors import InputError, UnknownIdError
@@ -141,6 +142,35 @@ def test_an_unknown_group_is_refused_and_nothing_is_recorded(place, rng):
     with pytest.raises(InputError, match="holds the group 'C', which the history does not have"):
         program.decide(X, sensitive_features=group.replace("A", "C"))
     assert program.checkpoint() == before
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: cells(group_mode="audit"),
+        lambda: cells(group_mode="blind", fairness=sl.SelectionRateParity(0.3)),
+        lambda: sl.CertifiedClassifier(
+            alpha=0.3, learner=LogisticRegression(), group_mode="audit", random_state=0
+        ),
+    ],
+)
+def test_an_unknown_group_that_may_not_decide_is_counted_and_verified(place, rng, make):
+    X, group, good = people(rng, 300)
+    program = Program.create(place, make(), X, good, sensitive_features=group)
+    for t in range(2):
+        X, group, good = people(rng, 60)
+        batch = program.decide(X, sensitive_features=group.replace("A", "C"), batch=str(t))
+        program.observe(batch.ids[batch.accepted], good[batch.accepted])
+        program = Program.open(place)
+    again = program.decide(X, sensitive_features=group.replace("A", "C"), batch="1")
+    assert np.array_equal(again.accepted, batch.accepted)
+    assert program.classifier.group_counts_[-1].group == "C"
+    found = {one.group: one.n_people for one in program.summary().groups}
+    assert found["C"] == sum(
+        one.n_people for one in program.classifier.group_counts_ if one.group == "C"
+    )
+    for relearn in (False, True):
+        assert proved(program, relearn=relearn).n_decisions == 120
 
 
 def test_two_classes_of_many_are_erased_and_verified(place, rng):

@@ -285,10 +285,8 @@ def test_scores_need_no_groups_unless_aware():
             classifier.acceptance_probability,
             getattr(classifier, "coverage_of", classifier.predict),
         ):
-            with_groups = method(X, sensitive_features=np.array(["A", "B"] * 10))
+            with_groups = method(X, sensitive_features=np.array(["A", "B", "C", "D"] * 5))
             assert np.array_equal(method(X), with_groups)
-        with pytest.raises(InputError, match="holds the group 'C', which the history does not"):
-            classifier.accepts(X, sensitive_features=["C"] * 20)
         with pytest.raises(InputError, match="sensitive_features is missing"):
             classifier.decide(X)  # they are recorded
     aware, _ = run(PartialFeedbackClassifier, {}, n_rounds=2)
@@ -411,6 +409,101 @@ def test_heads_are_counted_by_group(kind, mode):
     counted = [tuple(vars(one).values()) for one in classifier.group_counts_]
     assert counted == expected
     assert sum(one.n_accepted for one in classifier.group_counts_) > 0
+
+
+def with_newcomers(group, rng):
+    """A group that the history lacks for every fifth applicant, another one for the next."""
+    place = np.arange(group.size) % 5
+    return np.where(place == 0, "a new one", np.where(place == 1, "0", group))
+
+
+UNSEEN = {
+    "algorithm 1": (PartialFeedbackClassifier, {}),
+    "certified": (CertifiedClassifier, {"alpha": 0.3, "learner": LogisticRegression()}),
+}
+
+
+@pytest.mark.parametrize("mode", ["blind", "audit"])
+@pytest.mark.parametrize("name", UNSEEN)
+def test_a_group_that_the_history_lacks_is_counted_and_changes_nothing(name, mode):
+    kind, options = UNSEEN[name]
+    options = options | {"group_mode": mode}
+    usual, new = run(kind, options), run(kind, options, of_batches=with_newcomers)
+    assert_same_in_every_way(usual, new)
+    counts = new[0].group_counts_
+    assert [one.group for one in counts[:4]] == ["A", "B", "0", "a new one"]
+    assert {one.n_people for one in counts if one.group == "a new one"} == {30}
+    assert sum(one.n_accepted for one in counts) == sum(each.accepted.sum() for each in new[1])
+    assert new[0].groups_.tolist() == ["A", "B"]
+    with pytest.raises(InputError, match="missing values"):
+        new[0].decide(np.zeros((2, new[0].n_features_in_)), sensitive_features=["A", None])
+    with pytest.raises(InputError, match="holds the group 'a new one', which the history does"):
+        run(kind, options | {"group_mode": "aware"}, of_batches=with_newcomers)
+
+
+@pytest.mark.parametrize("name", ["a fit that reads groups", "fair fit", "fair shared threshold"])
+def test_fits_that_compare_groups_leave_out_groups_that_the_history_lacks(name):
+    """Their outcomes change nothing, and other outcomes would."""
+    kind, options = (READING_FITS | CONSTRAINED)[name]
+
+    def decided(leave_out):
+        rng = np.random.default_rng(1)
+        options_ = options | {"group_mode": "blind", "strategy": Uniform()}
+        classifier, world = start(kind, options_, rng=rng, n_batch=400)
+        made = []
+        for batch in world.batches():
+            people = batch.applicants.people
+            group = with_newcomers(people.group, rng)
+            one = classifier.decide(people.X, sensitive_features=group)
+            told = one.accepted & ~np.isin(group, leave_out)
+            classifier.observe(one.ids[told], batch.applicants.outcome[told])
+            made.append(one)
+        return made
+
+    everybody = decided([])
+    assert all(map(equal, everybody, decided(["0", "a new one"])))
+    assert not all(map(equal, everybody, decided(["A"])))
+
+
+def test_a_constraint_that_is_added_later_compares_groups_of_before():
+    kind, options = PartialFeedbackClassifier, {"group_mode": "blind", "strategy": Uniform()}
+    unfair, _ = run(kind, options)
+    later = copy.deepcopy(unfair).set_params(fairness=SelectionRateParity(0.01))
+    X = np.random.default_rng(3).normal(size=(300, later.n_features_in_))
+    group, ids = ["A", "B"] * 150, range(10_000, 10_300)
+    for classifier in (later, unfair):
+        classifier.decide(X, sensitive_features=group, ids=ids)
+    assert later.rounds_[-1].disparity <= 0.01
+    assert later._deployed.thresholds[0] != unfair._deployed.thresholds[0]
+
+
+def test_groups_of_another_kind_are_refused():
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    classifier = PartialFeedbackClassifier(group_mode="audit", random_state=0)
+    classifier.fit(X, X[:, 0] > 0, sensitive_features=np.arange(60) % 2)
+    classifier.decide(X, sensitive_features=np.arange(60) % 3.0)
+    assert [one.group for one in classifier.group_counts_] == [0, 1, 2]
+    for wrong in (np.arange(60) % 2 + 0.5, ["0"] * 60):
+        with pytest.raises(InputError, match=r"are like 0; convert"):
+            classifier.decide(X, sensitive_features=wrong)
+
+
+def test_new_combinations_of_attributes_are_counted():
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    sex, age = np.where(np.arange(60) % 2, "f", "m"), np.where(np.arange(60) % 3, "old", "young")
+    classifier = PartialFeedbackClassifier(group_mode="audit", random_state=0)
+    only = np.where(sex == "f", "old", age)  # no young women in the history
+    classifier.fit(X, X[:, 0] > 0, sensitive_features=np.column_stack([sex, only]))
+    classifier.decide(X, sensitive_features=np.column_stack([sex, age]))
+    found = {one.group: one.n_people for one in classifier.group_counts_}
+    assert found == {"f, old": 20, "f, young": 10, "m, old": 20, "m, young": 10}
+    sides = copy.deepcopy(classifier).set_params(attributes="side_by_side")
+    assert [(one.group, one.n_people) for one in sides.group_counts_] == [
+        ("f", 30),
+        ("m", 30),
+        ("old", 40),
+        ("young", 20),
+    ]
 
 
 def test_without_groups_there_is_nothing_to_count():

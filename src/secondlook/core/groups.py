@@ -59,11 +59,7 @@ class Attributes:
         names, columns = _columns(sensitive_features, n)
         values, levels = [], []
         for raw in columns:
-            if is_missing(raw).any():
-                raise InputError(
-                    f"{_NAME} has missing values; give each applicant a group, "
-                    f"for example one called 'unknown'."
-                )
+            _check_present(raw)
             distinct, level = _sorted_values(raw)
             values.append(distinct)
             levels.append(np.asarray(level, dtype=np.intp))
@@ -109,8 +105,21 @@ class Attributes:
         """Per attribute, the level of each group."""
         return tuple(tuple(row) for row in self.level_of.tolist())
 
-    def read(self, sensitive_features: Any, n: int) -> Codes:
-        """Return the codes of applicants, whose combinations of values must be known."""
+    def read(
+        self, sensitive_features: Any, n: int, *, extend: bool = False
+    ) -> tuple[Attributes, Codes]:
+        """Return the codes of applicants.
+
+        If a combination of values is unknown, this raises, or with ``extend`` returns attributes
+        that have it too, with a code after those of the known ones.
+
+        Examples
+        --------
+        >>> attributes, _ = Attributes.of(["f", "m", "f"], 3)
+        >>> more, codes = attributes.read(["x", "f", "d", "x"], 4, extend=True)
+        >>> more.labels.tolist(), codes.tolist()
+        (['f', 'm', 'd', 'x'], [3, 0, 2, 3])
+        """
         names, columns = _columns(sensitive_features, n)
         self._check_same_columns(names, len(columns))
         keys, known = np.zeros(n, np.intp), np.zeros(self.n_groups, np.intp)
@@ -126,9 +135,25 @@ class Attributes:
             place = np.minimum(np.searchsorted(distinct, keys), distinct.size - 1)
             strange |= distinct[place] != keys
             keys = np.where(strange, 0, place)
-        if strange.any():
+        if not strange.any():
+            return self, np.argsort(known)[keys]  # keys are in sorted order, groups may not be
+        if not extend:
             self._refuse(columns, int(np.flatnonzero(strange)[0]))
-        return keys
+        more = self._extended([raw[strange] for raw in columns])
+        return more, more.read(sensitive_features, n)[1]
+
+    def _extended(self, columns: list[NDArray[Any]]) -> Attributes:
+        """Return these attributes with the combinations of some applicants."""
+        values, levels = [], []
+        for raw, known in zip(columns, self.values, strict=True):
+            new = sorted(set(_alike(raw, known)) - set(known.tolist()))
+            together = [*known.tolist(), *new]
+            values.append(np.array(together, dtype=object if known.dtype == object else None))
+            place = {value: at for at, value in enumerate(together)}
+            levels.append([place[value] for value in raw.tolist()])
+        combinations = {*zip(*levels, strict=True)} - {*zip(*self.level_of.tolist(), strict=True)}
+        level_of = np.hstack([self.level_of, np.array(sorted(combinations), np.intp).T])
+        return Attributes(self.names, tuple(values), level_of)
 
     def _refuse(self, columns: list[NDArray[Any]], row: int) -> None:
         values = [column[row] for column in columns]
@@ -193,6 +218,28 @@ def _columns(sensitive_features: Any, n: int) -> tuple[tuple[str, ...] | None, l
     elif isinstance(native, nw.Series) and native.name:
         names = (str(native.name),)
     return names, [column(array, n, _NAME)]
+
+
+def _check_present(values: NDArray[Any]) -> None:
+    if is_missing(values).any():
+        raise InputError(
+            f"{_NAME} has missing values; give each applicant a group, "
+            f"for example one called 'unknown'."
+        )
+
+
+def _alike(values: NDArray[Any], known: NDArray[Any]) -> list[Any]:
+    """Return values as the type of known ones; raise if they are missing or of another kind."""
+    _check_present(values)
+    kind = type(known.tolist()[0])
+    alike = [kind(value) if isinstance(value, int | float) else value for value in values.tolist()]
+    for given, value in zip(values.tolist(), alike, strict=True):
+        if type(value) is not kind or value != given:
+            raise InputError(
+                f"{_NAME} holds {given!r}, and the groups of the history are like "
+                f"{known.tolist()[0]!r}; convert it."
+            )
+    return alike
 
 
 def _sorted_values(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -338,8 +338,9 @@ def encode_batch_groups(classifier: Any, sensitive_features: Any, n: int) -> lis
     known = known_groups(classifier)
     if known is None:
         return encode_groups(sensitive_features, n)[1]
+    known, codes = classifier._intake.read_groups(sensitive_features, n)
     texts = _group_texts(known)
-    return [texts[code] for code in known.read(sensitive_features, n).tolist()]
+    return [texts[code] for code in codes.tolist()]
 
 
 def _group_texts(attributes: Attributes) -> list[str]:

@@ -4,7 +4,7 @@
 group. ``"blind"``: it may not; groups of labelled rows change what is learned, through a constraint
 in the fit or on a shared threshold. ``"audit"``: no group changes a decision; groups are read,
 checked and counted for reports. The intake hands out only the groups that a mode allows
-(``intake.seen_by``); ``check_group_mode`` refuses options that cannot be combined with a mode.
+(``Intake.seen_by``); ``check_group_mode`` refuses options that cannot be combined with a mode.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from secondlook.core.decisions import Correction, Decisions, GroupCount
 from secondlook.core.fairness import RateParity
@@ -38,6 +38,7 @@ __all__ = [
     "check_learner",
     "check_rounds",
     "check_unchanged",
+    "fits_read_groups",
     "prepare_learner",
     "uses_of_groups",
 ]
@@ -138,7 +139,11 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _counted(self, batch: Batch, decided: Decisions) -> Decisions:
         """Count applicants by group, and return the decisions with what is unlike the history."""
         group = batch.group if batch.report_group is None else batch.report_group
-        n_groups = self._head_counts.view().shape[2]
+        before = self._head_counts.view()
+        n_groups = 1 if batch.sensitive is None else batch.sensitive.n_groups
+        if n_groups > before.shape[2]:
+            more = np.zeros((*before.shape[:2], n_groups - before.shape[2]), np.int64)
+            self._head_counts = GrowingArray(np.concatenate([before, more], axis=2))
         parts = (group, group[decided.accepted], group[decided.explored])
         counts = np.array([np.bincount(part, minlength=n_groups) for part in parts])
         self._head_counts.append(counts[None])
@@ -265,6 +270,21 @@ def _refuse(classifier: Any, what: str, instead: str) -> None:
     raise InputError(
         f"group_mode={mode!r} cannot be combined with {what}, since {_WHY[mode]}; {instead}, or "
         f"use group_mode='aware'."
+    )
+
+
+def fits_read_groups(classifier: Any) -> bool:
+    """Return whether a classifier's fits compare the groups of applicants with outcomes."""
+    learner = classifier.learner
+    last = learner.steps[-1][1] if isinstance(learner, Pipeline) else learner
+    takes_groups = not (last is None or isinstance(last, ConstrainedLogistic)) and (
+        has_fit_parameter(last, "sensitive_features")
+    )
+    return (
+        takes_groups
+        or bool(_constraints(learner))
+        or getattr(classifier, "fairness", None) is not None
+        or getattr(classifier, "constraints", None) == "per_group"
     )
 
 

@@ -35,7 +35,7 @@ from secondlook.people.columns import Expansion, TableColumns
 from secondlook.people.ids import as_ids, id_bits, unique_bits
 from secondlook.people.likeness import Checks, Likeness, Unlike, check_like
 
-__all__ = ["Batch", "History", "Intake", "good_outcome", "one_group", "seen_by"]
+__all__ = ["Batch", "History", "Intake", "good_outcome", "one_group"]
 
 _PAIRS = ((0, 1), (-1, 1))  # labels whose meaning is obvious; False and True are the first
 
@@ -45,8 +45,8 @@ class Batch:
     """Applicants to decide on.
 
     Decisions may see ``group``, a fit to outcomes ``fit_group``, and reports ``report_group``; None
-    for the last two means the same as ``group``. ``counts`` and ``unlike`` compare the batch with
-    the history.
+    for the last two means the same as ``group``. ``sensitive`` are the groups that are known once
+    this batch is; ``counts`` and ``unlike`` compare the batch with the history.
     """
 
     X: Any
@@ -56,6 +56,7 @@ class Batch:
     backend: str
     fit_group: NDArray[np.intp] | None = field(default=None, kw_only=True)
     report_group: NDArray[np.intp] | None = field(default=None, kw_only=True)
+    sensitive: Attributes | None = field(default=None, kw_only=True)
     counts: NDArray[np.int64] | None = field(default=None, kw_only=True)
     unlike: tuple[Unlike, ...] = field(default=(), kw_only=True)
 
@@ -94,23 +95,6 @@ def good_outcome(labels: list[Any], pos_label: Any) -> Any:
             f"obvious; name it with pos_label."
         )
     return labels[-1] if pos_label is None else pos_label
-
-
-def seen_by(codes: NDArray[np.intp], group_mode: str) -> dict[str, Any]:
-    """Return groups as decisions, fits and reports may see them, by the fields of a batch.
-
-    A part of the library that may not see groups sees all applicants in the first one.
-
-    Examples
-    --------
-    >>> {name: group.tolist() for name, group in seen_by(np.array([0, 1]), "blind").items()}
-    {'group': [0, 0], 'fit_group': [0, 1], 'report_group': [0, 1]}
-    """
-    if group_mode == "aware":
-        return {"group": codes}
-    hidden = one_group(codes.size)
-    fit = codes if group_mode == "blind" else hidden
-    return {"group": hidden, "fit_group": fit, "report_group": codes}
 
 
 @saved
@@ -205,7 +189,8 @@ class Intake:
             backend=backend,
             accepted=taken[order],
             outcome=outcome_of[order][taken[order]],
-            **seen_by(group[order], self.group_mode),
+            sensitive=self.sensitive,
+            **self.seen_by(group[order]),
         )
 
     def read_batch(
@@ -222,7 +207,7 @@ class Intake:
         self.check_good()
         features, backend = self.read_people(estimator, X)
         n = n_rows(features)
-        group = self.read_groups(sensitive_features, n)
+        known, group = self.read_groups(sensitive_features, n)
         if ids is None:
             names = self._next_ids(n)
             bits = id_bits(names)
@@ -232,11 +217,11 @@ class Intake:
             bits = self._bits(names)
         # Decisions and the index share the ids, so callers must not change them.
         names.setflags(write=False)
-        known = seen_by(group, self.group_mode)
+        more = self.seen_by(group)
         if checks is not None:
-            known |= self.compare(features, checks, unlike_history=unlike_history)
+            more |= self.compare(features, checks, unlike_history=unlike_history)
         features = self._with_group(features, group)
-        return Batch(features, ids=names, bits=bits, backend=backend, **known)
+        return Batch(features, ids=names, bits=bits, backend=backend, sensitive=known, **more)
 
     def _next_ids(self, n: int) -> NDArray[np.int64]:
         """Return the integers after the largest id so far."""
@@ -263,8 +248,8 @@ class Intake:
         needed = (needed or self.group_as_feature) and self.group_mode == "aware"
         if sensitive_features is None and not needed:
             return features, one_group(n)
-        group = self.read_groups(sensitive_features, n)
-        return self._with_group(features, group), seen_by(group, self.group_mode)["group"]
+        _, group = self.read_groups(sensitive_features, n)
+        return self._with_group(features, group), self.seen_by(group)["group"]
 
     @property
     def categorical(self) -> tuple[int, ...]:
@@ -297,21 +282,39 @@ class Intake:
             return 1
         return int(self.groups.size)
 
-    def read_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
-        """Turn group values into the codes of the history's groups."""
+    def seen_by(self, codes: NDArray[np.intp]) -> dict[str, Any]:
+        """Return groups as decisions, fits and reports may see them, by the fields of a batch.
+
+        A part of the library that may not see groups sees all applicants in the first one. A group
+        that the history lacks is −1 for fits: those that compare groups leave such rows out.
+        """
+        if self.group_mode == "aware":
+            return {"group": codes}
+        hidden = fit = one_group(codes.size)
+        if self.group_mode == "blind":
+            fit = np.where(codes < self.n_groups, codes, -1)
+        return {"group": hidden, "fit_group": fit, "report_group": codes}
+
+    def read_groups(
+        self, sensitive_features: Any, n: int
+    ) -> tuple[Attributes | None, NDArray[np.intp]]:
+        """Turn group values into codes; return them with the groups that are known then.
+
+        A group that is not known yet is refused if decisions see groups.
+        """
         if self.sensitive is None:
             if sensitive_features is not None:
                 raise InputError(
                     "sensitive_features was not given to fit, so no group is known; "
                     "give it to fit too, or leave it out."
                 )
-            return one_group(n)
+            return None, one_group(n)
         if sensitive_features is None:
             raise InputError(
                 f"sensitive_features is missing: fit got the groups {self.sensitive.listed()}; "
                 f"pass one of them for each row."
             )
-        return self.sensitive.read(sensitive_features, n)
+        return self.sensitive.read(sensitive_features, n, extend=self.group_mode != "aware")
 
     def read_outcomes(self, outcomes: ArrayLike, n: int) -> NDArray[np.int8]:
         """Turn outcome labels into 1 (good) and 0 (bad)."""
@@ -606,7 +609,8 @@ class Intake:
         return self._own_kind(as_ids(values, values.shape[0]))
 
     def passed(self, batch: Batch) -> None:
-        """Note that a batch is recorded: ids continue after its largest, and it is a last round."""
+        """Note that a batch is recorded: its groups, its largest id, and that it is a last round."""
+        self.sensitive = batch.sensitive
         if self.id_kind == "i":
             self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
         if self.likeness is not None and batch.counts is not None:

@@ -34,7 +34,7 @@ from secondlook.cli.files.refusals import (
 )
 from secondlook.cli.files.rows import (
     features_groups_ids,
-    group_levels,
+    group_values,
     roles_and_labels,
     split_rows,
     text_columns,
@@ -256,7 +256,7 @@ def _read_applicants(view: ProgramView, path: str, batch: str | None, source: st
         file.table,
         roles,
         shape.columns,
-        groups=groups,
+        groups=groups if view.settings.says["group_mode"] == "aware" else None,
         missing=_may_be_missing(view),
         missing_values=view.about.get("missing_values", ()),
         source=source,
@@ -338,7 +338,7 @@ def _as_sent(
     X, groups, names = features_groups_ids(table, roles, shape.columns)
     if groups is not None and known is not None:
         columns = [
-            values[group_levels(groups[name], values)]
+            group_values(groups[name], values)
             for name, values in zip(roles.groups, known.values, strict=True)
         ]
         groups = arrow().table(dict(zip(roles.groups, columns, strict=True)))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_there",
     "features_groups_ids",
-    "group_levels",
+    "group_values",
     "outcome_states",
     "roles_and_labels",
     "split_rows",
@@ -165,13 +165,43 @@ def trimmed(table: Any, name: str) -> Any:
     return table.set_column(table.column_names.index(name), name, text)
 
 
-def group_levels(column: Any, values: NDArray[Any]) -> NDArray[np.int64]:
+def group_values(column: Any, values: NDArray[Any]) -> NDArray[Any]:
+    """Return a column of text as values of a group, in their type; new ones may be among them.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> group_values(pa.chunked_array([["1", "3", "2.0"]]), np.array([1, 2])).tolist()
+    [1, 3, 2]
+    """
+    level = _group_levels(column, values)
+    found = values[level].astype(object)
+    kind = type(values.tolist()[0])
+    for row in np.flatnonzero(level < 0).tolist():
+        text = column[row].as_py()
+        if kind is not str and not _is_like(text, kind):
+            raise InputError(
+                f"the group {shortened(text)} is not like those of the history, such as "
+                f"{values.tolist()[0]!r}; map it to one that is."
+            )
+        found[row] = text if kind is str else kind(float(text))
+    return found
+
+
+def _is_like(text: str, kind: type) -> bool:
+    try:
+        return bool(kind(float(text)) == float(text))
+    except (ValueError, OverflowError):
+        return False
+
+
+def _group_levels(column: Any, values: NDArray[Any]) -> NDArray[np.int64]:
     """Return the index of each text of a column among the values of a group, −1 if it has none.
 
     Examples
     --------
     >>> import pyarrow as pa
-    >>> group_levels(pa.chunked_array([["True", "false", "no"]]), np.array([False, True])).tolist()
+    >>> _group_levels(pa.chunked_array([["True", "false", "no"]]), np.array([False, True])).tolist()
     [1, 0, -1]
     """
     place_of: dict[str, int] = {}
@@ -179,8 +209,8 @@ def group_levels(column: Any, values: NDArray[Any]) -> NDArray[np.int64]:
         place_of[str(value)] = place
         if isinstance(value, bool):  # other programs write true and TRUE
             place_of |= {str(value).lower(): place, str(value).upper(): place}
-        elif isinstance(value, float) and value.is_integer():
-            place_of[str(int(value))] = place
+        elif isinstance(value, int | float) and float(value).is_integer():
+            place_of |= {str(int(value)): place, str(float(value)): place}
     compute, words = arrow("compute"), arrow().array(list(place_of))
     at = compute.fill_null(compute.index_in(column, words), len(place_of))
     places = np.array([*place_of.values(), -1], np.int64)
@@ -267,7 +297,7 @@ def _check_groups(
     key, groups = np.zeros(table.num_rows, np.int64), np.zeros(known.n_groups, np.int64)
     unknown = lacking
     for name, values, level_of in zip(names, known.values, known.level_of, strict=True):
-        place = group_levels(table[name], values)
+        place = _group_levels(table[name], values)
         unknown, key = unknown | (place < 0), key * values.size + place
         groups = groups * values.size + level_of
     unknown |= ~np.isin(key, groups)

@@ -24,6 +24,7 @@ from secondlook.learners.direct_search import search_linear_rule
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
 from secondlook.learners.wrap import fit_likelihood
 from secondlook.methods.algorithm1.policy_log import PolicyLog
+from secondlook.methods.estimator import fits_read_groups
 from secondlook.people.columns import Expansion
 from secondlook.people.likelihoods import (
     Likelihood,
@@ -61,6 +62,7 @@ class LearningRules:
     expansion: Expansion | None = None  # of codes, for the learner
     waiting: tuple[int, ...] | None = None  # rounds that are left out until they are mature
     everywhere: bool = False  # learn outside EXPLOIT_t too
+    fit_reads_groups: bool = False  # then rows without a group of the history are left out
 
     @classmethod
     def of(cls, classifier: Any, **rules: Any) -> LearningRules:
@@ -75,6 +77,7 @@ class LearningRules:
             min_outcomes=classifier.min_outcomes,
             constrain_fit=classifier.constrain_fit,
             noise=OutcomeNoise() if classifier.noise is None else classifier.noise,
+            fit_reads_groups=fits_read_groups(classifier),
             **rules,
         )
 
@@ -124,6 +127,8 @@ class LabelledRows:
     def of(fold: ApplicantRows, log: PolicyLog, rules: LearningRules) -> LabelledRows:
         """Return the rows of a fold with the weights that rules give them."""
         usable = fold.counted(rules.waiting)
+        if rules.fit_reads_groups:
+            usable &= fold["group"] >= 0
         if not rules.everywhere:
             usable &= log.known(fold, rules.rule)
         own = usable & (fold["round"] > 0)
@@ -131,7 +136,7 @@ class LabelledRows:
             fold.X,
             # Pending rows have weight zero, unless their round is mature: then they count as bad.
             np.maximum(fold["outcome"], 0),
-            fold["group"],
+            np.maximum(fold["group"], 0),
             _inverse(log.mean_acceptance(fold, own_rounds_only=False), usable, rules),
             _inverse(log.mean_acceptance(fold, own_rounds_only=True), own, rules)
             if own.any()

@@ -38,7 +38,12 @@ from secondlook.methods.certified.rules import (
     check_cold_start,
     coin_strategy,
 )
-from secondlook.methods.estimator import DecidingClassifier, allows_missing, check_unchanged
+from secondlook.methods.estimator import (
+    DecidingClassifier,
+    allows_missing,
+    check_unchanged,
+    fits_read_groups,
+)
 from secondlook.people.columns import as_missing_values
 from secondlook.people.ids import id_bits, keyed_bits, named, round_key
 from secondlook.people.intake import Batch, History, Intake
@@ -776,6 +781,8 @@ class CertifiedClassifier(DecidingClassifier):
         """Learn the ranking of one of the engines; None unless both outcomes are known."""
         past = self._history if len(self._engines) == 1 else self._history.of_group(z)
         rows, known = self._engines[z].rows, self._engines[z].known_rows()
+        if fits_read_groups(self):
+            known = known[rows["group"][known] >= 0]
         learned = learn_ranking(
             past,
             rows.X[known],

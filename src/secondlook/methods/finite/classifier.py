@@ -31,6 +31,7 @@ from secondlook.methods.estimator import (
     check_group_mode,
     check_rounds,
     check_unchanged,
+    fits_read_groups,
 )
 from secondlook.methods.finite.cells import (
     CellCounts,
@@ -665,28 +666,34 @@ class FiniteClassifier(DecidingClassifier):
         group, cell = batch.for_fit().group, {"cell": batch.placed.cell}
         self._people.record(batch.bits, accepted, round, group=group, outcome=outcome, columns=cell)
 
+    @property
+    def _counts_by_group(self) -> bool:
+        """Whether outcomes are counted by group within a cell, because a fit compares groups."""
+        return self.group_mode == "blind" and fits_read_groups(self)
+
     def _count(self, n_cells: int, t: int | None = None) -> CellCounts:
         """Count applicants and the outcomes that count in round t; None means all recorded."""
         accepted, rejected = self._tables()
         applicants = np.bincount(accepted["cell"], minlength=n_cells)
         applicants += np.bincount(rejected["cell"], minlength=n_cells)
         waiting = None if t is None else self._people.waiting(t, self.maturity)
-        counted = accepted.counted(waiting)
+        by_group = self._counts_by_group
+        counted = accepted.counted(waiting) & (accepted["group"] >= 0 if by_group else True)
         good = counted & (accepted["outcome"] == 1)
         bad = counted & ~good  # missing outcomes of mature rounds included
-        n_groups = self._intake.n_fit_groups
+        n_groups = self._intake.n_groups if by_group else 1
         bins = accepted["cell"].astype(np.intp) * n_groups
         if n_groups > 1:
             bins += accepted["group"]
-        by_group = tuple(
+        sums = tuple(
             np.bincount(bins[flags], minlength=n_cells * n_groups).reshape(n_cells, n_groups)
             for flags in (good, bad)
         )
         return CellCounts(
             applicants,
-            by_group[0].sum(axis=1),
-            by_group[1].sum(axis=1),
-            (by_group[0], by_group[1]) if self.group_mode == "blind" else None,
+            sums[0].sum(axis=1),
+            sums[1].sum(axis=1),
+            (sums[0], sums[1]) if by_group else None,
         )
 
     def _record_outcomes(self, ids: Any, outcomes: Any, *, correcting: bool) -> Self:
@@ -712,9 +719,7 @@ class FiniteClassifier(DecidingClassifier):
     def _learn(self, t: int, table: CellTable, counts: CellCounts, exploit: Flags) -> ExactFit:
         """Return the best classifier on η_w, with its FDR corrected for noise."""
         noise = OutcomeNoise() if self.noise is None else self.noise
-        by_group = self.group_mode == "blind" and (
-            self.fairness is not None or self.constraints == "per_group"
-        )
+        by_group = self._counts_by_group
         good, bad = eta(counts, exploit, self.weights, by_group=by_group)
         score = None
         if self.cut_score is not None:

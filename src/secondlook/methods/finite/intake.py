@@ -22,7 +22,7 @@ from secondlook.methods.finite.cells import (
     past_probabilities,
 )
 from secondlook.people.ids import as_ids, id_bits
-from secondlook.people.intake import Batch, History, Intake, one_group, seen_by
+from secondlook.people.intake import Batch, History, Intake, one_group
 from secondlook.people.likeness import Checks
 
 __all__ = ["CellBatch", "CellHistory", "CellIntake", "check_reads_no_group", "read_past"]
@@ -62,11 +62,6 @@ class CellIntake(Intake):
             pos_label=pos_label,
             group_mode=group_mode,
         )
-
-    @property
-    def n_fit_groups(self) -> int:
-        """Number of groups that a fit distinguishes within a cell."""
-        return self.n_groups if self.group_mode == "blind" else 1
 
     def read_domain(self, domain: Any, grouped: bool) -> CellTable | None:
         """Read the cells known beforehand, in the order given; ``grouped`` if applicants are."""
@@ -111,7 +106,7 @@ class CellIntake(Intake):
         if table is None or self.group_mode != "aware":
             group = self._learn_groups(sensitive_features, n)
         else:
-            group = self.read_groups(sensitive_features, n)
+            _, group = self.read_groups(sensitive_features, n)
         if table is None:
             table = self._new_table(columns, names)
         placed = self._place(table, columns, group)
@@ -129,7 +124,8 @@ class CellIntake(Intake):
             accepted=taken,
             outcome=outcome,
             placed=placed,
-            **seen_by(group, self.group_mode),
+            sensitive=self.sensitive,
+            **self.seen_by(group),
         )
         self.passed(history)
         self.learn_likeness(_table(X, columns))
@@ -148,7 +144,7 @@ class CellIntake(Intake):
         self.check_good()
         columns, _, backend = columns_of(X, self.names)
         n = len(columns[0])
-        group = self.read_groups(sensitive_features, n)
+        known, group = self.read_groups(sensitive_features, n)
         placed = self._place(table, columns, group)
         given: NDArray[Any]
         if ids is None:
@@ -164,7 +160,8 @@ class CellIntake(Intake):
             bits=bits,
             backend=backend,
             placed=placed,
-            **seen_by(group, self.group_mode),
+            sensitive=known,
+            **self.seen_by(group),
             **self.compare(_table(X, columns), checks, unlike_history=unlike_history),
         )
 
@@ -176,13 +173,13 @@ class CellIntake(Intake):
         n = len(columns[0])
         if sensitive_features is None and self.group_mode != "aware":
             return self._place(table, columns, one_group(n))
-        return self._place(table, columns, self.read_groups(sensitive_features, n))
+        return self._place(table, columns, self.read_groups(sensitive_features, n)[1])
 
     def _place(
         self, table: CellTable, columns: list[Any], group: NDArray[np.intp]
     ) -> PlacedApplicants:
         """Place applicants in cells by what decisions may see of their groups."""
-        return table.place(columns, seen_by(group, self.group_mode)["group"])
+        return table.place(columns, self.seen_by(group)["group"])
 
     def _learn_groups(self, sensitive_features: Any, n: int) -> NDArray[np.intp]:
         """Remember the groups of a domain or a history, and return the code of each row."""
