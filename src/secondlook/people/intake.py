@@ -609,7 +609,7 @@ class Intake:
         return self._own_kind(as_ids(values, values.shape[0]))
 
     def passed(self, batch: Batch) -> None:
-        """Note that a batch is recorded: its groups, its largest id, and that it is a last round."""
+        """Note that a batch is recorded: its groups, largest id, and that it is a last round."""
         self.sensitive = batch.sensitive
         if self.id_kind == "i":
             self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
