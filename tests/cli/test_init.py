@@ -35,7 +35,11 @@ def example_config():
     return shipped_example().replace('\naccepted = "', '\n# accepted = "')
 
 
-PARTIAL = example_config().replace('kind = "certified"', 'kind = "partial-feedback"')
+PARTIAL = (
+    example_config()
+    .replace('kind = "certified"', 'kind = "partial-feedback"')
+    .replace("\npatience = ", "\n# patience = ")
+)
 
 
 @pytest.fixture(autouse=True)
@@ -419,6 +423,93 @@ def test_printed_summary():
         assert {entry.by for entry in reader.entries()} == {"Ada"}
 
 
+CHECKED = PARTIAL.replace('good = ["repaid", 1]', 'good = ["repaid", "closed"]')
+
+
+def test_check_says_what_would_be_recorded_and_records_nothing(tmp_path):
+    table = history(300, region=True)[0]
+    sex = table["sex"].to_pylist()
+    table = table.set_column(3, "age", pa.array([None, *table["age"].to_pylist()[1:]]))
+    table = table.append_column("phone", pa.nulls(300, pa.string()))
+    write(table.set_column(4, "sex", pa.array([None, *sex[1:]])))
+    (tmp_path / "program.toml").write_text(CHECKED)
+    before = sorted(tmp_path.iterdir())
+    checked = init(CHECKED, "history.csv", "--check")
+    words = ("--check", "--config", "program.toml", "history.csv")
+    shown = call(*words)
+    assert sorted(tmp_path.iterdir()) == before
+    recorded = init(CHECKED)
+    differ = {"checkpoint", "refused_rows"}
+    for key in recorded.keys() - differ:
+        assert checked[key] == recorded[key], key
+    assert (checked["checkpoint"], checked["refused_rows"]) == (None, None)
+    assert checked["refused"] == 1
+    good, bad = recorded["good"], recorded["bad"]
+    assert checked["outcomes"] == {
+        "good": {"repaid": good, "closed": 0},
+        "bad": {"default": bad, "0": 0},
+        "indeterminate": {"withdrawn": 0},
+    }
+    assert checked["people_of_group"] == {
+        "sex": {value: sex[1:].count(value) for value in ("f", "m")}
+    }
+    assert checked["needed"] == ["id", "sex", "income", "debt", "age", "region"]
+    assert checked["settings"]["kind"] == "partial-feedback"
+    assert shown.exit_code == 0
+    for part in (
+        "Nothing is recorded",
+        f"'repaid' ({good:,})",
+        "'phone' is empty",
+        "1 row refused",
+    ):
+        assert part in shown.stdout
+    result = init(CHECKED, "history.csv", "--check", code=2)  # the ledger has that program now
+    assert "has a program 'main' already" in result["error"]
+
+
+def test_check_raises_what_init_raises(tmp_path):
+    write(history(100)[0])
+    for config in (PARTIAL.replace('"repaid"', '"paid"'), PARTIAL.replace('"outcome"', '"paid"')):
+        checked, tried = (init(config, "history.csv", *more, code=2) for more in (["--check"], []))
+        names = {path.name for path in tmp_path.iterdir()}
+        assert checked["error"].split(";")[0] == tried["error"].split(";")[0]
+        assert "lender.db" not in names
+
+
+@pytest.mark.parametrize(
+    ("line", "asked"), [("", True), ("patience = 3", False), ('patience = "never"', False)]
+)
+def test_init_asks_for_a_patience(line, asked):
+    config = example_config().replace('\nkind = "cert', '\nlearner = "logistic"\nkind = "cert')
+    config = re.sub(r"^patience = .*$", line, config, flags=re.MULTILINE)
+    result = init(config, write(history(100)[0]))
+    assert any("patience" in note for note in result["notes"]) == asked
+    assert Program.open(URL).classifier.patience == (3 if "3" in line else None)
+
+
+def test_excel_and_semicolons_start_the_same_program():
+    table = history(120)[0]
+    frame = table.to_pandas()
+    first = init(PARTIAL, write(table))
+    frame.to_csv("history.csv", index=False, sep=";", decimal=",")
+    second = init(PARTIAL, "history.csv", "--program", "b")
+    frame.to_excel("history.xlsx", index=False)
+    third = init(PARTIAL, "history.xlsx", "--program", "c")
+    for key in ("people", "accepted", "good", "features", "left_out"):
+        assert first[key] == second[key] == third[key]
+    batch = applicants(30, 5)[0].to_pandas()
+    batch["id"] = "n" + batch["id"]
+    batch.to_excel("batch.xlsx", index=False)
+    batch.to_csv("batch.csv", index=False)
+    answers = []
+    for name, file in (("main", "batch.csv"), ("c", "batch.xlsx")):
+        words = ["decide", file, "-o", f"{name}.csv", "--ledger", URL, "--program", name]
+        done = CliRunner().invoke(app, [*words, "--unlike-history"])
+        assert done.exit_code == 0, done.stderr
+        answers.append(pd.read_csv(f"{name}.csv")["score"])
+    assert np.allclose(*answers)
+
+
 def test_ledger_from_the_environment_and_history_from_standard_input(monkeypatch):
     table, taken = history(120)
     write(table.append_column("accepted", pa.array(taken)))
@@ -479,7 +570,7 @@ def test_history_with_one_kind_of_outcome(outcome, rejected, note):
     accepted.assign(outcome="repaid").to_csv("outcomes.csv", index=False)
     done("observe", "outcomes.csv", "--ledger", URL)
     assert Program.open(URL).verify(relearn=True).ok
-    config = example_config().replace('kind = "certified"', 'kind = "partial-feedback"')
+    config = PARTIAL
     error = init(config, path, "--program", "other", code=2)["error"]
     assert f"applicants of history.csv are {'good' if outcome == 'repaid' else 'bad'}, and" in error
     assert error.endswith("or choose kind = 'certified', which starts without them.")

@@ -353,6 +353,7 @@ def test_the_longest_names_fit_into_both_databases(url, tmp_path, monkeypatch):
     ]
     (tmp_path / "past.csv").write_text("\n".join(past), encoding="utf-8")
     config = example_config().replace('kind = "certified"', 'kind = "partial-feedback"')
+    config = config.replace("\npatience = ", "\n# patience = ")
     config = config.replace("\naccepted", "\n# accepted")
     (tmp_path / "program.toml").write_text(config)
     given = ["init", "--ledger", url, "--config", "program.toml", "past.csv"]

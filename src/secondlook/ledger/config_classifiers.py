@@ -36,6 +36,7 @@ from secondlook.people.likeness import Checks
 __all__ = ["CLASSIFIERS", "LIMITS", "build_classifier"]
 
 _CERTIFIED, _PARTIAL = "certified", "partial-feedback"
+_NEVER = "never"  # a patience without end
 _DEFAULT, _LOGISTIC, _BOOSTING = "default", "logistic", "gradient-boosting"
 _LARGEST_SEED = 2**32 - 1  # the largest that numpy and scikit-learn accept
 _UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
@@ -84,7 +85,7 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         "ranks": ChoiceValue(("overall", "within-group")),
         "certify": ChoiceValue(("overall", "per-group")),
         "floor": NUMBER,
-        "patience": WHOLE,
+        "patience": AnyOf((WHOLE, ChoiceValue((_NEVER,)))),
         "monitor": NUMBER,
     },
     _PARTIAL: {
@@ -184,6 +185,8 @@ def build_classifier(
     if settings["kind"] == _CERTIFIED:
         if "alpha" in settings:
             options["alpha"] = settings["alpha"]
+        if options.get("patience") == _NEVER:
+            options["patience"] = None
         certified = CertifiedClassifier(**options)
         check_certified_settings(certified)
         return certified

@@ -99,7 +99,8 @@ def decide(
     applicants: Annotated[
         str,
         typer.Argument(
-            metavar="FILE", help="Applicants: .csv or .parquet, or - for csv on standard input."
+            metavar="FILE",
+            help="Applicants: .csv, .parquet, .xlsx, or - for csv on standard input.",
         ),
     ],
     out: Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,7 +58,9 @@ _ENOUGH_ROWS = 30  # so that columns do not agree by chance
 def init(
     history: Annotated[
         str | None,
-        typer.Argument(help="Past applications: .csv or .parquet, or - for csv on standard input."),
+        typer.Argument(
+            help="Past applications: .csv, .parquet, .xlsx, or - for csv on standard input."
+        ),
     ] = None,
     ledger: Annotated[
         str | None,
@@ -83,6 +86,9 @@ def init(
             metavar="NAME", help="A name for the program, instead of the configuration's."
         ),
     ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only print what would be recorded; write nothing.")
+    ] = False,
     refused: Refused = None,
     most_refused: MostRefused = 0.5,
     strict: Strict = False,
@@ -93,6 +99,7 @@ def init(
 
     Outcomes are read only for applicants who were accepted. Rows that cannot be used are written
     to a file with the reasons; if more than half of the rows cannot be used, no program is started.
+    With --check, nothing is recorded and no file is written; it needs no ledger.
 
     Example: secondlook init --ledger sqlite:///lender.db --config program.toml past.csv
     """
@@ -107,13 +114,18 @@ def init(
                 )
             _write_example(output, json)
             return
-        if ledger is None or config is None or history is None or output is not None:
+        if (
+            (ledger is None and not check)
+            or config is None
+            or history is None
+            or output is not None
+        ):
             raise InputError(
                 "init needs --ledger (or SECONDLOOK_LEDGER), --config and a history, and -o only "
                 "with --example; secondlook init --example -o program.toml writes an example "
                 "configuration."
             )
-        _start(history, ledger, config, program, refused, most_refused, strict, by, json)
+        _start(history, ledger, config, program, refused, most_refused, strict, by, check, json)
 
 
 def _write_example(output: Path | None, json: bool) -> None:
@@ -180,13 +192,14 @@ def _n_missing(column: Any) -> int:
 
 def _start(
     source: str,
-    url: str,
+    url: str | None,
     config: Path,
     name: str | None,
     refused: str | None,
     most_refused: float,
     strict: bool,
     by: str | None,
+    check: bool,
     json: bool,
 ) -> None:
     from secondlook.ledger import Program  # noqa: PLC0415 - an extra
@@ -197,34 +210,35 @@ def _start(
     configuration = read_config(config)
     check_column_names(configuration.roles)
     name = configuration.name if name is None else name
-    _check_new(url, name)
-    place = refused_path(refused, source, "--json" if json else None)
-    check_apart("refused rows", place, "the ledger", ledger_files(url))  # which may not be there
+    if url is not None:
+        _check_new(url, name)
+    place = None
+    if not check:
+        place = refused_path(refused, source, "--json" if json else None)
+        check_apart("refused rows", place, "the ledger", ledger_files(url))  # it may not be there
     history = _read_history(source, configuration)
     if strict:
         history.refused.stop(source)
-    place = history.refused.write(place)
+    place = None if place is None else history.refused.write(place)
     too_many = too_many_message(history.refused, most_refused, file_name(source))
     if too_many is not None:
         raise InputError(
             f"{too_many}, {commonest(history.refused)}; no program was started, correct "
-            f"the history or the configuration, {place} has the rows with the reasons."
+            f"the history or the configuration"
+            f"{'' if place is None else f', {place} has the rows with the reasons'}."
         )
     X, groups, ids = features_groups_ids(history.table, configuration.roles, history.columns)
     with progress("learning from the history", json), printed_warnings(LearningWarning) as notes:
-        created = Program.create(
-            url,
-            configuration.classifier(),
-            X,
-            history.good.astype(np.int8),
-            accepted=history.accepted,
-            sensitive_features=groups,
-            ids=ids,
-            name=name,
-            by=by,
-            about=configuration.about(history.columns.names or (), history.gaps),
-        )
-    _report(created, history, configuration, place, notes, json)
+        classifier, y, checkpoint = configuration.classifier(), history.good.astype(np.int8), None
+        given = {"accepted": history.accepted, "sensitive_features": groups, "ids": ids}
+        about = configuration.about(history.columns.names or (), history.gaps)
+        if check or url is None:
+            classifier.fit(X, y, **given)  # raises what starting the program would raise
+        else:
+            created = Program.create(url, classifier, X, y, **given, name=name, by=by, about=about)
+            checkpoint = str(created.checkpoint())
+    alpha = alpha_and_delta(classifier)[0]
+    _report(name, alpha, checkpoint, history, configuration, place, notes, json)
 
 
 def _check_new(url: str, name: str) -> None:
@@ -403,29 +417,38 @@ def _refuse_outcomes(states: NDArray[np.str_], refused: Refusals, config: Config
 
 
 def _report(
-    program: Any,
+    program: str,
+    alpha: float | None,
+    checkpoint: str | None,
     history: PastApplications,
     config: Config,
-    place: str,
+    place: str | None,
     notes: list[str],
     json: bool,
 ) -> None:
+    """Print what was recorded, or without a checkpoint what would be."""
     n_accepted, n_good = int(history.accepted.sum()), int(history.good.sum())
     n, n_refused = len(history.accepted), len(history.refused)
     left_out = {column.name: column.left_out for column in history.found if column.left_out}
-    suspect = _mostly_bad(n_good, n_accepted, alpha_and_delta(program.classifier)[0], config)
+    suspect = _mostly_bad(n_good, n_accepted, alpha, config)
     words = dict.fromkeys(column.word for column in history.found if column.word)
     hints = [
         f"If {shortened(word)} means that a value is missing, add it to missing_values in "
         f"[columns], and start another program."
         for word in words
     ]
+    if config.settings["kind"] == "certified" and "patience" not in config.settings:
+        hints.append(
+            "No patience is set, so one accepted applicant whose outcome never arrives holds up "
+            "all later certificates. Set patience in [classifier] to the number of rounds after "
+            "which missing outcomes count as bad, such as 12, or to 'never'."
+        )
     refused = refused_counts(history.refused, place)
-    checkpoint = str(program.checkpoint())
+    planned = {} if checkpoint is not None else _planned(history, config)
     if json:
         print_json(
             {
-                "program": program.name,
+                "program": program,
                 "people": n,
                 "accepted": n_accepted,
                 "good": n_good,
@@ -448,11 +471,14 @@ def _report(
                 "groups": list(config.roles.groups),
                 "notes": [*notes, *suspect, *hints],
                 "checkpoint": checkpoint,
+                **planned,
             }
         )
         return
     lines = [
-        f"Program {program.name!r} is recorded.",
+        f"Program {program!r} is recorded."
+        if checkpoint is not None
+        else f"Nothing is recorded. Without --check, program {program!r} would be:",
         f"{people(n)}: {n_accepted:,} accepted ({n_good:,} good, {n_accepted - n_good:,} bad), "
         f"{n - n_accepted:,} rejected",
     ]
@@ -461,9 +487,57 @@ def _report(
     lines += [*suspect, *refused_message(refused), *hints, *_columns_message(history.found)]
     if config.roles.groups:
         lines.append(f"Groups: {', '.join(config.roles.groups)}")
-    lines.append(f"Checkpoint (store it elsewhere): {checkpoint}")
-    lines.append("Next: secondlook decide applicants.csv -o decisions.csv")
+    if planned:
+        lines += _planned_message(planned)
+    else:
+        lines.append(f"Checkpoint (store it elsewhere): {checkpoint}")
+        lines.append("Next: secondlook decide applicants.csv -o decisions.csv")
     print_lines(lines, to_stderr=place == "-")
+
+
+def _planned(history: PastApplications, config: Config) -> dict[str, Any]:
+    """Return what ``--check`` shows in addition."""
+    roles, features = config.roles, history.columns.names or ()
+    read = map(
+        config.labels.canonical, history.table[roles.outcome].filter(history.accepted).to_pylist()
+    )
+    of_label = Counter(read)
+    return {
+        "outcomes": {
+            state: {label: of_label[label] for label in labels}
+            for state, labels in config.labels.by_state().items()
+        },
+        "people_of_group": {
+            name: dict(sorted(Counter(history.table[name].to_pylist()).items()))
+            for name in roles.groups
+        },
+        "settings": config.settings,
+        "needed": [
+            roles.id,
+            *roles.groups,
+            *(name for name in features if name not in roles.groups),
+        ],
+        "may_be_missing": config.about(features, history.gaps)["missing"],
+    }
+
+
+def _planned_message(planned: dict[str, Any]) -> list[str]:
+    """Return what ``_planned`` found as lines."""
+    lines = [
+        f"Outcomes that are {state}: " + ", ".join(f"{label!r} ({n:,})" for label, n in of.items())
+        for state, of in planned["outcomes"].items()
+        if of
+    ]
+    lines += [
+        f"People by {name!r}: " + ", ".join(f"{value!r} ({n:,})" for value, n in of.items())
+        for name, of in planned["people_of_group"].items()
+    ]
+    lines.append(
+        "Settings: " + ", ".join(f"{key} = {value!r}" for key, value in planned["settings"].items())
+    )
+    empty = ", ".join(map(repr, planned["may_be_missing"]))
+    may = f"; values may be missing in {empty}" if empty else "; no value may be missing"
+    return [*lines, f"A batch needs the columns {', '.join(map(repr, planned['needed']))}{may}."]
 
 
 def _mostly_bad(n_good: int, n: int, alpha: float | None, config: Config) -> list[str]:

@@ -69,7 +69,7 @@ def observe(
         str,
         typer.Argument(
             metavar="FILE",
-            help="Ids and outcomes: .csv or .parquet, or - for csv on standard input.",
+            help="Ids and outcomes: .csv, .parquet, .xlsx, or - for csv on standard input.",
         ),
     ],
     ledger: LedgerUrl,

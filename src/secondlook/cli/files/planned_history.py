@@ -109,7 +109,7 @@ def read_history(
     Parameters
     ----------
     path
-        A file that ends in .csv or .parquet.
+        A file that ends in .csv, .parquet or .xlsx.
     outcome, group
         Names of its columns. Rows without an outcome are left out.
     good

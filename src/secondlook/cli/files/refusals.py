@@ -226,8 +226,8 @@ def too_many_message(
     )
 
 
-def refused_counts(refusals: Refusals, path: str) -> dict[str, Any]:
-    """Return how many rows are refused, why, and where they are, as plain data."""
+def refused_counts(refusals: Refusals, path: str | None) -> dict[str, Any]:
+    """Return how many rows are refused, why, and where they are written, as plain data."""
     return {
         "rows": len(refusals),
         "file": path if len(refusals) else None,
@@ -257,7 +257,8 @@ def refused_message(refused: dict[str, Any]) -> list[str]:
         return []
     reasons = list(refused["reasons"].items())
     place = "standard output" if refused["file"] == "-" else refused["file"]
-    lines = [f"{counted(refused['rows'], 'row')} refused, with the reasons in {place}:"]
+    where = "" if place is None else f", with the reasons in {place}"
+    lines = [f"{counted(refused['rows'], 'row')} refused{where}:"]
     lines += [f"  {n:,} × {reason}" for reason, n in reasons[:_SHOWN_CAUSES]]
     rest = sum(n for _, n in reasons[_SHOWN_CAUSES:])
     return [*lines, f"  {rest:,} for other reasons"] if rest else lines
