@@ -250,8 +250,8 @@ ONLY_PARTIAL |= {"kind", "exposure", "amount"}
 def chosen(config, key, line):
     """Uncomment a line of the example, and remove the settings that contradict it."""
     config = re.sub(rf"^({key} = )", r"# \1", config, flags=re.MULTILINE)
-    if key in LIMITS:
-        config = config.replace("# [limits]", "[limits]")
+    table = "limits" if key in LIMITS else "checks" if key in ("stop", "warn") else None
+    config = config.replace(f"# [{table}]", f"[{table}]")
     assert config.count(f"# {line}") == 1
     return config.replace(f"# {line}", line)
 
