@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from cli.lender_files import answer, apply, call, done, people, refused, tell
-from secondlook.cli.messages import attention
 from secondlook.errors import InputError
 from secondlook.ledger import Program
+from secondlook.ledger.health import check_health
 from secondlook.ledger.summary import Outcomes, summarise
 
 DECIDE = ("decide", "applicants.csv", "-o", "decisions.csv", "--batch", "may")
@@ -168,6 +168,7 @@ def rounds_of(summary, *counts):
             n_exploited=exploited,
             n_explored=explored,
             budget=0.1 * exploited,
+            n_hardly=0,
             records=(noted,),
             outcomes=Outcomes(9, 0, 0, 0),
         )
@@ -198,8 +199,9 @@ def rounds_of(summary, *counts):
 )
 def test_rounds_without_selection_need_attention(lender, counts, words):
     summary = summarise(lender[0].ledger)
-    quiet = replace(summary, outcomes=Outcomes(90, 1, 0, 0), rounds=rounds_of(summary, *counts))
-    output = attention(quiet, 1000.0)
+    rounds = rounds_of(summary, *counts)
+    quiet = replace(summary, outcomes=Outcomes(90, 1, 0, 0), groups=(), rounds=rounds)
+    output = [check.finding for check in check_health(quiet, 1000.0) if check.light == "amber"]
     assert [words in value for value in output] == ([] if words is None else [True])
 
 
@@ -211,5 +213,6 @@ def test_a_batch_in_another_unit_is_flagged(lender, shift, accepted):
     done(*DECIDE[:-1], "june", "--unlike-history")
     assert (answer()["decision"] == "accept").sum() == accepted
     assert any(
-        f"accepted {accepted} of 60 applicants" in value for value in done("status")["attention"]
+        f"accepted {accepted} of 60 applicants" in check["finding"]
+        for check in done("status")["checks"]
     )

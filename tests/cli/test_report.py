@@ -63,7 +63,7 @@ def test_page_is_a_single_well_formed_file(html):
     assert len(result.svgs) == 5
     assert all(svg["role"] == "img" and len(svg["aria-label"]) > 40 for svg in result.svgs)
     assert result.tags.count("figcaption") == len(result.svgs)
-    assert result.tags.count("caption") == result.tags.count("table") == 6
+    assert result.tags.count("caption") == result.tags.count("table") == 7
 
 
 def test_hostile_text_is_shown_and_escaped(html):

@@ -17,9 +17,9 @@ import secondlook as sl
 from cli.hostile_lender import EXPORTED, HOSTILE, refused, run
 from secondlook.cli.commands.decide import promise_message
 from secondlook.cli.commands.status import as_data, print_status
-from secondlook.cli.messages import PILOT_ADVICE, attention
 from secondlook.errors import LedgerError
 from secondlook.ledger import Program, SqlLedger
+from secondlook.ledger.health import LIGHTS, PILOT_ADVICE, check_health
 from secondlook.ledger.summary import Change, Outcomes, Promise, summarise
 
 
@@ -66,21 +66,40 @@ def test_status_is_the_same_in_text_and_json(hostile_lender):
     assert "[b]🙂" in output  # no markup of the terminal's either
 
 
-def test_status_begins_with_late_outcomes(hostile_lender):
+LATE = ("pending", "")
+
+
+def attention(summary, late):
+    """Return what is found by checks that are not green, with what it means."""
+    return [
+        f"{check.finding} {check.meaning}".strip()
+        for check in check_health(replace(summary, groups=()), late)
+        if check.light != "green"
+    ]
+
+
+def test_status_begins_with_a_verdict_and_late_outcomes(hostile_lender):
     url, program, _, _ = hostile_lender
     summary = summarise(program.ledger)
     late = summary.waiting(250.0).n
     assert 0 < late < summary.waiting().n
     data = json.loads(run("status", "--ledger", url, "--json", "--late", 250).stdout)
     assert data["late"]["n"] == late
-    (sentence,) = [value for value in data["attention"] if "250 days" in value]
+    (check,) = [value for value in data["checks"] if (value["question"], value["group"]) == LATE]
+    sentence = check["finding"]
     assert sentence.startswith(
         f"{late} accepted applicants have waited for an outcome for 250 days"
     )
     assert "the oldest for 400 days" in sentence
     assert not any("wait" in item for item in attention(summary, 500.0))
     output = run("status", "--ledger", url, "--late", 250, "--rounds", 2).stdout
-    assert output.index(sentence) < output.index("Outcomes so far")
+    assert output.index(f"• AMBER: {sentence}") < output.index("Outcomes so far")
+    lines = output.splitlines()
+    assert lines[0] == data["verdict"]
+    assert lines[0].startswith(f"{data['light'].upper()}: ")
+    assert [value["light"] for value in data["checks"]] == sorted(
+        (value["light"] for value in data["checks"]), key=LIGHTS.index
+    )
     assert "Earlier rounds not shown: 1 (--rounds)." in output
 
 
@@ -88,17 +107,10 @@ def test_mistakes_pilots_and_dropped_certificates_need_attention(hostile_lender)
     result = replace(summarise(hostile_lender[1].ledger), promise=Promise(alpha=0.15))
     quiet = replace(result, outcomes=Outcomes(90, 10, 0, 0), rounds=result.rounds[:1])
     noted = {"calibrated": True}
-    quiet = replace(quiet, rounds=(replace(result.rounds[0], records=(noted,)),))
+    quiet = replace(quiet, rounds=(replace(result.rounds[0], records=(noted,), n_explored=1),))
     assert attention(quiet, 1000.0) == []
-    above = attention(replace(quiet, outcomes=Outcomes(80, 20, 0, 0)), 1000.0)
-    assert above[0].endswith(
-        "20 of 100 known outcomes are bad, which is 0.200, and α is 0.15; the interval reaches "
-        "below α."
-    )
-    sure = attention(replace(quiet, outcomes=Outcomes(700, 300, 0, 0)), 1000.0)
-    assert "the whole interval is above" in sure[0]
     pilot = {"status": "pilot", "message": "About 40 more outcomes."}
-    value = replace(result.rounds[0], records=(pilot,))
+    value = replace(quiet.rounds[0], records=(pilot,))
     assert attention(replace(quiet, rounds=(value,)), 1000.0) == [
         f"The last round was a pilot and carries no promise (1 of 1 were). About 40 more outcomes. "
         f"{PILOT_ADVICE}"
@@ -107,10 +119,12 @@ def test_mistakes_pilots_and_dropped_certificates_need_attention(hostile_lender)
     gone = Change("certificate", 31, "2031-01-01T00:00:00+00:00", "me", 0, says)
     assert attention(replace(quiet, changes=(gone,)), 1000.0) == [
         "Certificates were dropped once, last after round 7 by a correction (entry 31), and "
-        "testing began again."
+        "testing began again. Rounds are pilots until there is new evidence."
     ]
+    kept = replace(quiet.rounds[0], certified=True)
+    assert attention(replace(quiet, changes=(gone,), rounds=(kept,)), 1000.0) == []
     output = attention(replace(quiet, promise=Promise(problem="a type is not trusted.")), 1000.0)
-    assert output == ["α and the worth of decisions are not shown: a type is not trusted."]
+    assert output[0].endswith("nothing is compared with α. A type is not trusted.")
 
 
 def pilots(result, awaited, message="", **settings):
@@ -123,6 +137,7 @@ def pilots(result, awaited, message="", **settings):
             round=t + 1,
             records=(record | {"round": t + 1, "more_outcomes": math.nan},),
             outcomes=Outcomes(30, 5, 0, n),
+            n_explored=1,
             awaited=n,
         )
         for t, n in enumerate(awaited)
@@ -136,7 +151,7 @@ def test_pilots_report_what_their_tests_wait_for(hostile_lender):
     waits = "round 1 waits for 39 outcomes and enters the tests after round 13 at the latest"
     none = "rounds enter in order, so 105 known outcomes are in no test yet"
     assert attention(late, 1000.0) == [
-        f"The last round was a pilot and carries no promise (3 of 3 were). Now {waits}; {none}. "
+        f"The last round was a pilot and carries no promise (3 of 3 were). R{waits[1:]}; {none}. "
         f"Nothing shown. {PILOT_ADVICE}"
     ]
     data = as_data(late, 1000.0)
@@ -177,7 +192,7 @@ def test_singular_and_plural(hostile_lender):
     print_status(console, result, 180, 12)
     output = console.file.getvalue()
     assert "; 1 person held, 2 erased." in output
-    assert "is over for 1 person: erase" in output
+    assert "is over for 1 person. Erase" in output
 
 
 def test_status_of_a_program_without_rounds(tmp_path):

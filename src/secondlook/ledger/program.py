@@ -50,6 +50,7 @@ from secondlook.ledger.encoding import (
     encode_batch_groups,
     encode_groups,
 )
+from secondlook.ledger.health import TINY
 from secondlook.ledger.objections import (
     Request,
     check_objections,
@@ -471,6 +472,7 @@ class Program:
             "group_mode": decided.group_mode,
             "rounds": [asdict(record) for record in classifier.rounds_ if record.round == t],
             "secondlook": version("secondlook"),
+            "chance": _chances(decided),
             **record_policy(writer, classifier, self.by),
             **({"about": about} if about else {}),
             **({"unlike": [one.as_dict() for one in decided.unlike]} if decided.unlike else {}),
@@ -1169,6 +1171,13 @@ def _new_ids(ids: Any, n: int) -> NDArray[Any] | None:
     names = as_ids(ids, n)
     check_spelling(names)
     return names
+
+
+def _chances(decided: Decisions) -> dict[str, Any]:
+    """Return the smallest chance of applicants who could be explored, and how many were tiny."""
+    chances = decided.propensity[~decided.exploit & (decided.propensity > 0)]
+    least = float(chances.min()) if chances.size else float("nan")
+    return {"least": least, "n_hardly": int((chances < TINY).sum())}
 
 
 def _recorded_decisions(

@@ -28,14 +28,14 @@ from secondlook.methods.storage import loads
 from secondlook.people.reasons import ITEM, decode
 
 __all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
-__all__ += ["ReasonCount", "Rejections", "RoundSummary", "Summary", "count_reasons"]
+__all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary", "count_reasons"]
 __all__ += ["exact_interval", "far_fewer", "read_details", "summarise", "summary_of"]
 
 _CHANGES = ("correction", "override", "hold", "erasure", "certificate")
 _FEW = 0.1  # of the expected number: nearly none
 _EXPECTED = 5  # if so many are expected, seeing none has a probability below 1 %
 _PART = 20_000  # applicants read at a time
-_NAMED = 20  # applicants whose missing outcomes are named
+NAMED = 20  # applicants whose missing outcomes are named
 
 
 def exact_interval(bad: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
@@ -188,6 +188,9 @@ class RoundSummary:
         Columns in which the batch is unlike the history or the last rounds, as ``Unlike.as_dict``.
     n_by_hand
         Applicants whom the program rejected and an override accepted.
+    least_chance, n_hardly
+        The smallest chance of an applicant who could be explored, NaN if there is none, and how
+        many of them had a chance below ``health.TINY``.
     awaited, awaited_by_group
         Number of outcomes that the tests of a certificate wait for, in all and, if groups are
         counted, by group; not of overridden or erased applicants.
@@ -211,6 +214,8 @@ class RoundSummary:
     about: dict[str, Any]
     unlike: tuple[dict[str, Any], ...]
     n_by_hand: int
+    least_chance: float
+    n_hardly: int
     awaited: int
     awaited_by_group: dict[str, int]
 
@@ -241,7 +246,11 @@ class RoundSummary:
 
 @dataclass(frozen=True)
 class GroupSummary:
-    """One group over all rounds, counted as in ``RoundSummary``; None for erased applicants."""
+    """One group over all rounds, counted as in ``RoundSummary``; None for erased applicants.
+
+    ``n_explorable`` applicants were in the explore region, and ``pending`` outcomes are counted by
+    round.
+    """
 
     attribute: str
     group: str | None
@@ -251,6 +260,8 @@ class GroupSummary:
     n_overridden: int
     outcomes: Outcomes
     n_by_hand: int
+    n_explorable: int
+    pending: dict[int, int]
 
     @property
     def n_set_apart(self) -> int:
@@ -536,7 +547,7 @@ def _awaited_ids(reader: Reader, summary: Summary) -> dict[str | None, tuple[str
                 for application, value in reader.awaited(entry, groups=name is not None)
                 if name is None or _group_name(json.loads(value)) == name
             ]
-            awaited[name] = tuple(ids[:_NAMED])
+            awaited[name] = tuple(ids[:NAMED])
     return awaited
 
 
@@ -569,6 +580,14 @@ class _Counts:
     def by_hand(self, which: Bools) -> int:
         """Return how many of them the program rejected and an override accepted."""
         return self.sum(which & ~self.accepted & (self.override == 1))
+
+    def pending_by_round(self, which: Bools) -> dict[int, int]:
+        """Return how many of their outcomes are pending in each round that has such."""
+        waits = which & (self._state < 0)
+        pending: dict[int, int] = {}
+        for number, n in zip(self.round[waits].tolist(), self._n[waits].tolist(), strict=True):
+            pending[number] = pending.get(number, 0) + n
+        return pending
 
     def pending_by_group(self) -> dict[str, int]:
         """Return how many outcomes are pending by group, without the overridden and erased.
@@ -646,6 +665,8 @@ def _round(
         about=says.get("about", {}),
         unlike=tuple(says.get("unlike", ())),
         n_by_hand=counts.by_hand(counts.round > 0),
+        least_chance=float(says["chance"]["least"]),
+        n_hardly=says["chance"]["n_hardly"],
         awaited=outcomes.pending - (erased_pending(entry) if tested and outcomes.pending else 0),
         awaited_by_group=counts.pending_by_group() if tested else {},
     )
@@ -704,6 +725,8 @@ def _groups(counts: _Counts, names: list[str] | None) -> Iterator[GroupSummary]:
                     n_overridden=counts.sum(inside & counts.replaced),
                     outcomes=counts.outcomes(inside & counts.undisputed),
                     n_by_hand=counts.by_hand(inside),
+                    n_explorable=counts.sum(inside & ~counts.exploit),
+                    pending=counts.pending_by_round(inside & counts.undisputed),
                 )
 
 

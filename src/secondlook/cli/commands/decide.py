@@ -56,13 +56,7 @@ from secondlook.cli.input_checks import (
     unseen_values,
     unseen_values_message,
 )
-from secondlook.cli.messages import (
-    known_outcomes_message,
-    mistakes_so_far,
-    mistakes_so_far_message,
-    recorded_already,
-    waiting_message,
-)
+from secondlook.cli.messages import mistakes_so_far, mistakes_so_far_message, recorded_already
 from secondlook.cli.options import (
     By,
     Json,
@@ -693,6 +687,11 @@ def _more_outcomes(record: dict[str, Any], next_in: NextTested | None) -> list[s
     more = float(record["more_outcomes"])
     waiting = []
     if next_in is not None:
+        from secondlook.ledger.health import (  # noqa: PLC0415 - an extra
+            known_outcomes_message,
+            waiting_message,
+        )
+
         waiting = [f"{waiting_message(next_in)}{known_outcomes_message(next_in)}"]
     known = waiting if next_in is not None and next_in.n_known else []
     if math.isfinite(more):

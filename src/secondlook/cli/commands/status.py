@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from secondlook.cli.messages import CAUTION, attention, restarts
+from secondlook.cli.messages import CAUTION, restarts
 from secondlook.cli.options import (
     Groups,
     Json,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # an extra, and slow to import
 
 __all__ = ["status"]
 
+_STYLES = {"red": "red", "amber": "yellow", "green": "green"}  # the word is always printed, too
+
 
 def status(
     place: ReadUrl = None,
@@ -43,7 +45,12 @@ def status(
     trusted: Trusted = None,
     json: Json = False,
 ) -> None:
-    """Print the state of a program: what needs attention, rounds, outcomes, mistakes, groups.
+    """Print the state of a program: a verdict, what needs attention, rounds, outcomes, groups.
+
+    A light is red if the whole interval of a rate is on the wrong side of its bound, amber if the
+    estimate is or if something else needs attention, and green otherwise. The intervals hold at all
+    times together, so the command may be given as often as you like. The exit code is 0 for every
+    light; JSON has all checks.
 
     Example: secondlook status sqlite:///lender.db --late 180
     """
@@ -62,6 +69,9 @@ def status(
 
 def as_data(summary: Summary, late: float) -> dict[str, Any]:
     """Return a summary as plain data for JSON."""
+    from secondlook.ledger.health import check_health, verdict  # noqa: PLC0415 - an extra
+
+    checks = check_health(summary, late)
     return {
         "program": summary.program,
         "classifier": summary.classifier,
@@ -69,7 +79,9 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
         "checkpoint": str(summary.head),
         "alpha": summary.promise.alpha,
         "delta": summary.promise.delta,
-        "attention": attention(summary, late),
+        "light": checks[0].light if checks else "green",
+        "verdict": verdict(checks),
+        "checks": [asdict(check) for check in checks],
         "caution": CAUTION,
         "people": {
             "history": summary.n_history,
@@ -135,10 +147,16 @@ def _round(row: RoundSummary) -> dict[str, Any]:
 
 def print_status(console: Console, summary: Summary, late: float, most: int) -> None:
     """Print a summary with at most so many of the last rounds."""
+    from secondlook.ledger.health import check_health, verdict  # noqa: PLC0415 - an extra
+
+    checks = check_health(summary, late)
+    light = checks[0].light if checks else "green"
+    _print(console, verdict(checks), style=f"bold {_STYLES[light]}")
     alpha = "" if summary.promise.alpha is None else f", α = {summary.promise.alpha:g}"
     _print(console, f"Program {summary.program!r} ({summary.classifier}{alpha}), {summary.at}")
-    for sentence in attention(summary, late) or ["Nothing needs attention."]:
-        _print(console, f"• {sentence}", style="bold")
+    for check in checks:
+        if check.light != "green":
+            _print(console, f"• {check}", style=_STYLES[check.light])
     if not summary.rounds:
         return
     _print_outcomes(console, summary)

@@ -19,12 +19,13 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from secondlook.cli.messages import CAUTION, attention, restarts
+from secondlook.cli.messages import CAUTION, restarts
 from secondlook.cli.options import writing
 from secondlook.cli.output import interval
 from secondlook.cli.pages.figures import Span, draw_all, ladder_records, quiet_svg, spans
 from secondlook.errors import visible
 from secondlook.lab.experiments.certificates import freezes
+from secondlook.ledger.health import Check, check_health, verdict
 from secondlook.ledger.retention import MONTHS, retention_months
 from secondlook.ledger.summary import (
     Change,
@@ -147,12 +148,9 @@ def page(summary: Summary, details: Details, late: float) -> str:
     """Return the report as HTML."""
     css = resources.files("secondlook.lab.experiments").joinpath("report.css").read_text("utf-8")
     svgs = {key: quiet_svg(drawn, key) for key, drawn in draw_all(summary).items()}
+    checks = check_health(summary, late)
     sections = [
-        _Section(
-            "attention",
-            "What needs attention",
-            attention(summary, late) or ["Nothing needs attention."],
-        ),
+        _Section("attention", "What was checked", parts=_checks(checks)),
         _Section("mistakes", "Outcomes and mistakes", parts=_outcomes(summary, svgs)),
         _rounds(summary, svgs),
         _Section("groups", "Groups", parts=_groups(summary, svgs)),
@@ -171,6 +169,8 @@ def page(summary: Summary, details: Details, late: float) -> str:
     html = environment.get_template("program.html.jinja").render(
         summary=summary,
         overview=_overview(summary),
+        verdict=verdict(checks),
+        light=checks[0].light if checks else "green",
         sections=[section for section in sections if section.sentences or section.parts],
         terms=_TERMS,
         css=Markup(css),
@@ -192,6 +192,23 @@ def _overview(summary: Summary) -> str:
         f"{summary.total('n_explored'):,} of them explored{more}; a history of "
         f"{summary.n_history:,}."
     )
+
+
+def _checks(checks: Sequence[Check]) -> list[_PageTable]:
+    """Return all checks as a table, the worst first."""
+    note = (
+        "Red: the whole interval is on the wrong side of the bound. Amber: the estimate is, or "
+        "there is another reason to look. These intervals are right at all times together with a "
+        "probability of 95 %, so they are wider than those of a single look below."
+    )
+    rows = [
+        (
+            check.light.upper(),
+            [check.question, check.group or "all", f"{check.finding} {check.meaning}".strip()],
+        )
+        for check in checks
+    ]
+    return [_PageTable("Checks", note, "Light", ["Question", "Of", "Answer"], rows, prose=True)]
 
 
 # Outcomes, rounds, groups

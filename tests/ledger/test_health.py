@@ -1,0 +1,270 @@
+"""The health of a program: lights that may be looked at at any time, and what they say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from sklearn.linear_model import LogisticRegression
+
+from ledger_worlds import algorithm_1, started
+from secondlook.ledger.health import TINY, anytime_interval, check_health, verdict
+from secondlook.ledger.summary import GroupSummary, NextTested, Outcomes, Promise, exact_interval
+
+LOOKS = 300
+ERROR = 0.1
+SURE = 1e-4  # the probability that a test of ours fails by chance
+
+
+def exact_at_each_look(count, n, error):
+    """Return the interval that is right for one look."""
+    return exact_interval(count, n, 1 - error)
+
+
+def first_miss(interval, means):
+    """Return for each n the smallest count whose interval lies above the mean."""
+    found, count = [], 0
+    for n, mean in enumerate(means, start=1):
+        while count > 0 and interval(count - 1, n, ERROR)[0] > mean:
+            count -= 1
+        while count <= n and interval(count, n, ERROR)[0] <= mean:
+            count += 1
+        found.append(count)
+    return np.array(found)
+
+
+def ever_wrong(rates, interval, runs=4000):
+    """Return in how many runs the interval ever misses the mean of the rates so far."""
+    n = np.arange(1, LOOKS + 1)
+    means = np.cumsum(rates) / n
+    most, fewest = first_miss(interval, means), n - first_miss(interval, 1 - means)
+    counts = np.cumsum(np.random.default_rng(7).random((runs, LOOKS)) < rates, axis=1)
+    return int(((counts >= most) | (counts <= fewest)).any(axis=1).sum())
+
+
+@pytest.mark.parametrize("change", [0.0, 0.12])
+def test_intervals_are_right_however_often_they_are_looked_at(change):
+    """The rate is constant, or changes with the policy: then they are about its mean so far."""
+    rates = 0.15 + change * np.sign(np.sin(np.arange(LOOKS) / 20))
+    assert binomtest(ever_wrong(rates, anytime_interval), 4000, ERROR, "greater").pvalue > SURE
+    naive = ever_wrong(rates, exact_at_each_look)
+    assert binomtest(naive, 4000, ERROR, "greater").pvalue < SURE
+
+
+def test_intervals_are_hardly_wider_than_they_must_be():
+    for bad, n in ((3, 20), (60, 400), (1500, 10_000)):
+        low, high = anytime_interval(bad, n, 0.05)
+        least, most = exact_interval(bad, n)
+        assert low < least < bad / n < most < high
+        assert high - low < 1.9 * (most - least)
+    assert anytime_interval(0, 50, 0.05)[0] == 0.0
+    assert anytime_interval(50, 50, 0.05)[1] == 1.0
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory):
+    """Return the summary of a program after one round, without groups and with nothing to say."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('health')}/ledger.db"
+    program, _, (one,) = started(url, algorithm_1(learner=LogisticRegression()), n_rounds=1)
+    program.decide(one.people.X, sensitive_features=one.people.group)
+    summary = program.summary()
+    first = replace(
+        summary.rounds[0],
+        records=({"calibrated": True},),
+        outcomes=Outcomes(90, 10, 0, 0),
+        least_chance=0.02,
+        n_hardly=0,
+        n_people=1000,
+        n_exploited=90,
+        n_explored=10,
+        age=10.0,
+    )
+    return replace(
+        summary,
+        promise=Promise(alpha=0.15),
+        rounds=(first,),
+        groups=(),
+        outcomes=Outcomes(90, 10, 0, 0),
+        exploited=Outcomes(82, 8, 0, 0),
+        explored=Outcomes(8, 2, 0, 0),
+        overridden=Outcomes(0, 0, 0, 0),
+    )
+
+
+def group(name, n, accepted, bad, known=None, explored=0, explorable=0, pending=None):
+    known = accepted if known is None else known
+    outcomes = Outcomes(known - bad, bad, 0, accepted - known)
+    return GroupSummary(
+        "sex", name, n, accepted, explored, 0, outcomes, 0, explorable, pending or {}
+    )
+
+
+def lights(summary, **options):
+    """Return the light of each question and group that is not green."""
+    return {
+        (check.question, check.group): check.light
+        for check in check_health(summary, **options)
+        if check.light != "green"
+    }
+
+
+def test_everything_green_is_the_only_way_to_need_no_attention(plain):
+    assert lights(plain) == {}
+    assert "Nothing needs attention" in verdict(check_health(plain))
+    others = [
+        replace(plain, outcomes=Outcomes(80, 20, 0, 0)),
+        replace(plain, n_expired=1),
+        replace(plain, groups=(group("f", 500, 50, 1), group("m", 500, 100, 2))),
+    ]
+    for other in others:
+        assert "Nothing needs attention" not in verdict(check_health(other))
+
+
+def test_a_group_that_is_hurt_is_seen(plain):
+    """The counts are those of a trial in which nothing was said."""
+    first = plain.rounds[0]
+    none = replace(first, n_explored=0, n_exploited=40, budget=0.3)
+    rounds = (first, *(replace(none, round=t) for t in range(2, 40)))
+    women = group("women", 4000, 404, bad=78, explored=1, explorable=3000)
+    men = group("men", 4000, 1347, bad=130, explored=40, explorable=2500)
+    hurt = replace(
+        plain,
+        rounds=rounds,
+        groups=(women, men),
+        outcomes=Outcomes(1543, 208, 0, 0),
+        explored=Outcomes(16, 25, 0, 0),
+    )
+    assert lights(hurt) == {
+        ("acceptance", "sex women"): "red",
+        ("mistakes", "sex women"): "amber",  # 0.156 to 0.235 was for one look at one group
+        ("mistakes of the explored", ""): "amber",
+        ("exploration", "sex women"): "amber",
+        ("exploration", ""): "amber",
+    }
+    (first, *_) = checks = check_health(hurt)
+    assert first.value == pytest.approx((404 / 4000) / (1347 / 4000))
+    assert first.low < first.value < first.high < first.bound == 0.8
+    assert verdict(checks).startswith("RED: sex women: accepted at 0.30 of the rate of sex men")
+    assert "38 rounds (38 of 39 rounds)" in next(
+        check.finding for check in checks if (check.question, check.group) == ("exploration", "")
+    )
+    more = replace(women, n_people=40_000, n_accepted=4040, outcomes=Outcomes(3260, 780, 0, 0))
+    red = replace(hurt, groups=(more, men))
+    assert lights(red)["mistakes", "sex women"] == "red"
+    assert "women: 19.3 % of 4,040" in verdict(check_health(red))
+
+
+def test_the_whole_program_and_certified_rounds_are_tested(plain):
+    assert lights(replace(plain, outcomes=Outcomes(700, 300, 0, 0))) == {("mistakes", ""): "red"}
+    kept = replace(plain.rounds[0], certified=True, outcomes=Outcomes(700, 300, 0, 0))
+    broken = replace(plain, rounds=(kept,))
+    assert lights(broken) == {("mistakes of certified rounds", ""): "red"}
+    nothing = Outcomes(0, 0, 0, 100)
+    unknown = replace(plain, outcomes=nothing, explored=nothing)
+    assert lights(unknown) == {("mistakes", ""): "amber"}
+    (check,) = [one for one in check_health(unknown) if one.question == "mistakes"]
+    assert math.isnan(check.value)
+    assert (check.low, check.high, check.bound) == (0.0, 1.0, 0.15)
+    assert lights(replace(unknown, promise=Promise())) == {}  # there is no bound
+
+
+def test_a_few_outcomes_make_no_light(plain):
+    few = (group("f", 10, 3, bad=2), group("m", 990, 300, bad=30))
+    assert lights(replace(plain, groups=few)) == {}
+    tiny = (group("x", 10, 10, bad=0), group("m", 990, 300, bad=30), group("f", 900, 280, bad=20))
+    assert lights(replace(plain, groups=tiny)) == {}  # x is no measure for the others
+
+
+def test_late_outcomes_are_counted_for_each_group(plain):
+    f = group("f", 500, 100, bad=5, known=85, pending={1: 15})
+    m = group("m", 500, 100, bad=5, known=95, pending={1: 5})
+    rounds = (replace(plain.rounds[0], outcomes=Outcomes(170, 10, 0, 20)),)
+    late = replace(plain, groups=(f, m), rounds=rounds)
+    assert lights(late, late=9.0) == {("pending", ""): "amber", ("pending", "sex f"): "amber"}
+    assert lights(late, late=11.0) == {}
+
+
+def test_a_tiny_chance_is_called_tiny(plain):
+    (check,) = [one for one in check_health(plain) if one.question == "chance"]
+    assert (check.light, check.value, check.bound) == ("green", 0.02, TINY)
+    assert "at least 2 %" in check.finding
+    hardly = replace(plain.rounds[0], least_chance=1e-23, n_hardly=51)
+    (check,) = [
+        one for one in check_health(replace(plain, rounds=(hardly,))) if one.light != "green"
+    ]
+    assert (check.question, check.value) == ("chance", 1e-23)
+    assert "51 of 1,000 applicants" in check.finding
+    assert "1e-21 %" in check.finding
+
+
+def test_chances_are_those_of_the_recorded_draw(tmp_path):
+    learner = LogisticRegression()
+    url = f"sqlite:///{tmp_path}/ledger.db"
+    program, _, batches = started(url, algorithm_1(learner=learner), n_rounds=2)
+    for one in batches:
+        decided = program.decide(one.people.X, sensitive_features=one.people.group)
+        chances = decided.propensity[~decided.exploit & (decided.propensity > 0)]
+        last = program.summary().rounds[-1]
+        assert last.least_chance == pytest.approx(chances.min())
+        assert last.n_hardly == (chances < TINY).sum()
+        of_groups = program.summary().groups
+        assert sum(one.n_explored for one in of_groups) <= sum(
+            one.n_explorable for one in of_groups
+        )
+
+
+def test_missing_outcomes_that_hold_up_the_tests_are_named(plain, monkeypatch):
+    record = {"status": "certified", "group": None, "message": ""}
+    rounds = tuple(replace(plain.rounds[0], round=t, records=(record,)) for t in range(1, 6))
+    waits = NextTested(1, 2, 0, 0, None, 61, oldest=1, ids=("a17", "a18", "a19", "a20", "a21"))
+    held_up = replace(plain, rounds=rounds, promise=Promise(alpha=0.15, delta=0.1, maturity=1))
+    monkeypatch.setattr(type(plain), "next_tested", lambda *_: waits)
+    (check,) = [one for one in check_health(held_up) if one.light != "green"]
+    assert check.question == "tests"
+    assert "Round 1 waits for the outcomes of 'a17', 'a18' and 3 more" in check.finding
+    assert "patience" in check.meaning
+    waits = replace(waits, at_latest=9)  # patience ends the wait
+    assert lights(held_up) == {}
+
+
+RATE = {"f": 0.24, "m": 0.30, "x": 0.30}  # four fifths, and α, are met exactly
+
+
+def programs_with_red(plain, runs, interval=None, looks=12):
+    """Return how many programs that keep every bound are ever red, looked at after each round."""
+    seen = 0
+    for seed in range(runs):
+        rng = np.random.default_rng([5, seed])
+        counts = {name: np.zeros(3, int) for name in RATE}
+        for _ in range(looks):
+            for name, rate in RATE.items():
+                accepted = rng.binomial(200, rate)
+                counts[name] += 200, accepted, rng.binomial(accepted, 0.15)
+            if is_red(plain, counts, interval):
+                seen += 1
+                break
+    return seen
+
+
+def is_red(plain, counts, interval):
+    groups = tuple(group(name, *map(int, row)) for name, row in counts.items())
+    if interval is None:
+        summary = replace(plain, groups=groups, outcomes=_all(groups))
+        return any(check.light == "red" for check in check_health(summary))
+    ends = {one.group: interval(one.outcomes.bad, one.outcomes.known, 0.05) for one in groups}
+    return any(low > 0.15 for low, _ in ends.values())
+
+
+def _all(groups):
+    bad = sum(one.outcomes.bad for one in groups)
+    return Outcomes(sum(one.outcomes.good for one in groups), bad, 0, 0)
+
+
+@pytest.mark.parametrize("runs", [60, pytest.param(600, marks=pytest.mark.long)])
+def test_a_healthy_program_is_hardly_ever_red(plain, runs):
+    assert binomtest(programs_with_red(plain, runs), runs, 0.05, "greater").pvalue > SURE
+    naive = programs_with_red(plain, 400, exact_at_each_look)
+    assert binomtest(naive, 400, 0.05, "greater").pvalue < SURE
