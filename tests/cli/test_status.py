@@ -121,7 +121,7 @@ def test_mistakes_pilots_and_dropped_certificates_need_attention(hostile_lender)
         "Certificates were dropped once, last after round 7 by a correction (entry 31), and "
         "testing began again. Rounds are pilots until there is new evidence."
     ]
-    kept = replace(quiet.rounds[0], certified=True)
+    kept = replace(quiet.rounds[0], certified=True, entry=32)
     assert attention(replace(quiet, changes=(gone,), rounds=(kept,)), 1000.0) == []
     output = attention(replace(quiet, promise=Promise(problem="a type is not trusted.")), 1000.0)
     assert output[0].endswith("nothing is compared with α. A type is not trusted.")

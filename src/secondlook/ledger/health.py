@@ -201,12 +201,10 @@ def _mistakes(summary: Summary, groups: Sequence[GroupSummary], rates: _Rates) -
     alpha = summary.promise.alpha
     if alpha is None or not summary.rounds:
         return
-    certified = [row.outcomes for row in summary.rounds if row.certified]
+    certified = _sum([row.outcomes for row in summary.rounds if row.certified])
     yield _bad(rates, alpha, "mistakes", "", "All applicants", summary.outcomes)
-    if certified:
-        yield _bad(
-            rates, alpha, "mistakes of certified rounds", "", "Certified rounds", _sum(certified)
-        )
+    if certified.known:
+        yield _bad(rates, alpha, "mistakes of certified rounds", "", "Certified rounds", certified)
     for group in groups:
         if group.n_accepted:
             yield _bad(rates, alpha, "mistakes", _name(group), _name(group), group.outcomes)
@@ -462,9 +460,10 @@ def known_outcomes_message(next_in: NextTested) -> str:
 
 
 def _dropped(summary: Summary) -> Iterator[Check]:
-    """Warn that certificates were dropped and there is no new one."""
+    """Warn that certificates were dropped and no round was certified since."""
     dropped = [change for change in summary.changes if change.says.get("what") == "dropped"]
-    if not dropped or (summary.rounds and summary.rounds[-1].certified):
+    certified = max((row.entry for row in summary.rounds if row.certified), default=0)
+    if not dropped or dropped[-1].entry < certified:
         return
     last = dropped[-1]
     reason = "a correction" if last.says["why"] == "correction" else str(last.says["why"])

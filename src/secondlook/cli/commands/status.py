@@ -23,7 +23,7 @@ from secondlook.cli.options import (
     progress,
 )
 from secondlook.cli.output import Console, interval, print_json, print_table
-from secondlook.words import amount, counted, days, people, share, times
+from secondlook.words import amount, counted, days, people, percent, share, times
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.summary import GroupSummary, Outcomes, RoundSummary, Summary
@@ -258,8 +258,10 @@ def _totals(summary: Summary) -> str:
         number, reason = begun[-1]
         often = f"testing began again {times(len(begun))}, last with round {number}"
         promised = f"{promised}; {often} after {reason}"
+    least = summary.rounds[-1].least_chance
+    chance = "" if math.isnan(least) else f", chances in the last round from {percent(least)} on"
     parts = [
-        f"{summary.total('n_explored'):,} explored{at_most}",
+        f"{summary.total('n_explored'):,} explored{at_most}{chance}",
         f"{waiting.n:,} waiting for an outcome{age}",
         promised,
         f"{summary.total('n_overridden'):,} overridden",
