@@ -277,6 +277,8 @@ def test_groups_of_each_attribute_and_of_their_combinations(url):
                     sum(one.replaced for one in members),
                     tallied([one for one in members if one.undisputed]),
                     sum(bool(one.override) and not one.accepted for one in members),
+                    sum(not one.exploit for one in members),
+                    Counter(one.round for one in members if one.undisputed and not one.state),
                 )
             )
     assert [tuple(vars(one).values()) for one in found.groups] == expected
