@@ -230,6 +230,20 @@ def test_missing_outcomes_that_hold_up_the_tests_are_named(plain, monkeypatch):
     assert lights(held_up) == {}
 
 
+def test_recorded_differences_of_recent_rounds_are_shown(plain):
+    blank = {"column": "age", "what": "missing", "n": 700, "of": 700, "share": 0.04}
+    rounds = tuple(
+        replace(plain.rounds[0], round=t, unlike=(blank | {"since": "history", "stops": t == 2},))
+        for t in range(1, 5)
+    )
+    bad = {"bad": 155, "of": 178, "expected": 0.15, "stops": True}
+    seen = check_health(replace(plain, rounds=rounds, unlike_outcomes={31: bad}))
+    seen = [check.finding for check in seen if check.light != "green"]
+    assert ["anyway" in text for text in seen] == [True, False, False, False]
+    assert "700 of 700 applicants have no 'age'" in seen[0]
+    assert "entry 31: 155 of 178" in seen[3]
+
+
 RATE = {"f": 0.24, "m": 0.30, "x": 0.30}  # four fifths, and α, are met exactly
 
 

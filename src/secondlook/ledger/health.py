@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import brentq
 
+from secondlook.ledger.outcomes import UnlikeExpected
 from secondlook.ledger.summary import (
     NAMED,
     GroupSummary,
@@ -35,6 +36,7 @@ from secondlook.ledger.summary import (
     Summary,
     far_fewer,
 )
+from secondlook.people.likeness import Unlike
 from secondlook.words import counted, days, people, percent, share, times
 
 __all__ = ["LIGHTS", "PILOT_ADVICE", "TINY", "Check", "anytime_interval", "check_health"]
@@ -155,7 +157,7 @@ def check_health(summary: Summary, late: float = 180.0) -> list[Check]:
         *_chances(summary),
         *_dropped(summary),
         *_held_up(summary),
-        *_unlike_history(summary),
+        *_unlike(summary),
         *_late(summary, named, late),
         *_unpromised(summary),
         *_expired(summary),
@@ -557,20 +559,28 @@ def _corrected_since(summary: Summary) -> Iterator[str]:
 # Batches, outcomes and data
 
 
-def _unlike_history(summary: Summary) -> Iterator[Check]:
-    """Name recent batches that were decided although their numbers are unlike the history."""
-    rounds = [row for row in summary.rounds[-_RECENT:] if row.about.get("unlike_history")]
-    if rounds:
-        last = rounds[-1]
-        batches = counted(len(rounds), "recent batch was", "recent batches were")
-        columns = ", ".join(repr(row["column"]) for row in last.about["unlike_history"])
+def _unlike(summary: Summary) -> Iterator[Check]:
+    """Repeat what was recorded about recent batches and outcomes that are unlike earlier ones."""
+    for row in summary.rounds[-_RECENT:]:
+        if row.unlike:
+            anyway = ", decided anyway" if any(one["stops"] for one in row.unlike) else ""
+            columns = " ".join(str(Unlike(**one)) for one in row.unlike[:_RECENT])
+            more = len(row.unlike) - _RECENT
+            yield Check(
+                "likeness",
+                "",
+                "amber",
+                f"Batch {row.batch!r} (round {row.round}, entry {row.entry}{anyway}): {columns}"
+                + (f" And {counted(more, 'more column')}." if more > 0 else ""),
+                "Promises and estimates are about applicants like those before.",
+            )
+    for number, unlike in summary.unlike_outcomes.items():
         yield Check(
             "likeness",
             "",
             "amber",
-            f"{batches} decided with --unlike-history although numbers were unlike the history, "
-            f"last {last.batch!r} (round {last.round}, entry {last.entry}): {columns}.",
-            "Promises and estimates are about applicants like the tested ones.",
+            f"Outcomes of entry {number}: {UnlikeExpected(**unlike)}",
+            "Compare the file with its source.",
         )
 
 

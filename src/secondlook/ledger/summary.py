@@ -35,6 +35,7 @@ _CHANGES = ("correction", "override", "hold", "erasure", "certificate")
 _FEW = 0.1  # of the expected number: nearly none
 _EXPECTED = 5  # if so many are expected, seeing none has a probability below 1 %
 _PART = 20_000  # applicants read at a time
+_RECENT = 3  # rounds
 NAMED = 20  # applicants whose missing outcomes are named
 
 
@@ -317,6 +318,8 @@ class Summary:
         Of accepted applicants with an override, undone or not.
     n_erased, n_held, n_expired
         Applicants who are erased, under hold, and past their retention period.
+    unlike_outcomes
+        By entry, how outcomes since the last rounds are unlike expected (``UnlikeExpected``).
     awaited_ids
         The ids of ``NextTested`` for each certificate, by the name of its group.
     """
@@ -340,6 +343,7 @@ class Summary:
     n_held: int
     n_expired: int
     awaited_ids: dict[str | None, tuple[str, ...]]
+    unlike_outcomes: dict[int, dict[str, Any]]
 
     def total(self, name: str) -> int:
         """Return the sum of a count over all rounds, such as ``"n_explored"``."""
@@ -528,8 +532,19 @@ def summary_of(
         n_held=on_hold.size,
         n_expired=np.setdiff1d(over, np.union1d(on_hold, erased)).size,
         awaited_ids={},
+        unlike_outcomes={},
     )
-    return replace(summary, awaited_ids=_awaited_ids(reader, summary))
+    since = summary.rounds[-_RECENT:][0].entry if summary.rounds else 0
+    recent = {entry.number: entry.says for entry in reader.entries(since, kind="outcomes")}
+    return replace(
+        summary,
+        awaited_ids=_awaited_ids(reader, summary),
+        unlike_outcomes={
+            number: says["unlike_expected"]
+            for number, says in recent.items()
+            if "unlike_expected" in says
+        },
+    )
 
 
 def _awaited_ids(reader: Reader, summary: Summary) -> dict[str | None, tuple[str, ...]]:
