@@ -104,11 +104,13 @@ def test_a_column_of_identifiers_is_left_out_with_a_warning(method):
 def test_unseen_values_and_gaps_are_decided(method):
     clf, X, *_ = play(method())
     X = X.assign(job="unheard of", income=np.where(np.arange(600) < 9, np.nan, X["income"]))
-    with pytest.raises(InputError, match="600 of 600 applicants have a 'job' that is new or rare"):
+    with pytest.raises(
+        InputError, match="600 of 600 applicants have a text in 'job' that is new or rare"
+    ):
         clf.decide(X)
     batch = clf.decide(X, unlike_history=True)
     assert np.isfinite(batch.score).all()
-    with pytest.raises(InputError, match="600 of 600 applicants have no 'income'"):
+    with pytest.raises(InputError, match="600 of 600 applicants have no value in 'income'"):
         clf.decide(X.assign(income=None))
     with pytest.raises(InputError, match="'job' held text in the history and holds numbers now"):
         clf.decide(X.assign(job=3))

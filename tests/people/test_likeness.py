@@ -260,7 +260,9 @@ def test_the_words_name_the_column_and_both_shares():
         one.column: str(one) for one in kept.compare(kept.count(columns.codes(batch)), Checks())
     }
     share = kept.columns[0].missing / 2000
-    assert found["age"].startswith(f"700 of 700 applicants have no 'age' ({100 * share:.3g} % in")
+    assert found["age"].startswith(
+        f"700 of 700 applicants have no value in 'age' ({100 * share:.3g} % in"
+    )
     assert "outside 1890-" in found["born"]
     assert Unlike(
         **{"column": "a", "what": "constant", "n": 9, "of": 9, "share": 0.1}
@@ -353,7 +355,9 @@ def test_decide_stops_for_what_is_unlike_and_changes_nothing(way, kind):
     clf = WAYS[way]().fit(X, good)
     other = workers(300, 1)[0].assign(job=lambda f: "N" + f["job"])
     batch = other if kind is pd.DataFrame else pl.from_pandas(other)
-    with pytest.raises(InputError, match=r"300 of 300 applicants have a 'job' that is new or rare"):
+    with pytest.raises(
+        InputError, match=r"300 of 300 applicants have a text in 'job' that is new or rare"
+    ):
         clf.decide(batch)
     assert (clf.rounds_, clf._intake.likeness.recent) == ((), [])
     decided = clf.decide(batch, unlike_history=True)

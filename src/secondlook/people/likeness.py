@@ -118,7 +118,7 @@ class Unlike:
     Examples
     --------
     >>> print(Unlike("age", "missing", 700, 700, 0.04, "history", True))
-    700 of 700 applicants have no 'age' (4 % in the history); is the column filled in?
+    700 of 700 applicants have no value in 'age' (4 % in the history); is the column filled in?
     """
 
     column: str | int
@@ -133,15 +133,16 @@ class Unlike:
 
     def __str__(self) -> str:
         """Return the difference in words."""
-        name, before = f"{self.column!r}", f"{100 * self.share:.3g} % in the {self.since}"
+        name = repr(self.column) if isinstance(self.column, str) else f"column {self.column}"
+        before = f"{100 * self.share:.3g} % in the {self.since}"
         if self.what == "constant":
             return (
-                f"all {self.n:,} applicants have the same {name} (the most frequent value had "
+                f"all {self.n:,} applicants have the same value in {name} (the most frequent had "
                 f"{before}); {_HINTS[self.what]}"
             )
         words = {
-            "missing": f"have no {name}",
-            "unseen": f"have a {name} that is new or rare",
+            "missing": f"have no value in {name}",
+            "unseen": f"have a text in {name} that is new or rare",
             "outside": f"are outside {_shown(self.low)} to {_shown(self.high)} in {name}",
         }[self.what]
         return f"{self.n:,} of {self.of:,} applicants {words} ({before}); {_HINTS[self.what]}"
@@ -276,8 +277,8 @@ class Likeness:
     >>> likeness.compare(likeness.count(batch), Checks())
     ()
     >>> print(*likeness.compare(likeness.count(100 * batch), Checks()))
-    500 of 500 applicants are outside 14 to 80 in 0 (0 % in the history); is it another unit or
-    decimal mark?
+    500 of 500 applicants are outside 14 to 80 in column 0 (0 % in the history); is it another unit
+    or decimal mark?
     """
 
     def __init__(self, columns: tuple[KnownColumn, ...]) -> None:

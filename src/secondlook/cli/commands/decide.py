@@ -579,8 +579,8 @@ def _unlike_message(unlike: Sequence[dict[str, Any]], *, certified: bool) -> Ite
     >>> row = {"column": "age", "what": "missing", "n": 60, "of": 60, "share": 0.04}
     >>> row |= {"since": "history", "stops": True}
     >>> print(*_unlike_message([row], certified=False))
-    Unlike the history: 60 of 60 applicants have no 'age' (4 % in the history); is the column filled
-    in?
+    Unlike the history: 60 of 60 applicants have no value in 'age' (4 % in the history); is the
+    column filled in?
     Decided anyway (--unlike-history), which is recorded.
     """
     from secondlook.people.likeness import Unlike  # noqa: PLC0415 - slow to import
