@@ -137,9 +137,9 @@ def connect(url: str, *, make: bool = False) -> sa.Engine:
         )
     path = Path(parsed.database).absolute()
     _check_file(path, make=make)
-    if make:
-        _make_private(path)
     engine = sa.create_engine(parsed, poolclass=NullPool, connect_args={"timeout": WAIT})
+    if make:  # not before the first connection: input that is refused leaves no file
+        sa.event.listen(engine, "do_connect", lambda *_: _make_private(path))
     sa.event.listen(engine, "do_connect", _connect_to_file)
     sa.event.listen(engine, "begin", _begin)
     return engine
