@@ -70,8 +70,10 @@ def test_only_the_owner_can_read_a_new_file(tmp_path):
     before = os.umask(0)
     try:
         for name, mode in (("elsewhere.db", 0o600), ("given.db", 0o640)):
-            connect(f"sqlite:///{tmp_path}/{name}", make=True)  # nothing is in it yet
+            engine = connect(f"sqlite:///{tmp_path}/{name}", make=True)
             real = (tmp_path / name).resolve()
+            assert real.exists() == (name == "given.db")
+            engine.connect().close()  # nothing is in it yet
             assert real.stat().st_mode & 0o777 == mode
             ledger = SqlLedger(f"sqlite:///{tmp_path}/{name}", make=True)
             with ledger.creating("main") as writer:
