@@ -138,18 +138,17 @@ def check_spelling(ids: NDArray[np.generic]) -> None:
             )
 
 
-def named(ids: Sequence[Any], n: int | None = None) -> str:
-    """Name the first few ids for a message; ``n`` is how many there are if these are not all.
+def named(ids: Sequence[Any]) -> str:
+    """Name the first few ids for a message.
 
     Examples
     --------
-    >>> named(["a17"]), named(["a17", "a18"]), named(["a17", "a18"], 5)
-    ("'a17'", "'a17' and 'a18'", "'a17', 'a18' and 3 more")
+    >>> named(["a17"]), named(["a17", "a18"]), named(["a1", "a2", "a3", "a4", "a5"])
+    ("'a17'", "'a17' and 'a18'", "'a1', 'a2', 'a3' and 2 more")
     """
-    n = len(ids) if n is None else n
-    names = [repr(name) for name in ids[:_NAMED]]
-    last = [f"{n - len(names):,} more"] if n > len(names) else [names.pop()]
-    return " and ".join(filter(None, [", ".join(names), *last]))
+    names, more = [repr(name) for name in ids[:_NAMED]], len(ids) - _NAMED
+    last = f"{more:,} more" if more > 0 else names.pop()
+    return " and ".join(filter(None, [", ".join(names), last]))
 
 
 def id_bits(ids: NDArray[np.generic]) -> Bits:
