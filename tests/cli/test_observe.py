@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shutil
+import sqlite3
 
 import numpy as np
 import pandas as pd
 import pytest
-import sqlalchemy as sa
 
 from cli.lender_files import (
     CERTIFIED,
@@ -24,6 +24,7 @@ from cli.lender_files import (
 )
 from secondlook.ledger import Program, verify
 from secondlook.ledger.replay import State
+from secondlook.ledger.sql import SqlWriter
 
 
 @pytest.fixture
@@ -331,22 +332,16 @@ def test_file_without_outcomes_is_no_error(decided):
     assert "has no column 'outcome'" in refused("observe", "outcomes.csv")
 
 
-def fail_on(program, kind):
+def fail_on(patch, kind):
     """Make the database refuse entries of a kind, as a full disk would."""
-    with program.ledger.engine.connect() as connection:
-        connection.execute(
-            sa.text(
-                f"CREATE TRIGGER full BEFORE INSERT ON entries WHEN NEW.kind = '{kind}' "
-                f"BEGIN SELECT RAISE(ABORT, 'database or disk is full'); END"
-            )
-        )
-        connection.commit()
+    append = SqlWriter.append
 
+    def refuse(self, this, *arguments, **options):
+        if this == kind:
+            raise sqlite3.OperationalError("database or disk is full")
+        return append(self, this, *arguments, **options)
 
-def mend(program):
-    with program.ledger.engine.connect() as connection:
-        connection.execute(sa.text("DROP TRIGGER full"))
-        connection.commit()
+    patch.setattr(SqlWriter, "append", refuse)
 
 
 @pytest.mark.parametrize("config", ["plain", "certified"])
@@ -367,14 +362,14 @@ def test_file_is_recorded_whole_or_not_at_all(lender, config, tmp_path, monkeypa
     rows = [(yes[0], "default"), (yes[1], "repaid"), (yes[2], "default"), (yes[3], "fraud")]
     tell(rows)
     head = program.checkpoint()
-    fail_on(program, "correction")
-    words = refused("observe", "outcomes.csv", code=2)
+    with monkeypatch.context() as patch:
+        fail_on(patch, "correction")
+        words = refused("observe", "outcomes.csv", code=2)
     assert "database or disk is full" in words
     assert words.endswith("nothing of this call was recorded, so fix that and call again.")
     assert program.checkpoint() == head
     assert program.standing(yes[:4]).states == ["good", None, None, None]
 
-    mend(program)
     result = done("observe", "outcomes.csv")
     assert result["recorded"] == {"good": 1, "bad": 1, "indeterminate": 1}
     assert result["corrections"] == 1
