@@ -12,6 +12,7 @@ import sys
 from dataclasses import dataclass
 from multiprocessing import forkserver
 from pathlib import Path
+from unittest import mock
 
 import crashing  # noqa: F401 - imported once, in the process from which others are forked
 from secondlook.ledger import database
@@ -21,8 +22,8 @@ READ, WRITE, SYNC, NAME = 1, 2, 4, 8  # kinds of calls; NAME: open, unlink, trun
 
 
 def compiler():
-    """Return the C compiler of this machine, or None."""
-    return os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc")
+    """Return the C compiler, or None if there is none or libraries cannot be preloaded."""
+    return (shutil.which("cc") or shutil.which("gcc")) if sys.platform == "linux" else None
 
 
 def failing_processes(folder):
@@ -34,13 +35,8 @@ def failing_processes(folder):
     context.set_forkserver_preload(["faulty_disk"])
     places = os.pathsep.join([str(SOURCE.parent), *sys.path])
     own = {"LD_PRELOAD": str(library), "PYTHONPATH": places}
-    before = {name: os.environ.get(name) for name in own}
-    os.environ.update(own)
-    try:
+    with mock.patch.dict(os.environ, own):
         forkserver.ensure_running()
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name) if value is None else os.environ.update({name: value})
     return context
 
 

@@ -18,6 +18,7 @@ import sqlalchemy as sa
 
 from crashing import FORK, decide_and_observe, interrupted, run
 from ledger_worlds import algorithm_1, started
+from secondlook.errors import UnknownIdError
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.verification.walk import verify
@@ -150,8 +151,9 @@ def test_a_program_whose_server_is_killed_continues_to_the_same_end(url, postgre
 
 @pytest.mark.parametrize("url", ["postgresql"], indirect=True)
 def test_commits_that_do_not_wait_for_the_disk_are_detected(url, postgres):
-    with pytest.raises(AssertionError, match="an answered call is not recorded"):
-        kill_servers(url, postgres, n_kills=50, n_rounds=50, seed=1, hasty=True)
+    lost = "an answered call is not recorded|ids are unknown"  # of a batch that was decided
+    with pytest.raises((AssertionError, UnknownIdError), match=lost):
+        kill_servers(url, postgres, n_kills=20, n_rounds=20, seed=1, hasty=True)
 
 
 @pytest.mark.long
