@@ -88,8 +88,8 @@ def test_a_limit_on_the_size_of_files(tmp_path, room):
         program.decide(one.people.X, sensitive_features=group, batch="b")
 
     output = in_a_child(limited)
-    assert output.startswith(f"the ledger at sqlite:///{tmp_path}/x.db could not be used (")
-    assert output.endswith("; nothing of this call was recorded, so fix that and call again.")
+    assert output.startswith(f"the ledger at sqlite:///{tmp_path}/x.db ")
+    assert "could not be used (" in output or "failed during a commit (" in output
     assert program.checkpoint() == before
     assert same(
         program.decide(one.people.X, sensitive_features=group, batch="b"),
