@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
-from ledger_worlds import algorithm_1, started
+from ledger_worlds import algorithm_1, certified, started
 from secondlook.ledger.health import TINY, anytime_interval, check_health, verdict
 from secondlook.ledger.summary import GroupSummary, NextTested, Outcomes, Promise, exact_interval
 
@@ -228,6 +228,24 @@ def test_missing_outcomes_that_hold_up_the_tests_are_named(plain, monkeypatch):
     assert "patience" in check.meaning
     waits = replace(waits, at_latest=9)  # patience ends the wait
     assert lights(held_up) == {}
+
+
+@pytest.mark.filterwarnings("ignore::secondlook.errors.LearningWarning")
+def test_an_outcome_that_never_comes_is_named(tmp_path):
+    classifier = certified(learner=LogisticRegression())
+    program, _, batches = started(f"sqlite:///{tmp_path}/ledger.db", classifier, n_rounds=4)
+    for one in batches:
+        decided = program.decide(one.people.X, sensitive_features=one.people.group)
+        known = decided.accepted.copy()
+        if decided.round == 1:
+            missing = np.flatnonzero(known)[2]
+            name, known[missing] = str(decided.ids[missing]), False
+        program.observe(decided.ids[known], one.outcome[known])
+    (check,) = [one for one in check_health(program.summary()) if one.question == "tests"]
+    assert check.light == "amber"
+    assert f"Round 1 waits for the outcome of '{name}' and enters the tests once" in check.finding
+    program.withdraw([decided.ids.dtype.type(name)])
+    assert ("tests", "") not in lights(program.summary())
 
 
 def test_recorded_differences_of_recent_rounds_are_shown(plain):

@@ -1,7 +1,8 @@
 """A durable record of decisions and outcomes that can be verified.
 
-``Program`` decides and records, ``summarise`` counts rounds, outcomes and mistakes, and ``verify``
-checks the record and makes its decisions again. ``ledger.base`` has the contract of a ledger.
+``Program`` decides and records, ``summarise`` counts rounds, outcomes and mistakes,
+``check_health`` compares them with their bounds, and ``verify`` checks the record and makes its
+decisions again. ``ledger.base`` has the contract of a ledger.
 """
 
 from secondlook.errors import InputError, to_install
@@ -14,6 +15,7 @@ except ImportError as error:
     ) from error
 
 from secondlook.ledger.chain import Checkpoint
+from secondlook.ledger.health import check_health
 from secondlook.ledger.program import Program
 from secondlook.ledger.sql import SqlLedger
 from secondlook.ledger.summary import summarise
@@ -24,6 +26,7 @@ __all__ = [
     "Program",
     "SqlLedger",
     "Verification",
+    "check_health",
     "summarise",
     "verify",
 ]

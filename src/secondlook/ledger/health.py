@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
@@ -203,7 +203,7 @@ def _mistakes(summary: Summary, groups: Sequence[GroupSummary], rates: _Rates) -
     alpha = summary.promise.alpha
     if alpha is None or not summary.rounds:
         return
-    certified = _sum([row.outcomes for row in summary.rounds if row.certified])
+    certified = Outcomes.sum(row.outcomes for row in summary.rounds if row.certified)
     yield _bad(rates, alpha, "mistakes", "", "All applicants", summary.outcomes)
     if certified.known:
         yield _bad(rates, alpha, "mistakes of certified rounds", "", "Certified rounds", certified)
@@ -220,17 +220,7 @@ def _mistakes(summary: Summary, groups: Sequence[GroupSummary], rates: _Rates) -
             "They are accepted to learn, and α is about all accepted applicants together. If that "
             "costs too much, explore by score (ScoreWeighted) or cap the risk (Limited)."
         )
-        yield _relit(explored, light, meaning if light == "amber" else "")
-
-
-def _sum(parts: Sequence[Outcomes]) -> Outcomes:
-    names = ("good", "bad", "indeterminate", "pending")
-    return Outcomes(*(sum(getattr(part, name) for part in parts) for name in names))
-
-
-def _relit(check: Check, light: str, meaning: str) -> Check:
-    values = (check.value, check.low, check.high, check.bound)
-    return Check(check.question, check.group, light, check.finding, meaning, *values)
+        yield replace(explored, light=light, meaning=meaning if light == "amber" else "")
 
 
 def _bad(
@@ -279,12 +269,12 @@ def _compared(groups: Sequence[GroupSummary], rates: _Rates) -> Iterator[Check]:
                 "impact: find out which columns cause it, and whether that is justified.",
                 "amber": "That is below four fifths, but the interval is not: watch it.",
             }
-            yield _relit(check, check.light, meanings.get(check.light, ""))
+            yield replace(check, meaning=meanings.get(check.light, ""))
         explored = [rates.of(group.n_explored, group.n_explorable) for group in members]
         for check in _ratios(members, explored, "exploration", "explored"):
             light = "amber" if check.light == "red" else "green"
             meaning = "Less is learned about this group; GroupShare gives each group its share."
-            yield _relit(check, light, meaning if light == "amber" else "")
+            yield replace(check, light=light, meaning=meaning if light == "amber" else "")
 
 
 def _ratios(

@@ -86,6 +86,12 @@ class Outcomes:
     indeterminate: int
     pending: int
 
+    @staticmethod
+    def sum(parts: Iterable[Outcomes]) -> Outcomes:
+        """Return the outcomes of several parts together."""
+        rows = [(one.good, one.bad, one.indeterminate, one.pending) for one in parts]
+        return Outcomes(*(sum(column) for column in zip((0, 0, 0, 0), *rows, strict=True)))
+
     @property
     def accepted(self) -> int:
         """Number of applicants."""

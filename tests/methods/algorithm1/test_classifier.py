@@ -590,6 +590,7 @@ def test_a_round_that_accepts_none_warns(rng):
     assert "pos_label" in classifier.rounds_[0].note
     named = PartialFeedbackClassifier(pos_label="repaid", random_state=0).fit(X, y)
     assert repr(named.decide(X)).startswith("Decisions(round 1: 600 people, ")
+    assert repr(named.decide(X[:1])).startswith("Decisions(round 2: 1 person, ")
 
 
 def test_thresholds_follow_the_schedule_without_new_outcomes(make_classifier):

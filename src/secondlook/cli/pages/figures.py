@@ -232,13 +232,7 @@ class Span:
     @property
     def outcomes(self) -> Outcomes:
         """Outcomes of accepted applicants, without overridden decisions."""
-        outcomes = [row.outcomes for row in self.rounds]
-        return Outcomes(
-            sum(part.good for part in outcomes),
-            sum(part.bad for part in outcomes),
-            sum(part.indeterminate for part in outcomes),
-            sum(part.pending for part in outcomes),
-        )
+        return Outcomes.sum(row.outcomes for row in self.rounds)
 
     @property
     def certified(self) -> int:
