@@ -168,7 +168,7 @@ def test_cell_without_outcomes_is_not_exploited():
 def test_new_cell_is_unexplored():
     classifier = run(np.random.default_rng(0))
     X = np.vstack([np.tile([0, 0], (50, 1)), np.tile([7, 7], (50, 1))])
-    batch = classifier.decide(X, sensitive_features=["a"] * 100)
+    batch = classifier.decide(X, sensitive_features=["a"] * 100, unlike_history=True)
     assert batch.exploit[:50].all()
     assert not batch.exploit[50:].any()
     assert classifier.rounds_[-1].n_cells == 9

@@ -80,7 +80,9 @@ def test_past_policy_as_a_function(rng):
         sensitive_features=people.group,
         past_policy=lambda X, group: (X[:, 0] == 0) & (group == "a"),
     )
-    batch = classifier.decide([[0, 5], [1, 5], [0, 5]], sensitive_features=["a", "a", "b"])
+    batch = classifier.decide(
+        [[0, 5], [1, 5], [0, 5]], sensitive_features=["a", "a", "b"], unlike_history=True
+    )
     assert batch.exploit.tolist() == [True, False, False]
 
 
