@@ -472,7 +472,7 @@ def test_status_and_report_show_that_tests_began_again(pilot):
     tell(wrong(known, 5))
     done("observe", "outcomes.csv")
     output = call("status").stdout
-    assert "• Since that round 5 outcomes were corrected: if it had been tested" in output
+    assert "Since that round 5 outcomes were corrected: if it had been tested" in output
     assert "no round certified; 0 overridden; 5 outcomes corrected; 0 people held" in output
 
     apply(200, 3000)

@@ -123,6 +123,21 @@ def test_everything_green_is_the_only_way_to_need_no_attention(plain):
         assert "Nothing needs attention" not in verdict(check_health(other))
 
 
+def test_an_empty_explore_region_is_no_excuse(plain):
+    """All applicants count as known, and those who are rejected have no chance."""
+    none = replace(
+        plain.rounds[0],
+        n_explored=0,
+        n_exploited=400,
+        budget=20.0,
+        records=({"calibrated": True, "n_exploit_region": 1000},),
+    )
+    rounds = (plain.rounds[0], *(replace(none, round=t) for t in (2, 3, 4)))
+    assert lights(replace(plain, rounds=rounds)) == {("exploration", ""): "amber"}
+    accepts_all = [replace(row, n_exploited=1000) for row in rounds[1:]]
+    assert ("exploration", "") not in lights(replace(plain, rounds=(rounds[0], *accepts_all)))
+
+
 def test_a_group_that_is_hurt_is_seen(plain):
     """The counts are those of a trial in which nothing was said."""
     first = plain.rounds[0]

@@ -43,6 +43,7 @@ def test_an_honest_ledger(ledger):
         "learned_again": None,
         "not_learned_from": None,
         "not_checked": None,
+        "other_programs": [],
         "groups": {
             "mode": "aware",
             "n_decisions": 0,
@@ -53,6 +54,17 @@ def test_an_honest_ledger(ledger):
     assert "\nGroups (aware) may decide, through the strategy GroupShare" in output.stdout
     output = run(url, "--relearn")
     assert "50 decisions made again; 50 by policies learned again\n" in output.stdout
+
+
+def test_other_programs_are_named_and_files_are_compacted_without_one(ledger):
+    url, _, _ = ledger
+    started(url, algorithm_1(), n_batch=50, name="other")
+    assert (
+        "Only the program 'other' was checked; the ledger has 'main'"
+        in run(url, "--program", "other").stdout
+    )
+    compacted = CliRunner().invoke(app, ["erase", "--compact", "--ledger", url])
+    assert compacted.exit_code == 0
 
 
 def test_groups_that_did_not_decide(tmp_path):

@@ -53,6 +53,7 @@ _ERROR = 0.05  # of all intervals of a program, at all times together
 _SHIFTS = np.geomspace(0.05, 3.0, 24)  # λ, small ones for many outcomes
 _FOUR_FIFTHS = 0.8
 _ENOUGH = 20  # applicants or outcomes before an estimate alone makes a light amber
+_MOST = 0.5  # of the explored
 _LEAST_SHARE = 0.02  # of all applicants, for a group that others are compared with
 _MISSING = 0.1  # late outcomes among the accepted of a group: more may hide mistakes
 _RECENT = 3  # rounds
@@ -211,16 +212,25 @@ def _mistakes(summary: Summary, groups: Sequence[GroupSummary], rates: _Rates) -
         if group.n_accepted:
             yield _bad(rates, alpha, "mistakes", _name(group), _name(group), group.outcomes)
     if summary.explored.known:
-        explored = _bad(
-            rates, alpha, "mistakes of the explored", "", "Explored applicants", summary.explored
-        )
-        # The budget reckons with bad explored applicants, so they break no promise.
-        light = "amber" if explored.light == "red" else "green"
-        meaning = (
-            "They are accepted to learn, and α is about all accepted applicants together. If that "
-            "costs too much, explore by score (ScoreWeighted) or cap the risk (Limited)."
-        )
-        yield replace(explored, light=light, meaning=meaning if light == "amber" else "")
+        yield _explored(summary.explored, rates)
+
+
+def _explored(outcomes: Outcomes, rates: _Rates) -> Check:
+    """Say how many explored applicants are bad; the budget allows for it, so α is no bound."""
+    rate = rates.of(outcomes.bad, outcomes.known)
+    finding = (
+        f"Explored applicants: {percent(rate.value)} of "
+        f"{counted(rate.n, 'known outcome is', 'known outcomes are')} bad (interval "
+        f"{rate.interval}); α is about all accepted applicants together."
+    )
+    costly = rate.value > _MOST and rate.n >= _ENOUGH
+    meaning = (
+        "Most of what is explored turns out bad. If that costs too much, a new program can explore "
+        "by score (strategy = 'score-weighted') or limit the risk ([limits])."
+    )
+    values = (rate.value, rate.low, rate.high, _MOST)
+    light = "amber" if costly else "green"
+    return Check("mistakes of the explored", "", light, finding, meaning * costly, *values)
 
 
 def _bad(
@@ -243,8 +253,8 @@ def _bad(
         meaning = "Chance does not explain it. "
         if group:
             meaning += (
-                "α bounds all applicants together; a program with certify = 'per_group' bounds "
-                "each group."
+                "α bounds all applicants together. A certified program whose groups may decide "
+                "(group_mode = 'aware', certify = 'per_group') bounds each group."
             )
         else:
             meaning += "Find out what changed before you decide the next batch."
@@ -344,22 +354,22 @@ def _unselective(summary: Summary) -> Iterator[Check]:
 
 
 def _unexplored(summary: Summary) -> Iterator[Check]:
-    """Warn if several rounds explored no applicant, or the last one although its budget did."""
+    """Warn if rounds explored none of those they did not accept, or left their budget unused."""
     if not summary.rounds:
         return
     could = [
-        (row.n_explored, row.n_people - sum(row.noted("n_exploit_region") or [row.n_exploited]))
+        row.n_people - sum(row.noted("n_exploit_region") or [row.n_exploited])
         for row in summary.rounds
     ]
-    none = [not explored and explorable > 0 for explored, explorable in could]
+    none = [not row.n_explored and row.n_accepted < row.n_people for row in summary.rounds]
     streak = next((k for k, missed in enumerate(reversed(none)) if not missed), len(none))
     last = summary.rounds[-1]
-    unused = streak > 0 and last.budget >= 1
+    unused = streak > 0 and last.budget >= 1 and could[-1] > 0
     if streak < _RECENT and not unused:
         return
     room = ""
     if unused:
-        room = f", although its budget allowed {last.budget:,.0f} of {could[-1][1]:,}"
+        room = f", although its budget allowed {last.budget:,.0f} of {could[-1]:,}"
     finding = f"The last round explored no applicant{room}."
     if streak > 1:
         finding = (
@@ -367,6 +377,11 @@ def _unexplored(summary: Summary) -> Iterator[Check]:
             f"rounds){room.replace('its', 'the last')}."
         )
     notes = " ".join(note for note in last.noted("note") if note)
+    if not could[-1]:
+        notes = (
+            "All of the last round are in the exploit region: the program counts applicants like "
+            f"them as known, and those it rejects there have no chance. {notes}"
+        )
     meaning = f"The program learns nothing about the applicants it rejects. {notes}".strip()
     yield Check("exploration", "", "amber", finding, meaning)
 
@@ -389,7 +404,7 @@ def _chances(summary: Summary) -> Iterator[Check]:
         )
         meaning = (
             "Hardly any of them will ever be accepted, so nothing is learned about applicants like "
-            "them; a floor, or a strategy such as GroupShare(within=Uniform()), raises the chance."
+            "them; in a new program, a floor or strategy = 'uniform' raises the chance."
         )
     light = "amber" if last.n_hardly > _HARDLY * last.n_people else "green"
     yield Check("chance", "", light, finding, meaning, *values)

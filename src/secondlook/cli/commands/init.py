@@ -441,7 +441,8 @@ def _report(
         hints.append(
             "No patience is set, so one accepted applicant whose outcome never arrives holds up "
             "all later certificates. Set patience in [classifier] to the number of rounds after "
-            "which missing outcomes count as bad, such as 12, or to 'never'."
+            "which missing outcomes count as bad, such as 12, or to 'never'"
+            + ("." if checkpoint is None else ", and start another program (--program) with it.")
         )
     refused = refused_counts(history.refused, place)
     planned = {} if checkpoint is not None else _planned(history, config)

@@ -376,8 +376,10 @@ def erase(
     Example: secondlook erase --expired --reason 'retention period is over'
     """
     if compact and not (expired or given.file or given.ids):
+        from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
+
         with progress("writing the files of the ledger anew", given.json):
-            given.open().ledger.compact()
+            SqlLedger(given.ledger).compact()
         _finish(_Chosen([], np.empty(0)), {"compacted": True}, [_COMPACTED], given.json)
         return
     if reason is None:

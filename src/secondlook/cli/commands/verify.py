@@ -62,11 +62,14 @@ def verify(
     """
     with errors(json):
         url = ledger_url(place, ledger)
-        from secondlook.ledger import verify as prove  # noqa: PLC0415 - an extra
+        from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
+        from secondlook.ledger import verify as prove  # noqa: PLC0415
 
         kept = None if checkpoint is None else _text_of(checkpoint)
         with progress("making every decision again", json):
             result = prove(url, program, checkpoint=kept, trusted=trusted or (), relearn=relearn)
+        named = result.ok and program is not None
+        others = [name for name in SqlLedger(url).programs() if name != program] if named else []
     if json:
         print_json(
             {
@@ -80,6 +83,7 @@ def verify(
                 "not_learned_from": result.not_learned_from,
                 "groups": asdict(result.groups),
                 "not_checked": result.not_checked,
+                "other_programs": others,
             }
         )
     else:
@@ -98,6 +102,9 @@ def verify(
             lines.append(_groups_message(result.groups))
             if result.not_checked is not None:
                 lines.append(f"Not checked: {result.not_checked}")
+            if others:
+                listed = ", ".join(map(repr, others))
+                lines.append(f"Only the program {program!r} was checked; the ledger has {listed}")
         print_lines([*lines, f"Checkpoint: {result.head}" if result.ok else _NO_CHECKPOINT])
     if not result.ok:
         raise typer.Exit(VERIFICATION_FAILED)

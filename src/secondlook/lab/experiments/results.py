@@ -170,8 +170,8 @@ def read_results(path: Path) -> Results:
         table = parquet.read_table(file)
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{file} cannot be read as a results file ({str(error).splitlines()[0]}); if a run "
-            f"wrote it, delete it and start the run again."
+            f"{file} cannot be read as a results file ({str(error).splitlines()[0]}); name a "
+            f"file or folder of a run, or a ledger as in sqlite:///lender.db."
         ) from error
     metadata = table.schema.metadata or {}
     about = metadata.get(b"secondlook")

@@ -203,7 +203,7 @@ def pilot_message(deployed: float, nearest: Ladder, start: int, alpha: float, de
     return (
         f"No acceptance rule has been shown to keep bad acceptances at or below {alpha:g} with "
         f"confidence {1 - delta:g}. The policy of this round is a pilot and carries no promise: it "
-        f"accepts the best {deployed:.1%} of applicants for sure, and some below them. The policy "
+        f"accepts the best {deployed:.1%} of applicants, and some below them. The policy "
         f"nearest to a certificate accepts the best {nearest.grid[start]:.1%}: its evidence (log "
         f"wealth) is {evidence:.2f} and must reach {nearest.threshold(start):.2f}; {needed}."
     )
