@@ -367,10 +367,17 @@ def test_a_group_that_the_history_lacks_is_decided_if_groups_may_not_decide(tmp_
     to = ("--ledger", url)
     result = done("decide", *to, file, "-o", tmp_path / "decisions.csv")
     assert (result["people"], result["refused"]["rows"]) == (39, 1)
+    assert result["new_groups"] == [{"column": "sex", "value": "x", "people": 5}]
     (found,) = [row for row in done("status", *to)["groups"] if row["group"] == "x"]
     assert found["n_people"] == 5
     assert done("verify", *to)["problem"] is None
-    assert done("decide", *to, file, "-o", tmp_path / "again.csv")["recorded_before"] is not None
+    output = call("decide", *to, file, "-o", tmp_path / "again.csv").stdout
+    assert "answered from the record" in output
+    assert "New groups in 'sex': 'x' (5 people);" in output
+    new.assign(id=lambda f: "b" + f["id"], sex=new["id"]).to_csv(file, index=False)
+    message = refused("decide", *to, file, "-o", tmp_path / "names.csv")
+    assert "40 of 40 applicants have a group in 'sex' that is new" in message
+    assert len(done("status", *to)["groups"]) == 3
 
 
 def test_unusable_rows_are_refused_and_the_rest_is_decided(lender, tmp_path):

@@ -157,9 +157,13 @@ def test_an_unknown_group_is_refused_and_nothing_is_recorded(place, rng):
 def test_an_unknown_group_that_may_not_decide_is_counted_and_verified(place, rng, make):
     X, group, good = people(rng, 300)
     program = Program.create(place, make(), X, good, sensitive_features=group)
+    with pytest.raises(InputError, match="of 300 applicants have a group in 'sex' that is new"):
+        program.decide(X, sensitive_features=group.replace("A", "C"))
     for t in range(2):
         X, group, good = people(rng, 60)
-        batch = program.decide(X, sensitive_features=group.replace("A", "C"), batch=str(t))
+        batch = program.decide(
+            X, sensitive_features=group.replace("A", "C"), batch=str(t), unlike_history=True
+        )
         program.observe(batch.ids[batch.accepted], good[batch.accepted])
         program = Program.open(place)
     again = program.decide(X, sensitive_features=group.replace("A", "C"), batch="1")

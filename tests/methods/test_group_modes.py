@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -16,6 +17,7 @@ from secondlook import (
     CertifiedClassifier,
     ConstrainedLogistic,
     EqualGroups,
+    FiniteClassifier,
     GroupShare,
     MeanPastScore,
     PartialFeedbackClassifier,
@@ -29,7 +31,7 @@ from secondlook import (
     save,
 )
 from secondlook.core.strategies import FromFunction, Product, Strategy
-from secondlook.errors import InputError
+from secondlook.errors import InputError, LearningWarning
 from small_worlds import lender_world
 
 pytestmark = pytest.mark.filterwarnings("ignore:No threshold keeps", "ignore:No model found")
@@ -154,7 +156,8 @@ def run(kind, options, *, of_history=same_groups, of_batches=same_groups, seed=0
     made = []
     for batch in world.batches():
         people = batch.applicants.people
-        decided = classifier.decide(people.X, sensitive_features=of_batches(people.group, rng))
+        group = of_batches(people.group, rng)
+        decided = classifier.decide(people.X, sensitive_features=group, unlike_history=True)
         accepted = decided.accepted
         classifier.observe(decided.ids[accepted], batch.applicants.outcome[accepted])
         made.append(decided)
@@ -441,6 +444,37 @@ def test_a_group_that_the_history_lacks_is_counted_and_changes_nothing(name, mod
         run(kind, options | {"group_mode": "aware"}, of_batches=with_newcomers)
 
 
+@pytest.mark.parametrize("mode", ["blind", "audit"])
+@pytest.mark.parametrize("name", [*UNSEEN, "cells"])
+def test_a_column_of_groups_that_went_wrong_stops_a_batch(name, mode):
+    """Upper case for all 700 applicants was decided without a word."""
+    kind, options = (UNSEEN | {"cells": (FiniteClassifier, {})})[name]
+    rng = np.random.default_rng(4)
+    X, good = rng.integers(3, size=(400, 1)).astype(float), rng.random(400) < 0.97
+    sex, age = np.where(np.arange(400) % 2, "f", "m"), np.where(np.arange(400) % 3, "old", "young")
+    classifier = kind(group_mode=mode, random_state=0, **options)
+    classifier.fit(X, good, sensitive_features=pd.DataFrame({"sex": sex, "age": age}))
+
+    def decide(sex, **options):
+        groups = pd.DataFrame({"sex": sex, "age": age})
+        return classifier.decide(X, sensitive_features=groups, **options)
+
+    for wrong in (np.char.upper(sex), [f"name {at}" for at in range(400)]):
+        with pytest.raises(InputError, match=r"400 of 400 applicants have a group in 'sex'"):
+            decide(wrong)
+    assert classifier.rounds_ == ()
+    assert decide(np.where(np.arange(400) % 25, sex, "d")).unlike == ()  # 4 %
+    with pytest.warns(LearningWarning, match="40 of 400 applicants have a group in 'sex'"):
+        (some,) = decide(np.where(np.arange(400) % 10, sex, "d")).unlike
+    (row,) = decide(np.char.upper(sex), unlike_history=True).unlike
+    assert [(one.what, one.n, one.share, one.stops) for one in (some, row)] == [
+        ("group", 40, 0.0, False),
+        ("group", 400, 0.0, True),
+    ]
+    with pytest.warns(LearningWarning, match="400 of 400"):  # a round like this was decided
+        decide(np.char.upper(sex))
+
+
 @pytest.mark.parametrize("name", ["a fit that reads groups", "fair fit", "fair shared threshold"])
 def test_fits_that_compare_groups_leave_out_groups_that_the_history_lacks(name):
     """Their outcomes change nothing, and other outcomes would."""
@@ -454,7 +488,7 @@ def test_fits_that_compare_groups_leave_out_groups_that_the_history_lacks(name):
         for batch in world.batches():
             people = batch.applicants.people
             group = with_newcomers(people.group, rng)
-            one = classifier.decide(people.X, sensitive_features=group)
+            one = classifier.decide(people.X, sensitive_features=group, unlike_history=True)
             told = one.accepted & ~np.isin(group, leave_out)
             classifier.observe(one.ids[told], batch.applicants.outcome[told])
             made.append(one)
@@ -481,7 +515,7 @@ def test_groups_of_another_kind_are_refused():
     X = np.random.default_rng(0).normal(size=(60, 1))
     classifier = PartialFeedbackClassifier(group_mode="audit", random_state=0)
     classifier.fit(X, X[:, 0] > 0, sensitive_features=np.arange(60) % 2)
-    classifier.decide(X, sensitive_features=np.arange(60) % 3.0)
+    classifier.decide(X, sensitive_features=np.arange(60) % 3.0, unlike_history=True)
     assert [one.group for one in classifier.group_counts_] == [0, 1, 2]
     for wrong in (np.arange(60) % 2 + 0.5, ["0"] * 60):
         with pytest.raises(InputError, match=r"are like 0; convert"):

@@ -23,6 +23,8 @@ __all__ = [
     "check_column_names",
     "namesakes",
     "namesakes_message",
+    "new_groups",
+    "new_groups_message",
     "refuse_ambiguous_ids",
     "unseen_values",
     "unseen_values_message",
@@ -162,7 +164,7 @@ def namesakes_message(names: list[str]) -> list[str]:
     ]
 
 
-# Text values that the program does not know
+# Text values and groups that the program does not know
 
 _SHOWN_VALUES = 3  # of a column; JSON has all
 
@@ -206,15 +208,55 @@ def unseen_values_message(rows: list[dict[str, Any]] | None) -> list[str]:
     >>> unseen_values_message([{"column": "region", "value": "moon", "people": 2}])
     ["Never seen in 'region': 'moon' (2 people); the score treats all new values alike."]
     """
+    return _listed("Never seen in", rows or [], "the score treats all new values alike")
+
+
+def new_groups(classifier: Any, groups: Any) -> list[dict[str, Any]]:
+    """Return values of groups that no applicant of the history had, as ``unseen_values`` does.
+
+    Parameters
+    ----------
+    classifier
+        The classifier that decided.
+    groups
+        Group values of the batch; None without groups.
+    """
+    if groups is None:
+        return []
+    intake = classifier._intake
+    known, group = intake.read_groups(groups, len(groups))
+    rows = [
+        {"column": column.name, "value": known.values[column.at].tolist()[level], "people": count}
+        for column in intake.likeness.columns
+        if column.kind == "group"
+        for level, count in enumerate(np.bincount(known.level_of[column.at, group]).tolist())
+        if level > column.high and count
+    ]
+    return sorted(rows, key=lambda row: -row["people"])
+
+
+def new_groups_message(rows: list[dict[str, Any]]) -> list[str]:
+    """Return ``new_groups`` as lines, one for each column.
+
+    Examples
+    --------
+    >>> new_groups_message([{"column": "sex", "value": "divers", "people": 10}])
+    ["New groups in 'sex': 'divers' (10 people); they are counted, and do not decide."]
+    """
+    return _listed("New groups in", rows, "they are counted, and do not decide")
+
+
+def _listed(start: str, rows: list[dict[str, Any]], end: str) -> list[str]:
     lines = []
-    for name in dict.fromkeys(row["column"] for row in rows or ()):
-        column = [row for row in rows or () if row["column"] == name]
+    for name in dict.fromkeys(row["column"] for row in rows):
+        column = [row for row in rows if row["column"] == name]
         shown = ", ".join(
-            f"{shortened(row['value'])} ({people(row['people'])})" for row in column[:_SHOWN_VALUES]
+            f"{shortened(str(row['value']))} ({people(row['people'])})"
+            for row in column[:_SHOWN_VALUES]
         )
         rest = column[_SHOWN_VALUES:]
         if rest:
             n = sum(row["people"] for row in rest)
             shown += f" and {len(rest):,} more ({people(n)})"
-        lines.append(f"Never seen in {name!r}: {shown}; the score treats all new values alike.")
+        lines.append(f"{start} {name!r}: {shown}; {end}.")
     return lines

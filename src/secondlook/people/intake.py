@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -159,21 +160,21 @@ class Intake:
         self.classes: NDArray[Any] = np.empty(0)
         self.id_kind = "i"
         self.next_id = 0
-        self.likeness: Likeness | None = None  # no decision depends on it
-        self._compared: TableColumns | None = None  # its columns
+        self.likeness = Likeness(())  # no decision depends on it
+        self._compared: TableColumns | None = None  # its columns of features
 
     def read_history(
         self, estimator: Any, X: Any, y: Any, accepted: Any, sensitive_features: Any, ids: Any
     ) -> History:
         """Read the history and remember its columns, groups, outcome labels and kind of ids."""
         features, backend = self._features(estimator, X, reset=True)
-        self.learn_likeness(features)
         n = n_rows(features)
         taken = self.read_accepted(accepted, n)
         outcome = self._first_outcomes(y, taken, n)
         if accepted is not None:
             self.check_good()
         group = self._first_groups(sensitive_features, n)
+        self.learn_likeness(features, group)
         names = as_ids(np.arange(n) if ids is None else ids, n)
         self.id_kind = names.dtype.kind
         bits = self._bits(names)
@@ -219,7 +220,7 @@ class Intake:
         names.setflags(write=False)
         more = self.seen_by(group)
         if checks is not None:
-            more |= self.compare(features, checks, unlike_history=unlike_history)
+            more |= self.compare(features, known, group, checks, unlike_history=unlike_history)
         features = self._with_group(features, group)
         return Batch(features, ids=names, bits=bits, backend=backend, sensitive=known, **more)
 
@@ -416,33 +417,54 @@ class Intake:
         assert self.columns is not None
         return self.columns.codes(X)
 
-    def learn_likeness(self, X: Any) -> None:
-        """Remember what the features of the history are like, as far as they can be compared."""
-        self._compared = self.columns
-        try:
-            if self.columns is None and X is not None:
-                self._compared = TableColumns.of(X, self.missing_values)
-        except InputError:  # a learner that reads raw columns may take what we cannot read
-            return
-        if self._compared is not None:
-            codes = X if self.columns is not None else self._compared.codes(X)
-            self.likeness = Likeness.of(self._compared, codes, self.names)
+    def learn_likeness(self, X: Any, group: NDArray[np.intp]) -> None:
+        """Remember what features and groups of the history are like.
 
-    def compare(self, X: Any, checks: Checks, *, unlike_history: bool) -> dict[str, Any]:
+        Features that cannot be compared are left out, and so are groups that may decide: new ones
+        are refused.
+        """
+        self.likeness, self._compared = Likeness(()), self.columns
+        if self.columns is None and X is not None:
+            # A learner that reads raw columns may take what we cannot read.
+            with contextlib.suppress(InputError):
+                self._compared = TableColumns.of(X, self.missing_values)
+        if self._compared is not None:
+            self.likeness = Likeness.of(self._compared, self._comparable(X), self.names)
+        if self.sensitive is not None and self.group_mode != "aware":
+            levels = self.sensitive.level_of[:, group]
+            self.likeness = self.likeness.with_groups(self.sensitive.titles, levels)
+
+    def _comparable(self, X: Any) -> NDArray[Any]:
+        if self._compared is None:
+            return np.empty((1, 0))
+        return np.asarray(X) if self.columns is not None else self._compared.codes(X)
+
+    def compare(
+        self,
+        X: Any,
+        known: Attributes | None,
+        group: NDArray[np.intp],
+        checks: Checks,
+        *,
+        unlike_history: bool,
+    ) -> dict[str, Any]:
         """Compare a batch with the history; return counts and findings as fields of a ``Batch``.
 
         Parameters
         ----------
         X
-            Its features.
+            Its features; None if they cannot be compared.
+        known, group
+            The groups that are known, and the code of each applicant.
         checks
             From which differences on it raises and warns.
         unlike_history
             Neither raise nor warn.
         """
-        if self.likeness is None or self._compared is None or X is None or not n_rows(X):
+        if not group.size or (X is None and self._compared is not None):
             return {}
-        counts = self.likeness.count(X if self.columns is not None else self._compared.codes(X))
+        levels = None if known is None else known.level_of[:, group]
+        counts = self.likeness.count(self._comparable(X), levels)
         unlike = self.likeness.compare(counts, checks)
         if not unlike_history:
             check_like(unlike)
@@ -613,7 +635,7 @@ class Intake:
         self.sensitive = batch.sensitive
         if self.id_kind == "i":
             self.next_id = max(self.next_id, int(batch.ids.max()) + 1)
-        if self.likeness is not None and batch.counts is not None:
+        if batch.counts is not None:
             self.likeness.remember(batch.counts)
 
     _bits = staticmethod(unique_bits)

@@ -2,13 +2,14 @@
 
 Three shares of each column are compared: applicants without a value; applicants with a strange one,
 which is a number outside the history's range, or a text that fewer than five applicants of the
-history had; and whether all applicants have one and the same value. A difference counts if it has a
-**size**, the difference of the two shares, and is more than **chance**: if all applicants came from
-one population, the probability of any finding in a batch would be at most ``FALSE_ALARMS``. Tests
-are exact (Fisher's for two shares, and the order of past and new numbers for ranges) and corrected
-for their number. A finding beyond the level ``stop`` of ``Checks`` stops the batch; one beyond
-``warn`` is reported. What differs from the last rounds only is reported, too, and a batch that is
-like a round which was decided in spite of a stop is not stopped again.
+history had; and whether all applicants have one and the same value. Of groups that may not decide,
+new ones are counted: those that no other applicant of the history had. A difference counts if it
+has a **size**, the difference of the two shares, and is more than **chance**: if all applicants
+came from one population, the probability of any finding in a batch would be at most
+``FALSE_ALARMS``. Tests are exact (Fisher's for two shares, and the order of past and new numbers
+for ranges) and corrected for their number. A finding beyond the level ``stop`` of ``Checks`` stops
+the batch; one beyond ``warn`` is reported. What is more than in the last rounds only is reported,
+too, and a batch that is like a round which was decided in spite of a stop is not stopped again.
 
 Only counts and bounds are kept. The extremes of the history belong to single applicants, who may
 have to be forgotten, so a bound is the next round number outward, in steps of a tenth to a quarter
@@ -37,9 +38,10 @@ __all__ += ["check_like", "rounded_outward"]
 
 Floats = NDArray[np.floating]
 Ints = NDArray[np.int64]
+Codes = NDArray[np.intp]
 
 FALSE_ALARMS = 1e-4  # probability of any finding in a batch that is like the history
-_TESTS = 7  # per column: more missing, fewer, strange values, each twice; one value
+_TESTS = 6  # per column: more missing and more strange values, each twice; fewer missing; one value
 _LEAST = 3  # applicants by which a batch must differ: one or two odd ones are usual
 _ROUNDS = 12  # that are remembered
 _MANY = 0.05  # the largest share of a value if a column has so many that one for all is a mistake
@@ -48,7 +50,9 @@ _CLOSE = 1e-9  # 0.7 is a multiple of 0.1, whatever division gives
 _SMALLEST = 1e-300  # step; smaller numbers count as 0
 _HINTS = {
     "missing": "is the column filled in?",
+    "fewer missing": "is it a default?",
     "unseen": "is it another coding?",
+    "group": "is it another coding?",
     "outside": "is it another unit or decimal mark?",
     "constant": "is it a default?",
 }
@@ -102,7 +106,8 @@ class Unlike:
         Its name or position.
     what
         ``"missing"``; ``"unseen"``, a text that fewer than five applicants of the history had;
-        ``"outside"`` the range of the history; ``"constant"``, one value for all.
+        ``"group"``, one that the history lacks; ``"outside"`` the range of the history;
+        ``"constant"``, one value for all.
     n, of
         How many applicants this is true of, and of how many; all but ``"missing"`` count only
         applicants with a value.
@@ -143,9 +148,12 @@ class Unlike:
         words = {
             "missing": f"have no value in {name}",
             "unseen": f"have a text in {name} that is new or rare",
+            "group": f"have a group in {name} that is new",
             "outside": f"are outside {_shown(self.low)} to {_shown(self.high)} in {name}",
         }[self.what]
-        return f"{self.n:,} of {self.of:,} applicants {words} ({before}); {_HINTS[self.what]}"
+        fewer = self.what == "missing" and self.n < self.share * self.of
+        hint = _HINTS["fewer missing" if fewer else self.what]
+        return f"{self.n:,} of {self.of:,} applicants {words} ({before}); {hint}"
 
     def as_dict(self) -> dict[str, Any]:
         """Return it as plain data, without the fields that do not apply."""
@@ -175,13 +183,13 @@ class KnownColumn:
     Attributes
     ----------
     name, kind
-        As in ``TableColumn``.
+        As in ``TableColumn``, or the kind ``"group"``.
     at
-        Its place in the matrix of features.
+        Its place in the matrix of features, or among the attributes that form groups.
     n, missing
         Number of applicants, and of those without a value.
     strange
-        How many would have a text that fewer than five others had.
+        How many would have a text that fewer than five others had, or a group of their own.
     most
         How many had the most frequent value.
     low, high
@@ -213,7 +221,7 @@ class KnownColumn:
     @property
     def what(self) -> str:
         """How a strange value is called."""
-        return "unseen" if self.kind == "category" else "outside"
+        return {"category": "unseen", "group": "group"}.get(self.kind, "outside")
 
     @staticmethod
     def of(column: TableColumn, name: str | int, at: int, codes: Floats) -> KnownColumn | None:
@@ -236,6 +244,15 @@ class KnownColumn:
         missing = codes.size - present.size
         counted = (codes.size, missing, strange, most)
         return KnownColumn(name, column.kind, at, *counted, low, high, column.origin)
+
+    @staticmethod
+    def of_group(name: str, at: int, level: Codes) -> KnownColumn:
+        """Return what is kept of an attribute, given each applicant's level."""
+        counts = np.bincount(level)
+        alone = int(np.count_nonzero(counts == 1))
+        return KnownColumn(
+            name, "group", at, level.size, 0, alone, int(counts.max()), 0.0, counts.size - 1.0
+        )
 
     def count(self, codes: Floats, least: float, most: float) -> tuple[int, int, int, int]:
         """Return a row of ``Likeness.recent`` for the codes of a batch.
@@ -264,7 +281,7 @@ class Likeness:
     Attributes
     ----------
     columns
-        A ``KnownColumn`` for each column that decides.
+        A ``KnownColumn`` for each column that decides, and for each attribute that may not.
     recent
         Counts of the last rounds, a row for each column: applicants, those without a value, with a
         strange value, and with one and the same value.
@@ -307,17 +324,30 @@ class Likeness:
         )
         return Likeness(tuple(column for column in known if column is not None))
 
-    def count(self, codes: Floats) -> Ints:
-        """Return the counts of a batch, a row for each column."""
+    def with_groups(self, titles: tuple[str, ...], levels: Codes) -> Likeness:
+        """Return what a history with groups is like.
+
+        Parameters
+        ----------
+        titles, levels
+            Names of the attributes, and the level of each applicant, a row for each attribute.
+        """
+        known = (KnownColumn.of_group(titles[at], at, level) for at, level in enumerate(levels))
+        return Likeness((*self.columns, *known))
+
+    def count(self, codes: Floats, levels: Codes | None = None) -> Ints:
+        """Return the counts of a batch with groups at some levels, a row for each column."""
         with np.errstate(invalid="ignore"):
             least, most = codes.min(axis=0), codes.max(axis=0)
-        return np.array(
-            [
-                column.count(codes[:, column.at], least[column.at], most[column.at])
-                for column in self.columns
-            ],
-            np.int64,
-        ).reshape(-1, 4)
+        rows = []
+        for column in self.columns:
+            at = column.at
+            if column.kind != "group":
+                rows.append(column.count(codes[:, at], least[at], most[at]))
+            elif levels is not None:
+                new = int(np.count_nonzero(levels[at] > column.high))
+                rows.append((levels[at].size, 0, new, 0))
+        return np.array(rows, np.int64).reshape(-1, 4)
 
     def remember(self, counts: Ints) -> None:
         """Add the counts of a round."""
@@ -385,6 +415,8 @@ class Likeness:
             return 0.0
         size = _difference(at, now, past)
         if not size > checks.warn or size * of < _LEAST:
+            return 0.0
+        if last and n / of < n_past / of_past:  # good again after rounds that were not
             return 0.0
         if at == _SAME:  # which value it is does not matter, so the first applicant's is free
             chance = chance_of_more(n - 1, of - 1, n_past, of_past)

@@ -128,7 +128,7 @@ class CellIntake(Intake):
             **self.seen_by(group),
         )
         self.passed(history)
-        self.learn_likeness(_table(X, columns))
+        self.learn_likeness(_table(X, columns), group)
         return history
 
     def place_batch(
@@ -162,7 +162,7 @@ class CellIntake(Intake):
             placed=placed,
             sensitive=known,
             **self.seen_by(group),
-            **self.compare(_table(X, columns), checks, unlike_history=unlike_history),
+            **self.compare(_table(X, columns), known, group, checks, unlike_history=unlike_history),
         )
 
     def place_applicants(
