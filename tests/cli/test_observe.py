@@ -54,6 +54,20 @@ def test_a_file_with_good_and_bad_exchanged_is_refused_unless_confirmed(lender):
     assert result["unlike_expected"] == entries(lender, "outcomes")[0].says["unlike_expected"]
     assert result["recorded"]["good"] + result["recorded"]["bad"] == len(got)
     assert done("observe", "outcomes.csv")["unlike_expected"] is None  # nothing is new
+    tell([*zip(got["id"], got["outcome"], strict=True)])
+    assert "contradict the record" in refused("observe", "outcomes.csv")
+    result = done("observe", "outcomes.csv", "--unlike-expected")
+    assert result["unlike_expected"]["corrected"] == result["corrections"] == len(got)
+
+
+def test_corrections_among_many_known_outcomes_pass(decided):
+    _, yes, _ = decided
+    outcomes = ["repaid"] * (len(yes) - 3) + ["default"] * 3
+    tell(zip(yes, outcomes, strict=True))
+    done("observe", "outcomes.csv")
+    tell(zip(yes, [*outcomes[:-6], *outcomes[-3:], *outcomes[-6:-3]], strict=True))
+    result = done("observe", "outcomes.csv")
+    assert (result["corrections"], result["unlike_expected"]) == (6, None)
 
 
 def test_corrections_can_be_disallowed(decided):
@@ -470,7 +484,7 @@ def test_new_outcomes_in_the_same_file_count_as_discarded(pilot):
 def test_status_and_report_show_that_tests_began_again(pilot):
     _, known = pilot
     tell(wrong(known, 5))
-    done("observe", "outcomes.csv")
+    done("observe", "outcomes.csv", "--unlike-expected")
     output = call("status").stdout
     assert "Since that round 5 outcomes were corrected: if it had been tested" in output
     assert "no round certified; 0 overridden; 5 outcomes corrected; 0 people held" in output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.stats import binomtest
@@ -73,8 +75,8 @@ def test_learning_from_calls_equals_learning_from_the_record(url, make, rng):
     program.withdraw(yes[[11, 9]])
     rest = rng.permutation(np.append(yes[12:], [yes[3], no[4]]))  # two were overridden
     outcomes = rng.integers(2, size=rest.size)
-    program.observe(rest[:-5], outcomes[:-5])
-    program.observe(rest, 1 - outcomes)  # corrections, and five new outcomes
+    program.observe(rest[:-5], outcomes[:-5], unlike_expected=True)
+    program.observe(rest, 1 - outcomes, unlike_expected=True)  # corrections, and five new outcomes
     assert dumps(program.classifier) == dumps(Program.open(url).classifier)
     later = two.people
     decided = program.decide(later.X, sensitive_features=later.group)
@@ -88,8 +90,13 @@ def test_learning_from_calls_equals_learning_from_the_record(url, make, rng):
 class Record:
     """A record that knows the counts of outcomes, and counts how often it is asked."""
 
-    def __init__(self, history=(0, 0), own=(0, 0)):
-        self.pairs, self.n_asked = (history, own), 0
+    def __init__(self, history=(0, 0), own=(0, 0), confirmed=False):
+        self.pairs, self.n_asked, self.confirmed = (history, own), 0, confirmed
+
+    def entries(self, *, kind):
+        assert kind == "outcomes"
+        says = [{}, {"unlike_expected": {"stops": self.confirmed}}]
+        return [SimpleNamespace(says=one) for one in says]
 
     def head_counts(self, *, groups):
         assert not groups
@@ -104,15 +111,21 @@ class Record:
         return HeadCounts(round_, flags, flags, np.full(n.size, -1), state, [None] * n.size, n)
 
 
-def compared(bad, of, *, record=None, score=0.9, exploit=True, before=None, alpha=0.15, **levels):
-    flags = np.full(of, exploit)
+def all_compared(before, states, *, record=None, score=0.9, round=1, alpha=0.15, **levels):
+    n = len(states)
     standing = Standing(
-        *(np.arange(of), np.ones(of, int), np.ones(of, bool), np.zeros(of, bool)),
-        *([before] * of, flags, np.full(of, score)),
+        *(np.arange(n), np.full(n, round), np.ones(n, bool), np.zeros(n, bool)),
+        *(before, np.zeros(n, bool), np.full(n, score)),
     )
-    states = ["bad"] * bad + ["good"] * (of - bad)
     classifier = CertifiedClassifier(alpha=alpha)
     return compare_outcomes(record or Record(), classifier, standing, states, Checks(**levels))
+
+
+def compared(bad, of, **options):
+    """Compare first outcomes of explored applicants."""
+    found = all_compared([None] * of, ["bad"] * bad + ["good"] * (of - bad), **options)
+    assert {*found} <= {"outcomes"}
+    return found.get("outcomes")
 
 
 def test_a_file_with_good_and_bad_exchanged_stops():
@@ -122,23 +135,49 @@ def test_a_file_with_good_and_bad_exchanged_stops():
         found.check()
     assert not compared(155, 178, stop=1).stops
     assert compared(155, 178, stop=1, warn=1) is None
+    assert compared(9, 10).stops
+    assert compared(13, 16, record=Record(own=(16, 22))).stops  # recorded in smaller files
+    assert compared(133, 157, score=0.5).stops  # no scores yet, and none will be right if so
 
 
 @pytest.mark.parametrize(
     ("bad", "of", "options"),
     [
-        (19, 19, {}),  # a small file
+        (4, 4, {}),  # a small file
+        (6, 12, {}),  # chance, if barely
         (33, 178, {}),  # within chance of α
-        (109, 178, {"exploit": False}),  # explored applicants may be mostly bad
         (109, 178, {"score": 0.45}),  # as their scores said
-        (155, 178, {"before": "good"}),  # corrections usually turn good outcomes bad
+        (110, 200, {"score": 0.5}),  # before there are scores
+        (155, 178, {"round": 0}),  # the history is not the program's
         (120, 178, {"record": Record(history=(600, 900))}),  # as in the history
-        (155, 178, {"record": Record(own=(30, 30))}),  # as in a file that was confirmed
+        (155, 178, {"record": Record(own=(30, 30), confirmed=True)}),  # early bad outcomes
         (80, 178, {"alpha": 0.4}),
     ],
 )
 def test_plausible_outcomes_pass(bad, of, options):
     assert compared(bad, of, **options) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "corrected"),
+    [
+        ("gggggggbbb", "bbbbbbbggg", 10),
+        ("gggggggbbb", "bbbbbgbggb", 8),  # exchanged, and some are corrections
+        ("gggggggbbb", "bbbbggggbb", 0),  # half
+        ("gggggggbbb", "bbbbbbbbbb", 0),  # one direction
+        ("gggb", "bbbg", 0),  # a small file
+        ("gggb" + "i" * 9, "bbbgggggggggg", 0),  # arrived after all
+        ("gggb" + "g" * 9, "bbbg" + "i" * 9, 0),  # withdrawn
+    ],
+)
+def test_known_outcomes_with_good_and_bad_exchanged_stop(before, now, corrected):
+    words = {"g": "good", "b": "bad", "i": "indeterminate"}
+    before, now = ([words[letter] for letter in word] for word in (before, now))
+    found = all_compared(before, now)
+    assert [one.corrected for one in found.values()] == [corrected] * (corrected > 0)
+    assert {*found} <= {"correction"}
+    assert all(one.stops for one in found.values())
+    assert all_compared(before, now, stop=1) == {}
 
 
 def test_a_bad_pilot_is_reported_and_does_not_stop():
@@ -163,22 +202,44 @@ def test_outcomes_as_expected_are_rarely_reported():
     assert sum(compared(n, 200) is not None for n in worse) > 50  # a control
 
 
-def test_refused_outcomes_stay_pending_and_a_confirmation_is_recorded(tmp_path):
-    program, _, (one, two, *_) = started(url := f"sqlite:///{tmp_path}/a.db", algorithm_1(), 600)
+@pytest.mark.filterwarnings("ignore:A corrected outcome had been tested")
+@pytest.mark.parametrize("make", [algorithm_1, lambda: certified(floor=0.1)])
+def test_refused_outcomes_stay_pending_and_a_confirmation_is_recorded(tmp_path, make):
+    program, _, (one, two, *_) = started(url := f"sqlite:///{tmp_path}/a.db", make(), 600)
     decided = program.decide(one.people.X, sensitive_features=one.people.group)
     yes = decided.accepted
-    ids, inverted = decided.ids[yes], 1 - one.outcome[yes]
+    ids, right = decided.ids[yes], one.outcome[yes]
     before = program.checkpoint()
     with pytest.raises(InputError, match="are good and bad exchanged"):
-        program.observe(ids, inverted)
+        program.observe(ids, 1 - right)
     assert program.checkpoint() == before
     assert set(program.standing(ids).states) == {None}
-    program.observe(ids, inverted, unlike_expected=True)
+    program.observe(ids, 1 - right, unlike_expected=True)
+    with pytest.raises(InputError, match="contradict the record"):
+        program.observe(ids, right)
+    assert program.standing(ids).states == ["bad" if good else "good" for good in right]
+    program.observe(ids, right, unlike_expected=True)
     with program.reading() as view:
-        (entry,) = view.reader.entries(kind="outcomes")
-    kept = entry.says["unlike_expected"]
-    assert (kept["stops"], kept["of"]) == (True, int((yes & decided.exploit).sum()))
-    program.observe(ids, one.outcome[yes])  # corrections, which are not compared
+        (first,) = view.reader.entries(kind="outcomes")
+        (then,) = view.reader.entries(kind="correction")
+        assert {*view.summary().unlike_outcomes} == {first.number, then.number}
+    first, then = (entry.says["unlike_expected"] for entry in (first, then))
+    assert (first["stops"], first["of"], first["corrected"]) == (True, yes.sum(), 0)
+    assert (then["stops"], then["of"], then["corrected"]) == (True, yes.sum(), yes.sum())
     program.decide(two.people.X, sensitive_features=two.people.group)
     assert dumps(program.classifier) == dumps(Program.open(url).classifier)
     assert program.verify(relearn=True).problem is None
+
+
+def test_early_bad_outcomes_are_confirmed_once(tmp_path):
+    program, _, batches = started(f"sqlite:///{tmp_path}/a.db", certified(floor=0.1), n_rounds=3)
+    confirmed = []
+    for one in batches:
+        decided = program.decide(one.people.X, sensitive_features=one.people.group)
+        early = decided.ids[decided.accepted][:15]
+        try:
+            program.observe(early, np.zeros(15, int))
+        except InputError:
+            program.observe(early, np.zeros(15, int), unlike_expected=True)
+            confirmed.append(decided.round)
+    assert confirmed == [1]

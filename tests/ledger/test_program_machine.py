@@ -139,7 +139,8 @@ class ProgramMachine(RuleBasedStateMachine):
             self.applicants[i] = Applicant(accepted)
 
     def observe_all(self, ids, outcomes):
-        self.request("observe", np.array(ids), np.array([int(o == "good") for o in outcomes]))
+        good = np.array([int(outcome == "good") for outcome in outcomes])
+        self.request("observe", np.array(ids), good, unlike_expected=True)  # they are random
         for i, outcome in zip(ids, outcomes, strict=True):
             self.applicants[i].outcome = outcome
 

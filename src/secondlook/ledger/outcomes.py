@@ -21,7 +21,7 @@ from secondlook.people.likeness import FALSE_ALARMS, Checks, chance_of_more
 __all__ = ["UnlikeExpected", "check_states", "compare_outcomes", "new_outcomes"]
 __all__ += ["outcomes_are_final", "read_outcomes", "unique_outcomes"]
 
-_ENOUGH = 20  # outcomes before a file of them, or those of the past, are judged
+_ENOUGH = 5  # outcomes before a file of them, or those of the past, are judged
 
 
 def outcomes_are_final(classifier: Any) -> bool:
@@ -123,57 +123,71 @@ def new_outcomes(
 
 @dataclass(frozen=True)
 class UnlikeExpected:
-    """First outcomes of the exploited, of which more are bad than expected.
+    """First outcomes, more of which are bad than expected, or outcomes against the record.
 
     Attributes
     ----------
     bad, of
         How many are bad, and of how many.
     expected
-        The share that was expected.
+        The share that was expected; for outcomes against the record, the share there.
     stops
         Whether they would fit better with good and bad exchanged, by more than the level ``stop``.
+    corrected
+        How many contradict the record; 0 for first outcomes.
 
     Examples
     --------
     >>> print(UnlikeExpected(155, 178, 0.15, True))
-    155 of 178 outcomes in the exploit region are bad, and at most about 15 % were expected; are
-    good and bad exchanged?
+    155 of 178 outcomes are bad, and at most about 15 % were expected; are good and bad exchanged,
+    or have only early bad outcomes arrived?
+    >>> print(UnlikeExpected(155, 178, 0.13, True, corrected=178))
+    178 of 178 outcomes contradict the record, good ones and bad ones; are good and bad exchanged,
+    here or in the record?
     """
 
     bad: int
     of: int
     expected: float
     stops: bool
+    corrected: int = 0
 
     def __str__(self) -> str:
         """Return the difference in words."""
-        why = "are good and bad exchanged" if self.stops else "did something change"
+        if self.corrected:
+            return (
+                f"{self.corrected:,} of {self.of:,} outcomes contradict the record, good ones and "
+                f"bad ones; are good and bad exchanged, here or in the record?"
+            )
+        why = "did something change"
+        if self.stops:
+            why = "are good and bad exchanged, or have only early bad outcomes arrived"
         return (
-            f"{self.bad:,} of {self.of:,} outcomes in the exploit region are bad, and at most "
-            f"about {100 * self.expected:.3g} % were expected; {why}?"
+            f"{self.bad:,} of {self.of:,} outcomes are bad, and at most about "
+            f"{100 * self.expected:.3g} % were expected; {why}?"
         )
 
     def check(self) -> None:
         """Raise if the outcomes must not be recorded without a confirmation."""
         if self.stops:
             raise InputError(
-                f"the outcomes contradict what was expected: {self} Nothing was recorded, and the "
-                f"applicants go on waiting: correct the outcomes, or record them anyway with "
-                f"--unlike-expected (unlike_expected=True)."
+                f"the outcomes contradict what was expected: {self} Nothing was recorded: correct "
+                f"the outcomes, or, if they are right, record them with --unlike-expected "
+                f"(unlike_expected=True)."
             )
 
 
 def compare_outcomes(
     reader: Reader, classifier: Any, standing: Standing, states: Sequence[Any], checks: Checks
-) -> UnlikeExpected | None:
-    """Compare first outcomes with what was expected; None if they are plausible, or few.
+) -> dict[str, UnlikeExpected]:
+    """Compare outcomes with what was expected; return what is implausible, by kind of entry.
 
-    Only the exploited are compared, since explored applicants may all be bad. Expected is the
-    largest of α, the mean risk by the recorded scores, and the shares of bad in the history and
-    among the program's outcomes so far, so that a pilot, a poor score or a first file of early bad
-    outcomes that was confirmed stop nothing. Corrections are not compared: they usually turn good
-    outcomes bad.
+    First outcomes of all applicants that the program accepted are compared. Expected is the largest
+    of α, the mean risk by the recorded scores, and the shares of bad in the history and among the
+    program's outcomes so far. So a pilot or a poor score stops nothing, and early bad outcomes,
+    once confirmed, pass while most of the outcomes so far are bad. Known outcomes that come again
+    look exchanged if most contradict the record and both good and bad ones do; ordinary
+    corrections are few, or turn good outcomes bad. A few outcomes are always plausible.
 
     Parameters
     ----------
@@ -186,14 +200,29 @@ def compare_outcomes(
     checks
         From which difference on outcomes are reported and refused.
     """
-    now, alpha = np.array(states, np.str_), _alpha(classifier)
-    first = np.array([state is None for state in standing.states], np.bool_)
-    rows = first & standing.exploit & ~standing.overridden & (standing.round > 0)
-    rows &= now != "indeterminate"
-    bad, of = int((now[rows] == "bad").sum()), int(rows.sum())
+    now = np.array(states, np.str_)
+    before = np.array([state or "" for state in standing.states], np.str_)
+    usable = now != "indeterminate"
+    first = usable & (before == "") & ~standing.overridden & (standing.round > 0)
+    known = usable & np.isin(before, ("good", "bad"))
+    found = {
+        "outcomes": _first_unlike(reader, classifier, now[first], standing.score[first], checks),
+        "correction": _known_unlike(before[known], now[known], checks),
+    }
+    return {kind: unlike for kind, unlike in found.items() if unlike is not None}
+
+
+def _first_unlike(
+    reader: Reader,
+    classifier: Any,
+    now: NDArray[np.str_],
+    score: NDArray[np.floating],
+    checks: Checks,
+) -> UnlikeExpected | None:
+    bad, of, alpha = int((now == "bad").sum()), now.size, _alpha(classifier)
     if of < _ENOUGH or alpha is None:
         return None
-    expected = max(alpha, 1 - float(np.nan_to_num(standing.score[rows], nan=1.0).mean()))
+    expected = max(alpha, 1 - float(np.nan_to_num(score, nan=1.0).mean()))
     if bad / of - expected <= checks.warn:  # which spares counting
         return None
     chance = float(binom.sf(bad - 1, of, min(1.0, expected)))
@@ -204,8 +233,20 @@ def compare_outcomes(
     size = bad / of - expected
     if size <= checks.warn or chance >= FALSE_ALARMS:
         return None
-    stops = size > checks.stop and abs(1 - bad / of - expected) < size
+    # Without outcomes in the history all scores are 0.5, and both ways fit equally well.
+    stops = size > checks.stop and bad / of > 0.5 >= expected
     return UnlikeExpected(bad, of, expected, stops)
+
+
+def _known_unlike(
+    before: NDArray[np.str_], now: NDArray[np.str_], checks: Checks
+) -> UnlikeExpected | None:
+    changed, of = before != now, now.size
+    both = len({*now[changed].tolist()}) > 1
+    if of < _ENOUGH or not both or changed.mean() <= max(0.5, checks.stop):
+        return None
+    bad, expected = int((now == "bad").sum()), float((before == "bad").mean())
+    return UnlikeExpected(bad, of, expected, True, int(changed.sum()))
 
 
 def _alpha(classifier: Any) -> float | None:
@@ -216,11 +257,20 @@ def _alpha(classifier: Any) -> float | None:
 
 
 def _known_outcomes(reader: Reader) -> list[tuple[int, int]]:
-    """Return how many outcomes are bad, of how many: in the history, and of the exploited."""
+    """Return how many outcomes are bad, of how many: in the history, and in the program.
+
+    If most are bad in the program, they count only after a confirmation: good and bad may be
+    exchanged in files that were too small to stop.
+    """
     counts = reader.head_counts(groups=False)
     bad, good = (counts.state == STATES.index(state) for state in ("bad", "good"))
-    which = (counts.round == 0, (counts.round > 0) & counts.exploit & (counts.override < 0))
-    return [
+    history, (n_bad, n) = (
         (int(counts.n[rows & bad].sum()), int(counts.n[rows & (good | bad)].sum()))
-        for rows in which
-    ]
+        for rows in (counts.round == 0, (counts.round > 0) & (counts.override < 0))
+    )
+    if 2 * n_bad <= n or any(
+        entry.says.get("unlike_expected", {}).get("stops")
+        for entry in reader.entries(kind="outcomes")
+    ):
+        return [history, (n_bad, n)]
+    return [history]

@@ -543,8 +543,8 @@ class Program:
                 writer, state, names, states, request, unlike_expected=unlike_expected
             )
             # Inside the transaction: if warnings are errors, nothing is recorded.
-            if unlike is not None and not unlike_expected:
-                warnings.warn(f"Unlike expected: {unlike}", LearningWarning, stacklevel=2)
+            for one in () if unlike_expected else unlike:
+                warnings.warn(f"Unlike expected: {one}", LearningWarning, stacklevel=2)
             if lost:
                 warnings.warn(restart_message(lost), LearningWarning, stacklevel=2)
 
@@ -619,7 +619,7 @@ class Program:
         request: str | None = None,
         *,
         unlike_expected: bool = False,
-    ) -> tuple[tuple[RestartedTests, ...], UnlikeExpected | None]:
+    ) -> tuple[tuple[RestartedTests, ...], list[UnlikeExpected]]:
         """Append the outcomes that are new, unless they contradict what was expected.
 
         Returns which tests a correction made begin again, and how outcomes are unlike expected.
@@ -630,8 +630,8 @@ class Program:
         check_objections(names, to_outcome(standing), "nothing was recorded", UnknownIdError)
         checks = getattr(state.classifier, "checks", None) or Checks()
         unlike = compare_outcomes(writer, state.classifier, standing, listed.tolist(), checks)
-        if unlike is not None and not unlike_expected:
-            unlike.check()
+        for one in () if unlike_expected else unlike.values():
+            one.check()
         ids = state.shape.ids(names)
         lost: tuple[RestartedTests, ...] = ()
         final = outcomes_are_final(state.classifier)
@@ -641,9 +641,7 @@ class Program:
             state.reach(writer.append("outcomes", {}, Facts(), by=self.by, key=request))
         for kind, rows in new:
             facts = Facts(outcomes=OutcomeRows(standing.persons[rows], listed[rows].tolist()))
-            header = {}
-            if unlike is not None and kind == "outcomes":
-                header = {"unlike_expected": asdict(unlike)}
+            header = {"unlike_expected": asdict(unlike[kind])} if kind in unlike else {}
             entry = writer.append(kind, header, facts, by=self.by, key=request)
             # The classifier did not accept applicants whom an override accepted.
             learned = rows[~standing.overridden[rows]]
@@ -652,7 +650,7 @@ class Program:
             if kind == "correction":
                 lost = restarts_since(before, _deployed_rungs(state.classifier))
             record_certificates(writer, state.classifier, self.by, after=kind)
-        return lost, unlike
+        return lost, [*unlike.values()]
 
     # Overrides
     #

@@ -541,7 +541,11 @@ def summary_of(
         unlike_outcomes={},
     )
     since = summary.rounds[-_RECENT:][0].entry if summary.rounds else 0
-    recent = {entry.number: entry.says for entry in reader.entries(since, kind="outcomes")}
+    recent = {
+        entry.number: entry.says
+        for kind in ("outcomes", "correction")
+        for entry in reader.entries(since, kind=kind)
+    }
     return replace(
         summary,
         awaited_ids=_awaited_ids(reader, summary),

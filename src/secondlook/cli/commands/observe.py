@@ -339,9 +339,10 @@ def _record(
 ) -> list[dict[str, Any]]:
     """Record the new outcomes; return which tests began again, and after what."""
     first = sent.before == ""
-    # In parts, to know what each of them did to the tests.
-    parts = {"outcomes": sent.is_new & first, "correction": sent.is_new & ~first}
-    parts = {after: rows for after, rows in parts.items() if rows.any()}
+    # In parts, to know what each of them did to the tests. Corrections come with the outcomes that
+    # were known already, since how many there are decides whether the corrections are plausible.
+    parts = {"outcomes": first, "correction": ~first}
+    parts = {after: rows for after, rows in parts.items() if (rows & sent.is_new).any()}
     if sent.recorded is not None or not (parts or request):
         return []
     restarts = program.observe_parts(
@@ -364,7 +365,7 @@ def _dropped_since(view: ProgramView, number: int) -> int:
 
 def _unlike_since(view: ProgramView, number: int) -> dict[str, Any] | None:
     """Return how the outcomes that were recorded after an entry are unlike expected."""
-    later = (entry.says for entry in view.reader.entries(number, kind="outcomes"))
+    later = (entry.says for entry in view.reader.entries(number))
     return next((says["unlike_expected"] for says in later if "unlike_expected" in says), None)
 
 
@@ -408,8 +409,8 @@ def _unlike_message(unlike: dict[str, Any] | None) -> list[str]:
     Examples
     --------
     >>> print(*_unlike_message({"bad": 60, "of": 200, "expected": 0.15, "stops": False}))
-    Unlike expected: 60 of 200 outcomes in the exploit region are bad, and at most about 15 % were
-    expected; did something change?
+    Unlike expected: 60 of 200 outcomes are bad, and at most about 15 % were expected; did something
+    change?
     """
     if unlike is None:
         return []
