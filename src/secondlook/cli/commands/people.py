@@ -463,7 +463,7 @@ def _finish(chosen: _Chosen, result: dict[str, Any], lines: list[str], json: boo
     """Print the result; exit with 2 if nothing was done because rows were refused."""
     if chosen.recorded is not None:
         result["repeats"] = repeated(chosen.recorded)
-        lines = [*lines, repeated_message(result["repeats"])]
+        lines = [repeated_message(result["repeats"]), *lines]
     if chosen.refusals is not None:
         result["refused"] = refused_counts(chosen.refusals, chosen.refused_file)
         lines = [*lines, *refused_message(result["refused"])]
