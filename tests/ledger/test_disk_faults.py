@@ -12,6 +12,11 @@ from faulty_disk import NAME, READ, SYNC, WRITE, Plan, compiler, fail, failing_p
 from secondlook.ledger.program import Program
 from small_worlds import lender_world
 
+# Newer Pythons, and jax where another test has loaded it, warn of forks in a process with threads.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning"),
+]
 _CALLS = {READ: 250, WRITE: 100, SYNC: 14, NAME: 36, WRITE | SYNC | NAME: 150}  # for two batches
 _CUT = [WRITE | SYNC | NAME, SYNC, NAME]
 _ERRORS = [

@@ -460,7 +460,7 @@ def _kept(columns: list[TableColumn]) -> tuple[TableColumn, ...]:
 
 def _of_numbers(name: str | int, kind: str, values: Floats) -> TableColumn:
     gaps = np.isnan(values)
-    present, missing = values[~gaps], float(gaps.mean())
+    present, missing = values[~gaps], float(gaps.sum() / max(1, gaps.size))
     if not present.size:
         return TableColumn(name, "left out", "is empty in the whole history", missing=missing)
     median = float(np.median(present))

@@ -64,7 +64,7 @@ class Checks:
     """From which difference on a batch, or a file of outcomes, is reported or refused.
 
     A level is a difference of two shares, such as the share of applicants without a value in a
-    batch and in the history; 1 switches a level off.
+    batch and in the history; 1 turns a level off.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Checks:
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
                 raise InputError(
                     f"{name} of checks must be a difference of shares, above 0 and at most 1, "
-                    f"which switches it off, got {value!r}; change it."
+                    f"which turns it off, got {value!r}; change it."
                 )
         if self.warn > self.stop:
             raise InputError(
