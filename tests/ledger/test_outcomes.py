@@ -90,8 +90,9 @@ def test_learning_from_calls_equals_learning_from_the_record(url, make, rng):
 class Record:
     """A record that knows the counts of outcomes, and counts how often it is asked."""
 
-    def __init__(self, history=(0, 0), own=(0, 0), confirmed=False):
+    def __init__(self, history=(0, 0), own=(0, 0), confirmed=False, pending=0):
         self.pairs, self.n_asked, self.confirmed = (history, own), 0, confirmed
+        self.pending = pending
 
     def entries(self, *, kind):
         assert kind == "outcomes"
@@ -106,6 +107,7 @@ class Record:
             for round_, (bad, of) in enumerate(self.pairs)
             for state, n in ((1, bad), (0, of - bad))
         ]
+        rows.append((1, -1, self.pending))
         round_, state, n = (np.array(column, np.int64) for column in zip(*rows, strict=True))
         flags = np.ones(n.size, bool)
         return HeadCounts(round_, flags, flags, np.full(n.size, -1), state, [None] * n.size, n)
@@ -137,6 +139,7 @@ def test_a_file_with_good_and_bad_exchanged_stops():
     assert compared(155, 178, stop=1, warn=1) is None
     assert compared(9, 10).stops
     assert compared(13, 16, record=Record(own=(16, 22))).stops  # recorded in smaller files
+    assert compared(20, 20, record=Record(pending=20)).stops
     assert compared(133, 157, score=0.5).stops  # no scores yet, and none will be right if so
 
 
@@ -189,6 +192,14 @@ def test_a_bad_pilot_is_reported_and_does_not_stop():
     assert record.n_asked == 1  # nothing was counted for a file that is as expected
 
 
+def test_early_bad_outcomes_are_reported_and_do_not_stop():
+    """Of 180 accepted applicants, the first 20 of whom something is known are bad."""
+    found = compared(20, 20, record=Record(pending=180))
+    assert (found.bad, found.stops) == (20, False)
+    assert compared(20, 20, record=Record(own=(100, 100), pending=80)).stops  # two in three by now
+    assert compared(19, 20, record=Record(pending=180)).stops  # good ones are known, too
+
+
 def test_outcomes_as_expected_are_rarely_reported():
     """With shares at the bound, where every surplus is chance."""
     rng = np.random.default_rng(4)
@@ -229,17 +240,3 @@ def test_refused_outcomes_stay_pending_and_a_confirmation_is_recorded(tmp_path, 
     program.decide(two.people.X, sensitive_features=two.people.group)
     assert dumps(program.classifier) == dumps(Program.open(url).classifier)
     assert program.verify(relearn=True).problem is None
-
-
-def test_early_bad_outcomes_are_confirmed_once(tmp_path):
-    program, _, batches = started(f"sqlite:///{tmp_path}/a.db", certified(floor=0.1), n_rounds=3)
-    confirmed = []
-    for one in batches:
-        decided = program.decide(one.people.X, sensitive_features=one.people.group)
-        early = decided.ids[decided.accepted][:15]
-        try:
-            program.observe(early, np.zeros(15, int))
-        except InputError:
-            program.observe(early, np.zeros(15, int), unlike_expected=True)
-            confirmed.append(decided.round)
-    assert confirmed == [1]

@@ -13,7 +13,7 @@ from scipy.stats import binom
 from secondlook.core.budget import FdrBudget
 from secondlook.errors import InputError
 from secondlook.frames import as_array, column, plain
-from secondlook.ledger.base import STATES, Reader, Standing
+from secondlook.ledger.base import STATES, HeadCounts, Reader, Standing
 from secondlook.ledger.encoding import Shape
 from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.people.likeness import FALSE_ALARMS, Checks, chance_of_more
@@ -160,7 +160,7 @@ class UnlikeExpected:
                 f"bad ones; are good and bad exchanged, here or in the record?"
             )
         why = "did something change"
-        if self.stops:
+        if self.stops or self.bad == self.of:
             why = "are good and bad exchanged, or have only early bad outcomes arrived"
         return (
             f"{self.bad:,} of {self.of:,} outcomes are bad, and at most about "
@@ -184,9 +184,9 @@ def compare_outcomes(
 
     First outcomes of all applicants that the program accepted are compared. Expected is the largest
     of α, the mean risk by the recorded scores, and the shares of bad in the history and among the
-    program's outcomes so far. So a pilot or a poor score stops nothing, and early bad outcomes,
-    once confirmed, pass while most of the outcomes so far are bad. Known outcomes that come again
-    look exchanged if most contradict the record and both good and bad ones do; ordinary
+    program's outcomes so far. So a pilot or a poor score stops nothing. Outcomes that are all bad
+    may be the early ones of their rounds, so pending ones count as good then. Known outcomes that
+    come again look exchanged if most contradict the record and both good and bad ones do; ordinary
     corrections are few, or turn good outcomes bad. A few outcomes are always plausible.
 
     Parameters
@@ -206,7 +206,9 @@ def compare_outcomes(
     first = usable & (before == "") & ~standing.overridden & (standing.round > 0)
     known = usable & np.isin(before, ("good", "bad"))
     found = {
-        "outcomes": _first_unlike(reader, classifier, now[first], standing.score[first], checks),
+        "outcomes": _first_unlike(
+            reader, classifier, now[first], standing.score[first], standing.round[first], checks
+        ),
         "correction": _known_unlike(before[known], now[known], checks),
     }
     return {kind: unlike for kind, unlike in found.items() if unlike is not None}
@@ -217,6 +219,7 @@ def _first_unlike(
     classifier: Any,
     now: NDArray[np.str_],
     score: NDArray[np.floating],
+    rounds: NDArray[np.int64],
     checks: Checks,
 ) -> UnlikeExpected | None:
     bad, of, alpha = int((now == "bad").sum()), now.size, _alpha(classifier)
@@ -226,7 +229,8 @@ def _first_unlike(
     if bad / of - expected <= checks.warn:  # which spares counting
         return None
     chance = float(binom.sf(bad - 1, of, min(1.0, expected)))
-    for n_bad, n in _known_outcomes(reader):
+    counts = reader.head_counts(groups=False)
+    for n_bad, n in _known_outcomes(reader, counts):
         if n >= _ENOUGH:
             expected = max(expected, n_bad / n)
             chance = max(chance, chance_of_more(bad, of, n_bad, n))
@@ -235,6 +239,10 @@ def _first_unlike(
         return None
     # Without outcomes in the history all scores are 0.5, and both ways fit equally well.
     stops = size > checks.stop and bad / of > 0.5 >= expected
+    if stops and bad == of:
+        asked = counts.accepted & (counts.override < 0) & np.isin(counts.round, rounds)
+        n_bad = bad + int(counts.n[asked & (counts.state == STATES.index("bad"))].sum())
+        stops = n_bad / int(counts.n[asked].sum()) - expected > checks.stop
     return UnlikeExpected(bad, of, expected, stops)
 
 
@@ -256,13 +264,12 @@ def _alpha(classifier: Any) -> float | None:
     return getattr(classifier, "alpha", None)
 
 
-def _known_outcomes(reader: Reader) -> list[tuple[int, int]]:
+def _known_outcomes(reader: Reader, counts: HeadCounts) -> list[tuple[int, int]]:
     """Return how many outcomes are bad, of how many: in the history, and in the program.
 
     If most are bad in the program, they count only after a confirmation: good and bad may be
     exchanged in files that were too small to stop.
     """
-    counts = reader.head_counts(groups=False)
     bad, good = (counts.state == STATES.index(state) for state in ("bad", "good"))
     history, (n_bad, n) = (
         (int(counts.n[rows & bad].sum()), int(counts.n[rows & (good | bad)].sum()))
