@@ -52,7 +52,7 @@ def recorded_already(missing: str, advice: str) -> Iterator[None]:
 
 
 def repeated(request: Request) -> dict[str, Any]:
-    """Return where and when the request that a command repeats was recorded, and by whom."""
+    """Return where and when the request that a command repeats was recorded, and its author."""
     entry = request.entry
     return {"request": request.name, "entry": entry.number, "at": entry.at, "by": entry.by}
 

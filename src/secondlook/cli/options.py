@@ -304,14 +304,14 @@ def errors(json: bool) -> Iterator[None]:
         print_error("interrupted; the same command continues from here.")
         raise SystemExit(130) from None
     except Exception as error:
-        code, message = _said(error)
+        code, message = _code_and_message(error)
         if json:
             print_json({"error": message, "code": code})
         print_error(message)
         raise SystemExit(code) from error
 
 
-def _said(error: Exception) -> tuple[int, str]:
+def _code_and_message(error: Exception) -> tuple[int, str]:
     """Return the exit code of an error, and its sentence."""
     if isinstance(error, InputError):
         return 3 if isinstance(error, UnavailableError) else 2, str(error)

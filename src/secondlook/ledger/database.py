@@ -521,10 +521,10 @@ def _vacuum_tables(connection: Any) -> str:
     """Vacuum the tables of PostgreSQL; return what prevented that, if anything did."""
     reasons = []
 
-    def note(said: Any) -> None:
-        kept = re.match(r"\d+", said.message_detail or "")
-        if said.severity_nonlocalized == "WARNING":  # no right to vacuum a table is no error
-            reasons.append(said.message_primary)
+    def note(notice: Any) -> None:
+        kept = re.match(r"\d+", notice.message_detail or "")
+        if notice.severity_nonlocalized == "WARNING":  # no right to vacuum a table is no error
+            reasons.append(notice.message_primary)
         elif kept and int(kept[0]):
             reasons.append("another session may still read them")
 

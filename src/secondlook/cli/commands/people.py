@@ -118,7 +118,7 @@ class Given:
         recorded = self.recorded(view, asked)
 
         def left(view: ProgramView, standing: Standing) -> Sequence[Objection]:
-            """Return objections to applicants whom the request does not cover."""
+            """Return objections to applicants that the request does not cover."""
             found = objections(view, standing)
             if recorded is None:
                 return found
