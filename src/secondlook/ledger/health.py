@@ -223,14 +223,15 @@ def _explored(outcomes: Outcomes, rates: _Rates) -> Check:
         f"{counted(rate.n, 'known outcome is', 'known outcomes are')} bad (interval "
         f"{rate.interval}); α is about all accepted applicants together."
     )
-    costly = rate.value > _MOST and rate.n >= _ENOUGH
-    meaning = (
-        "Most of what is explored turns out bad. If that costs too much, a new program can explore "
-        "by score (strategy = 'score-weighted') or limit the risk ([limits])."
-    )
+    light, meaning = "green", ""
+    if rate.value > _MOST and rate.n >= _ENOUGH:
+        light = "amber"
+        meaning = (
+            "Most explored applicants turn out bad. If that costs too much, a new program can "
+            "explore by score (strategy = 'score-weighted') or limit the risk ([limits])."
+        )
     values = (rate.value, rate.low, rate.high, _MOST)
-    light = "amber" if costly else "green"
-    return Check("mistakes of the explored", "", light, finding, meaning * costly, *values)
+    return Check("mistakes of the explored", "", light, finding, meaning, *values)
 
 
 def _bad(

@@ -63,9 +63,8 @@ _COMPACTED = "The files of the ledger are written anew, without erased applicant
 _NOT_COMPACTED = "PostgreSQL keeps them in its files until VACUUM FULL: run erase --compact."
 _ON_SERVER = "Its write-ahead log, replicas and backups keep them until they are replaced."
 
-Reason = Annotated[
-    str, typer.Option(help="The reason. It is never erased, so it must not name applicants.")
-]
+_REASON = typer.Option(help="The reason. It is never erased, so it must not name applicants.")
+Reason = Annotated[str, _REASON]
 
 
 @dataclass(frozen=True)
@@ -344,10 +343,7 @@ def release(given: Given, reason: Reason) -> None:
 @_on_applicants
 def erase(
     given: Given,
-    reason: Annotated[
-        str | None,
-        typer.Option(help="The reason. It is never erased, so it must not name applicants."),
-    ] = None,
+    reason: Annotated[str | None, _REASON] = None,
     expired: Annotated[
         bool,
         typer.Option("--expired", help="All applicants past their retention period."),
@@ -380,7 +376,7 @@ def erase(
 
         with progress("writing the files of the ledger anew", given.json):
             SqlLedger(given.ledger).compact()
-        _finish(_Chosen([], np.empty(0)), {"compacted": True}, [_COMPACTED], given.json)
+        _finish(_Chosen([]), {"compacted": True}, [_COMPACTED], given.json)
         return
     if reason is None:
         raise InputError("an erasure needs a reason, got none; give it as --reason.")
