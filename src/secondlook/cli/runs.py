@@ -39,7 +39,7 @@ from secondlook.lab.experiments.findings import (
 from secondlook.lab.experiments.methods import expand_names, left_out
 from secondlook.lab.experiments.published import ALPHA, paper_row, published_table, why_different
 from secondlook.lab.experiments.released import SWITCHES
-from secondlook.lab.experiments.report import write_report
+from secondlook.lab.experiments.report import parity_costs, write_report
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.experiments.spec import Experiment
@@ -315,6 +315,10 @@ def print_results(console: Console, results: Results) -> None:
     rows = summary_rows(results)
     for alpha in results.alphas:
         _print_table(console, results, alpha, [row for row in rows if row["alpha"] == alpha])
+    for table in parity_costs(results, tables.main_alpha(results)):
+        lines = [[words, *(cell.text for cell in cells)] for words, cells in table.rows]
+        print_table(console, table.title, ["", *table.titles], lines)
+        console.print(table.note, style="dim")
     compared = any(row["published"] for row in rows)
     console.print(_KEY + _PAPER * compared, style="dim")
     reasons = dict.fromkeys(row["why_different"] for row in rows if row["why_different"])

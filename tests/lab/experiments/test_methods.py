@@ -19,11 +19,14 @@ from secondlook.lab.experiments.methods import (
     BASELINES,
     DEEP,
     METHODS,
+    PARITY_CELLS,
     REFERENCES,
+    SETS,
     VARIANTS,
     Setup,
     break_even,
     build,
+    cell_of_fair_clf,
     check_methods,
     expand_names,
     label,
@@ -92,8 +95,8 @@ def test_variants_explore(name, world):
 def test_alpha_over_the_rounds(world):
     rising = [0.075, 0.075 * 2**0.2, 0.075 * 3**0.2]
     others = ("plain-searched", "plain-unweighted", "no-exploration", "fair-clf-schedule")
-    want = dict.fromkeys((*VARIANTS, *others), rising)
-    want |= dict.fromkeys(("alpha-at-once", "fair-clf"), [0.15] * 3)
+    want = dict.fromkeys((*VARIANTS, *PARITY_CELLS, *others), rising)
+    want |= dict.fromkeys(("alpha-at-once", *map(cell_of_fair_clf, PARITY_CELLS)), [0.15] * 3)
     ladders = {name for name in METHODS if name.startswith("certified")} | {"plug-in"}
     assert set(want) == set(METHODS) - ladders - set(BASELINES)
     for name, alphas in want.items():
@@ -128,6 +131,41 @@ def test_fair_variants(world):
         assert gaps
         by_share = max(gaps) < 1e-9
         assert by_share == (name in ("explore-fair", "both-fair"))
+
+
+CELLS = {
+    "plain": ("none", "shared"),
+    "fair-shared-cut": ("cut", "shared"),
+    "fair-fit": ("fit", "shared"),
+    "per-group-cuts": ("none", "per_group"),
+    "exploit-fair": ("cut", "per_group"),
+    "fair-fit-per-group-cuts": ("fit", "per_group"),
+}
+
+
+@pytest.mark.parametrize("family", [str, cell_of_fair_clf])
+def test_cells_of_parity_and_cuts(world, family):
+    """Each cell differs from the others in these two choices only."""
+    made = {}
+    for cell, (parity, cuts) in CELLS.items():
+        method, _ = after_rounds(family(cell), world, difference=0.02)
+        options = method.get_params(deep=False)
+        at_cut, learner = options.pop("fairness"), options.pop("learner")
+        in_fit = getattr(learner, "fairness", None)
+        assert (at_cut is not None, in_fit is not None) == (parity == "cut", parity == "fit")
+        assert all(c.difference == 0.02 for c in (at_cut, in_fit) if c is not None)
+        assert options.pop("thresholds") == cuts
+        last = [record.thresholds for record in method.rounds_[1:]]
+        assert any(len(set(thresholds)) > 1 for thresholds in last) == (cuts == "per_group")
+        made[cell] = options
+    assert all(options == made["plain"] for options in made.values())
+
+
+def test_one_name_for_all_cells():
+    names = expand_names(["parity"])
+    assert names == SETS["parity"] == (*CELLS, *map(cell_of_fair_clf, CELLS))
+    assert {"plain", "exploit-fair", "fair-clf", "clf-per-group-cuts"} < set(names)
+    check_methods(names)
 
 
 def test_goals_reach_the_methods(world):

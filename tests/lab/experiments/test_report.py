@@ -21,6 +21,7 @@ from secondlook.lab.experiments.report import (
     Cell,
     compare_with_paper,
     overview,
+    parity_costs,
     write_report,
 )
 from secondlook.lab.experiments.results import SHARES, Failure
@@ -223,6 +224,30 @@ def test_best_variant():
         assert f"“{best.capitalize()}” earned most" in findings_of(results)
     assert findings.best_variant(crafted({"fair-clf": 50}), 0) is None
     assert "earned" not in findings_of(crafted({"fair-clf": 50}))
+
+
+def test_costs_of_parity_at_equal_flexibility():
+    """A group of which 100 are accepted at an FDR of .1 brings 13 thousand."""
+    shared = {"plain": 100, "fair-shared-cut": 60, "fair-fit": 100}
+    cuts = {"per-group-cuts": 140, "exploit-fair": 120}
+    (table,) = parity_costs(crafted(shared | cuts), 0)
+    assert "Algorithm 1" in table.title
+    found = dict(table.rows)
+    assert list(found) == [
+        "one cut: parity at the cut",
+        "one cut: parity in the fit",
+        "cut per group: parity at the cut",
+        "no parity: cut per group",
+    ]
+    changes = [
+        [float(part) for cell in cells[:2] for part in cell.text.replace("−", "-").split(" to ")]
+        for cells in found.values()
+    ]
+    for (mean, low, high), want in zip(changes, (-10.4, 0, -5.2, 10.4), strict=True):
+        assert mean == pytest.approx(want, abs=0.7)
+        assert low <= mean <= high < low + 2
+    assert len(parity_costs(crafted(shared | {"clf-plain": 90, "clf-fair-fit": 80}), 0)) == 2
+    assert not parity_costs(crafted({"plain": 100, "exploit-fair": 100}), 0)
 
 
 def test_share_of_a_reference_needs_positive_revenue():

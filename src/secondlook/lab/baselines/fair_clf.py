@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from secondlook.core.budget import ExploitOnly, ExploitSchedule
 from secondlook.core.coverage import SummedAcceptance
@@ -11,8 +11,9 @@ from secondlook.core.utility import Utility
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
 
-__all__ = ["AllKnown", "fair_clf"]
+__all__ = ["AllKnown", "Parity", "fair_clf"]
 
+Parity = Literal["none", "cut", "fit"]
 _NEVER = 10**9  # outcomes of our own from which on the history would be left out
 
 
@@ -29,6 +30,8 @@ def fair_clf(
     alpha: float = 0.15,
     *,
     difference: float = 0.05,
+    parity: Parity = "cut",
+    thresholds: Literal["shared", "per_group"] = "per_group",
     schedule: ExploitSchedule | None = None,
     constrain_fit: bool = False,
     group_as_feature: bool = False,
@@ -48,6 +51,10 @@ def fair_clf(
         α, the bound on the FDR of the labelled rows, constant unless a schedule is given.
     difference
         Largest selection-rate difference between groups, on the labelled rows.
+    parity
+        Where that is required: at the cut, in the fit (in expectation), or nowhere.
+    thresholds
+        One cut for all groups, or one for each.
     schedule
         α_exploit over the rounds, such as Algorithm 1's, for a comparison at equal budgets.
     constrain_fit
@@ -57,13 +64,14 @@ def fair_clf(
     random_state
         Seed of the halves.
     """
+    similar = SelectionRateParity(difference)
     return PartialFeedbackClassifier(
         utility=utility,
         budget=ExploitOnly(alpha, alpha if schedule is None else schedule),
         coverage=AllKnown(),
-        learner=ConstrainedLogistic(),
-        fairness=SelectionRateParity(difference),
-        thresholds="per_group",
+        learner=ConstrainedLogistic(fairness=similar if parity == "fit" else None),
+        fairness=similar if parity == "cut" else None,
+        thresholds=thresholds,
         weights="none",
         min_outcomes=_NEVER,
         first_round="learned",

@@ -21,7 +21,7 @@ from secondlook.core.strategies import GroupShare, ScoreWeighted
 from secondlook.errors import InputError, to_install
 from secondlook.lab.baselines.base import Baseline
 from secondlook.lab.baselines.bechavod import BechavodMixture
-from secondlook.lab.baselines.fair_clf import fair_clf
+from secondlook.lab.baselines.fair_clf import Parity, fair_clf
 from secondlook.lab.baselines.fairall import FairAll
 from secondlook.lab.baselines.greedy import (
     BootstrapThompson,
@@ -42,6 +42,7 @@ from secondlook.lab.baselines.yang import BoundedExploration
 from secondlook.lab.experiments.spec import Goal
 from secondlook.lab.simulate.run import Method
 from secondlook.lab.simulate.worlds import Past, World
+from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
 from secondlook.methods.certified.classifier import CertifiedClassifier
 
@@ -51,6 +52,7 @@ __all__ = [
     "BASELINES",
     "DEEP",
     "METHODS",
+    "PARITY_CELLS",
     "REFERENCES",
     "SETS",
     "VARIANTS",
@@ -58,6 +60,7 @@ __all__ = [
     "Variant",
     "break_even",
     "build",
+    "cell_of_fair_clf",
     "check_methods",
     "constant_share",
     "expand_names",
@@ -122,29 +125,52 @@ class Setup:
 
 @dataclass(frozen=True)
 class Variant:
-    """One of the four variants of Algorithm 1: whether exploiting and exploring are fair."""
+    """A variant of Algorithm 1: how exploiting treats groups, and whether exploring is fair.
 
-    exploit: bool
-    explore: bool
+    Attributes
+    ----------
+    parity
+        Where similar selection rates are required: nowhere, at the cut, or in the fit.
+    cuts
+        One cut for all groups, or one for each.
+    explore
+        Whether exploring is fair.
+    """
+
+    parity: Parity = "none"
+    cuts: Literal["shared", "per_group"] = "shared"
+    explore: bool = False
 
     def fairness(self, goal: Goal) -> SelectionRateParity | None:
-        """Return the group constraint on exploiting."""
-        return SelectionRateParity(goal.difference) if self.exploit else None
+        """Return the group constraint on the cuts."""
+        return SelectionRateParity(goal.difference) if self.parity == "cut" else None
 
-    def thresholds(self) -> Literal["shared", "per_group"]:
-        """Return how thresholds are set: a constraint between groups needs a threshold for each."""
-        return "per_group" if self.exploit else "shared"
+    def learner(self, goal: Goal) -> ConstrainedLogistic | None:
+        """Return the learner, with the group constraint if the fit has it; None is the usual."""
+        if self.parity != "fit":
+            return None
+        return ConstrainedLogistic(fairness=SelectionRateParity(goal.difference))
 
     def strategy(self) -> ScoreWeighted | GroupShare:
         """Return the exploration strategy."""
         return GroupShare() if self.explore else ScoreWeighted()
 
 
+# The paper's four; its parity at the cut comes with a cut for each group.
 VARIANTS = {
-    "plain": Variant(exploit=False, explore=False),
-    "exploit-fair": Variant(exploit=True, explore=False),
-    "explore-fair": Variant(exploit=False, explore=True),
-    "both-fair": Variant(exploit=True, explore=True),
+    "plain": Variant(),
+    "exploit-fair": Variant("cut", "per_group"),
+    "explore-fair": Variant(explore=True),
+    "both-fair": Variant("cut", "per_group", explore=True),
+}
+# Parity and a cut for each group, each with and without the other.
+PARITY_CELLS = {
+    "plain": VARIANTS["plain"],
+    "fair-shared-cut": Variant("cut"),
+    "fair-fit": Variant("fit"),
+    "per-group-cuts": Variant(cuts="per_group"),
+    "exploit-fair": VARIANTS["exploit-fair"],
+    "fair-fit-per-group-cuts": Variant("fit", "per_group"),
 }
 ABLATIONS = ("no-exploration", "alpha-at-once")
 
@@ -170,8 +196,9 @@ def algorithm1(
         budget=budget(goal.alpha, **budget_options | options),
         coverage=SummedAcceptance(threshold=goal.threshold),
         strategy=variant.strategy(),
+        learner=variant.learner(goal),
         fairness=variant.fairness(goal),
-        thresholds=variant.thresholds(),
+        thresholds=variant.cuts,
         weights=weights,
         operating_point=operating_point,
         group_as_feature=setup.group_as_feature,
@@ -192,12 +219,16 @@ def fit_to_past(classifier: PartialFeedbackClassifier, setup: Setup) -> PartialF
     )
 
 
-def _fair_clf(setup: Setup, *, schedule: bool) -> Method:
+def _fair_clf(
+    setup: Setup, variant: Variant = VARIANTS["exploit-fair"], *, schedule: bool = False
+) -> Method:
     goal = setup.goal
     method = fair_clf(
         goal.utility,
         goal.alpha,
         difference=goal.difference,
+        parity=variant.parity,
+        thresholds=variant.cuts,
         schedule=goal.schedule if schedule else None,
         group_as_feature=setup.group_as_feature,
         random_state=setup.seed,
@@ -350,6 +381,27 @@ def _needs_message() -> str:
     return f"needs {' and '.join(_missing_packages())}: install {to_install('deep')}"
 
 
+def cell_of_fair_clf(cell: str) -> str:
+    """Return FAIR-CLF's name in a cell that is named by its variant of Algorithm 1.
+
+    Examples
+    --------
+    >>> [cell_of_fair_clf(cell) for cell in ("plain", "fair-fit", "exploit-fair")]
+    ['clf-plain', 'clf-fair-fit', 'fair-clf']
+    """
+    return "fair-clf" if cell == "exploit-fair" else f"clf-{cell}"
+
+
+_PARITY = {"none": "no parity", "cut": "parity at the cut", "fit": "parity in the fit"}
+_CUTS = {"shared": "a shared cut", "per_group": "a cut per group"}
+
+
+def _cell(family: str, make: Callable[..., Method], cell: str) -> tuple[str, Any]:
+    variant = PARITY_CELLS[cell]
+    title = f"{family}, {_PARITY[variant.parity]}, {_CUTS[variant.cuts]}"
+    return title, lambda setup: make(setup, variant)
+
+
 METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
     "plain": ("Algorithm 1", lambda s: algorithm1(s, VARIANTS["plain"])),
     "plain-searched": (
@@ -369,6 +421,11 @@ METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
         lambda s: algorithm1(s, VARIANTS["explore-fair"]),
     ),
     "both-fair": ("Algorithm 1, both fair", lambda s: algorithm1(s, VARIANTS["both-fair"])),
+    **{
+        cell: _cell("Algorithm 1", algorithm1, cell)
+        for cell in PARITY_CELLS
+        if cell not in VARIANTS
+    },
     "no-exploration": (
         "Ablation: exploration off",
         lambda s: algorithm1(s, VARIANTS["plain"], ExploitOnly),
@@ -377,8 +434,13 @@ METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
         "Ablation: all of α from round 1, exploration off",
         lambda s: algorithm1(s, VARIANTS["plain"], ExploitOnly, exploit=s.goal.alpha),
     ),
-    "fair-clf": ("FAIR-CLF, α constant", lambda s: _fair_clf(s, schedule=False)),
+    "fair-clf": ("FAIR-CLF, α constant", _fair_clf),
     "fair-clf-schedule": ("FAIR-CLF, α scheduled", lambda s: _fair_clf(s, schedule=True)),
+    **{
+        cell_of_fair_clf(cell): _cell("FAIR-CLF", _fair_clf, cell)
+        for cell in PARITY_CELLS
+        if cell != "exploit-fair"
+    },
     "certified": ("Certified", _certified),
     "certified-within-group": (
         "Certified, ranks within groups",
@@ -424,7 +486,11 @@ REFERENCES: dict[str, tuple[str, Callable[[World, Setup], Method]]] = {
 # Names that stand for several methods. Quick schedules of deep methods must be named one by one.
 _NOT_DEEP = tuple(name for name in (*METHODS, *REFERENCES) if name not in DEEP)
 _DEEP = tuple(name for name in DEEP if "quick" not in name) if not _missing_packages() else ()
-SETS: dict[str, tuple[str, ...]] = {"all": (*_NOT_DEEP, *_DEEP), "not-deep": _NOT_DEEP}
+SETS: dict[str, tuple[str, ...]] = {
+    "all": (*_NOT_DEEP, *_DEEP),
+    "not-deep": _NOT_DEEP,
+    "parity": (*PARITY_CELLS, *map(cell_of_fair_clf, PARITY_CELLS)),
+}
 
 
 def expand_names(names: Iterable[str], *, quick: bool = False) -> tuple[str, ...]:

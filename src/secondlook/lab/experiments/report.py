@@ -20,6 +20,7 @@ from secondlook.lab.experiments import figures, findings, tables
 from secondlook.lab.experiments.certificates import certified_methods
 from secondlook.lab.experiments.comparison import CEILING, CEILING_MEANS, compared
 from secondlook.lab.experiments.findings import label, rate, thousands
+from secondlook.lab.experiments.methods import PARITY_CELLS, cell_of_fair_clf
 from secondlook.lab.experiments.published import (
     ALPHA,
     METRICS,
@@ -36,7 +37,15 @@ try:
 except ImportError as missing:  # pragma: no cover (an extra)
     raise InputError(f"reports need jinja2; {to_install('experiments')} installs it.") from missing
 
-__all__ = ["OVERVIEW", "Cell", "ReportTable", "compare_with_paper", "overview", "write_report"]
+__all__ = [
+    "OVERVIEW",
+    "Cell",
+    "ReportTable",
+    "compare_with_paper",
+    "overview",
+    "parity_costs",
+    "write_report",
+]
 
 _TERMS = {
     "Mean ± standard error": "The mean over repetitions of each repetition's mean over its rounds. "
@@ -259,6 +268,7 @@ def _tables(results: Results) -> list[ReportTable]:
     made.append(_metrics(results, at, f"Revenue and mistakes, {alpha}", _SPREAD, first))
     made.append(_group_differences(results, at, f"Differences between groups, {alpha}"))
     made.append(_paired(results, at, f"Revenue against the best variant, {alpha}"))
+    made += parity_costs(results, at)
     exploration = ("explored_share", "pooled_explored_fdr", "exploit_share")
     made.append(_metrics(results, at, f"Exploration, {alpha}", _SPREAD, exploration))
     if results.count("n_next").any():
@@ -428,6 +438,53 @@ def _paired(results: Results, at: int, title: str) -> ReportTable | None:
     )
     titles = ["Difference", "95 % interval", "Measurable"]
     return ReportTable(title, note, [*titles, *(f"Late: {t.lower()}" for t in titles)], rows)
+
+
+_CUTS = {"shared": "one cut", "per_group": "cut per group"}
+_PLACES = {"cut": "at the cut", "fit": "in the fit"}
+_WITHOUT_PARITY = {cell.cuts: name for name, cell in PARITY_CELLS.items() if cell.parity == "none"}
+_PARITY_TITLES = ["Revenue", "95 % interval", "FDR", "95 % interval", "ΔSR", "95 % interval"]
+_PARITY_NOTE = (
+    "With parity minus without, at the same number of cuts and within the same repetitions; last "
+    "row: what a cut for each group changes by itself. FDR and ΔSR (difference of selection rates) "
+    "are pooled over rounds."
+)
+
+
+def parity_costs(results: Results, at: int) -> list[ReportTable]:
+    """Return what parity costs at equal flexibility, if methods that show it were run.
+
+    Parity at the cut is usually offered along with a cut for each group, which earns by itself. So
+    parity is compared with no parity at the same number of cuts, and the cuts for themselves.
+    """
+    pairs = {
+        f"{_CUTS[cell.cuts]}: parity {_PLACES[cell.parity]}": (name, _WITHOUT_PARITY[cell.cuts])
+        for name, cell in PARITY_CELLS.items()
+        if cell.parity != "none"
+    }
+    pairs["no parity: cut per group"] = _WITHOUT_PARITY["per_group"], _WITHOUT_PARITY["shared"]
+    made = []
+    for family, named in (("Algorithm 1", str), ("FAIR-CLF", cell_of_fair_clf)):
+        rows = [
+            (words, _difference_cells(results, at, named(first), named(second)))
+            for words, (first, second) in pairs.items()
+            if {named(first), named(second)} <= set(results.methods)
+        ]
+        if rows:
+            title = f"What parity costs: {family}, α = {results.alphas[at]:g}"
+            made.append(ReportTable(title, _PARITY_NOTE, _PARITY_TITLES, rows))
+    return made
+
+
+def _difference_cells(results: Results, at: int, first: str, second: str) -> list[Cell]:
+    cells = []
+    for metric in ("revenue", "pooled_fdr", "pooled_selection_rate_difference"):
+        difference, form = tables.paired(results, metric, first, second)[at], _format(metric)
+        cells += [
+            Cell(form(difference.mean)),
+            Cell(f"{form(difference.low)} to {form(difference.high)}"),
+        ]
+    return cells
 
 
 def _sweep(results: Results, metric: str) -> ReportTable:

@@ -114,7 +114,7 @@ class ReleasedClassifier(PartialFeedbackClassifier):
                 learner.set_params(fairness=variant.fairness(setup.goal))
         else:
             self.fairness = variant.fairness(setup.goal)
-            self.thresholds = variant.thresholds()
+            self.thresholds = variant.cuts
         self._news = True
         return self
 
@@ -205,7 +205,7 @@ def _new(name: str, setup: Setup, switches: frozenset[str]) -> ReleasedClassifie
         strategy=variant.strategy(),
         learner=_learner(variant, setup, switches),
         fairness=None if _is_fair_in_fit(switches) else variant.fairness(goal),
-        thresholds="shared" if _is_fair_in_fit(switches) else variant.thresholds(),
+        thresholds="shared" if _is_fair_in_fit(switches) else variant.cuts,
         weights="none" if "B7" in switches else "acceptance",
         first_round="learned" if "C4" in switches else "past",
         constrain_fit=bool(switches & {"B3", "B9"}),
