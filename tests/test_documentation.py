@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from secondlook.lab.experiments.released import count_deviations
+
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
@@ -34,6 +36,11 @@ def test_the_architecture_names_files_that_exist():
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     for path in re.findall(r"`((?:[a-z0-9_]+/)+\w+\.py)`", text):
         assert (ROOT / path).is_file() or (ROOT / "src/secondlook" / path).is_file(), path
+
+
+def test_the_experiments_page_counts_the_findings_about_the_released_code():
+    text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    assert count_deviations() in " ".join(text.split())
 
 
 def test_the_readme_is_short():

@@ -24,7 +24,7 @@ from secondlook.errors import InputError
 from secondlook.lab.datasets import CATALOGUE, acs, fico
 from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
 from secondlook.lab.experiments.paper import ALPHAS, EXPERIMENTS, paper_experiment
-from secondlook.lab.experiments.released import SWITCHES
+from secondlook.lab.experiments.released import DEVIATIONS, SWITCHES, count_deviations
 from secondlook.lab.experiments.results import read_results, write_results
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.simulate.populations import Lender
@@ -129,9 +129,10 @@ def test_version():
 
 
 def test_switches_are_listed():
-    assert print_json("switches") == SWITCHES
+    assert set(print_json("switches")) == set(DEVIATIONS)
     words = call("switches").stdout
     assert all(name in words for name in SWITCHES)
+    assert count_deviations() in " ".join(words.split())
 
 
 def test_methods_are_listed():

@@ -294,7 +294,9 @@ def summary_rows(results: Results) -> list[dict[str, Any]]:
                 metric: {"mean": number.mean, "bracket": number.bracket}
                 for metric, number in printed.get(paper_row(method) or "", {}).items()
             }
-            row["why_different"] = why_different(key, method) if row["published"] else ""
+            row["why_different"] = (
+                why_different(results.about["experiment"], method) if row["published"] else ""
+            )
             row["failed_repetitions"] = [
                 {
                     "repetition": failure.repetition,

@@ -16,7 +16,13 @@ from secondlook.cli.runs import summary_rows
 from secondlook.errors import InputError
 from secondlook.lab.datasets import load
 from secondlook.lab.experiments.methods import ABLATIONS, VARIANTS, build
-from secondlook.lab.experiments.released import REPORTING, SWITCHES, check_switches
+from secondlook.lab.experiments.published import why_different
+from secondlook.lab.experiments.released import (
+    DEVIATIONS,
+    REPORTING,
+    SWITCHES,
+    check_switches,
+)
 from secondlook.lab.experiments.released.classifier import build_released
 from secondlook.lab.experiments.repetition import run_repetition
 from secondlook.lab.experiments.spec import Experiment
@@ -27,6 +33,41 @@ def test_order_of_switches():
     assert check_switches(["E2", "C1", "A1", "C1"]) == ("A1", "C1", "E2")
     assert check_switches([]) == ()
     assert all(text and text[-1] != "." for text in SWITCHES.values())
+
+
+def test_the_catalogue_says_how_each_deviation_is_modelled():
+    sizes = {letter: sum(name[0] == letter for name in DEVIATIONS) for letter in "ABCDKE"}
+    assert sizes == {"A": 10, "B": 12, "C": 11, "D": 11, "K": 9, "E": 12}
+    for name, found in DEVIATIONS.items():
+        assert found.released, name
+        assert found.ours, name
+        assert (found.where == "") == (found.modelled == "switch"), name
+
+
+@pytest.mark.parametrize("row", [*VARIANTS, "fair-clf", "opt-offline", "kilbertus-icml"])
+def test_no_reason_for_a_difference_contradicts_the_switches(row):
+    """A reason is what holds without a switch, so it must not appear if the switch is on."""
+
+    def reason(*on, n_parts=0):
+        world = {"n_parts": n_parts}
+        return why_different({"published": "german_gender", "world": world, "switches": on}, row)
+
+    touched = [name for name in SWITCHES if name[0] not in "BC" or row in VARIANTS]
+    for name in SWITCHES:
+        on_list = reason(name).partition("as released: ")[2]
+        assert on_list == (name if name in touched else "")
+        if name in touched:
+            assert DEVIATIONS[name].ours not in reason(name)
+        else:
+            assert reason(name) == reason()
+    if row in VARIANTS:
+        assert "outcomes of the rejected hidden, variants apart, rows weighted" in reason()
+        assert "13 smaller" in reason()
+        assert "12 smaller" in reason(n_parts=40)  # nothing is resampled, so A9 does not apply
+        assert (
+            reason(*SWITCHES)
+            == f"ours: only what has no switch; as released: {', '.join(SWITCHES)}"
+        )
 
 
 def test_an_unknown_switch_is_refused_in_one_sentence():

@@ -312,6 +312,29 @@ def test_switches_are_described():
     assert "No deviation" not in " ".join(findings.remarks(crafted({"plain": 50})))
 
 
+def test_known_outcomes_of_the_rejected_are_not_called_hidden():
+    plain, known = (
+        " ".join(findings.remarks(crafted({"plain": 50}, switches=on))) for on in ([], ["A1"])
+    )
+    assert "known all the same" in known
+    assert "known all the same" not in plain
+
+
+@pytest.mark.parametrize(
+    ("accepted", "verdict"), [(20, "not measurably different"), (60, "not reproduced for “Plain”")]
+)
+def test_levels_are_compared_with_the_papers(accepted, verdict):
+    """Accepting 2 · 20 people with 4 bad earns 5.2 thousand and prints 6.4; 2 · 60 earn 15.6."""
+    results = crafted({"plain": accepted, "fair-clf": 5}, published="german_gender")
+    (sentence,) = (text for text in findings.findings(results) if text.startswith("Levels"))
+    assert verdict in sentence
+    earned = tables.summary(results, "revenue").estimate.mean[0, 0]
+    assert f"earn {findings.thousands(earned)} thousand" in sentence
+    assert "and 6.4 in the paper" in sentence
+    results.about["data"]["name"] = "lender"
+    assert not [text for text in findings.findings(results) if text.startswith("Levels")]
+
+
 def test_remark_on_a_past_that_chose_by_the_outcome():
     def remarks(past, **accepted):
         named = {name.replace("_", "-"): n for name, n in accepted.items()}
@@ -385,7 +408,7 @@ def test_rows_of_the_paper_with_reasons(rng):
         paper, reason = cells_of(table, name)[-2:]
         assert paper.text == "9.7"
         assert "0.24, 0.11" in paper.more
-        assert "adds one number" in reason.text
+        assert "a gradient for each weight" in reason.text
     assert [cell.text for cell in cells_of(table, "Greedy-aligned")[-2:]] == ["–", ""]
     rows = [name for name, _ in compare_with_paper(results, 0).rows]
     assert "kilbertus (not run)" not in rows

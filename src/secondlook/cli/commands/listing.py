@@ -9,7 +9,7 @@ from rich.table import Table
 
 from secondlook.cli.options import Data, Json, errors
 from secondlook.cli.output import Console, print_json, print_lines
-from secondlook.lab.experiments.released import SWITCHES
+from secondlook.lab.experiments.released import DEVIATIONS, SWITCHES, count_deviations
 
 
 def datasets(data: Data = None, json: Json = False) -> None:
@@ -78,12 +78,18 @@ def methods(json: Json = False) -> None:
 def switches(json: Json = False) -> None:
     """List the deviations of the paper's released code that can be switched on.
 
+    With --json, all findings about that code: how each is modelled, or why not.
+
     Example: secondlook switches --json
     """
     if json:
-        print_json(SWITCHES)
+        print_json({name: found._asdict() for name, found in DEVIATIONS.items()})
         return
-    Console().print(_table(SWITCHES, "with it on"))
+    table = Table("name", "with it on", "without it")
+    for name in SWITCHES:
+        table.add_row(name, DEVIATIONS[name].released, DEVIATIONS[name].ours)
+    Console().print(table)
+    print_lines([f"{count_deviations()} --json lists them all."])
 
 
 def version(json: Json = False) -> None:

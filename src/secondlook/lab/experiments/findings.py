@@ -11,8 +11,13 @@ from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.certificates import records_of, summarise_certificates
 from secondlook.lab.experiments.comparison import CEILING, LOGISTIC
 from secondlook.lab.experiments.methods import ASSUMPTIONS, REFERENCES, VARIANTS
-from secondlook.lab.experiments.published import ALPHA, paper_data
-from secondlook.lab.experiments.released import SWITCHES
+from secondlook.lab.experiments.published import (
+    ALPHA,
+    PAPER_REPETITIONS,
+    paper_data,
+    published_table,
+)
+from secondlook.lab.experiments.released import SWITCHES, count_deviations
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.tables import Estimate
 
@@ -34,6 +39,7 @@ __all__ = [
 Format = Callable[[Any], str]
 _REFERENCE_BEATEN = " A reference is not an upper bound for all rules."
 _SHOWN_SEEDS = 5
+_NORMAL = 1.96  # half of a 95 % interval, in standard errors
 
 
 def thousands(value: Any) -> str:
@@ -138,6 +144,8 @@ def _describe_world(experiment: dict[str, Any]) -> str:
     world, goal = experiment["world"], experiment["goal"]
     past = " and ".join(_with_options(rule, "rule") for rule in world["past"])
     text = f"The past accepted by: {past}."
+    if "A1" in experiment["switches"]:
+        text += " Outcomes of the people whom it rejected are known all the same (A1)."
     if world.get("feedback"):
         options = {**world["feedback"]}
         delay = options.pop("delay", None)
@@ -177,7 +185,10 @@ def _describe_switches(names: Sequence[str]) -> str:
         return "No deviation of the paper's released code was switched on."
     known = [f"{name} ({SWITCHES[name]})" if name in SWITCHES else name for name in names]
     scope = " (B and C for variants and ablations of the algorithm only)"
-    return f"Switched on, as in the paper's released code{scope}: {'; '.join(known)}."
+    return (
+        f"Switched on, as in the paper's released code{scope}: {'; '.join(known)}. "
+        f"{count_deviations()}"
+    )
 
 
 def findings(results: Results) -> list[str]:
@@ -198,6 +209,7 @@ def findings(results: Results) -> list[str]:
         known = [name for name in (CEILING, LOGISTIC) if name in results.methods]
         known = known or [name for name in ("opt-offline",) if name in results.methods]
         sentences += [_distance(results, at, best, reference) for reference in known]
+        sentences += _levels(results, at)
     if len(results.groups) > 1:
         sentences += [_gap(results, at, "selection_rate"), _gap(results, at, "true_positive_rate")]
     if len(results.alphas) > 1:
@@ -341,6 +353,35 @@ def _distance(results: Results, at: int, best: str, reference: str) -> str:
     )
 
 
+def _levels(results: Results, at: int) -> list[str]:
+    """Say whether the variants earn what the paper prints, if this run is on the paper's data.
+
+    The paper's standard error is not known. It is at most its bracket, a standard deviation over
+    rounds and repetitions, over the square root of its repetitions.
+    """
+    experiment = results.about["experiment"]
+    key, variants = experiment["published"], _ran(results)
+    if key is None or results.about["data"]["name"] != paper_data(key):
+        return []
+    which = [results.methods.index(name) for name in variants]
+    unsigned = "E2" in experiment["switches"]
+    ours = tables.summary(results, "revenue", absolute_revenue=unsigned).estimate[at]
+    mean, half_width = ours.mean[which], ours.half_width[which]
+    printed = published_table(key)
+    paper, bracket = np.array([printed[name]["revenue"] for name in variants]).T
+    noise = np.hypot(half_width, _NORMAL * bracket / np.sqrt(PAPER_REPETITIONS))
+    if results.alphas[at] != ALPHA or not np.isfinite(noise).all():
+        return []
+    far = [_quoted(results, variants[i]) for i in np.flatnonzero(abs(mean - paper) > noise)]
+    verdict = "not measurably different from the paper's"
+    if far:
+        verdict = f"not reproduced for {_listed(far)}"
+    return [
+        f"Levels are {verdict}: the variants earn {_range(mean, thousands)} thousand per round "
+        f"here, and {_range(paper, thousands)} in the paper."
+    ]
+
+
 def _gap(results: Results, at: int, which: tables.Rate) -> str:
     name = {"selection_rate": "selection rates", "true_positive_rate": "true positive rates"}[which]
     pooled = tables.summary(results, f"pooled_{which}_difference").estimate.mean[at]
@@ -366,8 +407,8 @@ def _gap(results: Results, at: int, which: tables.Rate) -> str:
     )
 
 
-def _range(values: tables.Values) -> str:
-    low, high = rate(np.nanmin(values)), rate(np.nanmax(values))
+def _range(values: tables.Values, form: Format = rate) -> str:
+    low, high = form(np.nanmin(values)), form(np.nanmax(values))
     return low if low == high else f"{low} to {high}"
 
 

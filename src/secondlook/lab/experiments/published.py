@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from importlib import resources
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from secondlook.errors import InputError
+from secondlook.lab.experiments.released import DEVIATIONS, applicable_switches
 
 __all__ = [
     "ALPHA",
     "METRICS",
+    "PAPER_REPETITIONS",
     "Printed",
     "paper_data",
     "paper_row",
@@ -34,26 +36,25 @@ _NAMES = {
 }
 _DATA = {"german": "german", "adult": "adult-ca-2019"}
 _PREFIXES = {"kilbertus-": "kilbertus", "yang-": "yang", "fairall-": "rateike"}
-_OURS = (
-    "ours: outcomes of the rejected hidden, variants apart, rows weighted, thresholds by revenue"
-)
-_WHY = {
-    "plain": _OURS,
-    "exploit-fair": _OURS,
-    "explore-fair": _OURS,
-    "both-fair": _OURS,
-    "opt-offline": "ours: S_0 only, no parity, threshold by revenue; theirs: fitted to the rounds",
-    "fair-clf": "ours: rejected unlabelled, threshold by revenue, parity both ways",
-    "kilbertus": "theirs adds one number to all weights of f_0 and decides without randomness",
-    "yang": "their port is not released; the row accepts nearly everyone or nearly no one",
-    "rateike": "their port is not released",
+# What makes a row differ most, as names of deviations of the released code.
+_VARIANT = ("A1", "C1", "B7", "B9")
+_DIFFERENCES = {
+    "plain": _VARIANT,
+    "exploit-fair": _VARIANT,
+    "explore-fair": _VARIANT,
+    "both-fair": _VARIANT,
+    "opt-offline": ("D1", "D2", "D5"),
+    "fair-clf": ("A1", "B9", "B6"),
+    "kilbertus": ("K3", "K6"),
+    "yang": ("D11",),
+    "rateike": ("D11",),
 }
-_WHY_SETTING = {
+_SETTINGS = {
     "published": "cost as in its own paper",
     "aligned": "cost at the break-even point",
-    "icml": "values stated in the paper, randomised decisions",
+    "icml": "values stated in the paper",
 }
-_IMPOSSIBLE = "; printed revenue and FDR contradict each other"
+PAPER_REPETITIONS = 50
 
 
 class Printed(NamedTuple):
@@ -107,19 +108,43 @@ def paper_row(method: str) -> str | None:
     return next((row for start, row in _PREFIXES.items() if method.startswith(start)), None)
 
 
-def why_different(key: str, method: str) -> str:
-    """Return why our row of a table differs from the printed one; empty without a printed row.
+def why_different(experiment: Mapping[str, Any], method: str) -> str:
+    """Return why our row differs from the printed one; empty without a printed row.
+
+    The reasons are the deviations of the released code that do not hold in this run; those that
+    were switched on are named, and are no reasons.
+
+    Parameters
+    ----------
+    experiment
+        The experiment as plain data.
+    method
+        Name of the method.
 
     Examples
     --------
-    >>> why_different("adult_race", "fairall-aligned").split("; ")[-1]
-    'printed revenue and FDR contradict each other'
+    >>> experiment = {"published": "german_gender", "world": {}, "switches": ["A1", "C1"]}
+    >>> why_different(experiment, "plain")
+    'ours: rows weighted, cuts chosen by revenue, and 13 smaller differences; as released: A1, C1'
+    >>> why_different(experiment, "fair-clf")
+    'ours: cuts chosen by revenue, parity in both directions; as released: A1'
     """
     row = paper_row(method)
     if row is None:
         return ""
-    reasons = [_WHY[row]]
-    if method != row:
-        reasons.insert(0, _WHY_SETTING.get(method.rpartition("-")[2], ""))
-    impossible = row == "rateike" and key.startswith("adult")
-    return "; ".join(reason for reason in reasons if reason) + _IMPOSSIBLE * impossible
+    variant = _DIFFERENCES[row] is _VARIANT
+    known = applicable_switches(experiment["world"], algorithm=variant)
+    on = [name for name in experiment["switches"] if name in known]
+    ours = [DEVIATIONS[name].ours for name in _DIFFERENCES[row] if name not in on]
+    smaller = set(known) - {*on, *_DIFFERENCES[row]} if variant else ()
+    if smaller:
+        ours.append(
+            f"{'and ' * bool(ours)}{len(smaller)} smaller difference{'s' * (len(smaller) > 1)}"
+        )
+    reasons = [_SETTINGS.get(method.rpartition("-")[2], "")] if method != row else []
+    reasons.append(f"ours: {', '.join(ours)}" if ours else "ours: only what has no switch")
+    if on:
+        reasons.append(f"as released: {', '.join(on)}")
+    if row == "rateike" and experiment["published"].startswith("adult"):
+        reasons.append(DEVIATIONS["D10"].released)
+    return "; ".join(reason for reason in reasons if reason)

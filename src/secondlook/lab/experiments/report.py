@@ -300,7 +300,7 @@ def overview(results: Results, at: int) -> ReportTable:
         if printed:
             paper = printed.get(paper_row(method) or "")
             cells.append(_UNKNOWN if paper is None else _paper(paper))
-            cells.append(Cell(why_different(key, method), prose=True))
+            cells.append(Cell(why_different(results.about["experiment"], method), prose=True))
         failed = findings.failed_in(results, method, at)
         rows.append((label(results, method) + (f": {failed}" if failed else ""), cells))
     note = (

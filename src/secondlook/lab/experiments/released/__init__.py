@@ -1,37 +1,61 @@
-"""The deviations of the paper's released code from the paper, each a switch of its own."""
+"""What the paper's released code does beside or against the paper, and which of it can be run.
+
+``DEVIATIONS`` is the catalogue of all findings; some of them are switches, each of its own. What a
+run says about itself is derived from this table.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import tomllib
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from typing import Any, Literal, NamedTuple
 
 from secondlook.errors import InputError
 
-__all__ = ["ALGORITHM", "REPORTING", "SETUP", "SWITCHES", "check_switches"]
+__all__ = [
+    "DEVIATIONS",
+    "REPORTING",
+    "SWITCHES",
+    "Deviation",
+    "applicable_switches",
+    "check_switches",
+    "count_deviations",
+]
 
-SETUP = {
-    "A1": "all outcomes of S_0 are known from the start, so the history is not biased",
-    "A3": "f_0 is fitted to outcomes with balanced classes, and its intercept is dropped",
-    "A7": "features are standardised by all rounds together, future included",
-    "A8": "1 % of the people are dropped, so batches are smaller",
-    "A9": "all repetitions share one resample of the data, so errors look smaller than they are",
+
+class Deviation(NamedTuple):
+    """One finding about the released code.
+
+    Attributes
+    ----------
+    released
+        What the released code does.
+    ours
+        What holds in our runs instead.
+    modelled
+        ``"switch"``; ``"always"``, our runs do the same; ``"elsewhere"``, another method, option or
+        table shows it; or ``"no"``.
+    where
+        Where it is shown, or why it is not modelled; empty for a switch.
+    """
+
+    released: str
+    ours: str
+    modelled: Literal["switch", "always", "elsewhere", "no"] = "switch"
+    where: str = ""
+
+
+_FILE = resources.files(__package__).joinpath("deviations.toml")
+DEVIATIONS = {
+    name: Deviation(**fields)
+    for name, fields in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()
 }
-ALGORITHM = {
-    "B3": "constraints of the fit count decisions at 0.5, with the derivatives of smooth ones",
-    "B4": "the fit starts once, at a random point, and its status is ignored",
-    "B6": "the selection rate of the smaller group may not be lower by 0.05, but may be higher",
-    "B7": "rows are not weighted, and people outside the exploit region train f_t too",
-    "B9": "the cut is always 0.5, so revenue affects no decision; only the fit holds the bounds",
-    "C1": "the four variants share one object, which keeps what earlier variants learned",
-    "C2": "coverage is the mean of past scores, so people can leave the exploit region again",
-    "C4": "round 1 decides by a classifier trained on the history instead of f_0",
-    "C5": "the number to explore lacks the division by 1 − α, and its fraction is lost each round",
-    "C6": "α_exploit lags a round behind its schedule and passes α in the end",
-    "C7": "group quotas of the explored are rounded down, group by group",
+SWITCHES = {
+    name: found.released for name, found in DEVIATIONS.items() if found.modelled == "switch"
 }
-# B3, B4, B6 and B9 change the fit: with any of them the fit holds group parity, as in the released
-# code, and thresholds do not.
-REPORTING = {"E2": "revenue loses its sign before it is averaged"}
-SWITCHES = SETUP | ALGORITHM | REPORTING
+REPORTING = ("E2",)  # changes tables, and no decision
 
 
 def check_switches(names: Iterable[str]) -> tuple[str, ...]:
@@ -43,3 +67,37 @@ def check_switches(names: Iterable[str]) -> tuple[str, ...]:
             f"there is no switch {', '.join(unknown)}; known are {', '.join(SWITCHES)}."
         )
     return tuple(name for name in SWITCHES if name in wanted)
+
+
+def applicable_switches(world: Mapping[str, Any], *, algorithm: bool) -> tuple[str, ...]:
+    """Return the switches that can change a method's row, in a world given as plain data.
+
+    Parameters
+    ----------
+    world
+        The ``world`` of an experiment.
+    algorithm
+        Whether the method is a variant or an ablation of Algorithm 1; B and C change no others.
+    """
+    resampled = not world.get("n_parts")
+    return tuple(
+        name
+        for name in SWITCHES
+        if (algorithm or name[0] not in "BC") and (resampled or name != "A9")
+    )
+
+
+def count_deviations() -> str:
+    """Say how many findings about the released code are modelled, and how.
+
+    Examples
+    --------
+    >>> count_deviations().split(", ")[0]
+    'Of 65 findings about the released code'
+    """
+    n = Counter(found.modelled for found in DEVIATIONS.values())
+    return (
+        f"Of {len(DEVIATIONS)} findings about the released code, {n['switch']} are switches, "
+        f"{n['always']} hold in every run, {n['elsewhere']} are shown by another method, option or "
+        f"table, and {n['no']} are not modelled."
+    )
