@@ -13,17 +13,30 @@ ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
 
 
-def test_guarantees_name_tests_and_code_that_exist():
-    text = (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("page", "n"), [("guarantees", 50), ("experiments", 80)])
+def test_pages_name_tests_and_code_that_exist(page, n):
+    text = (ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8")
     tests = re.findall(r"`((?:[a-z0-9_]+/)*test_\w+\.py)(?:::(\w+))?`", text)
-    assert len(tests) > 50
+    assert len(tests) > n
     for path, name in tests:
         source = ROOT / "tests" / path
         assert source.is_file(), path
         if name:
             assert f"def {name}(" in source.read_text(encoding="utf-8"), f"{path}::{name}"
     for path in re.findall(r"`((?:[a-z0-9_]+/)+(?!test_)\w+\.py)`", text):
-        assert (ROOT / "src" / "secondlook" / path).is_file(), path
+        assert any((ROOT / top / path).is_file() for top in ("", "src/secondlook")), path
+
+
+def test_every_row_of_the_fidelity_table_names_code_and_a_test():
+    text = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    table = text.partition("## Fidelity to the paper")[2].partition("\n## ")[0]
+    rows = [line.strip("|").split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows[1:] if "**" not in row[0]]
+    assert 50 <= len(rows) <= 100
+    for paper, code, verified, deviation in rows:
+        assert ".py`" in code, paper
+        assert "::test_" in verified, paper
+        assert deviation.strip(), paper
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
