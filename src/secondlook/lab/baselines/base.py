@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -92,11 +92,14 @@ class Verdict:
         The exact probability of acceptance, or NaN if it is not known.
     score
         The score that applicants are ranked by.
+    columns
+        Values of the further columns that the method keeps (``Baseline._extra_columns``).
     """
 
     accepted: NDArray[np.bool_]
     propensity: Floats
     score: Floats
+    columns: dict[str, NDArray[Any]] = field(default_factory=dict)
 
 
 class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
@@ -124,6 +127,8 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     reads_group: ClassVar[bool] = False
     assumption: ClassVar[str] = ""
     settings: ClassVar[dict[str, dict[str, Any]]] = {}
+    # Further columns of the store, with their defaults; ``_decide`` gives their values.
+    _extra_columns: ClassVar[dict[str, Any]] = {}
     _encode: ClassVar[str] = "this method takes numbers only, so encode them before"
 
     group_as_feature: bool
@@ -190,7 +195,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
             self._round -= 1
             raise
         p = verdict.propensity
-        self._record(batch, verdict.accepted, p)
+        self._record(batch, verdict.accepted, {"propensity": p, **verdict.columns})
         self._intake.passed(batch)
         return Decisions(
             batch.ids,
@@ -300,9 +305,10 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         self._seed = seed_of(self.random_state)
         self._round = 0
         self._news = False
-        self._store = PeopleStore(columns={"propensity": np.nan}, keep_rejected=True)
-        unknown = np.full(len(history), np.nan)
-        self._record(history, history.accepted, unknown, history.outcome)
+        self._store = PeopleStore(
+            columns={"propensity": np.nan, **self._extra_columns}, keep_rejected=True
+        )
+        self._record(history, history.accepted, {}, history.outcome)
         self._intake.passed(history)
         self._start(history)
 
@@ -310,7 +316,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         self,
         batch: Batch,
         accepted: NDArray[np.bool_],
-        propensity: Floats,
+        columns: dict[str, NDArray[Any]],
         outcome: NDArray[np.int8] | None = None,
     ) -> None:
         self._store.record(
@@ -320,7 +326,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
             X=np.asarray(batch.X, dtype=np.float64),
             group=batch.group,
             outcome=outcome,
-            columns={"propensity": propensity},
+            columns=columns,
         )
 
     def _people(self, X: Any, sensitive_features: Any) -> Batch:

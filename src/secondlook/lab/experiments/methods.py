@@ -21,6 +21,7 @@ from secondlook.core.strategies import GroupShare, ScoreWeighted
 from secondlook.errors import InputError, to_install
 from secondlook.lab.baselines.base import Baseline
 from secondlook.lab.baselines.bechavod import BechavodMixture
+from secondlook.lab.baselines.conformal import ConformalSelection
 from secondlook.lab.baselines.fair_clf import Parity, fair_clf
 from secondlook.lab.baselines.fairall import FairAll
 from secondlook.lab.baselines.greedy import (
@@ -298,6 +299,7 @@ _FAMILIES = {
     "plot-network": _Family(
         "PLOT (Pacchiano 2021), network", PseudoLabelOptimism, {"model": "network"}
     ),
+    "conformal": _Family("Conformal selection (Jin 2023)", ConformalSelection, settings=()),
     "fairall": _Family("FairAll (Rateike 2022)", FairAll),
     "fairall-quick": _Family("FairAll (Rateike 2022), quick", FairAll, {"schedule": "quick"}),
 }
@@ -321,6 +323,7 @@ def _build_baseline(family: _Family, setting: str | None, setup: Setup) -> Basel
         aligned = dict.fromkeys(_COSTS, break_even(goal)) | {"gain": goal.gain, "loss": goal.loss}
         options |= {name: value for name, value in aligned.items() if name in options}
     known = {
+        "alpha": goal.alpha,
         "horizon": max(2, setup.n_rounds) if setup.n_rounds else None,
         "n_rounds": setup.n_rounds,
         "past_policy": setup.past_policy,
