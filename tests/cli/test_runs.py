@@ -94,9 +94,10 @@ def test_failures_are_reported_in_text_and_json(tmp_path, monkeypatch):
     assert "assumes: At equal features, the rejected are bad" in words
     output = json.loads(call("simulate", "world.toml", "--out", "run", "--json").stdout)
     rows = {row["method"]: row for row in output["summary"]}
-    (failure,) = rows["diverges"]["failed_repetitions"]
+    (failure,) = output["failures"]
     assert (failure["repetition"], failure["seed"]) == (1, made[1])
-    assert rows["greedy-aligned"]["failed_repetitions"] == []
+    assert rows["diverges"]["failed_repetitions"] == 1
+    assert rows["greedy-aligned"]["failed_repetitions"] == 0
     for metric in ("acceptance_rate", "pooled_true_positive_rate_difference", "fdr"):
         assert rows["diverges"][metric] is not None
         assert f"{metric}_standard_error" in rows["diverges"]

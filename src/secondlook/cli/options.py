@@ -24,6 +24,7 @@ __all__ = [
     "VERIFICATION_FAILED",
     "Backend",
     "By",
+    "Csv",
     "Data",
     "DataSet",
     "Fresh",
@@ -31,7 +32,9 @@ __all__ = [
     "Jobs",
     "Json",
     "Late",
+    "Latex",
     "LedgerUrl",
+    "Markdown",
     "MaybeLedgerUrl",
     "Methods",
     "MostRefused",
@@ -55,6 +58,7 @@ __all__ = [
     "names",
     "not_installed_message",
     "open_program",
+    "output_format",
     "printed_warnings",
     "progress",
     "with_options",
@@ -66,6 +70,14 @@ UNEXPECTED = 70
 _LEDGER = "SECONDLOOK_LEDGER"
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+Markdown = Annotated[bool, typer.Option("--markdown", help="Print the table in Markdown.")]
+Latex = Annotated[
+    bool, typer.Option("--latex", help="Print the table in LaTeX, for the package booktabs.")
+]
+Csv = Annotated[
+    bool, typer.Option("--csv", help="Print the table as csv, with all numbers in full.")
+]
 
 # Options of experiments
 
@@ -225,6 +237,23 @@ class RunOptions:
 def progress(message: str, quiet: bool) -> AbstractContextManager[Any]:
     """Show a message on standard error while the block runs."""
     return nullcontext() if quiet else Console(stderr=True).status(message)
+
+
+def output_format(**asked: bool) -> str:
+    """Return the one format that is requested, or text; raise if there are several.
+
+    Examples
+    --------
+    >>> output_format(json=False, csv=True)
+    'csv'
+    """
+    chosen = [name for name, wanted in asked.items() if wanted]
+    if len(chosen) > 1:
+        raise InputError(
+            f"a command prints one format, got {' and '.join(f'--{name}' for name in chosen)}; "
+            f"choose one."
+        )
+    return chosen[0] if chosen else "text"
 
 
 def with_options(experiment: Experiment, repetitions: int | None, seed: int | None) -> Experiment:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from joblib.parallel import BACKENDS
@@ -23,11 +24,12 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from secondlook.cli.files.csv_files import arrow, csv_bytes
 from secondlook.cli.files.tables import check_apart, ledger_files
 from secondlook.cli.options import VERIFICATION_FAILED, RunOptions, progress
-from secondlook.cli.output import Console, print_error, print_json, print_table
-from secondlook.errors import InputError, to_install
-from secondlook.lab.experiments import tables
+from secondlook.cli.output import Console, print_error, print_json, print_lines, print_table
+from secondlook.errors import InputError, to_install, visible
+from secondlook.lab.experiments.all_tables import all_tables, overview, parity_costs
 from secondlook.lab.experiments.findings import (
     assumptions,
     failures,
@@ -37,18 +39,15 @@ from secondlook.lab.experiments.findings import (
     what_was_run,
 )
 from secondlook.lab.experiments.methods import expand_names, left_out
-from secondlook.lab.experiments.published import ALPHA, paper_row, published_table, why_different
 from secondlook.lab.experiments.released import SWITCHES
-from secondlook.lab.experiments.report import parity_costs, write_report
+from secondlook.lab.experiments.report import section_ids, write_report
+from secondlook.lab.experiments.report_table import ReportTable
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.experiments.spec import Experiment
+from secondlook.lab.experiments.tables import main_alpha
 from secondlook.lab.experiments.world_spec import load_source, repeated_rows_remarks
 from secondlook.lab.simulate.people import Table
-
-if TYPE_CHECKING:
-    from secondlook.lab.experiments.results import Results
-    from secondlook.lab.experiments.spec import Experiment
 
 _RUN_FILES = ("lock", "settings.json", "results.parquet", "report.html")  # in the folder of a run
 
@@ -87,9 +86,10 @@ def rows_drawn(experiment: Experiment, source: Any) -> tuple[int, list[str]]:
 
 
 def run_and_report(
-    experiment: Experiment, options: RunOptions, ledger: str | None, *, json: bool
+    experiment: Experiment, options: RunOptions, ledger: str | None, output: str
 ) -> None:
-    """Run an experiment, write its report, and print the results."""
+    """Run an experiment, write its report and tables, and print the results in a format."""
+    json = output == "json"
     if ledger is not None:
         for name in _RUN_FILES:
             place = _folder(experiment, options) / name
@@ -99,8 +99,10 @@ def run_and_report(
     page = folder / "report.html"
     with progress("writing the report", json):
         write_report([results], page, folder / "figures")
+        write_tables([results], folder / "tables")
     n_drawn, again = rows_drawn(experiment, source)
     proof = None if ledger is None else recorded_run(experiment, source, results, ledger, json)
+    shown = [overview(results, at) for at in range(len(results.alphas))]
     if json:
         print_json(
             {
@@ -109,12 +111,15 @@ def run_and_report(
                 "results": folder / "results.parquet",
                 "about": results.about,
                 "people_drawn": n_drawn,
-                "summary": summary_rows(results),
+                "summary": [row for table in shown for row in table.rows],
                 "certificates": results.certificates,
                 "failures": [asdict(failure) for failure in results.failures],
             }
             | ({} if proof is None else {"ledger": proof})
         )
+    elif output != "text":
+        print_tables(shown, output)
+        print_lines(failures(results), to_stderr=True)
     else:
         console = Console()
         print_results(console, results)
@@ -249,64 +254,47 @@ def verification_message(proof: dict[str, Any]) -> str:
     )
 
 
-# Metric, title, decimals, whether there is room for its standard error.
-_COLUMNS = (
-    ("revenue", "revenue", 1, True),
-    ("late_revenue", "late", 1, True),
-    ("pooled_fdr", "FDR", 3, True),
-    ("above_alpha", "> α", 2, False),
-    ("selection_rate_difference", "ΔSR", 2, False),
-    ("true_positive_rate_difference", "ΔTPR", 2, False),
-    ("acceptance_rate", "acc", 2, False),
-)
-# For programs only: there is no room for them in a terminal.
-_MORE = ("fdr", "pooled_selection_rate_difference", "pooled_true_positive_rate_difference")
-_KEY = (
-    "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled over rounds; "
-    "> α: share of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true "
-    "positive rates in a round; acc: share of people accepted; ±: standard error over repetitions."
-)
-_PAPER = (
-    " paper: its revenue, on its own data; its FDR is a mean of rounds, which the report sets "
-    "beside ours."
-)
+def print_tables(tables: Sequence[ReportTable], output: str) -> None:
+    """Print tables in Markdown or LaTeX, or the rows of all as one csv."""
+    if output == "csv":
+        print(csv_text(tables), end="")
+        return
+    for at, table in enumerate(tables):
+        text = table.latex() if output == "latex" else table.markdown()
+        print_lines([*[""] * (at > 0), *text.split("\n")])
 
 
-def summary_rows(results: Results) -> list[dict[str, Any]]:
-    """Return a row per α and method: means, standard errors and the paper's numbers."""
-    metrics = [*(metric for metric, *_ in _COLUMNS), *_MORE]
-    summaries = {metric: tables.summary(results, metric) for metric in metrics}
-    if "E2" in results.about["experiment"]["switches"]:
-        summaries["revenue_without_sign"] = tables.summary(
-            results, "revenue", absolute_revenue=True
-        )
-    key = results.about["experiment"]["published"]
-    rows = []
-    for a, alpha in enumerate(results.alphas):
-        printed = published_table(key) if key and alpha == ALPHA else {}
-        for m, method in enumerate(results.methods):
-            row: dict[str, Any] = {"alpha": alpha, "method": method}
-            row["label"] = results.about["labels"][method]
-            for metric, summary in summaries.items():
-                row[metric] = float(summary.estimate.mean[a, m])
-                row[f"{metric}_standard_error"] = float(summary.estimate.standard_error[a, m])
-            row["published"] = {
-                metric: {"mean": number.mean, "bracket": number.bracket}
-                for metric, number in printed.get(paper_row(method) or "", {}).items()
-            }
-            row["why_different"] = (
-                why_different(results.about["experiment"], method) if row["published"] else ""
-            )
-            row["failed_repetitions"] = [
-                {
-                    "repetition": failure.repetition,
-                    "seed": failure.seed,
-                    "sentence": failure.sentence,
-                }
-                for failure in results.failed(method, a)
-            ]
-            rows.append(row)
-    return rows
+def csv_text(tables: Sequence[ReportTable]) -> str:
+    """Return all keys of the rows as csv; unknown numbers are empty."""
+    names = dict.fromkeys(name for table in tables for row in table.rows for name in row)
+    rows = [row for table in tables for row in table.rows]
+    columns = {visible(name): [_in_csv(row.get(name)) for row in rows] for name in names}
+    return csv_bytes(arrow().table(columns)).decode("utf-8")
+
+
+def _in_csv(value: Any) -> Any:
+    if isinstance(value, str):
+        return visible(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_tables(results: Sequence[Results], folder: Path) -> list[Path]:
+    """Write every table of results as csv and LaTeX; return the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for section, result in section_ids(results).items():
+        for table in all_tables(result):
+            name = table.name if len(results) == 1 else f"{section}-{table.name}"
+            for ending, text in ((".csv", csv_text([table])), (".tex", table.latex() + "\n")):
+                written.append(folder / f"{name}{ending}")
+                written[-1].write_text(text, encoding="utf-8")
+    return written
+
+
+def print_table_of(console: Console, table: ReportTable) -> None:
+    """Print a table in a terminal; its note is printed by the caller."""
+    titles = [column.title for column in table.columns]
+    print_table(console, f"{table.title}. {table.setting}", titles, table.texts())
 
 
 def print_results(console: Console, results: Results) -> None:
@@ -314,52 +302,16 @@ def print_results(console: Console, results: Results) -> None:
     console.print(what_was_run(results))
     for remark in [*remarks(results), *assumptions(results)]:
         console.print(remark, style="dim")
-    rows = summary_rows(results)
-    for alpha in results.alphas:
-        _print_table(console, results, alpha, [row for row in rows if row["alpha"] == alpha])
-    for table in parity_costs(results, tables.main_alpha(results)):
-        lines = [[words, *(cell.text for cell in cells)] for words, cells in table.rows]
-        print_table(console, table.title, ["", *table.titles], lines)
-        console.print(table.note, style="dim")
-    compared = any(row["published"] for row in rows)
-    console.print(_KEY + _PAPER * compared, style="dim")
-    reasons = dict.fromkeys(row["why_different"] for row in rows if row["why_different"])
-    for why in reasons:
-        named = dict.fromkeys(row["method"] for row in rows if row["why_different"] == why)
-        words = f"Where {' and '.join(named)} and the paper differ: {why}."
-        console.print(words, style="dim")
+    shown = [overview(results, at) for at in range(len(results.alphas))]
+    shown += parity_costs(results, main_alpha(results))
+    for table in shown:
+        print_table_of(console, table)
+    for note in dict.fromkeys(text for table in shown for text in (table.note, *table.remarks)):
+        console.print(note, style="dim")
     for failure in failures(results):
         console.print(f"• {failure}", style="bold")
     for finding in findings(results):
         console.print(f"• {finding}")
-
-
-def _print_table(
-    console: Console, results: Results, alpha: float, rows: list[dict[str, Any]]
-) -> None:
-    """Print the table of one α."""
-    extra = ["|revenue|"] * ("revenue_without_sign" in rows[0])
-    extra += ["paper"] * any(row["published"] for row in rows)
-    cells = []
-    for row in rows:
-        failed = len(results.failed(row["method"], results.alphas.index(alpha)))
-        note = f" ({failed} of {results.shape[2]} failed)" if failed else ""
-        cells.append([row["method"] + note, *_cells(row, extra)])
-    titles = ["method", *(title for _, title, *_ in _COLUMNS), *extra]
-    print_table(console, f"α = {alpha:g}", titles, cells)
-
-
-def _cells(row: dict[str, Any], extra: list[str]) -> list[str]:
-    cells = []
-    for metric, _, decimals, with_error in _COLUMNS:
-        error = f"±{row[f'{metric}_standard_error']:.{decimals}f}" if with_error else ""
-        cells.append(f"{row[metric]:.{decimals}f}{error}")
-    if "|revenue|" in extra:
-        cells.append(f"{row['revenue_without_sign']:.1f}")
-    if "paper" in extra:
-        paper = row["published"]
-        cells.append(f"{paper['revenue']['mean']:.1f}" if paper else "–")
-    return [cell.replace("nan", "–") for cell in cells]
 
 
 @contextmanager

@@ -12,9 +12,9 @@ import secondlook
 from lab.experiments.released_worlds import driven, lender_setup, on
 from lab.experiments.test_spec import one_sentence
 from lab.experiments.test_tables import from_counts
-from secondlook.cli.runs import summary_rows
 from secondlook.errors import InputError
 from secondlook.lab.datasets import load
+from secondlook.lab.experiments.all_tables import overview
 from secondlook.lab.experiments.methods import ABLATIONS, VARIANTS, build
 from secondlook.lab.experiments.published import why_different
 from secondlook.lab.experiments.released import (
@@ -138,7 +138,7 @@ def test_e2_drops_the_sign_of_revenue():
         "n_accepted_good": good,
     }
     rows = {
-        switches: summary_rows(from_counts(counts, ("plain",), "a", switches=list(switches)))
+        switches: overview(from_counts(counts, ("plain",), "a", switches=list(switches)), 0).rows
         for switches in ((), ("E2",))
     }
     assert rows[()][0]["revenue"] == pytest.approx((0.2 + 0.2 - 1.0) / 3)

@@ -12,18 +12,12 @@ import pytest
 from lab.experiments.test_tables import from_counts, make_results
 from secondlook.errors import InputError
 from secondlook.lab.experiments import figures, findings, tables
+from secondlook.lab.experiments.all_tables import beside_the_paper, overview, parity_costs
 from secondlook.lab.experiments.certificates import summarise_certificates
 from secondlook.lab.experiments.comparison import compared
 from secondlook.lab.experiments.figures import MANY, families
 from secondlook.lab.experiments.methods import METHODS, REFERENCES
-from secondlook.lab.experiments.report import (
-    OVERVIEW,
-    Cell,
-    compare_with_paper,
-    overview,
-    parity_costs,
-    write_report,
-)
+from secondlook.lab.experiments.report import write_report
 from secondlook.lab.experiments.results import SHARES, Failure
 
 VOID = {"meta", "br", "link"}
@@ -154,8 +148,8 @@ def test_table_with_the_papers_numbers(report):
     mean = tables.summary(results, "revenue")
     assert f"{findings.thousands(mean.estimate.mean[0, 1])} ± " in row
     assert f"sd {findings.thousands(mean.pooled_sd[0, 1])}" in row
-    assert '<td>8.8<span class="more">(4.1)</span></td>' in row
-    assert '<td>0.11<span class="more">(0.05)</span></td>' in row
+    assert '<td>8.8<span class="more">sd 4.1</span></td>' in row
+    assert '<td>.11<span class="more">sd .05</span></td>' in row
     assert "kilbertus (not run)" in table
     assert "standard deviation over rounds and repetitions" in table
 
@@ -232,20 +226,15 @@ def test_costs_of_parity_at_equal_flexibility():
     cuts = {"per-group-cuts": 140, "exploit-fair": 120}
     (table,) = parity_costs(crafted(shared | cuts), 0)
     assert "Algorithm 1" in table.title
-    found = dict(table.rows)
-    assert list(found) == [
+    assert [row["comparison"] for row in table.rows] == [
         "one cut: parity at the cut",
         "one cut: parity in the fit",
         "cut per group: parity at the cut",
         "no parity: cut per group",
     ]
-    changes = [
-        [float(part) for cell in cells[:2] for part in cell.text.replace("−", "-").split(" to ")]
-        for cells in found.values()
-    ]
-    for (mean, low, high), want in zip(changes, (-10.4, 0, -5.2, 10.4), strict=True):
-        assert mean == pytest.approx(want, abs=0.7)
-        assert low <= mean <= high < low + 2
+    for row, want in zip(table.rows, (-10.4, 0, -5.2, 10.4), strict=True):
+        assert row["revenue"] == pytest.approx(want, abs=0.7)
+        assert row["revenue_low"] <= row["revenue"] <= row["revenue_high"] < row["revenue_low"] + 2
     assert len(parity_costs(crafted(shared | {"clf-plain": 90, "clf-fair-fit": 80}), 0)) == 2
     assert not parity_costs(crafted({"plain": 100, "exploit-fair": 100}), 0)
 
@@ -381,36 +370,39 @@ def with_failures(results, method, repetitions):
     return replace(results, columns=columns, failures=failures)
 
 
-def cells_of(table, name):
-    """Return the cells of a method's row."""
-    return next(cells for row, cells in table.rows if row.startswith(name))
+def row_of(table, name):
+    """Return a method's row."""
+    return next(row for row in table.rows if row["method"] == name)
 
 
 def test_overview_of_all_methods(rng):
     results = make_results(rng, ("plain", "greedy-aligned"), size=(6, 5), n=300)
     table = overview(results, 0)
-    for i, name in enumerate(("Plain", "Greedy-aligned")):
-        cells = cells_of(table, name)
-        assert len(cells) == len(OVERVIEW) == len(table.titles)
-        for cell, metric in zip(cells, OVERVIEW, strict=True):
-            estimate = tables.summary(results, metric).estimate[0, i]
-            form = findings.thousands if metric == "revenue" else findings.rate
-            assert cell == Cell(form(estimate.mean), f"± {form(estimate.standard_error)}")
-    assert "Why they differ" not in table.titles
+    for i, name in enumerate(results.methods):
+        row = row_of(table, name)
+        cells = table.cells(row)
+        for column, (text, _) in zip(table.columns[1:], cells[1:], strict=True):
+            estimate = tables.summary(results, column.key).estimate[0, i]
+            assert row[column.key] == estimate.mean
+            assert row[f"{column.key}_standard_error"] == estimate.standard_error
+            assert text.startswith(column.form(estimate.mean))
+            assert (" ± " in text) == column.error
+    assert "why_different" not in table.rows[0]
 
 
 def test_rows_of_the_paper_with_reasons(rng):
     names = ("plain", "kilbertus-icml", "kilbertus-aligned", "greedy-aligned")
     results = make_results(rng, names, size=(3, 4), n=300, published="german_gender")
     table = overview(results, 0)
-    assert "Why they differ" in table.titles
-    for name in ("Kilbertus-icml", "Kilbertus-aligned"):
-        paper, reason = cells_of(table, name)[-2:]
-        assert paper.text == "9.7"
-        assert "0.24, 0.11" in paper.more
-        assert "a gradient for each weight" in reason.text
-    assert [cell.text for cell in cells_of(table, "Greedy-aligned")[-2:]] == ["–", ""]
-    rows = [name for name, _ in compare_with_paper(results, 0).rows]
+    for name in ("kilbertus-icml", "kilbertus-aligned"):
+        row = row_of(table, name)
+        assert table.cells(row)[-1] == ("9.7", "")
+        assert row["published_fdr"] == 0.24
+        assert "a gradient for each weight" in row["why_different"]
+        assert any(name in text and row["why_different"] in text for text in table.remarks)
+    row = row_of(table, "greedy-aligned")
+    assert (table.cells(row)[-1], row["why_different"]) == (("–", ""), "")
+    rows = [row["method"] for row in beside_the_paper(results, 0).rows]
     assert "kilbertus (not run)" not in rows
     assert "yang (not run)" in rows
 
@@ -425,13 +417,10 @@ def test_fdr_of_the_paper_is_compared_with_the_mean_of_rounds():
         "n_accepted_good": np.where(accepted == 90, 90, 0),
     }
     results = from_counts(counts, ("plain",), "a", published="german_gender")
-    table = overview(results, 0)
-    assert "mean of rounds, so compare them with ours per round" in table.note
-    assert table.titles[1:3] == ["FDR, per round", "Pooled over rounds"]
-    assert [cell.text for cell in cells_of(table, "Plain")[1:3]] == ["0.500", "0.100"]
-    ours, paper = cells_of(compare_with_paper(results, 0), "Plain")[2:4]
-    assert ours.text.startswith("0.500")
-    assert paper.text == "0.11"
+    row = row_of(overview(results, 0), "plain")
+    assert (row["fdr"], row["pooled_fdr"]) == (0.5, 0.1)
+    row = row_of(beside_the_paper(results, 0), "plain")
+    assert (row["fdr"], row["published_fdr"]) == (0.5, 0.11)
 
 
 def test_acceptance_is_the_share_of_all_people():
@@ -465,9 +454,9 @@ def test_failures_have_seeds_and_are_left_out_of_means(rng, tmp_path, without_fi
         assert estimate.standard_error == pytest.approx(expected.std(ddof=1) / np.sqrt(6))
     page = write_report([results], tmp_path / "report.html")[0].read_text(encoding="utf-8")
     assert "Methods that failed" in page
-    assert "Fairall-aligned: failed in 2 of 8 (seeds 1002, 1005)" in page
+    assert '<th scope="row">Fairall-aligned (2 of 8 failed)</th>' in page
     assert findings.failures(whole) == []
-    assert not any("failed" in name for name, _ in overview(whole, 0).rows)
+    assert not any("failed" in name for name, *_ in overview(whole, 0).texts())
 
 
 def test_report_on_a_method_that_always_failed(rng, tmp_path):

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from secondlook.cli.options import (
     Backend,
+    Csv,
     Data,
     DataSet,
     Fresh,
     Jobs,
     Json,
+    Latex,
+    Markdown,
     Out,
     Repetitions,
     RunOptions,
@@ -25,14 +27,14 @@ from secondlook.cli.options import (
     check_jobs,
     errors,
     method_names,
+    output_format,
     with_options,
 )
-from secondlook.cli.output import Console, print_json, print_lines, print_table
+from secondlook.cli.output import Console, print_json, print_lines
 from secondlook.errors import InputError
 from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
 
 if TYPE_CHECKING:  # slow to import
-    from secondlook.lab.experiments.comparison import Breaks, Compared, Earned
     from secondlook.lab.experiments.results import Results
 
 
@@ -50,7 +52,6 @@ def compare(
         ),
     ] = None,
     data_set: DataSet = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")] = False,
     seed: Seed = None,
     data: Data = None,
     jobs: Jobs = -1,
@@ -58,6 +59,9 @@ def compare(
     scheduler: Scheduler = None,
     out: Out = None,
     fresh: Fresh = False,
+    markdown: Markdown = False,
+    latex: Latex = False,
+    csv: Csv = False,
     json: Json = False,
 ) -> None:
     """Compare methods: what they earn as a share of the ceiling, and whether they keep α.
@@ -65,6 +69,7 @@ def compare(
     Example: secondlook compare german --repetitions 10 --markdown
     """
     with errors(json):
+        output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
         check_jobs(jobs)
         asked = None if methods is None else method_names(methods)
         from_file = Path(name).suffix == ".toml"
@@ -91,26 +96,14 @@ def compare(
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
         results, source, folder = run_or_resume(experiment, options, quiet=json)
         drawn = rows_drawn(experiment, source)
-        print_compared(results, folder, drawn, json=json, as_markdown=markdown)
+        print_compared(results, folder, drawn, output)
         exit_if_empty(results)
 
 
-_KEY = (
-    "early, middle, late, whole: expected revenue of the policies in use as a share of the "
-    "ceiling's, in the first 5 rounds, in between, in the last quarter, in all. {ceiling} "
-    "logistic-all-labels and best-linear have the same labels. "
-    "> α: share of rounds with a policy FDR above α, and in how many of the runs with such "
-    "rounds that happens; cert: rounds with a certificate; pilot: rounds without, which are all "
-    "rounds of a method that gives none. TPR: chance of a group's good people to be accepted, "
-    "late. All this is judged on the whole population. explored: share of the accepted; ±: "
-    "standard error over repetitions."
-)
-
-
 def print_compared(
-    results: Results, folder: Path, drawn: tuple[int, list[str]], *, json: bool, as_markdown: bool
+    results: Results, folder: Path, drawn: tuple[int, list[str]], output: str
 ) -> None:
-    """Print a comparison as text, as a Markdown table or as JSON.
+    """Print a comparison as text, in Markdown, LaTeX, csv or JSON.
 
     Parameters
     ----------
@@ -118,42 +111,41 @@ def print_compared(
         The results, and where they are.
     drawn
         How many applicants a repetition draws from a data set, and notes if rows repeat.
-    json, as_markdown
-        The format; a table in the terminal if neither.
+    output
+        ``"text"``, ``"markdown"``, ``"latex"``, ``"csv"`` or ``"json"``.
     """
-    from secondlook.lab.experiments.comparison import (  # noqa: PLC0415 - slow to import
-        CEILING_MEANS,
-        compared,
-    )
+    from secondlook.cli.runs import print_table_of, print_tables  # noqa: PLC0415 - slow to import
+    from secondlook.lab.experiments.all_tables import judged  # noqa: PLC0415
     from secondlook.lab.experiments.findings import what_was_run  # noqa: PLC0415
     from secondlook.lab.experiments.tables import main_alpha  # noqa: PLC0415
 
-    rows_compared, (n_drawn, again) = compared(results), drawn
-    if json:
+    table, (n_drawn, again) = judged(results, main_alpha(results)), drawn
+    notes = _notes(results)
+    if output == "json":
         print_json(
             {
                 "folder": folder,
                 "results": folder / "results.parquet",
                 "about": results.about,
                 "people_drawn": n_drawn,
-                "comparison": [asdict(row) for row in rows_compared],
+                "comparison": table.rows,
                 "certificates": results.certificates,
                 "failures": [asdict(failure) for failure in results.failures],
             }
         )
-    elif as_markdown:
-        print_lines(markdown(rows_compared).split("\n"))
-        for sentence in [f"Shares of the ceiling. {CEILING_MEANS}", *_notes(results), *again]:
+    elif output == "markdown":
+        print_tables([table], output)
+        for sentence in [table.note, *notes, *again]:
             print_lines(["", sentence])
+    elif output != "text":
+        print_tables([table], output)
+        print_lines([*notes, *again], to_stderr=True)
     else:
         console = Console()
         console.print(what_was_run(results))
-        title = f"α = {results.alphas[main_alpha(results)]:g}"
-        heads = _heads(rows_compared)
-        rows = [[row.method, *_cells(row)] for row in rows_compared]
-        print_table(console, title, heads, rows)
-        console.print(_KEY.format(ceiling=CEILING_MEANS), style="dim")
-        for sentence in _notes(results):
+        print_table_of(console, table)
+        console.print(table.note, style="dim")
+        for sentence in notes:
             console.print(f"• {sentence}", style="bold")
         for line in again:
             console.print(line, style="dim", soft_wrap=True)
@@ -172,60 +164,3 @@ def _notes(results: Results) -> list[str]:
         f"population and how often it breaks α are not known; give it one (docs/worlds.md)."
         for method in find_unjudged(results)
     ]
-
-
-def markdown(rows_compared: list[Compared]) -> str:
-    """Return the comparison as a Markdown table.
-
-    Examples
-    --------
-    >>> from secondlook.lab.experiments.comparison import Breaks, Compared, Earned
-    >>> never, always = Breaks(0, 0, 0, 0), Breaks(40, 10, 2, 1)
-    >>> earned = {"early": Earned(0.5, 0.01), "late": Earned(0.8, float("nan"))}
-    >>> plain = Compared("plain", "Algorithm 1", earned, never, always, {"A": 0.4}, 0.1)
-    >>> print(markdown([plain]))
-    | method | early | late | cert > α | pilot > α | TPR A | explored |
-    |---|---|---|---|---|---|---|
-    | plain | .50 ± .01 | .80 | – | .25 (1/2) | .40 | .10 |
-    """
-    heads = _heads(rows_compared)
-    rows = [[row.method, *_cells(row)] for row in rows_compared]
-    lines = [heads, ["---"] * len(heads), *rows]
-    text = ["| " + " | ".join(line) + " |" for line in lines]
-    text[1] = text[1].replace(" ", "")
-    return "\n".join(text)
-
-
-def _heads(rows_compared: list[Compared]) -> list[str]:
-    groups = [f"TPR {group}" for group in rows_compared[0].true_positive_rates]
-    return ["method", *rows_compared[0].earned, "cert > α", "pilot > α", *groups, "explored"]
-
-
-def _cells(row: Compared) -> list[str]:
-    return [
-        *(_earned(part) for part in row.earned.values()),
-        _breaks(row.certified),
-        _breaks(row.uncertified),
-        *(_two(rate) for rate in row.true_positive_rates.values()),
-        _two(row.explored),
-    ]
-
-
-def _earned(earned: Earned) -> str:
-    error = f" ± {_two(earned.standard_error)}"
-    return _two(earned.share) + error * math.isfinite(earned.standard_error)
-
-
-def _breaks(breaks: Breaks) -> str:
-    if not breaks.rounds:
-        return "–"
-    return f"{_two(breaks.share_of_rounds)} ({breaks.broken_runs}/{breaks.runs})"
-
-
-def _two(value: Any) -> str:
-    """Write a share with two decimals and no leading zero."""
-    if not math.isfinite(value):
-        return "–"
-    text = f"{abs(value):.2f}"
-    text = text.removeprefix("0")
-    return f"−{text}" if value < 0 and text != ".00" else text

@@ -41,6 +41,9 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(help="For runs: folder for the figures as SVG and PNG.")
     ] = None,
+    tables: Annotated[
+        Path | None, typer.Option(help="For runs: folder for the tables as csv and LaTeX.")
+    ] = None,
     ledger: MaybeLedgerUrl = None,
     program: ProgramName = None,
     late: Late = 180.0,
@@ -67,8 +70,10 @@ def report(
         kept = ledger_files(os.environ.get("SECONDLOOK_LEDGER"))
         check_apart("the report", out, "the ledger", kept)
         if not results:
-            if figures is not None:
-                raise InputError("--figures is for results of runs; leave it out for a ledger.")
+            if figures is not None or tables is not None:
+                raise InputError(
+                    "--figures and --tables are for results of runs; leave them out for a ledger."
+                )
             url = ledger_url(urls[0] if urls else None, ledger)
             check_apart("the report", out, "the ledger", ledger_files(url))
             report_program(url, program, out, late, groups, trusted, json)
@@ -78,19 +83,23 @@ def report(
         runs = [read_results(path) for path in results]
         with writing(out):  # before anything is drawn
             out.parent.mkdir(parents=True, exist_ok=True)
-        if figures is not None:
-            with writing(figures):
-                figures.mkdir(parents=True, exist_ok=True)
-        from secondlook.lab.experiments.report import write_report  # noqa: PLC0415 - slower
+        folders = {"Figures": figures, "Tables": tables}
+        for folder in folders.values():
+            if folder is not None:
+                with writing(folder):
+                    folder.mkdir(parents=True, exist_ok=True)
+        from secondlook.cli.runs import write_tables  # noqa: PLC0415 - slower
+        from secondlook.lab.experiments.report import write_report  # noqa: PLC0415
 
         with progress("writing the report", json), writing(out):
             written = write_report(runs, out, figures)
+            if tables is not None:
+                written += write_tables(runs, tables)
         if json:
             print_json({"written": written})
         else:
             print_lines([f"Report: {out.resolve()}"])
-            if figures is not None:
-                print_lines([f"Figures: {figures.resolve()}"])
+            print_lines(f"{name}: {at.resolve()}" for name, at in folders.items() if at is not None)
 
 
 def _check_page(out: Path) -> None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from secondlook.cli.options import (
     Backend,
+    Csv,
     Data,
     DataSet,
     Fresh,
     Jobs,
     Json,
+    Latex,
+    Markdown,
     Methods,
     OnRecord,
     Out,
@@ -25,14 +28,12 @@ from secondlook.cli.options import (
     errors,
     method_names,
     names,
+    output_format,
     with_options,
 )
 from secondlook.errors import InputError
 from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
 from secondlook.lab.experiments.released import SWITCHES, check_switches
-
-if TYPE_CHECKING:
-    pass
 
 *_FIRST, _LAST = PAPER_EXPERIMENTS
 
@@ -65,6 +66,9 @@ def reproduce(
     out: Out = None,
     fresh: Fresh = False,
     ledger: OnRecord = None,
+    markdown: Markdown = False,
+    latex: Latex = False,
+    csv: Csv = False,
     json: Json = False,
 ) -> None:
     """Run one of the paper's experiments: table, figures and report.
@@ -72,6 +76,7 @@ def reproduce(
     Example: secondlook reproduce adult-race --data-set acs-ca-2018-sample --repetitions 5
     """
     with errors(json):
+        output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
         check_paper_experiment(name)
         check_jobs(jobs)
         asked = None if methods is None else method_names(methods)
@@ -95,4 +100,4 @@ def reproduce(
         experiment = replace(experiment, switches=check_switches(chosen))
         experiment = with_options(experiment, repetitions, seed)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
-        run_and_report(experiment, options, ledger, json=json)
+        run_and_report(experiment, options, ledger, output)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from secondlook.cli.options import (
     Backend,
+    Csv,
     Data,
     Fresh,
     Jobs,
     Json,
+    Latex,
+    Markdown,
     Methods,
     OnRecord,
     Out,
@@ -23,11 +26,9 @@ from secondlook.cli.options import (
     check_jobs,
     errors,
     method_names,
+    output_format,
     with_options,
 )
-
-if TYPE_CHECKING:
-    pass
 
 
 def simulate(
@@ -42,6 +43,9 @@ def simulate(
     out: Out = None,
     fresh: Fresh = False,
     ledger: OnRecord = None,
+    markdown: Markdown = False,
+    latex: Latex = False,
+    csv: Csv = False,
     json: Json = False,
 ) -> None:
     """Run methods in a simulated world that a file describes.
@@ -49,6 +53,7 @@ def simulate(
     Example: secondlook simulate examples/worlds/overlooked-group.toml
     """
     with errors(json):
+        output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
         check_jobs(jobs)
         asked = None if methods is None else method_names(methods)
         from secondlook.cli.runs import run_and_report, with_methods  # noqa: PLC0415 - slow
@@ -58,4 +63,4 @@ def simulate(
         if asked is not None:
             experiment = with_methods(experiment, asked)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
-        run_and_report(experiment, options, ledger, json=json)
+        run_and_report(experiment, options, ledger, output)

@@ -1,0 +1,387 @@
+"""Every table that commands and reports show of results, built once from the head counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from secondlook.lab.experiments import findings, tables
+from secondlook.lab.experiments.comparison import CEILING, CEILING_MEANS, compared
+from secondlook.lab.experiments.findings import label, thousands
+from secondlook.lab.experiments.methods import PARITY_CELLS, cell_of_fair_clf
+from secondlook.lab.experiments.published import (
+    ALPHA,
+    METRICS,
+    paper_row,
+    published_table,
+    why_different,
+)
+from secondlook.lab.experiments.report_table import Column, Form, ReportTable, proportion
+from secondlook.lab.experiments.results import Results
+from secondlook.words import counted
+
+__all__ = [
+    "TITLES",
+    "all_tables",
+    "beside_the_paper",
+    "form_of",
+    "judged",
+    "overview",
+    "parity_costs",
+]
+
+TITLES = {
+    "revenue": "Revenue",
+    "late_revenue": "Late revenue",
+    "fdr": "FDR",
+    "pooled_fdr": "FDR, pooled",
+    "above_alpha": "Rounds above α",
+    "acceptance_rate": "Accepted, of all people",
+    "nobody_accepted": "Rounds with no one accepted",
+    "selection_rate_difference": "Selection-rate difference",
+    "true_positive_rate_difference": "TPR difference",
+    "pooled_true_positive_rate_difference": "TPR difference, pooled",
+    "explored_share": "Explored, of all people",
+    "pooled_explored_fdr": "Bad among the explored",
+    "exploit_share": "In the exploit region",
+    "certified": "Certified rounds",
+}
+_TWO, _THREE = proportion(2), proportion(3)
+_METHOD = Column("method", "method")
+_OVERVIEW = (
+    Column("revenue", "revenue", thousands),
+    Column("late_revenue", "late", thousands),
+    Column("pooled_fdr", "FDR", _THREE),
+    Column("above_alpha", "> α", _TWO, error=False),
+    Column("selection_rate_difference", "ΔSR", _TWO, error=False),
+    Column("true_positive_rate_difference", "ΔTPR", _TWO, error=False),
+    Column("acceptance_rate", "acc", _TWO, error=False),
+)
+# In csv and JSON only: there is no room for them in a terminal.
+_MORE = ("fdr", "pooled_selection_rate_difference", "pooled_true_positive_rate_difference")
+_OVERVIEW_NOTE = (
+    "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled over rounds; "
+    "> α: share of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true "
+    "positive rates in a round; acc: share of people accepted; ±: standard error over repetitions."
+)
+_PAPER_NOTE = (
+    " paper: its revenue, on its own data; its FDR is a mean of rounds, which the table beside the "
+    "paper sets beside ours."
+)
+_SPREAD = "Mean ± standard error over repetitions; sd over rounds and repetitions."
+
+
+def all_tables(results: Results) -> list[ReportTable]:
+    """Return all tables of results, those for every α first."""
+    at = tables.main_alpha(results)
+    made = [overview(results, a) for a in range(len(results.alphas))]
+    if results.about["experiment"]["published"] is not None and results.alphas[at] == ALPHA:
+        made.append(beside_the_paper(results, at))
+    first = ["revenue", "late_revenue", "fdr", "pooled_fdr", "above_alpha", "nobody_accepted"]
+    if results.count("n_certified").any():
+        first.append("certified")
+    made.append(_metrics(results, at, "Revenue and mistakes", first))
+    made.append(_group_differences(results, at))
+    made += _paired(results, at)
+    made += parity_costs(results, at)
+    exploration = ("explored_share", "pooled_explored_fdr", "exploit_share")
+    made.append(_metrics(results, at, "Exploration", exploration))
+    if results.count("n_next").any():
+        metrics = (*METRICS[:2], "pooled_fdr", "above_alpha", *METRICS[2:])
+        title, note = "f_t on the next batch", "Decisions of f_t alone on the next batch. "
+        made.append(_metrics(results, at, title, metrics, note, next_batch=True))
+    if results.judged and CEILING in results.methods:
+        made.append(judged(results, at))
+    if len(results.alphas) > 1:
+        made += [_sweep(results, metric) for metric in ("revenue", "pooled_fdr")]
+    return made
+
+
+def form_of(metric: str) -> Form:
+    """Return how a metric's numbers are written."""
+    return thousands if metric.endswith("revenue") else _THREE
+
+
+def _setting(results: Results, at: int | None) -> str:
+    """Return data, α and repetitions, for a caption."""
+    _, _, repetitions, rounds, _ = results.shape
+    alpha = "" if at is None else f"α = {results.alphas[at]:g}, "
+    return (
+        f"Data: {results.about['data']['name']}, {alpha}{counted(repetitions, 'repetition')} "
+        f"of {counted(rounds, 'round')}"
+    )
+
+
+def _name(title: str) -> str:
+    return title.lower().replace(" ", "-").replace("_", "-")
+
+
+def _rows(results: Results, at: int) -> list[dict[str, Any]]:
+    """Return a row for each method, with what all tables say of it."""
+    return [
+        {
+            "alpha": results.alphas[at],
+            "method": method,
+            "label": label(results, method),
+            "repetitions": results.shape[2],
+            "failed_repetitions": len(results.failed(method, at)),
+        }
+        for method in results.methods
+    ]
+
+
+def _with_metrics(
+    rows: list[dict[str, Any]], results: Results, at: int, metrics: Iterable[str], **options: bool
+) -> list[dict[str, Any]]:
+    """Add means, standard errors and standard deviations of metrics to a row for each method."""
+    for metric in metrics:
+        summary = tables.summary(results, metric, **options)
+        # A yes or no has no spread of its own.
+        yes_or_no = metric in ("above_alpha", "nobody_accepted")
+        for i, row in enumerate(rows):
+            row[metric] = float(summary.estimate.mean[at, i])
+            row[f"{metric}_standard_error"] = float(summary.estimate.standard_error[at, i])
+            if not yes_or_no and not metric.startswith("pooled_"):
+                row[f"{metric}_sd"] = float(summary.pooled_sd[at, i])
+    return rows
+
+
+def overview(results: Results, at: int) -> ReportTable:
+    """Return the table of all methods, with the paper's revenue and why it differs from ours."""
+    metrics = [*(column.key for column in _OVERVIEW), *_MORE]
+    rows, columns = _with_metrics(_rows(results, at), results, at, metrics), [_METHOD, *_OVERVIEW]
+    note, reasons = _OVERVIEW_NOTE, []
+    if "E2" in results.about["experiment"]["switches"]:
+        unsigned = tables.summary(results, "revenue", absolute_revenue=True).estimate.mean[at]
+        for row, mean in zip(rows, unsigned, strict=True):
+            row["revenue_without_sign"] = float(mean)
+        columns.append(Column("revenue_without_sign", "|revenue|", thousands))
+    key = results.about["experiment"]["published"]
+    if key and results.alphas[at] == ALPHA:
+        _add_published(rows, results)
+        if any(row["why_different"] for row in rows):
+            columns.append(Column("published_revenue", "paper", thousands))
+            note, reasons = note + _PAPER_NOTE, _reasons(rows)
+    name = "overview" if len(results.alphas) == 1 else f"overview-alpha-{results.alphas[at]:g}"
+    return ReportTable(name, "All methods", _setting(results, at), note, columns, rows, reasons)
+
+
+def _add_published(rows: list[dict[str, Any]], results: Results) -> None:
+    """Add the paper's numbers, and why ours differ, to the row of each method."""
+    experiment = results.about["experiment"]
+    printed = published_table(experiment["published"])
+    for row in rows:
+        paper = printed.get(paper_row(row["method"]) or "")
+        for metric in METRICS:
+            mean, bracket = (np.nan, np.nan) if paper is None else paper[metric]
+            row[f"published_{metric}"], row[f"published_{metric}_sd"] = mean, bracket
+        row["why_different"] = why_different(experiment, row["method"]) if paper else ""
+
+
+def _reasons(rows: list[dict[str, Any]]) -> list[str]:
+    sentences = []
+    for why in dict.fromkeys(row["why_different"] for row in rows if row["why_different"]):
+        named = [row["method"] for row in rows if row["why_different"] == why]
+        sentences.append(f"Where {' and '.join(named)} and the paper differ: {why}.")
+    return sentences
+
+
+def beside_the_paper(results: Results, at: int) -> ReportTable:
+    """Return our numbers next to the paper's, with the rows of both."""
+    unsigned = "E2" in results.about["experiment"]["switches"]
+    key = results.about["experiment"]["published"]
+    rows = _with_metrics(_rows(results, at), results, at, METRICS, absolute_revenue=unsigned)
+    ours = {paper_row(method) for method in results.methods}
+    unknown = {name: np.nan for name, value in rows[0].items() if isinstance(value, float)}
+    for name in published_table(key):
+        if name not in ours:
+            rows.append({**rows[0], **unknown, "method": name, "failed_repetitions": 0})
+    _add_published(rows, results)
+    for row in rows[len(results.methods) :]:
+        row["method"] = row["label"] = f"{row['method']} (not run)"
+    columns = [_METHOD]
+    for metric in METRICS:
+        title = TITLES[metric] + " without its sign" * (unsigned and metric == "revenue")
+        form = form_of(metric)
+        columns.append(Column(metric, f"{title}, ours", form, sd=True))
+        form = form if metric == "revenue" else _TWO  # as printed
+        columns.append(Column(f"published_{metric}", f"{title}, paper", form, sd=True))
+    note = (
+        "Ours: mean ± standard error over repetitions, and the sd over rounds and repetitions. "
+        "What the paper's caption calls a standard error is a standard deviation over rounds and "
+        "repetitions, so it is shown as sd. FDR and differences are means of rounds on both sides."
+    )
+    title = "Beside the paper"
+    return ReportTable(_name(title), title, _setting(results, at), note, columns, rows)
+
+
+def _metrics(
+    results: Results,
+    at: int,
+    title: str,
+    metrics: Sequence[str],
+    note: str = "",
+    **options: bool,
+) -> ReportTable:
+    rows = _with_metrics(_rows(results, at), results, at, metrics, **options)
+    columns = [Column(metric, TITLES[metric], form_of(metric), sd=True) for metric in metrics]
+    setting = _setting(results, at)
+    return ReportTable(_name(title), title, setting, note + _SPREAD, [_METHOD, *columns], rows)
+
+
+def _group_differences(results: Results, at: int) -> ReportTable:
+    """Return differences per round and pooled, each rate with its noise floor."""
+    rates: tuple[tables.Rate, ...] = ("selection_rate", "true_positive_rate")
+    rows, columns = _rows(results, at), [_METHOD]
+    for name in rates:
+        single, pooled, floor = (f"{name}_difference", f"pooled_{name}_difference", f"{name}_floor")
+        _with_metrics(rows, results, at, (single, pooled))
+        floors = tables.mean_known(tables.noise_floor(results, name)[at], axis=(1, 2))
+        for row, value in zip(rows, floors, strict=True):
+            row[floor] = float(value)
+        columns += [
+            Column(single, TITLES[single], _THREE, sd=True),
+            Column(floor, "Noise floor", _THREE),
+            Column(pooled, "Pooled over rounds", _THREE),
+        ]
+    note = (
+        "Mean over rounds of the absolute difference, the part that chance alone would cause, and "
+        "the difference of counts pooled over rounds."
+    )
+    title = "Differences between groups"
+    return ReportTable(_name(title), title, _setting(results, at), note, columns, rows)
+
+
+def judged(results: Results, at: int) -> ReportTable:
+    """Return revenue and broken bounds of all policies in the population."""
+    methods = compared(results, at)
+    rows = _rows(results, at)
+    for row, method in zip(rows, methods, strict=True):
+        for period, earned in method.earned.items():
+            row[period] = earned.share
+            row[f"{period}_standard_error"] = earned.standard_error
+        for kind, breaks in (("certified", method.certified), ("pilot", method.uncertified)):
+            row[f"{kind}_rounds"] = breaks.rounds
+            row[f"{kind}_above_alpha"] = breaks.share_of_rounds
+            row[f"{kind}_above_alpha_runs"] = breaks.broken_runs
+            row[f"{kind}_above_alpha_of_runs"] = breaks.runs
+        for group, rate in method.true_positive_rates.items():
+            row[f"true_positive_rate_{group}"] = rate
+        row["explored"] = method.explored
+    columns = [
+        _METHOD,
+        *(Column(period, period, _TWO) for period in methods[0].earned),
+        Column("certified_above_alpha", "cert > α", _TWO),
+        Column("pilot_above_alpha", "pilot > α", _TWO),
+        *(
+            Column(f"true_positive_rate_{group}", f"TPR {group}", _TWO)
+            for group in methods[0].true_positive_rates
+        ),
+        Column("explored", "explored", _TWO),
+    ]
+    note = (
+        f"early, middle, late, whole: expected revenue of the policies in use as a share of the "
+        f"ceiling's, in the first 5 rounds, in between, in the last quarter, in all. "
+        f"{CEILING_MEANS} logistic-all-labels and best-linear have the same labels. > α: share of "
+        f"rounds with a policy FDR above α, and in how many of the runs with such rounds that "
+        f"happens; cert: rounds with a certificate; pilot: rounds without, which are all rounds of "
+        f"a method that gives none. TPR: chance of a group's good people to be accepted, late. All "
+        f"this is judged on the whole population. explored: share of the accepted; ±: standard "
+        f"error over repetitions."
+    )
+    title = "Judged on the whole population"
+    return ReportTable("judged", title, _setting(results, at), note, columns, rows)
+
+
+def _paired(results: Results, at: int) -> list[ReportTable]:
+    """Return how much more the best variant earned than each other method."""
+    best = findings.best_variant(results, at)
+    rows = [row for row in _rows(results, at) if row["method"] != best]
+    if best is None or not rows:
+        return []
+    metrics = ("revenue", "late_revenue")
+    for row in rows:
+        row.update(_differences(results, at, metrics, best, row["method"]))
+    columns = [_METHOD, *(Column(metric, TITLES[metric], thousands) for metric in metrics)]
+    note = (
+        f"“{label(results, best)}” minus each other method within the same repetitions, with 95 % "
+        f"intervals."
+    )
+    title = "Revenue against the best variant"
+    return [ReportTable(_name(title), title, _setting(results, at), note, columns, rows)]
+
+
+def _differences(
+    results: Results, at: int, metrics: Iterable[str], first: str, second: str
+) -> dict[str, float]:
+    """Return first − second within the same repetitions, with 95 % intervals."""
+    known: dict[str, float] = {}
+    for metric in metrics:
+        difference = tables.paired(results, metric, first, second)[at]
+        known[metric] = float(difference.mean)
+        known[f"{metric}_low"] = float(difference.low)
+        known[f"{metric}_high"] = float(difference.high)
+    return known
+
+
+_CUTS = {"shared": "one cut", "per_group": "cut per group"}
+_PLACES = {"cut": "at the cut", "fit": "in the fit"}
+_WITHOUT_PARITY = {cell.cuts: name for name, cell in PARITY_CELLS.items() if cell.parity == "none"}
+_PARITY = (
+    Column("comparison", "comparison"),
+    Column("revenue", "revenue", thousands),
+    Column("pooled_fdr", "FDR", _THREE),
+    Column("pooled_selection_rate_difference", "ΔSR", _THREE),
+)
+_PARITY_NOTE = (
+    "With parity minus without, at the same number of cuts and within the same repetitions, with "
+    "95 % intervals; last row: what a cut for each group changes by itself. FDR and ΔSR "
+    "(difference of selection rates) are pooled over rounds."
+)
+
+
+def parity_costs(results: Results, at: int) -> list[ReportTable]:
+    """Return what parity costs at equal flexibility, if methods that show it were run.
+
+    Parity at the cut is usually offered along with a cut for each group, which earns by itself. So
+    parity is compared with no parity at the same number of cuts, and the cuts for themselves.
+    """
+    pairs = {
+        f"{_CUTS[cell.cuts]}: parity {_PLACES[cell.parity]}": (name, _WITHOUT_PARITY[cell.cuts])
+        for name, cell in PARITY_CELLS.items()
+        if cell.parity != "none"
+    }
+    pairs["no parity: cut per group"] = _WITHOUT_PARITY["per_group"], _WITHOUT_PARITY["shared"]
+    made = []
+    metrics = [column.key for column in _PARITY[1:]]
+    for family, named in (("Algorithm 1", str), ("FAIR-CLF", cell_of_fair_clf)):
+        rows = [
+            {"comparison": words, "first": named(first), "second": named(second)}
+            | _differences(results, at, metrics, named(first), named(second))
+            for words, (first, second) in pairs.items()
+            if {named(first), named(second)} <= set(results.methods)
+        ]
+        if rows:
+            title, setting = f"What parity costs: {family}", _setting(results, at)
+            name = f"parity-costs-{_name(family)}"
+            made.append(ReportTable(name, title, setting, _PARITY_NOTE, _PARITY, rows))
+    return made
+
+
+def _sweep(results: Results, metric: str) -> ReportTable:
+    """Return a metric of every method for each α."""
+    rows: list[dict[str, Any]] = [
+        {"method": method, "label": label(results, method)} for method in results.methods
+    ]
+    columns = [_METHOD]
+    for at in np.argsort(results.alphas).tolist():
+        key = f"{metric}_alpha_{results.alphas[at]:g}"
+        values = _with_metrics([{} for _ in rows], results, at, [metric])
+        for row, known in zip(rows, values, strict=True):
+            row |= {name.replace(metric, key, 1): value for name, value in known.items()}
+        columns.append(Column(key, f"α = {results.alphas[at]:g}", form_of(metric), sd=True))
+    title = f"{TITLES[metric]} for each α"
+    name = f"{metric.replace('_', '-')}-by-alpha"
+    return ReportTable(name, title, _setting(results, None), _SPREAD, columns, rows)
