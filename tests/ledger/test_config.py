@@ -146,6 +146,36 @@ PARTIAL = [
     ('split = "cross"\nweights = "none"', {"split": "cross", "weights": "none"}),
     ('operating_point = "searched"', {"operating_point": "searched"}),
     ("weight_cap = 5.0\nmin_outcomes = 30", {"weight_cap": 5.0, "min_outcomes": 30}),
+    ('weight_cap = "none"', {"weight_cap": None}),
+    (
+        'fairness = "selection-rate"\nfairness_in = "thresholds"',
+        {"fairness": sl.SelectionRateParity()},
+    ),
+    ("coverage_threshold = 0.7", {"coverage": sl.SummedAcceptance(0.7)}),
+    ("coverage_reference_size = 50", {"coverage": sl.SummedAcceptance(reference_size=50)}),
+    (
+        'strategy = "group-share"\nstrategy_reading = "product"\nstrategy_beta = 0.2',
+        {"strategy": sl.GroupShare(sl.ScoreWeighted(0.2), "product")},
+    ),
+    ("strategy_floor = 0.01", {"strategy": sl.ScoreWeighted(floor=0.01)}),
+    (
+        "alpha_exploit_start = 0.05\nalpha_exploit_power = 0.3\nslack = 0\nreserve = 0.02",
+        {"budget": sl.FdrBudget(exploit=sl.PowerSchedule(0.05, 0.3), slack=0, reserve=0.02)},
+    ),
+    ("explore = false", {"budget": sl.ExploitOnly()}),
+    (
+        "paper_text = true",
+        {"constrain_fit": True, "coverage": sl.SumOfG(), "weight_cap": None},
+    ),
+    (
+        'paper_text = true\ncoverage = "mean-past-score"\nstrategy = "group-share"',
+        {
+            "constrain_fit": True,
+            "coverage": sl.MeanPastScore(),
+            "strategy": sl.GroupShare(reading="product"),
+            "weight_cap": None,
+        },
+    ),
     (
         'first_round = "learned"\nconstrain_fit = true',
         {"first_round": "learned", "constrain_fit": True},
@@ -275,8 +305,21 @@ def test_missing_values(read):
         ),
         (
             {"kind": "partial-feedback", "classifier": "fairness_difference = 0.1"},
-            "fairness_difference belongs to fairness, which is missing; add fairness = one of",
+            "fairness_difference has no effect, because fairness is missing; remove it",
         ),
+        (
+            {"kind": "partial-feedback", "classifier": 'strategy = "uniform"\nstrategy_beta = 0.1'},
+            "strategy_beta has no effect, because strategy = 'uniform'; remove it",
+        ),
+        (
+            {"kind": "partial-feedback", "classifier": 'weights = "none"\nweight_cap = 5'},
+            "weight_cap has no effect, because weights = 'none'; remove it",
+        ),
+        (
+            {"kind": "partial-feedback", "classifier": "alpha_exploit = 0.1\nreserve = 0.02"},
+            "reserve has no effect, because alpha_exploit = 0.1 is constant; remove it",
+        ),
+        ({"classifier": "strategy_beta = 0.1"}, "has no effect, because strategy is missing"),
         ({"kind": "logistic"}, "kind must be 'certified' or 'partial-feedback', got 'logistic'"),
     ],
 )

@@ -40,6 +40,7 @@ __all__ = [
     "MostRefused",
     "OnRecord",
     "Out",
+    "PaperText",
     "ProgramName",
     "ReadUrl",
     "Refused",
@@ -47,6 +48,7 @@ __all__ = [
     "RunOptions",
     "Scheduler",
     "Seed",
+    "Set",
     "Strict",
     "Trusted",
     "UnlikeHistory",
@@ -112,6 +114,23 @@ Methods = Annotated[
     typer.Option(
         help="Names separated by commas, all, or not-deep (see: secondlook methods), or "
         "module:function for your own; default: as the experiment or the file says."
+    ),
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="An option of Algorithm 1's methods, such as weight_cap=10 or coverage=sum-of-g: any "
+        "key of a program's [classifier] table; may be repeated.",
+    ),
+]
+PaperText = Annotated[
+    bool,
+    typer.Option(
+        "--paper-text",
+        help="Algorithm 1 with the paper's own choices where our defaults differ; --set comes "
+        "first.",
     ),
 ]
 Fresh = Annotated[

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict, replace
@@ -49,6 +50,7 @@ from secondlook.lab.experiments.tables import main_alpha
 from secondlook.lab.experiments.world_spec import load_source, repeated_rows_remarks
 from secondlook.lab.simulate.people import Table
 
+_GOAL = ("alpha", "gain", "loss")  # set in [goal], for all methods
 _RUN_FILES = ("lock", "settings.json", "results.parquet", "report.html")  # in the folder of a run
 
 
@@ -60,6 +62,53 @@ def with_methods(
     if "all" in names and left_out():
         print_error(left_out())
     return chosen
+
+
+def with_set(experiment: Experiment, given: list[str] | None, paper_text: bool) -> Experiment:
+    """Return an experiment with the options of ``--set`` and ``--paper-text``.
+
+    Parameters
+    ----------
+    experiment
+        The experiment; its own options stay unless they are given again.
+    given
+        Options as name=value: keys of a program's [classifier] table, alpha, gain and loss.
+    paper_text
+        Whether the paper's own choices come in place of our defaults.
+    """
+    options = dict(map(_read_assignment, given or ()))
+    goal = {name: options.pop(name) for name in _GOAL if name in options}
+    for name, value in goal.items():
+        if not isinstance(value, int | float):
+            raise InputError(f"--set {name} must be a number, got {value!r}; change it.")
+    options |= {"paper_text": True} if paper_text else {}
+    return replace(
+        experiment,
+        goal=replace(experiment.goal, **goal),
+        classifier={**experiment.classifier, **options},
+    )
+
+
+def _read_assignment(text: str) -> tuple[str, Any]:
+    """Return the name and the value in name=value; the value is TOML, or else a word."""
+    name, equals, value = text.partition("=")
+    if not (name.strip() and equals and value.strip()):
+        raise InputError(f"--set takes name=value, such as weight_cap=10, got {text!r}; change it.")
+    return name.strip(), _read_value(value.strip())
+
+
+def _read_value(text: str) -> Any:
+    """Return a value of the command line.
+
+    Examples
+    --------
+    >>> [_read_value(text) for text in ("10", "0.5", "true", "none", "sum-of-g")]
+    [10, 0.5, True, 'none', 'sum-of-g']
+    """
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
 
 
 def run_or_resume(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import Any
 
 from sklearn.ensemble import HistGradientBoostingClassifier
 
-from secondlook.core.budget import FdrBudget
+from secondlook.core.budget import ExploitOnly, FdrBudget, PowerSchedule
 from secondlook.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
 from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
 from secondlook.core.limits import Above, Below, Limited, OneOf
@@ -33,17 +34,32 @@ from secondlook.methods.certified.classifier import CertifiedClassifier
 from secondlook.methods.certified.rules import check_certified_settings
 from secondlook.people.likeness import Checks
 
-__all__ = ["CLASSIFIERS", "LIMITS", "build_classifier"]
+__all__ = [
+    "CLASSIFIERS",
+    "LIMITS",
+    "PAPER_TEXT",
+    "PARTIAL",
+    "build_classifier",
+    "why_useless",
+    "with_paper_text",
+]
 
-_CERTIFIED, _PARTIAL = "certified", "partial-feedback"
+_CERTIFIED, PARTIAL = "certified", "partial-feedback"
 _NEVER = "never"  # a patience without end
+_NONE = "none"  # weights without a cap
 _DEFAULT, _LOGISTIC, _BOOSTING = "default", "logistic", "gradient-boosting"
 _LARGEST_SEED = 2**32 - 1  # the largest that numpy and scikit-learn accept
 _UTILITIES = {"accuracy": Accuracy, "positive-rate": PositiveRate}
-_STRATEGIES = {
+
+
+def _group_share(reading: Any = "quota", **within: Any) -> GroupShare:
+    return GroupShare(ScoreWeighted(**within), reading)
+
+
+_STRATEGIES: dict[str, Any] = {
     "uniform": Uniform,
     "score-weighted": ScoreWeighted,
-    "group-share": GroupShare,
+    "group-share": _group_share,
     "equal-groups": EqualGroups,
 }
 _COVERAGE = {
@@ -55,9 +71,36 @@ _FAIRNESS = {
     "selection-rate": SelectionRateParity,
     "true-positive-rate": TruePositiveRateParity,
 }
+# Keys for a parameter of an object that another key names, with the words that take it: the key
+# strategy_beta is the parameter beta of a strategy.
+_PARAMETERS: dict[str, tuple[str, ...]] = {
+    "strategy_beta": ("score-weighted", "group-share"),
+    "strategy_floor": ("score-weighted", "group-share"),
+    "strategy_reading": ("group-share",),
+    "coverage_threshold": tuple(_COVERAGE),
+    "coverage_reference_size": ("summed-acceptance",),
+    "fairness_difference": tuple(_FAIRNESS),
+    "fairness_in": tuple(_FAIRNESS),
+}
+# Keys that have no effect beside a value of another key. A strategy also counts coverage by g.
+_IGNORED: dict[str, tuple[tuple[str, Any], ...]] = {
+    "weight_cap": (("weights", "none"),),
+    "constrain_fit": (("learner", _BOOSTING), ("operating_point", "searched")),
+    "fairness_in": (("learner", _BOOSTING),),
+    "strategy": (("explore", False),),
+}
+# What kind = "partial-feedback" uses if no key names another.
+_OWN = {"strategy": "score-weighted", "coverage": "summed-acceptance"}
+# What the paper's text says where our defaults differ; ``paper_text = true`` sets these.
+PAPER_TEXT: dict[str, Any] = {
+    "constrain_fit": True,
+    "coverage": "sum-of-g",
+    "strategy_reading": "product",
+    "weight_cap": _NONE,
+}
 
 _COMMON: dict[str, Any] = {
-    "kind": ChoiceValue((_CERTIFIED, _PARTIAL)),
+    "kind": ChoiceValue((_CERTIFIED, PARTIAL)),
     "alpha": NUMBER,
     "utility": AnyOf(
         (
@@ -66,6 +109,9 @@ _COMMON: dict[str, Any] = {
         )
     ),
     "strategy": ChoiceValue(tuple(_STRATEGIES)),
+    "strategy_beta": NUMBER,
+    "strategy_floor": NUMBER,
+    "strategy_reading": ChoiceValue(("quota", "product")),
     "learner": ChoiceValue((_DEFAULT, _LOGISTIC, _BOOSTING)),
     "maturity": WHOLE,
     "noise": TableValue({"bad_as_good": NUMBER, "good_as_bad": NUMBER}),
@@ -88,19 +134,27 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         "patience": AnyOf((WHOLE, ChoiceValue((_NEVER,)))),
         "monitor": NUMBER,
     },
-    _PARTIAL: {
+    PARTIAL: {
         **_COMMON,
+        "paper_text": FLAG,
         "alpha_exploit": NUMBER,
+        "alpha_exploit_start": NUMBER,
+        "alpha_exploit_power": NUMBER,
+        "reserve": NUMBER,
+        "slack": NUMBER,
         "min_selection_rate": NUMBER,
+        "explore": FLAG,
         "coverage": ChoiceValue(tuple(_COVERAGE)),
         "coverage_threshold": NUMBER,
+        "coverage_reference_size": WHOLE,
         "fairness": ChoiceValue(tuple(_FAIRNESS)),
         "fairness_difference": NUMBER,
+        "fairness_in": ChoiceValue(("thresholds", "fit")),
         "thresholds": ChoiceValue(("shared", "per-group")),
         "split": ChoiceValue(("half", "cross")),
         "operating_point": ChoiceValue(("threshold", "searched")),
         "weights": ChoiceValue(("acceptance", "none")),
-        "weight_cap": NUMBER,
+        "weight_cap": AnyOf((NUMBER, ChoiceValue((_NONE,)))),
         "min_outcomes": WHOLE,
         "first_round": ChoiceValue(("past", "learned")),
         "constrain_fit": FLAG,
@@ -170,13 +224,18 @@ def build_classifier(
     >>> build_classifier({"kind": "certified", "alpha": 0.1, "seed": 7}, {})
     CertifiedClassifier(alpha=0.1, random_state=7)
     """
+    settings = with_paper_text(settings)
+    for key in settings:
+        reason = why_useless(key, settings)
+        if reason:
+            raise InputError(f"[classifier] {key} has no effect, because {reason}; remove it.")
     options: dict[str, Any] = {
         key: settings[key].replace("-", "_") if isinstance(settings[key], str) else settings[key]
         for key in _SAME_NAME
         if key in settings
     }
     options["utility"] = _utility(settings.get("utility"))
-    options["strategy"] = _strategy(settings.get("strategy"), limits)
+    options["strategy"] = _limited(_made(_STRATEGIES, settings, "strategy"), limits)
     options["noise"] = OutcomeNoise(**settings["noise"]) if "noise" in settings else None
     options["random_state"] = settings["seed"]
     options["missing_values"] = missing_values or None
@@ -191,16 +250,63 @@ def build_classifier(
         check_certified_settings(certified)
         return certified
     options["budget"] = _budget(settings)
-    options["coverage"] = _made(_COVERAGE, settings, "coverage", "coverage_threshold")
-    options["fairness"] = _made(_FAIRNESS, settings, "fairness", "fairness_difference")
-    if settings.get("constrain_fit") and options["learner"] is not None:
-        raise InputError(
-            f"[classifier] constrain_fit = true needs the logistic learner, got learner = "
-            f"{settings['learner']!r}; remove one of the two keys."
-        )
+    options["coverage"] = _made(_COVERAGE, settings, "coverage")
+    fairness = _made(_FAIRNESS, settings, "fairness")
+    if settings.get("fairness_in") == "fit":
+        options["learner"] = ConstrainedLogistic(fairness=fairness)
+    else:
+        options["fairness"] = fairness
+    if options.get("weight_cap") == _NONE:
+        options["weight_cap"] = None
     plain = PartialFeedbackClassifier(**options)
     check_settings(plain)
     return plain
+
+
+def with_paper_text(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return settings with the paper's choices in place of ``paper_text``, if that is on.
+
+    Keys that are set stay as they are, and choices without an effect beside them are left out.
+
+    Examples
+    --------
+    >>> with_paper_text({"paper_text": True, "coverage": "mean-past-score", "weights": "none"})
+    {'constrain_fit': True, 'coverage': 'mean-past-score', 'weights': 'none'}
+    """
+    own = {key: value for key, value in settings.items() if key != "paper_text"}
+    if not settings.get("paper_text"):
+        return own
+    together = PAPER_TEXT | own
+    return {
+        key: value
+        for key, value in together.items()
+        if key in own or not why_useless(key, together)
+    }
+
+
+def why_useless(key: str, settings: Mapping[str, Any]) -> str:
+    """Return why a key has no effect beside the others; empty if it has one.
+
+    Examples
+    --------
+    >>> why_useless("weight_cap", {"weight_cap": 5, "weights": "none"})
+    "weights = 'none'"
+    """
+    part = key.partition("_")[0]
+    own = _OWN if settings.get("kind", PARTIAL) == PARTIAL else {}
+    if key in _PARAMETERS:
+        word = settings.get(part, own.get(part))
+        if word not in _PARAMETERS[key]:
+            return f"{part} is missing" if word is None else f"{part} = {word!r}"
+    if part == "strategy" and settings.get("coverage") != "sum-of-g":
+        key = part
+    for other, value in _IGNORED.get(key, ()):
+        if settings.get(other) == value and settings.get(key) is not False:
+            return f"{other} = {value!r}"
+    if key in ("alpha_exploit_start", "alpha_exploit_power", "reserve"):
+        constant = settings.get("alpha_exploit")
+        return f"alpha_exploit = {constant} is constant" if constant is not None else ""
+    return ""
 
 
 def _utility(value: Any) -> Any:
@@ -214,8 +320,7 @@ def _utility(value: Any) -> Any:
     return Revenue(gain=value["good"], loss=-value["bad"])
 
 
-def _strategy(word: str | None, limits: dict[str, Any]) -> Any:
-    strategy = None if word is None else _STRATEGIES[word]()
+def _limited(strategy: Any, limits: dict[str, Any]) -> Any:
     if not limits:
         return strategy
     rules = [_rule(row) for row in limits.get("exclude", ())]
@@ -240,20 +345,27 @@ def _rule(row: dict[str, Any]) -> Any:
 
 
 def _budget(settings: dict[str, Any]) -> FdrBudget:
-    names = (("alpha", "alpha"), ("alpha_exploit", "exploit"), ("min_selection_rate",) * 2)
-    return FdrBudget(**{name: settings[key] for key, name in names if key in settings})
+    names = ("alpha", "min_selection_rate", "slack", "reserve")
+    options = {name: settings[name] for name in names if name in settings}
+    keys = {"alpha_exploit_start": "start", "alpha_exploit_power": "power"}
+    schedule = {name: settings[key] for key, name in keys.items() if key in settings}
+    if "alpha_exploit" in settings:
+        options["exploit"] = settings["alpha_exploit"]
+    elif schedule:
+        options["exploit"] = PowerSchedule(**schedule)
+    return (FdrBudget if settings.get("explore", True) else ExploitOnly)(**options)
 
 
-def _made(known: dict[str, Any], settings: dict[str, Any], key: str, number: str) -> Any:
-    """Return the object that a word names, with its parameter if there is one."""
-    if key not in settings:
-        if number in settings:
-            raise InputError(
-                f"[classifier] {number} belongs to {key}, which is missing; add {key} = one of "
-                f"{', '.join(map(repr, known))}."
-            )
+def _made(known: dict[str, Any], settings: dict[str, Any], key: str) -> Any:
+    """Return the object that a word names, with its parameters; None without any of them."""
+    parameters = {
+        other.removeprefix(f"{key}_"): settings[other]
+        for other in _PARAMETERS
+        if other in settings and other.startswith(key) and other != "fairness_in"
+    }
+    if key not in settings and not parameters:
         return None
-    return known[settings[key]](*([settings[number]] if number in settings else []))
+    return known[settings.get(key) or _OWN[key]](**parameters)
 
 
 def _learner(settings: dict[str, Any]) -> Any:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from secondlook import Revenue
-from secondlook.core.budget import PowerSchedule
-from secondlook.lab.baselines.fair_clf import fair_clf
+from secondlook.lab.experiments.methods import ALGORITHM1, make_classifier
+from secondlook.lab.experiments.spec import Goal
 from secondlook.lab.simulate.run import run
 from secondlook.learners.logistic import ConstrainedLogistic
 from small_worlds import lender_world
 
-MONEY = Revenue(gain=200, loss=500)
 
-
-def started(world, **options):
+def started(world, name="fair-clf", **options):
     past = world.history()
-    return fair_clf(MONEY, random_state=1, **options).fit(
+    return make_classifier(ALGORITHM1[name], Goal(), options, seed=1).fit(
         past.people.X,
         past.outcomes,
         accepted=past.accepted,
@@ -74,7 +71,7 @@ def test_every_outcome_so_far_counts_once(fits):
 def test_parity_and_the_bound_hold_on_the_rows_it_learned_from(difference):
     """Recounted on the held-out half of the labelled rows, with the round's own cuts."""
     world = lender_world(2, n_batch=400)
-    method = started(world, difference=difference)
+    method = started(world, fairness_difference=difference)
     rounds = run(method, world)
     for _ in range(5):
         next(rounds)
@@ -96,7 +93,7 @@ def test_parity_and_the_bound_hold_on_the_rows_it_learned_from(difference):
 
 def test_alpha_is_constant_unless_a_schedule_is_given():
     world = lender_world(3, n_rounds=3)
-    constant, scheduled = started(world), started(world, schedule=PowerSchedule())
+    constant, scheduled = started(world), started(world, "fair-clf-schedule")
     for method in (constant, scheduled):
         list(run(method, world))
     assert [one.alpha_exploit for one in constant.rounds_] == [0.15] * 3
@@ -117,7 +114,7 @@ def test_round_1_is_learned_from_the_history():
 def test_everybody_is_known_however_unlikely_the_past_was_to_accept_them(rng):
     X = rng.normal(size=(4000, 1))
     good = (rng.random(4000) < 0.7).astype(int)
-    method = fair_clf(Revenue(gain=200, loss=500), random_state=0)
+    method = make_classifier(ALGORITHM1["fair-clf"], Goal(), {})
     group = rng.choice(["a", "b"], 4000)
     method.fit(
         X,

@@ -19,9 +19,9 @@ def on(*names):
     return frozenset(names)
 
 
-def lender_setup(seed=0, spec=LENDER, **goal):
+def lender_setup(seed=0, spec=LENDER, options=None, **goal):
     world = spec.build(Lender(), seed)
-    return world, Setup(world.history(), Goal(**goal), True, 5)
+    return world, Setup(world.history(), Goal(**goal), True, 5, options=options or {})
 
 
 def driven(method, world):

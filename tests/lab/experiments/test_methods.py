@@ -10,11 +10,22 @@ import numpy as np
 import pytest
 
 from lab.experiments.test_spec import one_sentence
+from secondlook import (
+    Accuracy,
+    GroupShare,
+    PowerSchedule,
+    ScoreWeighted,
+    SelectionRateParity,
+    SumOfG,
+    TruePositiveRateParity,
+)
+from secondlook.core.budget import ExploitOnly
 from secondlook.errors import InputError
 from secondlook.lab.datasets import load
 from secondlook.lab.experiments import methods
 from secondlook.lab.experiments.methods import (
     ABLATIONS,
+    ALGORITHM1,
     ASSUMPTIONS,
     BASELINES,
     DEEP,
@@ -29,14 +40,17 @@ from secondlook.lab.experiments.methods import (
     cell_of_fair_clf,
     check_methods,
     expand_names,
+    find_variant,
     label,
     left_out,
+    make_classifier,
+    options_of,
 )
 from secondlook.lab.experiments.paper import DEFAULT_METHODS, paper_experiment
 from secondlook.lab.experiments.published import paper_row, published_table, why_different
 from secondlook.lab.experiments.repetition import run_repetition
 from secondlook.lab.experiments.results import COUNTS
-from secondlook.lab.experiments.spec import Experiment, Goal
+from secondlook.lab.experiments.spec import NO_VARIANTS, Experiment, Goal
 from secondlook.lab.experiments.world_spec import WorldSpec
 from secondlook.lab.simulate.populations import Lender
 from secondlook.lab.simulate.run import run
@@ -44,8 +58,8 @@ from secondlook.lab.simulate.run import run
 LENDER = WorldSpec("lender", n_batch=150, n_rounds=3, past=({"rule": "policy"},))
 
 
-def make_setup(world, **goal):
-    return Setup(world.history(), Goal(**goal), True, 11)
+def make_setup(world, options=None, **goal):
+    return Setup(world.history(), Goal(**goal), True, 11, options=options or {})
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +67,9 @@ def world():
     return LENDER.build(Lender(), 2)
 
 
-def after_rounds(name, world, **goal):
+def after_rounds(name, world, variants=NO_VARIANTS, **setup):
     """Run a method through a world; return it with its decisions."""
-    method = build(name, world, make_setup(world, **goal))
+    method = build(name, world, make_setup(world, **setup), variants)
     return method, [result.decided for result in run(method, world)]
 
 
@@ -116,7 +130,7 @@ def test_weights_of_rows(world):
 def test_fair_variants(world):
     """Fair exploration draws each group by its share of the explore region."""
     for name in VARIANTS:
-        method, decided = after_rounds(name, world, difference=0.02)
+        method, decided = after_rounds(name, world, options={"fairness_difference": 0.02})
         constraint = method.fairness or getattr(method.learner, "fairness", None)
         assert (constraint is not None) == (name in ("exploit-fair", "both-fair"))
         assert constraint is None or constraint.difference == 0.02
@@ -148,7 +162,7 @@ def test_cells_of_parity_and_cuts(world, family):
     """Each cell differs from the others in these two choices only."""
     made = {}
     for cell, (parity, cuts) in CELLS.items():
-        method, _ = after_rounds(family(cell), world, difference=0.02)
+        method, _ = after_rounds(family(cell), world, options={"fairness_difference": 0.02})
         options = method.get_params(deep=False)
         at_cut, learner = options.pop("fairness"), options.pop("learner")
         in_fit = getattr(learner, "fairness", None)
@@ -169,13 +183,107 @@ def test_one_name_for_all_cells():
 
 
 def test_goals_reach_the_methods(world):
-    goal = {"alpha": 0.2, "gain": 10.0, "loss": 70.0, "threshold": 0.7, "slack": 0.004}
     for name in (*VARIANTS, *ABLATIONS):
-        method, _ = after_rounds(name, world, min_selection_rate=0.1, **goal)
+        method, _ = after_rounds(name, world, alpha=0.2, gain=10.0, loss=70.0)
         assert (method.utility.gain_good, method.utility.gain_bad) == (10.0, -70.0)
-        assert method.coverage.threshold == 0.7
-        assert (method.budget.alpha, method.budget.slack) == (0.2, 0.004)
-        assert method.budget.min_selection_rate == 0.1
+        assert method.budget.alpha == 0.2
+
+
+OPTIONS = {  # with the parameters that they set
+    "slack": (0.004, {"budget.slack": 0.004}),
+    "reserve": (0.02, {"budget.reserve": 0.02}),
+    "min_selection_rate": (0.1, {"budget.min_selection_rate": 0.1}),
+    "alpha_exploit": (0.1, {"budget.exploit": 0.1}),
+    "alpha_exploit_power": (0.3, {"budget.exploit": PowerSchedule(power=0.3)}),
+    "explore": (False, {"budget": ExploitOnly()}),
+    "coverage": ("sum-of-g", {"coverage": SumOfG()}),
+    "coverage_threshold": (0.7, {"coverage.threshold": 0.7}),
+    "strategy": ("group-share", {"strategy": GroupShare()}),
+    "strategy_beta": (0.1, {"strategy": ScoreWeighted(0.1)}),
+    "learner": ("gradient-boosting", {"learner.random_state": 0}),
+    "weights": ("none", {"weights": "none"}),
+    "weight_cap": ("none", {"weight_cap": None}),
+    "fairness": ("true-positive-rate", {"fairness": TruePositiveRateParity()}),
+    "thresholds": ("per-group", {"thresholds": "per_group"}),
+    "split": ("cross", {"split": "cross"}),
+    "operating_point": ("searched", {"operating_point": "searched"}),
+    "min_outcomes": (7, {"min_outcomes": 7}),
+    "first_round": ("learned", {"first_round": "learned"}),
+    "constrain_fit": (True, {"constrain_fit": True}),
+    "maturity": (2, {"maturity": 2}),
+    "group_mode": ("blind", {"group_mode": "blind"}),
+    "utility": ("accuracy", {"utility": Accuracy()}),
+}
+
+
+def parameter(classifier, path):
+    for name in path.split("."):
+        classifier = getattr(classifier, name)
+    return classifier
+
+
+@pytest.mark.parametrize(("key", "value", "want"), [(k, *v) for k, v in OPTIONS.items()])
+def test_options_reach_the_classifier(key, value, want):
+    """All else stays as it is without the option."""
+    plain, given = ALGORITHM1["plain"], make_classifier(ALGORITHM1["plain"], Goal(), {key: value})
+    for path, expected in want.items():
+        assert parameter(given, path) == expected
+    without = make_classifier(plain, Goal(), {}).get_params(deep=False)
+    changed = {name for name, v in given.get_params(deep=False).items() if v != without[name]}
+    assert changed == {path.partition(".")[0] for path in want}
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "taken"),
+    [
+        ("plain", {"fairness_difference": 0.1}, {}),
+        ("exploit-fair", {"fairness_difference": 0.1}, {"fairness_difference": 0.1}),
+        ("exploit-fair", {"thresholds": "shared"}, {}),  # its own option defines it
+        ("explore-fair", {"strategy": "uniform", "strategy_beta": 0.2}, {"strategy_beta": 0.2}),
+        ("no-exploration", {"strategy": "uniform", "slack": 0.0}, {"slack": 0.0}),
+        ("alpha-at-once", {"alpha_exploit": 0.1, "alpha_exploit_power": 0.3, "reserve": 0.0}, {}),
+        ("plain-unweighted", {"weight_cap": 5}, {}),
+        ("fair-clf", {"coverage": "sum-of-g", "constrain_fit": True}, {"constrain_fit": True}),
+        ("plain@0.1", {"alpha_exploit": 0.05, "weight_cap": 5}, {"weight_cap": 5}),
+    ],
+)
+def test_a_method_takes_the_options_that_have_an_effect_on_it(name, given, taken):
+    variant = find_variant(name)
+    own = options_of(variant, Goal(), {})
+    assert options_of(variant, Goal(), given) == own | taken
+    make_classifier(variant, Goal(), given)
+
+
+def test_paper_text_sets_exactly_the_papers_choices():
+    """Explicit keys come first, and what has no effect on a method is left out."""
+    text = {"paper_text": True}
+    for name in VARIANTS:
+        ours, paper = (make_classifier(ALGORITHM1[name], Goal(), g) for g in ({}, text))
+        changed = {"constrain_fit": True, "coverage": SumOfG(), "weight_cap": None}
+        if name in ("explore-fair", "both-fair"):
+            changed["strategy"] = GroupShare(reading="product")
+        assert paper.get_params(deep=False) == ours.get_params(deep=False) | changed
+    plain = options_of(ALGORITHM1["plain"], Goal(), text | {"weight_cap": 5, "paper_text": False})
+    assert plain == {"weight_cap": 5}
+    given = text | {"coverage": "mean-past-score", "weights": "none"}
+    expected = {"constrain_fit": True, "coverage": "mean-past-score", "weights": "none"}
+    assert options_of(ALGORITHM1["plain"], Goal(), given) == expected
+    fair_clf = options_of(ALGORITHM1["fair-clf"], Goal(), text)
+    assert fair_clf == options_of(ALGORITHM1["fair-clf"], Goal(), {"constrain_fit": True})
+
+
+def test_variants_have_options_of_their_own(world):
+    """They come before those of the experiment, and may replace those of the method."""
+    variants = {"mine": {"method": "exploit-fair", "thresholds": "shared", "weight_cap": 20}}
+    method, _ = after_rounds("mine", world, variants, options={"weight_cap": 5, "slack": 0.0})
+    assert (method.thresholds, method.weight_cap, method.budget.slack) == ("shared", 20, 0.0)
+    assert isinstance(method.fairness, SelectionRateParity)
+    assert label("mine", variants) == "mine"
+    wrong = {"mine": {"method": "greedy-aligned"}}
+    for names, given in ((("mine",), wrong), (("plain",), {"plain": {"method": "plain"}})):
+        with pytest.raises(InputError, match=r"\[variants\.(mine|plain)\]") as error:
+            check_methods(names, given)
+        one_sentence(error)
 
 
 def test_variant_with_constant_alpha_exploit(world):

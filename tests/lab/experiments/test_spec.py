@@ -9,7 +9,14 @@ from dataclasses import fields, replace
 import pytest
 
 from secondlook.errors import InputError
-from secondlook.lab.experiments.methods import BASELINES, METHODS, REFERENCES
+from secondlook.lab.experiments.methods import (
+    ALGORITHM1,
+    BASELINES,
+    METHODS,
+    REFERENCES,
+    SETS,
+    make_classifier,
+)
 from secondlook.lab.experiments.paper import (
     ALPHAS,
     DEFAULT_METHODS,
@@ -63,7 +70,6 @@ def test_sweep_keeps_all_other_settings():
     assert [goal.alpha for goal in swept.goals] == list(ALPHAS)
     for goal in swept.goals:
         assert replace(goal, alpha=0.15) == Goal()
-        assert goal.schedule.at(7, goal.alpha) == pytest.approx(goal.alpha / 2 * 7**0.2)
 
 
 def test_defaults_are_the_papers_values():
@@ -72,10 +78,12 @@ def test_defaults_are_the_papers_values():
     assert {EXPERIMENTS[f"adult-{by}"].world.n_parts for by in ("race", "gender")} == {40}
     assert {experiment.repetitions for experiment in EXPERIMENTS.values()} == {50}
     goal = Goal()
-    assert (goal.alpha, goal.gain, goal.loss, goal.slack) == (0.15, 200, 500, 0.001)
-    assert goal.schedule.at(1, goal.alpha) == 0.075
+    assert (goal.alpha, goal.gain, goal.loss) == (0.15, 200, 500)
+    budget = make_classifier(ALGORITHM1["plain"], goal, {}).budget
+    assert (budget.slack, budget.alpha_exploit(1)) == (0.001, 0.075)
     left_out = {"certified-within-group", "certified-per-group", "plug-in"}
     left_out |= {"plain-searched", "plain-unweighted"}
+    left_out |= {*SETS["parity"]} - {"plain", "exploit-fair", "fair-clf"}
     assert set(DEFAULT_METHODS) == {*METHODS, *REFERENCES} - left_out - {*BASELINES}
 
 
@@ -94,6 +102,12 @@ def test_another_data_set_keeps_all_other_settings():
         (lambda: experiment(repetitions=0), "repetitions must be 1 or more, got 0"),
         (lambda: experiment(methods=()), "at least one method"),
         (lambda: experiment(methods=("plain", "yang", "plain")), r"got \['plain'\]"),
+        (lambda: experiment(classifier={"wieght_cap": 3}), "did you mean weight_cap"),
+        (lambda: experiment(classifier={"alpha": 0.1}), r"it belongs in \[goal\]"),
+        (lambda: experiment(classifier={"q": 1}), "known are .*coverage"),
+        (lambda: experiment(classifier={"weight_cap": "no"}), "number, or one of 'none', got 'no'"),
+        (lambda: experiment(variants={"m": {"slack": 0}}), r"\[variants.m\] needs method"),
+        (lambda: experiment(variants={"m": {"method": "plain", "q": 1}}), r"\[variants.m\] has"),
         (lambda: experiment(segments="town"), "must be 'group' or 'past', got 'town'"),
     ],
 )
@@ -118,6 +132,8 @@ def test_fingerprint():
         "world": replace(SMALL, n_batch=81),
         "methods": ("no-exploration",),
         "goal": Goal(loss=499.0),
+        "classifier": {"weight_cap": 5},
+        "variants": {"mine": {"method": "plain"}},
         "alphas": (0.2,),
         "seed": 1,
         "switches": ("C2",),

@@ -26,7 +26,7 @@ from secondlook.lab.simulate.populations import Lender
 METHODS = 'methods = ["plain"]\nrepetitions = 2\n'
 LENDER = '[world]\ndata = "lender"\nn_batch = 80\nn_rounds = 3\n'
 FULL = """
-methods = ["plain", "fair-clf"]
+methods = ["plain", "capped", "fair-clf"]
 repetitions = 3
 seed = 4
 alphas = [0.1, 0.2]
@@ -37,7 +37,14 @@ focus = "shut out"
 [goal]
 gain = 100.0
 loss = 300.0
-threshold = 0.4
+
+[classifier]
+coverage_threshold = 0.4
+weight_cap = "none"
+
+[variants.capped]
+method = "plain"
+weight_cap = 5
 
 [world]
 data = "lender"
@@ -100,8 +107,10 @@ def test_all_fields_of_a_file(read):
     assert read(FULL) == Experiment(
         "world",
         world,
-        ("plain", "fair-clf"),
-        goal=Goal(gain=100.0, loss=300.0, threshold=0.4),
+        ("plain", "capped", "fair-clf"),
+        goal=Goal(gain=100.0, loss=300.0),
+        classifier={"coverage_threshold": 0.4, "weight_cap": "none"},
+        variants={"capped": {"method": "plain", "weight_cap": 5}},
         alphas=(0.1, 0.2),
         repetitions=3,
         seed=4,
@@ -307,8 +316,11 @@ WRONG_KINDS = {
     "seed = -1\n" + METHODS + LENDER: "seed",
     "switches = [3]\n" + METHODS + LENDER: "switch",
     METHODS + '[goal]\ngain = "x"\n' + LENDER: "gain",
-    METHODS + '[goal]\nthreshold = "x"\n' + LENDER: "threshold",
-    METHODS + '[goal]\nexploit_start = "x"\n' + LENDER: "exploit_start",
+    METHODS + "[goal]\nslack = 0\n" + LENDER: "slack",
+    METHODS + '[classifier]\ncoverage_threshold = "x"\n' + LENDER: "coverage_threshold",
+    METHODS + "[classifier]\nseed = 3\n" + LENDER: "seed",
+    METHODS + '[variants.mine]\nmethod = "plain"\n' + LENDER: "mine",
+    METHODS + "variants = {plain = 3}\n" + LENDER: "plain",
     METHODS + "[world]\ndata = 3\n": "data",
     METHODS + LENDER + 'past = {rule = "random"}\n': "past",
     METHODS + LENDER + 'past = ["random"]\n': "past",

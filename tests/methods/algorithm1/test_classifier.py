@@ -43,8 +43,9 @@ from secondlook import (
 )
 from secondlook.core.coverage import CoverageRule
 from secondlook.errors import InputError, LearningWarning, UnknownIdError
-from secondlook.lab.baselines.fair_clf import fair_clf
 from secondlook.lab.baselines.opt_offline import OptOffline
+from secondlook.lab.experiments.methods import ALGORITHM1, make_classifier
+from secondlook.lab.experiments.spec import Goal
 from secondlook.lab.simulate.populations import Lender, draw_applicants
 from secondlook.lab.simulate.run import run
 from small_worlds import lender_world
@@ -823,7 +824,7 @@ def test_asking_changes_no_decision(make_classifier):
 def test_fair_clf_accepts_for_sure_or_not_at_all():
     world = lender_world(3, n_rounds=3)
     past = world.history()
-    method = fair_clf(Revenue(gain=200, loss=300), random_state=0).fit(
+    method = make_classifier(ALGORITHM1["fair-clf"], Goal(loss=300.0), {}).fit(
         past.people.X,
         past.outcomes,
         accepted=past.accepted,

@@ -31,7 +31,7 @@ def labelled(classifier, fold):
     past, own = rows["past"], rows["own"]
     everybody = (own + log.n_history * past) / (log.n_history + log.n_people)
     usable = (rows["outcome"] >= 0) & (rows["coverage"] > classifier._rule.level(log.n_rounds))
-    cap = classifier.weight_cap
+    cap = np.inf if classifier.weight_cap is None else classifier.weight_cap
     ours = usable & (rows["round"] > 0)
     return (
         rows.X,
@@ -60,10 +60,13 @@ def by_hand(classifier, fit_on, set_on):
     return model, model.predict_proba(X)[:, 1], y, own if calibrated else weight
 
 
-@pytest.mark.parametrize("coverage", [SummedAcceptance(), MeanPastScore()])
+@pytest.mark.parametrize(
+    ("coverage", "cap"),
+    [(SummedAcceptance(), 20.0), (MeanPastScore(), 20.0), (SummedAcceptance(), None)],
+)
 @pytest.mark.parametrize("n_rounds", [1, 5])
-def test_one_half_fits_and_the_other_sets_the_threshold(make_classifier, n_rounds, coverage):
-    options = {"min_outcomes": 80, "weight_cap": 20.0, "coverage": coverage}
+def test_one_half_fits_and_the_other_sets_the_threshold(make_classifier, n_rounds, coverage, cap):
+    options = {"min_outcomes": 80, "weight_cap": cap, "coverage": coverage}
     classifier, learned = after(make_classifier, n_rounds, **options)
     model, score, y, weight = by_hand(classifier, 0, 1)
     assert learned.likelihood.likelihood.coef == pytest.approx(model.coef_[0], abs=1e-4)

@@ -20,10 +20,12 @@ from secondlook.cli.options import (
     Latex,
     Markdown,
     Out,
+    PaperText,
     Repetitions,
     RunOptions,
     Scheduler,
     Seed,
+    Set,
     check_jobs,
     errors,
     method_names,
@@ -52,6 +54,8 @@ def compare(
         ),
     ] = None,
     data_set: DataSet = None,
+    set_: Set = None,
+    paper_text: PaperText = False,
     seed: Seed = None,
     data: Data = None,
     jobs: Jobs = -1,
@@ -80,7 +84,12 @@ def compare(
                 f"--data-set is for the paper's experiments, and {name} names its own data; leave "
                 f"it out."
             )
-        from secondlook.cli.runs import exit_if_empty, rows_drawn, run_or_resume  # noqa: PLC0415
+        from secondlook.cli.runs import (  # noqa: PLC0415
+            exit_if_empty,
+            rows_drawn,
+            run_or_resume,
+            with_set,
+        )
         from secondlook.lab.experiments.comparison import USUAL, comparison  # noqa: PLC0415
         from secondlook.lab.experiments.methods import check_methods  # noqa: PLC0415
         from secondlook.lab.experiments.paper import paper_experiment  # noqa: PLC0415
@@ -92,7 +101,8 @@ def compare(
         else:
             experiment, wanted = paper_experiment(name, data_set), (USUAL,)
         experiment = with_options(comparison(experiment, asked or wanted), repetitions, seed)
-        check_methods(experiment.methods)
+        experiment = with_set(experiment, set_, paper_text)
+        check_methods(experiment.methods, experiment.variants)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
         results, source, folder = run_or_resume(experiment, options, quiet=json)
         drawn = rows_drawn(experiment, source)

@@ -20,10 +20,12 @@ from secondlook.cli.options import (
     Methods,
     OnRecord,
     Out,
+    PaperText,
     Repetitions,
     RunOptions,
     Scheduler,
     Seed,
+    Set,
     check_jobs,
     errors,
     method_names,
@@ -58,6 +60,8 @@ def reproduce(
     without: Annotated[
         str, typer.Option(help="With --as-released: deviations to leave off, such as A9.")
     ] = "",
+    set_: Set = None,
+    paper_text: PaperText = False,
     seed: Seed = None,
     data: Data = None,
     jobs: Jobs = -1,
@@ -85,7 +89,7 @@ def reproduce(
                 "--without leaves deviations off that --as-released switches on; add it."
             )
         check_switches((*names(switch), *names(without)))
-        from secondlook.cli.runs import run_and_report, with_methods  # noqa: PLC0415 - slow
+        from secondlook.cli.runs import run_and_report, with_methods, with_set  # noqa: PLC0415 - slow
         from secondlook.lab.experiments.paper import alpha_sweep, paper_experiment  # noqa: PLC0415
 
         experiment = paper_experiment(name, data_set)
@@ -98,6 +102,6 @@ def reproduce(
             on.discard("A9")  # nothing is resampled there
         chosen = (on | set(names(switch))) - set(names(without))
         experiment = replace(experiment, switches=check_switches(chosen))
-        experiment = with_options(experiment, repetitions, seed)
+        experiment = with_set(with_options(experiment, repetitions, seed), set_, paper_text)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
         run_and_report(experiment, options, ledger, output)

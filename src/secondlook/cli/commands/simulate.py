@@ -19,10 +19,12 @@ from secondlook.cli.options import (
     Methods,
     OnRecord,
     Out,
+    PaperText,
     Repetitions,
     RunOptions,
     Scheduler,
     Seed,
+    Set,
     check_jobs,
     errors,
     method_names,
@@ -35,6 +37,8 @@ def simulate(
     world: Annotated[Path, typer.Argument(help="A TOML file of a world (docs/worlds.md).")],
     repetitions: Repetitions = None,
     methods: Methods = None,
+    set_: Set = None,
+    paper_text: PaperText = False,
     seed: Seed = None,
     data: Data = None,
     jobs: Jobs = -1,
@@ -56,10 +60,11 @@ def simulate(
         output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
         check_jobs(jobs)
         asked = None if methods is None else method_names(methods)
-        from secondlook.cli.runs import run_and_report, with_methods  # noqa: PLC0415 - slow
+        from secondlook.cli.runs import run_and_report, with_methods, with_set  # noqa: PLC0415 - slow
         from secondlook.lab.experiments.world_file import read_world_file  # noqa: PLC0415
 
         experiment = with_options(read_world_file(world), repetitions, seed)
+        experiment = with_set(experiment, set_, paper_text)
         if asked is not None:
             experiment = with_methods(experiment, asked)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)

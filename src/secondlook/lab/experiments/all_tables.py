@@ -326,7 +326,7 @@ def _differences(
     return known
 
 
-_CUTS = {"shared": "one cut", "per_group": "cut per group"}
+_CUTS = {"shared": "one cut", "per-group": "cut per group"}
 _PLACES = {"cut": "at the cut", "fit": "in the fit"}
 _WITHOUT_PARITY = {cell.cuts: name for name, cell in PARITY_CELLS.items() if cell.parity == "none"}
 _PARITY = (
@@ -353,7 +353,7 @@ def parity_costs(results: Results, at: int) -> list[ReportTable]:
         for name, cell in PARITY_CELLS.items()
         if cell.parity != "none"
     }
-    pairs["no parity: cut per group"] = _WITHOUT_PARITY["per_group"], _WITHOUT_PARITY["shared"]
+    pairs["no parity: cut per group"] = _WITHOUT_PARITY["per-group"], _WITHOUT_PARITY["shared"]
     made = []
     metrics = [column.key for column in _PARITY[1:]]
     for family, named in (("Algorithm 1", str), ("FAIR-CLF", cell_of_fair_clf)):

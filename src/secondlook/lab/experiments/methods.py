@@ -10,19 +10,16 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from secondlook.core.budget import ExploitOnly, FdrBudget
-from secondlook.core.coverage import SummedAcceptance
-from secondlook.core.fairness import SelectionRateParity
-from secondlook.core.strategies import GroupShare, ScoreWeighted
 from secondlook.errors import InputError, to_install
 from secondlook.lab.baselines.base import Baseline
 from secondlook.lab.baselines.bechavod import BechavodMixture
 from secondlook.lab.baselines.conformal import ConformalSelection
-from secondlook.lab.baselines.fair_clf import Parity, fair_clf
+from secondlook.lab.baselines.fair_clf import FAIR_CLF, AllKnown
 from secondlook.lab.baselines.fairall import FairAll
 from secondlook.lab.baselines.greedy import (
     BootstrapThompson,
@@ -40,15 +37,21 @@ from secondlook.lab.baselines.references import best_linear, ceiling, logistic_a
 from secondlook.lab.baselines.reject_inference import Extrapolation, FuzzyAugmentation
 from secondlook.lab.baselines.wei import WeiBootstrap, WeiFinite
 from secondlook.lab.baselines.yang import BoundedExploration
-from secondlook.lab.experiments.spec import Goal
+from secondlook.lab.experiments.spec import NO_VARIANTS, Experiment, Goal, Options, Variants
 from secondlook.lab.simulate.run import Method
 from secondlook.lab.simulate.worlds import Past, World
-from secondlook.learners.logistic import ConstrainedLogistic
+from secondlook.ledger.config_classifiers import (
+    PARTIAL,
+    build_classifier,
+    why_useless,
+    with_paper_text,
+)
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
 from secondlook.methods.certified.classifier import CertifiedClassifier
 
 __all__ = [
     "ABLATIONS",
+    "ALGORITHM1",
     "ASSUMPTIONS",
     "BASELINES",
     "DEEP",
@@ -57,17 +60,21 @@ __all__ = [
     "REFERENCES",
     "SETS",
     "VARIANTS",
+    "ParityCell",
     "Setup",
     "Variant",
     "break_even",
     "build",
     "cell_of_fair_clf",
     "check_methods",
-    "constant_share",
+    "check_options",
     "expand_names",
+    "find_variant",
     "fit_to_past",
     "label",
     "left_out",
+    "make_classifier",
+    "options_of",
 ]
 
 
@@ -83,7 +90,7 @@ class Setup:
         ``past.outcomes`` (1 good, 0 bad, NaN for rejected applicants).
     goal
         ``goal.alpha`` (the bound on mistakes), ``goal.gain`` and ``goal.loss`` (of accepting a
-        good and a bad applicant), and the settings of Algorithm 1.
+        good and a bad applicant).
     group_as_feature
         Whether the method must append the group, which is not among the features.
     seed
@@ -93,6 +100,8 @@ class Setup:
     past_policy
         f_0 if it is given, as ``PartialFeedbackClassifier.fit`` takes it; None means that
         methods imitate the past themselves.
+    options
+        Options of Algorithm 1's methods that the experiment sets.
 
     Examples
     --------
@@ -122,11 +131,33 @@ class Setup:
     seed: int
     n_rounds: int | None = None
     past_policy: Any = None
+    options: Options = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A variant of Algorithm 1: how exploiting treats groups, and whether exploring is fair.
+    """A method of Algorithm 1, by the options that define it.
+
+    Attributes
+    ----------
+    title
+        Its name for readers.
+    options
+        Keys of a program's [classifier] table with their values.
+    at_once
+        Whether α_exploit is all of α from round 1.
+    all_known
+        Whether all applicants count as known.
+    """
+
+    title: str
+    options: Options = field(default_factory=dict)
+    at_once: bool = False
+    all_known: bool = False
+
+
+class ParityCell(NamedTuple):
+    """How exploiting treats groups.
 
     Attributes
     ----------
@@ -134,76 +165,158 @@ class Variant:
         Where similar selection rates are required: nowhere, at the cut, or in the fit.
     cuts
         One cut for all groups, or one for each.
-    explore
-        Whether exploring is fair.
     """
 
-    parity: Parity = "none"
-    cuts: Literal["shared", "per_group"] = "shared"
-    explore: bool = False
+    parity: Literal["none", "cut", "fit"] = "none"
+    cuts: Literal["shared", "per-group"] = "shared"
 
-    def fairness(self, goal: Goal) -> SelectionRateParity | None:
-        """Return the group constraint on the cuts."""
-        return SelectionRateParity(goal.difference) if self.parity == "cut" else None
+    @property
+    def options(self) -> dict[str, str]:
+        """The cell as options of a method."""
+        fairness = {} if self.parity == "none" else {"fairness": "selection-rate"}
+        in_fit = {"fairness_in": "fit"} if self.parity == "fit" else {}
+        cuts = {} if self.cuts == "shared" else {"thresholds": self.cuts}
+        return fairness | in_fit | cuts
 
-    def learner(self, goal: Goal) -> ConstrainedLogistic | None:
-        """Return the learner, with the group constraint if the fit has it; None is the usual."""
-        if self.parity != "fit":
-            return None
-        return ConstrainedLogistic(fairness=SelectionRateParity(goal.difference))
-
-    def strategy(self) -> ScoreWeighted | GroupShare:
-        """Return the exploration strategy."""
-        return GroupShare() if self.explore else ScoreWeighted()
+    @property
+    def title(self) -> str:
+        """The cell for readers."""
+        parity = {"none": "no parity", "cut": "parity at the cut", "fit": "parity in the fit"}
+        cuts = {"shared": "a shared cut", "per-group": "a cut per group"}
+        return f"{parity[self.parity]}, {cuts[self.cuts]}"
 
 
-# The paper's four; its parity at the cut comes with a cut for each group.
-VARIANTS = {
-    "plain": Variant(),
-    "exploit-fair": Variant("cut", "per_group"),
-    "explore-fair": Variant(explore=True),
-    "both-fair": Variant("cut", "per_group", explore=True),
-}
-# Parity and a cut for each group, each with and without the other.
+# Parity and a cut for each group, each with and without the other. The paper's variants have
+# neither, or parity at the cut, which comes with a cut for each group.
 PARITY_CELLS = {
-    "plain": VARIANTS["plain"],
-    "fair-shared-cut": Variant("cut"),
-    "fair-fit": Variant("fit"),
-    "per-group-cuts": Variant(cuts="per_group"),
-    "exploit-fair": VARIANTS["exploit-fair"],
-    "fair-fit-per-group-cuts": Variant("fit", "per_group"),
+    "plain": ParityCell(),
+    "fair-shared-cut": ParityCell("cut"),
+    "fair-fit": ParityCell("fit"),
+    "per-group-cuts": ParityCell(cuts="per-group"),
+    "exploit-fair": ParityCell("cut", "per-group"),
+    "fair-fit-per-group-cuts": ParityCell("fit", "per-group"),
 }
+
+
+def cell_of_fair_clf(cell: str) -> str:
+    """Return FAIR-CLF's name in a cell that is named by its variant of Algorithm 1.
+
+    Examples
+    --------
+    >>> [cell_of_fair_clf(cell) for cell in ("plain", "fair-fit", "exploit-fair")]
+    ['clf-plain', 'clf-fair-fit', 'fair-clf']
+    """
+    return "fair-clf" if cell == "exploit-fair" else f"clf-{cell}"
+
+
+_FAIR_EXPLOIT, _FAIR_EXPLORE = PARITY_CELLS["exploit-fair"].options, {"strategy": "group-share"}
+_FAIR_CLF = FAIR_CLF | _FAIR_EXPLOIT
+ALGORITHM1 = {
+    "plain": Variant("Algorithm 1"),
+    "plain-searched": Variant("Algorithm 1, linear rule searched", {"operating_point": "searched"}),
+    "plain-unweighted": Variant("Algorithm 1, rows not weighted", {"weights": "none"}),
+    "exploit-fair": Variant("Algorithm 1, fair exploitation", _FAIR_EXPLOIT),
+    "explore-fair": Variant("Algorithm 1, fair exploration", _FAIR_EXPLORE),
+    "both-fair": Variant("Algorithm 1, both fair", _FAIR_EXPLOIT | _FAIR_EXPLORE),
+    **{
+        name: Variant(f"Algorithm 1, {cell.title}", cell.options)
+        for name, cell in PARITY_CELLS.items()
+        if name not in ("plain", "exploit-fair")
+    },
+    "no-exploration": Variant("Ablation: exploration off", {"explore": False}),
+    "alpha-at-once": Variant(
+        "Ablation: all of α from round 1, exploration off", {"explore": False}, at_once=True
+    ),
+    "fair-clf": Variant("FAIR-CLF, α constant", _FAIR_CLF, at_once=True, all_known=True),
+    "fair-clf-schedule": Variant("FAIR-CLF, α scheduled", _FAIR_CLF, all_known=True),
+    **{
+        cell_of_fair_clf(name): Variant(
+            f"FAIR-CLF, {cell.title}", FAIR_CLF | cell.options, at_once=True, all_known=True
+        )
+        for name, cell in PARITY_CELLS.items()
+        if name != "exploit-fair"
+    },
+}
+VARIANTS = ("plain", "exploit-fair", "explore-fair", "both-fair")  # of the paper
 ABLATIONS = ("no-exploration", "alpha-at-once")
 
 
-def algorithm1(
-    setup: Setup,
-    variant: Variant,
-    budget: Callable[..., FdrBudget] = FdrBudget,
-    *,
-    weights: Literal["acceptance", "none"] = "acceptance",
-    operating_point: Literal["threshold", "searched"] = "threshold",
-    **options: Any,
-) -> PartialFeedbackClassifier:
-    """Return a variant of Algorithm 1, fitted to the past; ``options`` go to the budget."""
-    goal = setup.goal
-    budget_options: dict[str, Any] = {
-        "exploit": goal.schedule,
-        "min_selection_rate": goal.min_selection_rate,
-        "slack": goal.slack,
+def find_variant(name: str, variants: Variants = NO_VARIANTS) -> Variant | None:
+    """Return a method of Algorithm 1 by its name; None for other methods.
+
+    Parameters
+    ----------
+    name
+        ``explore-fair@0.13`` is that variant with constant α_exploit = 0.13.
+    variants
+        Methods with options of their own, as ``Experiment.variants`` holds them.
+    """
+    if name in variants:
+        own = dict(variants[name])
+        base = find_variant(own.pop("method"))
+        if base is None:
+            raise InputError(
+                f"the method of [variants.{name}] must be one of {', '.join(ALGORITHM1)}, got "
+                f"{variants[name]['method']!r}; change it."
+            )
+        return replace(base, title=name, options={**base.options, **own})
+    plain, _, split = name.partition("@")
+    if plain in VARIANTS and split:
+        base = ALGORITHM1[plain]
+        constant = {"alpha_exploit": _constant_share(name, split)}
+        return replace(
+            base, title=f"{base.title}, α_exploit = {split}", options={**base.options, **constant}
+        )
+    return ALGORITHM1.get(name)
+
+
+def options_of(variant: Variant, goal: Goal, given: Options) -> dict[str, Any]:
+    """Return all options of a method of Algorithm 1: its own, and those given that it takes.
+
+    Examples
+    --------
+    >>> options_of(ALGORITHM1["plain-unweighted"], Goal(), {"weight_cap": 5, "slack": 0.01})
+    {'slack': 0.01, 'weights': 'none'}
+    """
+    own = {**variant.options, **({"alpha_exploit": goal.alpha} if variant.at_once else {})}
+    together = with_paper_text({**given, **own})
+    return {
+        key: value
+        for key, value in together.items()
+        if key in own
+        or not (why_useless(key, together) or (variant.all_known and key.startswith("coverage")))
     }
-    classifier = PartialFeedbackClassifier(
-        utility=goal.utility,
-        budget=budget(goal.alpha, **budget_options | options),
-        coverage=SummedAcceptance(threshold=goal.threshold),
-        strategy=variant.strategy(),
-        learner=variant.learner(goal),
-        fairness=variant.fairness(goal),
-        thresholds=variant.cuts,
-        weights=weights,
-        operating_point=operating_point,
+
+
+def make_classifier(
+    variant: Variant,
+    goal: Goal,
+    given: Options,
+    *,
+    group_as_feature: bool = False,
+    seed: int = 0,
+) -> PartialFeedbackClassifier:
+    """Return a method of Algorithm 1 that is not yet fitted; ``given`` as for ``options_of``."""
+    settings = {
+        "kind": PARTIAL,
+        "alpha": goal.alpha,
+        "utility": {"good": goal.gain, "bad": -goal.loss},
+        "group_as_feature": group_as_feature,
+        "seed": seed,
+        **options_of(variant, goal, given),
+    }
+    classifier: PartialFeedbackClassifier = build_classifier(settings, {})
+    return classifier.set_params(coverage=AllKnown()) if variant.all_known else classifier
+
+
+def algorithm1(setup: Setup, variant: Variant) -> PartialFeedbackClassifier:
+    """Return a method of Algorithm 1, fitted to the past."""
+    classifier = make_classifier(
+        variant,
+        setup.goal,
+        setup.options,
         group_as_feature=setup.group_as_feature,
-        random_state=setup.seed,
+        seed=setup.seed,
     )
     return fit_to_past(classifier, setup)
 
@@ -218,23 +331,6 @@ def fit_to_past(classifier: PartialFeedbackClassifier, setup: Setup) -> PartialF
         sensitive_features=past.people.group,
         past_policy=setup.past_policy,
     )
-
-
-def _fair_clf(
-    setup: Setup, variant: Variant = VARIANTS["exploit-fair"], *, schedule: bool = False
-) -> Method:
-    goal = setup.goal
-    method = fair_clf(
-        goal.utility,
-        goal.alpha,
-        difference=goal.difference,
-        parity=variant.parity,
-        thresholds=variant.cuts,
-        schedule=goal.schedule if schedule else None,
-        group_as_feature=setup.group_as_feature,
-        random_state=setup.seed,
-    )
-    return fit_to_past(method, setup)
 
 
 def _certified(
@@ -384,66 +480,8 @@ def _needs_message() -> str:
     return f"needs {' and '.join(_missing_packages())}: install {to_install('deep')}"
 
 
-def cell_of_fair_clf(cell: str) -> str:
-    """Return FAIR-CLF's name in a cell that is named by its variant of Algorithm 1.
-
-    Examples
-    --------
-    >>> [cell_of_fair_clf(cell) for cell in ("plain", "fair-fit", "exploit-fair")]
-    ['clf-plain', 'clf-fair-fit', 'fair-clf']
-    """
-    return "fair-clf" if cell == "exploit-fair" else f"clf-{cell}"
-
-
-_PARITY = {"none": "no parity", "cut": "parity at the cut", "fit": "parity in the fit"}
-_CUTS = {"shared": "a shared cut", "per_group": "a cut per group"}
-
-
-def _cell(family: str, make: Callable[..., Method], cell: str) -> tuple[str, Any]:
-    variant = PARITY_CELLS[cell]
-    title = f"{family}, {_PARITY[variant.parity]}, {_CUTS[variant.cuts]}"
-    return title, lambda setup: make(setup, variant)
-
-
 METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
-    "plain": ("Algorithm 1", lambda s: algorithm1(s, VARIANTS["plain"])),
-    "plain-searched": (
-        "Algorithm 1, linear rule searched",
-        lambda s: algorithm1(s, VARIANTS["plain"], operating_point="searched"),
-    ),
-    "plain-unweighted": (
-        "Algorithm 1, rows not weighted",
-        lambda s: algorithm1(s, VARIANTS["plain"], weights="none"),
-    ),
-    "exploit-fair": (
-        "Algorithm 1, fair exploitation",
-        lambda s: algorithm1(s, VARIANTS["exploit-fair"]),
-    ),
-    "explore-fair": (
-        "Algorithm 1, fair exploration",
-        lambda s: algorithm1(s, VARIANTS["explore-fair"]),
-    ),
-    "both-fair": ("Algorithm 1, both fair", lambda s: algorithm1(s, VARIANTS["both-fair"])),
-    **{
-        cell: _cell("Algorithm 1", algorithm1, cell)
-        for cell in PARITY_CELLS
-        if cell not in VARIANTS
-    },
-    "no-exploration": (
-        "Ablation: exploration off",
-        lambda s: algorithm1(s, VARIANTS["plain"], ExploitOnly),
-    ),
-    "alpha-at-once": (
-        "Ablation: all of α from round 1, exploration off",
-        lambda s: algorithm1(s, VARIANTS["plain"], ExploitOnly, exploit=s.goal.alpha),
-    ),
-    "fair-clf": ("FAIR-CLF, α constant", _fair_clf),
-    "fair-clf-schedule": ("FAIR-CLF, α scheduled", lambda s: _fair_clf(s, schedule=True)),
-    **{
-        cell_of_fair_clf(cell): _cell("FAIR-CLF", _fair_clf, cell)
-        for cell in PARITY_CELLS
-        if cell != "exploit-fair"
-    },
+    **{name: (v.title, partial(algorithm1, variant=v)) for name, v in ALGORITHM1.items()},
     "certified": ("Certified", _certified),
     "certified-within-group": (
         "Certified, ranks within groups",
@@ -517,47 +555,56 @@ def expand_names(names: Iterable[str], *, quick: bool = False) -> tuple[str, ...
     return tuple(faster[name] if faster.get(name) in DEEP else name for name in single)
 
 
-def build(name: str, world: World, setup: Setup) -> Method:
+def build(name: str, world: World, setup: Setup, variants: Variants = NO_VARIANTS) -> Method:
     """Build a method by its name, or by ``module:function`` for the user's own.
 
-    ``explore-fair@0.13`` is that variant with constant α_exploit = 0.13. The user's function takes
-    a ``Setup`` and returns an object with ``decide`` and ``observe``.
+    The user's function takes a ``Setup`` and returns an object with ``decide`` and ``observe``.
+
+    Parameters
+    ----------
+    name
+        Name of the method.
+    world, setup
+        The world, which only references may read, and what other methods may know about it.
+    variants
+        As for ``find_variant``.
     """
+    variant = find_variant(name, variants)
+    if variant is not None:
+        return algorithm1(setup, variant)
     if name in REFERENCES:
         return REFERENCES[name][1](world, setup)
     if name in METHODS:
         return METHODS[name][1](setup)
-    variant, _, split = name.partition("@")
-    if variant in VARIANTS and split:
-        return algorithm1(setup, VARIANTS[variant], exploit=constant_share(name, split))
     check_methods([name])
     return _import_method(name)(setup)
 
 
-def label(name: str) -> str:
+def label(name: str, variants: Variants = NO_VARIANTS) -> str:
     """Return a method's name for readers."""
-    if name in METHODS:
-        return METHODS[name][0]
-    if name in REFERENCES:
-        return REFERENCES[name][0]
-    variant, _, split = name.partition("@")
-    return f"{METHODS[variant][0]}, α_exploit = {split}" if variant in METHODS else name
+    variant = find_variant(name, variants)
+    if variant is not None:
+        return variant.title
+    return {**METHODS, **REFERENCES}[name][0] if name in (*METHODS, *REFERENCES) else name
 
 
-def check_methods(names: Iterable[str]) -> None:
+def check_methods(names: Iterable[str], variants: Variants = NO_VARIANTS) -> None:
     """Raise if a method cannot be built."""
+    taken = [name for name in variants if name in (*METHODS, *REFERENCES, *SETS)]
+    if taken:
+        raise InputError(
+            f"[variants.{taken[0]}] has the name of another method; choose another name."
+        )
     for name in names:
-        variant, _, split = name.partition("@")
+        if find_variant(name, variants) is not None:
+            continue
         if name in METHODS or name in REFERENCES:
             if name in DEEP and _missing_packages():
                 raise InputError(f"the method {name} {_needs_message()}, or name other methods.")
-            continue
-        if variant in VARIANTS and split:
-            constant_share(name, split)
         elif ":" in name:
             _import_method(name)
         else:
-            known = ", ".join([*METHODS, *REFERENCES])
+            known = ", ".join([*variants, *METHODS, *REFERENCES])
             raise InputError(
                 f"there is no method {name!r}; known are {known}, {' and '.join(SETS)} for several "
                 f"methods, a variant with a constant α_exploit such as explore-fair@0.13, and "
@@ -565,10 +612,26 @@ def check_methods(names: Iterable[str]) -> None:
             )
 
 
-def constant_share(name: str, split: str) -> float | None:
-    """Return the constant α_exploit after the @ of a method's name, if any."""
-    if not split:
-        return None
+def check_options(experiment: Experiment) -> None:
+    """Raise if an option has a wrong value, or if no method takes it."""
+    goal, given = experiment.goal, experiment.classifier
+    found = [find_variant(name, experiment.variants) for name in experiment.methods]
+    ours = [variant for variant in found if variant is not None]
+    for variant in ours:
+        make_classifier(variant, goal, given)
+    if any(":" in name for name in experiment.methods):
+        return  # the user's own method may read any option
+    for key in given:
+        rest = {name: value for name, value in given.items() if name != key}
+        if not any(options_of(v, goal, given) != options_of(v, goal, rest) for v in ours):
+            raise InputError(
+                f"none of the methods {', '.join(experiment.methods)} takes {key} = "
+                f"{given[key]!r}; leave it out, or name a method that does, such as plain."
+            )
+
+
+def _constant_share(name: str, split: str) -> float:
+    """Return the constant α_exploit after the @ of a method's name."""
     try:
         return float(split)
     except ValueError:

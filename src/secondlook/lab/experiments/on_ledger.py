@@ -67,7 +67,8 @@ def run_on_ledger(
         world_seed, method_seed = seeds_of(experiment, 0)
         world = experiment.world.build(source, world_seed)
         past = world.history()
-        classifier = build(name, world, setup_of(world, goal, source, method_seed))
+        setup = setup_of(world, goal, source, method_seed, experiment.classifier)
+        classifier = build(name, world, setup, experiment.variants)
         if not isinstance(classifier, DecidingClassifier):
             raise InputError(
                 f"a ledger records classifiers of this library, and the method {name!r} is a "

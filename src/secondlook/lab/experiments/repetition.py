@@ -16,11 +16,11 @@ from threadpoolctl import threadpool_limits
 from secondlook.errors import InputError, LearningWarning
 from secondlook.lab.experiments.certificates import certificate_records
 from secondlook.lab.experiments.comparison import judge
-from secondlook.lab.experiments.methods import ABLATIONS, REFERENCES, VARIANTS, Setup, build
-from secondlook.lab.experiments.released.classifier import build_released
+from secondlook.lab.experiments.methods import REFERENCES, Setup, build
+from secondlook.lab.experiments.released.classifier import build_released, is_released
 from secondlook.lab.experiments.released.setup import released_setup, released_world
 from secondlook.lab.experiments.results import COUNTS, SHARES, Failure, Results
-from secondlook.lab.experiments.spec import Experiment, Goal
+from secondlook.lab.experiments.spec import Experiment, Goal, Options
 from secondlook.lab.simulate.histories import PastCutoff
 from secondlook.lab.simulate.people import People, Table, WholePopulation
 from secondlook.lab.simulate.populations import Population
@@ -47,16 +47,18 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
         parts: list[Columns] = []
         records: list[dict[str, Any]] = []
         failures: list[Failure] = []
-        shared: dict[str, Any] = {}
+        variants = experiment.variants
         for goal in experiment.goals:
-            setup = setup_of(world, goal, source, method_seed, switches)
+            shared: dict[str, Any] = {}
+            options = experiment.classifier
+            setup = setup_of(world, goal, source, method_seed, options, switches)
             for name in experiment.methods:
                 _check_groups(name, world, setup)
                 try:
-                    if switches and (name.partition("@")[0] in VARIANTS or name in ABLATIONS):
-                        method = build_released(name, setup, switches, shared)
+                    if switches and is_released(name, variants):
+                        method = build_released(name, setup, switches, shared, variants)
                     else:
-                        method = build(name, world, setup)
+                        method = build(name, world, setup, variants)
                     columns = run_and_count(method, world, segments, population)
                     if number == 0:
                         records += certificate_records(method, goal.alpha, name)
@@ -122,11 +124,14 @@ def setup_of(
     goal: Goal,
     source: Table | Population,
     seed: int,
+    options: Options,
     switches: frozenset[str] = frozenset(),
 ) -> Setup:
-    """Return what methods may know about a world."""
+    """Return what methods may know about a world, with options of Algorithm 1's methods."""
     in_features = isinstance(source, Table) and source.group_feature is not None
-    setup = Setup(world.history(), goal, not in_features, seed, n_rounds=world.n_rounds)
+    setup = Setup(
+        world.history(), goal, not in_features, seed, n_rounds=world.n_rounds, options=options
+    )
     return released_setup(setup, world, switches)
 
 

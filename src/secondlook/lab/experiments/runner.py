@@ -23,7 +23,7 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from secondlook.errors import InputError
-from secondlook.lab.experiments.methods import check_methods, label
+from secondlook.lab.experiments.methods import check_methods, check_options, label
 from secondlook.lab.experiments.repetition import check_world, run_repetition
 from secondlook.lab.experiments.results import Results, read_results, write_results
 from secondlook.lab.experiments.spec import Experiment
@@ -82,7 +82,8 @@ def run_experiment(
     run = Run() if run is None else run
     if run.jobs == 0 or run.jobs < -1:
         raise InputError(f"jobs must be 1 or more, or -1 for one per core, got {run.jobs}.")
-    check_methods(experiment.methods)
+    check_methods(experiment.methods, experiment.variants)
+    check_options(experiment)
     check_world(experiment, source)
     about = _about(experiment, source)
     with _open_storage(run, experiment, about) as storage:
@@ -158,7 +159,7 @@ def _about(experiment: Experiment, source: Table | Population) -> dict[str, Any]
         }
     return {
         "experiment": experiment.as_dict(),
-        "labels": {name: label(name) for name in experiment.methods},
+        "labels": {name: label(name, experiment.variants) for name in experiment.methods},
         "version": version("secondlook"),
         "data": data,
     }

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
-from secondlook.core.budget import PowerSchedule
 from secondlook.core.utility import Revenue, Utility
 from secondlook.errors import InputError
 from secondlook.lab.experiments.released import check_switches
 from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.ledger.config_classifiers import CLASSIFIERS, PARTIAL
 
-__all__ = ["Experiment", "Goal"]
+__all__ = ["NO_VARIANTS", "Experiment", "Goal", "Options", "Variants", "read_options"]
+
+Options = Mapping[str, Any]  # keys of a program's [classifier] table
+Variants = Mapping[str, Options]
+NO_VARIANTS: Variants = MappingProxyType({})
+
+# The goal and the repetition set these.
+_NOT_OPTIONS = {"kind": "", "alpha": "it belongs in [goal]", "seed": ""}
 
 
 @dataclass(frozen=True)
@@ -26,25 +36,11 @@ class Goal:
         Bound on the FDR.
     gain, loss
         Gain of accepting a good applicant, and loss of accepting a bad one.
-    slack, min_selection_rate
-        ε and λ.
-    exploit_start, exploit_power
-        α_exploit = start · round^power; start None means α/2.
-    threshold
-        τ.
-    difference
-        Largest selection-rate difference of methods that exploit fairly.
     """
 
     alpha: float = 0.15
     gain: float = 200.0
     loss: float = 500.0
-    slack: float = 0.001
-    min_selection_rate: float = 0.0
-    exploit_start: float | None = None
-    exploit_power: float = 0.2
-    threshold: float = 0.5
-    difference: float = 0.05
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
@@ -57,10 +53,30 @@ class Goal:
         """Revenue of a decision."""
         return Revenue(gain=self.gain, loss=self.loss)
 
-    @property
-    def schedule(self) -> PowerSchedule:
-        """α_exploit over the rounds."""
-        return PowerSchedule(self.exploit_start, self.exploit_power)
+
+def read_options(given: Options, where: str) -> dict[str, Any]:
+    """Return options of Algorithm 1's methods, checked: keys of a program's [classifier] table.
+
+    Parameters
+    ----------
+    given
+        The options.
+    where
+        Where they are, for messages.
+
+    Examples
+    --------
+    >>> read_options({"weight_cap": "none", "coverage": "sum_of_g"}, "[classifier]")
+    {'weight_cap': 'none', 'coverage': 'sum-of-g'}
+    """
+    known = {name: kind for name, kind in CLASSIFIERS[PARTIAL].items() if name not in _NOT_OPTIONS}
+    for name in given:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
+            hint = f"{_NOT_OPTIONS[name]}." if _NOT_OPTIONS.get(name) else hint
+            raise InputError(f"{where} has no key {name!r}; {hint}")
+    return {name: known[name].read(f"{where} {name}", value) for name, value in given.items()}
 
 
 @dataclass(frozen=True)
@@ -77,6 +93,12 @@ class Experiment:
         The value of decisions and the bound on mistakes.
     methods
         Names of methods, in running order.
+    classifier
+        Options of Algorithm 1's methods: keys of a program's [classifier] table. A method takes
+        those that have an effect on it and that do not define it.
+    variants
+        Methods with options of their own, by name: each has ``method``, a method of Algorithm 1,
+        and options, which come before those of ``classifier``.
     alphas
         Bounds on the FDR, each tried with all methods; empty means only the goal's.
     repetitions
@@ -100,6 +122,8 @@ class Experiment:
     world: WorldSpec
     methods: tuple[str, ...]
     goal: Goal = field(default_factory=Goal)
+    classifier: Options = field(default_factory=dict)
+    variants: Variants = field(default_factory=dict)
     alphas: tuple[float, ...] = ()
     repetitions: int = 50
     seed: int = 0
@@ -121,6 +145,9 @@ class Experiment:
         if not self.methods:
             raise InputError("an experiment needs at least one method, got none.")
         check_switches(self.switches)
+        variants = {name: _read_variant(name, given) for name, given in self.variants.items()}
+        object.__setattr__(self, "classifier", read_options(self.classifier, "[classifier]"))
+        object.__setattr__(self, "variants", variants)
         if self.segments not in ("group", "past"):
             raise InputError(f"segments must be 'group' or 'past', got {self.segments!r}.")
         repeated = {name for name in self.methods if self.methods.count(name) > 1}
@@ -141,3 +168,11 @@ class Experiment:
         """A hash of all settings that the results of a repetition depend on."""
         data = {k: v for k, v in self.as_dict().items() if k not in ("name", "repetitions")}
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _read_variant(name: str, given: Options) -> dict[str, Any]:
+    where = f"[variants.{name}]"
+    if not isinstance(given, Mapping) or not isinstance(given.get("method"), str):
+        raise InputError(f'{where} needs method, such as method = "plain", got {given!r}; add it.')
+    own = {key: value for key, value in given.items() if key != "method"}
+    return {"method": given["method"], **read_options(own, where)}

@@ -23,8 +23,9 @@ def read_world_file(path: Path) -> Experiment:
     """Read an experiment from a file; the same file gives the same results on any machine.
 
     The top level holds the fields of ``Experiment`` (``methods``, ``repetitions``, …), the table
-    ``[goal]`` those of ``Goal``, the table ``[world]`` those of ``WorldSpec``. A file named in
-    ``world.data`` is relative to this one.
+    ``[goal]`` those of ``Goal``, the table ``[world]`` those of ``WorldSpec``, the table
+    ``[classifier]`` and tables such as ``[variants.mine]`` options of Algorithm 1's methods. A file
+    named in ``world.data`` is relative to this one.
     """
     try:
         content = read_toml(path)
@@ -63,6 +64,9 @@ def _experiment(content: dict[str, Any], folder: Path) -> Experiment:
     if key is not None:
         published_table(key)
     content["methods"] = expand_names(content["methods"])
+    unused = [name for name in content.get("variants", ()) if name not in content["methods"]]
+    if unused:
+        raise InputError(f"[variants.{unused[0]}] is not among the methods; add its name there.")
     content["switches"] = check_switches(content.get("switches", ()))
     return Experiment(world=WorldSpec(**world), goal=Goal(**goal), **content)
 

@@ -96,10 +96,10 @@ def check_settings(classifier: Any) -> None:
         value = getattr(classifier, name)
         if value is not None and not isinstance(value, kind):
             raise InputError(f"{name} must be a {kind.__name__} or None, got {value!r}.")
-    for name in ("weight_cap", "min_outcomes"):
-        value = getattr(classifier, name)
-        if not value >= 1:
-            raise InputError(f"{name} must be 1 or more, got {value}.")
+    if classifier.weight_cap is not None and not classifier.weight_cap >= 1:
+        raise InputError(f"weight_cap must be 1 or more, or None, got {classifier.weight_cap}.")
+    if not classifier.min_outcomes >= 1:
+        raise InputError(f"min_outcomes must be 1 or more, got {classifier.min_outcomes}.")
     check_rounds("maturity", classifier.maturity, least=0)
     as_strategy(classifier.strategy)
     check_learner(classifier.learner)
@@ -194,8 +194,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         ``"acceptance"``: labelled rows count one over the mean probability with which the logged
         policies accept such an applicant (the paper's η_w); ``"none"``: all count the same.
     weight_cap
-        Largest such weight. A larger cap corrects more and is noisier: a few heavy rows that turn
-        out bad can make every threshold but the strictest look infeasible.
+        Largest such weight; None means no cap. A larger cap corrects more and is noisier: a few
+        heavy rows that turn out bad can make every threshold but the strictest look infeasible.
     min_outcomes
         Effective number of held-out outcomes of our own decisions from which on the thresholds are
         chosen on these alone. With fewer, the history is used too, and the round is flagged as not
@@ -278,7 +278,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         split: Literal["half", "cross"] = "half",
         operating_point: Literal["threshold", "searched"] = "threshold",
         weights: Literal["acceptance", "none"] = "acceptance",
-        weight_cap: float = 3.0,
+        weight_cap: float | None = 3.0,
         min_outcomes: int = 100,
         first_round: Literal["past", "learned"] = "past",
         maturity: int | None = None,

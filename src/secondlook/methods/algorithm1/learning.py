@@ -52,7 +52,7 @@ class LearningRules:
     split: Literal["half", "cross"]
     operating_point: Literal["threshold", "searched"]
     weights: Literal["acceptance", "none"]
-    weight_cap: float
+    weight_cap: float | None
     min_outcomes: int
     constrain_fit: bool
     n_groups: int
@@ -161,10 +161,15 @@ class LabelledRows:
 
 
 def _inverse(acceptance: Floats, used: NDArray[np.bool_], rules: LearningRules) -> Floats:
-    """Return 1 / acceptance probability up to the cap where used, 0 elsewhere."""
+    """Return 1 / acceptance probability up to the cap where used, 0 elsewhere.
+
+    Without a cap, rows that no logged policy would accept represent no applicant and are left out.
+    """
     if rules.weights == "none":
         return used.astype(np.float64)
-    return np.asarray(used / np.maximum(acceptance, 1 / rules.weight_cap))
+    if rules.weight_cap is not None:
+        return np.asarray(used / np.maximum(acceptance, 1 / rules.weight_cap))
+    return np.divide(used, acceptance, out=np.zeros(used.shape), where=acceptance > 0)
 
 
 def effective_sample_size(weight: Floats) -> float:

@@ -252,7 +252,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         decisions: Any = None,
         classes: Any = None,
         weights: Literal["acceptance", "none"] = "acceptance",
-        weight_cap: float = 3.0,
+        weight_cap: float | None = 3.0,
         min_outcomes: int = 100,
         first_round: Literal["past", "learned"] = "past",
         maturity: int | None = None,

@@ -7,14 +7,15 @@ classifier.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from secondlook.core.budget import FdrBudget
+from secondlook.core.budget import ExploitOnly, FdrBudget
 from secondlook.core.coverage import MeanPastScore, SummedAcceptance
+from secondlook.core.fairness import RateParity
 from secondlook.core.sampling import Draw
 from secondlook.core.strategies import Counts, GroupShare
 from secondlook.errors import InputError
@@ -23,10 +24,12 @@ from secondlook.lab.experiments.methods import (
     VARIANTS,
     Setup,
     Variant,
-    constant_share,
+    find_variant,
     fit_to_past,
+    make_classifier,
 )
 from secondlook.lab.experiments.released.logistic import ReleasedLogistic
+from secondlook.lab.experiments.spec import NO_VARIANTS, Variants
 from secondlook.lab.simulate.run import Method
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.methods.algorithm1.classifier import PartialFeedbackClassifier
@@ -34,7 +37,7 @@ from secondlook.methods.algorithm1.exploration import draw_explored
 from secondlook.methods.algorithm1.learning import Learned
 from secondlook.people.intake import Batch
 
-__all__ = ["ReleasedBudget", "ReleasedClassifier", "build_released"]
+__all__ = ["ReleasedBudget", "ReleasedClassifier", "build_released", "is_released"]
 
 
 @dataclass(frozen=True)
@@ -104,17 +107,17 @@ class ReleasedClassifier(PartialFeedbackClassifier):
         self.switches = switches
         return self
 
-    def become(self, variant: Variant, setup: Setup) -> ReleasedClassifier:
+    def become(self, other: PartialFeedbackClassifier) -> ReleasedClassifier:
         """Continue as another variant, keeping all that was learned (C1)."""
         assert isinstance(self.budget, ReleasedBudget)
         self.budget = replace(self.budget, begun=len(self._rounds))
-        self.strategy = variant.strategy()
+        self.strategy = other.strategy
         if _is_fair_in_fit(self.switches):
             for learner in self._learners:
-                learner.set_params(fairness=variant.fairness(setup.goal))
+                learner.set_params(fairness=other.fairness)
         else:
-            self.fairness = variant.fairness(setup.goal)
-            self.thresholds = variant.cuts
+            self.fairness = other.fairness
+            self.thresholds = other.thresholds
         self._news = True
         return self
 
@@ -172,8 +175,10 @@ def _is_fair_in_fit(switches: frozenset[str]) -> bool:
     return bool(switches & {"B3", "B4", "B6", "B9"})
 
 
-def _learner(variant: Variant, setup: Setup, switches: frozenset[str]) -> ConstrainedLogistic:
-    fairness = variant.fairness(setup.goal) if _is_fair_in_fit(switches) else None
+def _learner(
+    fairness: RateParity | None, setup: Setup, switches: frozenset[str]
+) -> ConstrainedLogistic:
+    fairness = fairness if _is_fair_in_fit(switches) else None
     if not switches & {"B3", "B4", "B6"}:
         return ConstrainedLogistic(fairness=fairness)
     return ReleasedLogistic(
@@ -186,48 +191,65 @@ def _learner(variant: Variant, setup: Setup, switches: frozenset[str]) -> Constr
     )
 
 
-def _new(name: str, setup: Setup, switches: frozenset[str]) -> ReleasedClassifier:
-    base, _, split = name.partition("@")
-    goal, variant = setup.goal, VARIANTS.get(base, VARIANTS["plain"])
-    constant = goal.alpha if name == "alpha-at-once" else constant_share(name, split)
-    rule = MeanPastScore if "C2" in switches else SummedAcceptance
-    classifier = ReleasedClassifier(
-        utility=goal.utility,
-        budget=ReleasedBudget(
-            goal.alpha,
-            goal.schedule if constant is None else constant,
-            goal.min_selection_rate,
-            goal.slack,
-            switches=switches,
-            explores=name not in ABLATIONS,
-        ),
-        coverage=rule(threshold=goal.threshold),
-        strategy=variant.strategy(),
-        learner=_learner(variant, setup, switches),
-        fairness=None if _is_fair_in_fit(switches) else variant.fairness(goal),
-        thresholds="shared" if _is_fair_in_fit(switches) else variant.cuts,
-        weights="none" if "B7" in switches else "acceptance",
-        first_round="learned" if "C4" in switches else "past",
-        constrain_fit=bool(switches & {"B3", "B9"}),
+def _unfitted(variant: Variant, setup: Setup) -> PartialFeedbackClassifier:
+    return make_classifier(
+        variant,
+        setup.goal,
+        setup.options,
         group_as_feature=setup.group_as_feature,
-        random_state=setup.seed,
-    ).switch_on(switches)
+        seed=setup.seed,
+    )
+
+
+def _new(variant: Variant, setup: Setup, switches: frozenset[str]) -> ReleasedClassifier:
+    ours = _unfitted(variant, setup)
+    assert ours.budget is not None
+    options = ours.get_params(deep=False)
+    options["budget"] = ReleasedBudget(
+        **{part.name: getattr(ours.budget, part.name) for part in fields(ours.budget)},
+        switches=switches,
+        explores=not isinstance(ours.budget, ExploitOnly),
+    )
+    if "C2" in switches:
+        options["coverage"] = MeanPastScore((ours.coverage or SummedAcceptance()).threshold)
+    if ours.learner is None:
+        options["learner"] = _learner(ours.fairness, setup, switches)
+    if _is_fair_in_fit(switches):
+        options |= {"fairness": None, "thresholds": "shared"}
+    if "B7" in switches:
+        options["weights"] = "none"
+    if "C4" in switches:
+        options["first_round"] = "learned"
+    if switches & {"B3", "B9"}:
+        options["constrain_fit"] = True
+    classifier = ReleasedClassifier(**options).switch_on(switches)
     fit_to_past(classifier, setup)
     return classifier
 
 
+def is_released(name: str, variants: Variants = NO_VARIANTS) -> bool:
+    """Return whether deviations can be switched on in a method: a variant or an ablation."""
+    name = variants[name]["method"] if name in variants else name
+    return name.partition("@")[0] in VARIANTS or name in ABLATIONS
+
+
 def build_released(
-    name: str, setup: Setup, switches: frozenset[str], shared: dict[str, Any]
+    name: str,
+    setup: Setup,
+    switches: frozenset[str],
+    shared: dict[str, Any],
+    variants: Variants = NO_VARIANTS,
 ) -> Method:
     """Return a variant or an ablation of Algorithm 1 with deviations switched on.
 
-    With C1 all variants of a repetition share one object, which is kept in ``shared``.
+    With C1 the paper's variants share one object, which is kept in ``shared``.
     """
+    variant = find_variant(name, variants)
+    assert variant is not None
     if "C1" not in switches or name not in VARIANTS:
-        return _new(name, setup, switches)
-    key = f"variants at α = {setup.goal.alpha}"
-    if key not in shared:
-        shared[key] = _new(name, setup, switches)
-        return shared[key]  # type: ignore[no-any-return]
-    classifier: ReleasedClassifier = shared[key]
-    return classifier.become(VARIANTS[name], setup)
+        return _new(variant, setup, switches)
+    if "object" not in shared:
+        shared["object"] = _new(variant, setup, switches)
+        return shared["object"]  # type: ignore[no-any-return]
+    classifier: ReleasedClassifier = shared["object"]
+    return classifier.become(_unfitted(variant, setup))
