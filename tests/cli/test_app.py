@@ -139,6 +139,13 @@ def test_methods_are_listed():
     names = print_json("methods")
     assert {"plain", "fair-clf", "opt-offline"} <= set(names)
     assert all(name in call("methods").stdout for name in names)
+    values = print_json("methods", "kilbertus-icml")
+    assert values["cost"] == {"value": 0.6, "source": "the paper implemented here"}
+    words = call("methods", "kilbertus-icml").stdout
+    assert all(name in words for name in values)
+    refused = call("methods", "plain")
+    assert refused.exit_code == 2
+    assert "'plain'" in refused.stderr
 
 
 def test_data_sets_are_listed_with_their_location():

@@ -22,6 +22,8 @@ from secondlook.lab.baselines.fairall.training import (
     minibatches,
     padded_width,
 )
+from secondlook.lab.datasets import load
+from secondlook.lab.experiments.paper import paper_experiment
 
 pytestmark = pytest.mark.xdist_group("fairall")
 
@@ -183,6 +185,22 @@ except secondlook.errors.InputError as error:
         "`pip install 'secondlook[deep]'` (in a checkout: `pip install '.[deep]'`) installs "
         "them.\n"
     )
+
+
+def test_on_german_credit_the_group_is_outside_x():
+    """Sex is a column of the data and the group: networks get it as s alone, as in the original."""
+    world = paper_experiment("german").world.build(load("german"), 0)
+    past = world.history()
+    X, group = past.people.X, past.people.group
+    fitted = method().set_params(schedule=Schedule(0, 128, 0, 0))
+    fitted.fit(X, past.outcomes, accepted=past.accepted, sensitive_features=group)
+    assert fitted._columns.layout.width == X.shape[1] - 1
+    turned = X.copy()
+    turned[:, -1] = 1 - turned[:, -1]
+    other = np.where(group == "male", "female", "male")
+    p = fitted.acceptance_probability(X, sensitive_features=group)
+    assert np.array_equal(p, fitted.acceptance_probability(turned, sensitive_features=group))
+    assert not np.allclose(p, fitted.acceptance_probability(X, sensitive_features=other))
 
 
 def test_columns_are_read_by_their_kinds():

@@ -1,4 +1,4 @@
-"""Greedy, ε-greedy, a share below the cut-off, Thompson sampling, and the frozen past."""
+"""Greedy, ε-greedy, Thompson sampling, and the frozen past."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from secondlook.lab.baselines.greedy import (
     EpsilonGreedy,
     FrozenPast,
     Greedy,
-    RandomBelowCutoff,
 )
 
 SLOPE = np.array([1.5, -1.0])
@@ -63,7 +62,7 @@ def test_greedy_is_a_cut_off_on_the_model_of_everybody_accepted(rng):
 
 
 def test_settings_are_cut_offs():
-    for kind in (Greedy, EpsilonGreedy, RandomBelowCutoff, BootstrapThompson):
+    for kind in (Greedy, EpsilonGreedy, BootstrapThompson):
         assert kind.setting("published").cutoff == 0.5
         assert kind.setting("aligned").cutoff == pytest.approx(500 / 700)
 
@@ -73,41 +72,31 @@ def test_epsilon_falls_as_it_says():
     assert [line.epsilon_of(t) for t in range(1, 7)] == pytest.approx(
         [0.2, 0.15, 0.1, 0.05, 0.05, 0.05]
     )
-    root = EpsilonGreedy(epsilon=0.3, decay="root")
-    assert [root.epsilon_of(t) for t in (1, 4, 9)] == pytest.approx([0.3, 0.15, 0.1])
-    assert {EpsilonGreedy(decay="none").epsilon_of(t) for t in (1, 50)} == {0.2}
+    published = EpsilonGreedy.setting("published", horizon=39)
+    falling = [published.epsilon_of(t) for t in range(1, 40)]
+    assert falling == pytest.approx(np.linspace(0.2, 0.01, 39))
 
 
-def test_epsilon_greedy_mixes_a_coin_into_the_greedy_action(rng):
-    method = started(EpsilonGreedy(0.7, epsilon=0.4, last=0.1, horizon=4, random_state=1), rng)
+@pytest.mark.parametrize(("epsilon", "last"), [(0.4, 0.1), (0.05, 0.05)])
+def test_epsilon_greedy_accepts_below_the_cut_off_and_never_rejects_above_it(rng, epsilon, last):
+    """Over 4 rounds, an exact test a round at 1e-4; a coin that is fair instead fails it."""
+    method = EpsilonGreedy(0.7, epsilon=epsilon, last=last, horizon=4, random_state=1)
+    method = started(method, rng)
     for t, (_, _, batch) in enumerate(rounds(method, rng, 4, 3000)):
-        epsilon = 0.4 - 0.1 * t
-        greedy = batch.score >= 0.7
-        want = np.where(greedy, 1 - epsilon / 2, epsilon / 2)
-        assert batch.propensity == pytest.approx(want)
-        for side in (greedy, ~greedy):
-            n, heads = int(side.sum()), int(batch.accepted[side].sum())
-            assert stats.binomtest(heads, n, want[side][0]).pvalue > 1e-4
-            doubled = 1 - epsilon if greedy[side].all() else epsilon
-            assert stats.binomtest(heads, n, doubled).pvalue < 1e-4  # ε in the place of ε/2
-
-
-def test_a_share_below_the_cut_off_is_accepted_at_random(rng):
-    method = started(RandomBelowCutoff(0.7, share=0.05, random_state=2), rng)
-    (_, _, batch) = rounds(method, rng, 1, 8000)[0]
-    above = batch.score >= 0.7
-    assert batch.accepted[above].all()
-    assert np.unique(batch.propensity[~above]).tolist() == [0.05]
-    n, heads = int((~above).sum()), int(batch.accepted[~above].sum())
-    assert stats.binomtest(heads, n, 0.05).pvalue > 1e-4
-    assert stats.binomtest(heads, n, 0.02).pvalue < 1e-4
-    assert batch.explored.sum() == heads
+        now = epsilon + t * (last - epsilon) / 3
+        above = batch.score >= 0.7
+        assert batch.accepted[above].all()
+        assert batch.propensity == pytest.approx(np.where(above, 1.0, now))
+        n, heads = int((~above).sum()), int(batch.accepted[~above].sum())
+        assert stats.binomtest(heads, n, now).pvalue > 1e-4
+        assert stats.binomtest(heads, n, now / 2).pvalue < 1e-4  # a random action by a fair coin
+        assert batch.explored.sum() == heads
 
 
 def test_weights_undo_the_share(rng):
     """A population whose model is wrong below the cut-off shows whether rows are weighted."""
     X, y, accepted = history(rng, 400)
-    weighted = RandomBelowCutoff(0.7, share=0.2, weighted=True, random_state=0)
+    weighted = EpsilonGreedy(0.7, epsilon=0.2, last=0.2, weighted=True, random_state=0)
     method = weighted.fit(X, y, accepted=accepted)
     seen = rounds(method, rng, 1, 2000)
     taken = seen[0][2].accepted
@@ -194,9 +183,8 @@ def test_the_past_may_be_given(rng):
         (Greedy(1.0), r"cutoff must be in \(0, 1\), got 1.0\."),
         (Greedy(l2=-1), "l2 must be at least 0, got -1"),
         (EpsilonGreedy(epsilon=1.5), r"epsilon must be in \[0, 1\], got 1.5"),
-        (EpsilonGreedy(decay="fast"), "decay must be 'linear', 'root' or 'none', got 'fast'"),
         (EpsilonGreedy(horizon=1), "horizon must be 2 rounds or more, got 1"),
-        (RandomBelowCutoff(share="2"), r"share must be in \[0, 1\], got '2'"),
+        (EpsilonGreedy(last="2"), r"last must be in \[0, 1\], got '2'"),
         (BootstrapThompson(n_models=1), "n_models must be 2 or more, got 1"),
     ],
 )

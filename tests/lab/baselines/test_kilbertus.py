@@ -63,8 +63,11 @@ def objective(theta, *, semi, penalty, benefit="demographic"):
     return value - penalty / 2 * sum((b[s] - b[r]) ** 2 for s, r in pairs)
 
 
-def ascent(n_rows, *, semi=False, penalty=0.0, expected=True):
-    return Ascent(semi, 1.0, n_rows, 1, expected, penalty, 3)
+def step_of(rows, benefit, *, semi=False, penalty=0.0, n_groups=3):
+    """Return the change by one step of length 1 over all rows."""
+    how = Ascent(semi, 1.0, expected=True, penalty=penalty, n_groups=n_groups)
+    every = [np.arange(len(rows))]
+    return climb(THETA, rows, every, how, np.random.default_rng(0), benefit) - THETA
 
 
 @pytest.mark.parametrize("semi", [False, True])
@@ -79,14 +82,13 @@ def test_a_step_is_the_derivative_of_the_expected_objective(semi, penalty, benef
         member = np.arange(3)[:, None] == rows.group
         share = member * rows.benefit / (member @ weight)[:, None]
         measured = Benefit(rows.phi, share, weight.mean())
-    how = ascent(len(rows), semi=semi, penalty=penalty)
-    step = climb(THETA, rows, how, np.random.default_rng(0), measured) - THETA
+    step = step_of(rows, measured, semi=semi, penalty=penalty)
     want = derivative(lambda t: objective(t, semi=semi, penalty=penalty, benefit=benefit), THETA)
     n_people = 4 * N_CELL
     assert step * len(rows) / n_people == pytest.approx(want, abs=1e-8)
     # Without the weights it is the derivative of something else.
     biased = replace(rows, worth=rows.worth / weight)
-    wrong = climb(THETA, biased, how, np.random.default_rng(0), measured) - THETA
+    wrong = step_of(biased, measured, semi=semi, penalty=penalty)
     assert np.abs(wrong * len(rows) / n_people - want).max() > 1e-3
 
 
@@ -111,8 +113,7 @@ def test_minibatch_penalty_is_the_published_form():
     """Means over accepted rows of d·w, and of score·w·φ, by the formula written out for two."""
     rows, _ = enumerated()
     two = replace(rows, group=np.minimum(rows.group, 1), worth=np.zeros(len(rows)))
-    how = replace(ascent(len(rows), penalty=0.7), n_groups=2)
-    step = climb(THETA, two, how, np.random.default_rng(0), None) - THETA
+    step = step_of(two, None, penalty=0.7, n_groups=2)
     p, w, z = expit(two.phi @ THETA), two.benefit, two.group
     delta = (p * w)[z == 0].mean() - (p * w)[z == 1].mean()
     pull = (p * (1 - p) * w)[:, None] * two.phi
@@ -149,9 +150,9 @@ def test_the_first_policy_is_even_where_the_outcome_is_good_with_probability_c(c
 def test_it_learns_from_its_own_people_with_the_weights_of_their_day(monkeypatch, learn_from):
     met, real = [], kilbertus.climb
 
-    def watched(theta, rows, ascent, rng, benefit):
+    def watched(theta, rows, *others):
         met.append(rows)
-        return real(theta, rows, ascent, rng, benefit)
+        return real(theta, rows, *others)
 
     monkeypatch.setattr(kilbertus, "climb", watched)
     world = lender_world(2, n_rounds=4)
@@ -170,9 +171,9 @@ def test_it_learns_from_its_own_people_with_the_weights_of_their_day(monkeypatch
 def test_equal_opportunity_stands_for_everybody_though_only_the_accepted_are_known(monkeypatch):
     seen, real = [], kilbertus.climb
 
-    def watched(theta, rows, ascent, rng, benefit):
-        seen.append((theta, rows, benefit))
-        return real(theta, rows, ascent, rng, benefit)
+    def watched(theta, rows, *others):
+        seen.append((theta, rows, others[-1]))
+        return real(theta, rows, *others)
 
     monkeypatch.setattr(kilbertus, "climb", watched)
     monkeypatch.setattr(kilbertus, "_REFERENCE", 10**9)
@@ -197,9 +198,9 @@ def test_equal_opportunity_stands_for_everybody_though_only_the_accepted_are_kno
 def test_demographic_benefit_is_over_everybody_of_the_last_round(monkeypatch):
     seen, real = [], kilbertus.climb
 
-    def watched(theta, rows, ascent, rng, benefit):
-        seen.append((theta, benefit))
-        return real(theta, rows, ascent, rng, benefit)
+    def watched(theta, rows, *others):
+        seen.append((theta, others[-1]))
+        return real(theta, rows, *others)
 
     monkeypatch.setattr(kilbertus, "climb", watched)
     world = lender_world(4, n_rounds=3)
@@ -260,8 +261,7 @@ def test_semi_logistic_people_above_one_half_teach_nothing():
     above = rows.phi @ THETA >= 0
     only = PolicyRows(*(part[above] for part in (rows.phi, rows.worth, rows.benefit, rows.group)))
     assert len(only) > 0
-    how = ascent(len(only), semi=True)
-    assert np.array_equal(climb(THETA, only, how, np.random.default_rng(0), None), THETA)
+    assert not step_of(only, None, semi=True).any()
     world = lender_world(7)
     method = fitted(world, family="semi")
     list(run(method, world))
@@ -281,15 +281,74 @@ def test_weights_are_cut_and_counted():
     assert max(rates) > 0
 
 
-def test_more_steps_for_more_outcomes():
-    world = lender_world(9, n_rounds=3)
-    method = fitted(world, epochs=5, batch_size=32)
-    counts = [int(r.decided.accepted.sum()) for r in run(method, world)]
-    assert [one.n_steps for one in method.updates_] == [5 * (k // 32) for k in counts[:2]]
-    assert [one.n_rows for one in method.updates_] == np.cumsum(counts[:2]).tolist()
+@pytest.mark.parametrize("learn_from", ["all", "recent"])
+def test_a_pass_is_as_long_as_a_round_at_most(learn_from):
+    """As in the authors' code: the last minibatch may be smaller, and counts as a step."""
+    world = lender_world(9, n_batch=300, n_rounds=4)
+    method = fitted(world, epochs=5, batch_size=32, learn_from=learn_from)
+    counts = [int(r.decided.accepted.sum()) for r in run(method, world)][:3]
+    rows = counts if learn_from == "recent" else np.cumsum(counts).tolist()
+    assert [one.n_rows for one in method.updates_] == rows
+    steps = [5 * int(np.ceil(min(n, 300) / 32)) for n in rows]
+    assert [one.n_steps for one in method.updates_] == steps
+    assert learn_from == "recent" or rows[-1] > 300
     fixed = fitted(world, steps=7)
     list(run(fixed, world))
-    assert [one.n_steps for one in fixed.updates_] == [7, 7]
+    assert [one.n_steps for one in fixed.updates_] == [7, 7, 7]
+
+
+def test_each_row_is_met_once_in_a_pass_and_drawn_anew_with_a_number_of_steps():
+    method = KilbertusPolicy(epochs=3, batch_size=32)
+    method._n_applicants = 1000
+    batches = list(method._minibatches(100, np.random.default_rng(0)))
+    assert [one.size for one in batches] == [32, 32, 32, 4] * 3
+    assert np.concatenate(batches[:4]).tolist() != np.concatenate(batches[4:8]).tolist()
+    assert all(sorted(np.concatenate(batches[k : k + 4])) == list(range(100)) for k in (0, 4, 8))
+    method._n_applicants = 40
+    assert [one.size for one in method._minibatches(100, np.random.default_rng(0))] == [32, 8] * 3
+    drawn = list(method.set_params(steps=9)._minibatches(20, np.random.default_rng(0)))
+    assert [one.size for one in drawn] == [32] * 9
+    assert set(np.concatenate(drawn).tolist()) == set(range(20))
+
+
+def test_rounds_of_whole_passes_are_the_published_update_written_out():
+    """Minibatches of all rows leave only θ ← θ + lr·mean((y − c)/π'·π(1 − π)·φ), epoch by epoch."""
+    world = lender_world(14, n_rounds=4)
+    X = world.history().people.X
+    mean, spread = X.mean(axis=0), X.std(axis=0)
+    whole = {"batch_size": 10**6, "epochs": 4, "learning_rate": 0.3, "learn_from": "recent"}
+    method = fitted(world, cost=0.6, **whole)
+    theta = np.append(method.intercept_, method.coef_)
+    for result in run(method, world):
+        X = (result.applicants.people.X - mean) / spread
+        phi = np.column_stack([np.ones(len(X)), X])
+        before = result.decided.propensity
+        assert before == pytest.approx(expit(phi @ theta))
+        kept = result.decided.accepted
+        worth = (result.applicants.outcome - 0.6) / np.maximum(before, 0.01)
+        for _ in range(4):
+            p = expit(phi[kept] @ theta)
+            theta = theta + 0.3 * (worth[kept] * p * (1 - p)) @ phi[kept] / kept.sum()
+
+
+def german_method(**options):
+    world = replace(paper_experiment("german").world, n_rounds=2).build(load("german"), 0)
+    return fitted(world, **options), world.history().people
+
+
+@pytest.mark.parametrize("setting", ["published", "aligned", "icml"])
+def test_the_group_is_a_feature_only_where_it_was(setting):
+    """German credit has sex among its columns; a world without it appends the group."""
+    blind = setting != "icml"
+    method, people = german_method(**KilbertusPolicy.settings[setting])
+    assert method.coef_.size == people.X.shape[1] - blind
+    turned = people.X.copy()
+    turned[:, -1] = 1 - turned[:, -1]
+    p, other = (method.acceptance_probability(X) for X in (people.X, turned))
+    assert np.array_equal(p, other) == blind
+    world = lender_world(15)
+    method = fitted(world, group_as_feature=True, **KilbertusPolicy.settings[setting])
+    assert method.coef_.size == world.history().people.X.shape[1] + (not blind)
 
 
 def decisions(method, world):
@@ -370,7 +429,7 @@ def test_parity_needs_groups(rng):
 
 def test_the_group_itself_is_not_standardised():
     world = lender_world(13, n_rounds=2)
-    method = fitted(world, group_as_feature=True)
+    method = fitted(world, group_as_feature=True, blind=False)
     assert method.coef_.size == world.history().people.X.shape[1] + 1
     assert method._spread[-1] == 1
     assert method._centre[-1] == 0

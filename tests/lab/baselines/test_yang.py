@@ -23,6 +23,9 @@ from secondlook.lab.baselines.yang import (
     upper_bound,
     weighted_quantile,
 )
+from secondlook.lab.datasets import load
+from secondlook.lab.experiments.paper import paper_experiment
+from secondlook.lab.simulate.run import run
 
 
 @pytest.mark.parametrize(("a", "b", "cut"), [(2.0, 5.0, 0.6), (8.0, 1.4, 0.95), (0.7, 0.9, 0.8)])
@@ -214,15 +217,24 @@ def test_decisions_follow_the_bounds_that_are_shown():
 
 def test_densities_are_mended_by_hand_the_same_way():
     """Round 1 explores with certainty, so all of its rows count whole."""
-    method = started(
-        BoundedExploration.setting("aligned", horizon=10, min_outcomes=12.0, random_state=0)
-    )
-    first = method.densities_
-    X, z, y = people(N, np.random.default_rng(8))
-    batch = method.decide(X, sensitive_features=z)
-    low = method.bounds_[:, 0]
-    method.observe(batch.ids[batch.accepted], y[batch.accepted])
-    method.decide(X[:5], sensitive_features=z[:5])
+    X, z, y = people(3 * N, np.random.default_rng(8))
+
+    def after_one_round(min_outcomes):
+        method = BoundedExploration.setting("aligned", horizon=10, min_outcomes=min_outcomes)
+        method = started(method.set_params(random_state=0))
+        first, low = method.densities_, method.bounds_[:, 0]
+        batch = method.decide(X, sensitive_features=z)
+        method.observe(batch.ids[batch.accepted], y[batch.accepted])
+        method.decide(X[:5], sensitive_features=z[:5])
+        return method, first, low, batch
+
+    method, first, _, batch = after_one_round(10**6)
+    fewest = min((batch.accepted & (z == g) & (y == k)).sum() for g in "AB" for k in (0, 1))
+    assert fewest > 5
+    assert method.densities_ == first
+    method, first, *_ = after_one_round(float(fewest))  # all wait for the rarest, and for more
+    assert method.densities_ == first
+    method, first, low, batch = after_one_round(fewest - 0.5)
     changed = 0
     for g, name in enumerate("AB"):
         for outcome in (0, 1):
@@ -231,7 +243,7 @@ def test_densities_are_mended_by_hand_the_same_way():
             tau = (0.6, 0.5)[outcome]
             law = stats.beta(before.a, before.b)
             inside = 1 - (1 - tau) / (1 - law.cdf(low[g]))
-            if mine.sum() < 12 or inside <= 0:
+            if inside <= 0:
                 assert after == before
                 continue
             omega = np.quantile(batch.score[mine], inside, method="inverted_cdf")
@@ -300,6 +312,19 @@ def test_wrong_parameters_are_named():
         ("l2", -1.0),
     ]
     check_refusals(BoundedExploration(), wrong)
+
+
+def test_german_batches_allow_the_published_minimum():
+    """150 new outcomes of the rarest kind come together several times in 39 rounds."""
+    method = BoundedExploration.setting("published", random_state=0)
+    assert method.min_outcomes == 150
+    world = paper_experiment("german").world.build(load("german"), 0)
+    past = world.history()
+    method = method.fit(
+        past.people.X, past.outcomes, accepted=past.accepted, sensitive_features=past.people.group
+    )
+    mended = [method._mended for _ in run(method, world)]
+    assert 3 <= np.count_nonzero(np.diff(mended)) <= 13
 
 
 def test_on_german_credit_its_published_costs_accept_nearly_everybody():

@@ -21,6 +21,7 @@ from secondlook import (
 )
 from secondlook.core.budget import ExploitOnly
 from secondlook.errors import InputError
+from secondlook.lab.baselines.base import CODE, ICML, OURS, PAPER, RELEASED
 from secondlook.lab.datasets import load
 from secondlook.lab.experiments import methods
 from secondlook.lab.experiments.methods import (
@@ -45,6 +46,7 @@ from secondlook.lab.experiments.methods import (
     left_out,
     make_classifier,
     options_of,
+    values_of,
 )
 from secondlook.lab.experiments.paper import DEFAULT_METHODS, paper_experiment
 from secondlook.lab.experiments.published import paper_row, published_table, why_different
@@ -445,7 +447,9 @@ def test_setup_reaches_the_method(baseline_world):
     assert build("greedy-aligned", baseline_world, setup).random_state == 17
     assert build("greedy-aligned", baseline_world, setup).group_as_feature
     # Kilbertus' policies use groups only in their penalty.
-    assert not build("kilbertus-aligned", baseline_world, setup).group_as_feature
+    n_features = setup.past.people.X.shape[1]
+    assert build("kilbertus-aligned", baseline_world, setup).coef_.size == n_features
+    assert build("kilbertus-icml", baseline_world, setup).coef_.size == n_features + 1
     rejecting = replace(setup, past_policy=lambda X: np.zeros(len(X)))
     method = build("frozen-past", baseline_world, rejecting)
     X, group = setup.past.people.X, setup.past.people.group
@@ -457,6 +461,44 @@ def test_every_setting_has_a_label():
         assert {f"{base}-published", f"{base}-aligned"} <= set(BASELINES)
     assert "kilbertus-icml" in BASELINES
     assert len({label(name) for name in (*METHODS, *REFERENCES)}) == len({*METHODS, *REFERENCES})
+
+
+def test_where_values_come_from():
+    """What the papers' and authors' code says, listed by hand; everything else is ours."""
+    for name in BASELINES:
+        values = values_of(name)
+        assert {"random_state", "horizon", "group_as_feature"}.isdisjoint(values)
+        assert ("the experiment" in {source for _, source in values.values()}) == (
+            name.endswith("-aligned")
+        )
+    icml = values_of("kilbertus-icml")
+    assert icml["cost"] == (0.6, ICML)
+    stated = {"batch_size": 128, "steps": 128, "learning_rate": 0.01, "penalty": 0.5}
+    stated |= {"learn_from": "recent", "parity": "demographic", "blind": False}
+    assert {key: value for key, (value, s) in icml.items() if s == RELEASED} == stated
+    compas = {"cost": 0.6, "learning_rate": 0.1, "batch_size": 64, "epochs": 40, "blind": True}
+    for name, cost in (("kilbertus-published", CODE), ("kilbertus-semi-aligned", "the experiment")):
+        values = values_of(name)
+        for key, value in compas.items():
+            assert values[key] == (value, CODE) or (key == "cost" and values[key][1] == cost)
+        assert values["clip"] == (0.01, OURS)
+    assert values_of("kilbertus-semi-published")["family"] == ("semi", CODE)
+    assert values_of("yang-aligned")["min_outcomes"] == (150.0, CODE)
+    assert values_of("epsilon-greedy-published")["epsilon"] == (0.2, CODE)
+    assert values_of("random-2-published")["epsilon"] == (0.02, OURS)
+    assert values_of("fairall-published")["schedule"] == ("published", CODE)
+    assert values_of("fairall-quick-published")["schedule"] == ("quick", OURS)
+    assert values_of("plot-network-aligned")["model"] == ("network", CODE)
+
+
+def test_sources_name_parameters():
+    for name in BASELINES:
+        kind = methods._baseline_names()[name][0].kind
+        for setting, sources in kind.sources.items():
+            listed = [parameter for names in sources.values() for parameter in names]
+            assert setting in kind.settings
+            assert len(set(listed)) == len(listed)
+            assert set(listed) <= set(kind().get_params())
 
 
 def test_sets_of_methods():
@@ -518,8 +560,33 @@ def test_aligned_costs_earn_more_on_german_credit():
     assert revenue[0] < revenue[2] < revenue[1]
 
 
+DESCRIPTIONS = Path(__file__).parents[3] / "docs" / "methods.md"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "epsilon-greedy-published",
+        "kilbertus-published",
+        "kilbertus-icml",
+        "bechavod-published",
+        "yang-published",
+        "plot-network-published",
+        "fairall-published",
+    ],
+)
+def test_sources_are_shown_in_the_description(name):
+    def cell(*sources):
+        chosen = [(key, value) for key, (value, s) in values_of(name).items() if s in sources]
+        words = [f"{k} {v:.4g}" if isinstance(v, float) else f"{k} {v}" for k, v in chosen]
+        return ", ".join(words) or "–"
+
+    row = f"| `{name}` | {cell(PAPER, CODE)} | {cell(ICML)} | {cell(RELEASED)} | {cell(OURS)} |"
+    assert row in DESCRIPTIONS.read_text(encoding="utf-8").splitlines(), row
+
+
 def test_every_method_is_described():
-    text = (Path(__file__).parents[3] / "docs" / "methods.md").read_text(encoding="utf-8")
+    text = DESCRIPTIONS.read_text(encoding="utf-8")
     named = set(re.findall(r"`([a-z0-9*-]+)`", text))
     ends = tuple(f"-{setting}" for setting in ("published", "aligned", "icml"))
     for name in (*METHODS, *REFERENCES):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from importlib.metadata import version as installed_version
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 
 from secondlook.cli.options import Data, Json, errors
 from secondlook.cli.output import Console, print_json, print_lines
+from secondlook.errors import InputError
 from secondlook.lab.experiments.released import DEVIATIONS, SWITCHES, count_deviations
 
 
@@ -56,13 +58,22 @@ def datasets(data: Data = None, json: Json = False) -> None:
         print_lines(["Any state and year of the survey: acs:CA:2018, acs:PA+MA+IN:2024."])
 
 
-def methods(json: Json = False) -> None:
-    """List the methods that --methods accepts.
+def methods(
+    baseline: Annotated[
+        str | None, typer.Argument(help="A baseline, such as kilbertus-icml: list its values.")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the methods that --methods accepts, or where the values of a baseline come from.
 
-    Example: secondlook methods --json
+    Example: secondlook methods kilbertus-icml
     """
     from secondlook.lab.experiments.methods import METHODS, REFERENCES, SETS  # noqa: PLC0415 - slow
 
+    if baseline is not None:
+        with errors(json):
+            _values(baseline, json)
+        return
     names = {name: words for name, (words, _) in {**METHODS, **REFERENCES}.items()}
     if json:
         print_json(names)
@@ -72,6 +83,21 @@ def methods(json: Json = False) -> None:
         table.add_row(name, f"{len(members)} of these at once")
     table.add_row("explore-fair@0.13", "any of the four variants, with α_exploit held constant")
     table.add_row("module:function", "your own: a function of a Setup (see examples/own_method.py)")
+    Console().print(table)
+
+
+def _values(name: str, json: bool) -> None:
+    from secondlook.lab.experiments.methods import BASELINES, values_of  # noqa: PLC0415 - slow
+
+    if name not in BASELINES:
+        raise InputError(f"there is no baseline {name!r}; known are {', '.join(BASELINES)}.")
+    values = values_of(name)
+    if json:
+        print_json({key: {"value": v, "source": source} for key, (v, source) in values.items()})
+        return
+    table = Table("parameter", "value", "from")
+    for key, (value, source) in values.items():
+        table.add_row(key, f"{value:.4g}" if isinstance(value, float) else str(value), source)
     Console().print(table)
 
 

@@ -25,9 +25,29 @@ from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
 from secondlook.people.intake import Batch, History, Intake
 from secondlook.people.store import PeopleStore
 
-__all__ = ["Baseline", "Floats", "Labelled", "Unlabelled", "Verdict"]
+__all__ = [
+    "CODE",
+    "ICML",
+    "OURS",
+    "PAPER",
+    "RELEASED",
+    "Baseline",
+    "Floats",
+    "Labelled",
+    "Sources",
+    "Unlabelled",
+    "Verdict",
+    "beyond_group",
+]
 
 Floats = NDArray[np.float64]
+
+# Where the value of a parameter comes from.
+PAPER, CODE = "its authors' paper", "its authors' code"
+ICML = "the paper implemented here"
+RELEASED = f"released code of {ICML}"
+OURS = "ours"
+Sources = dict[str, dict[str, tuple[str, ...]]]
 
 _COIN = 5  # purpose of a round's randomness
 
@@ -80,6 +100,21 @@ class Unlabelled:
         return int(self.group.size)
 
 
+def beyond_group(X: Floats, group: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Return which features say more than the group does: those that vary within a group.
+
+    Examples
+    --------
+    >>> X = np.array([[0.0, 3.0], [0.0, 4.0], [1.0, 3.0]])
+    >>> beyond_group(X, np.array([0, 0, 1])).tolist()
+    [False, True]
+    """
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    most, least = (f.reduceat(X[order], starts, axis=0) for f in (np.maximum, np.minimum))
+    return np.asarray((most > least).any(axis=0))
+
+
 @dataclass(frozen=True)
 class Verdict:
     """Decisions of a baseline on a batch, in the order of its rows.
@@ -121,6 +156,9 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
         every method here needs.
     settings
         Parameters by the name of the setting.
+    sources
+        For a setting, the parameters that have their value from each source; all others are ours.
+        Aligned settings have the sources of the published one, apart from the cost.
     """
 
     propensity_known: ClassVar[bool] = True
@@ -129,6 +167,7 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
     settings: ClassVar[dict[str, dict[str, Any]]] = {}
     # Further columns of the store, with their defaults; ``_decide`` gives their values.
     _extra_columns: ClassVar[dict[str, Any]] = {}
+    sources: ClassVar[Sources] = {}
     _encode: ClassVar[str] = "this method takes numbers only, so encode them before"
 
     group_as_feature: bool
@@ -149,6 +188,19 @@ class Baseline(BaseEstimator, ABC):  # type: ignore[misc]
                 f"got {name!r}; name one of them."
             )
         return cls(**cls.settings[name] | options)
+
+    @classmethod
+    def source_of(cls, setting: str | None, parameter: str) -> str:
+        """Return where a parameter of a setting has its value from.
+
+        Examples
+        --------
+        >>> from secondlook.lab.baselines.yang import BoundedExploration
+        >>> BoundedExploration.source_of("aligned", "min_outcomes")
+        "its authors' code"
+        """
+        listed = cls.sources.get(setting or "", cls.sources.get("published", {}))
+        return next((source for source, names in listed.items() if parameter in names), OURS)
 
     def fit(
         self,

@@ -17,7 +17,7 @@ from scipy.optimize import linprog
 
 from secondlook.core.sampling import coin_flips
 from secondlook.errors import InputError
-from secondlook.lab.baselines.base import Baseline, Floats, Labelled, Verdict
+from secondlook.lab.baselines.base import PAPER, Baseline, Floats, Labelled, Sources, Verdict
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.people.intake import Batch, History
 
@@ -392,6 +392,7 @@ class BechavodMixture(Baseline):
         "published": {"loss": 1.0, "gain": 1.0},
         "aligned": {"loss": 500.0, "gain": 200.0},
     }
+    sources: ClassVar[Sources] = {"published": {PAPER: ("loss", "gain", "equal")}}
 
     def __init__(
         self,

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
 from secondlook.errors import InputError
-from secondlook.lab.baselines.base import Baseline, Floats
+from secondlook.lab.baselines.base import CODE, Baseline, Floats, Sources
 from secondlook.lab.baselines.logistic import fit_logistics, linear_scores
 from secondlook.methods.algorithm1.past import past_policy
 from secondlook.people.intake import Batch, History
@@ -19,7 +19,6 @@ __all__ = [
     "FrozenPast",
     "Greedy",
     "LabelAugmentation",
-    "RandomBelowCutoff",
 ]
 
 ALIGNED = 5 / 7  # where a loss of 500 and a gain of 200 break even
@@ -168,113 +167,21 @@ class FrozenPast(Baseline):
 
 
 class EpsilonGreedy(Greedy):
-    """Toss a fair coin with probability ε_t, otherwise decide greedily.
+    """Accept from the cut-off on, and each applicant below it with probability ε_t.
 
-    So applicants below the cut-off are accepted with probability ε_t / 2, and those above it are
-    rejected with the same. ε_t falls in a line from ``epsilon`` to ``last`` over ``horizon`` rounds
-    and stays there, or with the root of the round's number.
+    Applicants from the cut-off on are never rejected, as in the code of PLOT's comparison
+    (Pacchiano et al. 2021). ε_t falls in a line from ``epsilon`` to ``last`` over ``horizon``
+    rounds and stays there; with both equal it is a fixed share, by which lenders test below their
+    cut-off. The logged probabilities are exact.
 
     Parameters
     ----------
     cutoff
-        Likelihood from which the greedy action is to accept, in (0, 1).
+        Likelihood from which applicants are accepted for sure, in (0, 1).
     epsilon, last
-        ε of the first round and, with ``decay="linear"``, of the last, in [0, 1].
+        ε of the first round and of the last, in [0, 1].
     horizon
         Rounds over which ε falls, at least 2.
-    decay
-        ``"linear"``; ``"root"``: ε / √t; ``"none"``.
-    l2
-        Strength of the penalty on coefficients, at least 0.
-    group_as_feature
-        Append the group to the features.
-    pos_label
-        Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
-    random_state
-        Seed of the coins.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(400, 2))
-    >>> repaid = (rng.random(400) < 1 / (1 + np.exp(-1 - 2 * X[:, 0]))).astype(int)
-    >>> method = EpsilonGreedy(decay="none", random_state=0).fit(X, repaid)
-    >>> batch = method.decide(rng.normal(size=(100, 2)))
-    >>> np.unique(batch.propensity).tolist()
-    [0.1, 0.9]
-    """
-
-    settings: ClassVar[dict[str, dict[str, Any]]] = {
-        "published": {"cutoff": 0.5, "epsilon": 0.2, "last": 0.01},
-        "aligned": {"cutoff": ALIGNED, "epsilon": 0.2, "last": 0.01},
-    }
-
-    def __init__(
-        self,
-        cutoff: float = 0.5,
-        *,
-        epsilon: float = 0.2,
-        last: float = 0.01,
-        horizon: int = 40,
-        decay: Literal["linear", "root", "none"] = "linear",
-        l2: float = 1.0,
-        group_as_feature: bool = False,
-        pos_label: Any = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            cutoff,
-            l2=l2,
-            group_as_feature=group_as_feature,
-            pos_label=pos_label,
-            random_state=random_state,
-        )
-        self.epsilon = epsilon
-        self.last = last
-        self.horizon = horizon
-        self.decay = decay
-
-    def epsilon_of(self, round: int) -> float:
-        """Return ε of a round.
-
-        Examples
-        --------
-        >>> [round(EpsilonGreedy(horizon=20).epsilon_of(t), 3) for t in (1, 2, 20, 30)]
-        [0.2, 0.19, 0.01, 0.01]
-        """
-        if self.decay == "none":
-            return self.epsilon
-        if self.decay == "root":
-            return float(self.epsilon / np.sqrt(round))
-        gone = min(1.0, (round - 1) / (self.horizon - 1))
-        return float(self.epsilon + gone * (self.last - self.epsilon))
-
-    def _probabilities(self, people: Batch) -> Floats:
-        epsilon = self.epsilon_of(max(1, self._round))
-        return (1 - epsilon) * super()._probabilities(people) + epsilon / 2
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_share("epsilon", self.epsilon, ends=True)
-        check_share("last", self.last, ends=True)
-        if self.decay not in ("linear", "root", "none"):
-            raise InputError(f"decay must be 'linear', 'root' or 'none', got {self.decay!r}.")
-        if self.decay == "linear" and not self.horizon >= 2:
-            raise InputError(f"horizon must be 2 rounds or more, got {self.horizon!r}.")
-
-
-class RandomBelowCutoff(Greedy):
-    """Accept from the cut-off on, and a fixed share of the applicants below it at random.
-
-    Lenders do this to test below their cut-off. All applicants below it have the same chance, and
-    the logged probabilities are exact.
-
-    Parameters
-    ----------
-    cutoff
-        Likelihood from which people are accepted for sure, in (0, 1).
-    share
-        Probability of acceptance below the cut-off, in [0, 1].
     weighted
         Whether labelled rows of our own rounds are weighted by 1 / probability, so that those below
         the cut-off count as many as they stand for. The history counts once each.
@@ -292,22 +199,25 @@ class RandomBelowCutoff(Greedy):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(400, 2))
     >>> repaid = (rng.random(400) < 1 / (1 + np.exp(-1 - 2 * X[:, 0]))).astype(int)
-    >>> method = RandomBelowCutoff(5 / 7, share=0.05, random_state=0).fit(X, repaid)
+    >>> method = EpsilonGreedy(5 / 7, epsilon=0.05, last=0.05, random_state=0).fit(X, repaid)
     >>> batch = method.decide(rng.normal(size=(1000, 2)))
     >>> int(batch.explored.sum()), np.unique(batch.propensity).tolist()
     (26, [0.05, 1.0])
     """
 
     settings: ClassVar[dict[str, dict[str, Any]]] = {
-        "published": {"cutoff": 0.5},
-        "aligned": {"cutoff": ALIGNED},
+        "published": {"cutoff": 0.5, "epsilon": 0.2, "last": 0.01},
+        "aligned": {"cutoff": ALIGNED, "epsilon": 0.2, "last": 0.01},
     }
+    sources: ClassVar[Sources] = {"published": {CODE: ("cutoff", "epsilon", "last")}}
 
     def __init__(
         self,
         cutoff: float = 0.5,
         *,
-        share: float = 0.02,
+        epsilon: float = 0.2,
+        last: float = 0.01,
+        horizon: int = 40,
         weighted: bool = False,
         l2: float = 1.0,
         group_as_feature: bool = False,
@@ -321,8 +231,21 @@ class RandomBelowCutoff(Greedy):
             pos_label=pos_label,
             random_state=random_state,
         )
-        self.share = share
+        self.epsilon = epsilon
+        self.last = last
+        self.horizon = horizon
         self.weighted = weighted
+
+    def epsilon_of(self, round: int) -> float:
+        """Return ε of a round.
+
+        Examples
+        --------
+        >>> [round(EpsilonGreedy(horizon=20).epsilon_of(t), 3) for t in (1, 2, 20, 30)]
+        [0.2, 0.19, 0.01, 0.01]
+        """
+        gone = min(1.0, (round - 1) / (self.horizon - 1))
+        return float(self.epsilon + gone * (self.last - self.epsilon))
 
     def _weights(self) -> Floats | None:
         if not self.weighted:
@@ -330,11 +253,14 @@ class RandomBelowCutoff(Greedy):
         return np.asarray(1 / np.nan_to_num(self._labelled().propensity, nan=1.0))
 
     def _probabilities(self, people: Batch) -> Floats:
-        return np.maximum(super()._probabilities(people), self.share)
+        return np.maximum(super()._probabilities(people), self.epsilon_of(max(1, self._round)))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_share("share", self.share, ends=True)
+        check_share("epsilon", self.epsilon, ends=True)
+        check_share("last", self.last, ends=True)
+        if not self.horizon >= 2:
+            raise InputError(f"horizon must be 2 rounds or more, got {self.horizon!r}.")
 
 
 class LabelAugmentation(Greedy):
@@ -373,10 +299,6 @@ class LabelAugmentation(Greedy):
     True
     """
 
-    settings: ClassVar[dict[str, dict[str, Any]]] = {
-        "published": {"cutoff": 0.5},
-        "aligned": {"cutoff": ALIGNED},
-    }
     assumption: ClassVar[str] = (
         "Applicants the past was sure to reject would have turned out bad: its consistent "
         "decisions used knowledge beyond the features."
@@ -472,11 +394,6 @@ class BootstrapThompson(Greedy):
     >>> np.unique(batch.propensity).tolist()
     [0.0, 0.25, 0.5, 0.75, 1.0]
     """
-
-    settings: ClassVar[dict[str, dict[str, Any]]] = {
-        "published": {"cutoff": 0.5},
-        "aligned": {"cutoff": ALIGNED},
-    }
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ by it, and follow the gradient. This does in rounds what the authors' code does.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -15,7 +16,17 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from secondlook.errors import InputError
-from secondlook.lab.baselines.base import Baseline, Floats, Labelled
+from secondlook.lab.baselines.base import (
+    CODE,
+    ICML,
+    RELEASED,
+    Baseline,
+    Floats,
+    Labelled,
+    Sources,
+    Verdict,
+    beyond_group,
+)
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.people.intake import Batch, History
 
@@ -93,8 +104,8 @@ class Ascent:
     ----------
     semi
         Whether the policy is semi-logistic.
-    rate, batch_size, n_steps
-        Length of steps, rows of a minibatch, number of steps.
+    rate
+        Length of steps.
     expected
         Whether slopes are expectations over the policy's own coins, or a fresh draw of these.
     penalty
@@ -105,8 +116,6 @@ class Ascent:
 
     semi: bool
     rate: float
-    batch_size: int
-    n_steps: int
     expected: bool
     penalty: float
     n_groups: int
@@ -164,11 +173,12 @@ def _group_means(group: NDArray[np.intp], benefit: Floats, n_groups: int) -> Flo
 def climb(
     theta: Floats,
     rows: PolicyRows,
+    minibatches: Iterable[NDArray[np.intp]],
     ascent: Ascent,
     rng: np.random.Generator,
     benefit: Benefit | None,
 ) -> Floats:
-    """Return θ after minibatch steps of gradient ascent.
+    """Return θ after a step of gradient ascent for each minibatch.
 
     Parameters
     ----------
@@ -176,35 +186,30 @@ def climb(
         Where to start; not changed.
     rows
         Accepted people with outcomes.
+    minibatches
+        Numbers of the rows of each step.
     ascent
         How to climb.
     rng
-        Orders of rows and draws.
+        Draws of the policy's coins.
     benefit
         Applicants for which benefits are measured; None measures them in each minibatch, as means
         over its accepted rows.
     """
-    theta = theta.copy()
-    size = min(ascent.batch_size, len(rows))
-    whole = len(rows) // size * size
-    left, gradient = ascent.n_steps, np.zeros_like(theta)
-    while left > 0:
-        order = rng.permutation(len(rows))[:whole].reshape(-1, size)[:left]
-        uniforms = None if ascent.expected else rng.random(order.shape)
-        phi, worth = rows.phi[order], rows.worth[order] * (ascent.rate / size)
-        for i in range(order.shape[0]):
-            uniform = None if uniforms is None else uniforms[i]
-            margin = phi[i].dot(theta)
-            slope = slopes(margin, ascent.semi, uniform)
-            if ascent.penalty:
-                if benefit is None:
-                    gradient = _minibatch_penalty(rows, order[i], margin, slope, uniform, ascent)
-                elif i % _REFRESH == 0:
-                    gradient = benefit.penalty_gradient(theta, ascent.semi)
-                theta -= (ascent.rate * ascent.penalty) * gradient
-            slope *= worth[i]
-            theta += slope.dot(phi[i])
-        left -= order.shape[0]
+    theta, gradient = theta.copy(), np.zeros_like(theta)
+    for i, some in enumerate(minibatches):
+        phi = rows.phi[some]
+        uniform = None if ascent.expected else rng.random(some.size)
+        margin = phi.dot(theta)
+        slope = slopes(margin, ascent.semi, uniform)
+        if ascent.penalty:
+            if benefit is None:
+                gradient = _minibatch_penalty(rows, some, margin, slope, uniform, ascent)
+            elif i % _REFRESH == 0:
+                gradient = benefit.penalty_gradient(theta, ascent.semi)
+            theta -= (ascent.rate * ascent.penalty) * gradient
+        slope *= rows.worth[some] * (ascent.rate / some.size)
+        theta += slope.dot(phi)
     return theta
 
 
@@ -256,7 +261,7 @@ class KilbertusPolicy(Baseline):
     The history fits a model of outcomes, whose intercept is shifted by log((1 − c)/c) so that the
     policy accepts with probability 1/2 where the outcome is good with probability c. From then on
     only people accepted by the policy itself count, weighted by one over their logged probability.
-    Groups matter through the penalty only, for any number of them; the FDR is not controlled.
+    There may be any number of groups; the FDR is not controlled.
 
     Parameters
     ----------
@@ -267,10 +272,11 @@ class KilbertusPolicy(Baseline):
     learn_from
         ``"all"`` outcomes of our own rounds, or the ``"recent"`` round's only.
     learning_rate, batch_size, epochs
-        Length of steps, rows of a minibatch, and how many times as many rows as outcomes have come
-        since the last round are stepped through, in turns over all rows learned from.
+        Length of steps, rows of a minibatch, and passes of a round. A pass goes once over the rows
+        learned from, in random order, and ends after as many rows as the last round had applicants:
+        a round takes epochs·⌈min(rows, applicants)/batch_size⌉ steps.
     steps
-        Number of steps in each round, whatever has come, instead of ``epochs``.
+        Number of steps in each round instead of ``epochs``, each with rows drawn with replacement.
     parity
         What the penalty compares between groups: ``"demographic"`` decisions d, or
         ``"opportunity"`` d·y; None for no penalty.
@@ -286,6 +292,9 @@ class KilbertusPolicy(Baseline):
         published, with the same mean and more noise.
     clip
         Smallest probability by which an outcome is divided.
+    blind
+        Leave out features that the group determines, such as its own column, so that groups matter
+        through the penalty only.
     group_as_feature
         Append the group to the features.
     pos_label
@@ -296,9 +305,9 @@ class KilbertusPolicy(Baseline):
     Attributes
     ----------
     updates_
-        An :class:`Update` for each round of learning.
+        An :class:`Update` for each round of learning, with its number of steps.
     coef_, intercept_
-        The policy in use, on standardised features.
+        The policy in use, on standardised features, without those left out.
 
     Examples
     --------
@@ -329,6 +338,38 @@ class KilbertusPolicy(Baseline):
             "steps": 128,
             "parity": "demographic",
             "penalty": 0.5,
+            "blind": False,
+        },
+    }
+    # Published: the authors' configuration for COMPAS, which runs both families on all outcomes and
+    # on the recent ones. The paper implemented here states its cost; the rest is in its code.
+    sources: ClassVar[Sources] = {
+        "published": {
+            CODE: (
+                "family",
+                "cost",
+                "learn_from",
+                "learning_rate",
+                "batch_size",
+                "epochs",
+                "steps",
+                "parity",
+                "expected_draws",
+                "blind",
+            )
+        },
+        "icml": {
+            ICML: ("cost",),
+            RELEASED: (
+                "learn_from",
+                "learning_rate",
+                "batch_size",
+                "steps",
+                "parity",
+                "penalty",
+                "blind",
+            ),
+            CODE: ("family", "expected_draws"),
         },
     }
 
@@ -347,6 +388,7 @@ class KilbertusPolicy(Baseline):
         exact_parity: bool = True,
         expected_draws: bool = True,
         clip: float = 0.01,
+        blind: bool = True,
         group_as_feature: bool = False,
         pos_label: Any = None,
         random_state: Any = None,
@@ -363,13 +405,14 @@ class KilbertusPolicy(Baseline):
         self.exact_parity = exact_parity
         self.expected_draws = expected_draws
         self.clip = clip
+        self.blind = blind
         self.group_as_feature = group_as_feature
         self.pos_label = pos_label
         self.random_state = random_state
 
     @property
     def coef_(self) -> Floats:
-        """Slopes of the policy in use, on standardised features."""
+        """Slopes of the policy in use, on standardised features, without those left out."""
         return self._theta[1:].copy()
 
     @property
@@ -385,8 +428,10 @@ class KilbertusPolicy(Baseline):
         spread = X.std(axis=0)
         self._centre = np.where(own, X.mean(axis=0), 0.0)
         self._spread = np.where(own & (spread > 0), spread, 1.0)
+        everything = np.ones(X.shape[1], np.bool_)
+        self._kept = beyond_group(X, history.group) if self.blind else everything
         self.updates_: list[Update] = []
-        self._n_seen = 0
+        self._n_applicants = 0  # of the last round
         self._theta = self._first()
 
     def _first(self) -> Floats:
@@ -399,7 +444,11 @@ class KilbertusPolicy(Baseline):
 
     def _phi(self, X: Any) -> Floats:
         X = (np.asarray(X, dtype=np.float64) - self._centre) / self._spread
-        return np.hstack([np.ones((X.shape[0], 1)), X])
+        return np.hstack([np.ones((X.shape[0], 1)), X[:, self._kept]])
+
+    def _decide(self, batch: Batch) -> Verdict:
+        self._n_applicants = len(batch)
+        return super()._decide(batch)
 
     def _probabilities(self, people: Batch) -> Floats:
         return acceptance(self._phi(people.X) @ self._theta, self.family == "semi")
@@ -412,30 +461,37 @@ class KilbertusPolicy(Baseline):
         if len(own) == 0:  # an outcome of the history was corrected before any of ours came
             self._theta = self._first()
             return
-        news, self._n_seen = len(own) - self._n_seen, len(own)
         if self.learn_from == "recent":
             own = own.of(own.round == own.round.max())
         weight = 1 / np.maximum(own.propensity, self.clip)
         rows = self._rows(own, weight)
         rng = self._rng()
-        ascent = self._ascent(news)
+        ascent = self._ascent()
         benefit = self._benefit(own, rows, weight, rng) if ascent.penalty else None
-        self._theta = climb(self._theta, rows, ascent, rng, benefit)
+        minibatches = list(self._minibatches(len(rows), rng))
+        self._theta = climb(self._theta, rows, minibatches, ascent, rng, benefit)
         moving = 1.0 if not ascent.semi else float((rows.phi @ self._theta < 0).mean())
         cut = float((own.propensity < self.clip).mean())
-        self.updates_.append(Update(self._round, len(own), ascent.n_steps, cut, moving))
+        self.updates_.append(Update(self._round, len(own), len(minibatches), cut, moving))
 
     def _rows(self, own: Labelled, weight: Floats) -> PolicyRows:
         benefit = weight * own.outcome if self.parity == "opportunity" else weight
         return PolicyRows(self._phi(own.X), (own.outcome - self.cost) * weight, benefit, own.group)
 
-    def _ascent(self, news: int) -> Ascent:
-        minibatches = max(1, news // self.batch_size)
+    def _minibatches(self, n: int, rng: np.random.Generator) -> Iterator[NDArray[np.intp]]:
+        """Yield the rows of each step, of the n that are learned from."""
+        if self.steps is not None:
+            yield from rng.integers(n, size=(self.steps, self.batch_size))
+            return
+        for _ in range(self.epochs):
+            order = rng.permutation(n)[: self._n_applicants]
+            for begin in range(0, order.size, self.batch_size):
+                yield order[begin : begin + self.batch_size]
+
+    def _ascent(self) -> Ascent:
         return Ascent(
             semi=self.family == "semi",
             rate=self.learning_rate,
-            batch_size=self.batch_size,
-            n_steps=self.epochs * minibatches if self.steps is None else self.steps,
             expected=self.expected_draws,
             penalty=0.0 if self.parity is None or self._n_groups < 2 else self.penalty,
             n_groups=self._n_groups,

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from secondlook.core.sampling import coin_flips
 from secondlook.errors import InputError
-from secondlook.lab.baselines.base import Baseline, Floats, Verdict
+from secondlook.lab.baselines.base import CODE, Baseline, Floats, Sources, Verdict
 from secondlook.lab.baselines.greedy import ALIGNED, check_share
 from secondlook.lab.baselines.logistic import fit_logistics, linear_scores
 from secondlook.people.intake import Batch, History
@@ -404,6 +404,11 @@ class PseudoLabelOptimism(Baseline):
     settings: ClassVar[dict[str, dict[str, Any]]] = {
         "published": {"threshold": 0.5},
         "aligned": {"threshold": ALIGNED},
+    }
+    sources: ClassVar[Sources] = {
+        "published": {
+            CODE: ("threshold", "epsilon", "n_hidden", "learning_rate", "steps", "pseudo_steps")
+        }
     }
 
     def __init__(

@@ -9,7 +9,7 @@ import numpy as np
 
 from secondlook.errors import InputError
 from secondlook.lab.baselines.base import Floats, Labelled
-from secondlook.lab.baselines.greedy import ALIGNED, Greedy
+from secondlook.lab.baselines.greedy import Greedy
 from secondlook.lab.baselines.logistic import fit_logistics, linear_scores
 from secondlook.people.intake import History
 
@@ -18,11 +18,6 @@ __all__ = ["Extrapolation", "FuzzyAugmentation"]
 
 class _RejectInference(Greedy):
     """Fit to the accepted, predict shares of good for the rejected, fit to all."""
-
-    settings: ClassVar[dict[str, dict[str, Any]]] = {
-        "published": {"cutoff": 0.5},
-        "aligned": {"cutoff": ALIGNED},
-    }
 
     def _start(self, history: History) -> None:
         self._first: Floats | None = None

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaincinv, btdtria, polygamma, psi
 
 from secondlook.errors import InputError
-from secondlook.lab.baselines.base import Baseline, Floats, Labelled, Verdict
+from secondlook.lab.baselines.base import CODE, Baseline, Floats, Labelled, Sources, Verdict
 from secondlook.lab.baselines.greedy import check_share
 from secondlook.lab.baselines.logistic import fit_logistics, linear_scores
 from secondlook.people.intake import Batch, History
@@ -265,7 +265,8 @@ class BoundedExploration(Baseline):
     The original keeps each person at the cut or above with the probability of exploring, so that
     those kept are an even sample of all applicants above the bound; here they count with that
     probability as their weight. Bounds move between rounds, so a density is mended from scores
-    above the highest bound of the rounds it waited.
+    above the highest bound of the rounds it waited. All densities are mended together, once the
+    outcome and group with the fewest new outcomes has enough of them.
 
     Parameters
     ----------
@@ -279,7 +280,8 @@ class BoundedExploration(Baseline):
     bad_level, good_level
         τ₀ and τ₁, the watched quantiles of the bad's and the good's densities.
     min_outcomes
-        Weight of new outcomes from which on a density is mended.
+        Weight of new outcomes that must be exceeded for each outcome in each group before densities
+        are mended: 150 in the authors' code for Adult (6,000 for the census of a whole country).
     l2
         Strength of the penalty on the score's coefficients, at least 0.
     group_as_feature
@@ -314,6 +316,9 @@ class BoundedExploration(Baseline):
         "published": {"gain": 0.5, "loss": 0.5},
         "aligned": {"gain": 200.0, "loss": 500.0},
     }
+    sources: ClassVar[Sources] = {
+        "published": {CODE: ("gain", "loss", "match", "bad_level", "good_level", "min_outcomes")}
+    }
 
     def __init__(
         self,
@@ -326,7 +331,7 @@ class BoundedExploration(Baseline):
         ] = "equal_opportunity",
         bad_level: float = 0.6,
         good_level: float = 0.5,
-        min_outcomes: float = 30.0,
+        min_outcomes: float = 150.0,
         l2: float = 1.0,
         group_as_feature: bool = False,
         pos_label: Any = None,
@@ -362,7 +367,7 @@ class BoundedExploration(Baseline):
         self._densities = [
             [self._first_density(score, rows, y, z) for y in (0, 1)] for z in range(self._n_groups)
         ]
-        self._mended = np.zeros((self._n_groups, 2), np.intp)  # the last round that each has read
+        self._mended = 0  # the last round that densities have read
         self._arrived = np.bincount(history.group, minlength=self._n_groups)
         self._lows: list[Floats] = []  # lower bounds of each round
         self._set_bounds(score, rows)
@@ -370,9 +375,7 @@ class BoundedExploration(Baseline):
     def _learn(self) -> None:
         rows = self._labelled()
         score = linear_scores(rows.X, self._theta)
-        for z in range(self._n_groups):
-            for y in (0, 1):
-                self._mend(score, rows, y, z)
+        self._mend(score[rows.round > self._mended], rows.of(rows.round > self._mended))
         self._set_bounds(score, rows)
 
     def _first_density(self, score: Floats, rows: Labelled, y: int, z: int) -> ScoreDensity:
@@ -380,16 +383,18 @@ class BoundedExploration(Baseline):
         chosen = mine if mine.sum() >= _ENOUGH else rows.outcome == y
         return ScoreDensity.fit(score[chosen], self.good_level if y else self.bad_level)
 
-    def _mend(self, score: Floats, rows: Labelled, y: int, z: int) -> None:
-        """Learn a density again if enough outcomes have come since it last was."""
-        new = (rows.outcome == y) & (rows.group == z) & (rows.round > self._mended[z, y])
-        rounds = rows.round[new]
-        weight = np.where(rows.propensity[new] == 1, self._exploring(rounds), 1.0)
-        if weight.sum() < self.min_outcomes:
+    def _mend(self, score: Floats, new: Labelled) -> None:
+        """Learn the densities again if enough outcomes have come since they last were."""
+        weight = np.where(new.propensity == 1, self._exploring(new.round), 1.0)
+        cell = 2 * new.group + new.outcome
+        if np.bincount(cell, weight, 2 * self._n_groups).min() <= self.min_outcomes:
             return
-        above = float(np.array(self._lows)[rounds - 1, z].max())
-        self._densities[z][y] = self._densities[z][y].mended(score[new], weight, above)
-        self._mended[z, y] = rounds.max()
+        for z, pair in enumerate(self._densities):
+            for y, density in enumerate(pair):
+                mine = cell == 2 * z + y
+                above = float(np.array(self._lows)[new.round[mine] - 1, z].max())
+                pair[y] = density.mended(score[mine], weight[mine], above)
+        self._mended = int(new.round.max())
 
     def _set_bounds(self, score: Floats, rows: Labelled) -> None:
         rates = rates_of(score, rows.outcome, rows.group, self._n_groups)

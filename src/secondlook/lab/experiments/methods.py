@@ -2,7 +2,7 @@
 
 The settings of the methods to compare with: ``published`` sets a method's cost as its own paper, or
 usual practice, does; ``aligned`` sets the cost to the break-even point of the experiment's gain and
-loss; ``icml`` uses the values stated in the paper that this library implements.
+loss; ``icml`` uses the values of the paper that this library implements, and of its released code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
 from secondlook.errors import InputError, to_install
-from secondlook.lab.baselines.base import Baseline
+from secondlook.lab.baselines.base import CODE, OURS, Baseline
 from secondlook.lab.baselines.bechavod import BechavodMixture
 from secondlook.lab.baselines.conformal import ConformalSelection
 from secondlook.lab.baselines.fair_clf import FAIR_CLF, AllKnown
@@ -27,7 +27,6 @@ from secondlook.lab.baselines.greedy import (
     FrozenPast,
     Greedy,
     LabelAugmentation,
-    RandomBelowCutoff,
 )
 from secondlook.lab.baselines.kilbertus import KilbertusPolicy
 from secondlook.lab.baselines.opt_offline import OptOffline
@@ -75,6 +74,7 @@ __all__ = [
     "left_out",
     "make_classifier",
     "options_of",
+    "values_of",
 ]
 
 
@@ -354,24 +354,32 @@ def _certified(
 
 
 _COSTS = ("cutoff", "cost", "threshold")  # options of baselines that are a break-even point
+_ALIGNED = (*_COSTS, "gain", "loss")  # options that aligned settings have from the experiment
+# Options that all settings have from the experiment.
+_KNOWN = ("alpha", "horizon", "n_rounds", "past_policy", "group_as_feature", "random_state")
 
 
 @dataclass(frozen=True)
 class _Family:
-    """A baseline, with the options and settings in which it is offered."""
+    """A baseline, with the options, their source, and the settings in which it is offered."""
 
     title: str
     kind: type[Baseline]
     options: dict[str, Any] = field(default_factory=dict)
     settings: tuple[str, ...] = ("published", "aligned")
+    source: str = OURS
 
 
 _FAMILIES = {
     "frozen-past": _Family("f_0, frozen", FrozenPast, settings=()),
     "greedy": _Family("Greedy", Greedy),
     "epsilon-greedy": _Family("ε-greedy", EpsilonGreedy),
-    "random-2": _Family("2 % at random below the cut-off", RandomBelowCutoff, {"share": 0.02}),
-    "random-5": _Family("5 % at random below the cut-off", RandomBelowCutoff, {"share": 0.05}),
+    "random-2": _Family(
+        "2 % at random below the cut-off", EpsilonGreedy, {"epsilon": 0.02, "last": 0.02}
+    ),
+    "random-5": _Family(
+        "5 % at random below the cut-off", EpsilonGreedy, {"epsilon": 0.05, "last": 0.05}
+    ),
     "thompson": _Family("Bootstrap Thompson sampling", BootstrapThompson),
     "label-augmentation": _Family("Label augmentation (De-Arteaga 2018)", LabelAugmentation),
     "extrapolation": _Family("Reject inference, extrapolation", Extrapolation),
@@ -379,13 +387,10 @@ _FAMILIES = {
     "kilbertus": _Family(
         "Kilbertus 2020, logistic",
         KilbertusPolicy,
-        {"group_as_feature": False},
-        ("published", "aligned", "icml"),
+        settings=("published", "aligned", "icml"),
     ),
     "kilbertus-semi": _Family(
-        "Kilbertus 2020, semi-logistic",
-        KilbertusPolicy,
-        {"group_as_feature": False, "family": "semi"},
+        "Kilbertus 2020, semi-logistic", KilbertusPolicy, {"family": "semi"}, source=CODE
     ),
     "bechavod": _Family("Bechavod 2019", BechavodMixture),
     "yang": _Family("Yang 2022", BoundedExploration),
@@ -393,7 +398,7 @@ _FAMILIES = {
     "wei-bootstrap": _Family("Wei 2021, bootstrap", WeiBootstrap),
     "plot": _Family("PLOT (Pacchiano 2021), logistic", PseudoLabelOptimism),
     "plot-network": _Family(
-        "PLOT (Pacchiano 2021), network", PseudoLabelOptimism, {"model": "network"}
+        "PLOT (Pacchiano 2021), network", PseudoLabelOptimism, {"model": "network"}, source=CODE
     ),
     "conformal": _Family("Conformal selection (Jin 2023)", ConformalSelection, settings=()),
     "fairall": _Family("FairAll (Rateike 2022)", FairAll),
@@ -435,6 +440,32 @@ def _build_baseline(family: _Family, setting: str | None, setup: Setup) -> Basel
         accepted=past.accepted,
         sensitive_features=past.people.group,
     )
+
+
+def values_of(name: str) -> dict[str, tuple[Any, str]]:
+    """Return the parameters of a baseline with their values, and where these come from.
+
+    Those that every method has from the experiment, such as the number of rounds, are left out.
+
+    Examples
+    --------
+    >>> values_of("kilbertus-icml")["learning_rate"]
+    (0.01, 'released code of the paper implemented here')
+    >>> values_of("kilbertus-aligned")["cost"][1]
+    'the experiment'
+    """
+    family, setting = _baseline_names()[name]
+    given = family.kind.settings.get(setting or "", {}) | family.options
+    values: dict[str, tuple[Any, str]] = {}
+    for parameter, value in family.kind(**given).get_params().items():
+        source = family.kind.source_of(setting, parameter)
+        if parameter in family.options:
+            source = family.source
+        elif setting == "aligned" and parameter in _ALIGNED:
+            source = "the experiment"
+        if parameter not in (*_KNOWN, "pos_label"):
+            values[parameter] = (value, source)
+    return values
 
 
 def _baseline(family: _Family, setting: str | None) -> tuple[str, Callable[[Setup], Baseline]]:

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError
+from secondlook.lab.baselines.base import Floats, beyond_group
 
-__all__ = ["KINDS", "Columns", "Layout"]
-
-Floats = NDArray[np.float64]
+__all__ = ["KINDS", "Columns", "Floats", "Layout"]
 
 KINDS = ("real", "count", "binary", "categorical")
 
@@ -84,7 +83,7 @@ class Columns:
         """
         values = [np.unique(X[:, j]) for j in range(X.shape[1])]
         named = _kinds(values, kinds)
-        kept = _vary_within_groups(X, group)
+        kept = beyond_group(X, group)
         real, count, binary, categorical = (
             np.flatnonzero(kept & (named == kind)) for kind in KINDS
         )
@@ -146,13 +145,6 @@ def _kinds(values: list[Floats], kinds: Sequence[str] | None) -> NDArray[np.str_
                 f"or real."
             )
     return np.array(list(kinds))
-
-
-def _vary_within_groups(X: Floats, group: NDArray[np.intp]) -> NDArray[np.bool_]:
-    order = np.argsort(group, kind="stable")
-    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    most, least = (f.reduceat(X[order], starts, axis=0) for f in (np.maximum, np.minimum))
-    return np.asarray((most > least).any(axis=0))
 
 
 def _check_counts(X: Floats, count: NDArray[np.intp]) -> None:

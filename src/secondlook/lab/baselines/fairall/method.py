@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from secondlook.errors import InputError, to_install
-from secondlook.lab.baselines.base import Baseline, Floats, Labelled, Unlabelled
+from secondlook.lab.baselines.base import CODE, Baseline, Floats, Labelled, Sources, Unlabelled
 from secondlook.lab.baselines.fairall.columns import Columns
 from secondlook.lab.baselines.greedy import ALIGNED, check_share
 from secondlook.people.intake import Batch, History
@@ -195,8 +195,18 @@ class FairAll(Baseline):
     settings: ClassVar[dict[str, dict[str, Any]]] = {
         "published": {"cost": 0.5},
         "aligned": {"cost": ALIGNED},
-        "published-quick": {"cost": 0.5, "schedule": "quick"},
-        "aligned-quick": {"cost": ALIGNED, "schedule": "quick"},
+    }
+    sources: ClassVar[Sources] = {
+        "published": {
+            CODE: (
+                "cost",
+                "schedule",
+                "kl_weight",
+                "classifier_weight",
+                "latent",
+                "learning_rate",
+            )
+        }
     }
     group_as_feature = False  # the networks get the group in columns of its own
 
