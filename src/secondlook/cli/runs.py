@@ -30,7 +30,13 @@ from secondlook.cli.files.tables import check_apart, ledger_files
 from secondlook.cli.options import VERIFICATION_FAILED, RunOptions, progress
 from secondlook.cli.output import Console, print_error, print_json, print_lines, print_table
 from secondlook.errors import InputError, to_install, visible
-from secondlook.lab.experiments.all_tables import all_tables, overview, parity_costs
+from secondlook.lab.experiments.all_tables import (
+    all_tables,
+    claims_examined,
+    overview,
+    parity_costs,
+)
+from secondlook.lab.experiments.claims import examine, sentences
 from secondlook.lab.experiments.findings import (
     assumptions,
     failures,
@@ -161,6 +167,7 @@ def run_and_report(
                 "about": results.about,
                 "people_drawn": n_drawn,
                 "summary": [row for table in shown for row in table.rows],
+                "claims": [row for table in claims_examined(results) for row in table.rows],
                 "certificates": results.certificates,
                 "failures": [asdict(failure) for failure in results.failures],
             }
@@ -359,7 +366,10 @@ def print_results(console: Console, results: Results) -> None:
         console.print(note, style="dim")
     for failure in failures(results):
         console.print(f"• {failure}", style="bold")
-    for finding in findings(results):
+    examined = []
+    if results.about["experiment"]["published"] is not None:
+        examined = sentences(examine(results))
+    for finding in [*findings(results), *examined]:
         console.print(f"• {finding}")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from secondlook.lab.experiments import findings, tables
+from secondlook.lab.experiments import claims, findings, tables
 from secondlook.lab.experiments.comparison import CEILING, CEILING_MEANS, compared
 from secondlook.lab.experiments.findings import label, thousands
 from secondlook.lab.experiments.methods import PARITY_CELLS, cell_of_fair_clf
@@ -26,6 +26,7 @@ __all__ = [
     "TITLES",
     "all_tables",
     "beside_the_paper",
+    "claims_examined",
     "form_of",
     "judged",
     "overview",
@@ -94,6 +95,7 @@ def all_tables(results: Results) -> list[ReportTable]:
         made.append(_metrics(results, at, title, metrics, note, next_batch=True))
     if results.judged and CEILING in results.methods:
         made.append(judged(results, at))
+    made += claims_examined(results)
     if len(results.alphas) > 1:
         made += [_sweep(results, metric) for metric in ("revenue", "pooled_fdr")]
     return made
@@ -368,6 +370,38 @@ def parity_costs(results: Results, at: int) -> list[ReportTable]:
             name = f"parity-costs-{_name(family)}"
             made.append(ReportTable(name, title, setting, _PARITY_NOTE, _PARITY, rows))
     return made
+
+
+_CLAIMS = (
+    Column("claim", "claim"),
+    Column("measured", "measured"),
+    Column("effect", "effect", claims.short),
+    Column("p", "p", _THREE),
+    Column("adjusted", "p, all rows", _THREE),
+    Column("verdict", "verdict"),
+)
+
+
+def claims_examined(results: Results) -> list[ReportTable]:
+    """Return the paper's claims as tests over repetitions, for the paper's experiments."""
+    if results.about["experiment"]["published"] is None:
+        return []
+    rows = [
+        {
+            "claim": row.claim,
+            "measured": row.measured,
+            "effect": row.effect,
+            "effect_low": row.low,
+            "effect_high": row.high,
+            "p": row.p,
+            "adjusted": row.adjusted,
+            "verdict": row.verdict,
+            "repetitions": row.repetitions,
+        }
+        for row in claims.examine(results)
+    ]
+    title, setting = "Claims examined", _setting(results, tables.main_alpha(results))
+    return [ReportTable(_name(title), title, setting, claims.NOTE, _CLAIMS, rows)] if rows else []
 
 
 def _sweep(results: Results, metric: str) -> ReportTable:

@@ -1,0 +1,294 @@
+"""The paper's claims about its figures, each as a test over repetitions.
+
+A statistic gives one number per repetition, compared within the same people where two methods or
+bounds are compared; it is positive if the claim is right. Only repetitions are independent, so the
+test is Student's t over them, two-sided. Verdicts are at 5 % for all rows together (Holm 1979).
+
+Round 1 follows f_0 and teaches nothing about learning, so statistics begin with round 2. The
+schedule of α_exploit alone raises true positive rates: growth is therefore also compared with that
+of ``no-exploration``, which has the same schedule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy import stats
+
+from secondlook.lab.experiments import tables
+from secondlook.lab.experiments.findings import rate, thousands
+from secondlook.lab.experiments.methods import ABLATIONS, VARIANTS
+from secondlook.lab.experiments.results import Results
+from secondlook.lab.experiments.tables import Values, share
+
+__all__ = ["NOTE", "Examined", "examine", "more_spread", "sentences"]
+
+NOTE = (
+    "Effect: mean over repetitions of one number per repetition, positive if the claim is right "
+    "(a rate, people, or revenue in thousands), with a 95 % interval. Verdicts are at 5 % for all "
+    "rows together (Student's t, Holm). Methods without exploration are controls: what grows there "
+    "too is not due to exploration."
+)
+LEVEL = 0.05
+# Fair variants and what they are compared with: plain, and the same cuts without parity.
+_FAIR = (
+    ("exploit-fair", "plain"),
+    ("exploit-fair", "per-group-cuts"),
+    ("explore-fair", "plain"),
+    ("both-fair", "plain"),
+    ("both-fair", "per-group-cuts"),
+)
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A claim with its effect, which is positive if the claim is right.
+
+    Attributes
+    ----------
+    claim
+        What the paper says.
+    measured
+        What was compared.
+    effect, low, high
+        Mean over repetitions with its 95 % interval.
+    p
+        Two-sided p-value of no effect.
+    repetitions
+        Number of repetitions it rests on.
+    adjusted
+        The p-value, corrected for all rows together.
+    """
+
+    claim: str
+    measured: str
+    effect: float
+    low: float
+    high: float
+    p: float
+    repetitions: int
+    adjusted: float = float("nan")
+
+    @property
+    def verdict(self) -> str:
+        """``"holds"``, ``"opposite"``, ``"not seen"``, or ``"not known"`` without a p-value."""
+        if not np.isfinite(self.adjusted):
+            return "not known"
+        if self.adjusted > LEVEL:
+            return "not seen"
+        return "holds" if self.effect > 0 else "opposite"
+
+
+def short(value: float) -> str:
+    """Write an effect with three decimals, or one from 1 on.
+
+    Examples
+    --------
+    >>> short(-0.0123), short(142.94)
+    ('−0.012', '142.9')
+    """
+    return rate(value) if abs(value) < 1 else thousands(value)
+
+
+def sentences(examined: Sequence[Examined]) -> list[str]:
+    """Return a sentence for each claim, with its rows by verdict."""
+    rows: dict[str, dict[str, list[str]]] = {}
+    for row in examined:
+        effect, low, high = (short(value) for value in (row.effect, row.low, row.high))
+        verdict = rows.setdefault(row.claim, {}).setdefault(row.verdict, [])
+        verdict.append(f"{row.measured} ({effect}; {low} to {high})")
+    return [
+        f"Claim: {claim}. "
+        + "; ".join(f"{verdict}: {', '.join(which)}" for verdict, which in verdicts.items())
+        + "."
+        for claim, verdicts in rows.items()
+    ]
+
+
+def examine(results: Results) -> list[Examined]:
+    """Examine the claims that the methods and bounds of a run allow.
+
+    The disadvantaged group is the one that the experiment names, or the least served one.
+    """
+    at, group = tables.main_alpha(results), tables.focus(results)
+    rows = [
+        *_growth(results, at, group),
+        *_collection(results, at, group),
+        *_revenue(results, at),
+        *_mistakes(results, at),
+        *_variance(results),
+    ]
+    known = [i for i, row in enumerate(rows) if np.isfinite(row.p)]
+    for i, p in zip(known, _holm(np.array([rows[i].p for i in known])), strict=True):
+        rows[i] = replace(rows[i], adjusted=float(p))
+    return rows
+
+
+def _holm(p: Values) -> Values:
+    """Return p-values corrected so that all of them together err with their level (Holm 1979).
+
+    Examples
+    --------
+    >>> _holm(np.array([0.01, 0.04, 0.03])).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p)
+    steps = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
+    corrected = np.empty(p.size)
+    corrected[order] = np.minimum(1.0, steps)
+    return corrected
+
+
+def _tested(claim: str, measured: str, values: Values) -> Examined:
+    """Test by Student's t whether values of repetitions have the mean 0."""
+    values = values[np.isfinite(values)]
+    mean = tables.over_repetitions(values, axis=0)
+    n, error = values.size, float(mean.standard_error)
+    if error > 0:
+        p = float(2 * stats.t.sf(abs(float(mean.mean)) / error, n - 1))
+    elif n > 1:  # all repetitions agree: the sign test
+        p = 2.0 ** (1 - n) if mean.mean else 1.0
+    else:
+        p = float("nan")
+    return Examined(claim, measured, float(mean.mean), float(mean.low), float(mean.high), p, n)
+
+
+def _count(results: Results, name: str, method: str, at: int) -> Values:
+    """Return a count with axes (repetition, round, group), NaN where the method failed."""
+    m = results.methods.index(method)
+    ran = results.count("n_people")[at, m].sum(axis=(1, 2), keepdims=True) > 0
+    return np.where(ran, results.count(name)[at, m].astype(float), np.nan)
+
+
+def _growth(results: Results, at: int, group: str) -> Iterator[Examined]:
+    """TPR of the group: its last quarter of rounds minus the first quarter from round 2 on."""
+    g, n = results.groups.index(group), tables.late_rounds(results)
+    if results.shape[3] < 2 * n + 1:
+        return
+
+    def grown(method: str) -> Values:
+        accepted, good = (
+            _count(results, name, method, at)[..., g] for name in ("n_accepted_good", "n_good")
+        )
+        late, early = np.s_[:, -n:], np.s_[:, 1 : n + 1]
+        return np.asarray(
+            share(accepted[late].sum(1), good[late].sum(1))
+            - share(accepted[early].sum(1), good[early].sum(1))
+        )
+
+    for method in (*VARIANTS, *ABLATIONS):
+        if method in results.methods:
+            without = " without exploration" * (method in ABLATIONS)
+            claim = f"TPR of {group} grows{without} from rounds 2 to {n + 1} to the last {n}"
+            yield _tested(claim, method, grown(method))
+    for method in ("plain", "explore-fair"):
+        if {method, "no-exploration"} <= set(results.methods):
+            yield _tested(
+                f"TPR of {group} grows because of exploration",
+                f"{method} against no-exploration",
+                grown(method) - grown("no-exploration"),
+            )
+
+
+def _collection(results: Results, at: int, group: str) -> Iterator[Examined]:
+    """People of the group whose outcomes are known by half of the rounds, against plain."""
+    g, half = results.groups.index(group), results.shape[3] // 2
+    for name in ("accepted", "explored"):
+
+        def collected(method: str, count: str = f"n_{name}") -> Values:
+            return np.asarray(_count(results, count, method, at)[:, 1:half, g].sum(1))
+
+        for fair, other in _FAIR:
+            if {fair, other} <= set(results.methods):
+                yield _tested(
+                    f"fairness collects more outcomes of {group} in rounds 2 to {half}",
+                    f"{name}, {fair} against {other}",
+                    collected(fair) - collected(other),
+                )
+
+
+def _revenue(results: Results, at: int) -> Iterator[Examined]:
+    values = dict(zip(results.methods, tables.per_repetition(results, "revenue")[at], strict=True))
+    for fair, other in _FAIR:
+        if {fair, other} <= set(values):
+            against = f"{fair} against {other}"
+            yield _tested("fairness raises revenue", against, values[fair] - values[other])
+
+
+def _mistakes(results: Results, at: int) -> Iterator[Examined]:
+    """α minus the FDR: of all rounds after the first together, and of the worst round."""
+    for method in VARIANTS:
+        if method in results.methods:
+            accepted, good = (
+                _count(results, name, method, at).sum(-1)
+                for name in ("n_accepted", "n_accepted_good")
+            )
+            bad, alpha = accepted - good, results.alphas[at]
+            below = alpha - share(bad[:, 1:].sum(1), accepted[:, 1:].sum(1))
+            yield _tested("FDR after round 1 is below α", method, below)
+            yield _worst(
+                _tested("FDR is below α in every round", f"{method}, round {t}", values)
+                for t, values in enumerate((alpha - share(bad, accepted)).T, 1)
+            )
+
+
+def _worst(rounds: Iterable[Examined]) -> Examined:
+    """Return the round that speaks most against the claim, tested for all rounds together.
+
+    If all rounds speak for it, the claim is as sure as the least sure of them. A round that speaks
+    against it was chosen among all, so its p-value is multiplied by their number.
+    """
+    rounds = list(rounds)
+    known = [row for row in rounds if row.repetitions > 1] or rounds
+    against = [row for row in known if row.effect < 0]
+    if against and np.isfinite(against[0].p):
+        worst = min(against, key=lambda row: row.p)
+        return replace(worst, p=min(1.0, worst.p * len(known)))
+    return max(known, key=lambda row: row.p)
+
+
+def _variance(results: Results) -> Iterator[Examined]:
+    """Revenue at the largest α against the smallest, by the variant that differs in nothing else.
+
+    Over rounds, the standard deviation is from differences of successive rounds, which a rising
+    revenue does not inflate. More people accepted vary more in sum; the row per accepted person
+    divides by the square root of their number.
+    """
+    low, high = int(np.argmin(results.alphas)), int(np.argmax(results.alphas))
+    method = next((name for name in VARIANTS if name in results.methods), None)
+    if low == high or method is None or results.shape[3] < 3:
+        return
+    m = results.methods.index(method)
+    revenue = tables.per_round(results, "revenue")[:, m, :, 1:]
+    spread = np.sqrt((np.diff(revenue, axis=-1) ** 2).mean(-1) / 2)
+    accepted = results.count("n_accepted")[:, m, :, 1:].sum(-1).mean(-1)
+    each = share(spread, np.sqrt(accepted))
+    claim = f"revenue varies more at α = {results.alphas[high]:g} than at {results.alphas[low]:g}"
+    over_rounds = f"{method}, sd from round to round"
+    yield _tested(claim, over_rounds, spread[high] - spread[low])
+    over_rounds += ", divided by √accepted"
+    yield _tested(claim, over_rounds, each[high] - each[low])
+    means = tables.per_repetition(results, "revenue")[:, m]
+    over_runs = f"{method}, sd over repetitions, relative increase"
+    yield more_spread(claim, over_runs, means[high], means[low])
+
+
+def more_spread(claim: str, measured: str, first: Values, second: Values) -> Examined:
+    """Test whether two paired samples have the same standard deviation (Pitman 1939, Morgan 1939).
+
+    The sum and the difference of two normal variables are uncorrelated exactly if their variances
+    are equal. The effect is the ratio of standard deviations minus 1, with Morgan's interval.
+    """
+    known = np.isfinite(first) & np.isfinite(second)
+    first, second = first[known], second[known]
+    n = first.size
+    if n < 3 or min(first.std(), second.std(), (first - second).std()) == 0:
+        return Examined(claim, measured, *(float("nan"),) * 4, repetitions=n)
+    ratio, r = first.std() / second.std(), np.corrcoef(first, second)[0, 1]
+    k = 1 + 2 * (1 - r**2) * stats.t.ppf(1 - LEVEL / 2, n - 2) ** 2 / (n - 2)
+    width = np.sqrt(k + np.sqrt(k**2 - 1))
+    p = stats.pearsonr(first + second, first - second).pvalue
+    low, high = float(ratio / width - 1), float(ratio * width - 1)
+    return Examined(claim, measured, float(ratio - 1), low, high, float(p), n)

@@ -1,0 +1,199 @@
+"""Claims against simulated runs in which they are true, and in which nothing is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from lab.experiments.test_tables import from_counts
+from secondlook.lab.experiments.all_tables import all_tables, claims_examined
+from secondlook.lab.experiments.claims import examine, more_spread, sentences, short
+
+METHODS = ("plain", "explore-fair", "no-exploration")
+GROWS, WITHOUT, WHY, FASTER, RAISES, BELOW, VARIES = (
+    "TPR of a grows from rounds 2 to 5 to the last 4",
+    "TPR of a grows without exploration from rounds 2 to 5 to the last 4",
+    "TPR of a grows because of exploration",
+    "fairness collects more outcomes of a in rounds 2 to 6",
+    "fairness raises revenue",
+    "FDR after round 1 is below α",
+    "revenue varies more at α = 0.3 than at 0.1",
+)
+
+
+def simulated(rng, rate=0.3, bad=0.15, explored=0.3, methods=METHODS, alphas=(0.15,), size=(8, 13)):
+    """Return a run in which group a is accepted at a rate that may depend on anything.
+
+    ``rate`` and ``explored`` broadcast to (alpha, method, repetition, round). Repetitions differ
+    in their level, which all methods share. ``bad`` is the share of bad among the accepted.
+    """
+    shape = (len(alphas), len(methods), *size)
+    level = rng.uniform(0.7, 1.3, (1, 1, size[0], 1))
+    good = rng.binomial(300, 0.5, shape)
+    accepted_good = rng.binomial(good, np.clip(np.broadcast_to(rate, shape) * level, 0, 1))
+    accepted = accepted_good + rng.negative_binomial(np.maximum(accepted_good, 1), 1 - bad)
+    parts = {
+        "n_people": np.full(shape, 900),
+        "n_good": good,
+        "n_accepted": accepted,
+        "n_accepted_good": accepted_good,
+        "n_explored": rng.binomial(accepted, np.broadcast_to(explored, shape)),
+    }
+    counts = {name: np.stack([part, part], -1) for name, part in parts.items()}
+    counts["n_good"][..., 1] = 0  # group b has nobody good, so a is the least served
+    return from_counts(counts, methods, "ab", alphas, focus="a")
+
+
+def verdicts(results):
+    return {(row.claim, row.measured): row.verdict for row in examine(results)}
+
+
+def seen(results, claim, words=""):
+    return {v for (c, m), v in verdicts(results).items() if c == claim and words in m}
+
+
+def per_method(*values):
+    return np.array(values)[None, :, None, None]
+
+
+RISING = np.linspace(0.1, 0.4, 13)
+
+
+def test_growth_by_the_schedule_alone_is_not_due_to_exploration(rng):
+    results = simulated(rng, RISING)
+    assert seen(results, GROWS) == {"holds"}
+    assert seen(results, WITHOUT) == {"holds"}
+    assert seen(results, WHY) == {"not seen"}
+
+
+def test_growth_because_of_exploration(rng):
+    rates = np.stack([RISING, RISING, np.full(13, 0.1)])[None, :, None, :]
+    results = simulated(rng, rates)
+    assert seen(results, WHY) == {"holds"}
+    assert seen(results, WITHOUT) == {"not seen"}
+    assert seen(simulated(rng, rates[..., ::-1]), GROWS) == {"opposite"}
+
+
+def test_round_1_is_no_growth(rng):
+    rate = np.r_[1.0, np.full(12, 0.3)]
+    assert seen(simulated(rng, rate), GROWS) == {"not seen"}
+
+
+def test_collection_counts_accepted_and_explored_separately(rng):
+    results = simulated(rng, 0.2, explored=per_method(0.1, 0.5, 0.1))
+    assert seen(results, FASTER, "explored") == {"holds"}
+    assert seen(results, FASTER, "accepted") == {"not seen"}
+    more = simulated(rng, per_method(0.2, 0.4, 0.2), bad=0.05)
+    assert seen(more, FASTER, "accepted") == {"holds"}
+    assert seen(more, RAISES) == {"holds"}
+    assert seen(simulated(rng, per_method(0.4, 0.2, 0.2), bad=0.05), RAISES) == {"opposite"}
+
+
+@pytest.mark.parametrize(("bad", "verdict"), [(0.05, "holds"), (0.3, "opposite")])
+def test_fdr_against_alpha(rng, bad, verdict):
+    assert seen(simulated(rng, bad=bad), BELOW) == {verdict}
+
+
+def test_fdr_in_every_round(rng):
+    every, bad = "FDR is below α in every round", np.full(13, 0.05)
+    assert seen(simulated(rng, bad=bad), every) == {"holds"}
+    bad[6] = 0.4
+    results = simulated(rng, bad=bad)
+    assert seen(results, every) == seen(results, every, ", round 7") == {"opposite"}
+
+
+def test_variance_over_rounds_and_over_repetitions(rng):
+    """A rate that jumps from round to round, and one that differs between repetitions."""
+    jumps = np.ones((2, 1, 1, 13)) * 0.25
+    jumps[1, ..., ::2] = 0.45
+    over_rounds = simulated(rng, jumps, 0.05, methods=("plain",), alphas=(0.1, 0.3))
+    assert seen(over_rounds, VARIES, "round to round") == {"holds"}
+    assert seen(over_rounds, VARIES, "√accepted") == {"holds"}
+    flipped = simulated(rng, jumps[::-1], 0.05, methods=("plain",), alphas=(0.1, 0.3))
+    assert seen(flipped, VARIES, "round to round") == {"opposite"}
+    apart = np.ones((2, 1, 8, 1)) * 0.3
+    apart[1, 0, :, 0] = np.linspace(0.1, 0.6, 8)
+    over_runs = simulated(rng, apart, 0.05, methods=("plain",), alphas=(0.1, 0.3))
+    assert seen(over_runs, VARIES, "over repetitions") == {"holds"}
+    assert not [row for row in examine(simulated(rng)) if "varies" in row.claim]  # one bound
+
+
+def test_a_trend_is_not_variance(rng):
+    trend = np.stack([np.full(13, 0.25), RISING])[:, None, None, :]
+    results = simulated(rng, trend, 0.05, methods=("plain",), alphas=(0.1, 0.3), size=(30, 13))
+    rows = [row for row in examine(results) if "round to round" in row.measured]
+    assert abs(rows[0].effect) < 0.3  # thousands; the trend alone has a spread of 2.8
+
+
+def test_false_alarms_are_as_rare_as_stated():
+    """Nothing is true in these runs, whose FDR is exactly α.
+
+    Each test errs in 5 % of them, and all rows of a run together in 5 % at most.
+    """
+    rng = np.random.default_rng(20)
+    runs = [
+        examine(simulated(rng, alphas=(0.15, 0.3), methods=("plain", "explore-fair")))
+        for _ in range(150)
+    ]
+    for rows in zip(*runs, strict=True):
+        alarms = sum(row.p <= 0.05 for row in rows)
+        test = stats.binomtest(alarms, len(rows), 0.05, alternative="greater")
+        assert test.pvalue > 1e-4, rows[0].measured
+    wrong = sum(any(row.verdict != "not seen" for row in rows) for rows in runs)
+    assert stats.binomtest(wrong, len(runs), 0.05, alternative="greater").pvalue > 1e-3
+
+
+def test_ratio_of_standard_deviations_against_simulation():
+    """Pairs that are correlated: false alarms in 5 %, and the interval holds the true ratio."""
+    rng = np.random.default_rng(21)
+    alarms = covered = 0
+    for _ in range(500):
+        shared = rng.normal(size=10)
+        first, second = (shared + rng.normal(size=10) for _ in range(2))
+        alarms += more_spread("", "", first, second).p <= 0.05
+        row = more_spread("", "", 3 * first, second)
+        covered += row.low <= 2 <= row.high
+    assert stats.binomtest(alarms, 500, 0.05).pvalue > 1e-3
+    assert stats.binomtest(covered, 500, 0.95).pvalue > 1e-3
+
+
+def test_interval_and_p_value_of_the_ratio_agree(rng):
+    for _ in range(50):
+        row = more_spread("", "", rng.normal(size=8) * rng.uniform(0.5, 2), rng.normal(size=8))
+        assert (row.low <= 0 <= row.high) == (row.p > 0.05)
+
+
+def test_every_row_is_in_a_sentence(rng):
+    rows = examine(simulated(rng, RISING))
+    text = sentences(rows)
+    assert len(text) == len({row.claim for row in rows})
+    for row in rows:
+        (sentence,) = (line for line in text if line.startswith(f"Claim: {row.claim}. "))
+        part = sentence.partition(f"{row.verdict}: ")[2]
+        assert f"{row.measured} ({short(row.effect)}; " in part
+
+
+def test_tables_of_the_papers_experiments_only(rng):
+    results = simulated(rng)
+    assert claims_examined(results) == []
+    results.about["experiment"]["published"] = "german_gender"
+    (table,) = claims_examined(results)
+    assert len(table.rows) == len(examine(results))
+    assert all(row["effect_low"] < row["effect"] < row["effect_high"] for row in table.rows)
+    assert table.name in {made.name for made in all_tables(results)}
+
+
+def test_one_repetition_gives_no_verdict(rng):
+    results = simulated(rng, size=(1, 13))
+    assert set(verdicts(results).values()) == {"not known"}
+
+
+def test_failed_repetitions_are_left_out(rng):
+    results = simulated(rng, RISING)
+    failed = (results.columns["method"] == "plain") & (results.columns["repetition"] == 3)
+    for name in results.columns:
+        if name.startswith("n_"):
+            results.columns[name] = np.where(failed, 0, results.columns[name])
+    for row in examine(results):
+        assert row.repetitions == 8 - ("plain" in row.measured)
