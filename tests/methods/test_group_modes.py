@@ -104,6 +104,10 @@ CONSTRAINED = {
         PartialFeedbackClassifier,
         {"fairness": TruePositiveRateParity(0.01), "strategy": by_first_feature_and_group},
     ),
+    "bounds per group": (
+        PartialFeedbackClassifier,
+        {"constraints": "per_group", "learner": LogisticRegression()},
+    ),
     "certified, fair fit": (CertifiedClassifier, {"alpha": 0.3, "learner": FAIR_FIT}),
 }
 CHANGING = {  # aware: each lets groups change decisions in its own way
@@ -328,6 +332,12 @@ REFUSED = [
     (CertifiedClassifier, {"group_as_feature": True}, BOTH, "group_as_feature=True"),
     (CertifiedClassifier, {"strategy": EqualGroups()}, BOTH, r"the strategy EqualGroups\("),
     (PartialFeedbackClassifier, {"fairness": SelectionRateParity()}, ("audit",), "fairness, since"),
+    (
+        PartialFeedbackClassifier,
+        {"constraints": "per_group"},
+        ("audit",),
+        "constraints='per_group'",
+    ),
     (
         PartialFeedbackClassifier,
         {"learner": make_pipeline(StandardScaler(), FAIR_FIT)},

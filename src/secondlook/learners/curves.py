@@ -8,7 +8,7 @@ accepted; utility, the FDR bound and the least selection rate are all linear in 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,15 +25,19 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class ThresholdBounds:
-    """The constraints, as shares, with :data:`TOLERANCE` already granted."""
+    """The constraints, as shares, with :data:`TOLERANCE` already granted.
+
+    ``max_fdr`` and ``least`` hold over all rows, or if ``per_group`` within each group.
+    """
 
     max_fdr: float
     least: float
     difference: float
+    per_group: bool = False
 
     def relaxed(self, violation: float) -> ThresholdBounds:
         """Allow both the selection rate and the disparity to miss by ``violation``."""
-        return ThresholdBounds(self.max_fdr, self.least - violation, self.difference + violation)
+        return replace(self, least=self.least - violation, difference=self.difference + violation)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 Step 1 of Algorithm 1 in practice: given a calibrated likelihood, maximise
 ``Util(f, γ) = Σ γ_ij · P(f = i, Y = j)`` over thresholds on it, subject to
 ``P(Y = 0 | f = 1) ≤ max_fdr``, ``P(f = 1) ≥ min_selection_rate`` and, if asked, a bound on the
-disparity of group rates, all over weighted held-out rows.
+disparity of group rates, all over weighted held-out rows. The first two hold over all rows, or
+within every group that has rows.
 
 Constraints may be missed by 1e-12. Among equal utilities fewer people are accepted; utilities
 count as equal if they differ by less than about ``(1e-12 + 4·n·eps)`` of the largest gain that one
@@ -12,7 +13,8 @@ person can bring.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,6 +46,7 @@ _VIOLATION, _VIOLATION_MANY = 1e-10, 1e-6
 # Enough to start that search from.
 _ROUGH_GAP = 1e-2
 _PAIR = 2
+_CONSTRAINTS = ("joint", "per_group")
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,7 @@ def shared_threshold(
     max_fdr: float,
     min_selection_rate: float = 0.0,
     fairness: RateParity | None = None,
+    constraints: Literal["joint", "per_group"] = "joint",
 ) -> OperatingPoint:
     """Return the best threshold shared by all groups, by one sort and running sums.
 
@@ -112,6 +116,8 @@ def shared_threshold(
         What is maximised.
     max_fdr, min_selection_rate, fairness
         The constraints, see the module.
+    constraints
+        ``"joint"``: the first two hold over all rows; ``"per_group"``: within every group.
 
     Examples
     --------
@@ -122,7 +128,7 @@ def shared_threshold(
     ([0.7, 0.7], 100.0)
     """
     rows = ScoredRows.of(score, outcome, weight, group, n_groups, fairness)
-    task = _Task(utility, max_fdr, min_selection_rate, fairness, rows)
+    task = _Task(utility, max_fdr, min_selection_rate, fairness, rows, constraints)
     order, ends = distinct_ends(rows.score)
     curve = Curve(
         rows.score[order][ends],
@@ -131,10 +137,21 @@ def shared_threshold(
         np.full(ends.size + 1, np.nan),
     )
     rates = _shared_rates(rows, order, ends, fairness)
-    cut, feasible = _best_cut(task, curve, rates)
+    parts = [curve]
+    if constraints == "per_group":
+        own = [rows.group == g for g in np.unique(rows.group)]
+        parts = [
+            replace(
+                curve,
+                good=running(rows.good * mine, order, ends),
+                bad=running(rows.bad * mine, order, ends),
+            )
+            for mine in own
+        ]
+    cut, feasible = _best_cut(task, curve, parts, rates)
     spread = max((disparity(np.array([r[cut] for r in levels])) for levels in rates), default=0.0)
     threshold = np.full(n_groups, curve.threshold(cut))
-    return task.point(threshold, curve.good[cut], curve.bad[cut], spread, feasible, 0.0)
+    return task.point(threshold, parts, [cut] * len(parts), spread, feasible, 0.0)
 
 
 def group_thresholds(
@@ -148,6 +165,7 @@ def group_thresholds(
     max_fdr: float,
     min_selection_rate: float = 0.0,
     fairness: RateParity | None = None,
+    constraints: Literal["joint", "per_group"] = "joint",
     max_gap: float = 1e-3,
 ) -> OperatingPoint:
     """Return the best threshold of each group: exact for two groups, within a gap for more.
@@ -155,10 +173,13 @@ def group_thresholds(
     If no thresholds meet every constraint, the FDR bound is kept, then the larger of the
     selection rate's shortfall and the disparity's excess is made least (to 1e-10, with more than
     two groups to 1e-6), then utility greatest. A group without rows of positive weight gets +inf.
+    With constraints per group and no fairness constraint, each group is a problem of its own.
 
     Parameters
     ----------
-    score, outcome, weight, group, n_groups, utility, max_fdr, min_selection_rate, fairness
+    score, outcome, weight, group, n_groups, utility, max_fdr, min_selection_rate
+        As in :func:`shared_threshold`.
+    fairness, constraints
         As in :func:`shared_threshold`.
     max_gap
         With more than two groups the search may stop at this relative gap; the gap reported is the
@@ -179,27 +200,32 @@ def group_thresholds(
             "shared_threshold, or a constraint without attributes."
         )
     rows = ScoredRows.of(score, outcome, weight, group, n_groups, fairness)
-    task = _Task(utility, max_fdr, min_selection_rate, fairness, rows)
+    task = _Task(utility, max_fdr, min_selection_rate, fairness, rows, constraints)
     curves = [rows.curve(g) for g in range(n_groups)]
     present = [g for g in range(n_groups) if curves[g].score.size]
-    cuts = dict.fromkeys(range(n_groups), 0)
-    result, feasible = task.search([curves[g] for g in present], max_gap)
-    cuts.update(zip(present, result.cuts or (), strict=True))
+    cuts = [0] * n_groups
+    apart = constraints == "per_group" and fairness is None
+    feasible, worth, bound = True, 0.0, 0.0
+    for part in [[g] for g in present] if apart else [present]:
+        result, met = task.search([curves[g] for g in part], max_gap)
+        for g, cut in zip(part, result.cuts or (), strict=True):
+            cuts[g] = cut
+        feasible, worth, bound = feasible and met, worth + result.worth, bound + result.bound
     return task.point(
-        np.array([c.threshold(cuts[g]) for g, c in enumerate(curves)]),
-        sum(c.good[cuts[g]] for g, c in enumerate(curves)),
-        sum(c.bad[cuts[g]] for g, c in enumerate(curves)),
-        disparity(np.array([c.rate[cuts[g]] for g, c in enumerate(curves)])),
+        np.array([c.threshold(cut) for c, cut in zip(curves, cuts, strict=True)]),
+        curves,
+        cuts,
+        disparity(np.array([c.rate[cut] for c, cut in zip(curves, cuts, strict=True)])),
         feasible,
-        _relative(result),
+        _relative(worth, bound),
     )
 
 
-def _relative(result: SearchResult) -> float:
+def _relative(worth: float, bound: float) -> float:
     """Proven gap of a search; see :class:`OperatingPoint`."""
-    over = result.bound - result.worth
+    over = bound - worth
     # Bounds are rounded up, so a tiny remainder is no gap.
-    return 0.0 if over <= TOLERANCE else over / max(abs(result.worth), TOLERANCE)
+    return 0.0 if over <= TOLERANCE else over / max(abs(worth), TOLERANCE)
 
 
 def _check_share(name: str, value: float) -> None:
@@ -217,7 +243,10 @@ class _Task:
         least: float,
         fairness: RateParity | None,
         rows: ScoredRows,
+        constraints: str,
     ) -> None:
+        if constraints not in _CONSTRAINTS:
+            raise InputError(f"constraints must be one of {_CONSTRAINTS}, got {constraints!r}.")
         _check_share("max_fdr", max_fdr)
         _check_share("min_selection_rate", least)
         self.utility, self.max_fdr, self.least = utility, max_fdr, least
@@ -225,7 +254,10 @@ class _Task:
         self.all_good, self.all_bad = float(rows.good.sum()), float(rows.bad.sum())
         self.total = self.all_good + self.all_bad
         self.bounds = ThresholdBounds(
-            max_fdr + TOLERANCE, least - TOLERANCE, self.difference + TOLERANCE
+            max_fdr + TOLERANCE,
+            least - TOLERANCE,
+            self.difference + TOLERANCE,
+            constraints == "per_group",
         )
         # Accepting costs a trifle, so that of equal utilities the one with fewer accepted wins;
         # the trifle has to be above the rounding of sums over this many rows.
@@ -256,29 +288,49 @@ class _Task:
         return result, violation <= 0
 
     def point(
-        self, thresholds: Floats, good: float, bad: float, spread: float, feasible: bool, gap: float
+        self,
+        thresholds: Floats,
+        curves: list[Curve],
+        cuts: list[int],
+        spread: float,
+        feasible: bool,
+        gap: float,
     ) -> OperatingPoint:
-        """Report utility, rates and violations of accepting these weights."""
-        accepted, total = float(good + bad), self.total or 1.0
+        """Report utility, rates and violations of a cut of each curve; they share out the rows."""
+        taken = [(c.good[cut], c.bad[cut]) for c, cut in zip(curves, cuts, strict=True)]
+        good, bad = (float(sum(column)) for column in zip(*taken, strict=True))
+        accepted, total = good + bad, self.total or 1.0
         g00, g01, g10, g11 = self.utility.gamma
         rejected = g00 * (self.all_bad - bad) + g01 * (self.all_good - good)
         rate = accepted / total
         return OperatingPoint(
             thresholds=thresholds,
             utility=float(rejected + g10 * bad + g11 * good) / total,
-            fdr=float(bad) / accepted if accepted else 0.0,
+            fdr=bad / accepted if accepted else 0.0,
             selection_rate=rate,
             disparity=spread,
             feasible=feasible,
             gap=gap,
-            message="" if feasible else self._missed(rate, spread),
+            message="" if feasible else self._missed(self._bounded(curves, cuts, rate), spread),
+        )
+
+    def _bounded(self, curves: list[Curve], cuts: list[int], rate: float) -> float:
+        """Return the selection rate that the constraint is about: that of all, or the lowest."""
+        if not self.bounds.per_group:
+            return rate
+        return min(
+            float((c.good[cut] + c.bad[cut]) / (c.good[-1] + c.bad[-1]))
+            for c, cut in zip(curves, cuts, strict=True)
+            if c.score.size
         )
 
     def _missed(self, rate: float, spread: float) -> str:
-        missed = []
+        missed, whose = [], " of a group" if self.bounds.per_group else ""
         if rate < self.bounds.least:
             short = self.least - rate
-            missed.append(f"the selection rate {rate:.4g} is {short:.3g} below {self.least:.4g}")
+            missed.append(
+                f"the selection rate{whose} {rate:.4g} is {short:.3g} below {self.least:.4g}"
+            )
         if spread > self.bounds.difference:
             over = spread - self.difference
             missed.append(f"the disparity {spread:.4g} is {over:.3g} above {self.difference:.4g}")
@@ -304,17 +356,23 @@ def _shared_rates(
     ]
 
 
-def _best_cut(task: _Task, curve: Curve, rates: list[list[Floats]]) -> tuple[int, bool]:
-    """Best cut of one curve, and whether it meets every constraint."""
+def _best_cut(
+    task: _Task, curve: Curve, parts: list[Curve], rates: list[list[Floats]]
+) -> tuple[int, bool]:
+    """Best cut of one curve, and whether it meets every constraint in each part of the rows."""
     points = task.points(curve, task.gains)
-    violation = task.bounds.least - points.accepted
+    violation = np.full(points.worth.shape, -np.inf)
+    for part in parts:
+        own = task.points(part, task.gains)
+        share_of = own.accepted / (own.accepted[-1] or 1.0)
+        violation = np.maximum(violation, task.bounds.least - share_of)
+        violation[own.slack < 0] = np.inf
     for levels in rates:
         known = [r for r in levels if not np.isnan(r[0])]
         if len(known) > 1:
             spread = np.maximum.reduce(known) - np.minimum.reduce(known)
             violation = np.maximum(violation, spread - task.bounds.difference)
     # Cut 0 accepts no row and keeps the FDR bound, so a cut is always left.
-    violation[points.slack < 0] = np.inf
     least = float(violation.min())
     allowed = violation <= (0.0 if least <= 0 else least + _VIOLATION)
     return int(np.argmax(np.where(allowed, points.worth, -np.inf))), least <= 0
@@ -322,6 +380,8 @@ def _best_cut(task: _Task, curve: Curve, rates: list[list[Floats]]) -> tuple[int
 
 def _solve(points: list[Points], bounds: ThresholdBounds, max_gap: float) -> SearchResult:
     """Best cuts of any number of groups."""
+    if bounds.per_group:
+        return _solve_within(points, bounds, max_gap)
     if len(points) > _PAIR:
         return search_groups(points, bounds, max_gap)
     first, second = [*points, ABSENT, ABSENT][:_PAIR]
@@ -330,6 +390,22 @@ def _solve(points: list[Points], bounds: ThresholdBounds, max_gap: float) -> Sea
         return SearchResult(None, -np.inf, -np.inf)
     worth = float(first.worth[cuts[0]] + second.worth[cuts[1]])
     return SearchResult(cuts[: len(points)], worth, worth)
+
+
+def _solve_within(points: list[Points], bounds: ThresholdBounds, max_gap: float) -> SearchResult:
+    """Best cuts among those that keep each group's own bounds, which imply the joint ones."""
+    allowed = [
+        np.flatnonzero((p.slack >= 0) & (p.accepted >= bounds.least * p.accepted[-1]))
+        for p in points
+    ]
+    if not all(cuts.size for cuts in allowed):
+        return SearchResult(None, -np.inf, -np.inf)
+    kept = [p.take(cuts) for p, cuts in zip(points, allowed, strict=True)]
+    result = _solve(kept, replace(bounds, least=0.0, per_group=False), max_gap)
+    if result.cuts is None:
+        return result
+    chosen = zip(allowed, result.cuts, strict=True)
+    return result._replace(cuts=tuple(int(cuts[at]) for cuts, at in chosen))
 
 
 def _least_violation(
@@ -341,7 +417,7 @@ def _least_violation(
     the bounds as they are; if some do after all, the violation found is 0 or less.
     """
     free = np.isinf(bounds.difference)
-    widest = ThresholdBounds(bounds.max_fdr, 0.0, bounds.difference)
+    widest = replace(bounds, least=0.0)
     most = _solve(points, widest, 0.0 if free else _ROUGH_GAP)
     cuts = most.cuts or (0,) * len(points)
     impossible, possible = 0.0, _violation(points, cuts, bounds)
@@ -363,6 +439,9 @@ def _least_violation(
 
 def _violation(points: list[Points], cuts: tuple[int, ...], bounds: ThresholdBounds) -> float:
     pairs = list(zip(points, cuts, strict=True))
-    accepted = sum(float(p.accepted[c]) for p, c in pairs)
+    if bounds.per_group:
+        accepted = min(float(p.accepted[c] / p.accepted[-1]) for p, c in pairs)
+    else:
+        accepted = sum(float(p.accepted[c]) for p, c in pairs)
     spread = disparity(np.array([p.rate[c] for p, c in pairs]))
     return max(bounds.least - accepted, spread - bounds.difference)

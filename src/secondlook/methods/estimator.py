@@ -238,6 +238,8 @@ def check_group_mode(classifier: Any) -> None:
     if classifier.group_mode == "audit":
         if fairness is not None:
             _refuse(classifier, "fairness", "set it to None, or use 'blind'")
+        if getattr(classifier, "constraints", None) == "per_group":
+            _refuse(classifier, "constraints='per_group'", "use 'joint' or 'blind'")
         if _constraints(classifier.learner):
             _refuse(classifier, "a fairness constraint in the learner", "drop it, or use 'blind'")
 

@@ -61,6 +61,7 @@ _SECOND = np.uint64(1 << 63)  # keyed bits from here on are in the second fold
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "thresholds": ("shared", "per_group"),
+    "constraints": ("joint", "per_group"),
     "split": ("half", "cross"),
     "operating_point": ("threshold", "searched"),
     "weights": ("acceptance", "none"),
@@ -179,6 +180,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
         the fit instead: ``learner=ConstrainedLogistic(fairness=…)``.
     thresholds
         ``"shared"``: one for all groups; ``"per_group"``: one for each group.
+    constraints
+        ``"joint"``: the bounds on FDR and selection rate (α_exploit + ε and λ − ε) hold over all
+        applicants of the exploit region; ``"per_group"``: within each group, which the paper's
+        improvement of every group needs (Theorem 2). How many are explored is counted over all
+        groups either way.
     split
         ``"half"``: the likelihood learns from one half of the labelled rows, the thresholds from
         the other; ``"cross"``: both learn from all, each half scored by the model of the other.
@@ -217,8 +223,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
     group_mode
         What groups may change. ``"aware"``: everything; ``"blind"``: an applicant's own group
         changes nothing, groups of labelled rows change only what is learned, through ``fairness``
-        on a shared threshold or in the learner; ``"audit"``: no group changes any decision, groups
-        are read, checked and counted.
+        and ``constraints`` on a shared threshold or ``fairness`` in the learner; ``"audit"``: no
+        group changes any decision, groups are read, checked and counted.
     attributes
         Several columns of ``sensitive_features``. ``"crossed"``: each combination is a group;
         ``"side_by_side"``: fairness constraints and counts go by each attribute, and all else that
@@ -275,6 +281,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         *,
         fairness: RateParity | None = None,
         thresholds: Literal["shared", "per_group"] = "shared",
+        constraints: Literal["joint", "per_group"] = "joint",
         split: Literal["half", "cross"] = "half",
         operating_point: Literal["threshold", "searched"] = "threshold",
         weights: Literal["acceptance", "none"] = "acceptance",
@@ -299,6 +306,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self.learner = learner
         self.fairness = fairness
         self.thresholds = thresholds
+        self.constraints = constraints
         self.split = split
         self.operating_point = operating_point
         self.weights = weights
@@ -355,9 +363,11 @@ class PartialFeedbackClassifier(DecidingClassifier):
         self._intake = self._new_intake()
         history = self._intake.read_history(self, X, y, accepted, sensitive_features, ids)
         self._learners = [self._prepared_learner() for _ in range(2)]
-        if self.fairness is not None and self._intake.groups is None:
+        about_groups = self.fairness is not None or self.constraints == "per_group"
+        if about_groups and self._intake.groups is None:
             raise InputError(
-                "fairness is a constraint between groups; pass sensitive_features to fit."
+                "fairness and constraints='per_group' are about groups; pass sensitive_features to "
+                "fit."
             )
         self.classes_ = self._intake.classes
         self.groups_ = self._intake.groups

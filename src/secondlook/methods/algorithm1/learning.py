@@ -49,6 +49,7 @@ class LearningRules:
     rule: CoverageRule
     fairness: RateParity | None
     thresholds: Literal["shared", "per_group"]
+    constraints: Literal["joint", "per_group"]
     split: Literal["half", "cross"]
     operating_point: Literal["threshold", "searched"]
     weights: Literal["acceptance", "none"]
@@ -70,6 +71,7 @@ class LearningRules:
         return cls(
             utility=Accuracy() if classifier.utility is None else classifier.utility,
             thresholds=classifier.thresholds,
+            constraints=classifier.constraints,
             split=classifier.split,
             operating_point=classifier.operating_point,
             weights=classifier.weights,
@@ -329,6 +331,7 @@ def _operating_point(
         max_fdr=rules.noise.recorded_fdr(rules.max_fdr),
         min_selection_rate=rules.min_selection_rate,
         fairness=rules.fairness,
+        constraints=rules.constraints,
     )
     return likelihoods, scores, point
 

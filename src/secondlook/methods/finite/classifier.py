@@ -868,11 +868,6 @@ class FiniteClassifier(DecidingClassifier):
         check_group_mode(self)
         if self.cut_score is not None:
             check_reads_no_group("cut_score", self.cut_score, self.group_mode)
-        if self.group_mode == "audit" and self.constraints == "per_group":
-            raise InputError(
-                "group_mode='audit' cannot be combined with constraints='per_group', since no "
-                "group may change a decision; use 'joint', or group_mode='blind'."
-            )
 
     @property
     def _rule(self) -> CellCoverage:

@@ -235,6 +235,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
     thresholds = "shared"
     split = "half"
     operating_point = "threshold"
+    constraints = "joint"
     constrain_fit = False
 
     _columns: ClassVar[dict[str, Any]] = {**LOG_COLUMNS, "decision": np.int16(-1)}
