@@ -155,6 +155,8 @@ def test_data_sets_are_listed_with_their_location():
     assert rows["adult-ca-2019"]["state"] == "download"
     assert rows["acs-ca-2018-sample"]["state"] == "absent"
     assert rows["adult-ca-2019"]["groups"] == ["race", "gender"]
+    assert (rows["compas"]["gain"], rows["compas"]["alpha"]) == (1, 0.3)
+    assert all(row["utility"] for row in rows.values())
     words = call("datasets").stdout
     assert "german" in words
     assert "acs:CA:2018" in words

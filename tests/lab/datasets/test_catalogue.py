@@ -32,11 +32,15 @@ def test_names_and_descriptions():
         "acs-pa-ma-in-2024",
         "adult",
         "taiwan",
+        "compas",
+        "give-me-some-credit",
         "fico",
     ]
     for name, entry in CATALOGUE.items():
         assert entry.name == name
-        assert all((entry.description, entry.source, entry.licence, entry.groups))
+        assert all((entry.description, entry.source, entry.licence, entry.groups, entry.utility))
+        assert entry.gain > 0 < entry.loss
+        assert 0 < entry.alpha < 1
     assert [e.name for e in CATALOGUE.values() if e.kind == "population"] == ["fico"]
 
 
@@ -47,8 +51,10 @@ def test_availability_without_any_data():
         "adult-ca-2019": "download",
         "acs-ca-2018-sample": "absent",
         "acs-pa-ma-in-2024": "absent",
-        "adult": "absent",
-        "taiwan": "absent",
+        "adult": "download",
+        "taiwan": "download",
+        "compas": "download",
+        "give-me-some-credit": "download",
         "fico": "download",
     }
     assert str(CATALOGUE["german"].available()) == "bundled"

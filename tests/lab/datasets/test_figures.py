@@ -53,6 +53,7 @@ def test_adult():
     assert len(table) == 32_561
     assert table.outcome.mean() == pytest.approx(0.241, abs=5e-4)
     assert share(table, "Male") == pytest.approx(0.669, abs=5e-4)
+    assert (load("adult", group="race", data=DATA).group == "Black").sum() == 3_124  # UCI's count
 
 
 def test_taiwan():

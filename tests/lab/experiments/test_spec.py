@@ -91,6 +91,8 @@ def test_another_data_set_keeps_all_other_settings():
     other = paper_experiment("adult-race", "acs:PA+MA+IN:2024")
     assert other.world == replace(EXPERIMENTS["adult-race"].world, data="acs:PA+MA+IN:2024")
     assert "acs:PA+MA+IN:2024" in other.name
+    assert other.goal == Goal()
+    assert paper_experiment("adult-race", "compas").goal == Goal(alpha=0.3, gain=1.0, loss=1.0)
     assert paper_experiment("german", "german") == EXPERIMENTS["german"]
 
 

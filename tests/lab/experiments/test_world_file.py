@@ -15,14 +15,21 @@ from typer.testing import CliRunner
 from lab.experiments.test_spec import one_sentence
 from secondlook.cli.app import app
 from secondlook.errors import InputError
+from secondlook.lab.datasets import CATALOGUE
 from secondlook.lab.experiments.repetition import run_repetition
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.experiments.spec import Experiment, Goal
 from secondlook.lab.experiments.world_file import read_world_file
-from secondlook.lab.experiments.world_spec import WorldSpec, load_source, repeated_rows_remarks
+from secondlook.lab.experiments.world_spec import (
+    POPULATIONS,
+    WorldSpec,
+    load_source,
+    repeated_rows_remarks,
+)
 from secondlook.lab.simulate.people import Table
 from secondlook.lab.simulate.populations import Lender
 
+WORLDS = Path(__file__).parents[3] / "examples" / "worlds"
 METHODS = 'methods = ["plain"]\nrepetitions = 2\n'
 LENDER = '[world]\ndata = "lender"\nn_batch = 80\nn_rounds = 3\n'
 FULL = """
@@ -437,3 +444,18 @@ def test_no_repeated_rows_without_resampling(world):
     parts = list(cut.stream(source).applicants(np.random.default_rng(0)))
     rows = np.concatenate([part.people.X[:, 0] for part in parts])
     assert np.unique(rows).size == rows.size == len(source)
+
+
+def test_a_data_set_states_the_goal_unless_the_file_does(read):
+    world = '[world]\ndata = "compas"\nn_parts = 20\n'
+    assert read(METHODS + world).goal == Goal(alpha=0.3, gain=1.0, loss=1.0)
+    given = read(METHODS + "[goal]\nalpha = 0.2\nloss = 3\n" + world).goal
+    assert given == Goal(alpha=0.2, gain=1.0, loss=3)
+    assert read(METHODS + LENDER).goal == Goal()
+
+
+@pytest.mark.parametrize("path", sorted(WORLDS.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_worlds_of_the_examples_can_be_read(path):
+    experiment = read_world_file(path)
+    assert experiment.world.data in {*CATALOGUE, *POPULATIONS}
+    assert path.name in path.read_text()  # the command that runs it

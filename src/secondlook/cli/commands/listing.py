@@ -30,6 +30,10 @@ def datasets(data: Data = None, json: Json = False) -> None:
                 "description": data_set.description,
                 "groups": list(data_set.groups),
                 "licence": data_set.licence,
+                "gain": data_set.gain,
+                "loss": data_set.loss,
+                "alpha": data_set.alpha,
+                "utility": data_set.utility,
                 "state": (there := data_set.available(data)).state,
                 "where": there.where,
             }
@@ -41,6 +45,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
             "description": "Synthetic applicants with known outcomes.",
             "groups": ["A", "B"],
             "licence": "Apache-2.0",
+            **{name: rows[0][name] for name in ("gain", "loss", "alpha", "utility")},
             "state": "bundled",
             "where": "",
         }
@@ -48,12 +53,12 @@ def datasets(data: Data = None, json: Json = False) -> None:
         if json:
             print_json(rows)
             return
-        table = Table("name", "what it is", "groups by", "here?", "licence")
+        table = Table("name", "what it is", "groups by", "gain, loss, α", "here?", "licence")
         for row in rows:
             here = f"{row['state']} {row['where']}".strip()
-            table.add_row(
-                row["name"], row["description"], ", ".join(row["groups"]), here, row["licence"]
-            )
+            goal = f"{row['gain']:g}, {row['loss']:g}, {row['alpha']:g}"
+            groups = ", ".join(row["groups"])
+            table.add_row(row["name"], row["description"], groups, goal, here, row["licence"])
         Console().print(table)
         print_lines(["Any state and year of the survey: acs:CA:2018, acs:PA+MA+IN:2024."])
 

@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import Literal, Protocol
 
@@ -23,8 +22,8 @@ from secondlook.lab.datasets.download import DATA_VARIABLE, Folder, Progress, fi
 from secondlook.lab.datasets.fico import URL as FICO_URL
 from secondlook.lab.datasets.fico import find_fico, load_fico
 from secondlook.lab.datasets.german import load_german
+from secondlook.lab.datasets.openml import PUBLIC, PublicTable
 from secondlook.lab.datasets.reading import check_choice
-from secondlook.lab.datasets.uci import ADULT_SOURCE, TAIWAN_SOURCE, load_adult, load_taiwan
 from secondlook.lab.simulate.finite import FiniteDomain
 from secondlook.lab.simulate.people import Table
 
@@ -77,6 +76,8 @@ class CatalogueEntry:
         Returns the availability, given a folder.
     kind
         ``"table"`` of people, or ``"population"`` to draw people from.
+    gain, loss, alpha, utility
+        Goal of experiments that state none, and the reason for it.
     """
 
     name: str
@@ -87,6 +88,10 @@ class CatalogueEntry:
     loader: _Loader
     look: Callable[[Folder], Availability]
     kind: Literal["table", "population"] = "table"
+    gain: float = 200.0
+    loss: float = 500.0
+    alpha: float = 0.15
+    utility: str = "the paper's"
 
     def available(self, data: Folder = None) -> Availability:
         """Return whether the data are bundled, found or to be downloaded; downloads nothing."""
@@ -195,17 +200,8 @@ def _find_survey(files: list[PersonFile], data: Folder) -> Availability:
     return Availability("found", ", ".join(str(path) for path in paths.values()))
 
 
-def _file_entry(
-    name: str,
-    file: str,
-    read: Callable[[Path, str], Table],
-    *,
-    description: str,
-    source: str,
-    licence: str,
-    groups: tuple[str, ...],
-) -> CatalogueEntry:
-    """Return the entry of one file that cannot be downloaded; ``read`` takes path and group."""
+def _prepared_entry(name: str, file: str, description: str, persons: str) -> CatalogueEntry:
+    """Return the entry of a file that was prepared from the survey, and cannot be downloaded."""
 
     def look(data: Folder) -> Availability:
         path = find(data, [file])
@@ -220,21 +216,32 @@ def _file_entry(
                 f"{name} needs the file {file}, which is not on this machine and cannot be "
                 f"downloaded; put it into a folder named by data= or {DATA_VARIABLE}."
             )
-        return read(path, group)
+        return load_prepared(path, name=name, persons=persons, group=group)
 
-    return CatalogueEntry(name, description, source, licence, groups, loader, look)
+    return CatalogueEntry(name, description, persons, "public domain", GROUPS, loader, look)
 
 
-def _prepared_entry(name: str, file: str, description: str, persons: str) -> CatalogueEntry:
-    """Return the entry of a file that was prepared from the survey."""
-    return _file_entry(
-        name,
-        file,
-        lambda path, group: load_prepared(path, name=name, persons=persons, group=group),
-        description=description,
-        source=persons,
-        licence="public domain",
-        groups=GROUPS,
+def _public_entry(table: PublicTable) -> CatalogueEntry:
+    """Return the entry of a table that OpenML has."""
+
+    def look(data: Folder) -> Availability:
+        path = find(data, table.files)
+        if path is None:
+            return Availability("download", f"OpenML data set {table.openml}, by scikit-learn")
+        return Availability("found", str(path))
+
+    return CatalogueEntry(
+        table.name,
+        table.description,
+        table.source,
+        table.licence,
+        tuple(table.groups),
+        table.load,
+        look,
+        gain=table.gain,
+        loss=table.loss,
+        alpha=table.alpha,
+        utility=table.utility,
     )
 
 
@@ -291,24 +298,7 @@ _ENTRIES = (
         "all persons of Pennsylvania, Massachusetts and Indiana (a stand-in, not the paper's "
         "California 2019)",
     ),
-    _file_entry(
-        "adult",
-        "uci_adult.parquet",
-        load_adult,
-        description="Income above 50,000 dollars, 32,561 persons of the United States in 1994",
-        source=ADULT_SOURCE,
-        licence="CC BY 4.0",
-        groups=("sex",),
-    ),
-    _file_entry(
-        "taiwan",
-        "taiwan_credit.parquet",
-        load_taiwan,
-        description="Defaults of 30,000 credit card clients in Taiwan, 2005",
-        source=TAIWAN_SOURCE,
-        licence="CC BY 4.0",
-        groups=("sex",),
-    ),
+    *map(_public_entry, PUBLIC),
     CatalogueEntry(
         name="fico",
         description="Credit scores and the share of good payers at each, by race, United States "

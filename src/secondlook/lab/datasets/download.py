@@ -19,6 +19,7 @@ __all__ = [
     "cache_folder",
     "fetch",
     "find",
+    "reason_of",
     "search_folders",
 ]
 
@@ -109,15 +110,15 @@ def fetch(
         status = error.response.status_code
         raise UnavailableError(f"the server answered {status} for {url}; {by_hand}.") from error
     except (requests.ConnectionError, requests.Timeout) as error:
-        raise UnavailableError(f"cannot reach {url} ({_reason(error)}); {by_hand}.") from error
+        raise UnavailableError(f"cannot reach {url} ({reason_of(error)}); {by_hand}.") from error
     except requests.RequestException as error:
         raise UnavailableError(
-            f"the download of {url} broke off ({_reason(error)}); try again, or {by_hand}."
+            f"the download of {url} broke off ({reason_of(error)}); try again, or {by_hand}."
         ) from error
     except OSError as error:
         raise InputError(
-            f"cannot write {target} ({_reason(error)}); set {CACHE_VARIABLE} to a writable folder, "
-            f"or {by_hand}."
+            f"cannot write {target} ({reason_of(error)}); set {CACHE_VARIABLE} to a writable "
+            f"folder, or {by_hand}."
         ) from error
     return target
 
@@ -152,7 +153,7 @@ def _import_pooch() -> Any:
         ) from error
 
 
-def _reason(error: BaseException) -> str:
+def reason_of(error: BaseException) -> str:
     """Return the operating system's message if there is one below the error, else its own."""
     cause: BaseException | None = error
     while cause is not None:

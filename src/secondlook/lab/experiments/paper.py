@@ -7,7 +7,7 @@ from dataclasses import replace
 from secondlook.errors import InputError
 from secondlook.lab.experiments import check_paper_experiment
 from secondlook.lab.experiments.methods import ABLATIONS, REFERENCES, VARIANTS
-from secondlook.lab.experiments.spec import Experiment
+from secondlook.lab.experiments.spec import Experiment, Goal, stated_goal
 from secondlook.lab.experiments.world_spec import WorldSpec
 
 __all__ = ["ALPHAS", "DEFAULT_METHODS", "EXPERIMENTS", "alpha_sweep", "paper_experiment"]
@@ -52,8 +52,8 @@ def paper_experiment(name: str, data: str | None = None) -> Experiment:
         return experiment
     if name == "german":
         raise InputError("the german experiment runs on its bundled data; leave the data out.")
-    world = replace(experiment.world, data=data)
-    return replace(experiment, name=f"{name} on {data}", world=world)
+    world, goal = replace(experiment.world, data=data), Goal(**stated_goal(data))
+    return replace(experiment, name=f"{name} on {data}", world=world, goal=goal)
 
 
 def alpha_sweep(experiment: Experiment) -> Experiment:

@@ -12,11 +12,20 @@ from typing import Any, Literal
 
 from secondlook.core.utility import Revenue, Utility
 from secondlook.errors import InputError
+from secondlook.lab.datasets import CATALOGUE
 from secondlook.lab.experiments.released import check_switches
 from secondlook.lab.experiments.world_spec import WorldSpec
 from secondlook.ledger.config_classifiers import CLASSIFIERS, PARTIAL
 
-__all__ = ["NO_VARIANTS", "Experiment", "Goal", "Options", "Variants", "read_options"]
+__all__ = [
+    "NO_VARIANTS",
+    "Experiment",
+    "Goal",
+    "Options",
+    "Variants",
+    "read_options",
+    "stated_goal",
+]
 
 Options = Mapping[str, Any]  # keys of a program's [classifier] table
 Variants = Mapping[str, Options]
@@ -77,6 +86,20 @@ def read_options(given: Options, where: str) -> dict[str, Any]:
             hint = f"{_NOT_OPTIONS[name]}." if _NOT_OPTIONS.get(name) else hint
             raise InputError(f"{where} has no key {name!r}; {hint}")
     return {name: known[name].read(f"{where} {name}", value) for name, value in given.items()}
+
+
+def stated_goal(data: str) -> dict[str, float]:
+    """Return the α, gain and loss that the catalogue states for a data set, if it has it.
+
+    Examples
+    --------
+    >>> stated_goal("compas")
+    {'alpha': 0.3, 'gain': 1.0, 'loss': 1.0}
+    >>> stated_goal("lender")
+    {}
+    """
+    entry = CATALOGUE.get(data)
+    return {} if entry is None else {name: getattr(entry, name) for name in Goal.__match_args__}
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from secondlook.errors import InputError
 from secondlook.lab.experiments.methods import expand_names
 from secondlook.lab.experiments.published import published_table
 from secondlook.lab.experiments.released import check_switches
-from secondlook.lab.experiments.spec import Experiment, Goal
+from secondlook.lab.experiments.spec import Experiment, Goal, stated_goal
 from secondlook.lab.experiments.world_spec import WorldSpec
 
 __all__ = ["read_world_file"]
@@ -25,7 +25,8 @@ def read_world_file(path: Path) -> Experiment:
     The top level holds the fields of ``Experiment`` (``methods``, ``repetitions``, …), the table
     ``[goal]`` those of ``Goal``, the table ``[world]`` those of ``WorldSpec``, the table
     ``[classifier]`` and tables such as ``[variants.mine]`` options of Algorithm 1's methods. A file
-    named in ``world.data`` is relative to this one.
+    named in ``world.data`` is relative to this one. What ``[goal]`` leaves out is as the catalogue
+    states for the data set.
     """
     try:
         content = read_toml(path)
@@ -53,6 +54,7 @@ def _experiment(content: dict[str, Any], folder: Path) -> Experiment:
     _check_fields("the top level", content, Experiment)
     if "data" not in world:
         raise InputError("[world] needs data: the name of a data set or population, or a file.")
+    goal = stated_goal(world["data"]) | goal
     beside = folder / str(world["data"])
     if world.get("columns") and beside.is_file():
         world["data"] = str(beside)
