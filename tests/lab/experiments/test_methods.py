@@ -531,7 +531,7 @@ def test_assumptions():
 @pytest.mark.parametrize("key", ["german_gender", "adult_race", "adult_gender"])
 def test_every_row_of_the_paper_has_a_method_and_a_reason(key):
     names = (*METHODS, *REFERENCES)
-    experiment = {"published": key, "world": {}, "switches": []}
+    experiment = {"published": key, "world": {}, "switches": [], "classifier": {}}
     for row in published_table(key):
         beside = [name for name in names if paper_row(name) == row]
         assert beside, row

@@ -48,9 +48,9 @@ def test_the_catalogue_says_how_each_deviation_is_modelled():
 def test_no_reason_for_a_difference_contradicts_the_switches(row):
     """A reason is what holds without a switch, so it must not appear if the switch is on."""
 
-    def reason(*on, n_parts=0):
-        world = {"n_parts": n_parts}
-        return why_different({"published": "german_gender", "world": world, "switches": on}, row)
+    def reason(*on, n_parts=0, **options):
+        experiment = {"published": "german_gender", "world": {"n_parts": n_parts}}
+        return why_different(experiment | {"switches": on, "classifier": options}, row)
 
     touched = [name for name in SWITCHES if name[0] not in "BC" or row in VARIANTS]
     for name in SWITCHES:
@@ -63,6 +63,10 @@ def test_no_reason_for_a_difference_contradicts_the_switches(row):
     if row in VARIANTS:
         assert "outcomes of the rejected hidden, variants apart, rows weighted" in reason()
         assert "13 smaller" in reason()
+        unweighted = reason(weights="none", coverage="sum-of-g")
+        assert "rows weighted" not in unweighted
+        assert "12 smaller" in unweighted
+        assert "set: weights = none, coverage = sum-of-g" in unweighted
         assert "12 smaller" in reason(n_parts=40)  # nothing is resampled, so A9 does not apply
         assert (
             reason(*SWITCHES)

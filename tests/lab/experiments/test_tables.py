@@ -23,6 +23,7 @@ def make_about(methods, **experiment):
         "world": {"data": "german", "past": [{"rule": "cutoff"}]},
         "goal": GOAL,
         "switches": [],
+        "classifier": {},
         "published": None,
         "seed": 0,
         "methods": list(methods),

@@ -111,8 +111,8 @@ def paper_row(method: str) -> str | None:
 def why_different(experiment: Mapping[str, Any], method: str) -> str:
     """Return why our row differs from the printed one; empty without a printed row.
 
-    The reasons are the deviations of the released code that do not hold in this run; those that
-    were switched on are named, and are no reasons.
+    The reasons are the deviations of the released code that do not hold in this run. Switches that
+    are on are named, and are no reasons; nor is what an option of the run may have changed.
 
     Parameters
     ----------
@@ -123,7 +123,8 @@ def why_different(experiment: Mapping[str, Any], method: str) -> str:
 
     Examples
     --------
-    >>> experiment = {"published": "german_gender", "world": {}, "switches": ["A1", "C1"]}
+    >>> experiment = {"published": "german_gender", "world": {}, "classifier": {}}
+    >>> experiment["switches"] = ["A1", "C1"]
     >>> why_different(experiment, "plain")
     'ours: rows weighted, cuts chosen by revenue, and 13 smaller differences; as released: A1, C1'
     >>> why_different(experiment, "fair-clf")
@@ -135,14 +136,18 @@ def why_different(experiment: Mapping[str, Any], method: str) -> str:
     variant = _DIFFERENCES[row] is _VARIANT
     known = applicable_switches(experiment["world"], algorithm=variant)
     on = [name for name in experiment["switches"] if name in known]
-    ours = [DEVIATIONS[name].ours for name in _DIFFERENCES[row] if name not in on]
-    smaller = set(known) - {*on, *_DIFFERENCES[row]} if variant else ()
+    options = experiment["classifier"]
+    hidden = {*on, *(name for name in known if DEVIATIONS[name].option in options)}
+    ours = [DEVIATIONS[name].ours for name in _DIFFERENCES[row] if name not in hidden]
+    smaller = set(known) - {*hidden, *_DIFFERENCES[row]} if variant else ()
     if smaller:
         ours.append(
             f"{'and ' * bool(ours)}{len(smaller)} smaller difference{'s' * (len(smaller) > 1)}"
         )
     reasons = [_SETTINGS.get(method.rpartition("-")[2], "")] if method != row else []
     reasons.append(f"ours: {', '.join(ours)}" if ours else "ours: only what has no switch")
+    if options and variant:
+        reasons.append("set: " + ", ".join(f"{key} = {value}" for key, value in options.items()))
     if on:
         reasons.append(f"as released: {', '.join(on)}")
     if row == "rateike" and experiment["published"].startswith("adult"):

@@ -39,12 +39,15 @@ class Deviation(NamedTuple):
         table shows it; or ``"no"``.
     where
         Where it is shown, or why it is not modelled; empty for a switch.
+    option
+        The option of Algorithm 1 that can change what holds in our runs, if any.
     """
 
     released: str
     ours: str
     modelled: Literal["switch", "always", "elsewhere", "no"] = "switch"
     where: str = ""
+    option: str = ""
 
 
 _FILE = resources.files(__package__).joinpath("deviations.toml")
