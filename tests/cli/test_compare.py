@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cli.test_app import call, print_json, refused
+from secondlook.lab.experiments.all_tables import against
 from secondlook.lab.experiments.comparison import COMPARED, compared
 from secondlook.lab.experiments.results import read_results
 
@@ -109,6 +110,31 @@ def test_comparison_as_csv_and_latex(tmp_path, monkeypatch):
     assert "got --latex and --csv; choose one" in both.stderr
     call("report", "out", "-o", "page.html", "--tables", "tables")
     assert (tmp_path / "tables" / "judged.tex").read_text() == latex
+
+
+def test_methods_are_tested_against_one_of_them(tmp_path):
+    """A reference alone is quick; the tests themselves are tested with the tables."""
+    command = ("compare", "mine.toml", "--methods", "ceiling", "--repetitions", 2, "--jobs", 1)
+    command += ("--out", "out", "--against", "ceiling")
+    found = against(read_results_of(command), "ceiling", 0, see=0.5).rows
+    shown = call(*command, "--see", 0.5).stdout
+    assert "Differences from ceiling." in shown
+    assert "Judged on the whole population." in shown
+    (titles, *rows) = csv.reader(io.StringIO(call(*command, "--see", 0.5, "--csv").stdout))
+    assert titles == list(found[0])
+    for row, want in zip(rows, found, strict=True):
+        assert float(row[titles.index("p_holm")]) == want["p_holm"]
+        assert row[titles.index("test")] == "sign-flip"
+    assert r"\label{tab:paired}" in call(*command, "--latex").stdout
+    refused("must name one of the methods", *command[:-1], "plain")
+    refused("--see goes with --against", *command[:-2], "--see", 1)
+    refused("--exact goes with --against", *command[:-2], "--exact")
+    refused("--see must be a positive number", *command, "--see", 0)
+
+
+def read_results_of(command):
+    assert print_json(*command)["against"]
+    return read_results(Path("out"))
 
 
 OWN = """

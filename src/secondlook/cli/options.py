@@ -22,11 +22,13 @@ if TYPE_CHECKING:  # slow to import, and every command imports this module
 
 __all__ = [
     "VERIFICATION_FAILED",
+    "Against",
     "Backend",
     "By",
     "Csv",
     "Data",
     "DataSet",
+    "Exact",
     "Fresh",
     "Groups",
     "Jobs",
@@ -40,6 +42,7 @@ __all__ = [
     "MostRefused",
     "OnRecord",
     "Out",
+    "Paired",
     "PaperText",
     "ProgramName",
     "ReadUrl",
@@ -47,6 +50,7 @@ __all__ = [
     "Repetitions",
     "RunOptions",
     "Scheduler",
+    "See",
     "Seed",
     "Set",
     "Strict",
@@ -131,6 +135,28 @@ PaperText = Annotated[
         "--paper-text",
         help="Algorithm 1 with the paper's own choices where our defaults differ; --set comes "
         "first.",
+    ),
+]
+Against = Annotated[
+    str | None,
+    typer.Option(
+        metavar="METHOD",
+        help="Test each other method against this one, paired over repetitions and Holm-corrected; "
+        "--markdown, --latex and --csv then print that table.",
+    ),
+]
+Exact = Annotated[
+    bool,
+    typer.Option(
+        "--exact", help="With --against: sign flips instead of t (default below 10 repetitions)."
+    ),
+]
+See = Annotated[
+    float | None,
+    typer.Option(
+        metavar="THOUSAND",
+        help="With --against: repetitions needed to see such a difference of revenue a round; "
+        "default the difference found.",
     ),
 ]
 Fresh = Annotated[
@@ -256,6 +282,28 @@ class RunOptions:
 def progress(message: str, quiet: bool) -> AbstractContextManager[Any]:
     """Show a message on standard error while the block runs."""
     return nullcontext() if quiet else Console(stderr=True).status(message)
+
+
+@dataclass(frozen=True)
+class Paired:
+    """How to test methods against one of them."""
+
+    against: str | None = None
+    exact: bool = False
+    see: float | None = None
+
+    def check(self, methods: tuple[str, ...]) -> None:
+        """Raise unless the method is among those that run, and the difference can be seen."""
+        if self.against is None and (self.exact or self.see is not None):
+            option = "--exact" if self.exact else "--see"
+            raise InputError(f"{option} goes with --against METHOD; add it.")
+        if self.against is not None and self.against not in methods:
+            raise InputError(
+                f"--against must name one of the methods {', '.join(methods)}, got "
+                f"{self.against!r}; add it to --methods or name another."
+            )
+        if self.see is not None and not 0 < self.see < float("inf"):
+            raise InputError(f"--see must be a positive number of thousands, got {self.see:g}.")
 
 
 def output_format(**asked: bool) -> str:

@@ -27,10 +27,11 @@ from rich.progress import (
 
 from secondlook.cli.files.csv_files import arrow, csv_bytes
 from secondlook.cli.files.tables import check_apart, ledger_files
-from secondlook.cli.options import VERIFICATION_FAILED, RunOptions, progress
+from secondlook.cli.options import VERIFICATION_FAILED, Paired, RunOptions, progress
 from secondlook.cli.output import Console, print_error, print_json, print_lines, print_table
 from secondlook.errors import InputError, to_install, visible
 from secondlook.lab.experiments.all_tables import (
+    against,
     all_tables,
     claims_examined,
     overview,
@@ -141,10 +142,11 @@ def rows_drawn(experiment: Experiment, source: Any) -> tuple[int, list[str]]:
 
 
 def run_and_report(
-    experiment: Experiment, options: RunOptions, ledger: str | None, output: str
+    experiment: Experiment, options: RunOptions, ledger: str | None, output: str, paired: Paired
 ) -> None:
     """Run an experiment, write its report and tables, and print the results in a format."""
     json = output == "json"
+    paired.check(experiment.methods)
     if ledger is not None:
         for name in _RUN_FILES:
             place = _folder(experiment, options) / name
@@ -158,6 +160,7 @@ def run_and_report(
     n_drawn, again = rows_drawn(experiment, source)
     proof = None if ledger is None else recorded_run(experiment, source, results, ledger, json)
     shown = [overview(results, at) for at in range(len(results.alphas))]
+    tested = paired_tables(results, paired)
     if json:
         print_json(
             {
@@ -168,17 +171,20 @@ def run_and_report(
                 "people_drawn": n_drawn,
                 "summary": [row for table in shown for row in table.rows],
                 "claims": [row for table in claims_examined(results) for row in table.rows],
+                "against": [row for test in tested for row in test.rows],
                 "certificates": results.certificates,
                 "failures": [asdict(failure) for failure in results.failures],
             }
             | ({} if proof is None else {"ledger": proof})
         )
     elif output != "text":
-        print_tables(shown, output)
-        print_lines(failures(results), to_stderr=True)
+        print_tables(tested or shown, output)
+        for sentence in failures(results):
+            print_lines(["", sentence], to_stderr=output != "markdown")
     else:
         console = Console()
-        print_results(console, results)
+        shown += [*parity_costs(results, main_alpha(results)), *tested]
+        print_results(console, results, shown)
         for line in again:
             console.print(line, style="dim", soft_wrap=True)
         console.print(f"Report: {page.resolve()}", soft_wrap=True)
@@ -310,14 +316,24 @@ def verification_message(proof: dict[str, Any]) -> str:
     )
 
 
+def paired_tables(results: Results, paired: Paired) -> list[ReportTable]:
+    """Return the table of tests against one method, if that is asked for."""
+    if paired.against is None:
+        return []
+    at = main_alpha(results)
+    return [against(results, paired.against, at, exact=paired.exact, see=paired.see)]
+
+
 def print_tables(tables: Sequence[ReportTable], output: str) -> None:
-    """Print tables in Markdown or LaTeX, or the rows of all as one csv."""
+    """Print tables in LaTeX, in Markdown with their notes, or the rows of all as one csv."""
     if output == "csv":
         print(csv_text(tables), end="")
         return
     for at, table in enumerate(tables):
-        text = table.latex() if output == "latex" else table.markdown()
-        print_lines([*[""] * (at > 0), *text.split("\n")])
+        text = [table.latex()]
+        if output == "markdown":
+            text = [table.markdown(), "", table.note, *table.remarks]
+        print_lines([*[""] * (at > 0), *"\n".join(text).split("\n")])
 
 
 def csv_text(tables: Sequence[ReportTable]) -> str:
@@ -347,23 +363,23 @@ def write_tables(results: Sequence[Results], folder: Path) -> list[Path]:
     return written
 
 
-def print_table_of(console: Console, table: ReportTable) -> None:
-    """Print a table in a terminal; its note is printed by the caller."""
-    titles = [column.title for column in table.columns]
-    print_table(console, f"{table.title}. {table.setting}", titles, table.texts())
+def print_noted_tables(console: Console, tables: Sequence[ReportTable]) -> None:
+    """Print tables in a terminal; a note on several tables is printed once, below the last."""
+    for at, table in enumerate(tables):
+        titles = [column.title for column in table.columns]
+        print_table(console, f"{table.title}. {table.setting}", titles, table.texts())
+        later = {note for other in tables[at + 1 :] for note in (other.note, *other.remarks)}
+        for note in (table.note, *table.remarks):
+            if note not in later:
+                console.print(note, style="dim")
 
 
-def print_results(console: Console, results: Results) -> None:
-    """Print the settings, a table for each α, and the findings."""
+def print_results(console: Console, results: Results, shown: Sequence[ReportTable]) -> None:
+    """Print the settings, tables, and the findings."""
     console.print(what_was_run(results))
     for remark in [*remarks(results), *assumptions(results)]:
         console.print(remark, style="dim")
-    shown = [overview(results, at) for at in range(len(results.alphas))]
-    shown += parity_costs(results, main_alpha(results))
-    for table in shown:
-        print_table_of(console, table)
-    for note in dict.fromkeys(text for table in shown for text in (table.note, *table.remarks)):
-        console.print(note, style="dim")
+    print_noted_tables(console, shown)
     for failure in failures(results):
         console.print(f"• {failure}", style="bold")
     examined = []

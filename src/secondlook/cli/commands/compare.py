@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from secondlook.cli.options import (
+    Against,
     Backend,
     Csv,
     Data,
     DataSet,
+    Exact,
     Fresh,
     Jobs,
     Json,
     Latex,
     Markdown,
     Out,
+    Paired,
     PaperText,
     Repetitions,
     RunOptions,
     Scheduler,
+    See,
     Seed,
     Set,
     check_jobs,
@@ -63,6 +67,9 @@ def compare(
     scheduler: Scheduler = None,
     out: Out = None,
     fresh: Fresh = False,
+    against: Against = None,
+    exact: Exact = False,
+    see: See = None,
     markdown: Markdown = False,
     latex: Latex = False,
     csv: Csv = False,
@@ -103,15 +110,17 @@ def compare(
         experiment = with_options(comparison(experiment, asked or wanted), repetitions, seed)
         experiment = with_set(experiment, set_, paper_text)
         check_methods(experiment.methods, experiment.variants)
+        paired = Paired(against, exact, see)
+        paired.check(experiment.methods)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
         results, source, folder = run_or_resume(experiment, options, quiet=json)
         drawn = rows_drawn(experiment, source)
-        print_compared(results, folder, drawn, output)
+        print_compared(results, folder, drawn, output, paired)
         exit_if_empty(results)
 
 
 def print_compared(
-    results: Results, folder: Path, drawn: tuple[int, list[str]], output: str
+    results: Results, folder: Path, drawn: tuple[int, list[str]], output: str, paired: Paired
 ) -> None:
     """Print a comparison as text, in Markdown, LaTeX, csv or JSON.
 
@@ -123,14 +132,20 @@ def print_compared(
         How many applicants a repetition draws from a data set, and notes if rows repeat.
     output
         ``"text"``, ``"markdown"``, ``"latex"``, ``"csv"`` or ``"json"``.
+    paired
+        The method that others are tested against, and how.
     """
-    from secondlook.cli.runs import print_table_of, print_tables  # noqa: PLC0415 - slow to import
+    from secondlook.cli.runs import (  # noqa: PLC0415 - slow to import
+        paired_tables,
+        print_noted_tables,
+        print_tables,
+    )
     from secondlook.lab.experiments.all_tables import judged  # noqa: PLC0415
     from secondlook.lab.experiments.findings import what_was_run  # noqa: PLC0415
     from secondlook.lab.experiments.tables import main_alpha  # noqa: PLC0415
 
     table, (n_drawn, again) = judged(results, main_alpha(results)), drawn
-    notes = _notes(results)
+    notes, tested = _notes(results), paired_tables(results, paired)
     if output == "json":
         print_json(
             {
@@ -139,22 +154,19 @@ def print_compared(
                 "about": results.about,
                 "people_drawn": n_drawn,
                 "comparison": table.rows,
+                "against": [row for test in tested for row in test.rows],
                 "certificates": results.certificates,
                 "failures": [asdict(failure) for failure in results.failures],
             }
         )
-    elif output == "markdown":
-        print_tables([table], output)
-        for sentence in [table.note, *notes, *again]:
-            print_lines(["", sentence])
     elif output != "text":
-        print_tables([table], output)
-        print_lines([*notes, *again], to_stderr=True)
+        print_tables(tested or [table], output)
+        for sentence in [*notes, *again]:
+            print_lines(["", sentence], to_stderr=output != "markdown")
     else:
         console = Console()
         console.print(what_was_run(results))
-        print_table_of(console, table)
-        console.print(table.note, style="dim")
+        print_noted_tables(console, [table, *tested])
         for sentence in notes:
             console.print(f"• {sentence}", style="bold")
         for line in again:

@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from secondlook.cli.options import (
+    Against,
     Backend,
     Csv,
     Data,
     DataSet,
+    Exact,
     Fresh,
     Jobs,
     Json,
@@ -20,10 +22,12 @@ from secondlook.cli.options import (
     Methods,
     OnRecord,
     Out,
+    Paired,
     PaperText,
     Repetitions,
     RunOptions,
     Scheduler,
+    See,
     Seed,
     Set,
     check_jobs,
@@ -70,6 +74,9 @@ def reproduce(
     out: Out = None,
     fresh: Fresh = False,
     ledger: OnRecord = None,
+    against: Against = None,
+    exact: Exact = False,
+    see: See = None,
     markdown: Markdown = False,
     latex: Latex = False,
     csv: Csv = False,
@@ -104,4 +111,5 @@ def reproduce(
         experiment = replace(experiment, switches=check_switches(chosen))
         experiment = with_set(with_options(experiment, repetitions, seed), set_, paper_text)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
-        run_and_report(experiment, options, ledger, output)
+        paired = Paired(against, exact, see)
+        run_and_report(experiment, options, ledger, output, paired)

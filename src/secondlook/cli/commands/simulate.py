@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from secondlook.cli.options import (
+    Against,
     Backend,
     Csv,
     Data,
+    Exact,
     Fresh,
     Jobs,
     Json,
@@ -19,10 +21,12 @@ from secondlook.cli.options import (
     Methods,
     OnRecord,
     Out,
+    Paired,
     PaperText,
     Repetitions,
     RunOptions,
     Scheduler,
+    See,
     Seed,
     Set,
     check_jobs,
@@ -47,6 +51,9 @@ def simulate(
     out: Out = None,
     fresh: Fresh = False,
     ledger: OnRecord = None,
+    against: Against = None,
+    exact: Exact = False,
+    see: See = None,
     markdown: Markdown = False,
     latex: Latex = False,
     csv: Csv = False,
@@ -68,4 +75,5 @@ def simulate(
         if asked is not None:
             experiment = with_methods(experiment, asked)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
-        run_and_report(experiment, options, ledger, output)
+        paired = Paired(against, exact, see)
+        run_and_report(experiment, options, ledger, output, paired)

@@ -8,9 +8,22 @@ from typing import Any
 import numpy as np
 
 from secondlook.lab.experiments import claims, findings, tables
-from secondlook.lab.experiments.comparison import CEILING, CEILING_MEANS, compared
+from secondlook.lab.experiments.comparison import (
+    CEILING,
+    CEILING_MEANS,
+    ceiling_shares,
+    compared,
+)
 from secondlook.lab.experiments.findings import label, thousands
 from secondlook.lab.experiments.methods import PARITY_CELLS, cell_of_fair_clf
+from secondlook.lab.experiments.paired_tests import (
+    FEW,
+    LEVEL,
+    POWER,
+    holm,
+    paired_p,
+    repetitions_needed,
+)
 from secondlook.lab.experiments.published import (
     ALPHA,
     METRICS,
@@ -18,12 +31,13 @@ from secondlook.lab.experiments.published import (
     published_table,
     why_different,
 )
-from secondlook.lab.experiments.report_table import Column, Form, ReportTable, proportion
+from secondlook.lab.experiments.report_table import Column, Form, ReportTable, p_value, proportion
 from secondlook.lab.experiments.results import Results
 from secondlook.words import counted
 
 __all__ = [
     "TITLES",
+    "against",
     "all_tables",
     "beside_the_paper",
     "claims_examined",
@@ -71,6 +85,21 @@ _PAPER_NOTE = (
     " paper: its revenue, on its own data; its FDR is a mean of rounds, which the table beside the "
     "paper sets beside ours."
 )
+# What methods are compared by, and its name in the table.
+_COMPARED = {"revenue": "revenue", "late_revenue": "late", "pooled_fdr": "FDR", "share": "share"}
+_AGAINST = (
+    _METHOD,
+    Column("metric", "of"),
+    Column(
+        "difference",
+        "difference",
+        {"revenue": thousands, "late": thousands, "FDR": _THREE, "share": _TWO},
+        error=False,
+    ),
+    Column("p", "p", p_value),
+    Column("p_holm", "Holm", p_value),
+    Column("repetitions_needed", "needed", "{:,.0f}".format),
+)
 _SPREAD = "Mean ± standard error over repetitions; sd over rounds and repetitions."
 
 
@@ -85,7 +114,9 @@ def all_tables(results: Results) -> list[ReportTable]:
         first.append("certified")
     made.append(_metrics(results, at, "Revenue and mistakes", first))
     made.append(_group_differences(results, at))
-    made += _paired(results, at)
+    best = findings.best_variant(results, at)
+    if best is not None and len(results.methods) > 1:
+        made.append(against(results, best, at))
     made += parity_costs(results, at)
     exploration = ("explored_share", "pooled_explored_fdr", "exploit_share")
     made.append(_metrics(results, at, "Exploration", exploration))
@@ -297,22 +328,97 @@ def judged(results: Results, at: int) -> ReportTable:
     return ReportTable("judged", title, _setting(results, at), note, columns, rows)
 
 
-def _paired(results: Results, at: int) -> list[ReportTable]:
-    """Return how much more the best variant earned than each other method."""
-    best = findings.best_variant(results, at)
-    rows = [row for row in _rows(results, at) if row["method"] != best]
-    if best is None or not rows:
-        return []
-    metrics = ("revenue", "late_revenue")
-    for row in rows:
-        row.update(_differences(results, at, metrics, best, row["method"]))
-    columns = [_METHOD, *(Column(metric, TITLES[metric], thousands) for metric in metrics)]
-    note = (
-        f"“{label(results, best)}” minus each other method within the same repetitions, with 95 % "
-        f"intervals."
+def against(
+    results: Results, method: str, at: int, *, exact: bool = False, see: float | None = None
+) -> ReportTable:
+    """Return how each other method differs from one method, with tests corrected for their number.
+
+    Parameters
+    ----------
+    results
+        Results.
+    method
+        The method that the others are compared with.
+    at
+        Index of the α among those tried.
+    exact
+        Whether to test by sign flips instead of Student's t, however many repetitions there are.
+    see
+        A difference of revenue in thousands, for the number of repetitions needed to see it; None
+        means the difference found.
+    """
+    base = results.methods.index(method)
+    exact = exact or results.shape[2] < FEW
+    rows = []
+    for metric, values in _compared_metrics(results, at).items():
+        for i, row in enumerate(_rows(results, at)):
+            if i == base:
+                continue
+            a, b = values[i], values[base]
+            difference = np.where(np.isclose(a, b, rtol=1e-9, atol=0), 0.0, a - b)
+            estimate = tables.over_repetitions(difference, axis=0)
+            wanted = float(estimate.mean)
+            if see is not None and metric.endswith("revenue"):
+                wanted = see
+            n_known = int(np.isfinite(difference).sum())
+            sd = float(estimate.standard_error) * np.sqrt(n_known)
+            row.update(
+                {
+                    "against": method,
+                    "metric": _COMPARED[metric],
+                    "difference": float(estimate.mean),
+                    "difference_standard_error": float(estimate.standard_error),
+                    "difference_low": float(estimate.low),
+                    "difference_high": float(estimate.high),
+                    "test": "sign-flip" if exact else "t",
+                    "p": paired_p(difference, exact=exact),
+                    "see": wanted,
+                    "repetitions_needed": repetitions_needed(wanted, sd),
+                }
+            )
+            rows.append(row)
+    for row, corrected in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p_holm"] = float(corrected)
+    title = f"Differences from {method}"
+    note = _against_note(results, rows, method, see)
+    return ReportTable("paired", title, _setting(results, at), note, _AGAINST, rows)
+
+
+def _compared_metrics(results: Results, at: int) -> dict[str, tables.Values]:
+    """Return what methods are compared by: values with axes (method, repetition)."""
+    values = {
+        metric: tables.per_repetition(results, metric)[at]
+        for metric in ("revenue", "late_revenue", "pooled_fdr")
+    }
+    if results.judged and CEILING in results.methods:
+        values["share"] = ceiling_shares(results, at)
+    return values
+
+
+def _against_note(
+    results: Results, rows: list[dict[str, Any]], method: str, see: float | None
+) -> str:
+    repetitions, people = results.shape[2], results.about["data"]["rows"]
+    test = "paired t test"
+    if rows and rows[0]["test"] == "sign-flip":
+        test = f"paired sign-flip test, whose smallest p here is {2.0 ** (1 - repetitions):.2g}"
+    seen = "the difference found"
+    if see is not None:
+        seen = f"a difference of {see:g} thousand in revenue, or else the difference found,"
+    about = "Repetitions draw new people from the same world, so tests speak about this world."
+    if people:
+        about = (
+            f"Repetitions draw from the same {people:,} people, so tests speak about other draws "
+            f"of these people, not about other people."
+        )
+    return (
+        f"Each method minus {method} within the same repetitions, with 95 % intervals by Student's "
+        f"t. p: {test}; Holm: corrected over the {counted(len(rows), 'test')} of this table. "
+        f"needed: repetitions in which a paired t test sees {seen} with probability {POWER:g} at "
+        f"the level {LEVEL:g}, uncorrected. revenue: thousands a round; late: in the last quarter "
+        f"of the rounds; FDR: pooled over rounds; share: expected revenue on the whole population "
+        f"as a share of the ceiling's. {about}"
     )
-    title = "Revenue against the best variant"
-    return [ReportTable(_name(title), title, _setting(results, at), note, columns, rows)]
 
 
 def _differences(
@@ -376,8 +482,8 @@ _CLAIMS = (
     Column("claim", "claim"),
     Column("measured", "measured"),
     Column("effect", "effect", claims.short),
-    Column("p", "p", _THREE),
-    Column("adjusted", "p, all rows", _THREE),
+    Column("p", "p", p_value),
+    Column("adjusted", "Holm", p_value),
     Column("verdict", "verdict"),
 )
 

@@ -20,6 +20,7 @@ from scipy import stats
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.findings import rate, thousands
 from secondlook.lab.experiments.methods import ABLATIONS, VARIANTS
+from secondlook.lab.experiments.paired_tests import LEVEL, holm, paired_p
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.tables import Values, share
 
@@ -31,7 +32,6 @@ NOTE = (
     "rows together (Student's t, Holm). Methods without exploration are controls: what grows there "
     "too is not due to exploration."
 )
-LEVEL = 0.05
 # Fair variants and what they are compared with: plain, and the same cuts without parity.
 _FAIR = (
     ("exploit-fair", "plain"),
@@ -120,39 +120,16 @@ def examine(results: Results) -> list[Examined]:
         *_mistakes(results, at),
         *_variance(results),
     ]
-    known = [i for i, row in enumerate(rows) if np.isfinite(row.p)]
-    for i, p in zip(known, _holm(np.array([rows[i].p for i in known])), strict=True):
-        rows[i] = replace(rows[i], adjusted=float(p))
-    return rows
-
-
-def _holm(p: Values) -> Values:
-    """Return p-values corrected so that all of them together err with their level (Holm 1979).
-
-    Examples
-    --------
-    >>> _holm(np.array([0.01, 0.04, 0.03])).tolist()
-    [0.03, 0.06, 0.06]
-    """
-    order = np.argsort(p)
-    steps = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
-    corrected = np.empty(p.size)
-    corrected[order] = np.minimum(1.0, steps)
-    return corrected
+    corrected = holm([row.p for row in rows])
+    return [replace(row, adjusted=float(p)) for row, p in zip(rows, corrected, strict=True)]
 
 
 def _tested(claim: str, measured: str, values: Values) -> Examined:
     """Test by Student's t whether values of repetitions have the mean 0."""
     values = values[np.isfinite(values)]
     mean = tables.over_repetitions(values, axis=0)
-    n, error = values.size, float(mean.standard_error)
-    if error > 0:
-        p = float(2 * stats.t.sf(abs(float(mean.mean)) / error, n - 1))
-    elif n > 1:  # all repetitions agree: the sign test
-        p = 2.0 ** (1 - n) if mean.mean else 1.0
-    else:
-        p = float("nan")
-    return Examined(claim, measured, float(mean.mean), float(mean.low), float(mean.high), p, n)
+    effect, low, high = (float(value) for value in (mean.mean, mean.low, mean.high))
+    return Examined(claim, measured, effect, low, high, paired_p(values), values.size)
 
 
 def _count(results: Results, name: str, method: str, at: int) -> Values:

@@ -33,6 +33,7 @@ __all__ = [
     "Breaks",
     "Compared",
     "Earned",
+    "ceiling_shares",
     "compared",
     "comparison",
     "find_unjudged",
@@ -201,6 +202,23 @@ def compared(results: Results, at: int | None = None) -> list[Compared]:
             )
         )
     return rows
+
+
+def ceiling_shares(results: Results, at: int) -> Values:
+    """Return the share of the ceiling that each run earned, axes (method, repetition).
+
+    The mean of a method's runs is its ``Earned.share`` of the whole run.
+
+    Parameters
+    ----------
+    results
+        Results of an experiment with ``judged``.
+    at
+        Index of the α among those tried.
+    """
+    earned = tables.mean_known(population_utility(results)[at], axis=2)
+    best = float(tables.mean_known(_ceiling(results, earned), axis=0))
+    return earned / (best if best > 0 else np.nan)
 
 
 def find_unjudged(results: Results, at: int | None = None) -> list[str]:

@@ -29,7 +29,7 @@ from typing import Any
 
 from secondlook.errors import visible
 
-__all__ = ["Column", "ReportTable", "Row", "proportion"]
+__all__ = ["Column", "ReportTable", "Row", "p_value", "proportion"]
 
 Row = Mapping[str, Any]
 Form = Callable[[float], str]
@@ -56,39 +56,37 @@ class Column:
     title
         Its title.
     form
-        Writes its numbers; None for text.
+        Writes its numbers, or how those of each ``metric`` of the rows are written; None for text.
     error, sd
         Whether the standard error and the standard deviation are shown, if there are any.
     """
 
     key: str
     title: str
-    form: Form | None = None
+    form: Form | Mapping[str, Form] | None = None
     error: bool = True
     sd: bool = False
 
     def shown(self, row: Row) -> tuple[str, str]:
         """Return a row's value for readers, and small print such as its standard deviation."""
-        value = row.get(self.key)
+        value: Any = row.get(self.key)
         if self.form is None:
             return str(value or ""), ""
         if not _known(value):
             return "–", ""
-        error, low, high, sd, of_runs = (
-            row.get(f"{self.key}_{part}")
-            for part in ("standard_error", "low", "high", "sd", "of_runs")
-        )
-        text = self._number(value)
+        names = ("standard_error", "low", "high", "sd", "of_runs")
+        parts: list[Any] = [row.get(f"{self.key}_{name}") for name in names]
+        error, low, high, sd, of_runs = parts
+        write = self.form if callable(self.form) else self.form[row["metric"]]
+        text = write(value)
         if self.error and _known(error):
-            text += f" ± {self._number(error)}"
+            text += f" ± {write(error)}"
         if _known(low):
-            text += f" ({self._number(low)} to {self._number(high)})"
+            text += f" ({write(low)} to {write(high)})"
         if of_runs is not None:
             text += f" ({row[f'{self.key}_runs']}/{of_runs})"
-        return text, f"sd {self._number(sd)}" if self.sd and _known(sd) else ""
-
-    def _number(self, value: Any) -> str:
-        return "" if self.form is None else self.form(value).replace("-", "−")
+        small = f"sd {write(sd)}" if self.sd and _known(sd) else ""
+        return text.replace("-", "−"), small
 
 
 @dataclass(frozen=True)
@@ -202,3 +200,14 @@ def proportion(decimals: int) -> Form:
         return f"−{text}" if value < 0 and text.strip(".0") else text
 
     return form
+
+
+def p_value(value: float) -> str:
+    """Write a p-value.
+
+    Examples
+    --------
+    >>> p_value(0.0312), p_value(0.0002)
+    ('.031', '< .001')
+    """
+    return "< .001" if value < 0.0005 else proportion(3)(value)
