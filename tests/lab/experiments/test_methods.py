@@ -456,6 +456,12 @@ def test_setup_reaches_the_method(baseline_world):
     assert not method.accepts(X, sensitive_features=group).any()
 
 
+@pytest.mark.parametrize("options", [{}, {"paper_text": True}, {"constrain_fit": True}])
+def test_opt_offline_bounds_its_fit_where_the_text_is_asked_for(baseline_world, options):
+    setup = replace(setup_of(baseline_world), options=options)
+    assert build("opt-offline", baseline_world, setup).constrain_fit == bool(options)
+
+
 def test_every_setting_has_a_label():
     for base in ("greedy", "epsilon-greedy", "random-2", "random-5", "thompson", "kilbertus"):
         assert {f"{base}-published", f"{base}-aligned"} <= set(BASELINES)

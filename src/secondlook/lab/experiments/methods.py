@@ -531,7 +531,11 @@ def _opt_offline(world: World, setup: Setup) -> Method:
     everything = world.full_history()
     goal, people = setup.goal, everything.people
     reference = OptOffline(
-        goal.utility, goal.alpha, groups=_groups(world, setup), random_state=setup.seed
+        goal.utility,
+        goal.alpha,
+        constrain_fit=with_paper_text(setup.options).get("constrain_fit", False),
+        groups=_groups(world, setup),
+        random_state=setup.seed,
     )
     return reference.fit(people.X, everything.outcome, sensitive_features=people.group)
 
