@@ -100,9 +100,7 @@ Data = Annotated[
     Path | None,
     typer.Option(help="Folder with data files, searched before SECONDLOOK_DATA and the cache."),
 ]
-DataSet = Annotated[
-    str | None, typer.Option(help="Another ACS data set for the adult experiments.")
-]
+DataSet = Annotated[str | None, typer.Option(help="Another data set for the adult experiments.")]
 Out = Annotated[
     Path | None,
     typer.Option(

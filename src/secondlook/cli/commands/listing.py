@@ -6,7 +6,7 @@ from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from secondlook.cli.options import Data, Json, errors
 from secondlook.cli.output import Console, print_json, print_lines
@@ -53,7 +53,8 @@ def datasets(data: Data = None, json: Json = False) -> None:
         if json:
             print_json(rows)
             return
-        table = Table("name", "what it is", "groups by", "gain, loss, α", "here?", "licence")
+        heads = ("what it is", "groups by", "gain, loss, α", "here?", "licence")
+        table = Table(Column("name", no_wrap=True), *heads)
         for row in rows:
             here = f"{row['state']} {row['where']}".strip()
             goal = f"{row['gain']:g}, {row['loss']:g}, {row['alpha']:g}"
