@@ -169,8 +169,8 @@ def test_every_row_is_in_a_sentence(rng):
     text = sentences(rows)
     assert len(text) == len({row.claim for row in rows})
     for row in rows:
-        (sentence,) = (line for line in text if line.startswith(f"Claim: {row.claim}. "))
-        part = sentence.partition(f"{row.verdict}: ")[2]
+        (sentence,) = (line for line in text if f"“{row.claim}”" in line)
+        part = sentence.partition(f"{row.verdict} for ")[2]
         assert f"{row.measured} ({short(row.effect)}; " in part
 
 

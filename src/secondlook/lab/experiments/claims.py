@@ -100,8 +100,8 @@ def sentences(examined: Sequence[Examined]) -> list[str]:
         verdict = rows.setdefault(row.claim, {}).setdefault(row.verdict, [])
         verdict.append(f"{row.measured} ({effect}; {low} to {high})")
     return [
-        f"Claim: {claim}. "
-        + "; ".join(f"{verdict}: {', '.join(which)}" for verdict, which in verdicts.items())
+        f"Claim “{claim}”: "
+        + "; ".join(f"{verdict} for {', '.join(which)}" for verdict, which in verdicts.items())
         + "."
         for claim, verdicts in rows.items()
     ]

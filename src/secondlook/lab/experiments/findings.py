@@ -359,13 +359,11 @@ def _levels(results: Results, at: int) -> list[str]:
     The paper's standard error is not known. It is at most its bracket, a standard deviation over
     rounds and repetitions, over the square root of its repetitions.
     """
-    experiment = results.about["experiment"]
-    key, variants = experiment["published"], _ran(results)
+    key, variants = results.about["experiment"]["published"], _ran(results)
     if key is None or results.about["data"]["name"] != paper_data(key):
         return []
     which = [results.methods.index(name) for name in variants]
-    unsigned = "E2" in experiment["switches"]
-    ours = tables.summary(results, "revenue", absolute_revenue=unsigned).estimate[at]
+    ours = tables.summary(results, "revenue").estimate[at]
     mean, half_width = ours.mean[which], ours.half_width[which]
     printed = published_table(key)
     paper, bracket = np.array([printed[name]["revenue"] for name in variants]).T
