@@ -17,6 +17,7 @@ from secondlook.lab.experiments.certificates import summarise_certificates
 from secondlook.lab.experiments.comparison import compared
 from secondlook.lab.experiments.figures import MANY, families
 from secondlook.lab.experiments.methods import METHODS, REFERENCES
+from secondlook.lab.experiments.released import DEVIATIONS, SWITCHES
 from secondlook.lab.experiments.report import write_report
 from secondlook.lab.experiments.results import SHARES, Failure
 
@@ -322,6 +323,15 @@ def test_levels_are_compared_with_the_papers(accepted, verdict):
     assert "and 6.4 in the paper" in sentence
     results.about["data"]["name"] = "lender"
     assert not [text for text in findings.findings(results) if text.startswith("Levels")]
+
+
+def test_no_sentence_about_a_run_as_released_is_false():
+    names = ("plain", "exploit-fair", "fair-clf")
+    results = crafted(dict.fromkeys(names, 50), published="german_gender", switches=list(SWITCHES))
+    said = " ".join(overview(results, 0).remarks).partition("fair-clf")[0]
+    for name in SWITCHES:
+        assert DEVIATIONS[name].ours not in said
+        assert name in said
 
 
 def test_remark_on_a_past_that_chose_by_the_outcome():
