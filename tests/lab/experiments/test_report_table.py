@@ -95,6 +95,7 @@ def test_markdown_keeps_its_columns():
     for line in hostile().markdown().splitlines():
         assert len(re.findall(r"(?<!\\)\|", line)) == 3, line
         assert "\x1b" not in line
+        assert not re.search(r"(?<!\\)<b>", line)
 
 
 def test_what_belongs_to_a_number_is_shown_beside_it():

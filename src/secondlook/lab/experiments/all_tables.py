@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -116,7 +117,9 @@ def all_tables(results: Results) -> list[ReportTable]:
     made.append(_group_differences(results, at))
     best = findings.best_variant(results, at)
     if best is not None and len(results.methods) > 1:
-        made.append(against(results, best, at))
+        table = against(results, best, at)
+        chosen = f"{best} is the variant that earned most here, which makes its lead look surer."
+        made.append(replace(table, remarks=[chosen]))
     made += parity_costs(results, at)
     exploration = ("explored_share", "pooled_explored_fdr", "exploit_share")
     made.append(_metrics(results, at, "Exploration", exploration))

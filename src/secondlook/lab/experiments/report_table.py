@@ -177,7 +177,7 @@ def _one_line(text: str, more: str) -> str:
 
 
 def _in_markdown(text: str) -> str:
-    return re.sub(r"([\\`*|<\[])", r"\\\1", visible(text))
+    return re.sub(r"([\\`*|\[]|<(?=[A-Za-z/!?]))", r"\\\1", visible(text))
 
 
 def _in_latex(text: str) -> str:
