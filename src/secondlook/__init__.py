@@ -10,7 +10,14 @@ _NAMES_OF_MODULE = {
     "core.budget": ("ExploitOnly", "FdrBudget", "PowerSchedule"),
     "core.coverage": ("CoverageRule", "MeanPastScore", "SumOfG", "SummedAcceptance"),
     "core.decisions": ("CertifiedRound", "Correction", "CurvePoint", "Decisions", "Round"),
-    "core.fairness": ("SelectionRateParity", "TruePositiveRateParity"),
+    "core.fairness": (
+        "EqualizedOdds",
+        "FalseDiscoveryRateParity",
+        "FalseOmissionRateParity",
+        "FalsePositiveRateParity",
+        "SelectionRateParity",
+        "TruePositiveRateParity",
+    ),
     "core.limits": ("Above", "Below", "Column", "Limited", "OneOf"),
     "core.noise": ("OutcomeNoise",),
     "core.strategies": ("EqualGroups", "GroupShare", "ScoreWeighted", "Strategy", "Uniform"),
@@ -32,7 +39,14 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test compar
     from secondlook.core.budget import ExploitOnly, FdrBudget, PowerSchedule
     from secondlook.core.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
     from secondlook.core.decisions import CertifiedRound, Correction, CurvePoint, Decisions, Round
-    from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
+    from secondlook.core.fairness import (
+        EqualizedOdds,
+        FalseDiscoveryRateParity,
+        FalseOmissionRateParity,
+        FalsePositiveRateParity,
+        SelectionRateParity,
+        TruePositiveRateParity,
+    )
     from secondlook.core.limits import Above, Below, Column, Limited, OneOf
     from secondlook.core.noise import OutcomeNoise
     from secondlook.core.strategies import EqualGroups, GroupShare, ScoreWeighted, Strategy, Uniform

@@ -240,6 +240,7 @@ def alternatives():
 GOES_WITH = {
     "coverage_threshold": ["coverage"],
     "fairness_difference": ["fairness"],
+    "fairness_ratio": ["fairness"],
     "exposure": ["amount"],
     "amount": ["exposure"],
 }

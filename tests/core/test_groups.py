@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from secondlook.core.groups import Attributes
-from secondlook.core.metrics import by_group, group_rates
+from secondlook.core.metrics import by_group
 from secondlook.errors import InputError
 
 SEX = np.array(["f", "m", "f", "m", "f", "m", "m", "f"])
@@ -154,15 +154,24 @@ def test_tables_by_group_against_brute_force(people, attributes):
         unknown = any(math.isnan(p[3]) for p in mine)
         assert (row.n_people, row.n_accepted) == (len(mine), len(taken))
         assert row.selection_rate == pytest.approx(len(taken) / len(mine))
-        found = sum(p[2] for p in good) / len(good) if good and not unknown else math.nan
-        assert row.true_positive_rate == pytest.approx(found, nan_ok=True)
+        for rate, these in (
+            (row.true_positive_rate, good),
+            (row.false_positive_rate, [p for p in mine if p[3] == 0]),
+        ):
+            found = sum(p[2] for p in these) / len(these) if these and not unknown else math.nan
+            assert rate == pytest.approx(found, nan_ok=True)
+        left = [p[3] for p in mine if not p[2]]  # a sum with NaN is NaN
+        assert row.false_omission_rate == pytest.approx(
+            sum(left) / len(left) if left else math.nan, nan_ok=True
+        )
         bad = sum(p[3] == 0 for p in known) / len(known) if known else math.nan
         assert row.false_discovery_rate == pytest.approx(bad, nan_ok=True)
 
 
-def test_group_rates_of_several_columns():
+def test_rates_of_several_columns():
     accepted = [1, 1, 0, 0, 0, 1, 1, 1]
-    assert group_rates(accepted, table("polars", COLUMNS)) == {
+    rows = by_group(accepted, table("polars", COLUMNS))
+    assert {row.group: row.selection_rate for row in rows} == {
         "f, 20": 0.5,
         "f, 40": 0.5,
         "m, 20": 0.5,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import parities
 from secondlook.learners.logistic import ConstrainedLogistic
 
 
@@ -41,9 +42,11 @@ def excess(model: ConstrainedLogistic, s: Sample) -> float:
     if model.min_selection_rate is not None:
         found.append(model.min_selection_rate - float(np.average(p, weights=s.weight)))
     if model.fairness is not None:
-        n_groups = int(s.group.max()) + 1
-        rates = model.fairness.rates(p, s.y.astype(np.int8), s.weight, s.group, n_groups)
-        found.append(float(np.nanmax(rates) - np.nanmin(rates)) - model.fairness.difference)
+        rates = [
+            parities.rates(model.fairness, p[m], s.y[m], s.weight[m])
+            for m in (s.group == z for z in np.unique(s.group))
+        ]
+        found.append(float(parities.worst(model.fairness, rates)[0]))
     return max(found)
 
 

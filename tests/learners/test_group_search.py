@@ -8,11 +8,19 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from learners.test_thresholds import EXACT, Best, Case, brute_force, check_report, random_case
+from learners.test_thresholds import (
+    EXACT,
+    Best,
+    Case,
+    brute_force,
+    check_report,
+    missed,
+    random_case,
+)
 from secondlook.core.fairness import SelectionRateParity
 from secondlook.core.utility import PositiveRate
 from secondlook.learners import group_search, thresholds
-from secondlook.learners.curves import Points
+from secondlook.learners.curves import Points, ThresholdBounds
 from secondlook.learners.group_search import (
     THOROUGH,
     Effort,
@@ -25,6 +33,7 @@ from secondlook.learners.group_search import (
 )
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds
 
+FREE = ThresholdBounds(0.0, 0.0, np.inf)
 PRECISION = 1e-6  # to which the least violation of more than two groups is found
 
 
@@ -41,11 +50,6 @@ def solved():
             case = replace(case, max_fdr=0.1, min_selection_rate=float(rng.choice([0.2, 0.9])))
         found.append((case, brute_force(case, shared=False)))
     return found
-
-
-def missed(case: Case, point: OperatingPoint) -> float:
-    over = 0.0 if case.fairness is None else point.disparity - case.fairness.difference
-    return max(case.min_selection_rate - point.selection_rate, over, 0.0)
 
 
 def check_truth(case: Case, point: OperatingPoint, best: Best) -> bool:
@@ -140,8 +144,8 @@ def test_a_tiny_violation_is_not_proven_either(monkeypatch):
     assert case.solve(group_thresholds).gap == np.inf
 
 
-def random_table(seed: int) -> tuple[OpenCuts, float]:
-    """Return open cuts of a few groups, and how far their rates may differ.
+def random_table(seed: int) -> tuple[OpenCuts, ThresholdBounds]:
+    """Return open cuts of a few groups, and how far their one or two rates may be apart.
 
     A cut's worth and its contribution to each constraint are random; later cuts accept more.
     """
@@ -153,43 +157,45 @@ def random_table(seed: int) -> tuple[OpenCuts, float]:
             rng.normal(0.05, 0.1, n),
             rng.integers(-3, 4, n) / 16,  # so that some choices meet a bound exactly
             np.sort(rng.random(n)) / n_groups,
-            np.full(n, np.nan)
+            np.full((n, 1 + seed % 2), np.nan)
             if g == 0 and seed % 3 == 0
-            else np.sort(rng.integers(9, size=n) / 8),
+            else np.sort(rng.integers(9, size=(n, 1 + seed % 2)) / 8, axis=0),
         )
         for g, n in enumerate(sizes)
     ]
     table = OpenCuts(points, [np.arange(n) for n in sizes], float(rng.choice([0.0, 0.4])))
-    return table, float(rng.choice([0.5, 1.0]))
+    bounds = [ThresholdBounds(0.0, 0.0, 0.5), ThresholdBounds(0.0, 0.0, 0.0, ratio=0.25)]
+    return table, bounds[rng.integers(2)]
 
 
 def groups_of(table: OpenCuts) -> list[np.ndarray]:
     return [np.arange(s, s + n) for s, n in zip(table.start, table.size, strict=True)]
 
 
-def admissible(table: OpenCuts, choice: np.ndarray, difference: float) -> bool:
-    rates = table.rate[choice][~np.isnan(table.rate[choice])]
-    close = rates.size < 2 or np.ptp(rates) <= difference
-    enough = table.slack[choice].sum() >= 0 and table.surplus[choice].sum() >= 0
-    return bool(close and enough)
+def admissible(table: OpenCuts, choice: np.ndarray, bounds: ThresholdBounds) -> bool:
+    for column in table.rate[choice].T:
+        rates = column[~np.isnan(column)]
+        if rates.size and bounds.ratio * rates.max() - rates.min() > bounds.difference:
+            return False
+    return bool(table.slack[choice].sum() >= 0 and table.surplus[choice].sum() >= 0)
 
 
-def all_choices(table: OpenCuts, difference: float) -> list[tuple[float, tuple[int, ...]]]:
+def all_choices(table: OpenCuts, bounds: ThresholdBounds) -> list[tuple[float, tuple[int, ...]]]:
     """Return every admissible choice with its worth, the best last."""
     choices = (np.array(picks) for picks in product(*groups_of(table)))
-    kept = [picks for picks in choices if admissible(table, picks, difference)]
+    kept = [picks for picks in choices if admissible(table, picks, bounds)]
     return sorted((float(table.worth[picks].sum()), tuple(picks.tolist())) for picks in kept)
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_the_best_admissible_choice_is_found(seed):
-    table, difference = random_table(seed)
+    table, bounds = random_table(seed)
     relaxed, places = relax(table, -np.inf), groups_of(table)
-    choices = all_choices(table, difference)
+    choices = all_choices(table, bounds)
     worths = [worth for worth, _ in choices] or [0.0]
     # Nothing known yet; a floor that only the best passes; and a floor that no choice passes.
     for floor in (-10.0, worths[-1] - 1e-9, worths[-1] + 1e-9):
-        found, complete = merge(table, relaxed, places, floor, difference, THOROUGH)
+        found, complete = merge(table, relaxed, places, floor, bounds, THOROUGH)
         assert complete
         if choices and floor < worths[-1]:
             assert tuple(found.tolist()) == choices[-1][1]
@@ -201,8 +207,8 @@ def test_most_tables_have_a_choice_that_constraints_take_from_another():
     """The tables are not trivial: the best choice is mostly not admissible."""
     n_choices, n_bound = 0, 0
     for seed in range(60):
-        table, difference = random_table(seed)
-        choices = all_choices(table, difference)
+        table, bounds = random_table(seed)
+        choices = all_choices(table, bounds)
         best = sum(float(table.worth[p].max()) for p in groups_of(table))
         n_choices += bool(choices)
         n_bound += bool(choices) and choices[-1][0] < best - 1e-9
@@ -219,14 +225,14 @@ def test_little_effort_keeps_the_most_promising():
 def test_little_effort_finds_less_and_reports_it():
     unsure = missed = 0
     for seed in range(60):
-        table, difference = random_table(seed)
+        table, bounds = random_table(seed)
         relaxed, places = relax(table, -np.inf), groups_of(table)
-        choices = all_choices(table, difference)
+        choices = all_choices(table, bounds)
         for effort in (Effort(4, 12), Effort(3, 10_000), Effort(10_000, 12)):
-            found, complete = merge(table, relaxed, places, -10.0, difference, effort)
+            found, complete = merge(table, relaxed, places, -10.0, bounds, effort)
             best = choices[-1][1] if choices else None
             if found is not None:
-                assert admissible(table, found, difference)
+                assert admissible(table, found, bounds)
             if complete:
                 assert (None if found is None else tuple(found.tolist())) == best
             unsure += not complete
@@ -237,8 +243,8 @@ def test_little_effort_finds_less_and_reports_it():
 
 @pytest.mark.parametrize("seed", range(40))
 def test_polishing_lets_each_pair_answer_the_others_once(seed):
-    table, difference = random_table(seed)
-    choices, places = all_choices(table, difference), groups_of(table)
+    table, bounds = random_table(seed)
+    choices, places = all_choices(table, bounds), groups_of(table)
     relaxed = relax(table, -np.inf)
     for _, start in choices[:: max(1, len(choices) // 5)]:
         expected = np.array(start)
@@ -247,10 +253,10 @@ def test_polishing_lets_each_pair_answer_the_others_once(seed):
             for first, second in product(places[g], places[h]):
                 answer = expected.copy()
                 answer[[g, h]] = first, second
-                if admissible(table, answer, np.inf):
+                if admissible(table, answer, FREE):
                     answers.append((float(table.worth[answer].sum()), answer))
             worth, answer = max(answers, key=lambda pair: pair[0])
             better = worth > table.worth[expected].sum()
-            expected = answer if better and admissible(table, answer, difference) else expected
-        found = polish(table, relaxed, places, np.array(start), difference)
+            expected = answer if better and admissible(table, answer, bounds) else expected
+        found = polish(table, relaxed, places, np.array(start), bounds)
         assert found.tolist() == expected.tolist()

@@ -134,7 +134,7 @@ class TestGroups:
         # A third group without a good outcome has no true positive rate.
         group = np.where((s.y == 0) & (s.X[:, 0] > 0), 2, s.group)
         model = ConstrainedLogistic(fairness=TruePositiveRateParity(0.01))
-        assert model._problem(s.X, s.y, s.weight, group).bounds.levels == (2,)
+        assert model._problem(s.X, s.y, s.weight, group).bounds.rates.levels == (2,)
         with_third = model.fit(s.X, s.y, s.weight, sensitive_features=group).coef_
         np.testing.assert_allclose(with_third, s.fit(model).coef_, atol=1e-6)
 

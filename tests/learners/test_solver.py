@@ -10,6 +10,7 @@ from scipy.optimize import NonlinearConstraint, minimize, nnls
 from scipy.stats import binomtest
 from sklearn.exceptions import ConvergenceWarning
 
+import parities
 from learners.samples import Sample, excess, expected_fdr, sample
 from secondlook.core.fairness import RateParity, SelectionRateParity, TruePositiveRateParity
 from secondlook.errors import LearningWarning
@@ -43,10 +44,12 @@ def fitted(seed: int) -> tuple[ConstrainedLogistic, Sample, SmoothProblem, np.nd
     return model, s, problem, np.append(model.coef_[0], model.intercept_)
 
 
-def best_of_random_starts(problem: SmoothProblem, rng: np.random.Generator) -> float:
-    """Return the best feasible objective of ten runs of SLSQP in the original variables."""
+def best_of_random_starts(
+    problem: SmoothProblem, rng: np.random.Generator, starts: int = 10
+) -> float:
+    """Return the best feasible objective of runs of SLSQP in the original variables."""
     best = np.inf
-    for _ in range(10):
+    for _ in range(starts):
         result = minimize(
             lambda x: problem.evaluate(x).value,
             rng.normal(size=problem.l2.size),
@@ -80,6 +83,23 @@ def misses(seeds: range) -> tuple[int, int, int]:
                 worse += problem.evaluate(x).value > 1.001 * best
     assert compared >= 0.8 * len(seeds)
     return worse, infeasible, compared
+
+
+@pytest.mark.parametrize("kind", parities.FAMILY)
+@pytest.mark.parametrize("bound", [{"difference": 0.02}, {"ratio": 0.95}])
+def test_each_constraint_binds_and_is_met_at_the_least_loss(kind, bound):
+    s = sample(np.random.default_rng(3), n=300, n_groups=3)
+    free = s.fit(ConstrainedLogistic())
+    free.fairness = kind(**bound)
+    assert excess(free, s) > 0.01
+    fair = s.fit(ConstrainedLogistic(fairness=kind(**bound)))
+    assert fair.status_.feasible
+    assert fair.status_.converged
+    assert excess(fair, s) <= 1e-6
+    problem = fair._problem(s.X, s.y, s.weight, s.group)
+    x = np.append(fair.coef_[0], fair.intercept_)
+    best = best_of_random_starts(problem, np.random.default_rng(0), starts=3)
+    assert problem.evaluate(x).value <= best * 1.001
 
 
 class TestOptimality:

@@ -11,11 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+import parities
 from secondlook.core.fairness import (
+    EqualizedOdds,
+    FalseDiscoveryRateParity,
+    FalseOmissionRateParity,
     RateParity,
     SelectionRateParity,
     TruePositiveRateParity,
-    disparity,
 )
 from secondlook.core.utility import Accuracy, PositiveRate, Revenue, Utility
 from secondlook.errors import InputError
@@ -76,8 +79,6 @@ def random_case(rng: np.random.Generator, n_groups: int, n: int, filled: int) ->
     utilities = (Revenue(200, 500), Revenue(500, 200), Accuracy(), PositiveRate())
     pick = rng.integers(6)
     utility = utilities[pick] if pick < len(utilities) else Utility(*rng.normal(size=4))
-    difference = float(rng.choice([0.0, 0.05, 0.2, 0.5]))
-    fairness = [None, SelectionRateParity(difference), TruePositiveRateParity(difference)]
     return Case(
         score,
         outcome,
@@ -87,7 +88,7 @@ def random_case(rng: np.random.Generator, n_groups: int, n: int, filled: int) ->
         utility,
         max_fdr=float(rng.choice([0.0, 0.1, 0.2, 0.25, 0.5])),
         min_selection_rate=float(rng.choice([0.0, 0.0, 0.2, 0.5, 0.9])),
-        fairness=fairness[rng.integers(3)],
+        fairness=None if rng.random() < 0.15 else parities.random_parity(rng),
     )
 
 
@@ -97,12 +98,12 @@ def measure(case: Case, thresholds) -> tuple[float, float, float, float]:
     w, y = case.weight, case.outcome
     taken = (w * accepted).sum()
     fdr = (w * accepted * (1 - y)).sum() / taken if taken > 0 else 0.0
-    rates = 0.0
+    disparity = 0.0
     if case.fairness is not None:
-        rates = disparity(
-            case.fairness.rates(accepted.astype(float), y, w, case.group, case.n_groups)
-        )
-    return case.utility.mean(accepted, y, w), fdr, taken / w.sum(), rates
+        mine = [(case.group == g) & (w > 0) for g in range(case.n_groups)]
+        rates = [parities.rates(case.fairness, accepted[m], y[m], w[m]) for m in mine]
+        disparity = parities.worst(case.fairness, rates)[1]
+    return case.utility.mean(accepted, y, w), fdr, taken / w.sum(), disparity
 
 
 @dataclass(frozen=True)
@@ -121,16 +122,15 @@ def brute_force(case: Case, shared: bool) -> Best:
         cuts = [np.append(np.unique(np.concatenate(seen)), np.inf)]
     else:
         cuts = [np.append(np.unique(s), np.inf) for s in seen]
-    good, bad, counted, rates = [], [], [], []
+    good, bad, rates = [], [], []
     for g in range(case.n_groups):
         own = (case.group == g) & (case.weight > 0)
         s, w, y = case.score[own], case.weight[own], case.outcome[own]
         accepted = s[None, :] >= cuts[0 if shared else g][:, None]
         good.append(accepted @ (w * y))
         bad.append(accepted @ (w * (1 - y)))
-        m = w * case.fairness.counts(y) if case.fairness is not None else w * 0
-        counted.append(m.sum() > 0)
-        rates.append(accepted @ m / m.sum() if counted[g] else None)
+        if case.fairness is not None:
+            rates.append(parities.rates(case.fairness, accepted, y, w))
     if shared:
         combos = [(c,) * case.n_groups for c in range(cuts[0].size)]
     else:
@@ -138,11 +138,11 @@ def brute_force(case: Case, shared: bool) -> Best:
     index = np.array(combos)
     G = sum(good[g][index[:, g]] for g in range(case.n_groups))
     B = sum(bad[g][index[:, g]] for g in range(case.n_groups))
-    known = [rates[g][index[:, g]] for g in range(case.n_groups) if counted[g]]
-    spread = np.ptp(known, axis=0) if len(known) > 1 else np.zeros(len(G))
     total = case.weight.sum()
-    difference = case.fairness.difference if case.fairness is not None else 1.0
-    violation = np.maximum(case.min_selection_rate - (G + B) / total, spread - difference)
+    violation = case.min_selection_rate - (G + B) / total
+    if case.fairness is not None:
+        chosen = [[rate[index[:, g]] for rate in own] for g, own in enumerate(rates)]
+        violation = np.fmax(violation, parities.worst(case.fairness, chosen)[0])
     violation = np.where(violation <= 1e-12, 0.0, violation)
     violation[(case.max_fdr + 1e-12) * (G + B) - B < 0] = np.inf
     least = violation.min()
@@ -164,10 +164,20 @@ def check_report(case: Case, point: OperatingPoint) -> None:
 def check_violation(case: Case, point: OperatingPoint, best: Best) -> None:
     assert point.feasible == best.feasible
     assert point.fdr <= case.max_fdr + EXACT
-    missed = max(case.min_selection_rate - point.selection_rate, 0.0)
-    if case.fairness is not None:
-        missed = max(missed, point.disparity - case.fairness.difference)
-    assert missed == pytest.approx(best.violation, abs=EXACT)
+    assert missed(case, point) == pytest.approx(best.violation, abs=EXACT)
+
+
+def missed(case: Case, point: OperatingPoint) -> float:
+    """Return by how much the thresholds miss the constraints other than the FDR bound."""
+    short = case.min_selection_rate - point.selection_rate
+    if case.fairness is None:
+        return max(short, 0.0)
+    accepted = case.score >= point.thresholds[case.group]
+    rates = [
+        parities.rates(case.fairness, accepted[m], case.outcome[m], case.weight[m])
+        for m in ((case.group == g) & (case.weight > 0) for g in range(case.n_groups))
+    ]
+    return max(short, float(parities.worst(case.fairness, rates)[0]), 0.0)
 
 
 @pytest.mark.parametrize("seed", range(200))
@@ -219,10 +229,17 @@ def test_pruning_and_tree_keep_the_best_pair(seed):
     """Large enough for pruning, small enough to look at every pair of cuts."""
     rng = np.random.default_rng([4, seed])
     case = big_case(rng, 5_000, 2)
-    fairness = [None, SelectionRateParity(0.02), TruePositiveRateParity(0.1)][seed % 3]
+    fairness = [
+        None,
+        SelectionRateParity(0.02),
+        TruePositiveRateParity(ratio=0.9),
+        EqualizedOdds(0.05),
+        FalseDiscoveryRateParity(0.03),
+        FalseOmissionRateParity(ratio=0.8),
+    ][seed]
     utility = [Revenue(200, 500), PositiveRate()][seed % 2]
     case = replace(
-        case, fairness=fairness, utility=utility, min_selection_rate=0.3 * (seed > 2), max_fdr=0.12
+        case, fairness=fairness, utility=utility, min_selection_rate=0.3 * (seed > 1), max_fdr=0.12
     )
     point = case.solve(group_thresholds)
     assert point.utility == pytest.approx(best_pair(case), abs=EXACT)
@@ -236,16 +253,18 @@ def best_pair(case: Case) -> float:
         own = np.flatnonzero(case.group == g)
         own = own[np.argsort(-case.score[own])]
         w, y = case.weight[own], case.outcome[own]
-        m = w if case.fairness is None else w * case.fairness.counts(y)
-        sums = [np.append(0.0, np.cumsum(v)) for v in (w * y, w * (1 - y), m)]
-        curves.append((sums[0], sums[1], sums[2] / sums[2][-1]))
+        sums = [np.append(0.0, np.cumsum(v)) for v in (w * y, w * (1 - y))]
+        accepted = np.tri(own.size + 1, own.size, -1)
+        rates = parities.rates(case.fairness, accepted, y, w) if case.fairness else []
+        curves.append((*sums, rates))
     (G0, B0, R0), (G1, B1, R1) = curves
     total, best = case.weight.sum(), -np.inf
-    difference = 1.0 if case.fairness is None else case.fairness.difference
     for i in range(G0.size):
         G, B = G0[i] + G1, B0[i] + B1
         gain = (case.utility.gain_good * G + case.utility.gain_bad * B) / total
-        fine = (case.max_fdr * (G + B) >= B) & (np.abs(R0[i] - R1) <= difference)
+        fine = case.max_fdr * (G + B) >= B
+        if case.fairness:
+            fine &= parities.worst(case.fairness, [[r[i] + 0 * G for r in R0], R1])[0] <= 1e-12
         fine &= (G + B) / total >= case.min_selection_rate
         best = max(best, gain[fine].max(initial=-np.inf))
     return best
@@ -263,7 +282,7 @@ def big_case(rng: np.random.Generator, n: int, n_groups: int) -> Case:
 
 @pytest.mark.parametrize("n_groups", [3, 5, 8])
 @pytest.mark.parametrize(
-    "fairness", [None, SelectionRateParity(0.03), TruePositiveRateParity(0.03)]
+    "fairness", [None, SelectionRateParity(0.03), EqualizedOdds(0.1), FalseDiscoveryRateParity()]
 )
 @pytest.mark.parametrize(("max_fdr", "least"), [(0.05, 0.0), (0.12, 0.0), (0.15, 0.5)])
 def test_the_gap_is_small_on_moderate_samples(n_groups, fairness, max_fdr, least):

@@ -142,6 +142,13 @@ PARTIAL = [
         'fairness = "true-positive-rate"\nfairness_difference = 0.1',
         {"fairness": sl.TruePositiveRateParity(0.1)},
     ),
+    (
+        'fairness = "false-positive-rate"\nfairness_ratio = 0.8',
+        {"fairness": sl.FalsePositiveRateParity(ratio=0.8)},
+    ),
+    ('fairness = "equalized-odds"', {"fairness": sl.EqualizedOdds()}),
+    ('fairness = "false-discovery-rate"', {"fairness": sl.FalseDiscoveryRateParity()}),
+    ('fairness = "false-omission-rate"', {"fairness": sl.FalseOmissionRateParity()}),
     ('thresholds = "per-group"', {"thresholds": "per_group"}),
     ('constraints = "per-group"', {"constraints": "per_group"}),
     ('split = "cross"\nweights = "none"', {"split": "cross", "weights": "none"}),
@@ -303,6 +310,10 @@ def test_missing_values(read):
         (
             {"columns": 'groups = ["s"]\nfeatures = ["s"]', "classifier": 'group_mode = "blind"'},
             "features has the group 's', but with group_mode = 'blind' no group changes",
+        ),
+        (
+            {"kind": "partial-feedback", "classifier": "fairness_ratio = 0.8"},
+            "fairness_ratio has no effect, because fairness is missing; remove it",
         ),
         (
             {"kind": "partial-feedback", "classifier": "fairness_difference = 0.1"},

@@ -1,10 +1,12 @@
 """Group constraints on a decision rule, as objects: a new constraint is a new class.
 
-A rate of group z is ``Σ w·d·m·1{z} / Σ w·m·1{z}``: ``d`` is the decision (0/1, or a likelihood in
-the smooth version), ``w`` a weight and ``m`` is 1 for rows that count. A constraint bounds the
-largest difference of that rate between any two groups; subclasses define which rows count. With
-several protected attributes side by side, z runs over the levels of each attribute in turn, and the
-bound holds for every attribute.
+A constraint compares one or more rates of all groups: each is the weight of some kinds of decisions
+over the weight of more kinds (:class:`~secondlook.core.metrics.Rate`), where a decision is 0 or 1,
+or a likelihood in the smooth version. It bounds either the largest minus the smallest rate of a
+group (``difference``) or the smallest over the largest (``ratio``). With several protected
+attributes side by side, groups are the levels of each attribute in turn, and the bound holds for
+every attribute. A group without a rate, such as the FDR of a group in which no one is accepted, is
+left out.
 """
 
 from __future__ import annotations
@@ -16,38 +18,92 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.core.metrics import (
+    FALSE_DISCOVERY_RATE,
+    FALSE_OMISSION_RATE,
+    FALSE_POSITIVE_RATE,
+    SELECTION_RATE,
+    TRUE_POSITIVE_RATE,
+    Rate,
+    difference,
+    ratio,
+)
 from secondlook.core.saved import saved
 from secondlook.errors import InputError
 
-__all__ = ["RateParity", "SelectionRateParity", "TruePositiveRateParity"]
+__all__ = [
+    "EqualizedOdds",
+    "FalseDiscoveryRateParity",
+    "FalseOmissionRateParity",
+    "FalsePositiveRateParity",
+    "RateParity",
+    "SelectionRateParity",
+    "TruePositiveRateParity",
+]
+
+_DEFAULT = 0.05
 
 
 @dataclass(frozen=True)
 class RateParity(ABC):
-    """Largest minus smallest group rate is at most ``difference``.
+    """Similar rates in all groups.
 
     Parameters
     ----------
     difference
-        The bound, in [0, 1].
+        Bound on the largest minus the smallest rate of a group, in [0, 1]; 0.05 if neither bound is
+        given.
+    ratio
+        Bound on the smallest over the largest rate of a group, in (0, 1], instead of a difference.
     attributes
         Per protected attribute, the level of each group; empty means that the groups themselves
         are compared. A classifier with ``attributes="side_by_side"`` fills it in at ``fit``.
     """
 
-    difference: float = 0.05
+    difference: float | None = None
+    ratio: float | None = field(default=None, kw_only=True)
     attributes: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
-        if not 0 <= self.difference <= 1:
+        if self.difference is not None and self.ratio is not None:
+            raise InputError(
+                f"a constraint bounds either a difference or a ratio of rates, got "
+                f"difference={self.difference} and ratio={self.ratio}; leave one out."
+            )
+        if self.ratio is not None and not 0 < self.ratio <= 1:
+            raise InputError(
+                f"ratio bounds the smallest over the largest rate and must be in (0, 1], "
+                f"got {self.ratio}."
+            )
+        if self.difference is None and self.ratio is None:
+            object.__setattr__(self, "difference", _DEFAULT)
+        if self.difference is not None and not 0 <= self.difference <= 1:
             raise InputError(
                 f"difference bounds a gap between two rates and must be in [0, 1], "
                 f"got {self.difference}."
             )
 
+    @property
     @abstractmethod
-    def counts(self, outcomes: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Return which rows count in the rate, given their outcomes (1 = good)."""
+    def compared(self) -> tuple[Rate, ...]:
+        """The rates that are compared; the bound holds for each. A class attribute will do."""
+
+    @property
+    def bound(self) -> tuple[float, float]:
+        """The numbers r and d such that the constraint is r · largest − smallest ≤ d.
+
+        Examples
+        --------
+        >>> SelectionRateParity(0.1).bound, SelectionRateParity(ratio=0.8).bound
+        ((1.0, 0.1), (0.8, 0.0))
+        """
+        return (1.0, self.difference or 0.0) if self.ratio is None else (self.ratio, 0.0)
+
+    @property
+    def largest_disparity(self) -> float:
+        """The bound on :meth:`spread`."""
+        factor, apart = self.bound
+        return 1 - factor + apart
 
     def over(self, attributes: tuple[tuple[int, ...], ...]) -> Self:
         """Return the same bound over each of several attributes.
@@ -74,9 +130,9 @@ class RateParity(ABC):
         group: NDArray[np.intp],
         n_groups: int,
     ) -> float:
-        """Return the largest difference between two levels of one attribute."""
+        """Return the largest :meth:`spread` between the levels of one attribute."""
         return max(
-            disparity(self.rates(decisions, outcomes, weight, level[group], int(level.max()) + 1))
+            self.spread(self.rates(decisions, outcomes, weight, level[group], int(level.max()) + 1))
             for level in self.levels(n_groups)
         )
 
@@ -88,46 +144,73 @@ class RateParity(ABC):
         group: NDArray[np.intp],
         n_groups: int,
     ) -> NDArray[np.float64]:
-        """Return the rate of each group; NaN if no row counts."""
-        counted = weight * self.counts(outcomes)
-        total = np.bincount(group, counted, n_groups)
-        chosen = np.bincount(group, counted * decisions, n_groups)
-        rates = np.full(n_groups, np.nan)
-        np.divide(chosen, total, out=rates, where=total > 0)
-        return rates
+        """Return each compared rate (a row) of each group; NaN if its whole has no weight."""
+        kinds = [
+            np.bincount(group, weight * d * (outcomes == y), n_groups)
+            for d in (1 - decisions, decisions)
+            for y in (0, 1)
+        ]
+        return np.array([rate(*kinds) for rate in self.compared])
 
+    def spread(self, rates: NDArray[np.float64]) -> float:
+        """Return the disparity of rates along the last axis, the largest if there are several rows.
 
-def disparity(rates: NDArray[np.float64]) -> float:
-    """Return the largest minus the smallest rate; 0 with fewer than two rates."""
-    known = rates[~np.isnan(rates)]
-    return float(np.ptp(known)) if known.size > 1 else 0.0
+        This is the largest minus the smallest; as a share of the largest if a ratio is bounded. It
+        is 0 with fewer than two rates.
+
+        Examples
+        --------
+        >>> rates = np.array([0.5, 0.4, np.nan])
+        >>> [round(SelectionRateParity(**b).spread(rates), 3) for b in ({}, {"ratio": 0.9})]
+        [0.1, 0.2]
+        """
+        found = difference(rates) if self.ratio is None else 1 - ratio(rates)
+        return float(np.max(np.nan_to_num(found), initial=0.0))
 
 
 @saved
 class SelectionRateParity(RateParity):
-    """Demographic parity: groups are accepted at similar rates (the paper's experiments).
+    """Demographic parity: groups are accepted at similar rates (the paper's experiments)."""
 
-    Examples
-    --------
-    >>> SelectionRateParity(0.05).counts(np.array([0, 1], dtype=np.int8)).tolist()
-    [True, True]
-    """
-
-    def counts(self, outcomes: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Return that all rows count."""
-        return np.ones(outcomes.shape, dtype=np.bool_)
+    compared = (SELECTION_RATE,)
 
 
 @saved
 class TruePositiveRateParity(RateParity):
-    """Equal opportunity: good applicants of each group are accepted at similar rates.
+    """Equal opportunity: good applicants of each group are accepted at similar rates."""
 
-    Examples
-    --------
-    >>> TruePositiveRateParity(0.05).counts(np.array([0, 1], dtype=np.int8)).tolist()
-    [False, True]
+    compared = (TRUE_POSITIVE_RATE,)
+
+
+@saved
+class FalsePositiveRateParity(RateParity):
+    """Bad applicants of each group are accepted at similar rates."""
+
+    compared = (FALSE_POSITIVE_RATE,)
+
+
+@saved
+class EqualizedOdds(RateParity):
+    """Good applicants of each group are accepted at similar rates, and so are bad ones."""
+
+    compared = (TRUE_POSITIVE_RATE, FALSE_POSITIVE_RATE)
+
+
+@saved
+class FalseDiscoveryRateParity(RateParity):
+    """Predictive parity: shares of bad among the accepted are similar.
+
+    A group in which no one is accepted has no such share and is not compared.
     """
 
-    def counts(self, outcomes: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Return that rows with good outcomes count."""
-        return np.asarray(outcomes == 1)
+    compared = (FALSE_DISCOVERY_RATE,)
+
+
+@saved
+class FalseOmissionRateParity(RateParity):
+    """Shares of good among the rejected are similar.
+
+    A group in which no one is rejected has no such share and is not compared.
+    """
+
+    compared = (FALSE_OMISSION_RATE,)

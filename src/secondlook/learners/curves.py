@@ -8,13 +8,14 @@ accepted; utility, the FDR bound and the least selection rate are all linear in 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from secondlook.core.fairness import RateParity
+from secondlook.core.metrics import Rate
 from secondlook.errors import InputError
 
 # Constraints count as met when they are missed by no more than this (all are shares).
@@ -27,17 +28,36 @@ Floats = NDArray[np.float64]
 class ThresholdBounds:
     """The constraints, as shares, with :data:`TOLERANCE` already granted.
 
-    ``max_fdr`` and ``least`` hold over all rows, or if ``per_group`` within each group.
+    ``max_fdr`` and ``least`` hold over all rows, or if ``per_group`` within each group. For each
+    rate that is compared, ``ratio · largest − smallest ≤ difference``.
     """
 
     max_fdr: float
     least: float
     difference: float
+    ratio: float = 1.0
     per_group: bool = False
 
     def relaxed(self, violation: float) -> ThresholdBounds:
         """Allow both the selection rate and the disparity to miss by ``violation``."""
         return replace(self, least=self.least - violation, difference=self.difference + violation)
+
+    def lowest(self, rate: Any) -> Any:
+        """Return the lowest rate that goes with a rate."""
+        return self.ratio * rate - self.difference
+
+    def highest(self, rate: Any) -> Any:
+        """Return the highest rate that goes with a rate."""
+        return (rate + self.difference) / self.ratio
+
+    def excess(self, rates: Floats) -> Floats:
+        """Return by how much rates along the first axis miss the bound, the worst along the last.
+
+        A rate that is NaN restricts nothing; the excess is −inf if there are no others.
+        """
+        smallest, largest = (end.reduce(rates, initial=np.nan) for end in (np.fmin, np.fmax))
+        over = self.lowest(largest) - smallest
+        return np.asarray(np.where(np.isnan(over), -np.inf, over).max(axis=-1, initial=-np.inf))
 
 
 @dataclass(frozen=True)
@@ -45,7 +65,7 @@ class Curve:
     """The distinct scores of a group, highest first, and the weight that each cut accepts.
 
     ``good``, ``bad`` and ``rate`` have one entry more than ``score``: cut 0 accepts no row.
-    ``rate`` is the group's share in a fairness constraint, NaN if no row counts.
+    ``rate`` has a column for each rate that a fairness constraint compares, NaN where it has none.
     """
 
     score: Floats
@@ -82,8 +102,9 @@ class Points(NamedTuple):
         return Points(*(column[cuts] for column in self))
 
 
-# An absent group: a single cut, which accepts no row and has no rate.
-ABSENT = Points(np.zeros(1), np.zeros(1), np.zeros(1), np.full(1, np.nan))
+def absent_points(n_rates: int) -> Points:
+    """Return an absent group: a single cut, which accepts no row and has no rate."""
+    return Points(np.zeros(1), np.zeros(1), np.zeros(1), np.full((1, n_rates), np.nan))
 
 
 def exact_weights(weight: Floats) -> Floats:
@@ -112,21 +133,10 @@ def running(weight: Floats, order: NDArray[np.intp], ends: NDArray[np.intp]) -> 
     return np.concatenate(([0.0], np.cumsum(weight[order])[ends]))
 
 
-def share(counted: Floats) -> Floats:
-    """Rate along a curve of counted weight; NaN if no row counts."""
-    total = counted[-1]
-    return counted / total if total > 0 else np.full(counted.shape, np.nan)
-
-
-def make_curve(score: Floats, good: Floats, bad: Floats, counted: Floats | None) -> Curve:
-    """Curve of one group's rows; ``counted`` are their weights in the fairness rate, if any."""
-    order, ends = distinct_ends(score)
-    accepted_good, accepted_bad = running(good, order, ends), running(bad, order, ends)
-    if counted is None:
-        rate = np.full(accepted_good.shape, np.nan)
-    else:
-        rate = share(running(counted, order, ends))
-    return Curve(score[order][ends], accepted_good, accepted_bad, rate)
+def rates_along(good: Floats, bad: Floats, compared: Sequence[Rate]) -> Floats:
+    """Rates at every cut, from the weights that it accepts; the last cut accepts all."""
+    rates = [rate(bad[-1] - bad, good[-1] - good, bad, good) for rate in compared]
+    return np.array(rates).reshape(-1, good.size).T
 
 
 def make_points(
@@ -145,8 +155,6 @@ class ScoredRows:
     group: NDArray[np.intp]
     good: Floats
     bad: Floats
-    counted: Floats | None
-    n_groups: int
 
     @classmethod
     def of(
@@ -156,7 +164,6 @@ class ScoredRows:
         weight: ArrayLike,
         group: ArrayLike,
         n_groups: int,
-        fairness: RateParity | None,
     ) -> ScoredRows:
         """Check the arguments and leave out rows of weight 0."""
         s, w = np.asarray(score, dtype=np.float64), np.asarray(weight, dtype=np.float64)
@@ -167,14 +174,14 @@ class ScoredRows:
             used = np.flatnonzero(w)
             s, y, w, z = (column.take(used) for column in (s, y, w, z))
         y = y.astype(np.int8)
-        counted = None if fairness is None else w * fairness.counts(y)
-        return cls(s, z.astype(np.intp), w * y, w * (1 - y), counted, n_groups)
+        return cls(s, z.astype(np.intp), w * y, w * (1 - y))
 
-    def curve(self, g: int) -> Curve:
-        """Curve of one group."""
+    def curve(self, g: int, compared: Sequence[Rate]) -> Curve:
+        """Curve of one group, with the rates to compare."""
         at = np.flatnonzero(self.group == g)
-        counted = None if self.counted is None else self.counted[at]
-        return make_curve(self.score[at], self.good[at], self.bad[at], counted)
+        order, ends = distinct_ends(self.score[at])
+        good, bad = (running(weight[at], order, ends) for weight in (self.good, self.bad))
+        return Curve(self.score[at][order][ends], good, bad, rates_along(good, bad, compared))
 
 
 def _check_rows(s: Floats, y: NDArray[Any], w: Floats, z: NDArray[Any], n_groups: int) -> None:

@@ -1,9 +1,10 @@
 """Find the best cuts of several groups, to a proven gap, by branch and bound.
 
-The rates of all groups must lie in some window [ρ, ρ + difference]. A box is a range of ρ with the
-cuts that are still open in each group. A Lagrangian bound limits the worth of all choices in a box
-and rules out cuts that cannot be part of a choice better than the best so far. Boxes with few cuts
-left are finished by merging the groups one by one; the others are split, most promising first.
+The rates of all groups must lie in some window that begins at ρ, their smallest. A box is a range
+of ρ, for each rate that is compared, with the cuts that are still open in each group. A Lagrangian
+bound limits the worth of all choices in a box and rules out cuts that cannot be part of a choice
+better than the best so far. Boxes with few cuts left are finished by merging the groups one by one;
+the others are split, most promising first.
 
 The bound: for any prices μ, ν ≥ 0 no admissible choice is worth more than the sum over groups of
 the largest ``worth + μ·slack + ν·surplus``. The best prices solve a linear program with three rows,
@@ -71,8 +72,8 @@ class SearchResult(NamedTuple):
 
 @dataclass(frozen=True)
 class _Box:
-    low: float
-    high: float
+    low: Floats
+    high: Floats
     cuts: list[Indices]
 
 
@@ -84,7 +85,7 @@ def search_groups(
     Examples
     --------
     >>> cut = np.arange(3) / 6
-    >>> curve = Points(worth=cut, slack=0.25 - cut, accepted=cut, rate=3 * cut)
+    >>> curve = Points(worth=cut, slack=0.25 - cut, accepted=cut, rate=3 * cut[:, None])
     >>> bounds = ThresholdBounds(max_fdr=0.0, least=0.0, difference=0.5)
     >>> search_groups([curve] * 3, bounds, 0.0).worth
     0.6666666666666666
@@ -98,13 +99,14 @@ class _Search:
         # Below any possible worth: a box with a lower bound holds no admissible choice.
         self.worth = sum(float(p.worth.min()) for p in points) - 1.0
         self.cuts: tuple[int, ...] | None = None
-        self.rated = [g for g, p in enumerate(points) if not np.isnan(p.rate[0])]
+        self.n_rates = points[0].rate.shape[1]
 
     def run(self) -> SearchResult:
         """Split the most promising box until no open box can hold a much better choice."""
         ticket = count()
         everything = [np.arange(p.worth.size) for p in self.points]
-        heap = [(-np.inf, next(ticket), _Box(0.0, 1.0, everything))]
+        whole = _Box(np.zeros(self.n_rates), np.ones(self.n_rates), everything)
+        heap = [(-np.inf, next(ticket), whole)]
         for _ in range(_BOXES):
             if not heap or -heap[0][0] <= self._enough():
                 break
@@ -131,9 +133,7 @@ class _Search:
             return -np.inf, []
         table = OpenCuts(self.points, trimmed.cuts, self.bounds.least)
         relaxed = relax(table, self.worth)
-        wide = self._is_wide(trimmed)
-        if wide:
-            self._dive(trimmed, table, relaxed)
+        wide = bool(self._widths(trimmed).any())
         if self._finish(table, relaxed, QUICK):
             return -np.inf, []
         if not wide and relaxed.bound > self._enough() and self._finish(table, relaxed, THOROUGH):
@@ -149,48 +149,43 @@ class _Search:
         if relaxed.bound <= self.worth:
             return True
         places = survivors(table, relaxed, self.worth)
-        state, complete = merge(table, relaxed, places, self.worth, self.bounds.difference, effort)
+        state, complete = merge(table, relaxed, places, self.worth, self.bounds, effort)
         if state is not None:
-            state = polish(table, relaxed, places, state, self.bounds.difference)
+            state = polish(table, relaxed, places, state, self.bounds)
             self.worth = float(table.worth[state].sum())
             self.cuts = tuple(table.cuts[state].tolist())
         return complete
 
     def _trim(self, box: _Box) -> _Box | None:
-        """Leave only cuts whose rate fits the range of ρ, and only the ρ that fit the cuts."""
-        low, high, cuts = box.low, box.high, list(box.cuts)
-        if not self.rated:
-            return box if all(c.size for c in cuts) else None
-        for g in self.rated:
-            rate = self.points[g].rate[cuts[g]]
-            first = np.searchsorted(rate, low)
-            last = np.searchsorted(rate, high + self.bounds.difference, side="right")
-            cuts[g] = cuts[g][first:last]
+        """Leave only cuts whose rates fit the ranges of ρ, and only the ρ that fit the cuts."""
+        low, high, cuts = box.low.copy(), box.high.copy(), list(box.cuts)
+        top = self.bounds.highest(high)
+        for g, p in enumerate(self.points):
+            rate = p.rate[cuts[g]]
+            # A cut without a rate fits any range.
+            cuts[g] = cuts[g][~((rate < low) | (rate > top)).any(axis=1)]
         if not all(c.size for c in cuts):
             return None
-        ends = [self.points[g].rate[cuts[g][[0, -1]]] for g in self.rated]
-        low = max(low, min(e[0] for e in ends), max(e[0] for e in ends) - self.bounds.difference)
-        high = min(high, *(e[1] for e in ends))
-        return _Box(float(low), float(high), cuts) if low <= high else None
+        for k in range(self.n_rates):
+            rates = [p.rate[c, k] for p, c in zip(self.points, cuts, strict=True)]
+            rated = [r for r in rates if not np.isnan(r).any()]
+            if rated:  # else a choice may have no rate at all and belongs to every box
+                smallest = [np.fmin.reduce(r) for r in rates]
+                least = self.bounds.lowest(max(r.min() for r in rated))
+                low[k] = max(low[k], np.fmin.reduce(smallest), least)
+                high[k] = min(high[k], *(r.max() for r in rated))
+        return _Box(low, high, cuts) if np.all(low <= high) else None
 
-    def _dive(self, box: _Box, table: OpenCuts, relaxed: Relaxed) -> None:
-        """Look for a better incumbent at the one ρ that suits the relaxed rates best."""
-        rates = np.array([box.low, box.high + self.bounds.difference])
-        if relaxed.share.size:
-            rates = (relaxed.share @ table.rate[relaxed.picks])[self.rated]
-        middle = (rates.min() + rates.max() - self.bounds.difference) / 2
-        rho = float(np.clip(middle, box.low, box.high))
-        line = self._trim(_Box(rho, rho, box.cuts))
-        if line is not None:
-            inner = OpenCuts(self.points, line.cuts, self.bounds.least)
-            self._finish(inner, relax(inner, self.worth), QUICK)
-
-    def _is_wide(self, box: _Box) -> bool:
-        """Whether a narrower range of ρ would leave fewer cuts."""
-        if not self.rated or box.high - box.low <= _NARROW:
-            return False
-        ends = np.array([self.points[g].rate[box.cuts[g][[0, -1]]] for g in self.rated])
-        return bool(np.ptp(ends) > self.bounds.difference)
+    def _widths(self, box: _Box) -> Floats:
+        """Return the width of each range of ρ, 0 if a narrower one would leave as many cuts."""
+        width = box.high - box.low
+        for k in np.flatnonzero(width > 0):
+            rates = np.concatenate(
+                [p.rate[c, k] for p, c in zip(self.points, box.cuts, strict=True)]
+            )
+            apart = self.bounds.lowest(np.fmax.reduce(rates)) > np.fmin.reduce(rates)
+            width[k] *= apart and width[k] > _NARROW
+        return width
 
     def _chords(self, table: OpenCuts, relaxed: Relaxed) -> tuple[Floats, Floats]:
         """Return each group's mean cut in the relaxed mix, and its span as a share of all cuts."""
@@ -204,10 +199,14 @@ class _Search:
         """Halve the range of ρ while it is coarse, then part the cuts that the relaxation mixes."""
         mean, span = chords
         g = int(np.argmax(span))
-        width = box.high - box.low
-        if self._is_wide(box) and width >= min(float(span[g]), self.bounds.difference / _FINE):
-            middle = (box.low + box.high) / 2
-            return [_Box(box.low, middle, box.cuts), _Box(middle, box.high, box.cuts)]
+        width = self._widths(box)
+        if width.any():
+            k = int(np.argmax(width))
+            window = self.bounds.highest(box.low[k]) - box.low[k]
+            if width[k] >= min(float(span[g]), window / _FINE):
+                middle = np.where(np.arange(width.size) == k, box.low + width / 2, box.low)
+                upper = np.where(np.arange(width.size) == k, middle, box.high)
+                return [_Box(box.low, upper, box.cuts), _Box(middle, box.high, box.cuts)]
         at = int(np.searchsorted(box.cuts[g], mean[g], side="right"))
         if not 0 < at < box.cuts[g].size:
             g = int(np.argmax([c.size for c in box.cuts]))
@@ -337,7 +336,7 @@ def survivors(table: OpenCuts, relaxed: Relaxed, floor: float) -> list[Indices]:
 
 
 class _State(NamedTuple):
-    """Partial choices: Lagrangian value, slack, surplus, range of rates, places in the table."""
+    """Partial choices: Lagrangian value, slack, surplus, ranges of rates, places in the table."""
 
     value: Floats
     slack: Floats
@@ -357,7 +356,7 @@ def merge(
     relaxed: Relaxed,
     open_places: Sequence[Indices],
     floor: float,
-    difference: float,
+    bounds: ThresholdBounds,
     effort: Effort,
 ) -> tuple[Indices | None, bool]:
     """Best admissible choice worth more than ``floor`` among the open cuts, and whether it is sure.
@@ -366,7 +365,7 @@ def merge(
     only if the rest, at its best, can lift its value above the floor and close its shortfalls.
     """
     rest = _best_rest(table, relaxed, open_places)
-    zero, nan = np.zeros(1), np.full(1, np.nan)
+    zero, nan = np.zeros(1), np.full((1, table.rate.shape[1]), np.nan)
     state = _State(zero, zero, zero, nan, nan, np.empty((1, 0), dtype=np.intp))
     complete = True
     for g, places in enumerate(open_places):
@@ -374,7 +373,7 @@ def merge(
         chosen = places
         if places.size > limit:
             chosen, complete = _largest(relaxed.value[places], limit, places), False
-        state = _grow(table, relaxed, state, chosen, (floor, difference, rest[g + 1]))
+        state = _grow(table, relaxed, state, chosen, (floor, bounds, rest[g + 1]))
         if state.value.size == 0:
             return None, complete
         if state.value.size > effort.states:
@@ -402,10 +401,10 @@ def _grow(
     relaxed: Relaxed,
     state: _State,
     places: Indices,
-    limits: tuple[float, float, Floats],
+    limits: tuple[float, ThresholdBounds, Floats],
 ) -> _State:
     """Every partial choice with every open cut of the next group, if it can still win."""
-    floor, difference, (value_rest, slack_rest, surplus_rest) = limits
+    floor, bounds, (value_rest, slack_rest, surplus_rest) = limits
     value = state.value[:, None] + relaxed.value[places]
     rows, columns = np.nonzero(value + value_rest > floor)
     added = places[columns]
@@ -413,8 +412,9 @@ def _grow(
     surplus = state.surplus[rows] + table.surplus[added]
     low = np.fmin(state.low[rows], table.rate[added])
     high = np.fmax(state.high[rows], table.rate[added])
-    # Written as a negation: groups without a rate leave NaN, which restricts nothing.
-    kept = (slack + slack_rest >= 0) & (surplus + surplus_rest >= 0) & ~(high - low > difference)
+    # Cuts without a rate leave NaN, which restricts nothing.
+    apart = (bounds.lowest(high) > low).any(axis=1)
+    kept = (slack + slack_rest >= 0) & (surplus + surplus_rest >= 0) & ~apart
     at = np.flatnonzero(kept)
     rows, added = rows[at], added[at]
     grown = np.concatenate((state.places[rows], added[:, None]), axis=1)
@@ -426,7 +426,7 @@ def polish(
     relaxed: Relaxed,
     open_places: Sequence[Indices],
     picks: Indices,
-    difference: float,
+    bounds: ThresholdBounds,
 ) -> Indices:
     """Let each pair of groups answer the others' cuts as well as it can, once around.
 
@@ -446,8 +446,7 @@ def polish(
             continue
         answer = picks.copy()
         answer[[g, h]] = answers[g][best[0]], answers[h][best[1]]
-        rates = table.rate[answer]
-        close = not np.fmax.reduce(rates) - np.fmin.reduce(rates) > difference
+        close = bounds.excess(table.rate[answer]) <= 0
         if close and table.worth[answer].sum() > table.worth[picks].sum():
             picks = answer
     return picks
@@ -455,5 +454,5 @@ def polish(
 
 def _answers(table: OpenCuts, places: Indices) -> Points:
     """Open cuts of one group, without rates."""
-    nowhere = np.full(places.size, np.nan)
+    nowhere = np.empty((places.size, 0))
     return Points(table.worth[places], table.slack[places], table.surplus[places], nowhere)

@@ -24,7 +24,7 @@ from secondlook.learners.problem import (
     SmoothProblem,
     checked_codes,
     group_codes,
-    group_shares,
+    smooth_rates,
 )
 from secondlook.learners.solver import FitStatus, solve
 
@@ -40,9 +40,11 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     - ``Σ w σ (1−y) / Σ w σ ≤ max_fdr``,
     - ``Σ w σ / Σ w ≥ min_selection_rate``,
-    - ``rate_a − rate_b ≤ fairness.difference`` for every two groups, where
-      ``rate_z = Σ w σ m 1{z} / Σ w m 1{z}`` and ``m = fairness.counts(y)``; groups with no counted
-      weight are left out. If the constraint has attributes, for every two levels of each of them.
+    - ``rate_a − rate_b ≤ fairness.difference`` for every two groups, or
+      ``rate_b ≥ fairness.ratio · rate_a``, where a rate is the weight of some kinds of decisions
+      over that of more kinds, with ``w σ`` accepted and ``w (1 − σ)`` rejected of each row; groups
+      without such weight are left out. If the constraint has attributes, for every two levels of
+      each of them.
 
     This is the paper's learning step (Algorithm 1, step 1, as its experiments do it). The solver is
     scipy's SLSQP with exact derivatives, in variables scaled by the second derivative of the loss
@@ -60,7 +62,7 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     l2
         Strength of the penalty on the coefficients, at least 0; scikit-learn's ``1 / C``.
     fairness
-        Bound on the difference of a group rate; needs ``sensitive_features`` in :meth:`fit`.
+        Bound on group rates; needs ``sensitive_features`` in :meth:`fit`.
     max_fdr
         Largest expected share of bad outcomes among the accepted, in (0, 1).
     min_selection_rate
@@ -224,20 +226,19 @@ class ConstrainedLogistic(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self, good: NDArray[np.bool_], weight: Array, sensitive_features: ArrayLike | None
     ) -> tuple[FitBounds, Array]:
         """Return the bounds and the sums over rows that they are functions of."""
-        shares: list[Array] = []
-        levels: tuple[int, ...] = ()
-        difference = 0.0
+        rows, bounds = [weight, weight * ~good], FitBounds(self.max_fdr, self.min_selection_rate)
         if self.fairness is not None:
-            difference = self.fairness.difference
             if self.fairness.attributes:
                 n_groups = len(self.fairness.attributes[0])
                 codes = checked_codes(sensitive_features, weight.size, n_groups)
             else:
                 codes, n_groups = group_codes(sensitive_features, weight.size)
-            shares, levels = group_shares(self.fairness, codes, n_groups, weight, good)
-        bounds = FitBounds(self.max_fdr, self.min_selection_rate, difference, levels)
-        rows = [weight, weight * ~good, *shares] if bounds.size else []
-        return bounds, np.array(rows).reshape(-1, weight.size)
+            more, rates = smooth_rates(self.fairness, codes, n_groups, weight, good, len(rows))
+            rows += more
+            bounds = FitBounds(self.max_fdr, self.min_selection_rate, *self.fairness.bound, rates)
+        if not bounds.size:
+            return FitBounds(), np.empty((0, weight.size))
+        return bounds, np.array(rows)
 
     def _previous(self) -> Array | None:
         """Where a warm start begins, if there is one of the same shape."""

@@ -1,9 +1,13 @@
 """The best pair of cuts of two groups, exactly, without looking at every pair.
 
-For a cut of the first group, the admissible cuts of the second group lie in a window, since both
-its rate and its selection grow along its cuts. Within the window their FDR slack must make up for
+For a cut of the first group, the admissible cuts of the second group lie in a window, if both its
+rates and its selection grow along its cuts. Within the window their FDR slack must make up for
 the slack that the first group lacks. A merge-sort tree gives the worthiest of them, level by level
 for all cuts of the first group at once: O(n log² n). A Lagrangian bound drops hopeless cuts first.
+
+A rate that does not grow along the cuts, such as the FDR, has its window among the cuts in order of
+that rate. All windows then bound what a pair with a cut of the first group can be worth; the most
+promising cuts are compared with every cut of the second group until no bound is better.
 """
 
 from __future__ import annotations
@@ -27,7 +31,7 @@ def search_pair(first: Points, second: Points, bounds: ThresholdBounds) -> tuple
     Examples
     --------
     >>> cut = np.arange(3) / 4
-    >>> curve = Points(worth=cut, slack=0.25 - cut, accepted=cut, rate=2 * cut)
+    >>> curve = Points(worth=cut, slack=0.25 - cut, accepted=cut, rate=2 * cut[:, None])
     >>> search_pair(curve, curve, ThresholdBounds(max_fdr=0.0, least=0.0, difference=0.5))
     (1, 1)
     """
@@ -35,26 +39,60 @@ def search_pair(first: Points, second: Points, bounds: ThresholdBounds) -> tuple
     rows, columns = _promising(first, second, (low, high), bounds)
     low = np.searchsorted(columns, low[rows])
     high = np.searchsorted(columns, high[rows])
-    kept = second.take(columns)
-    best = best_in_windows(kept.worth, kept.slack, (low, high), -first.slack[rows])
-    total = first.worth[rows] + best
-    if total.size == 0 or total.max() == -np.inf:
-        return None
-    i = int(np.argmax(total))
-    window = slice(int(low[i]), int(high[i]))
-    allowed = kept.slack[window] >= -first.slack[rows[i]]
-    j = window.start + int(np.argmax(np.where(allowed, kept.worth[window], -np.inf)))
-    return int(rows[i]), int(columns[j])
+    tried, kept = first.take(rows), second.take(columns)
+    best = best_in_windows(kept.worth, kept.slack, (low, high), -tried.slack)
+    for a, b in zip(tried.rate.T, kept.rate.T, strict=True):
+        if not (_grows(b) or np.isnan(a).all() or np.isnan(b).all()):
+            best = np.minimum(best, _best_of_similar(tried, kept, a, b, bounds))
+    total = tried.worth + best
+    found, worth = None, -np.inf
+    for i in np.argsort(-total, kind="stable"):
+        if total[i] <= worth:
+            break
+        window = slice(int(low[i]), int(high[i]))
+        rate, others = tried.rate[i], kept.rate[window]
+        apart = (others < bounds.lowest(rate)) | (others > bounds.highest(rate))
+        allowed = (kept.slack[window] >= -tried.slack[i]) & ~apart.any(axis=1)
+        j = int(np.argmax(np.where(allowed, kept.worth[window], -np.inf))) if allowed.any() else -1
+        if j >= 0 and tried.worth[i] + kept.worth[window][j] > worth:
+            worth = tried.worth[i] + kept.worth[window][j]
+            found = int(rows[i]), int(columns[window.start + j])
+    return found
+
+
+def _grows(rate: Floats) -> bool:
+    """Whether a rate grows along the cuts; False if a cut has none."""
+    return bool(np.all(rate[1:] >= rate[:-1]) and not np.isnan(rate[0]))
 
 
 def _windows(first: Points, second: Points, bounds: ThresholdBounds) -> tuple[Indices, Indices]:
-    """For each cut of the first group the cuts [low, high) that the other constraints admit."""
+    """For each cut of the first group the cuts [low, high) that constraints which grow admit."""
     low = np.searchsorted(second.accepted, bounds.least - first.accepted)
     high = np.full(low.shape, second.accepted.size, dtype=np.intp)
-    if not (np.isnan(first.rate[0]) or np.isnan(second.rate[0])):
-        low = np.maximum(low, np.searchsorted(second.rate, first.rate - bounds.difference))
-        high = np.searchsorted(second.rate, first.rate + bounds.difference, side="right")
+    for a, b in zip(first.rate.T, second.rate.T, strict=True):
+        if _grows(b) and not np.isnan(a).any():
+            low = np.maximum(low, np.searchsorted(b, bounds.lowest(a)))
+            high = np.minimum(high, np.searchsorted(b, bounds.highest(a), side="right"))
     return low, np.maximum(low, high)
+
+
+def _best_of_similar(
+    first: Points, second: Points, a: Floats, b: Floats, bounds: ThresholdBounds
+) -> Floats:
+    """For each cut of the first group the most worth of the second under one rate and the slack.
+
+    The rate is ``a`` along the first group's cuts and ``b`` along the second's.
+    """
+    order = np.argsort(b, kind="stable")
+    n = int(np.count_nonzero(~np.isnan(b)))  # cuts without a rate come last and go with any cut
+    known = b[order[:n]]
+    free = np.isnan(a)
+    low = np.where(free, 0, np.searchsorted(known, bounds.lowest(a)))
+    high = np.where(free, n, np.searchsorted(known, bounds.highest(a), side="right"))
+    tail = np.full(a.shape, n), np.full(a.shape, b.size)
+    worth, slack = second.worth[order], second.slack[order]
+    windows = (low, np.maximum(low, high)), tail
+    return np.maximum(*(best_in_windows(worth, slack, w, -first.slack) for w in windows))
 
 
 def _promising(

@@ -18,7 +18,15 @@ from scipy.special import expit
 from secondlook.core.fairness import RateParity
 from secondlook.errors import InputError
 
-__all__ = ["FitBounds", "Point", "SmoothProblem", "checked_codes", "group_codes", "group_shares"]
+__all__ = [
+    "FitBounds",
+    "Point",
+    "SmoothProblem",
+    "SmoothRates",
+    "checked_codes",
+    "group_codes",
+    "smooth_rates",
+]
 
 Floats = NDArray[Any]
 Array = NDArray[np.float64]
@@ -26,21 +34,67 @@ Codes = NDArray[np.intp]
 
 # A block of rows and its scaled copy fit in a core's second-level cache.
 BLOCK_BYTES = 640_000
+# Weights to divide by are at least this, and what remains of a weight of 1 at least that.
+_LEAST, _LEAST_REST = 1e-300, 1e-9
+
+
+@dataclass(frozen=True)
+class SmoothRates:
+    """Rates of groups as quotients of sums: ``(start + F) / (rest + F')``.
+
+    Parameters
+    ----------
+    start, rest
+        The part and the whole of each rate if no one is accepted.
+    part, whole
+        Position among the sums of what accepting adds to the part, and to the whole; −1 if it adds
+        nothing to the whole.
+    levels
+        Number of rates in each set that is compared: for each protected attribute and each rate of
+        the constraint, the levels of the attribute.
+    """
+
+    start: Array
+    rest: Array
+    part: Codes
+    whole: Codes
+    levels: tuple[int, ...]
+
+    def values(self, sums: Array) -> Array:
+        """Return the rates."""
+        return np.asarray((self.start + sums[self.part]) / self._whole(sums))
+
+    def slopes(self, sums: Array) -> Array:
+        """Differentiate each rate by each sum."""
+        slopes, at = np.zeros((self.part.size, sums.size)), np.arange(self.part.size)
+        slopes[at, self.part] = 1 / self._whole(sums)
+        varies = np.flatnonzero(self.whole >= 0)
+        slopes[varies, self.whole[varies]] -= (self.values(sums) / self._whole(sums))[varies]
+        return slopes
+
+    def _whole(self, sums: Array) -> Array:
+        added = np.where(self.whole >= 0, sums[self.whole], 0.0)
+        # What remains of a rest has lost its digits if nearly all of it is taken away.
+        least = np.where(self.rest > 0, _LEAST_REST, _LEAST)
+        return np.asarray(np.maximum(self.rest + added, least))
+
+
+_NO_RATES = SmoothRates(np.zeros(0), np.zeros(0), np.zeros(0, np.intp), np.zeros(0, np.intp), ())
 
 
 @dataclass(frozen=True)
 class FitBounds:
     """The constraints ``c(F) ≤ 0`` as functions of the sums ``F`` of :class:`SmoothProblem`.
 
-    The first two sums are the accepted weight and the accepted bad weight; then come the rates of
-    groups. ``levels`` has the number of rates of each protected attribute, and only rates of the
-    same attribute are compared.
+    The first two sums are the accepted weight and the accepted bad weight. Every two rates ``a``
+    and ``b`` that are compared must keep ``ratio · a − b ≤ difference``.
     """
 
     max_fdr: float | None = None
     min_selection_rate: float | None = None
+    ratio: float = 1.0
     difference: float = 0.0
-    levels: tuple[int, ...] = ()
+    rates: SmoothRates = _NO_RATES
 
     @property
     def size(self) -> int:
@@ -56,13 +110,13 @@ class FitBounds:
     def values(self, sums: Array) -> Array:
         """FDR, selection rate and every ordered pair of rates to compare, minus their bounds."""
         first, second = self._pairs.T
-        rates = sums[first] - sums[second] - self.difference
+        rates = self.rates.values(sums)
         given = []
         if self.max_fdr is not None:
             given.append(sums[1] / _accepted(sums) - self.max_fdr)
         if self.min_selection_rate is not None:
             given.append(self.min_selection_rate - sums[0])
-        return np.concatenate((given, rates))
+        return np.concatenate((given, self.ratio * rates[first] - rates[second] - self.difference))
 
     def slopes(self, sums: Array) -> Array:
         """Differentiate each constraint by each sum."""
@@ -72,18 +126,17 @@ class FitBounds:
             slopes[0, :2] = -sums[1] / accepted / accepted, 1 / accepted
         if self.min_selection_rate is not None:
             slopes[self.kinds == 1, 0] = -1.0
-        rows = np.flatnonzero(self.kinds == 2)
         first, second = self._pairs.T
-        slopes[rows, first] = 1.0
-        slopes[rows, second] = -1.0
+        rates = self.rates.slopes(sums)
+        slopes[self.kinds == 2] = self.ratio * rates[first] - rates[second]
         return slopes
 
     @cached_property
     def _pairs(self) -> Codes:
         """Positions of the two rates that each fairness constraint compares."""
         pairs: list[tuple[int, ...]] = []
-        start = 2
-        for n in self.levels:
+        start = 0
+        for n in self.rates.levels:
             pairs += permutations(range(start, start + n), 2)
             start += n
         return np.array(pairs, np.intp).reshape(-1, 2)
@@ -91,7 +144,7 @@ class FitBounds:
 
 def _accepted(sums: Array) -> float:
     """Return the accepted weight, to divide by."""
-    return max(float(sums[0]), 1e-300)
+    return max(float(sums[0]), _LEAST)
 
 
 @dataclass(frozen=True)
@@ -230,32 +283,69 @@ def checked_codes(sensitive_features: ArrayLike | None, n_rows: int, n_groups: i
     return group.astype(np.intp)
 
 
-def group_shares(
-    fairness: RateParity, group: Codes, n_groups: int, weight: Array, good: NDArray[np.bool_]
-) -> tuple[list[Array], tuple[int, ...]]:
-    """Return each row's share in the rates to compare, and the number of rates per attribute.
+def smooth_rates(
+    fairness: RateParity,
+    group: Codes,
+    n_groups: int,
+    weight: Array,
+    good: NDArray[np.bool_],
+    first: int,
+) -> tuple[list[Array], SmoothRates]:
+    """Return the rows of ``basis`` that rates of groups need, and the rates as functions of them.
 
-    A rate belongs to a level of an attribute, or to a group if the constraint has no attributes;
-    its shares are ``w_i m_i 1{z_i = z} / Σ w m 1{z}``. Levels without counted weight are left out.
+    A rate belongs to a level of an attribute, or to a group if the constraint has no attributes.
+    Levels whose rate has no weight whatever is decided are left out.
+
+    Parameters
+    ----------
+    fairness
+        The constraint.
+    group, n_groups, weight, good
+        Of all rows.
+    first
+        Number of rows of ``basis`` before these.
 
     Examples
     --------
     >>> from secondlook.core.fairness import SelectionRateParity
     >>> good = np.array([True, False, True])
-    >>> rows, n = group_shares(SelectionRateParity(), np.array([0, 1, 0]), 2, np.ones(3), good)
-    >>> [row.tolist() for row in rows], n
+    >>> zeros = np.array([0, 1, 0])
+    >>> rows, rates = smooth_rates(SelectionRateParity(), zeros, 2, np.ones(3), good, 0)
+    >>> [row.tolist() for row in rows], rates.levels
     ([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]], (2,))
     """
-    counted = weight * fairness.counts(good.astype(np.int8))
-    shares: list[Array] = []
-    sizes = []
+    rows: list[Array] = []
+    start, rest, part, whole, levels = [], [], [], [], []
     for level_of in fairness.levels(n_groups):
         level = level_of[group]
-        totals = np.bincount(level, counted)
-        present = np.flatnonzero(totals > 0)
-        shares += [counted * (level == z) / totals[z] for z in present]
-        sizes.append(present.size)
-    return shares, tuple(sizes)
+        for rate in fairness.compared:
+            # Of each row, whether it counts if it is rejected, and if it is accepted.
+            parts, wholes = (
+                (np.where(good, k[1], k[0]), np.where(good, k[3], k[2]))
+                for k in (rate.part, rate.whole)
+            )
+            n = 0
+            for z in range(int(level_of.max()) + 1):
+                mine = weight * (level == z)
+                total = float(mine @ np.maximum(*wholes))
+                if total <= 0:
+                    continue
+                mine, n = mine / total, n + 1
+                start.append(mine @ parts[0])
+                rest.append(mine @ wholes[0])
+                part.append(first + len(rows))
+                rows.append(mine * (parts[1] - parts[0]))
+                whole.append(first + len(rows) if rate.is_of_decided else -1)
+                if rate.is_of_decided:
+                    rows.append(mine * (wholes[1] - wholes[0]))
+            levels.append(n)
+    return rows, SmoothRates(
+        np.array(start),
+        np.array(rest),
+        np.array(part, np.intp),
+        np.array(whole, np.intp),
+        tuple(levels),
+    )
 
 
 def _one_per_row(sensitive_features: ArrayLike | None, n_rows: int) -> NDArray[np.generic]:

@@ -19,21 +19,21 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from secondlook.core.fairness import RateParity, disparity
+from secondlook.core.fairness import RateParity
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
 from secondlook.learners.curves import (
-    ABSENT,
     TOLERANCE,
     Curve,
     Floats,
     Points,
     ScoredRows,
     ThresholdBounds,
+    absent_points,
     distinct_ends,
     make_points,
+    rates_along,
     running,
-    share,
 )
 from secondlook.learners.group_search import SearchResult, search_groups
 from secondlook.learners.pair_search import search_pair
@@ -64,8 +64,8 @@ class OperatingPoint:
     selection_rate
         Weighted share of accepted people.
     disparity
-        Largest minus smallest of the fairness constraint's rates, of the attribute where that is
-        largest; 0 without a constraint.
+        Largest minus smallest of the fairness constraint's rates, as a share of the largest if it
+        bounds a ratio; of the attribute and rate where that is largest. 0 without a constraint.
     feasible
         Whether all constraints hold.
     gap
@@ -127,16 +127,16 @@ def shared_threshold(
     >>> point.thresholds.round(3).tolist(), point.utility
     ([0.7, 0.7], 100.0)
     """
-    rows = ScoredRows.of(score, outcome, weight, group, n_groups, fairness)
+    rows = ScoredRows.of(score, outcome, weight, group, n_groups)
     task = _Task(utility, max_fdr, min_selection_rate, fairness, rows, constraints)
     order, ends = distinct_ends(rows.score)
     curve = Curve(
         rows.score[order][ends],
         running(rows.good, order, ends),
         running(rows.bad, order, ends),
-        np.full(ends.size + 1, np.nan),
+        np.empty((ends.size + 1, 0)),
     )
-    rates = _shared_rates(rows, order, ends, fairness)
+    rates = [] if fairness is None else _shared_rates(rows, order, ends, n_groups, fairness)
     parts = [curve]
     if constraints == "per_group":
         own = [rows.group == g for g in np.unique(rows.group)]
@@ -149,7 +149,7 @@ def shared_threshold(
             for mine in own
         ]
     cut, feasible = _best_cut(task, curve, parts, rates)
-    spread = max((disparity(np.array([r[cut] for r in levels])) for levels in rates), default=0.0)
+    spread = max((task.spread(levels[:, cut]) for levels in rates), default=0.0)
     threshold = np.full(n_groups, curve.threshold(cut))
     return task.point(threshold, parts, [cut] * len(parts), spread, feasible, 0.0)
 
@@ -199,9 +199,10 @@ def group_thresholds(
             "a constraint over attributes needs a shared threshold, got one per group; use "
             "shared_threshold, or a constraint without attributes."
         )
-    rows = ScoredRows.of(score, outcome, weight, group, n_groups, fairness)
+    rows = ScoredRows.of(score, outcome, weight, group, n_groups)
     task = _Task(utility, max_fdr, min_selection_rate, fairness, rows, constraints)
-    curves = [rows.curve(g) for g in range(n_groups)]
+    compared = () if fairness is None else fairness.compared
+    curves = [rows.curve(g, compared) for g in range(n_groups)]
     present = [g for g in range(n_groups) if curves[g].score.size]
     cuts = [0] * n_groups
     apart = constraints == "per_group" and fairness is None
@@ -215,7 +216,7 @@ def group_thresholds(
         np.array([c.threshold(cut) for c, cut in zip(curves, cuts, strict=True)]),
         curves,
         cuts,
-        disparity(np.array([c.rate[cut] for c, cut in zip(curves, cuts, strict=True)])),
+        task.spread(np.array([c.rate[cut] for c, cut in zip(curves, cuts, strict=True)])),
         feasible,
         _relative(worth, bound),
     )
@@ -250,13 +251,15 @@ class _Task:
         _check_share("max_fdr", max_fdr)
         _check_share("min_selection_rate", least)
         self.utility, self.max_fdr, self.least = utility, max_fdr, least
-        self.difference = np.inf if fairness is None else fairness.difference
+        self.fairness = fairness
         self.all_good, self.all_bad = float(rows.good.sum()), float(rows.bad.sum())
         self.total = self.all_good + self.all_bad
+        ratio, difference = (1.0, np.inf) if fairness is None else fairness.bound
         self.bounds = ThresholdBounds(
             max_fdr + TOLERANCE,
             least - TOLERANCE,
-            self.difference + TOLERANCE,
+            difference + TOLERANCE,
+            ratio,
             constraints == "per_group",
         )
         # Accepting costs a trifle, so that of equal utilities the one with fewer accepted wins;
@@ -271,6 +274,10 @@ class _Task:
         return make_points(
             curve.good / total, curve.bad / total, curve.rate, gains, self.bounds.max_fdr
         )
+
+    def spread(self, rates: Floats) -> float:
+        """Return the disparity of the rates (columns) of groups (rows)."""
+        return 0.0 if self.fairness is None else self.fairness.spread(rates.T)
 
     def search(self, curves: list[Curve], max_gap: float) -> tuple[SearchResult, bool]:
         """Best cuts, and whether they meet every constraint."""
@@ -331,9 +338,10 @@ class _Task:
             missed.append(
                 f"the selection rate{whose} {rate:.4g} is {short:.3g} below {self.least:.4g}"
             )
-        if spread > self.bounds.difference:
-            over = spread - self.difference
-            missed.append(f"the disparity {spread:.4g} is {over:.3g} above {self.difference:.4g}")
+        allowed = np.inf if self.fairness is None else self.fairness.largest_disparity
+        if spread > allowed + TOLERANCE:
+            over = spread - allowed
+            missed.append(f"the disparity {spread:.4g} is {over:.3g} above {allowed:.4g}")
         return (
             f"No thresholds with an FDR of at most {self.max_fdr:.4g} meet the other constraints; "
             f"at the least violation {' and '.join(missed)}."
@@ -341,23 +349,26 @@ class _Task:
 
 
 def _shared_rates(
-    rows: ScoredRows, order: NDArray[np.intp], ends: NDArray[np.intp], fairness: RateParity | None
-) -> list[list[Floats]]:
-    """Fairness rates along the shared cuts: per attribute, the rate of each level."""
-    counted = rows.counted
-    if counted is None or fairness is None:
-        return []
-    return [
-        [
-            share(running(counted * (level_of[rows.group] == z), order, ends))
-            for z in range(int(level_of.max()) + 1)
-        ]
-        for level_of in fairness.levels(rows.n_groups)
-    ]
+    rows: ScoredRows,
+    order: NDArray[np.intp],
+    ends: NDArray[np.intp],
+    n_groups: int,
+    fairness: RateParity,
+) -> list[Floats]:
+    """Rates along the shared cuts: per attribute, with axes (level, cut, rate)."""
+    out = []
+    for level_of in fairness.levels(n_groups):
+        levels = []
+        for z in range(int(level_of.max()) + 1):
+            mine = level_of[rows.group] == z
+            good, bad = (running(w * mine, order, ends) for w in (rows.good, rows.bad))
+            levels.append(rates_along(good, bad, fairness.compared))
+        out.append(np.array(levels))
+    return out
 
 
 def _best_cut(
-    task: _Task, curve: Curve, parts: list[Curve], rates: list[list[Floats]]
+    task: _Task, curve: Curve, parts: list[Curve], rates: list[Floats]
 ) -> tuple[int, bool]:
     """Best cut of one curve, and whether it meets every constraint in each part of the rows."""
     points = task.points(curve, task.gains)
@@ -368,10 +379,7 @@ def _best_cut(
         violation = np.maximum(violation, task.bounds.least - share_of)
         violation[own.slack < 0] = np.inf
     for levels in rates:
-        known = [r for r in levels if not np.isnan(r[0])]
-        if len(known) > 1:
-            spread = np.maximum.reduce(known) - np.minimum.reduce(known)
-            violation = np.maximum(violation, spread - task.bounds.difference)
+        violation = np.maximum(violation, task.bounds.excess(levels))
     # Cut 0 accepts no row and keeps the FDR bound, so a cut is always left.
     least = float(violation.min())
     allowed = violation <= (0.0 if least <= 0 else least + _VIOLATION)
@@ -384,7 +392,8 @@ def _solve(points: list[Points], bounds: ThresholdBounds, max_gap: float) -> Sea
         return _solve_within(points, bounds, max_gap)
     if len(points) > _PAIR:
         return search_groups(points, bounds, max_gap)
-    first, second = [*points, ABSENT, ABSENT][:_PAIR]
+    absent = absent_points(points[0].rate.shape[1] if points else 0)
+    first, second = [*points, absent, absent][:_PAIR]
     cuts = search_pair(first, second, bounds)
     if cuts is None:
         return SearchResult(None, -np.inf, -np.inf)
@@ -443,5 +452,5 @@ def _violation(points: list[Points], cuts: tuple[int, ...], bounds: ThresholdBou
         accepted = min(float(p.accepted[c] / p.accepted[-1]) for p, c in pairs)
     else:
         accepted = sum(float(p.accepted[c]) for p, c in pairs)
-    spread = disparity(np.array([p.rate[c] for p, c in pairs]))
-    return max(bounds.least - accepted, spread - bounds.difference)
+    rates = np.array([p.rate[c] for p, c in pairs])
+    return max(bounds.least - accepted, float(bounds.excess(rates)))

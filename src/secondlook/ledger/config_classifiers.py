@@ -11,7 +11,14 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 from secondlook.core.budget import ExploitOnly, FdrBudget, PowerSchedule
 from secondlook.core.coverage import MeanPastScore, SummedAcceptance, SumOfG
-from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
+from secondlook.core.fairness import (
+    EqualizedOdds,
+    FalseDiscoveryRateParity,
+    FalseOmissionRateParity,
+    FalsePositiveRateParity,
+    SelectionRateParity,
+    TruePositiveRateParity,
+)
 from secondlook.core.limits import Above, Below, Limited, OneOf
 from secondlook.core.noise import OutcomeNoise
 from secondlook.core.strategies import EqualGroups, GroupShare, ScoreWeighted, Uniform
@@ -70,6 +77,10 @@ _COVERAGE = {
 _FAIRNESS = {
     "selection-rate": SelectionRateParity,
     "true-positive-rate": TruePositiveRateParity,
+    "false-positive-rate": FalsePositiveRateParity,
+    "equalized-odds": EqualizedOdds,
+    "false-discovery-rate": FalseDiscoveryRateParity,
+    "false-omission-rate": FalseOmissionRateParity,
 }
 # Keys for a parameter of an object that another key names, with the words that take it: the key
 # strategy_beta is the parameter beta of a strategy.
@@ -80,6 +91,7 @@ _PARAMETERS: dict[str, tuple[str, ...]] = {
     "coverage_threshold": tuple(_COVERAGE),
     "coverage_reference_size": ("summed-acceptance",),
     "fairness_difference": tuple(_FAIRNESS),
+    "fairness_ratio": tuple(_FAIRNESS),
     "fairness_in": tuple(_FAIRNESS),
 }
 # Keys that have no effect beside a value of another key. A strategy also counts coverage by g.
@@ -149,6 +161,7 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         "coverage_reference_size": WHOLE,
         "fairness": ChoiceValue(tuple(_FAIRNESS)),
         "fairness_difference": NUMBER,
+        "fairness_ratio": NUMBER,
         "fairness_in": ChoiceValue(("thresholds", "fit")),
         "thresholds": ChoiceValue(("shared", "per-group")),
         "constraints": ChoiceValue(("joint", "per-group")),

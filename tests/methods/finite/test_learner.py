@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+import parities
 from secondlook import Accuracy, PositiveRate, Revenue, SelectionRateParity, TruePositiveRateParity
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
@@ -37,13 +38,14 @@ def domains(draw, most=8):
 
 @st.composite
 def demands(draw):
-    parity = draw(st.sampled_from((None, SelectionRateParity, TruePositiveRateParity)))
+    kind = draw(st.sampled_from((None, *parities.FAMILY)))
+    bounds = [{"difference": d} for d in (0.0, 0.1, 0.25, 0.5)] + [{"ratio": 0.5}, {"ratio": 0.8}]
     return {
         "utility": draw(st.sampled_from(UTILITIES)),
         "max_fdr": draw(st.sampled_from((0.0, 0.2, 0.25, 1 / 3, 0.5, 1.0))),
         "min_selection_rate": draw(st.sampled_from((0.0, 0.0, 0.25, 0.5, 0.9))),
         "constraints": draw(st.sampled_from(("joint", "per_group"))),
-        "fairness": parity and parity(draw(st.sampled_from((0.0, 0.1, 0.25, 0.5)))),
+        "fairness": kind and kind(**draw(st.sampled_from(bounds))),
     }
 
 
@@ -68,10 +70,13 @@ def allowed(f, good, bad, group, demand):
             return False
     if demand["fairness"] is None:
         return True
-    counted = good if isinstance(demand["fairness"], TruePositiveRateParity) else mass
-    rates = [share((counted * f)[group == z].sum(), counted[group == z].sum()) for z in known]
-    rates = [rate for rate in rates if rate is not None]
-    return not rates or max(rates) - min(rates) <= demand["fairness"].difference + SLIP
+    y, twice = np.repeat([1, 0], f.size), np.concatenate([f, f])
+    weight, both = np.concatenate([good, bad]), np.concatenate([group, group])
+    rates = [
+        parities.rates(demand["fairness"], twice[m], y[m], weight[m])
+        for m in (both == z for z in known)
+    ]
+    return parities.worst(demand["fairness"], rates)[0] <= SLIP
 
 
 def mean_utility(f, good, bad, utility):

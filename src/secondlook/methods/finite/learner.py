@@ -8,19 +8,23 @@ met to 1e-12. Of classifiers with equal utility the one that accepts fewer is re
 
 from __future__ import annotations
 
+import heapq
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from itertools import count, permutations
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from secondlook.core.fairness import RateParity, disparity
+from secondlook.core.fairness import RateParity
+from secondlook.core.metrics import Rate
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
+from secondlook.learners.curves import ThresholdBounds
 from secondlook.learners.thresholds import group_thresholds
 from secondlook.methods.finite.zero_one import ZeroOneSolution, maximise
 
-__all__ = ["CONSTRAINTS", "HYPOTHESES", "CutCurve", "ExactFit", "best_classifier", "similar_cuts"]
+__all__ = ["CONSTRAINTS", "HYPOTHESES", "CutCurve", "ExactFit", "best_classifier"]
 
 Floats = NDArray[np.float64]
 Hypothesis = Literal["cells", "threshold", "threshold_per_group"]
@@ -29,6 +33,8 @@ Constraints = Literal["joint", "per_group"]
 HYPOTHESES = ("cells", "threshold", "threshold_per_group")
 CONSTRAINTS = ("joint", "per_group")
 _TOLERANCE = 1e-12
+_ROUNDING = 1e-15
+_BOXES = 300  # ranges of rates searched at most
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,8 @@ class ExactFit:
     selection_rate
         Share of the accepted.
     disparity
-        Largest minus smallest of the fairness constraint's rates; 0 without a constraint.
+        Largest minus smallest of the fairness constraint's rates, as a share of the largest if it
+        bounds a ratio; 0 without a constraint.
     feasible
         Whether the constraints can be met. If not, no cell is accepted, or with constraints per
         group, no cell of the groups in which they cannot be met.
@@ -99,7 +106,7 @@ def best_classifier(
         Score for cuts; None means the cell's share of good.
     gap
         Relative gap to which the 0/1 program is solved. Cuts are exact, except for a cut per group
-        under joint constraints with more than two groups.
+        with more than two groups.
 
     Examples
     --------
@@ -271,24 +278,38 @@ class _CellProblem:
                 mass = good + bad
                 rows.append(-mass / (float(mass.sum()) or 1.0))
                 limits.append(_TOLERANCE - self.least)
-        if self.fairness is not None:
-            rates = self._rate_rows(part)
-            for i, rate in enumerate(rates):
-                for other in rates[:i]:
-                    rows += [rate - other, other - rate]
-                    limits += [self.fairness.difference + _TOLERANCE] * 2
+        bounds = self.bounds
+        for rate in self.compared:
+            if not rate.is_of_decided:  # others are not linear in f
+                for a, b in permutations(self.quotients(rate, part), 2):
+                    rows.append(bounds.ratio * a.part / a.rest - b.part / b.rest)
+                    at_start = bounds.ratio * a.start / a.rest - b.start / b.rest
+                    limits.append(bounds.difference - at_start)
         return np.array(rows), np.array(limits)
 
-    def _rate_rows(self, part: NDArray[np.intp]) -> list[Floats]:
-        """Return a row per group with such mass; its product with f is the rate of the group."""
-        counted = [self.counted(good, bad) for good, bad in self.cells.by_group(part)]
-        return [mass / mass.sum() for mass in counted if mass.sum() > 0]
+    @property
+    def compared(self) -> tuple[Rate, ...]:
+        return () if self.fairness is None else self.fairness.compared
 
-    def counted(self, good: Floats, bad: Floats) -> Floats:
-        """Return the mass that enters the rate of the fairness constraint."""
-        assert self.fairness is not None
-        bad_counts, good_counts = self.fairness.counts(np.array([0, 1], dtype=np.int8))
-        return np.asarray(good * good_counts + bad * bad_counts)
+    @property
+    def bounds(self) -> ThresholdBounds:
+        """Return the bound on rates alone."""
+        ratio, difference = (1.0, np.inf) if self.fairness is None else self.fairness.bound
+        return ThresholdBounds(0.0, 0.0, difference + _TOLERANCE, ratio)
+
+    def quotients(self, rate: Rate, part: NDArray[np.intp]) -> list[_Quotient]:
+        """Return the rate of each group that may have one."""
+        found = [_Quotient.of(rate, *masses) for masses in self.cells.by_group(part)]
+        return [one for one in found if one.rest + np.maximum(one.whole, 0).sum() > 0]
+
+    def rates(self, part: NDArray[np.intp], accepts: NDArray[np.bool_]) -> Floats:
+        """Return the rates of all groups (rows); a column per rate that is compared."""
+        kinds = [
+            [mass[chosen].sum() for chosen in (~accepts, accepts) for mass in (bad, good)]
+            for good, bad in self.cells.by_group(part)
+        ]
+        columns = [rate(*np.array(kinds).reshape(-1, 4).T) for rate in self.compared]
+        return np.array(columns).reshape(len(columns), len(kinds)).T
 
     def report(self, solution: ZeroOneSolution) -> ExactFit:
         """Return a classifier of all cells with its results."""
@@ -298,8 +319,7 @@ class _CellProblem:
         rejected = g00 * (cells.bad.sum() - bad) + g01 * (cells.good.sum() - good)
         spread = 0.0
         if self.fairness is not None:
-            rates = self._rate_rows(np.arange(cells.mass.size))
-            spread = disparity(np.array([rate @ accepts for rate in rates]))
+            spread = self.fairness.spread(self.rates(np.arange(cells.mass.size), accepts).T)
         return ExactFit(
             accepts=accepts,
             utility=float(rejected + g10 * bad + g11 * good),
@@ -317,44 +337,108 @@ def _solve(problem: _CellProblem, part: NDArray[np.intp], gap: float) -> ZeroOne
         return ZeroOneSolution(np.zeros(0, np.bool_), 0.0, 0.0, feasible=problem.least <= 0)
     gain, group = problem.gain(part), problem.cells.group[part]
     if problem.hypothesis == "cells":
+        windows = [problem.quotients(r, part) for r in problem.compared if r.is_of_decided]
+        if windows:
+            return _WindowSearch(problem, part, windows, gap).run()
         return maximise(gain, *problem.rows(part), gap)
     if problem.hypothesis == "threshold" or np.unique(group).size == 1:
-        return best_cut(problem.cells.score[part], gain, *problem.rows(part))
-    if problem.constraints == "per_group":
-        return _cuts_with_similar_rates(problem, part)
+        curve = CutCurve.of(problem.cells.score[part], gain, *problem.rows(part))
+        rates = [curve.rates(*m, problem.compared) for m in problem.cells.by_group(part)]
+        fair = problem.bounds.excess(np.array(rates)) <= 0
+        return replace(curve, allowed=curve.allowed & fair).solution()
     return _cut_per_group(problem, part, gap)
 
 
-def _cuts_with_similar_rates(problem: _CellProblem, part: NDArray[np.intp]) -> ZeroOneSolution:
-    """Return a cut per group, with bounds within every group and similar rates between them."""
-    assert problem.fairness is not None
-    cells, within = problem.cells, replace(problem, fairness=None)
-    accepts, curves, rates, members = np.zeros(part.size, np.bool_), [], [], []
-    feasible = True
-    for z in np.unique(cells.group[part]):
-        at = np.flatnonzero(cells.group[part] == z)
-        own = part[at]
-        curve = CutCurve.of(cells.score[own], problem.gain(own), *within.rows(own))
-        counted = curve.accepted(problem.counted(cells.good[own], cells.bad[own]))
-        if counted[-1] > 0:
-            curves.append(curve)
-            rates.append(counted / counted[-1])
-            members.append(at)
-        else:  # the fairness constraint does not concern this group
-            alone = curve.solution()
-            accepts[at], feasible = alone.accepts, feasible and alone.feasible
-    difference = problem.fairness.difference + _TOLERANCE
-    cuts = similar_cuts(curves, rates, difference) if curves else []
-    if cuts is None or not feasible:
-        return ZeroOneSolution(np.zeros(part.size, np.bool_), 0.0, 0.0, feasible=False)
-    for curve, cut, at in zip(curves, cuts, members, strict=True):
-        accepts[at] = curve.cut_of <= cut
-    value = float(problem.gain(part) @ accepts)
-    return ZeroOneSolution(accepts, value, value, feasible=True)
+class _Quotient(NamedTuple):
+    """A group's rate as a function of f: ``(start + part · f) / (rest + whole · f)``."""
+
+    start: float
+    part: Floats
+    rest: float
+    whole: Floats
+
+    @staticmethod
+    def of(rate: Rate, good: Floats, bad: Floats) -> _Quotient:
+        terms: list[Any] = []
+        for counts in (rate.part, rate.whole):
+            rejected, accepted = (bad * counts[i] + good * counts[i + 1] for i in (0, 2))
+            terms += [float(rejected.sum()), accepted - rejected]
+        return _Quotient(*terms)
+
+
+class _WindowSearch:
+    """The best function of cells if rates are compared whose whole depends on f.
+
+    The rates of all groups must lie in a window that begins at ρ, their smallest, and for a given ρ
+    that is linear in f. Ranges of ρ give bounds; the most promising range is split at a ρ that
+    rules out its best f, and the best f for that ρ is a candidate.
+    """
+
+    def __init__(
+        self,
+        problem: _CellProblem,
+        part: NDArray[np.intp],
+        windows: list[list[_Quotient]],
+        gap: float,
+    ) -> None:
+        self.problem, self.part, self.windows, self.gap = problem, part, windows, gap
+        self.gain, self.rows, self.bounds = problem.gain(part), problem.rows(part), problem.bounds
+        none = np.zeros(part.size, np.bool_)
+        self.best = ZeroOneSolution(none, -np.inf, -np.inf, feasible=False)
+
+    def run(self) -> ZeroOneSolution:
+        """Return the best f found, with the bound of all ranges that were left."""
+        n, ticket, proven = len(self.windows), count(), -np.inf
+        heap = [(-np.inf, next(ticket), np.zeros(n), np.ones(n))]
+        for _ in range(_BOXES):
+            if not heap or -heap[0][0] <= self.best.value + self.gap * abs(self.best.value):
+                break
+            _, _, low, high = heapq.heappop(heap)
+            found = self._best_within(low, high)
+            if not found.feasible or found.bound <= self.best.value:
+                continue
+            if self._is_fair(found):
+                proven = max(proven, found.bound)
+                continue
+            middle, k = self._split(found, low, high)
+            self._is_fair(self._best_within(middle, middle))
+            below, above = high.copy(), low.copy()
+            below[k] = above[k] = middle[k]
+            heapq.heappush(heap, (-found.bound, next(ticket), low, below))
+            heapq.heappush(heap, (-found.bound, next(ticket), above, high))
+        if not self.best.feasible:
+            return replace(self.best, value=0.0, bound=0.0)
+        return replace(self.best, bound=max(proven, self.best.value, *(-item[0] for item in heap)))
+
+    def _best_within(self, low: Floats, high: Floats) -> ZeroOneSolution:
+        """Return the best f whose rates begin in these ranges, or a bit above them."""
+        rows, limits = [self.rows[0]], [self.rows[1]]
+        for groups, least, most in zip(self.windows, low, self.bounds.highest(high), strict=True):
+            for one in groups:
+                rows += [least * one.whole - one.part, one.part - most * one.whole]
+                ends = one.start - least * one.rest, most * one.rest - one.start
+                limits.append(np.array(ends) + _ROUNDING)
+        return maximise(self.gain, np.vstack(rows), np.concatenate(limits), self.gap)
+
+    def _is_fair(self, found: ZeroOneSolution) -> bool:
+        """Whether f keeps the bound on all rates; if so, it may be the best."""
+        rates = self.problem.rates(self.part, found.accepts)
+        if not found.feasible or self.bounds.excess(rates) > 0:
+            return False
+        self.best = max(self.best, found, key=lambda one: one.value)
+        return True
+
+    def _split(self, found: ZeroOneSolution, low: Floats, high: Floats) -> tuple[Floats, int]:
+        """Return ρ of which neither side admits f, and the rate at which it is furthest off."""
+        decided = [rate.is_of_decided for rate in self.problem.compared]
+        rates = self.problem.rates(self.part, found.accepts)[:, decided]
+        first, last = np.fmin.reduce(rates), self.bounds.lowest(np.fmax.reduce(rates))
+        middle = np.where(np.isnan(first), low, np.clip((first + last) / 2, low, high))
+        return middle, int(np.argmax(np.nan_to_num(last - first, nan=-np.inf)))
 
 
 def _cut_per_group(problem: _CellProblem, part: NDArray[np.intp], gap: float) -> ZeroOneSolution:
-    """Return a cut per group under joint constraints; each cell is a good and a bad row."""
+    """Return a cut per group; each cell is a good and a bad row."""
     cells, n = problem.cells, part.size
     codes = np.unique(cells.group[part], return_inverse=True)[1].reshape(n)
     point = group_thresholds(
@@ -367,6 +451,7 @@ def _cut_per_group(problem: _CellProblem, part: NDArray[np.intp], gap: float) ->
         max_fdr=problem.max_fdr,
         min_selection_rate=problem.least,
         fairness=problem.fairness,
+        constraints=problem.constraints,
         max_gap=gap,
     )
     if not point.feasible:
@@ -409,6 +494,16 @@ class CutCurve:
         """Return the weight that each cut accepts."""
         return np.cumsum(np.bincount(self.cut_of, weight, self.gain.size))
 
+    def rates(self, good: Floats, bad: Floats, compared: tuple[Rate, ...]) -> Floats:
+        """Return the rates of some cells (columns) at each cut."""
+        kinds = [self.rejected(bad), self.rejected(good), self.accepted(bad), self.accepted(good)]
+        return np.array([rate(*kinds) for rate in compared]).reshape(-1, self.gain.size).T
+
+    def rejected(self, weight: Floats) -> Floats:
+        """Return the weight that each cut rejects, without rounding where that is none."""
+        late = np.bincount(self.cut_of, weight, self.gain.size)[::-1]
+        return np.append(np.cumsum(late)[::-1][1:], 0.0)
+
     def solution(self) -> ZeroOneSolution:
         """Return the best allowed cut."""
         if not self.allowed.any():
@@ -416,76 +511,3 @@ class CutCurve:
         cut = int(np.argmax(np.where(self.allowed, self.gain, -np.inf)))
         value = float(self.gain[cut])
         return ZeroOneSolution(self.cut_of <= cut, value, value, feasible=True)
-
-
-def best_cut(score: Floats, gain: Floats, rows: Floats, limits: Floats) -> ZeroOneSolution:
-    """Return the best cut on a score with ``rows · f ≤ limits``.
-
-    Examples
-    --------
-    >>> score, gain = np.array([0.2, 0.9, 0.6]), np.array([1.0, 2.0, -1.0])
-    >>> best_cut(score, gain, np.ones((1, 3)), np.array([3.0])).accepts.tolist()
-    [False, True, False]
-    """
-    return CutCurve.of(score, gain, rows, limits).solution()
-
-
-def similar_cuts(
-    curves: list[CutCurve], rates: list[Floats], difference: float
-) -> list[int] | None:
-    """Choose a cut from every curve such that their rates differ by at most ``difference``.
-
-    Every rate is tried as the lowest. The other curves may then choose freely between it and it
-    plus the difference, so the best cut of each curve in that window is looked up.
-
-    Parameters
-    ----------
-    curves
-        A curve per group.
-    rates
-        The rate of each cut of each curve, from 0 upwards.
-    difference
-        The largest difference of rates.
-
-    Returns
-    -------
-    cuts
-        The cuts of greatest total gain; None if no cuts meet the constraints.
-
-    Examples
-    --------
-    >>> curve = CutCurve(np.array([1, 2]), np.array([0.0, 1.0, 3.0]), np.ones(3, np.bool_))
-    >>> similar_cuts([curve, curve], [np.array([0, 0.5, 1]), np.array([0, 0.2, 0.4])], 0.1)
-    [1, 2]
-    """
-    lowest = np.unique(np.concatenate(rates))
-    total, chosen = np.zeros(lowest.size), []
-    for curve, rate in zip(curves, rates, strict=True):
-        first = np.searchsorted(rate, lowest, side="left")
-        last = np.searchsorted(rate, lowest + difference, side="right") - 1
-        gain = np.where(curve.allowed, curve.gain, -np.inf)
-        best = _best_between(gain, first, last)
-        total += np.where(best >= 0, gain[best], -np.inf)
-        chosen.append(best)
-    at = int(np.argmax(total))
-    return None if total[at] == -np.inf else [int(best[at]) for best in chosen]
-
-
-def _best_between(
-    values: Floats, first: NDArray[np.intp], last: NDArray[np.intp]
-) -> NDArray[np.intp]:
-    """Return the position of the largest value in each range; −1 for an empty range."""
-    # tables[k][i] is the position of the largest of the 2ᵏ values from i on; two of them, which
-    # may overlap, cover a range.
-    tables = [np.arange(values.size)]
-    while 2 ** len(tables) <= values.size:
-        half, width = tables[-1], 2 ** (len(tables) - 1)
-        left, right = half[: half.size - width], half[width:]
-        tables.append(np.where(values[left] >= values[right], left, right))
-    best = np.full(first.shape, -1, dtype=np.intp)
-    length = last - first + 1
-    for k, table in enumerate(tables):
-        chosen = (length >= 2**k) & (length < 2 ** (k + 1))
-        left, right = table[first[chosen]], table[last[chosen] - 2**k + 1]
-        best[chosen] = np.where(values[left] >= values[right], left, right)
-    return best

@@ -9,6 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from secondlook.core.fairness import SelectionRateParity
+from secondlook.errors import InputError
 from secondlook.learners.logistic import ConstrainedLogistic
 
 __all__ = ["ReleasedLogistic"]
@@ -83,9 +85,15 @@ class ReleasedLogistic(ConstrainedLogistic):
         if self.max_fdr is not None:
             constraints.append(problem.least(weight / weight.sum() * (self.max_fdr - (1 - good))))
         if self.fairness is not None:
+            parity = self.fairness
+            if not isinstance(parity, SelectionRateParity) or parity.difference is None:
+                raise InputError(
+                    f"the released fit bounds a difference of selection rates, got {parity!r}; "
+                    f"leave out fairness and fairness_ratio, or --as-released."
+                )
             gap = _rate_gap(group == self.minority, weight)
             sides = (1.0,) if self.one_sided else (1.0, -1.0)
-            constraints += [problem.least(s * gap, self.fairness.difference) for s in sides]
+            constraints += [problem.least(s * gap, parity.difference) for s in sides]
         self._fits = getattr(self, "_fits", 0) + 1
         rng = np.random.default_rng([self.random_state, self._fits])
         start = rng.random(rows.shape[1]) if self.random_start else np.zeros(rows.shape[1])
