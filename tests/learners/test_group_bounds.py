@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from secondlook.core.fairness import SelectionRateParity, TruePositiveRateParity
+from parities import random_parity, rates, worst
 from secondlook.core.utility import Accuracy, PositiveRate, Revenue
 from secondlook.errors import InputError
 from secondlook.learners.thresholds import group_thresholds, shared_threshold
@@ -26,8 +26,7 @@ def random_rows(rng, n_groups, n):
 
 
 def random_bounds(rng, fair):
-    difference = float(rng.choice([0.0, 0.05, 0.2]))
-    parity = rng.choice([SelectionRateParity, TruePositiveRateParity])(difference)
+    parity = random_parity(rng)
     return {
         "utility": [MONEY, Accuracy(), PositiveRate()][rng.integers(3)],
         "max_fdr": float(rng.choice([0.0, 0.1, 0.25, 0.4])),
@@ -49,9 +48,9 @@ def apply(rows, thresholds, bounds):
             missed.append(np.inf)
         missed.append(bounds["min_selection_rate"] - (w * accepted).sum() / w.sum())
     if bounds["fairness"] is not None:
-        n_groups = len(thresholds)
-        gap = bounds["fairness"].disparity(accepted.astype(float), outcome, weight, group, n_groups)
-        missed.append(gap - bounds["fairness"].difference)
+        own = [(weight > 0) & (group == g) for g in range(len(thresholds))]
+        found = [rates(bounds["fairness"], accepted[z], outcome[z], weight[z]) for z in own]
+        missed.append(float(worst(bounds["fairness"], found)[0]))
     return bounds["utility"].mean(accepted, outcome, weight), max(missed)
 
 

@@ -236,8 +236,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         From which difference to the history on a batch is refused or reported; None means
         ``Checks()``.
     constrain_fit
-        Also hold the FDR and selection-rate constraints, in expectation, while fitting the
-        likelihood, as the paper does; needs ``ConstrainedLogistic``.
+        Also hold the FDR and selection-rate constraints, in expectation and over all groups
+        together, while fitting the likelihood, as the paper does; needs ``ConstrainedLogistic``.
     pos_label
         Label of the good outcome; None if outcomes are 0 and 1, False and True, or −1 and 1.
     random_state
