@@ -98,6 +98,15 @@ def test_failures_are_reported_in_text_and_json(tmp_path, monkeypatch):
     assert (failure["repetition"], failure["seed"]) == (1, made[1])
     assert rows["diverges"]["failed_repetitions"] == 1
     assert rows["greedy-aligned"]["failed_repetitions"] == 0
+    again = ("simulate", "world.toml", "--out", "run")
+    printed = call(*again, "--csv")
+    assert (tmp_path / "run" / "tables" / "overview.csv").read_text() == printed.stdout
+    assert "FloatingPointError" in printed.stderr
+    assert (tmp_path / "run" / "tables" / "overview.tex").read_text() == call(
+        *again, "--latex"
+    ).stdout
+    tested = json.loads(call(*again, "--json", "--against", "diverges").stdout)["against"]
+    assert [row["method"] for row in tested] == ["greedy-aligned", "fuzzy-augmentation-aligned"] * 3
     for metric in ("acceptance_rate", "pooled_true_positive_rate_difference", "fdr"):
         assert rows["diverges"][metric] is not None
         assert f"{metric}_standard_error" in rows["diverges"]

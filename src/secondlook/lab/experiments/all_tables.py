@@ -20,6 +20,7 @@ from secondlook.lab.experiments.methods import PARITY_CELLS, cell_of_fair_clf
 from secondlook.lab.experiments.paired_tests import (
     FEW,
     LEVEL,
+    MOST_FLIPS,
     POWER,
     holm,
     paired_p,
@@ -404,7 +405,8 @@ def _against_note(
     repetitions, people = results.shape[2], results.about["data"]["rows"]
     test = "paired t test"
     if rows and rows[0]["test"] == "sign-flip":
-        test = f"paired sign-flip test, whose smallest p here is {2.0 ** (1 - repetitions):.2g}"
+        least = max(2.0 ** (1 - repetitions), 1 / MOST_FLIPS)
+        test = f"paired sign-flip test, whose smallest p here is {least:.2g}"
     seen = "the difference found"
     if see is not None:
         seen = f"a difference of {see:g} thousand in revenue, or else the difference found,"

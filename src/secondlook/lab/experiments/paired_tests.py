@@ -14,11 +14,11 @@ from scipy import stats
 
 from secondlook.lab.experiments.tables import Values
 
-__all__ = ["FEW", "LEVEL", "POWER", "holm", "paired_p", "power", "repetitions_needed"]
+__all__ = ["FEW", "LEVEL", "MOST_FLIPS", "POWER", "holm", "paired_p", "power", "repetitions_needed"]
 
 LEVEL, POWER = 0.05, 0.8
 FEW = 10  # with fewer repetitions the exact test is the default
-_MOST_FLIPS = 2**13  # beyond that, signs are drawn at random
+MOST_FLIPS = 2**13  # beyond that, signs are drawn at random
 _MOST_REPETITIONS = 10**6
 
 
@@ -55,11 +55,11 @@ def paired_p(differences: ArrayLike, *, exact: bool = False) -> float:
 
 def _sign_flip_p(d: Values) -> float:
     """Return the share of sign flips whose sum is at least as far from 0 as that of d."""
-    everything = 2**d.size <= _MOST_FLIPS
+    everything = 2**d.size <= MOST_FLIPS
     if everything:
         flips = (np.arange(2**d.size)[:, None] >> np.arange(d.size)) & 1
     else:
-        flips = np.random.default_rng(0).integers(0, 2, (_MOST_FLIPS - 1, d.size))
+        flips = np.random.default_rng(0).integers(0, 2, (MOST_FLIPS - 1, d.size))
         flips = np.vstack([np.zeros((1, d.size), int), flips])  # the differences as they are
     sums = np.abs((1 - 2 * flips) @ d)
     return float(np.mean(sums >= abs(d.sum()) - 1e-12 * np.abs(d).sum()))
