@@ -119,7 +119,7 @@ def all_tables(results: Results) -> list[ReportTable]:
     best = findings.best_variant(results, at)
     if best is not None and len(results.methods) > 1:
         table = against(results, best, at)
-        chosen = f"{best} is the variant that earned most here, which makes its lead look surer."
+        chosen = f"{best} earned most of the variants here, so its lead looks surer than it is."
         made.append(replace(table, remarks=[chosen]))
     made += parity_costs(results, at)
     exploration = ("explored_share", "pooled_explored_fdr", "exploit_share")
