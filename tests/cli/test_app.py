@@ -23,7 +23,7 @@ from secondlook.cli.app import COMMANDS, DECIDING, app, main
 from secondlook.errors import InputError
 from secondlook.lab.datasets import CATALOGUE, acs, fico
 from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
-from secondlook.lab.experiments.paper import ALPHAS, EXPERIMENTS, paper_experiment
+from secondlook.lab.experiments.paper import EXPERIMENTS, paper_experiment
 from secondlook.lab.experiments.released import DEVIATIONS, SWITCHES, count_deviations
 from secondlook.lab.experiments.results import read_results, write_results
 from secondlook.lab.experiments.runner import Run, run_experiment
@@ -81,7 +81,7 @@ def refused(words, *arguments, code=2):
 def small(tmp_path_factory):
     """Return the folder of a small complete run."""
     folder = tmp_path_factory.mktemp("small")
-    run_experiment(replace(SMALL, alphas=(), repetitions=2), Lender(), Run(folder, 1))
+    run_experiment(replace(SMALL, vary={}, repetitions=2), Lender(), Run(folder, 1))
     return folder
 
 
@@ -481,8 +481,6 @@ def test_help_matches_the_experiments(monkeypatch):
     output = {name: value.stdout for name, value in result.items()}
     assert "german, adult-race or adult-gender." in output["reproduce"]
     assert "german, adult-race, adult-gender, or a TOML file of a world." in output["compare"]
-    first, second, *_, last = ALPHAS
-    assert f"At α = {first:.2f}, {second:.2f}, …, {last:.2f}." in output["reproduce"]
     (often,) = {experiment.repetitions for experiment in EXPERIMENTS.values()}
     assert f"as the experiment says ({often})" in output["reproduce"]
 

@@ -56,6 +56,7 @@ __all__ = [
     "Strict",
     "Trusted",
     "UnlikeHistory",
+    "Vary",
     "check_jobs",
     "check_name",
     "errors",
@@ -155,6 +156,14 @@ See = Annotated[
         metavar="THOUSAND",
         help="With --against: repetitions needed to see such a difference of revenue a round; "
         "default the difference found.",
+    ),
+]
+Vary = Annotated[
+    str | None,
+    typer.Option(
+        "--vary",
+        metavar="NAME=A,B,C",
+        help="Run with each value of one option, such as weight_cap=1,3,10,none, or of alpha.",
     ),
 ]
 Fresh = Annotated[

@@ -27,7 +27,7 @@ from rich.progress import (
 
 from secondlook.cli.files.csv_files import arrow, csv_bytes
 from secondlook.cli.files.tables import check_apart, ledger_files
-from secondlook.cli.options import VERIFICATION_FAILED, Paired, RunOptions, progress
+from secondlook.cli.options import VERIFICATION_FAILED, Paired, RunOptions, names, progress
 from secondlook.cli.output import Console, print_error, print_json, print_lines, print_table
 from secondlook.errors import InputError, to_install, visible
 from secondlook.lab.experiments.all_tables import (
@@ -53,7 +53,6 @@ from secondlook.lab.experiments.report_table import ReportTable
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.experiments.spec import Experiment
-from secondlook.lab.experiments.tables import main_alpha
 from secondlook.lab.experiments.world_spec import load_source, repeated_rows_remarks
 from secondlook.lab.simulate.people import Table
 
@@ -62,17 +61,19 @@ _RUN_FILES = ("lock", "settings.json", "results.parquet", "report.html")  # in t
 
 
 def with_methods(
-    experiment: Experiment, names: tuple[str, ...], *, quick: bool = False
+    experiment: Experiment, wanted: tuple[str, ...], *, quick: bool = False
 ) -> Experiment:
     """Return an experiment with other methods; print which are left out if all are requested."""
-    chosen = replace(experiment, methods=expand_names(names, quick=quick))
-    if "all" in names and left_out():
+    chosen = replace(experiment, methods=expand_names(wanted, quick=quick))
+    if "all" in wanted and left_out():
         print_error(left_out())
     return chosen
 
 
-def with_set(experiment: Experiment, given: list[str] | None, paper_text: bool) -> Experiment:
-    """Return an experiment with the options of ``--set`` and ``--paper-text``.
+def with_set(
+    experiment: Experiment, given: list[str] | None, paper_text: bool, vary: str | None = None
+) -> Experiment:
+    """Return an experiment with the options of ``--set``, ``--paper-text`` and ``--vary``.
 
     Parameters
     ----------
@@ -82,40 +83,50 @@ def with_set(experiment: Experiment, given: list[str] | None, paper_text: bool) 
         Options as name=value: keys of a program's [classifier] table, alpha, gain and loss.
     paper_text
         Whether the paper's own choices come in place of our defaults.
+    vary
+        An option and its values, as name=a,b,c; None keeps those of the experiment.
     """
-    options = dict(map(_read_assignment, given or ()))
+    options = {}
+    for text in given or ():
+        name, value = _read_assignment("--set", text, "weight_cap=10")
+        options[name] = _read_value(value)
     goal = {name: options.pop(name) for name in _GOAL if name in options}
     for name, value in goal.items():
         if not isinstance(value, int | float):
             raise InputError(f"--set {name} must be a number, got {value!r}; change it.")
     options |= {"paper_text": True} if paper_text else {}
-    return replace(
+    changed = replace(
         experiment,
         goal=replace(experiment.goal, **goal),
         classifier={**experiment.classifier, **options},
     )
+    if vary is None:
+        return changed
+    name, values = _read_assignment("--vary", vary, "weight_cap=1,3,none")
+    varied = {name: tuple(map(_read_value, names(values)))}
+    return replace(changed, name=f"{experiment.name}, {name} varied", vary=varied)
 
 
-def _read_assignment(text: str) -> tuple[str, Any]:
-    """Return the name and the value in name=value; the value is TOML, or else a word."""
-    name, equals, value = text.partition("=")
-    if not (name.strip() and equals and value.strip()):
-        raise InputError(f"--set takes name=value, such as weight_cap=10, got {text!r}; change it.")
-    return name.strip(), _read_value(value.strip())
+def _read_assignment(option: str, text: str, example: str) -> tuple[str, str]:
+    """Return the name and the value in name=value."""
+    name, equals, value = (part.strip() for part in text.partition("="))
+    if not (name and equals and value):
+        raise InputError(f"{option} takes name=value, such as {example}, got {text!r}; change it.")
+    return name, value
 
 
 def _read_value(text: str) -> Any:
-    """Return a value of the command line.
+    """Return a value of the command line: TOML, or else a word.
 
     Examples
     --------
-    >>> [_read_value(text) for text in ("10", "0.5", "true", "none", "sum-of-g")]
+    >>> [_read_value(text) for text in ("10", ".5", "true", "none", "sum-of-g")]
     [10, 0.5, True, 'none', 'sum-of-g']
     """
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        return text
+        return float(text) if re.fullmatch(r"\.\d+", text) else text
 
 
 def run_or_resume(
@@ -159,7 +170,7 @@ def run_and_report(
         write_tables([results], folder / "tables")
     n_drawn, again = rows_drawn(experiment, source)
     proof = None if ledger is None else recorded_run(experiment, source, results, ledger, json)
-    shown = [overview(results, at) for at in range(len(results.alphas))]
+    shown = [overview(results, at) for at in range(len(results.settings))]
     tested = paired_tables(results, paired)
     if json:
         print_json(
@@ -183,7 +194,7 @@ def run_and_report(
             print_lines(["", sentence], to_stderr=output != "markdown")
     else:
         console = Console()
-        shown += [*parity_costs(results, main_alpha(results)), *tested]
+        shown += [*parity_costs(results, results.main), *tested]
         print_results(console, results, shown)
         for line in again:
             console.print(line, style="dim", soft_wrap=True)
@@ -320,7 +331,7 @@ def paired_tables(results: Results, paired: Paired) -> list[ReportTable]:
     """Return the table of tests against one method, if that is asked for."""
     if paired.against is None:
         return []
-    at = main_alpha(results)
+    at = results.main
     return [against(results, paired.against, at, exact=paired.exact, see=paired.see)]
 
 

@@ -56,7 +56,7 @@ def test_rounds_of_the_first_repetition_are_kept(results):
         kept = [r for r in results.certificates if r["method"] == name]
         assert len(kept) == len(method.rounds_) == 12 * (1 if name == "certified" else 2)
         for record, expected in zip(kept, method.rounds_, strict=True):
-            assert record["alpha"] == 0.25
+            assert record["setting"] == "α = 0.25"
             for field, value in vars(expected).items():
                 if field == "curve":
                     assert [point["earned"] for point in record[field]] == [
@@ -116,7 +116,7 @@ def test_freezes_and_restarts_match_the_engine(rng):
                 classifier.correct(ids[:1], 1 - outcomes[:1])
         if engine.stage.restarts > before:
             restarted.append(t + 1)
-    records = certificate_records(classifier, 0.15, "certified")
+    records = certificate_records(classifier, "α = 0.15", "certified")
     assert freezes(records) == frozen
     assert restarts(records) == restarted
     assert len(restarted) >= 2
@@ -173,7 +173,7 @@ def lines_of(axes):
 
 
 def test_figure_of_certificates(results):
-    records = records_of(results, "certified", 0.25)
+    records = records_of(results, "certified", 0)
     reach, wealth = ladder(records).axes
     rounds = records[None]
     sure, tried = (
@@ -194,7 +194,7 @@ def test_figure_of_certificates(results):
 
 
 def test_groups_with_their_own_certificate_have_a_row_each(results):
-    records = records_of(results, "certified-per-group", 0.25)
+    records = records_of(results, "certified-per-group", 0)
     assert list(records) == ["A", "B"]
     figure = ladder(records)
     assert len(figure.axes) == 4
@@ -204,7 +204,7 @@ def test_groups_with_their_own_certificate_have_a_row_each(results):
 def test_restarts_are_drawn(rng):
     classifier = start(Slope(), rng, horizon=12)
     play(classifier, Slope(), rng, n=300, rounds=5, truth=False)
-    records = certificate_records(classifier, 0.15, "certified")
+    records = certificate_records(classifier, "α = 0.15", "certified")
     label = "certificates dropped, tests started again"
     assert label not in lines_of(ladder({None: records}).axes[0])
     dropped = [*records[:-1], records[-1] | {"delta_spent": 0.9, "ladder": 0, "status": "pilot"}]

@@ -154,11 +154,11 @@ def test_comparison_needs_the_ceiling(rng):
 
 def test_comparison_keeps_seed_goal_and_world():
     german = EXPERIMENTS["german"]
-    changed = comparison(replace(german, seed=4, alphas=(0.1, 0.2)))
+    changed = comparison(replace(german, seed=4, vary={"alpha": (0.1, 0.2)}))
     assert changed.methods == COMPARED
     assert set(COMPARED) <= {*METHODS, *REFERENCES}
     assert changed.judged
-    assert changed.alphas == ()
+    assert changed.vary == {}
     assert (changed.seed, changed.goal, changed.world) == (4, german.goal, german.world)
 
 
@@ -363,7 +363,12 @@ def test_drifting_worlds_cannot_be_judged():
 def test_resumed_run_writes_the_same_bytes(tmp_path):
     small = WorldSpec("cells", n_batch=80, n_rounds=3)
     experiment = Experiment(
-        "x", small, ("certified", "ceiling"), alphas=(0.15, 0.3), repetitions=4, judged=True
+        "x",
+        small,
+        ("certified", "ceiling"),
+        vary={"alpha": (0.15, 0.3)},
+        repetitions=4,
+        judged=True,
     )
     whole = run_experiment(experiment, CELLS, Run(tmp_path / "whole", 1))
     part = tmp_path / "part"

@@ -51,7 +51,7 @@ def names_all(figure):
 def test_every_method_is_named_in_every_figure(rng):
     results = make_results(rng, METHODS, "ab", (0.1, 0.15), size=(3, 6), n=100)
     drawn = figures.draw_all(results)
-    assert "alpha-sweep" in drawn
+    assert "settings" in drawn
     assert [name for name, figure in drawn.items() if not names_all(figure)] == []
 
 
@@ -103,8 +103,8 @@ def test_every_method_has_its_own_style(results):
         assert lines[i].get_color() == shares[i].get_color() == style.colour
 
 
-def test_the_sweep_needs_several_alphas(drawn):
-    assert "alpha-sweep" not in drawn
+def test_the_figure_of_settings_needs_several(drawn):
+    assert "settings" not in drawn
     assert "fdr" in drawn
 
 

@@ -155,7 +155,7 @@ def test_counts_by_side_of_the_cutoff(spies):
 
 
 def test_all_methods_get_the_same_people_and_seed(spies):
-    spied(("spy", "ahead"), alphas=(0.1, 0.2))
+    spied(("spy", "ahead"), vary={"alpha": (0.1, 0.2)})
     (first, *others) = [*spies["spy"], *spies["ahead"]]
     assert len(others) == 3
     for other in others:
@@ -270,7 +270,7 @@ def test_failing_method_is_reported_and_does_not_affect_others(monkeypatch, spie
     experiment = Experiment("x", SPEC, ("spy", "own:make", "ahead"), judged=True)
     results = run_repetition(experiment, Lender(), 3)
     (failure,) = results.failures
-    assert (failure.alpha, failure.method, failure.repetition) == (0.15, "own:make", 3)
+    assert (failure.setting, failure.method, failure.repetition) == ("α = 0.15", "own:make", 3)
     assert failure.seed == setups[0].seed == spies["spy"][-1].setup.seed
     assert re.search(message, failure.sentence)
     failed = results.columns["method"] == "own:make"

@@ -12,7 +12,12 @@ import pytest
 from lab.experiments.test_tables import from_counts, make_results
 from secondlook.errors import InputError
 from secondlook.lab.experiments import figures, findings, tables
-from secondlook.lab.experiments.all_tables import beside_the_paper, overview, parity_costs
+from secondlook.lab.experiments.all_tables import (
+    all_tables,
+    beside_the_paper,
+    overview,
+    parity_costs,
+)
 from secondlook.lab.experiments.certificates import summarise_certificates
 from secondlook.lab.experiments.comparison import compared
 from secondlook.lab.experiments.figures import MANY, families
@@ -20,6 +25,10 @@ from secondlook.lab.experiments.methods import METHODS, REFERENCES
 from secondlook.lab.experiments.released import DEVIATIONS, SWITCHES
 from secondlook.lab.experiments.report import write_report
 from secondlook.lab.experiments.results import SHARES, Failure
+from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.experiments.spec import Experiment
+from secondlook.lab.experiments.world_spec import WorldSpec
+from secondlook.lab.simulate.populations import Lender
 
 VOID = {"meta", "br", "link"}
 OUTCOME = [{"rule": "outcome", "good": 0.9, "bad": 0.1}]
@@ -178,7 +187,7 @@ def test_description_of_the_run(rng):
     text = findings.what_was_run(crafted({"plain": 50, "fair-clf": 40}))
     assert text.startswith("2 methods decided 8 rounds of 2,000 people each, in 12 repetitions")
     assert text.endswith("Data: A source.")
-    assert "each of the bounds α = 0.1 and 0.2" in findings.what_was_run(
+    assert "for each of α = 0.1 and 0.2, with" in findings.what_was_run(
         crafted({"plain": 50}, alphas=(0.1, 0.2))
     )
 
@@ -374,7 +383,7 @@ def with_failures(results, method, repetitions):
         for name, values in results.columns.items()
     }
     failures = tuple(
-        Failure(0.15, method, k, 1000 + k, f"FloatingPointError: seed {1000 + k} diverged.")
+        Failure("α = 0.15", method, k, 1000 + k, f"FloatingPointError: seed {1000 + k} diverged.")
         for k in repetitions
     )
     return replace(results, columns=columns, failures=failures)
@@ -568,9 +577,9 @@ def test_settings_of_a_method_share_a_colour(crowd):
 def test_sweep_with_many_methods(rng):
     results = make_results(rng, NAMES[: MANY + 1], "abcd", (0.1, 0.15), size=(2, 3), n=80)
     drawn = figures.draw_all(results)
-    for name in ("alpha-sweep", "true-positive-rates"):
+    for name in ("settings", "true-positive-rates"):
         drawn[name].canvas.draw()
-    assert len(drawn["alpha-sweep"].axes) == 2 * len(families(results.methods))
+    assert len(drawn["settings"].axes) == 2 * len(families(results.methods))
 
 
 def test_failed_runs_are_not_counted(rng):
@@ -597,3 +606,42 @@ def test_failed_runs_are_not_counted(rng):
         summarise_certificates(with_failures(whole, "certified", range(6)), "certified", 0).runs
         == 0
     )
+
+
+def test_a_varied_option_in_sentences_tables_and_a_figure():
+    """A method that the option does not change is shown once, and is level in the figure."""
+    world = WorldSpec("lender", n_batch=80, n_rounds=3, past=({"rule": "policy"},))
+    experiment = Experiment(
+        "x",
+        world,
+        ("plain", "mine", "opt-offline"),
+        classifier={"paper_text": True, "coverage": "mean-past-score"},
+        variants={"mine": {"method": "explore-fair", "weight_cap": 7}},
+        vary={"slack": (0.0, 0.001)},
+        repetitions=2,
+    )
+    results = run_experiment(experiment, Lender(), Run(jobs=1))
+    assert results.settings == ("slack = 0.0", "slack = 0.001")
+    assert (results.main, results.alphas) == (1, (0.15, 0.15))
+    assert "α = 0.15 and each of slack = 0.0 and 0.001" in findings.what_was_run(results)
+    remarks = " ".join(findings.remarks(results))
+    for text in (
+        "paper_text is on",
+        "constrain_fit = true; coverage = mean-past-score (plain and mine); strategy_reading = "
+        "product (mine); weight_cap = none (plain).",
+        "“mine” is explore-fair with weight_cap = 7.",
+        "does not change “OPT-OFFLINE, all outcomes of S_0”, which ran once, with slack = 0.001.",
+    ):
+        assert text in remarks
+    assert "“mine” earned most with slack = 0.0" in findings_of(results)
+    made = {table.name: table for table in all_tables(results)}
+    named = {name: [row["method"] for row in table.rows] for name, table in made.items()}
+    assert named["overview-slack-0.0"] == ["plain", "mine"]
+    assert named["overview-slack-0.001"] == list(experiment.methods)
+    by_slack = made["revenue-by-slack"]
+    assert [column.title for column in by_slack.columns] == ["method", *results.settings]
+    assert np.isnan(by_slack.rows[2]["revenue_slack_0.0"])
+    figure = figures.draw_all(results)["settings"]
+    level = figure.axes[0].lines[2].get_ydata()
+    assert level[0] == level[1] == by_slack.rows[2]["revenue_slack_0.001"]
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["0.0", "0.001"]

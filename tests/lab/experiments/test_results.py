@@ -40,7 +40,7 @@ def test_axes_of_a_count(results):
     for row in range(len(results)):
         at = {name: results.columns[name][row] for name in KEYS}
         place = (
-            results.alphas.index(at["alpha"]),
+            results.settings.index(at["setting"]),
             results.methods.index(at["method"]),
             at["repetition"],
             at["round"] - 1,
@@ -85,7 +85,7 @@ def test_other_files_are_rejected(results, tmp_path):
     text.write_text("a,b\n1,2\n")
     check_rejected(text, "cannot be read as a results file")
     other = tmp_path / "other.parquet"
-    parquet.write_table(pa.table({"alpha": [0.1], "round": [1]}), other)
+    parquet.write_table(pa.table({"setting": ["α = 0.1"], "round": [1]}), other)
     one_sentence(
         check_rejected(other, "it lacks method, repetition, group.*name a file that `secondlook`")
     )

@@ -28,7 +28,9 @@ from secondlook.lab.experiments.world_spec import WorldSpec, load_source
 from secondlook.lab.simulate.populations import Lender
 
 SPEC = WorldSpec("lender", n_batch=80, n_rounds=3, past=({"rule": "policy"},))
-SMALL = Experiment("small", SPEC, ("plain", "opt-offline"), alphas=(0.15, 0.25), repetitions=4)
+SMALL = Experiment(
+    "small", SPEC, ("plain", "opt-offline"), vary={"alpha": (0.15, 0.25)}, repetitions=4
+)
 KILLED = """
 methods = ["plain", "no-exploration"]
 repetitions = 7
@@ -160,8 +162,8 @@ def test_a_single_repetition_has_the_same_rows(whole):
 
 def test_order_of_rows(whole):
     order = [
-        (alpha, method, repetition, t, group)
-        for alpha in (0.15, 0.25)
+        (setting, method, repetition, t, group)
+        for setting in ("α = 0.15", "α = 0.25")
         for method in SMALL.methods
         for repetition in range(4)
         for t in (1, 2, 3)
@@ -175,7 +177,7 @@ def test_order_of_rows(whole):
 
 
 def test_more_repetitions_reuse_earlier_ones(tmp_path, counted):
-    few = replace(SMALL, methods=("counted",), alphas=(), repetitions=2)
+    few = replace(SMALL, methods=("counted",), vary={}, repetitions=2)
     first = run_experiment(few, Lender(), Run(tmp_path, 1))
     before = marks_of(parts_of(tmp_path))
     more = run_experiment(replace(few, repetitions=5), Lender(), Run(tmp_path, 1))
@@ -225,7 +227,7 @@ def test_settings_and_data_are_kept(tmp_path):
     [
         {"seed": 1},
         {"methods": ("opt-offline", "plain")},
-        {"alphas": (0.15,)},
+        {"vary": {"alpha": (0.15,)}},
         {"switches": ("C2",)},
         {"world": replace(SPEC, n_batch=81)},
     ],
@@ -268,7 +270,7 @@ def test_fresh_run_moves_earlier_results_aside(tmp_path):
 
 
 def test_fresh_run_leaves_a_running_run_alone(tmp_path, monkeypatch):
-    quick = replace(SMALL, methods=("nested",), alphas=(), repetitions=1)
+    quick = replace(SMALL, methods=("nested",), vary={}, repetitions=1)
     refused = []
 
     def make(setup):
@@ -295,7 +297,7 @@ def test_folder_of_other_data_is_rejected(tmp_path):
 
 
 def test_two_runs_in_one_folder_are_rejected(tmp_path, monkeypatch):
-    quick = replace(SMALL, methods=("nested",), alphas=(), repetitions=1)
+    quick = replace(SMALL, methods=("nested",), vary={}, repetitions=1)
     refused = []
 
     def nested(setup):
@@ -332,7 +334,7 @@ def test_interrupted_run_keeps_its_repetitions(tmp_path, monkeypatch):
 
     made = []
     monkeypatch.setitem(METHODS, "fails", ("Fails", make))
-    quick = replace(SMALL, methods=("fails",), alphas=(), repetitions=4)
+    quick = replace(SMALL, methods=("fails",), vary={}, repetitions=4)
     with pytest.raises(KeyboardInterrupt):
         run_experiment(quick, Lender(), Run(tmp_path, 1))
     assert len(parts_of(tmp_path)) == 2
@@ -357,7 +359,7 @@ def diverging(numbers):
 def test_failures_are_kept_with_their_seeds(tmp_path, monkeypatch):
     make, made = diverging({1, 3})
     monkeypatch.setitem(METHODS, "diverges", ("Diverges", make))
-    quick = replace(SMALL, methods=("diverges", "alpha-at-once"), alphas=(), repetitions=4)
+    quick = replace(SMALL, methods=("diverges", "alpha-at-once"), vary={}, repetitions=4)
     run_experiment(quick, Lender(), Run(tmp_path, 1))
     results = read_results(tmp_path)
     failed = results.failed("diverges", 0)
@@ -373,7 +375,7 @@ def test_failures_are_kept_with_their_seeds(tmp_path, monkeypatch):
 
 def test_run_in_which_every_method_fails(monkeypatch):
     monkeypatch.setitem(METHODS, "diverges", ("Diverges", diverging(set(range(9)))[0]))
-    quick = replace(SMALL, methods=("diverges",), alphas=(), repetitions=2)
+    quick = replace(SMALL, methods=("diverges",), vary={}, repetitions=2)
     with pytest.raises(InputError, match=r"failed in every.*diverges: Floating"):
         run_experiment(quick, Lender(), Run(jobs=1))
 
@@ -415,7 +417,7 @@ def test_absent_group_has_rows_of_zeros():
 
 
 def test_unknown_method_leaves_no_folder(tmp_path):
-    wrong = replace(SMALL, methods=("opt-offline", "plian"), alphas=(), repetitions=1)
+    wrong = replace(SMALL, methods=("opt-offline", "plian"), vary={}, repetitions=1)
     with pytest.raises(InputError, match="no method 'plian'"):
         run_experiment(wrong, Lender(), Run(tmp_path, 1))
     run_experiment(replace(wrong, methods=("opt-offline",)), Lender(), Run(tmp_path, 1))

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 
 from secondlook.errors import InputError
@@ -15,13 +16,14 @@ from secondlook.lab.experiments.methods import (
     METHODS,
     REFERENCES,
     SETS,
+    check_options,
+    find_main,
+    find_once,
     make_classifier,
 )
 from secondlook.lab.experiments.paper import (
-    ALPHAS,
     DEFAULT_METHODS,
     EXPERIMENTS,
-    alpha_sweep,
     paper_experiment,
 )
 from secondlook.lab.experiments.repetition import run_repetition
@@ -53,23 +55,76 @@ def test_sweep_schedules_half_of_each_bound(monkeypatch):
         return built[-1][1]
 
     monkeypatch.setitem(METHODS, "kept", ("Kept", keep))
-    swept = alpha_sweep(experiment(methods=("kept",)))
-    assert swept.alphas == ALPHAS == (0.05, 0.10, 0.15, 0.20, 0.25, 0.30)
-    columns = run_repetition(swept, Lender(), 0).columns
-    assert list(dict.fromkeys(columns["alpha"].tolist())) == list(ALPHAS)
-    assert [alpha for alpha, _ in built] == list(ALPHAS)
+    alphas = (0.05, 0.15, 0.30)
+    varied = experiment(methods=("kept",), vary={"alpha": alphas})
+    columns = run_repetition(varied, Lender(), 0).columns
+    assert list(dict.fromkeys(columns["setting"].tolist())) == ["α = 0.05", "α = 0.15", "α = 0.3"]
+    assert [alpha for alpha, _ in built] == list(alphas)
     for alpha, classifier in built:
         expected = [min(alpha / 2 * t**0.2, alpha - 0.001 - 0.01) for t in (1, 2, 3)]
         assert [record.alpha_exploit for record in classifier.rounds_] == pytest.approx(expected)
 
 
-def test_sweep_keeps_all_other_settings():
-    swept = alpha_sweep(EXPERIMENTS["german"])
-    assert swept.methods == DEFAULT_METHODS
-    assert replace(swept, name="german", alphas=()) == EXPERIMENTS["german"]
-    assert [goal.alpha for goal in swept.goals] == list(ALPHAS)
-    for goal in swept.goals:
-        assert replace(goal, alpha=0.15) == Goal()
+COUNTED = ("n_people", "n_accepted", "n_accepted_good", "n_explored")
+
+
+def rows_of(columns, method, setting):
+    at = (columns["method"] == method) & (columns["setting"] == setting)
+    return [columns[name][at].tolist() for name in COUNTED]
+
+
+def test_varying_an_option_equals_single_runs_with_it():
+    """Methods that do not take it run once, with our default, and their other rows are empty."""
+    methods = ("plain", "mine", "plain-unweighted", "opt-offline")
+    options = {"methods": methods, "variants": {"mine": {"method": "plain", "slack": 0.0}}}
+    varied = experiment(vary={"weight_cap": (1, 3, "none")}, **options)
+    assert (find_main(varied), find_once(varied)) == (1, methods[2:])
+    columns = run_repetition(varied, Lender(), 0).columns
+    different = set()
+    for value in (1, 3, "none"):
+        alone = run_repetition(experiment(classifier={"weight_cap": value}, **options), Lender(), 0)
+        for method in methods:
+            got = rows_of(columns, method, f"weight_cap = {value}")
+            if method in methods[2:] and value != 3:
+                assert not np.any(got)
+            else:
+                assert got == rows_of(alone.columns, method, "α = 0.15")
+            different.add(str(got))
+    assert len(different) > len(methods)
+
+
+@pytest.mark.parametrize(
+    ("options", "main"),
+    [
+        ({}, 0),
+        ({"vary": {"alpha": (0.3, 0.2)}}, 1),
+        ({"vary": {"slack": (0.1, 0.01)}}, 0),
+        ({"vary": {"coverage_threshold": (0.1, 0.5, 2)}}, 1),
+        ({"vary": {"weight_cap": (1, 3, 10)}, "classifier": {"weight_cap": 10}}, 2),
+        ({"vary": {"explore": (False, True)}, "methods": ("fair-clf", "plain")}, 1),
+    ],
+)
+def test_the_main_setting_is_the_one_without_the_option(options, main):
+    assert find_main(experiment(**options)) == main
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"classifier": {"fairness_difference": 0.1}},
+            "methods plain takes fairness_difference",
+        ),
+        ({"vary": {"strategy": ("uniform",)}, "methods": ("fair-clf",)}, "takes strategy beside"),
+        ({"classifier": {"paper_text": True}, "methods": ("ceiling",)}, "takes paper_text"),
+        ({"classifier": {"coverage_threshold": -1}}, "must be a number ≥ 0, got -1"),
+        ({"vary": {"slack": (0.001, 0.2)}}, r"slack \+ reserve must be below alpha"),
+    ],
+)
+def test_options_that_do_not_apply_are_refused(options, message):
+    with pytest.raises(InputError, match=message) as error:
+        check_options(experiment(**options))
+    one_sentence(error)
 
 
 def test_defaults_are_the_papers_values():
@@ -110,6 +165,12 @@ def test_another_data_set_keeps_all_other_settings():
         (lambda: experiment(classifier={"weight_cap": "no"}), "number, or one of 'none', got 'no'"),
         (lambda: experiment(variants={"m": {"slack": 0}}), r"\[variants.m\] needs method"),
         (lambda: experiment(variants={"m": {"method": "plain", "q": 1}}), r"\[variants.m\] has"),
+        (lambda: experiment(vary={"slack": (0,), "alpha": (0.1,)}), "one option, got slack, alpha"),
+        (lambda: experiment(vary={"slack": ()}), "needs different values of slack, got"),
+        (lambda: experiment(vary={"weight_cap": (3, 3.0)}), "different values of weight_cap"),
+        (lambda: experiment(vary={"weight_cap": "none"}), "needs a list of values for weight_cap"),
+        (lambda: experiment(vary={"wieght_cap": (3,)}), "did you mean weight_cap"),
+        (lambda: experiment(vary={"alpha": (0.1, 2)}), r"must be in \(0, 1\), got 2"),
         (lambda: experiment(segments="town"), "must be 'group' or 'past', got 'town'"),
     ],
 )
@@ -120,7 +181,7 @@ def test_invalid_experiments_are_rejected(make, message):
 
 
 def test_experiment_as_plain_data():
-    original = experiment(alphas=(0.1, 0.2), switches=("C1",))
+    original = experiment(vary={"alpha": (0.1, 0.2)}, switches=("C1",))
     data = original.as_dict()
     assert json.loads(json.dumps(data)) == data
     assert data["world"]["n_batch"] == 80
@@ -136,7 +197,7 @@ def test_fingerprint():
         "goal": Goal(loss=499.0),
         "classifier": {"weight_cap": 5},
         "variants": {"mine": {"method": "plain"}},
-        "alphas": (0.2,),
+        "vary": {"slack": (0.0, 0.01)},
         "seed": 1,
         "switches": ("C2",),
         "published": "german_gender",
@@ -147,8 +208,3 @@ def test_fingerprint():
     assert set(changed) == {field.name for field in fields(Experiment)} - {"name", "repetitions"}
     prints = {replace(original, **{name: value}).fingerprint for name, value in changed.items()}
     assert len(prints | {original.fingerprint}) == 1 + len(changed)
-
-
-def test_sweep_keeps_all_methods():
-    named = ("plain", "explore-fair@0.12", "my_module:function", "plian")
-    assert alpha_sweep(experiment(methods=named)).methods == named

@@ -17,7 +17,7 @@ from secondlook.lab.experiments.results import COUNTS, KEYS, Results
 GOAL = {"alpha": 0.15, "gain": 200.0, "loss": 500.0}
 
 
-def make_about(methods, **experiment):
+def make_about(methods, alphas=(0.15,), **experiment):
     settings = {
         "name": "a test",
         "world": {"data": "german", "past": [{"rule": "cutoff"}]},
@@ -27,9 +27,14 @@ def make_about(methods, **experiment):
         "published": None,
         "seed": 0,
         "methods": list(methods),
+        "variants": {},
+        "vary": {"alpha": list(alphas)} if len(alphas) > 1 else {},
     }
     return {
         "experiment": settings | experiment,
+        "settings": [{"label": f"α = {a:g}", "alpha": a, "options": {}} for a in alphas],
+        "main": int(np.argmin(np.abs(np.array(alphas) - GOAL["alpha"]))),
+        "once": [],
         "labels": {name: name.capitalize() for name in methods},
         "version": "0.0",
         "data": {"name": "german", "source": "A source.", "fingerprint": "f", "rows": 1000},
@@ -37,10 +42,10 @@ def make_about(methods, **experiment):
 
 
 def from_counts(counts, methods, groups, alphas=(0.15,), **experiment):
-    """Return results from arrays with axes (alpha, method, repetition, round, group)."""
+    """Return results from arrays with axes (setting, method, repetition, round, group)."""
     a, m, r, t, g = (axis.ravel() for axis in np.indices(counts["n_people"].shape))
     keys = (
-        np.asarray(alphas)[a],
+        np.array([f"α = {alpha:g}" for alpha in alphas], object)[a],
         np.asarray(methods, object)[m],
         r,
         t + 1,
@@ -51,7 +56,7 @@ def from_counts(counts, methods, groups, alphas=(0.15,), **experiment):
         name: np.asarray(counts.get(name, np.zeros_like(counts["n_people"]))).ravel()
         for name in COUNTS
     }
-    return Results(columns, make_about(methods, **experiment))
+    return Results(columns, make_about(methods, alphas, **experiment))
 
 
 def make_results(
@@ -84,7 +89,7 @@ def make_results(
 
 
 def rows_of(results):
-    """Return {(alpha, method, repetition, round): {group: counts}} by a loop over rows."""
+    """Return {(setting, method, repetition, round): {group: counts}} by a loop over rows."""
     rows = {}
     for i in range(len(results)):
         key = tuple(results.columns[name][i] for name in KEYS[:4])
@@ -135,8 +140,9 @@ def results(rng, request):
 def test_metrics_of_rounds_equal_a_loop_over_rows(results, next_batch):
     names = by_hand(next(iter(rows_of(results).values())), 0.15, next_batch)
     got = {name: tables.per_round(results, name, next_batch=next_batch) for name in names}
-    for (alpha, method, repetition, round), groups in rows_of(results).items():
-        at = results.alphas.index(alpha), results.methods.index(method), repetition, round - 1
+    for (setting, method, repetition, round), groups in rows_of(results).items():
+        s = results.settings.index(setting)
+        alpha, at = results.alphas[s], (s, results.methods.index(method), repetition, round - 1)
         for metric, expected in by_hand(groups, alpha, next_batch).items():
             assert got[metric][at] == pytest.approx(expected, nan_ok=True), (metric, at)
 
@@ -145,8 +151,9 @@ def test_rates_by_group_and_cumulative_revenue(results):
     shares = tables.per_round(results, "selection_rate")
     tprs = tables.per_round(results, "true_positive_rate")
     so_far, total = tables.per_round(results, "cumulative_revenue"), {}
-    for (alpha, method, repetition, round), groups in rows_of(results).items():
-        at = results.alphas.index(alpha), results.methods.index(method), repetition, round - 1
+    for (setting, method, repetition, round), groups in rows_of(results).items():
+        s = results.settings.index(setting)
+        alpha, at = results.alphas[s], (s, results.methods.index(method), repetition, round - 1)
         total[at[:3]] = total.get(at[:3], 0) + by_hand(groups, alpha)["revenue"]
         assert so_far[at] == pytest.approx(total[at[:3]])
         for g, counts in enumerate(groups.values()):
@@ -166,7 +173,7 @@ def test_summary_has_means_and_intervals_over_repetitions(results, metric):
         for m, method in enumerate(results.methods):
             rounds = [
                 [
-                    by_hand(rows[alpha, method, r, t + 1], alpha)[metric]
+                    by_hand(rows[results.settings[a], method, r, t + 1], alpha)[metric]
                     for t in range(results.shape[3])
                 ]
                 for r in range(results.shape[2])
@@ -191,7 +198,7 @@ def test_pooled_metrics_use_counts_summed_over_rounds(results, metric):
             for r in range(results.shape[2]):
                 summed = {g: dict.fromkeys(COUNTS, 0) for g in results.groups}
                 for t in range(results.shape[3]):
-                    for g, counts in rows[alpha, method, r, t + 1].items():
+                    for g, counts in rows[results.settings[a], method, r, t + 1].items():
                         summed[g] = {k: summed[g][k] + counts[k] for k in COUNTS}
                 assert got[a, m, r] == pytest.approx(by_hand(summed, alpha)[metric], nan_ok=True)
     assert np.isnan(tables.summary(results, f"pooled_{metric}").pooled_sd).all()
@@ -228,11 +235,6 @@ def test_one_repetition_has_no_interval(rng):
     assert np.isfinite(estimate.mean).all()
     assert np.isnan(estimate.standard_error).all()
     assert np.isnan(estimate.low).all()
-
-
-def test_main_alpha(rng):
-    assert tables.main_alpha(make_results(rng, alphas=(0.05, 0.15, 0.3))) == 1
-    assert tables.main_alpha(make_results(rng, alphas=(0.3, 0.2))) == 1
 
 
 def test_least_served_group():

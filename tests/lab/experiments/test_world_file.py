@@ -36,7 +36,7 @@ FULL = """
 methods = ["plain", "capped", "fair-clf"]
 repetitions = 3
 seed = 4
-alphas = [0.1, 0.2]
+vary = { weight_cap = [3, "none"] }
 switches = ["C2", "A1"]
 segments = "past"
 focus = "shut out"
@@ -118,7 +118,7 @@ def test_all_fields_of_a_file(read):
         goal=Goal(gain=100.0, loss=300.0),
         classifier={"coverage_threshold": 0.4, "weight_cap": "none"},
         variants={"capped": {"method": "plain", "weight_cap": 5}},
-        alphas=(0.1, 0.2),
+        vary={"weight_cap": (3, "none")},
         repetitions=3,
         seed=4,
         switches=("A1", "C2"),
@@ -318,7 +318,8 @@ WRONG_KINDS = {
     "methods = [3]\n" + LENDER: "methods",
     'methods = ["plain"]\nrepetitions = "3"\n' + LENDER: "repetitions",
     'methods = ["plain"]\nrepetitions = 1.5\n' + LENDER: "repetitions",
-    "alphas = 0.1\n" + METHODS + LENDER: "alphas",
+    "vary = 0.1\n" + METHODS + LENDER: "vary",
+    "vary = { slack = 0.1 }\n" + METHODS + LENDER: "slack",
     'seed = "a"\n' + METHODS + LENDER: "seed",
     "seed = -1\n" + METHODS + LENDER: "seed",
     "switches = [3]\n" + METHODS + LENDER: "switch",
@@ -395,8 +396,8 @@ def world(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("alpha", ["15", "0", "1", "0.0", "-0.1", "nan", "inf"])
 def test_invalid_bounds_are_rejected_when_the_file_is_read(world, alpha, tmp_path):
-    for options in ({"goal": f"alpha = {alpha}"}, {"top": f"alphas = [0.1, {alpha}]"}):
-        with pytest.raises(InputError, match=r"alphas? (is|must) .*\(0, 1\), got ") as error:
+    for options in ({"goal": f"alpha = {alpha}"}, {"top": f"vary.alpha = [0.1, {alpha}]"}):
+        with pytest.raises(InputError, match=r"alpha (is|must) .*, got ") as error:
             read_world_file(world(**options))
         assert one_sentence(str(error.value))
     result = CliRunner().invoke(app, ["simulate", str(world(goal=f"alpha = {alpha}"))])
@@ -459,3 +460,36 @@ def test_the_worlds_of_the_examples_can_be_read(path):
     experiment = read_world_file(path)
     assert experiment.world.data in {*CATALOGUE, *POPULATIONS}
     assert path.name in path.read_text()  # the command that runs it
+
+
+def test_options_on_the_command_line(world, monkeypatch):
+    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)  # slow figures
+
+    def run(*options):
+        command = ["simulate", str(world()), "--jobs", "1", "--repetitions", "1", "--json"]
+        result = CliRunner().invoke(app, [*command, "--methods", "plain", *options])
+        return result, json.loads(result.stdout)
+
+    rows = {}
+    for value in ("1", "none"):
+        _, found = run("--set", f"weight_cap={value}", "--set", "alpha=0.2", "--paper-text")
+        assert "error" not in found, found
+        rows[value] = found["summary"]
+        about = found["about"]["experiment"]
+        assert about["classifier"]["paper_text"] is True
+        assert (about["goal"]["alpha"], found["summary"][0]["alpha"]) == (0.2, 0.2)
+    _, found = run("--vary", "weight_cap=1,none", "--set", "alpha=0.2", "--paper-text")
+    assert [row["setting"] for row in found["summary"]] == ["weight_cap = 1", "weight_cap = none"]
+    assert "weight-cap-varied" in found["folder"]
+    for row, alone in zip(found["summary"], rows.values(), strict=True):
+        assert {**row, "setting": ""} == {**alone[0], "setting": ""}
+    for option, value, words in (
+        ("--set", "weight_cap", "takes name=value"),
+        ("--set", "wieght_cap=3", "did you mean weight_cap"),
+        ("--set", "loss=many", "must be a number, got 'many'"),
+        ("--vary", "weight_cap=", "takes name=value"),
+        ("--vary", "alpha=.1,.1", "different values of alpha"),
+    ):
+        result, found = run(option, value)
+        assert result.exit_code == 2
+        assert words in one_sentence(found["error"])

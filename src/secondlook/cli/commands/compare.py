@@ -142,9 +142,8 @@ def print_compared(
     )
     from secondlook.lab.experiments.all_tables import judged  # noqa: PLC0415
     from secondlook.lab.experiments.findings import what_was_run  # noqa: PLC0415
-    from secondlook.lab.experiments.tables import main_alpha  # noqa: PLC0415
 
-    table, (n_drawn, again) = judged(results, main_alpha(results)), drawn
+    table, (n_drawn, again) = judged(results, results.main), drawn
     notes, tested = _notes(results), paired_tables(results, paired)
     if output == "json":
         print_json(

@@ -30,6 +30,7 @@ from secondlook.cli.options import (
     See,
     Seed,
     Set,
+    Vary,
     check_jobs,
     errors,
     method_names,
@@ -52,9 +53,6 @@ def reproduce(
         bool, typer.Option("--quick", help="Train deep methods by their quick schedules.")
     ] = False,
     data_set: DataSet = None,
-    sweep: Annotated[
-        bool, typer.Option("--alpha-sweep", help="At α = 0.05, 0.10, …, 0.30.")
-    ] = False,
     as_released: Annotated[
         bool, typer.Option("--as-released", help="Switch on all deviations of the released code.")
     ] = False,
@@ -66,6 +64,7 @@ def reproduce(
     ] = "",
     set_: Set = None,
     paper_text: PaperText = False,
+    vary: Vary = None,
     seed: Seed = None,
     data: Data = None,
     jobs: Jobs = -1,
@@ -97,19 +96,18 @@ def reproduce(
             )
         check_switches((*names(switch), *names(without)))
         from secondlook.cli.runs import run_and_report, with_methods, with_set  # noqa: PLC0415 - slow
-        from secondlook.lab.experiments.paper import alpha_sweep, paper_experiment  # noqa: PLC0415
+        from secondlook.lab.experiments.paper import paper_experiment  # noqa: PLC0415
 
         experiment = paper_experiment(name, data_set)
         if asked is not None:
             experiment = with_methods(experiment, asked, quick=quick)
-        if sweep:
-            experiment = alpha_sweep(experiment)
         on = set(SWITCHES) if as_released else set()
         if experiment.world.n_parts:
             on.discard("A9")  # nothing is resampled there
         chosen = (on | set(names(switch))) - set(names(without))
         experiment = replace(experiment, switches=check_switches(chosen))
-        experiment = with_set(with_options(experiment, repetitions, seed), set_, paper_text)
+        experiment = with_options(experiment, repetitions, seed)
+        experiment = with_set(experiment, set_, paper_text, vary)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)
         paired = Paired(against, exact, see)
         run_and_report(experiment, options, ledger, output, paired)

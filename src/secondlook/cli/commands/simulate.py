@@ -29,6 +29,7 @@ from secondlook.cli.options import (
     See,
     Seed,
     Set,
+    Vary,
     check_jobs,
     errors,
     method_names,
@@ -43,6 +44,7 @@ def simulate(
     methods: Methods = None,
     set_: Set = None,
     paper_text: PaperText = False,
+    vary: Vary = None,
     seed: Seed = None,
     data: Data = None,
     jobs: Jobs = -1,
@@ -71,7 +73,7 @@ def simulate(
         from secondlook.lab.experiments.world_file import read_world_file  # noqa: PLC0415
 
         experiment = with_options(read_world_file(world), repetitions, seed)
-        experiment = with_set(experiment, set_, paper_text)
+        experiment = with_set(experiment, set_, paper_text, vary)
         if asked is not None:
             experiment = with_methods(experiment, asked)
         options = RunOptions(data, jobs, backend, scheduler, out, fresh)

@@ -106,9 +106,9 @@ _SPREAD = "Mean ± standard error over repetitions; sd over rounds and repetitio
 
 
 def all_tables(results: Results) -> list[ReportTable]:
-    """Return all tables of results, those for every α first."""
-    at = tables.main_alpha(results)
-    made = [overview(results, a) for a in range(len(results.alphas))]
+    """Return all tables of results, those for every setting first."""
+    at = results.main
+    made = [overview(results, a) for a in range(len(results.settings))]
     if results.about["experiment"]["published"] is not None and results.alphas[at] == ALPHA:
         made.append(beside_the_paper(results, at))
     first = ["revenue", "late_revenue", "fdr", "pooled_fdr", "above_alpha", "nobody_accepted"]
@@ -131,7 +131,7 @@ def all_tables(results: Results) -> list[ReportTable]:
     if results.judged and CEILING in results.methods:
         made.append(judged(results, at))
     made += claims_examined(results)
-    if len(results.alphas) > 1:
+    if len(results.settings) > 1:
         made += [_sweep(results, metric) for metric in ("revenue", "pooled_fdr")]
     return made
 
@@ -142,9 +142,11 @@ def form_of(metric: str) -> Form:
 
 
 def _setting(results: Results, at: int | None) -> str:
-    """Return data, α and repetitions, for a caption."""
+    """Return data, α, what was varied, and repetitions, for a caption."""
     _, _, repetitions, rounds, _ = results.shape
-    alpha = "" if at is None else f"α = {results.alphas[at]:g}, "
+    alpha = "" if results.varied == "α" and at is None else f"α = {results.alphas[at or 0]:g}, "
+    if at is not None and results.varied not in (None, "α"):
+        alpha += f"{results.settings[at]}, "
     return (
         f"Data: {results.about['data']['name']}, {alpha}{counted(repetitions, 'repetition')} "
         f"of {counted(rounds, 'round')}"
@@ -159,6 +161,7 @@ def _rows(results: Results, at: int) -> list[dict[str, Any]]:
     """Return a row for each method, with what all tables say of it."""
     return [
         {
+            "setting": results.settings[at],
             "alpha": results.alphas[at],
             "method": method,
             "label": label(results, method),
@@ -201,7 +204,10 @@ def overview(results: Results, at: int) -> ReportTable:
         if any(row["why_different"] for row in rows):
             columns.append(Column("published_revenue", "paper", thousands))
             note, reasons = note + _PAPER_NOTE, _reasons(rows)
-    name = "overview" if len(results.alphas) == 1 else f"overview-alpha-{results.alphas[at]:g}"
+    name = "overview"
+    if len(results.settings) > 1:
+        name += f"-{results.settings[at].replace(' = ', '-').replace('α', 'alpha')}"
+    rows = [row for row in rows if row["method"] in results.methods_at(at)]
     return ReportTable(name, "All methods", _setting(results, at), note, columns, rows, reasons)
 
 
@@ -511,22 +517,22 @@ def claims_examined(results: Results) -> list[ReportTable]:
         }
         for row in claims.examine(results)
     ]
-    title, setting = "Claims examined", _setting(results, tables.main_alpha(results))
+    title, setting = "Claims examined", _setting(results, results.main)
     return [ReportTable(_name(title), title, setting, claims.NOTE, _CLAIMS, rows)] if rows else []
 
 
 def _sweep(results: Results, metric: str) -> ReportTable:
-    """Return a metric of every method for each α."""
+    """Return a metric of every method for each setting."""
     rows: list[dict[str, Any]] = [
         {"method": method, "label": label(results, method)} for method in results.methods
     ]
     columns = [_METHOD]
-    for at in np.argsort(results.alphas).tolist():
-        key = f"{metric}_alpha_{results.alphas[at]:g}"
+    for at, setting in enumerate(results.settings):
+        key = f"{metric}_{setting.replace(' = ', '_').replace('α', 'alpha')}"
         values = _with_metrics([{} for _ in rows], results, at, [metric])
         for row, known in zip(rows, values, strict=True):
             row |= {name.replace(metric, key, 1): value for name, value in known.items()}
-        columns.append(Column(key, f"α = {results.alphas[at]:g}", form_of(metric), sd=True))
-    title = f"{TITLES[metric]} for each α"
-    name = f"{metric.replace('_', '-')}-by-alpha"
+        columns.append(Column(key, setting, form_of(metric), sd=True))
+    title = f"{TITLES[metric]} for each {results.varied}"
+    name = _name(f"{metric} by {results.varied}").replace("α", "alpha")
     return ReportTable(name, title, _setting(results, None), _SPREAD, columns, rows)

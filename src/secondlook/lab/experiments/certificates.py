@@ -26,13 +26,13 @@ __all__ = [
 Record = dict[str, Any]
 
 
-def certificate_records(method: Any, alpha: float, name: str) -> list[Record]:
+def certificate_records(method: Any, setting: str, name: str) -> list[Record]:
     """Return a certified method's rounds as plain data; other methods have none."""
     rounds = getattr(method, "rounds_", ())
     if isinstance(method, PlugInClassifier):  # has such rounds, and promises nothing
         return []
     return [
-        {"alpha": alpha, "method": name}
+        {"setting": setting, "method": name}
         | {key: _plain(value) for key, value in asdict(record).items()}
         | {"curve": [{key: _plain(value) for key, value in vars(p).items()} for p in record.curve]}
         for record in rounds
@@ -57,11 +57,11 @@ def certified_methods(results: Results) -> list[str]:
     ]
 
 
-def records_of(results: Results, method: str, alpha: float) -> dict[Any, list[Record]]:
+def records_of(results: Results, method: str, at: int) -> dict[Any, list[Record]]:
     """Return the first repetition's records by round, for each group with its own certificate."""
     records: dict[Any, list[Record]] = {}
     for record in results.certificates:
-        if record["method"] == method and record["alpha"] == alpha:
+        if record["method"] == method and record["setting"] == results.settings[at]:
             records.setdefault(record["group"], []).append(record)
     return records
 
@@ -100,7 +100,7 @@ def summarise_certificates(results: Results, method: str, at: int) -> CertifiedR
     method
         Name of the method.
     at
-        Index of the α among those tried.
+        Index of the setting.
     """
     i = results.methods.index(method)
     ran = results.count("n_people")[at, i].any(axis=(1, 2))  # false if the method failed

@@ -113,7 +113,7 @@ def examine(results: Results) -> list[Examined]:
 
     The disadvantaged group is the one that the experiment names, or the least served one.
     """
-    at, group = tables.main_alpha(results), tables.focus(results)
+    at, group = results.main, tables.focus(results)
     rows = [
         *_growth(results, at, group),
         *_collection(results, at, group),

@@ -78,12 +78,12 @@ def comparison(experiment: Experiment, methods: Iterable[str] = (USUAL,)) -> Exp
     single = [member for name in methods for member in (COMPARED if name == USUAL else [name])]
     names = tuple(dict.fromkeys([*expand_names(single), LOGISTIC, CEILING]))
     return replace(
-        experiment, name=f"{experiment.name}, compared", methods=names, alphas=(), judged=True
+        experiment, name=f"{experiment.name}, compared", methods=names, vary={}, judged=True
     )
 
 
 def population_fdr(results: Results) -> Values:
-    """Return the FDR of every round's policy, axes (alpha, method, repetition, round).
+    """Return the FDR of every round's policy, axes (setting, method, repetition, round).
 
     NaN if no one is accepted or the method has no probabilities of acceptance.
     """
@@ -174,9 +174,9 @@ def compared(results: Results, at: int | None = None) -> list[Compared]:
     results
         Results of an experiment with ``judged``.
     at
-        Index of the α among those tried; None means the experiment's own.
+        Index of the setting; None means the main one.
     """
-    at = tables.main_alpha(results) if at is None else at
+    at = results.main if at is None else at
     utility, fdr = population_utility(results)[at], population_fdr(results)[at]
     rates = population_true_positive_rate(results)[at]
     certified = results.count("n_certified")[at].any(axis=-1)
@@ -229,9 +229,9 @@ def find_unjudged(results: Results, at: int | None = None) -> list[str]:
     results
         Results of an experiment with ``judged``.
     at
-        Index of the α among those tried; None means the experiment's own.
+        Index of the setting; None means the main one.
     """
-    at = tables.main_alpha(results) if at is None else at
+    at = results.main if at is None else at
     unknown = ~np.isfinite(results.share("p_accepted")[at])
     ran = results.count("n_people")[at] > 0
     return [

@@ -102,8 +102,8 @@ def draw_all(results: Results) -> dict[str, Figure]:
     """Return every figure that the results allow, by name, in reading order."""
     with rc_context(LOOK):
         drawn = _draw_by_family(results) if len(results.methods) > MANY else _draw_few(results)
-        if len(results.alphas) > 1:
-            drawn["alpha-sweep"] = _alpha_sweep(results)
+        if len(results.settings) > 1:
+            drawn["settings"] = _by_setting(results)
         return drawn
 
 
@@ -156,8 +156,7 @@ def _draw_by_family(results: Results) -> dict[str, Figure]:
 
 def draw_certificates(results: Results) -> dict[str, Figure]:
     """Return a figure of the first repetition for every certified method, by name."""
-    alpha = results.alphas[tables.main_alpha(results)]
-    records = {name: records_of(results, name, alpha) for name in certified_methods(results)}
+    records = {name: records_of(results, name, results.main) for name in certified_methods(results)}
     return {f"certificate-{name}": ladder(rounds) for name, rounds in records.items() if rounds}
 
 
@@ -181,7 +180,7 @@ def fdr(results: Results) -> Figure:
     n = len(results.methods)
     figure, (left, right) = new_axes(max(3.4, 1.2 + 0.3 * n), 1, 2)
     _draw_lines(left, results, _round_numbers(results), _series(results, "fdr"))
-    bound = results.alphas[tables.main_alpha(results)]
+    bound = results.alphas[results.main]
     left.axhline(bound, color="black", linewidth=1)
     left.set(title=f"FDR per round (black line: α = {bound:g})", xlabel="round")
     left.set_ylim(bottom=0)
@@ -215,7 +214,7 @@ def _differences(results: Results) -> Figure:
     """Draw differences between groups, per round and pooled, with their noise floor."""
     n = len(results.methods)
     figure, panels = new_axes(2 * max(2.6, 0.9 + 0.27 * n), 2, 2)
-    at, rounds = tables.main_alpha(results), _round_numbers(results)
+    at, rounds = results.main, _round_numbers(results)
     names: tuple[tuple[tables.Rate, str], ...] = (
         ("selection_rate", "Selection-rate difference"),
         ("true_positive_rate", "TPR difference"),
@@ -253,10 +252,10 @@ def exploration(results: Results) -> Figure:
     return figure
 
 
-def _alpha_sweep(results: Results) -> Figure:
-    """Draw revenue, FDR and differences for each bound α."""
-    order = np.argsort(results.alphas)
-    alphas = np.asarray(results.alphas)[order]
+def _by_setting(results: Results) -> Figure:
+    """Draw revenue, FDR and differences for each setting; a method that ran once is level."""
+    x = np.arange(len(results.settings))
+    once = [results.methods.index(name) for name in results.about["once"]]
     metrics = {
         "revenue": "Revenue per round, thousands",
         "pooled_fdr": "FDR, pooled over rounds (black line: α)",
@@ -267,17 +266,23 @@ def _alpha_sweep(results: Results) -> Figure:
     for metric, title in metrics.items():
         estimate = tables.summary(results, metric).estimate
         parts = (estimate.mean, estimate.standard_error, estimate.half_width)
-        panels.append((title, Estimate(*(part[order].T for part in parts))))
+        for part in parts:
+            part[:, once] = part[results.main, once]
+        panels.append((title, Estimate(*(part.T for part in parts))))
+    xlabel = str(results.varied)
     if len(results.methods) > MANY:
-        return _by_family(results, panels[:2], alphas, "α")
-    figure, all_axes = new_axes(5.6, 2, 2)
-    for axes, (title, estimate) in zip(all_axes, panels, strict=True):
-        _draw_lines(axes, results, alphas.tolist(), estimate)
-        axes.set(title=title, xlabel="α")
-    all_axes[1].plot(alphas, alphas, color="black", linewidth=1)
-    for axes in all_axes[2:]:
-        axes.set_ylim(bottom=0)
-    legend_below(figure, all_axes[0])
+        figure = _by_family(results, panels[:2], x, xlabel)
+    else:
+        figure, all_axes = new_axes(5.6, 2, 2)
+        for axes, (title, estimate) in zip(all_axes, panels, strict=True):
+            _draw_lines(axes, results, x.tolist(), estimate)
+            axes.set(title=title, xlabel=xlabel)
+        all_axes[1].plot(x, results.alphas, color="black", linewidth=1)
+        for axes in all_axes[2:]:
+            axes.set_ylim(bottom=0)
+        legend_below(figure, all_axes[0])
+    for axes in figure.axes:
+        axes.set_xticks(x, [label.partition(" = ")[2] for label in results.settings])
     return figure
 
 
@@ -332,7 +337,7 @@ def _over_rounds(results: Results, *metrics: tuple[str, str]) -> Figure:
 
 
 def _fdr_by_family(results: Results) -> Figure:
-    bound = results.alphas[tables.main_alpha(results)]
+    bound = results.alphas[results.main]
     figure = _over_rounds(results, ("fdr", f"FDR per round (black line: α = {bound:g})"))
     for axes in figure.axes:
         axes.axhline(bound, color="black", linewidth=1)
@@ -584,13 +589,13 @@ def _last_known(row: Values) -> float:
 
 
 def _series(results: Results, metric: str) -> Estimate:
-    """Return a metric over the rounds at the experiment's own α."""
-    return tables.series(results, metric)[tables.main_alpha(results)]
+    """Return a metric over the rounds at the main setting."""
+    return tables.series(results, metric)[results.main]
 
 
 def _estimate(results: Results, metric: str) -> Estimate:
-    """Return a metric of all methods at the experiment's own α."""
-    return tables.summary(results, metric).estimate[tables.main_alpha(results)]
+    """Return a metric of all methods at the main setting."""
+    return tables.summary(results, metric).estimate[results.main]
 
 
 def _draw_dots(axes: Axes, results: Results, estimate: Estimate, *, filled: bool = True) -> None:

@@ -10,7 +10,12 @@ import numpy as np
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.certificates import records_of, summarise_certificates
 from secondlook.lab.experiments.comparison import CEILING, LOGISTIC
-from secondlook.lab.experiments.methods import ASSUMPTIONS, REFERENCES, VARIANTS
+from secondlook.lab.experiments.methods import (
+    ASSUMPTIONS,
+    REFERENCES,
+    VARIANTS,
+    taken_options,
+)
 from secondlook.lab.experiments.published import (
     ALPHA,
     PAPER_REPETITIONS,
@@ -19,7 +24,9 @@ from secondlook.lab.experiments.published import (
 )
 from secondlook.lab.experiments.released import SWITCHES, count_deviations
 from secondlook.lab.experiments.results import Results
+from secondlook.lab.experiments.spec import Goal, written
 from secondlook.lab.experiments.tables import Estimate
+from secondlook.ledger.config_classifiers import PAPER_TEXT
 
 __all__ = [
     "assumptions",
@@ -96,12 +103,15 @@ def _listed(items: Sequence[str]) -> str:
 
 def what_was_run(results: Results) -> str:
     """Describe the run: methods, repetitions, rounds, people and data."""
-    n_alphas, n_methods, repetitions, rounds, n_groups = results.shape
+    n_settings, n_methods, repetitions, rounds, n_groups = results.shape
     people = results.count("n_people").max(axis=(0, 1)).sum(axis=-1)  # 0 if a method failed
     low, high = int(people.min()), int(people.max())
     size = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-    bounds = _listed([f"{alpha:g}" for alpha in results.alphas])
-    bound = f"α = {bounds}" if n_alphas == 1 else f"each of the bounds α = {bounds}"
+    bound = f"α = {results.alphas[results.main]:g}"
+    if n_settings > 1:
+        values = _listed([setting.partition(" = ")[2] for setting in results.settings])
+        tried = f"each of {results.varied} = {values}"
+        bound = tried if results.varied == "α" else f"{bound} and {tried}"
     source = results.about["data"]["source"]
     return (
         f"{_many(n_methods, 'method')} decided {_many(rounds, 'round')} of {size} people each, in "
@@ -127,6 +137,7 @@ def remarks(results: Results) -> list[str]:
     if table is not None and ALPHA not in results.alphas:
         remarks.append(f"The paper's table is for α = {ALPHA}, which this run did not try.")
     remarks.append(_describe_world(experiment))
+    remarks += _describe_options(results)
     if table is not None or experiment["switches"]:
         remarks.append(_describe_switches(experiment["switches"]))
     if "E2" in experiment["switches"]:
@@ -160,6 +171,42 @@ def _describe_world(experiment: dict[str, Any]) -> str:
     )
 
 
+def _describe_options(results: Results) -> list[str]:
+    """Describe the options of Algorithm 1's methods, variants, and methods that ran once."""
+    experiment = results.about["experiment"]
+    given, goal = dict(experiment["classifier"]), Goal(**experiment["goal"])
+    if results.varied == "paper_text":
+        given["paper_text"] = True
+    variants = experiment["variants"]
+    by_method = {name: taken_options(name, goal, given, variants) for name in results.methods}
+    taken = {name: options for name, options in by_method.items() if options}
+    on = given.pop("paper_text", False)
+    parts = []
+    for key, value in ({**PAPER_TEXT, **given} if on else given).items():
+        names = [name for name, options in taken.items() if options.get(key) == value]
+        only = "" if len(names) == len(taken) else f" ({_listed(names) if names else 'no method'})"
+        parts.append(f"{key} = {written(value)}{only}")
+    sentences = []
+    if on:
+        text = "paper_text is on, the paper's own choices where our defaults differ"
+        sentences.append(f"{text}; options of Algorithm 1's methods: {'; '.join(parts)}.")
+    elif parts:
+        sentences.append(f"Options of Algorithm 1's methods: {'; '.join(parts)}.")
+    for name, options in variants.items():
+        own = [f"{key} = {written(value)}" for key, value in options.items() if key != "method"]
+        if name in results.methods:
+            text = f"“{name}” is {options['method']} with {_listed(own or ['no changes'])}."
+            sentences.append(text)
+    once = results.about["once"]
+    if once:
+        unchanged = _listed([_quoted(results, name) for name in once])
+        sentences.append(
+            f"{results.varied} does not change {unchanged}, which ran once, with "
+            f"{results.settings[results.main]}."
+        )
+    return sentences
+
+
 def _with_options(options: dict[str, Any], name: str) -> str:
     rest = ", ".join(f"{key} {value}" for key, value in sorted(options.items()) if key != name)
     named = str(options.get(name, ""))
@@ -167,7 +214,7 @@ def _with_options(options: dict[str, Any], name: str) -> str:
 
 
 def _nothing_to_explore(results: Results) -> str:
-    best = best_variant(results, tables.main_alpha(results))
+    best = best_variant(results, results.main)
     text = (
         "In this world the past chose by the outcome alone, so the history covers people of every "
         "kind and exploration can hardly help"
@@ -175,7 +222,7 @@ def _nothing_to_explore(results: Results) -> str:
     if best is None or "no-exploration" not in results.methods:
         return f"{text}."
     same = _comparable_variant(results, best)
-    gained = tables.paired(results, "revenue", same, "no-exploration")[tables.main_alpha(results)]
+    gained = tables.paired(results, "revenue", same, "no-exploration")[results.main]
     against = "; it did increase revenue here (see below)" if gained.low > 0 else ""
     return f"{text}{against}."
 
@@ -192,8 +239,8 @@ def _describe_switches(names: Sequence[str]) -> str:
 
 
 def findings(results: Results) -> list[str]:
-    """Return what the numbers show, at the experiment's own α and over all that were tried."""
-    at = tables.main_alpha(results)
+    """Return what the numbers show, at the main setting and over all that were tried."""
+    at = results.main
     sentences = [_mistakes(results, at), _rounds_above(results, at)]
     best = best_variant(results, at)
     if best is not None:
@@ -212,8 +259,8 @@ def findings(results: Results) -> list[str]:
         sentences += _levels(results, at)
     if len(results.groups) > 1:
         sentences += [_gap(results, at, "selection_rate"), _gap(results, at, "true_positive_rate")]
-    if len(results.alphas) > 1:
-        sentences.append(_sweep(results))
+    if len(results.settings) > 1:
+        sentences += [_sweep(results)] if results.varied == "α" else _changed(results)
     return sentences
 
 
@@ -426,6 +473,29 @@ def _sweep(results: Results) -> str:
     )
 
 
+def _changed(results: Results) -> list[str]:
+    """Compare, for each method, the setting that earned most with the main one."""
+    values, fdr = (tables.per_repetition(results, m) for m in ("revenue", "pooled_fdr"))
+    sentences = []
+    for i, method in enumerate(results.methods):
+        means = tables.mean_known(values[:, i], axis=1)
+        if method in results.about["once"] or not np.isfinite(means).any():
+            continue
+        best, main = int(np.nanargmax(means)), results.main
+        if best == main:
+            text = f"earned most with {results.settings[main]}"
+        else:
+            difference = tables.over_repetitions(values[best, i] - values[main, i], axis=0)
+            a, b = (rate(tables.mean_known(fdr[at, i], axis=0)) for at in (best, main))
+            text = (
+                f"earned most with {results.settings[best]}, against {results.settings[main]}: "
+                f"{_compared(difference)}, at a pooled FDR of {a} against {b}"
+            )
+        sentences.append(f"{_quoted(results, method)} {text}.")
+    caveat = f"The best of several values of {results.varied} looks a little better than it is."
+    return [*sentences, caveat]
+
+
 def failed_in(results: Results, method: str, at: int) -> str:
     """Return in how many repetitions a method failed, with their seeds; empty if in none."""
     failed = results.failed(method, at)
@@ -439,8 +509,8 @@ def failed_in(results: Results, method: str, at: int) -> str:
 def failures(results: Results) -> list[str]:
     """Return how often, with which seeds and why methods failed."""
     sentences = []
-    for at, alpha in enumerate(results.alphas):
-        bound = f", α = {alpha:g}" if len(results.alphas) > 1 else ""
+    for at, setting in enumerate(results.settings):
+        bound = f", {setting}" if len(results.settings) > 1 else ""
         for method in results.methods:
             reasons = list(dict.fromkeys(f.sentence for f in results.failed(method, at)))
             if reasons:
@@ -480,7 +550,7 @@ def assumptions(results: Results) -> list[str]:
 
 def certificate_findings(results: Results, method: str) -> list[str]:
     """Return when certificates came in all runs and, if none came, the last pilot's message."""
-    at = tables.main_alpha(results)
+    at = results.main
     runs = summarise_certificates(results, method, at)
     if runs.runs == 0:
         return ["It failed in every run."]
@@ -495,7 +565,7 @@ def certificate_findings(results: Results, method: str) -> list[str]:
             f"rounds is {rate(runs.rounds_share)}, the share of runs without a certificate "
             f"{rate(runs.never_share)}."
         ]
-    for group, records in records_of(results, method, results.alphas[at]).items():
+    for group, records in records_of(results, method, at).items():
         if not any(record["status"] == "certified" for record in records):
             for_group = "" if group is None else f" for group {group}"
             sentences.append(

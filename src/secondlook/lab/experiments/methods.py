@@ -15,6 +15,8 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
+from secondlook.core.coverage import SummedAcceptance
+from secondlook.core.strategies import ScoreWeighted
 from secondlook.errors import InputError, to_install
 from secondlook.lab.baselines.base import CODE, OURS, Baseline
 from secondlook.lab.baselines.bechavod import BechavodMixture
@@ -40,6 +42,7 @@ from secondlook.lab.experiments.spec import NO_VARIANTS, Experiment, Goal, Optio
 from secondlook.lab.simulate.run import Method
 from secondlook.lab.simulate.worlds import Past, World
 from secondlook.ledger.config_classifiers import (
+    PAPER_TEXT,
     PARTIAL,
     build_classifier,
     why_useless,
@@ -68,12 +71,15 @@ __all__ = [
     "check_methods",
     "check_options",
     "expand_names",
+    "find_main",
+    "find_once",
     "find_variant",
     "fit_to_past",
     "label",
     "left_out",
     "make_classifier",
     "options_of",
+    "taken_options",
     "values_of",
 ]
 
@@ -241,6 +247,10 @@ VARIANTS = ("plain", "exploit-fair", "explore-fair", "both-fair")  # of the pape
 ABLATIONS = ("no-exploration", "alpha-at-once")
 
 
+# Options of Algorithm 1's methods that other methods take, too.
+_OF_OTHERS = {"opt-offline": ("constrain_fit",)}
+
+
 def find_variant(name: str, variants: Variants = NO_VARIANTS) -> Variant | None:
     """Return a method of Algorithm 1 by its name; None for other methods.
 
@@ -280,12 +290,27 @@ def options_of(variant: Variant, goal: Goal, given: Options) -> dict[str, Any]:
     """
     own = {**variant.options, **({"alpha_exploit": goal.alpha} if variant.at_once else {})}
     together = with_paper_text({**given, **own})
-    return {
-        key: value
-        for key, value in together.items()
-        if key in own
-        or not (why_useless(key, together) or (variant.all_known and key.startswith("coverage")))
-    }
+    if variant.all_known:
+        together = {k: v for k, v in together.items() if not k.startswith("coverage")}
+    return {k: v for k, v in together.items() if k in own or not why_useless(k, together)}
+
+
+def taken_options(
+    name: str, goal: Goal, given: Options, variants: Variants = NO_VARIANTS
+) -> dict[str, Any]:
+    """Return the given options that a method takes, whether or not it is Algorithm 1's.
+
+    Examples
+    --------
+    >>> [taken_options(name, Goal(), {"slack": 0.01}) for name in ("plain", "ceiling")]
+    [{'slack': 0.01}, {}]
+    """
+    variant = find_variant(name, variants)
+    if variant is None:
+        known = _OF_OTHERS.get(name, ())
+        return {k: v for k, v in with_paper_text(given).items() if k in known}
+    own = options_of(variant, goal, {})
+    return {k: v for k, v in options_of(variant, goal, given).items() if k not in own}
 
 
 def make_classifier(
@@ -649,20 +674,56 @@ def check_methods(names: Iterable[str], variants: Variants = NO_VARIANTS) -> Non
 
 def check_options(experiment: Experiment) -> None:
     """Raise if an option has a wrong value, or if no method takes it."""
-    goal, given = experiment.goal, experiment.classifier
-    found = [find_variant(name, experiment.variants) for name in experiment.methods]
-    ours = [variant for variant in found if variant is not None]
-    for variant in ours:
-        make_classifier(variant, goal, given)
-    if any(":" in name for name in experiment.methods):
-        return  # the user's own method may read any option
-    for key in given:
-        rest = {name: value for name, value in given.items() if name != key}
-        if not any(options_of(v, goal, given) != options_of(v, goal, rest) for v in ours):
+    for setting in experiment.settings:
+        for name in experiment.methods:
+            variant = find_variant(name, experiment.variants)
+            if variant is not None:
+                make_classifier(variant, setting.goal, setting.options)
+    for key in experiment.settings[0].options:
+        if not any(_takes(experiment, name, key) for name in experiment.methods):
             raise InputError(
-                f"none of the methods {', '.join(experiment.methods)} takes {key} = "
-                f"{given[key]!r}; leave it out, or name a method that does, such as plain."
+                f"none of the methods {', '.join(experiment.methods)} takes {key} beside the other "
+                f"options; leave it out, or name a method that does."
             )
+
+
+def _takes(experiment: Experiment, name: str, key: str) -> bool:
+    """Return whether a method takes an option in some setting; the user's own may read any."""
+    variants = experiment.variants
+    taken = [taken_options(name, s.goal, s.options, variants) for s in experiment.settings]
+    keys = PAPER_TEXT if key == "paper_text" else (key,)
+    own = ":" in name and name not in variants
+    return own or any(one in options for options in taken for one in keys)
+
+
+def find_once(experiment: Experiment) -> tuple[str, ...]:
+    """Return the methods that the varied option does not change, which run at one setting only."""
+    key = experiment.varied
+    if key is None or key == "alpha":
+        return ()
+    return tuple(name for name in experiment.methods if not _takes(experiment, name, key))
+
+
+def find_main(experiment: Experiment) -> int:
+    """Return the index of the setting that tables show first: with our default, or the first."""
+    settings, key = experiment.settings, experiment.varied
+    if key == "alpha":
+        away = [abs(setting.goal.alpha - experiment.goal.alpha) for setting in settings]
+        return away.index(min(away))
+    named = (name for name in experiment.methods if key and _takes(experiment, name, key))
+    found = (find_variant(name, experiment.variants) for name in named)
+    variant = next((variant for variant in found if variant is not None), None)
+    if variant is None:
+        return 0
+    made = [
+        make_classifier(variant, experiment.goal, options).get_params(deep=False)
+        for options in (experiment.classifier, *(setting.options for setting in settings))
+    ]
+    for params in made:
+        params["learner"] = repr(params["learner"])  # estimators are equal only to themselves
+        params["coverage"] = params["coverage"] or SummedAcceptance()
+        params["strategy"] = params["strategy"] or ScoreWeighted()
+    return made.index(made[0], 1) - 1 if made[0] in made[1:] else 0
 
 
 def _constant_share(name: str, split: str) -> float:

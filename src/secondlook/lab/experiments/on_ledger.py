@@ -61,13 +61,13 @@ def run_on_ledger(
         The ledger, which is created if necessary; the program has the name of the method.
     """
     check_recordable(experiment)
-    goal, name = experiment.goals[0], experiment.methods[0]
+    setting, name = experiment.settings[results.main], experiment.methods[0]
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", LearningWarning)
         world_seed, method_seed = seeds_of(experiment, 0)
         world = experiment.world.build(source, world_seed)
         past = world.history()
-        setup = setup_of(world, goal, source, method_seed, experiment.classifier)
+        setup = setup_of(world, setting, source, method_seed)
         classifier = build(name, world, setup, experiment.variants)
         if not isinstance(classifier, DecidingClassifier):
             raise InputError(
@@ -86,7 +86,7 @@ def run_on_ledger(
         )
         counts = run_and_count(method, world, Segments.of(world, experiment.segments))
     for column in _DECIDED:
-        expected = results.count(column)[0, 0, 0]
+        expected = results.count(column)[results.main, 0, 0]
         different = counts[column].reshape(expected.shape) != expected
         if different.any():
             raise InputError(

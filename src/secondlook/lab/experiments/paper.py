@@ -1,4 +1,4 @@
-"""The paper's experiments: three published settings and the sweep over α."""
+"""The paper's experiments: three published settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from secondlook.lab.experiments.methods import ABLATIONS, REFERENCES, VARIANTS
 from secondlook.lab.experiments.spec import Experiment, Goal, stated_goal
 from secondlook.lab.experiments.world_spec import WorldSpec
 
-__all__ = ["ALPHAS", "DEFAULT_METHODS", "EXPERIMENTS", "alpha_sweep", "paper_experiment"]
+__all__ = ["DEFAULT_METHODS", "EXPERIMENTS", "paper_experiment"]
 
 DEFAULT_METHODS = (
     *VARIANTS,
@@ -20,7 +20,6 @@ DEFAULT_METHODS = (
     "fair-clf-schedule",
     *REFERENCES,
 )
-ALPHAS = (0.05, 0.10, 0.15, 0.20, 0.25, 0.30)
 
 EXPERIMENTS = {
     "german": Experiment(
@@ -54,8 +53,3 @@ def paper_experiment(name: str, data: str | None = None) -> Experiment:
         raise InputError("the german experiment runs on its bundled data; leave the data out.")
     world, goal = replace(experiment.world, data=data), Goal(**stated_goal(data))
     return replace(experiment, name=f"{name} on {data}", world=world, goal=goal)
-
-
-def alpha_sweep(experiment: Experiment) -> Experiment:
-    """Return the experiment at α = 0.05, 0.10, …, 0.30, with α_exploit = (α/2)·t^0.2."""
-    return replace(experiment, name=f"{experiment.name}, sweep over α", alphas=ALPHAS)

@@ -16,11 +16,11 @@ from threadpoolctl import threadpool_limits
 from secondlook.errors import InputError, LearningWarning
 from secondlook.lab.experiments.certificates import certificate_records
 from secondlook.lab.experiments.comparison import judge
-from secondlook.lab.experiments.methods import REFERENCES, Setup, build
+from secondlook.lab.experiments.methods import REFERENCES, Setup, build, find_main, find_once
 from secondlook.lab.experiments.released.classifier import build_released, is_released
 from secondlook.lab.experiments.released.setup import released_setup, released_world
 from secondlook.lab.experiments.results import COUNTS, SHARES, Failure, Results
-from secondlook.lab.experiments.spec import Experiment, Goal, Options
+from secondlook.lab.experiments.spec import Experiment, Setting
 from secondlook.lab.simulate.histories import PastCutoff
 from secondlook.lab.simulate.people import People, Table, WholePopulation
 from secondlook.lab.simulate.populations import Population
@@ -48,28 +48,28 @@ def run_repetition(experiment: Experiment, source: Table | Population, number: i
         records: list[dict[str, Any]] = []
         failures: list[Failure] = []
         variants = experiment.variants
-        for goal in experiment.goals:
+        once, main = find_once(experiment), find_main(experiment)
+        for at, setting in enumerate(experiment.settings):
             shared: dict[str, Any] = {}
-            options = experiment.classifier
-            setup = setup_of(world, goal, source, method_seed, options, switches)
+            setup = setup_of(world, setting, source, method_seed, switches)
             for name in experiment.methods:
                 _check_groups(name, world, setup)
-                try:
-                    if switches and is_released(name, variants):
-                        method = build_released(name, setup, switches, shared, variants)
-                    else:
-                        method = build(name, world, setup, variants)
-                    columns = run_and_count(method, world, segments, population)
-                    if number == 0:
-                        records += certificate_records(method, goal.alpha, name)
-                except Exception as error:
-                    # A method that fails must not stop the others.
-                    message = _failure_message(error, name)
-                    failures.append(Failure(goal.alpha, name, number, method_seed, message))
-                    columns = _empty_columns(
-                        world.n_rounds * segments.names.size, experiment.judged
-                    )
-                parts.append(_keys(columns, goal, name, number, segments.names) | columns)
+                columns = _empty_columns(world.n_rounds * segments.names.size, experiment.judged)
+                label = setting.label
+                if name not in once or at == main:
+                    try:
+                        if switches and is_released(name, variants):
+                            method = build_released(name, setup, switches, shared, variants)
+                        else:
+                            method = build(name, world, setup, variants)
+                        columns = run_and_count(method, world, segments, population)
+                        if number == 0:
+                            records += certificate_records(method, label, name)
+                    except Exception as error:
+                        # A method that fails must not stop the others.
+                        message = _failure_message(error, name)
+                        failures.append(Failure(label, name, number, method_seed, message))
+                parts.append(_keys(columns, label, name, number, segments.names) | columns)
         together = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
         return Results(together, {}, tuple(records), tuple(failures))
 
@@ -101,7 +101,7 @@ def _same_file(frame: traceback.FrameSummary, file: str) -> bool:
 
 
 def _empty_columns(n: int, judged: bool) -> Columns:
-    """Return the counts of a repetition that failed, which are all 0."""
+    """Return the counts of a repetition that failed or was not run, which are all 0."""
     columns: Columns = {key: np.zeros(n, np.int64) for key in COUNTS}
     return columns | ({key: np.full(n, np.nan) for key in SHARES} if judged else {})
 
@@ -121,16 +121,20 @@ def check_world(experiment: Experiment, source: Table | Population) -> None:
 
 def setup_of(
     world: World,
-    goal: Goal,
+    setting: Setting,
     source: Table | Population,
     seed: int,
-    options: Options,
     switches: frozenset[str] = frozenset(),
 ) -> Setup:
-    """Return what methods may know about a world, with options of Algorithm 1's methods."""
+    """Return what methods may know about a world, with the goal and the options of a setting."""
     in_features = isinstance(source, Table) and source.group_feature is not None
     setup = Setup(
-        world.history(), goal, not in_features, seed, n_rounds=world.n_rounds, options=options
+        world.history(),
+        setting.goal,
+        not in_features,
+        seed,
+        n_rounds=world.n_rounds,
+        options=setting.options,
     )
     return released_setup(setup, world, switches)
 
@@ -220,12 +224,12 @@ def _counts(result: RoundResult, method: Method, segments: Segments) -> NDArray[
 
 
 def _keys(
-    columns: Columns, goal: Goal, name: str, number: int, groups: NDArray[np.str_]
+    columns: Columns, setting: str, name: str, number: int, groups: NDArray[np.str_]
 ) -> Columns:
     n = columns[COUNTS[0]].size
     n_rounds = n // groups.size
     return {
-        "alpha": np.full(n, goal.alpha),
+        "setting": np.full(n, setting, dtype=object),
         "method": np.full(n, name, dtype=object),
         "repetition": np.full(n, number, dtype=np.int64),
         "round": np.repeat(np.arange(1, n_rounds + 1), groups.size),

@@ -63,7 +63,7 @@ _CAPTIONS = {
     ),
     "exploration": ("Share of people explored, and share of bad among them", "explored_share"),
     "exploit-region": ("Share of people known well enough not to explore", "exploit_share"),
-    "alpha-sweep": ("Results for each bound α", "pooled_fdr"),
+    "settings": ("Results for each value of what was varied", "pooled_fdr"),
 }
 _CERTIFICATE_CAPTION = (
     "The first repetition of “{}”: shares that the ladder in use has a certificate for, the share "
@@ -165,7 +165,7 @@ def _certificates(name: str, results: Results, svgs: Mapping[str, str]) -> list[
 
 def _figure(name: str, results: Results, key: str, svg: str) -> dict[str, Any]:
     caption, metric = _CAPTIONS[key]
-    means = tables.summary(results, metric).estimate.mean[tables.main_alpha(results)]
+    means = tables.summary(results, metric).estimate.mean[results.main]
     values = "; ".join(
         f"{label(results, method)} {form_of(metric)(mean)}"
         for method, mean in zip(results.methods, means, strict=True)

@@ -20,7 +20,7 @@ from secondlook.errors import InputError, to_install
 
 __all__ = ["COUNTS", "KEYS", "SHARES", "Failure", "Results", "read_results", "write_results"]
 
-KEYS = ("alpha", "method", "repetition", "round", "group")
+KEYS = ("setting", "method", "repetition", "round", "group")
 COUNTS = (
     "n_people",  # in the batch
     "n_good",
@@ -50,7 +50,7 @@ class Failure:
 
     Attributes
     ----------
-    alpha, method, repetition
+    setting, method, repetition
         The run that failed.
     seed
         Seed of the method.
@@ -58,7 +58,7 @@ class Failure:
         The error's message.
     """
 
-    alpha: float
+    setting: str
     method: str
     repetition: int
     seed: int
@@ -72,16 +72,19 @@ class Results:
     Attributes
     ----------
     columns
-        A column per key and count; a row per (alpha, method, repetition, round, group), in that
+        A column per key and count; a row per (setting, method, repetition, round, group), in that
         order.
     about
-        The experiment's settings, the version, the data's source and fingerprint.
+        The experiment, the version, the data's source and fingerprint; ``settings`` (a label, α and
+        options for each), the index ``main`` of the one that tables show first, and the methods
+        that ran ``once``, at that setting, because what is varied does not change them.
     certificates
-        Each ``CertifiedRound`` of the first repetition as plain data, with its α and method;
+        Each ``CertifiedRound`` of the first repetition as plain data, with its setting and method;
         unknown and infinite values are None.
     failures
         Methods that failed in a repetition. All their counts of that repetition are 0, so their
-        rates are unknown and left out of means.
+        rates are unknown and left out of means. The same holds for methods that ran once, at the
+        other settings.
     """
 
     columns: dict[str, NDArray[Any]]
@@ -90,9 +93,30 @@ class Results:
     failures: tuple[Failure, ...] = ()
 
     @cached_property
+    def settings(self) -> tuple[str, ...]:
+        """Labels of the settings that were run."""
+        return _in_order(self.columns["setting"])
+
+    @property
     def alphas(self) -> tuple[float, ...]:
-        """Bounds on the FDR that were tried."""
-        return _in_order(self.columns["alpha"])
+        """The bound on the FDR in each setting."""
+        return tuple(float(setting["alpha"]) for setting in self.about["settings"])
+
+    @property
+    def main(self) -> int:
+        """Index of the setting that tables show first."""
+        return int(self.about["main"])
+
+    @property
+    def varied(self) -> str | None:
+        """Name of what differs between settings, for readers; None if there is only one."""
+        name = next(iter(self.about["experiment"].get("vary") or ()), None)
+        return "α" if name == "alpha" else name
+
+    def methods_at(self, at: int) -> tuple[str, ...]:
+        """Return the methods that ran at a setting."""
+        once = () if at == self.main else self.about["once"]
+        return tuple(name for name in self.methods if name not in once)
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -106,14 +130,14 @@ class Results:
 
     @cached_property
     def shape(self) -> tuple[int, int, int, int, int]:
-        """Number of alphas, methods, repetitions, rounds and groups."""
+        """Number of settings, methods, repetitions, rounds and groups."""
         repetitions, rounds = (
             np.unique(self.columns[name]).size for name in ("repetition", "round")
         )
-        return len(self.alphas), len(self.methods), repetitions, rounds, len(self.groups)
+        return len(self.settings), len(self.methods), repetitions, rounds, len(self.groups)
 
     def count(self, name: str) -> Counts:
-        """Return a count as an array with axes (alpha, method, repetition, round, group)."""
+        """Return a count as an array with axes (setting, method, repetition, round, group)."""
         return self.columns[name].reshape(self.shape)
 
     @property
@@ -122,7 +146,7 @@ class Results:
         return SHARES[0] in self.columns
 
     def share(self, name: str) -> NDArray[np.float64]:
-        """Return a share of the population, axes (alpha, method, repetition, round, group)."""
+        """Return a share of the population, axes (setting, method, repetition, round, group)."""
         if not self.judged:
             raise InputError(
                 "these results have no shares of the whole population; run the experiment with "
@@ -131,9 +155,9 @@ class Results:
         return self.columns[name].reshape(self.shape)
 
     def failed(self, method: str, at: int) -> tuple[Failure, ...]:
-        """Return the failures of a method at the α with this index."""
-        alpha = self.alphas[at]
-        return tuple(f for f in self.failures if f.method == method and f.alpha == alpha)
+        """Return the failures of a method at the setting with this index."""
+        label = self.settings[at]
+        return tuple(f for f in self.failures if f.method == method and f.setting == label)
 
     def __len__(self) -> int:
         return int(self.columns["round"].size)

@@ -23,7 +23,13 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 
 from secondlook.errors import InputError
-from secondlook.lab.experiments.methods import check_methods, check_options, label
+from secondlook.lab.experiments.methods import (
+    check_methods,
+    check_options,
+    find_main,
+    find_once,
+    label,
+)
 from secondlook.lab.experiments.repetition import check_world, run_repetition
 from secondlook.lab.experiments.results import Results, read_results, write_results
 from secondlook.lab.experiments.spec import Experiment
@@ -159,6 +165,12 @@ def _about(experiment: Experiment, source: Table | Population) -> dict[str, Any]
         }
     return {
         "experiment": experiment.as_dict(),
+        "settings": [
+            {"label": s.label, "alpha": s.goal.alpha, "options": dict(s.options)}
+            for s in experiment.settings
+        ],
+        "main": find_main(experiment),
+        "once": list(find_once(experiment)),
         "labels": {name: label(name, experiment.variants) for name in experiment.methods},
         "version": version("secondlook"),
         "data": data,
@@ -347,12 +359,12 @@ def _lock(file: IO[str], folder: Path) -> None:
 
 
 def _combine_parts(parts: list[Results], about: dict[str, Any]) -> Results:
-    """Return all repetitions in the order alpha, method, repetition, round, group."""
+    """Return all repetitions in the order setting, method, repetition, round, group."""
     first = parts[0].columns
     together = {key: np.concatenate([part.columns[key] for part in parts]) for key in first}
     blocks = [
-        np.flatnonzero((first["alpha"] == alpha) & (first["method"] == method))
-        for alpha in dict.fromkeys(first["alpha"].tolist())
+        np.flatnonzero((first["setting"] == setting) & (first["method"] == method))
+        for setting in dict.fromkeys(first["setting"].tolist())
         for method in dict.fromkeys(first["method"].tolist())
     ]
     starts = np.cumsum([0] + [len(part) for part in parts[:-1]])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal
@@ -16,15 +16,18 @@ from secondlook.lab.datasets import CATALOGUE
 from secondlook.lab.experiments.released import check_switches
 from secondlook.lab.experiments.world_spec import WorldSpec
 from secondlook.ledger.config_classifiers import CLASSIFIERS, PARTIAL
+from secondlook.ledger.config_values import NUMBER
 
 __all__ = [
     "NO_VARIANTS",
     "Experiment",
     "Goal",
     "Options",
+    "Setting",
     "Variants",
     "read_options",
     "stated_goal",
+    "written",
 ]
 
 Options = Mapping[str, Any]  # keys of a program's [classifier] table
@@ -103,6 +106,15 @@ def stated_goal(data: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
+class Setting:
+    """A goal and options that the methods of an experiment are run with, and a name for readers."""
+
+    label: str
+    goal: Goal
+    options: Options
+
+
+@dataclass(frozen=True)
 class Experiment:
     """A complete experiment: equal experiments give equal results on any machine.
 
@@ -122,8 +134,10 @@ class Experiment:
     variants
         Methods with options of their own, by name: each has ``method``, a method of Algorithm 1,
         and options, which come before those of ``classifier``.
-    alphas
-        Bounds on the FDR, each tried with all methods; empty means only the goal's.
+    vary
+        One option with the values to try, such as ``{"weight_cap": (1, 3, "none")}``. The name
+        ``alpha`` varies the goal's bound, for all methods; other options vary the methods that take
+        them, and the others run once.
     repetitions
         Number of repetitions, each with its own seed.
     seed
@@ -147,7 +161,7 @@ class Experiment:
     goal: Goal = field(default_factory=Goal)
     classifier: Options = field(default_factory=dict)
     variants: Variants = field(default_factory=dict)
-    alphas: tuple[float, ...] = ()
+    vary: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     repetitions: int = 50
     seed: int = 0
     switches: tuple[str, ...] = ()
@@ -161,16 +175,13 @@ class Experiment:
             raise InputError(f"repetitions must be 1 or more, got {self.repetitions}.")
         if self.seed < 0:
             raise InputError(f"seed must be a whole number of at least 0, got {self.seed}.")
-        if len(set(self.alphas)) < len(self.alphas) or not all(0 < a < 1 for a in self.alphas):
-            raise InputError(
-                f"alphas must be different numbers in (0, 1), got {list(self.alphas)}."
-            )
         if not self.methods:
             raise InputError("an experiment needs at least one method, got none.")
         check_switches(self.switches)
         variants = {name: _read_variant(name, given) for name, given in self.variants.items()}
         object.__setattr__(self, "classifier", read_options(self.classifier, "[classifier]"))
         object.__setattr__(self, "variants", variants)
+        object.__setattr__(self, "vary", _read_varied(self.vary))
         if self.segments not in ("group", "past"):
             raise InputError(f"segments must be 'group' or 'past', got {self.segments!r}.")
         repeated = {name for name in self.methods if self.methods.count(name) > 1}
@@ -178,9 +189,23 @@ class Experiment:
             raise InputError(f"methods must be named once, got {sorted(repeated)} more than once.")
 
     @property
-    def goals(self) -> tuple[Goal, ...]:
-        """The goal with each α."""
-        return tuple(replace(self.goal, alpha=a) for a in self.alphas or (self.goal.alpha,))
+    def varied(self) -> str | None:
+        """Name of the option that is varied, or None."""
+        return next(iter(self.vary), None)
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """What is run: a setting for each value of the varied option."""
+        name, goal = self.varied, self.goal
+        if name is None or name == "alpha":
+            return tuple(
+                Setting(f"α = {alpha:g}", replace(goal, alpha=alpha), self.classifier)
+                for alpha in self.vary.get("alpha", (goal.alpha,))
+            )
+        return tuple(
+            Setting(f"{name} = {written(value)}", goal, {**self.classifier, name: value})
+            for value in self.vary[name]
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """Return the experiment as plain data."""
@@ -199,3 +224,28 @@ def _read_variant(name: str, given: Options) -> dict[str, Any]:
         raise InputError(f'{where} needs method, such as method = "plain", got {given!r}; add it.')
     own = {key: value for key, value in given.items() if key != "method"}
     return {"method": given["method"], **read_options(own, where)}
+
+
+def _read_varied(vary: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
+    if len(vary) > 1:
+        raise InputError(
+            f"vary takes one option, got {', '.join(vary)}; run the others on their own."
+        )
+    read = {}
+    for name, values in vary.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise InputError(f"vary needs a list of values for {name}, got {values!r}.")
+        if name == "alpha":
+            read[name] = tuple(NUMBER.read("vary alpha", value) for value in values)
+            for value in read[name]:
+                Goal(alpha=value)
+        else:
+            read[name] = tuple(read_options({name: value}, "vary")[name] for value in values)
+        if not read[name] or any(read[name].count(value) > 1 for value in read[name]):
+            raise InputError(f"vary needs different values of {name}, got {list(values)}.")
+    return read
+
+
+def written(value: Any) -> str:
+    """Return a value of an option as --set takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)

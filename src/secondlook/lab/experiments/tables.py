@@ -26,7 +26,6 @@ __all__ = [
     "MetricSummary",
     "late_rounds",
     "least_served",
-    "main_alpha",
     "noise_floor",
     "over_repetitions",
     "paired",
@@ -78,7 +77,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class MetricSummary:
-    """A metric of all methods, axes (alpha, method).
+    """A metric of all methods, axes (setting, method).
 
     Attributes
     ----------
@@ -197,7 +196,7 @@ def _heads(results: Results, next_batch: bool) -> _HeadCounts:
 def per_round(
     results: Results, metric: str, *, next_batch: bool = False, absolute_revenue: bool = False
 ) -> Values:
-    """Return a metric of every round, axes (alpha, method, repetition, round).
+    """Return a metric of every round, axes (setting, method, repetition, round).
 
     Rates (``selection_rate``, ``true_positive_rate``) have a last axis for groups. Revenue is in
     thousands: (gain · good accepted − loss · bad accepted) / 1000.
@@ -232,7 +231,7 @@ def late_rounds(results: Results) -> int:
 def per_repetition(
     results: Results, metric: str, *, next_batch: bool = False, absolute_revenue: bool = False
 ) -> Values:
-    """Return one value per repetition, axes (alpha, method, repetition), rates also by group.
+    """Return one value per repetition, axes (setting, method, repetition), rates also by group.
 
     A metric is averaged over rounds; the prefix ``late_`` means over the last quarter of rounds,
     the prefix ``pooled_`` the metric of counts summed over rounds.
@@ -276,7 +275,7 @@ def over_repetitions(values: Values, axis: int = _REPETITION) -> Estimate:
 
 
 def series(results: Results, metric: str, *, next_batch: bool = False) -> Estimate:
-    """Return a metric over the rounds, axes (alpha, method, round), rates also by group."""
+    """Return a metric over the rounds, axes (setting, method, round), rates also by group."""
     return over_repetitions(per_round(results, metric, next_batch=next_batch))
 
 
@@ -305,19 +304,13 @@ def summary(
 
 
 def paired(results: Results, metric: str, first: str, second: str) -> Estimate:
-    """Return first − second, compared within each repetition, by alpha.
+    """Return first − second, compared within each repetition, by setting.
 
     Both methods see the same people in a repetition, so their difference varies less than either.
     """
     values = per_repetition(results, metric)
     a, b = (results.methods.index(name) for name in (first, second))
     return over_repetitions(values[:, a] - values[:, b], axis=1)
-
-
-def main_alpha(results: Results) -> int:
-    """Return the index of the experiment's own α among those tried, or of the nearest."""
-    goal = float(results.about["experiment"]["goal"]["alpha"])
-    return int(np.argmin(np.abs(np.asarray(results.alphas) - goal)))
 
 
 def focus(results: Results) -> str:
