@@ -259,7 +259,7 @@ def test_strategy_must_be_positive(rng, g, found):
         ({"min_outcomes": 0}, r"min_outcomes must be 1 or more, got 0"),
         ({"strategy": 3}, r"strategy must be a Strategy or a function of"),
         ({"learner": "logistic"}, r"learner must be a scikit-learn classifier with predict_proba"),
-        ({"fairness": SelectionRateParity(0.1)}, r"fairness is a constraint between groups; pass"),
+        ({"fairness": SelectionRateParity(0.1)}, r"pass sensitive_features to fit"),
         ({"pos_label": "yes"}, r"pos_label must be one of the outcomes \[0, 1\], got 'yes'"),
     ],
 )

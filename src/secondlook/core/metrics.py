@@ -24,6 +24,7 @@ __all__ = [
     "FALSE_DISCOVERY_RATE",
     "FALSE_OMISSION_RATE",
     "FALSE_POSITIVE_RATE",
+    "RATES",
     "SELECTION_RATE",
     "TRUE_POSITIVE_RATE",
     "Disparity",
@@ -50,7 +51,7 @@ class Rate:
     Parameters
     ----------
     name
-        The rate in words.
+        The rate's name, as that of an attribute.
     part, whole
         Whether the rejected bad, the rejected good, the accepted bad and the accepted good count,
         1 or 0 each, as numerator and as denominator; this is the order of γ.
@@ -89,11 +90,18 @@ class Rate:
         return self.whole[:2] != self.whole[2:]
 
 
-SELECTION_RATE = Rate("selection rate", (0, 0, 1, 1), (1, 1, 1, 1))
-TRUE_POSITIVE_RATE = Rate("true positive rate", (0, 0, 0, 1), (0, 1, 0, 1))
-FALSE_POSITIVE_RATE = Rate("false positive rate", (0, 0, 1, 0), (1, 0, 1, 0))
-FALSE_DISCOVERY_RATE = Rate("false discovery rate", (0, 0, 1, 0), (0, 0, 1, 1))
-FALSE_OMISSION_RATE = Rate("false omission rate", (0, 1, 0, 0), (1, 1, 0, 0))
+SELECTION_RATE = Rate("selection_rate", (0, 0, 1, 1), (1, 1, 1, 1))
+TRUE_POSITIVE_RATE = Rate("true_positive_rate", (0, 0, 0, 1), (0, 1, 0, 1))
+FALSE_POSITIVE_RATE = Rate("false_positive_rate", (0, 0, 1, 0), (1, 0, 1, 0))
+FALSE_DISCOVERY_RATE = Rate("false_discovery_rate", (0, 0, 1, 0), (0, 0, 1, 1))
+FALSE_OMISSION_RATE = Rate("false_omission_rate", (0, 1, 0, 0), (1, 1, 0, 0))
+RATES = (
+    SELECTION_RATE,
+    TRUE_POSITIVE_RATE,
+    FALSE_POSITIVE_RATE,
+    FALSE_DISCOVERY_RATE,
+    FALSE_OMISSION_RATE,
+)
 
 
 def selection_rate(accepted: ArrayLike) -> float:
@@ -304,27 +312,17 @@ class Disparity:
     ratio: float
 
 
-_RATES = (
-    "selection_rate",
-    "true_positive_rate",
-    "false_positive_rate",
-    "false_discovery_rate",
-    "false_omission_rate",
-)
-
-
 def disparities(groups: Iterable[GroupMetrics]) -> tuple[Disparity, ...]:
     """Return the differences and ratios of all rates between the groups of each attribute.
 
     Examples
     --------
     >>> rows = by_group([1, 0, 1, 1], ["f", "f", "m", "m"], [1, 0, 1, 0])
-    >>> for row in disparities(rows)[:4]:
+    >>> for row in disparities(rows)[:3]:
     ...     print(row.rate, row.difference, row.ratio)
     selection_rate 0.5 0.5
     true_positive_rate 0.0 1.0
     false_positive_rate 1.0 0.0
-    equalized_odds 1.0 0.0
     """
     rows = tuple(groups)
     return tuple(
@@ -335,7 +333,6 @@ def disparities(groups: Iterable[GroupMetrics]) -> tuple[Disparity, ...]:
 
 
 def _compared(rows: list[GroupMetrics]) -> list[tuple[str, Floats]]:
-    rates = {name: np.array([[getattr(row, name) for row in rows]]) for name in _RATES}
+    rates = {rate.name: np.array([[getattr(row, rate.name) for row in rows]]) for rate in RATES}
     odds = np.vstack([rates["true_positive_rate"], rates["false_positive_rate"]])
-    named = list(rates.items())
-    return [*named[:3], ("equalized_odds", odds), *named[3:]]
+    return [*rates.items(), ("equalized_odds", odds)]

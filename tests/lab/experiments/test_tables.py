@@ -98,6 +98,24 @@ def rows_of(results):
     return rows
 
 
+# Part and whole of each rate from a group's counts; p and q name the batch.
+PARTS = {
+    "true_positive_rate": (lambda c, q: c[q + "accepted_good"], lambda c, p, q: c[q + "good"]),
+    "false_positive_rate": (
+        lambda c, q: c[q + "accepted"] - c[q + "accepted_good"],
+        lambda c, p, q: c[p] - c[q + "good"],
+    ),
+    "false_discovery_rate": (
+        lambda c, q: c[q + "accepted"] - c[q + "accepted_good"],
+        lambda c, p, q: c[q + "accepted"],
+    ),
+    "false_omission_rate": (
+        lambda c, q: c[q + "good"] - c[q + "accepted_good"],
+        lambda c, p, q: c[p] - c[q + "accepted"],
+    ),
+}
+
+
 def by_hand(groups, alpha, nxt=False):
     """Return all metrics of a round from its groups' counts, in plain Python."""
     p = "n_next" if nxt else "n_people"
@@ -119,6 +137,15 @@ def by_hand(groups, alpha, nxt=False):
         "selection_rate_difference": max(rates) - min(rates) if len(rates) > 1 else nan,
         "true_positive_rate_difference": max(tprs) - min(tprs) if len(tprs) > 1 else nan,
     }
+    for name, (part, whole) in PARTS.items():
+        shares = [(part(c, q), whole(c, p, q)) for c in groups.values()]
+        known = [a / b for a, b in shares if b]
+        apart = len(known) > 1
+        metrics[f"{name}_difference"] = max(known) - min(known) if apart else nan
+        metrics[f"{name}_ratio"] = min(known) / max(known) if apart and max(known) else nan
+    tpr, fpr = (f"{kind}_positive_rate" for kind in ("true", "false"))
+    differences = [metrics[f"{name}_difference"] for name in (tpr, fpr)]
+    metrics["equalized_odds_difference"] = nan if nan in differences else max(differences)
     if not nxt:
         explored = sum(counts["n_explored"] for counts in groups.values())
         fine = sum(counts["n_explored_good"] for counts in groups.values())

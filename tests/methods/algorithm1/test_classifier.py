@@ -21,6 +21,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import parities
 import secondlook as sl
 from lab.experiments.test_spec import one_sentence
 from secondlook import (
@@ -104,6 +105,21 @@ def test_every_round(make_classifier, name):
         assert explored <= allowed + 1e-9
         assert record.n_explored <= own + 1
     assert classifier.rounds_[-1].n_outcomes > 0
+
+
+@pytest.mark.parametrize("kind", parities.FAMILY)
+@pytest.mark.parametrize("options", [{"thresholds": "per_group"}, {"group_mode": "blind"}])
+def test_every_constraint_is_kept_at_the_thresholds(make_classifier, kind, options, tmp_path):
+    classifier, world = make_classifier(
+        strategy=Uniform(), fairness=kind(ratio=0.8), n_rounds=3, n_batch=300, **options
+    )
+    for _ in run(classifier, world):
+        pass
+    last = classifier.rounds_[-1]
+    assert last.feasible
+    assert 0 <= last.disparity <= 0.2 + 1e-9
+    sl.save(classifier, tmp_path / "saved")
+    assert sl.load(tmp_path / "saved").fairness == classifier.fairness
 
 
 def test_thresholds_follow_the_constraints(make_classifier):

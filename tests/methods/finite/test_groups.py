@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import parities
 from secondlook import (
     FdrBudget,
     GroupShare,
@@ -150,7 +151,7 @@ def test_blind_groups_of_applicants_with_outcomes_change_f(name):
 
 
 @pytest.mark.filterwarnings("ignore:No cell of these applicants")
-@pytest.mark.parametrize("parity", [SelectionRateParity, TruePositiveRateParity])
+@pytest.mark.parametrize("parity", list(parities.FAMILY)[:4])
 @pytest.mark.parametrize("seed", range(2))
 def test_blind_f_is_the_best_function_of_features(parity, seed):
     """Weights, rates of groups and utility from lists of applicants, by their definitions."""
@@ -185,17 +186,12 @@ def test_blind_f_is_the_best_function_of_features(parity, seed):
             f = {c for c, bit in zip(known, bits, strict=True) if bit}
             mass = sum(w for x, _, _, w in rows if x in f)
             bad = sum(w for x, _, y, w in rows if x in f and y == 0)
-            rates = []
-            for name in ("A", "B"):
-                counted = [
-                    (x, w)
-                    for x, z, y, w in rows
-                    if z == name and (y == 1 or parity is SelectionRateParity)
-                ]
-                accepted = sum(w for x, w in counted if x in f)
-                rates.append(accepted / sum(w for _, w in counted))
+            columns = [[(x in f, y, w) for x, z, y, w in rows if z == name] for name in ("A", "B")]
+            rates = [
+                parities.rates(parity, *map(np.array, zip(*one, strict=True))) for one in columns
+            ]
             if bad <= classifier._budget.max_fdr(t) * mass + 1e-9:
-                tried.append((mass - 9 * bad, abs(rates[0] - rates[1]), f))
+                tried.append((mass - 9 * bad, float(parities.worst(parity(), rates)[1]), f))
         best = max((fit for fit in tried if fit[1] <= 0.1 + 1e-9), key=lambda fit: fit[0])
         if t > 1:
             total = sum(w for *_, w in rows)

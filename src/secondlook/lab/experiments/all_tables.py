@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from secondlook.core.metrics import RATES
 from secondlook.lab.experiments import claims, findings, tables
 from secondlook.lab.experiments.comparison import (
     CEILING,
@@ -65,6 +66,13 @@ TITLES = {
     "exploit_share": "In the exploit region",
     "certified": "Certified rounds",
 }
+_SHORT = {
+    "selection_rate": "SR",
+    "true_positive_rate": "TPR",
+    "false_positive_rate": "FPR",
+    "false_discovery_rate": "FDR",
+    "false_omission_rate": "FOR",
+}
 _TWO, _THREE = proportion(2), proportion(3)
 _METHOD = Column("method", "method")
 _OVERVIEW = (
@@ -115,7 +123,7 @@ def all_tables(results: Results) -> list[ReportTable]:
     if results.count("n_certified").any():
         first.append("certified")
     made.append(_metrics(results, at, "Revenue and mistakes", first))
-    made.append(_group_differences(results, at))
+    made += [_group_differences(results, at), _rates_between_groups(results, at)]
     best = findings.best_variant(results, at)
     if best is not None and len(results.methods) > 1:
         table = against(results, best, at)
@@ -295,6 +303,26 @@ def _group_differences(results: Results, at: int) -> ReportTable:
     )
     title = "Differences between groups"
     return ReportTable(_name(title), title, _setting(results, at), note, columns, rows)
+
+
+def _rates_between_groups(results: Results, at: int) -> ReportTable:
+    """Return differences and ratios of all rates, of counts pooled over rounds."""
+    names = {rate.name: _SHORT[rate.name] for rate in RATES} | {"equalized_odds": "Odds"}
+    columns = [
+        Column(f"pooled_{name}_{how}", f"{short} {how}", _THREE)
+        for how in ("difference", "ratio")
+        for name, short in names.items()
+    ]
+    rows = _with_metrics(_rows(results, at), results, at, [column.key for column in columns])
+    note = (
+        "Difference: the largest rate of a group minus the smallest; ratio: the smallest over the "
+        "largest. SR: accepted of all people; TPR, FPR: accepted of the good, and of the bad; FDR: "
+        "bad among the accepted; FOR: good among the rejected; odds (equalised odds): the worse of "
+        "TPR and FPR. Counts are pooled over rounds; the outcomes of the rejected, which no method "
+        "sees, are known here."
+    )
+    title = "Rates between groups"
+    return ReportTable(_name(title), title, _setting(results, at), note, [_METHOD, *columns], rows)
 
 
 def judged(results: Results, at: int) -> ReportTable:

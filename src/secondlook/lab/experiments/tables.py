@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import ceil
 from typing import Literal
 
@@ -17,6 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from secondlook.core import metrics
+from secondlook.core.fairness import EqualizedOdds
+from secondlook.core.metrics import RATES, difference, ratio
 from secondlook.errors import InputError
 from secondlook.lab.experiments.results import COUNTS, Results
 
@@ -107,6 +111,12 @@ class _HeadCounts:
     def total(self, name: str) -> Values:
         return np.asarray(self.counts[name].sum(axis=-1))
 
+    def rate(self, rate: metrics.Rate) -> Values:
+        """Return a rate by group."""
+        good, bad = self["accepted_good"], self["accepted"] - self["accepted_good"]
+        all_bad = self["people"] - self["good"]
+        return rate(all_bad - bad, self["good"] - good, bad, good)
+
     def pooled(self) -> _HeadCounts:
         """Return all rounds as one round."""
         summed = {k: v.sum(axis=_ROUND, keepdims=True) for k, v in self.counts.items()}
@@ -140,21 +150,11 @@ def _above_alpha(heads: _HeadCounts) -> Values:
     return _where_people(heads, np.nan_to_num(_fdr(heads), nan=-1.0) > heads.alpha)
 
 
-def _selection_rate(heads: _HeadCounts) -> Values:
-    return share(heads["accepted"], heads["people"])
+def _apart(measure: Callable[[Values], Values], rate: metrics.Rate, heads: _HeadCounts) -> Values:
+    return measure(heads.rate(rate))
 
 
-def _true_positive_rate(heads: _HeadCounts) -> Values:
-    return share(heads["accepted_good"], heads["good"])
-
-
-def _difference(rates: Values) -> Values:
-    """Return the largest minus the smallest group's rate; NaN with fewer than two groups."""
-    known = np.isfinite(rates)
-    gap = np.where(known, rates, -np.inf).max(-1) - np.where(known, rates, np.inf).min(-1)
-    return np.where(known.sum(-1) > 1, gap, np.nan)
-
-
+_ODDS = EqualizedOdds.compared
 METRICS: dict[str, Callable[[_HeadCounts], Values]] = {
     "revenue": _revenue,
     "cumulative_revenue": lambda h: np.cumsum(_revenue(h), axis=_ROUND),
@@ -162,17 +162,21 @@ METRICS: dict[str, Callable[[_HeadCounts], Values]] = {
     "above_alpha": _above_alpha,
     "nobody_accepted": lambda h: _where_people(h, h.total("accepted") == 0),
     "acceptance_rate": lambda h: share(h.total("accepted"), h.total("people")),
-    "selection_rate": _selection_rate,
-    "true_positive_rate": _true_positive_rate,
-    "selection_rate_difference": lambda h: _difference(_selection_rate(h)),
-    "true_positive_rate_difference": lambda h: _difference(_true_positive_rate(h)),
     "explored_share": lambda h: share(h.total("explored"), h.total("people")),
     "explored_fdr": lambda h: share(
         h.total("explored") - h.total("explored_good"), h.total("explored")
     ),
     "exploit_share": lambda h: share(h.total("exploit_region"), h.total("people")),
     "certified": lambda h: share(h.total("certified"), h.total("people")),
+    "equalized_odds_difference": lambda h: np.maximum(*(_apart(difference, r, h) for r in _ODDS)),
+    "equalized_odds_ratio": lambda h: np.minimum(*(_apart(ratio, r, h) for r in _ODDS)),
 }
+for _rate in RATES:
+    METRICS |= {
+        _rate.name: partial(_HeadCounts.rate, rate=_rate),
+        f"{_rate.name}_difference": partial(_apart, difference, _rate),
+        f"{_rate.name}_ratio": partial(_apart, ratio, _rate),
+    }
 _NEXT = {
     "people": "n_next",
     "good": "n_next_good",
@@ -198,7 +202,7 @@ def per_round(
 ) -> Values:
     """Return a metric of every round, axes (setting, method, repetition, round).
 
-    Rates (``selection_rate``, ``true_positive_rate``) have a last axis for groups. Revenue is in
+    Rates (``selection_rate``, ``true_positive_rate``, …) have a last axis for groups. Revenue is in
     thousands: (gain · good accepted − loss · bad accepted) / 1000.
 
     Parameters

@@ -786,8 +786,8 @@ class FiniteClassifier(DecidingClassifier):
         elif not f.feasible:
             note = (
                 f"No classifier with an FDR of at most {max_fdr:.3g} meets the other constraints "
-                f"on the known cells, so none is accepted there; lower min_selection_rate or allow "
-                f"a larger difference between groups."
+                f"on the known cells, so none is accepted there; lower min_selection_rate or "
+                f"loosen the bound of fairness."
             )
         elif n_exploit == 0 and n_known >= _ENOUGH_TO_WARN:
             note = (
