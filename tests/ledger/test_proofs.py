@@ -27,6 +27,7 @@ CLASSIFIERS = {
     "mean past score": lambda: algorithm_1(coverage=sl.MeanPastScore()),
     "sum of g": lambda: algorithm_1(coverage=sl.SumOfG(threshold=0.9)),
     "learned first": lambda: algorithm_1(first_round="learned", strategy=sl.EqualGroups()),
+    "drawn first": lambda: algorithm_1(first_round="drawn"),
     "tree": lambda: algorithm_1(learner=DecisionTreeClassifier(max_depth=3, random_state=0)),
     "blind": lambda: algorithm_1(group_mode="blind", strategy=None),
     "certified": certified,

@@ -45,7 +45,7 @@ def goes_on_alike(one, other, seed=9):
         ({"split": "cross", "thresholds": "per_group", "strategy": Uniform()}, ()),
         ({"learner": PerGroup(ConstrainedLogistic(l2=2.0))}, ()),
         ({"learner": make_pipeline(StandardScaler(), ConstrainedLogistic())}, ()),
-        ({"learner": HistGradientBoostingClassifier(max_iter=5)}, ()),
+        ({"learner": HistGradientBoostingClassifier(max_iter=5), "budget": FdrBudget(0.3)}, ()),
     ],
 )
 def test_round_trip(make_classifier, tmp_path, options, trusted):

@@ -170,7 +170,7 @@ CLASSIFIERS: dict[str, dict[str, Any]] = {
         "weights": ChoiceValue(("acceptance", "none")),
         "weight_cap": AnyOf((NUMBER, ChoiceValue((_NONE,)))),
         "min_outcomes": WHOLE,
-        "first_round": ChoiceValue(("past", "learned")),
+        "first_round": ChoiceValue(("matched", "drawn", "cut", "learned")),
         "constrain_fit": FLAG,
     },
 }

@@ -127,8 +127,8 @@ def policies_of(classifier: Any) -> list[PolicyFact]:
     if type(classifier) is CertifiedClassifier:
         return _rungs(classifier)
     deployed = classifier.deployed_
-    if deployed.follows_past:
-        return [PolicyFact("past", {"what": "past"})]
+    if deployed.f.follows:
+        return [PolicyFact("past", {"what": "past", "follows": deployed.f.follows})]
     payload = dumps(deployed.f)
     key = f"learned {sha256(payload).hexdigest()}"
     return [PolicyFact(key, {"what": "learned"}, lambda: payload)]

@@ -353,7 +353,8 @@ def test_a_round_without_known_applicants_warns(rng):
     X = rng.normal(size=(500, 2))
     y = (rng.random(500) < 0.8).astype(int)
     accepted = rng.random(500) < 0.2
-    stuck = PartialFeedbackClassifier(random_state=0).fit(X, y, accepted=accepted)
+    stuck = PartialFeedbackClassifier(first_round="cut", random_state=0)
+    stuck.fit(X, y, accepted=accepted)
     with pytest.warns(LearningWarning, match=r"None of the 500 applicants decided on"):
         assert not stuck.decide(X).accepted.any()
     rule = SummedAcceptance(threshold=0.05)
@@ -723,11 +724,11 @@ def test_before_any_round_nothing_is_deployed(kind):
 
 def test_algorithm_1_follows_the_past_first_and_then_learns():
     first, decided, _ = lived(sl.PartialFeedbackClassifier(random_state=0), 1)
-    assert first.deployed_.follows_past
+    assert first.deployed_.f.follows == "matched"
     assert first.deployed_.n_final <= 1
     later, decided, _ = lived(sl.PartialFeedbackClassifier(random_state=0), 3)
     deployed = later.deployed_
-    assert not deployed.follows_past
+    assert deployed.f.follows == ""
     assert deployed.policy is later.policies_[-1]
     assert deployed.n_final == len(later.policies_) - 1  # the last may still be extended
     assert tuple(deployed.f.thresholds) == later.rounds_[-1].thresholds
@@ -742,7 +743,7 @@ def test_the_policy_of_a_round_does_not_change_while_outcomes_come():
     after = classifier.deployed_
     assert after.f is before.f
     assert after.policy is before.policy
-    assert (after.follows_past, after.n_final) == (before.follows_past, before.n_final)
+    assert after.n_final == before.n_final
     with pytest.raises(AttributeError):
         before.f = None
 
@@ -790,16 +791,27 @@ def walked(classifier, x, z):
         score = float(log.likelihoods[policy.likelihood].score(x[None], np.array([z]))[0])
         g = max(score, 1e-6) * policy.group_factor[z]
         drawn = min(1.0, policy.left[z] * g / (policy.others[z] + g))
-        pi = float(score >= policy.thresholds[z]) if w > rule.level(seen) else drawn
+        by_threshold = float(score >= policy.thresholds[z])
+        pi = by_threshold if w > rule.level(seen) else drawn
+        pi = {"matched": max(pi, by_threshold), "drawn": score}.get(policy.follows, pi)
         adding = {"acceptance": pi, "score": score, "g": g}[rule.needs]
         w += adding * rule.round_weight(policy.n_people, policy.n_rounds, log.first_batch)
         seen += policy.n_rounds
     return pi
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{type(rule).__name__}-{rule.threshold}")
-def test_acceptance_probability_against_a_walk_person_by_person(make_classifier, rule):
-    classifier, world = make_classifier(coverage=rule, n_rounds=4)
+@pytest.mark.parametrize(
+    ("rule", "first_round"),
+    [
+        *((rule, "matched") for rule in RULES),
+        (RULES[1], "drawn"),
+        (RULES[3], "drawn"),
+        (RULES[1], "cut"),
+    ],
+    ids=str,
+)
+def test_acceptance_probability_against_a_walk_person_by_person(make_classifier, rule, first_round):
+    classifier, world = make_classifier(coverage=rule, first_round=first_round, n_rounds=4)
     strangers = draw_applicants(Lender(), 200, np.random.default_rng(8)).people
     code = (strangers.group == "B").astype(int)
     some_explored = False

@@ -120,7 +120,7 @@ def test_the_log_knows_how_often_those_left_are_explored(n_batch, limits):
 @pytest.mark.parametrize("rule", [SummedAcceptance(), SumOfG()], ids=repr)
 def test_coverage_of_the_excluded_never_grows_by_exploration(make_classifier, rule):
     limited = Limited(Uniform(), exclude=Below(1, 0))
-    classifier, world = make_classifier(strategy=limited, coverage=rule)
+    classifier, world = make_classifier(strategy=limited, coverage=rule, first_round="cut")
     strangers = Lender().draw(300, np.random.default_rng(5))
     group = strangers.group
     before = classifier.coverage_of(strangers.X, sensitive_features=group)
@@ -241,8 +241,9 @@ def test_amounts_that_are_none_are_refused(make_classifier):
 
 def test_a_stream_of_single_applications(make_classifier):
     limited = Limited(Uniform(), exclude=Below(1, 0))
+    budget = FdrBudget(alpha=0.3, exploit=0.1)
     classifier, world = make_classifier(
-        strategy=limited, budget=FdrBudget(alpha=0.3, exploit=0.1), n_batch=120, n_rounds=1
+        strategy=limited, budget=budget, first_round="cut", n_batch=120, n_rounds=1
     )
     (batch,) = world.batches()
     people = batch.applicants.people

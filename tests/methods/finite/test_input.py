@@ -179,7 +179,7 @@ def test_wrong_strategies_and_changed_options_are_refused(rng):
 
 def test_warning_if_no_cell_is_known(rng):
     people, _ = draw(rng, 100)
-    classifier = fitted(rng, coverage=NormalisedG(threshold=3))
+    classifier = fitted(rng, coverage=NormalisedG(threshold=3), first_round="cut")
     with pytest.warns(LearningWarning, match="known well enough to exploit"):
         decide(classifier, people)
 

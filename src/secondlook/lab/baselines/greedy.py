@@ -111,9 +111,10 @@ def check_share(name: str, value: Any, *, ends: bool = False) -> None:
 
 
 class FrozenPast(Baseline):
-    """Accept the applicants that f_0 accepts with probability 1/2 or more, for ever.
+    """Accept the applicants that f_0 accepts, for ever.
 
-    f_0 is given, or a logistic model with an intercept of who was accepted in the history. Outcomes
+    f_0 is given, or a logistic model with an intercept of who was accepted in the history, and
+    accepts from the probability on that accepts as many of the history as the past did. Outcomes
     change nothing. If the history has no rejections there is no rule to imitate, and the method
     accepts all applicants.
 
@@ -152,18 +153,17 @@ class FrozenPast(Baseline):
         self.random_state = random_state
 
     def _start(self, history: History) -> None:
-        past = past_policy(self.past_policy, None, history, self.n_features_in_)
-        self._past = past.likelihood
+        self._past = past_policy(self.past_policy, None, history, self.n_features_in_)
 
     def _learn(self) -> None:
         """Stay as it is."""
 
     def _scores(self, people: Batch) -> Floats:
-        score = self._past.score(people.X, np.zeros(len(people), np.intp))
+        score = self._past.likelihood.score(people.X, np.zeros(len(people), np.intp))
         return np.asarray(score, dtype=np.float64)
 
     def _probabilities(self, people: Batch) -> Floats:
-        return (self._scores(people) >= 0.5).astype(np.float64)
+        return (self._scores(people) >= self._past.cut).astype(np.float64)
 
 
 class EpsilonGreedy(Greedy):

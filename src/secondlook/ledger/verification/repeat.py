@@ -61,7 +61,14 @@ class Algorithm1Replayer(PartialFeedbackClassifier):
         position = self._log.add_likelihood(policy.likelihood)
         n_people = record["n_people"]
         logged = LoggedPolicy(
-            position, policy.thresholds, self._strategy, factor, left, others, n_people
+            position,
+            policy.thresholds,
+            self._strategy,
+            factor,
+            left,
+            others,
+            n_people,
+            follows=policy.follows,
         )
         problem = self._difference(logged, record) if is_whole else None
         self._log.n_final = stored["final"]
@@ -179,8 +186,10 @@ class StoredPolicies:
             case "start":
                 self._begin(self._loaded(entry, facts, object))
             case "past":
-                past, n_groups = self.replayer._past.likelihood, self.replayer._intake.n_groups
-                self._made[entry.number] = Learned.following(past, n_groups)
+                past, n_groups = self.replayer._past, self.replayer._intake.n_groups
+                self._made[entry.number] = Learned.following(
+                    past.likelihood, n_groups, says["follows"], past.cut
+                )
             case "learned":
                 self._made[entry.number] = self._loaded(entry, facts, Learned)
             case "ladder":

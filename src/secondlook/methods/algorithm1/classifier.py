@@ -28,7 +28,11 @@ from secondlook.core.utility import Utility
 from secondlook.errors import InputError, LearningWarning
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.wrap import check_keeps_nobody, reads_raw_columns
-from secondlook.methods.algorithm1.exploration import draw_explored, find_candidates
+from secondlook.methods.algorithm1.exploration import (
+    draw_by_score,
+    draw_explored,
+    find_candidates,
+)
 from secondlook.methods.algorithm1.learning import Learned, LearningRules, learn
 from secondlook.methods.algorithm1.past import past_policy as read_past_policy
 from secondlook.methods.algorithm1.policy_log import (
@@ -65,7 +69,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "split": ("half", "cross"),
     "operating_point": ("threshold", "searched"),
     "weights": ("acceptance", "none"),
-    "first_round": ("past", "learned"),
+    "first_round": ("matched", "drawn", "cut", "learned"),
 }
 _KINDS: dict[str, type] = {
     "utility": Utility,
@@ -104,6 +108,11 @@ def check_settings(classifier: Any) -> None:
     check_rounds("maturity", classifier.maturity, least=0)
     as_strategy(classifier.strategy)
     check_learner(classifier.learner)
+    if classifier.first_round == "drawn" and as_strategy(classifier.strategy).is_limited:
+        raise InputError(
+            f"first_round='drawn' accepts any applicant by chance, and limits bar some of them, "
+            f"got {classifier.strategy!r}; pass first_round='matched', or no limits."
+        )
     if classifier.operating_point == "searched":
         _check_searched(classifier)
     check_group_mode(classifier)
@@ -139,8 +148,6 @@ class Deployed:
     ----------
     f
         f_t, its likelihood and thresholds.
-    follows_past
-        Whether its likelihood is f_0's.
     policy
         The policy as it is logged.
     n_final
@@ -148,7 +155,6 @@ class Deployed:
     """
 
     f: Learned
-    follows_past: bool
     policy: LoggedPolicy
     n_final: int
 
@@ -207,9 +213,12 @@ class PartialFeedbackClassifier(DecidingClassifier):
         chosen on these alone. With fewer, the history is used too, and the round is flagged as not
         calibrated.
     first_round
-        ``"past"``: round 1 decides as f_0 does (Algorithm 1); ``"learned"``: by what the history
-        teaches. If the history has no rejections and no past policy is given, there is no f_0 to
-        follow, and round 1 is learned.
+        Round 1 decides as f_0 does (Algorithm 1), whose score is a probability of acceptance.
+        ``"matched"``: f_0 accepts from the score on that accepts as many of the history as the past
+        did (½ if the history has no rejections). ``"drawn"``: every applicant is accepted with
+        f_0's probability; not with limits. ``"cut"``: f_0 accepts from ½ on, where its score
+        exceeds τ. ``"learned"``: by what the history teaches. If the history has no rejections and
+        no past policy is given, there is no f_0, and round 1 is learned.
     maturity
         Rounds after which missing outcomes count as bad; until then a round with missing outcomes
         is left out of learning. None: outcomes count as soon as they arrive and missing ones never
@@ -287,7 +296,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         weights: Literal["acceptance", "none"] = "acceptance",
         weight_cap: float | None = 3.0,
         min_outcomes: int = 100,
-        first_round: Literal["past", "learned"] = "past",
+        first_round: Literal["matched", "drawn", "cut", "learned"] = "matched",
         maturity: int | None = None,
         noise: OutcomeNoise | None = None,
         group_as_feature: bool = False,
@@ -429,11 +438,17 @@ class PartialFeedbackClassifier(DecidingClassifier):
         f = self._classifier_of_round(t)
         position = self._log.add_likelihood(f.likelihood)
         look = self._log.look(batch.X, batch.group, self._rule, score_of=position)
-        exploit, explore = look.known, np.flatnonzero(~look.known)
+        threshold = per_person(f.thresholds.astype(look.score.dtype), batch.group)
+        accepted = look.score >= threshold
+        exploit = look.known
+        if f.follows == "matched":
+            exploit |= accepted
+        elif f.follows == "drawn":
+            exploit = accepted.copy()
+        explore = np.flatnonzero(~exploit)
 
         # Step 2. Exploit: accept the applicants that f_t accepts.
-        threshold = per_person(f.thresholds.astype(look.score.dtype), batch.group)
-        accepted = exploit & (look.score >= threshold)
+        accepted &= exploit
         n_exploit = int(np.count_nonzero(accepted))
 
         # Step 3. Explore as many as the budget allows, with probability proportional to g.
@@ -443,14 +458,26 @@ class PartialFeedbackClassifier(DecidingClassifier):
         n_candidates = int(np.count_nonzero(candidates.may))
         n_wanted, _ = self._budget.allot(t, n_exploit, self._carried, n_candidates)
         n_explore, carried = self._budget.allot(t, n_exploit, self._carried, candidates.at_most)
-        draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
+        if f.follows == "drawn":
+            keys = {"seed": self._seed, "round": t}
+            draw = draw_by_score(batch, explore, look.score, self._intake.n_groups, **keys)
+            group_factor = np.ones(self._intake.n_groups)
+        else:
+            draw, group_factor = self._explore(t, batch, explore, look.score, n_exploit, n_explore)
         propensity = accepted.astype(np.float64)
         accepted[explore[draw.drawn]] = True
         propensity[explore] = draw.probability
 
         note = f"{self._note(f, batch, exploit)} {candidates.note(n_wanted, n_explore)}".strip()
         policy = LoggedPolicy(
-            position, f.thresholds, self._strategy, group_factor, draw.left, draw.others, len(batch)
+            position,
+            f.thresholds,
+            self._strategy,
+            group_factor,
+            draw.left,
+            draw.others,
+            len(batch),
+            follows=f.follows,
         )
         record = Round(
             round=t,
@@ -658,8 +685,7 @@ class PartialFeedbackClassifier(DecidingClassifier):
         if not self._rounds:
             return None
         f, log = self._deployed, self._log
-        follows_past = f.likelihood is self._past.likelihood
-        return Deployed(f, follows_past, log.policies[-1], log.n_final)
+        return Deployed(f, log.policies[-1], log.n_final)
 
     # Hooks for classifiers of other kinds of outcomes.
 
@@ -707,8 +733,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
             check_is_fitted(self)
 
     def _classifier_of_round(self, t: int) -> Learned:
-        if t == 1 and self._past.decides and self.first_round == "past":
-            return Learned.following(self._past.likelihood, self._intake.n_groups)
+        if t == 1 and self._past.decides and self.first_round != "learned":
+            past, n_groups = self._past, self._intake.n_groups
+            return Learned.following(past.likelihood, n_groups, self.first_round, past.cut)
         rules = self._rules(t)
         if self._news or rules != self._learned_by:
             self._learned = self._learn(t) or self._learned
@@ -759,6 +786,8 @@ class PartialFeedbackClassifier(DecidingClassifier):
         so_far, n_known = self._log.n_people + len(batch), np.count_nonzero(exploit)
         none_known = not (n_known or any(record.n_exploit_region for record in self._rounds))
         note = f.note
+        if f.follows == "drawn":
+            return note
         if none_known and so_far >= ENOUGH_TO_TELL:
             w = self._log.coverage(batch.X, batch.group, self._rule)
             largest = float(w.max()) / self._rule.count(len(self._rounds))

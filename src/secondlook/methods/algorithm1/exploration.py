@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.core.limits import Limited
-from secondlook.core.sampling import Draw, fixed_size_draw
+from secondlook.core.sampling import Draw, coin_flips, fixed_size_draw
 from secondlook.core.strategies import Strategy, check_sizes
 from secondlook.frames import take
 from secondlook.methods.algorithm1.policy_log import per_person
 from secondlook.people.ids import keyed_bits, round_key
 from secondlook.people.intake import Batch
 
-__all__ = ["Candidates", "barred_message", "draw_explored", "find_candidates"]
+__all__ = ["Candidates", "barred_message", "draw_by_score", "draw_explored", "find_candidates"]
 
 _DRAW, _START = 1, 2  # purposes of a round's randomness
 # Least ``others`` of a draw under limits: beside it, the tiny g that the log gives to barred
@@ -154,6 +154,21 @@ def draw_explored(
     drawn[may], probability[may] = draw.drawn, draw.probability
     others = np.maximum(draw.others, _LEAST_OTHERS)
     return Draw(drawn, probability, draw.left, others), group_factor
+
+
+def draw_by_score(
+    batch: Batch,
+    explore: NDArray[np.intp],
+    score: NDArray[Any],
+    n_groups: int,
+    *,
+    seed: int,
+    round: int,
+) -> Draw:
+    """Accept each applicant of the explore region with their score as the probability."""
+    probability = score.take(explore).astype(np.float64)
+    bits = keyed_bits(batch.bits[explore], round_key(seed, round, _DRAW))
+    return Draw(coin_flips(probability, bits), probability, np.zeros(n_groups), np.ones(n_groups))
 
 
 def _draw_from(

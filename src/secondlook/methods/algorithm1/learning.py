@@ -87,7 +87,10 @@ class LearningRules:
 @saved
 @dataclass(frozen=True)
 class Learned:
-    """f_t: a likelihood, its thresholds, and what they were learned from."""
+    """f_t: a likelihood, its thresholds, and what they were learned from.
+
+    ``follows`` says how it follows f_0 (``first_round``); it is empty if f_t was learned.
+    """
 
     likelihood: Likelihood
     thresholds: Floats
@@ -98,13 +101,14 @@ class Learned:
     disparity: float
     feasible: bool
     note: str
+    follows: str = ""
 
     @staticmethod
-    def following(past: Likelihood, n_groups: int) -> Learned:
-        """Return f_0 as the classifier of a round, with threshold ½."""
+    def following(past: Likelihood, n_groups: int, follows: str, cut: float) -> Learned:
+        """Return f_0 as the classifier of a round; a drawn f_0 accepts for sure from 1 on."""
         return Learned(
             likelihood=past,
-            thresholds=np.full(n_groups, 0.5),
+            thresholds=np.full(n_groups, {"cut": 0.5, "matched": cut, "drawn": 1.0}[follows]),
             calibrated=False,
             n_outcomes=0,
             effective_sample_size=0.0,
@@ -112,6 +116,7 @@ class Learned:
             disparity=np.nan,
             feasible=True,
             note="Follows the past policy.",
+            follows=follows,
         )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from secondlook.core.saved import saved
@@ -24,16 +25,29 @@ from secondlook.people.likelihoods import (
     expanded,
 )
 
-__all__ = ["PastPolicy", "past_policy"]
+__all__ = ["PastPolicy", "matched_cut", "past_policy"]
+
+_NO_CHANCE = 1e-30  # f_0 accepts no applicant with a smaller probability
 
 
 @saved
 @dataclass(frozen=True)
 class PastPolicy:
-    """f_0 as a likelihood of acceptance, and whether round 1 can follow it."""
+    """f_0 as a likelihood of acceptance, and whether round 1 can follow it.
+
+    Attributes
+    ----------
+    likelihood
+        f_0's probability of acceptance.
+    decides
+        Whether round 1 can follow it.
+    cut
+        Probability from which the share of the history is accepted that the past accepted.
+    """
 
     likelihood: Likelihood
     decides: bool
+    cut: float = 0.5
 
     @property
     def given(self) -> Any:
@@ -58,7 +72,7 @@ def past_policy(
                 f"past_policy must be a function of X that returns probabilities of acceptance, or "
                 f"a fitted classifier with predict_proba, got {given!r}."
             )
-        return PastPolicy(PolicyFunction(given, n_features), decides=True)
+        return _matched(PolicyFunction(given, n_features), history)
     if history.accepted.all():
         return PastPolicy(_accept_all(history.X, learner, expansion), decides=False)
     imitator = _unconstrained(prepare_learner(learner))
@@ -68,7 +82,47 @@ def past_policy(
     likelihood, _ = fit_likelihood(
         imitator, history.X, target, np.ones(n), group, 1, expansion=expansion
     )
-    return PastPolicy(likelihood, decides=True)
+    return _matched(likelihood, history)
+
+
+def _matched(likelihood: Likelihood, history: History) -> PastPolicy:
+    score = likelihood.score(history.X, np.zeros(len(history), np.intp))
+    return PastPolicy(likelihood, decides=True, cut=matched_cut(score, history.accepted))
+
+
+def matched_cut(
+    score: NDArray[np.floating], accepted: NDArray[Any], count: Any = None
+) -> float:
+    """Return the cut on f_0's score that accepts as many of the history as the past accepted.
+
+    It lies between two scores. Applicants with one score cannot be told apart, so the number of
+    accepted is the nearest possible one, and never zero. A history without rejections does not
+    say which share of its applicants the past accepted: then the cut is ½.
+
+    Parameters
+    ----------
+    score
+        f_0's score of each applicant of the history, or of each cell.
+    accepted
+        How many applicants the past accepted there: true or false for an applicant.
+    count
+        How many applicants there are; None means one each.
+
+    Examples
+    --------
+    >>> matched_cut(np.array([0.9, 0.8, 0.7, 0.6]), np.array([True, True, False, False]))
+    0.75
+    """
+    size = np.ones(score.shape[0]) if count is None else np.asarray(count, np.float64)
+    wanted = float(accepted.sum())
+    if wanted >= size.sum():
+        return 0.5
+    values, at = np.unique(np.asarray(score, np.float64)[size > 0], return_inverse=True)
+    above = np.bincount(at, size[size > 0])[::-1].cumsum()[::-1]  # that score at least each value
+    excess = np.abs(above - wanted)
+    best = int(np.flatnonzero(excess == excess.min())[-1])  # of two equally near, the stricter
+    below = values[best - 1] if best else 0.0
+    return max(float(below + values[best]) / 2, _NO_CHANCE)
 
 
 def _accept_all(X: Any, learner: Any, expansion: Expansion | None) -> Likelihood:

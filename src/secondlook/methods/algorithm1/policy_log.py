@@ -69,6 +69,9 @@ class LoggedPolicy:
         of being explored; ``left`` is 0 if the round could not explore.
     n_people, n_rounds
         How many applicants and rounds were decided by it.
+    follows
+        How it follows f_0. ``"matched"``: f_0's thresholds accept applicants who are not known,
+        too; ``"drawn"``: f_0's score is the probability of every applicant.
     """
 
     likelihood: int
@@ -79,6 +82,7 @@ class LoggedPolicy:
     others: NDArray[np.float64]
     n_people: int
     n_rounds: int = 1
+    follows: str = ""
 
     def __post_init__(self) -> None:
         for array in (self.thresholds, self.group_factor, self.left, self.others):
@@ -88,6 +92,7 @@ class LoggedPolicy:
         """Return whether both accept the same applicants and do not explore."""
         return (
             self.likelihood == other.likelihood
+            and self.follows == other.follows == ""
             and not self.left.any()
             and not other.left.any()
             and np.array_equal(self.thresholds, other.thresholds)
@@ -182,8 +187,8 @@ class PolicyLog:
             positions, weights = rounds.score_weights(len(self.likelihoods))
         else:
             # A sum of π_i grows only in rounds that explored, before an applicant is known.
-            used = rounds.left.any(axis=0) if rule.needs == "acceptance" else slice(None)
-            which = np.arange(len(self.policies))[used]
+            used = rounds.left.any(axis=0) | rounds.matched | rounds.drawn
+            which = np.flatnonzero(used | (rule.needs != "acceptance"))
             positions = rounds.likelihoods[which]
         first, scorer = self._scorer(np.array([0, score_of]), X), self._scorer(positions, X)
         for rows in _blocks(n_rows(X), scorer):
@@ -200,7 +205,7 @@ class PolicyLog:
                 w, rest = start, np.flatnonzero(~(start > rounds.levels[-1]))
                 if rest.size:
                     some, z = take(block, rest), z[rest]
-                    w[rest] += rounds.explored(some, z, scorer.table(some, z), which)
+                    w[rest] += rounds.unknown(some, z, scorer.table(some, z), which)
             look.known[rows] = w > rounds.levels[-1]
         return look
 
@@ -376,6 +381,8 @@ class _Rounds:
     left: Floats
     others: Floats
     group_factors: Floats
+    matched: NDArray[np.bool_]  # f_0 also accepts applicants who are not known
+    drawn: NDArray[np.bool_]  # f_0's score is the probability
     strategy: Strategy | None  # of all policies, if they share one that does not read features
 
     @staticmethod
@@ -406,6 +413,8 @@ class _Rounds:
             left=tables["left"],
             others=tables["others"],
             group_factors=tables["group_factor"],
+            matched=np.array([policy.follows == "matched" for policy in policies], np.bool_),
+            drawn=np.array([policy.follows == "drawn" for policy in policies], np.bool_),
             strategy=_shared_strategy(policies),
         )
 
@@ -426,31 +435,41 @@ class _Rounds:
         before it, so a running sum over all of them shows when the applicant became known.
         """
         accepted = score >= _per_person_table(self.thresholds, group)
-        g = self._g(X, group, score, np.arange(len(self.policies)))
-        explored = self._chance(g, group, slice(None))
-        adding = {"acceptance": explored, "score": score, "g": g}[self.needs] * self.weights
+        which = np.arange(len(self.policies))
+        g = self._g(X, group, score, which)
+        unknown = self._acceptance_of_unknown(g, group, score, which)
+        adding = {"acceptance": unknown, "score": score, "g": g}[self.needs] * self.weights
         adding[:, 0] += start
         np.cumsum(adding, axis=1, out=adding)
         known = np.empty(score.shape, np.bool_)
         known[:, 0] = start > self.levels[0]
         np.greater(adding[:, :-1], self.levels[1:-1], out=known[:, 1:])
-        pi = np.where(known, accepted, explored)
+        pi = np.where(known & ~self.drawn, accepted, unknown)
         w = start + pi @ self.weights if self.needs == "acceptance" else adding[:, -1]
         return pi @ self.people, w
 
-    def explored(
+    def unknown(
         self, X: Any, group: Groups, score: Floats, which: NDArray[np.intp]
     ) -> NDArray[Any]:
         """Return what some policies add to a w of π_i if the applicants never become known."""
         g = self._g(X, group, score, which)
-        return np.asarray(self._chance(g, group, which) @ self.weights[which])
+        return np.asarray(self._acceptance_of_unknown(g, group, score, which) @ self.weights[which])
 
-    def _chance(self, g: Floats, group: Groups, which: Any) -> Floats:
-        """Return the probability of being explored in the explore region."""
+    def _acceptance_of_unknown(
+        self, g: Floats, group: Groups, score: Floats, which: NDArray[np.intp]
+    ) -> Floats:
+        """Return π_i of applicants who are not known: explored, or accepted by f_0."""
         left, others = self.left[:, which], self.others[:, which]
-        return np.asarray(
+        explored = np.asarray(
             chance(g, _per_person_table(left, group), _per_person_table(others, group))
         )
+        matched, drawn = self.matched[which], self.drawn[which]
+        if matched.any():
+            accepted = score >= _per_person_table(self.thresholds[:, which], group)
+            np.copyto(explored, 1, where=accepted & matched)
+        if drawn.any():
+            np.copyto(explored, score, where=drawn)
+        return explored
 
     def _g(self, X: Any, group: Groups, score: Floats, which: NDArray[np.intp]) -> Floats:
         """Return g(x, z; f_i) under some policies."""

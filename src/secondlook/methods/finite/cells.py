@@ -397,12 +397,15 @@ class CellPast:
         Whether it was given, rather than estimated from the history.
     group_mode
         Unless it is ``"aware"``, the function takes X only.
+    cut
+        Probability from which the share of the history is accepted that the past accepted.
     """
 
     function: Callable[..., Any] | None
     decides: bool
     given: bool
     group_mode: str = "aware"
+    cut: float = 0.5
 
     def new_cells(self, table: CellTable, n_known: int) -> Floats:
         """Return the probability of acceptance in the cells after the first ``n_known``."""

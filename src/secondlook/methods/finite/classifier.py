@@ -65,7 +65,7 @@ _CHOICES: dict[str, tuple[str, ...]] = {
     "hypothesis": HYPOTHESES,
     "constraints": CONSTRAINTS,
     "weights": ("applicants", "none"),
-    "first_round": ("past", "learned"),
+    "first_round": ("matched", "cut", "learned"),
 }
 _TYPES: dict[str, type] = {
     "utility": Utility,
@@ -232,8 +232,11 @@ class FiniteClassifier(DecidingClassifier):
         Observed outcomes that a cell needs, besides w > τ, to move from EXPLORE to EXPLOIT. With 0
         coverage alone decides, and a cell may be given up without a single outcome.
     first_round
-        ``"past"``: round 1 decides as f_0 does (Algorithm 1); ``"learned"``: by what the history
-        teaches. Without rejections in the history and without a past policy, round 1 is learned.
+        Round 1 decides as f_0 does (Algorithm 1). ``"matched"``: f_0 accepts cells from the
+        probability on at which about as many of the history are accepted as the past accepted (½
+        if the history has no rejections). ``"cut"``: f_0 accepts cells from a probability of ½ on,
+        where its coverage exceeds τ. ``"learned"``: by what the history teaches. Without rejections
+        in the history and without a past policy, round 1 is learned.
     maturity
         Number of rounds after which missing outcomes count as bad; until then a round with missing
         outcomes is left out of learning and coverage. None: outcomes count as soon as they arrive,
@@ -294,7 +297,7 @@ class FiniteClassifier(DecidingClassifier):
         gap: float = 1e-4,
         cut_score: Callable[..., ArrayLike] | None = None,
         min_outcomes: int = 1,
-        first_round: Literal["past", "learned"] = "past",
+        first_round: Literal["matched", "cut", "learned"] = "matched",
         maturity: int | None = None,
         noise: OutcomeNoise | None = None,
         group_mode: Literal["aware", "blind", "audit"] = "aware",
@@ -431,7 +434,8 @@ class FiniteClassifier(DecidingClassifier):
         if t > 1:
             exploit = state.exploit(self._rule, counts.outcomes, self.min_outcomes)
         if self._follows_past(t):
-            f, score = _follow_past(state.summed), state.summed
+            f, score = _follow_past(state.summed >= self._past_cut), state.summed
+            exploit = exploit | (f.accepts & (self.first_round == "matched"))
         else:
             f, score = self._learn(t, state.table, counts, exploit), counts.good_share()
 
@@ -714,7 +718,11 @@ class FiniteClassifier(DecidingClassifier):
     # Steps of a round.
 
     def _follows_past(self, t: int) -> bool:
-        return t == 1 and self._past.decides and self.first_round == "past"
+        return t == 1 and self._past.decides and self.first_round != "learned"
+
+    @property
+    def _past_cut(self) -> float:
+        return self._past.cut if self.first_round == "matched" else 0.5
 
     def _learn(self, t: int, table: CellTable, counts: CellCounts, exploit: Flags) -> ExactFit:
         """Return the best classifier on η_w, with its FDR corrected for noise."""
@@ -828,7 +836,8 @@ class FiniteClassifier(DecidingClassifier):
         exploit = self._rule.initial(past, np.zeros(past.size, np.int64), self._past.given)
         accepts, score = np.zeros(past.size), np.full(past.size, last.pooled_share)
         if self._follows_past(t):
-            accepts, score = (past >= 0.5).astype(np.float64), past
+            accepts, score = (past >= self._past_cut).astype(np.float64), past
+            exploit |= (accepts > 0) & (self.first_round == "matched")
         size = self._strategy.person_factor(table.X[n_known:], score, group)
         size = np.asarray(size, np.float64) * last.group_factor[group]
         check_sizes(size, self._strategy)
@@ -882,10 +891,10 @@ class FiniteClassifier(DecidingClassifier):
         return self._allowed(as_strategy(self.strategy))
 
 
-def _follow_past(acceptance: Floats) -> ExactFit:
-    """Return f_0 as the classifier of a round: accept if the past would likely accept."""
+def _follow_past(accepts: Flags) -> ExactFit:
+    """Return f_0 as the classifier of a round."""
     return ExactFit(
-        accepts=acceptance >= 0.5,
+        accepts=accepts,
         utility=np.nan,
         gap=np.nan,
         fdr=np.nan,

@@ -14,6 +14,7 @@ from secondlook.core.groups import Attributes
 from secondlook.core.saved import saved
 from secondlook.errors import InputError
 from secondlook.frames import is_frame
+from secondlook.methods.algorithm1.past import matched_cut
 from secondlook.methods.finite.cells import (
     CellPast,
     CellTable,
@@ -226,18 +227,20 @@ def read_past(
     given: Any, history: CellHistory, n_domain: int, group_mode: str
 ) -> tuple[CellPast, NDArray[np.float64]]:
     """Return f_0 and its acceptance by cell; without one, the share accepted in the history."""
-    table = history.placed.table
+    table, heads = history.placed.table, history.placed.heads
+    accepted = np.bincount(history.placed.cell[history.accepted], minlength=len(table))
     if given is None:
         if len(history) == 0:
             raise InputError("without a history, past_policy must be given.")
-        heads = history.placed.heads
-        accepted = np.bincount(history.placed.cell[history.accepted], minlength=len(table))
         share = np.divide(accepted, heads, out=np.zeros(len(table)), where=heads > 0)
-        return CellPast(None, decides=not history.accepted.all(), given=False), share
+        cut = matched_cut(share, accepted, heads)
+        return CellPast(None, decides=not history.accepted.all(), given=False, cut=cut), share
     if callable(given):
         check_reads_no_group("past_policy", given, group_mode)
         acceptance = past_probabilities(given, table, slice(None), group_mode)
-        return CellPast(given, decides=True, given=True, group_mode=group_mode), acceptance
+        cut = matched_cut(acceptance, accepted, heads)
+        past = CellPast(given, decides=True, given=True, group_mode=group_mode, cut=cut)
+        return past, acceptance
     values = np.asarray(given, dtype=np.float64)
     if n_domain == 0 or values.shape != (n_domain,):
         raise InputError(
@@ -247,7 +250,8 @@ def read_past(
     if not np.all((values >= 0) & (values <= 1)):
         raise InputError("past_policy must hold probabilities of acceptance in [0, 1].")
     acceptance = np.pad(values, (0, len(table) - n_domain))
-    return CellPast(None, decides=True, given=True), acceptance
+    cut = matched_cut(acceptance, accepted, heads)
+    return CellPast(None, decides=True, given=True, cut=cut), acceptance
 
 
 def check_reads_no_group(name: str, function: Callable[..., Any], group_mode: str) -> None:

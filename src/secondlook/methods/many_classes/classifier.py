@@ -255,7 +255,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         weights: Literal["acceptance", "none"] = "acceptance",
         weight_cap: float | None = 3.0,
         min_outcomes: int = 100,
-        first_round: Literal["past", "learned"] = "past",
+        first_round: Literal["matched", "drawn", "cut", "learned"] = "matched",
         maturity: int | None = None,
         missing: Any = None,
         noise: Any = None,

@@ -126,8 +126,9 @@ class ReleasedClassifier(PartialFeedbackClassifier):
         return self.budget.begun if isinstance(self.budget, ReleasedBudget) else 0
 
     def _classifier_of_round(self, t: int) -> Learned:
-        if t - self._begun == 1 and self._past.decides and self.first_round == "past":
-            return Learned.following(self._past.likelihood, self._intake.n_groups)
+        if t - self._begun == 1 and self._past.decides and self.first_round != "learned":
+            past, n_groups = self._past, self._intake.n_groups
+            return Learned.following(past.likelihood, n_groups, self.first_round, past.cut)
         return super()._classifier_of_round(t)
 
     def _learn(self, t: int, *, everywhere: bool = False) -> Learned | None:
@@ -220,6 +221,8 @@ def _new(variant: Variant, setup: Setup, switches: frozenset[str]) -> ReleasedCl
         options["weights"] = "none"
     if "C4" in switches:
         options["first_round"] = "learned"
+    elif "first_round" not in setup.options:
+        options["first_round"] = "cut"
     if switches & {"B3", "B9"}:
         options["constrain_fit"] = True
     classifier = ReleasedClassifier(**options).switch_on(switches)
