@@ -90,9 +90,7 @@ def _matched(likelihood: Likelihood, history: History) -> PastPolicy:
     return PastPolicy(likelihood, decides=True, cut=matched_cut(score, history.accepted))
 
 
-def matched_cut(
-    score: NDArray[np.floating], accepted: NDArray[Any], count: Any = None
-) -> float:
+def matched_cut(score: NDArray[np.floating], accepted: NDArray[Any], count: Any = None) -> float:
     """Return the cut on f_0's score that accepts as many of the history as the past accepted.
 
     It lies between two scores. Applicants with one score cannot be told apart, so the number of
