@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -162,7 +163,8 @@ def _setting(results: Results, at: int | None) -> str:
 
 
 def _name(title: str) -> str:
-    return title.lower().replace(" ", "-").replace("_", "-")
+    """Return a name for files and labels."""
+    return re.sub(r"[^a-z0-9.]+", "-", title.lower().replace("α", "alpha")).strip("-.")
 
 
 def _rows(results: Results, at: int) -> list[dict[str, Any]]:
@@ -214,7 +216,7 @@ def overview(results: Results, at: int) -> ReportTable:
             note, reasons = note + _PAPER_NOTE, _reasons(rows)
     name = "overview"
     if len(results.settings) > 1:
-        name += f"-{results.settings[at].replace(' = ', '-').replace('α', 'alpha')}"
+        name = _name(f"overview {results.settings[at]}")
     rows = [row for row in rows if row["method"] in results.methods_at(at)]
     return ReportTable(name, "All methods", _setting(results, at), note, columns, rows, reasons)
 
@@ -562,5 +564,5 @@ def _sweep(results: Results, metric: str) -> ReportTable:
             row |= {name.replace(metric, key, 1): value for name, value in known.items()}
         columns.append(Column(key, setting, form_of(metric), sd=True))
     title = f"{TITLES[metric]} for each {results.varied}"
-    name = _name(f"{metric} by {results.varied}").replace("α", "alpha")
+    name = _name(f"{metric} by {results.varied}")
     return ReportTable(name, title, _setting(results, None), _SPREAD, columns, rows)
