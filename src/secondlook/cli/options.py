@@ -115,8 +115,8 @@ Repetitions = Annotated[
 Methods = Annotated[
     str | None,
     typer.Option(
-        help="Names separated by commas, all, or not-deep (see: secondlook methods), or "
-        "module:function for your own; default: as the experiment or the file says."
+        help="Names separated by commas, sets of them such as all or baselines (see: secondlook "
+        "methods), or module:function for your own; default: as the experiment or the file says."
     ),
 ]
 Set = Annotated[

@@ -511,6 +511,7 @@ def test_sets_of_methods():
     every = expand_names(["all"])
     assert {*METHODS, *REFERENCES} - {*every} <= {*DEEP}
     assert {*expand_names(["not-deep"])} == {*METHODS, *REFERENCES} - {*DEEP}
+    assert {*expand_names(["baselines"])} == {*BASELINES} - {*DEEP}
     assert expand_names(["plain", "not-deep"])[0] == "plain"
     assert len(expand_names(["all", "not-deep"])) == len(every)
     quick = expand_names(DEEP, quick=True)

@@ -590,6 +590,7 @@ _DEEP = tuple(name for name in DEEP if "quick" not in name) if not _missing_pack
 SETS: dict[str, tuple[str, ...]] = {
     "all": (*_NOT_DEEP, *_DEEP),
     "not-deep": _NOT_DEEP,
+    "baselines": tuple(name for name in BASELINES if name not in DEEP),
     "parity": (*PARITY_CELLS, *map(cell_of_fair_clf, PARITY_CELLS)),
 }
 
