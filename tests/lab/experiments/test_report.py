@@ -334,6 +334,15 @@ def test_levels_are_compared_with_the_papers(accepted, verdict):
     assert not [text for text in findings.findings(results) if text.startswith("Levels")]
 
 
+def test_reasons_follow_the_options_of_a_setting():
+    results = crafted({"plain": 50}, published="german_gender")
+    assert "rows weighted" in " ".join(overview(results, 0).remarks)
+    results.about["settings"][0]["options"] = {"weights": "none"}
+    said = " ".join(overview(results, 0).remarks)
+    assert "rows weighted" not in said
+    assert "set: weights = none" in said
+
+
 def test_no_sentence_about_a_run_as_released_is_false():
     names = ("plain", "exploit-fair", "fair-clf")
     results = crafted(dict.fromkeys(names, 50), published="german_gender", switches=list(SWITCHES))

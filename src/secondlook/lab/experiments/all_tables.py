@@ -210,7 +210,7 @@ def overview(results: Results, at: int) -> ReportTable:
         columns.append(Column("revenue_without_sign", "|revenue|", thousands))
     key = results.about["experiment"]["published"]
     if key and results.alphas[at] == ALPHA:
-        _add_published(rows, results)
+        _add_published(rows, results, at)
         if any(row["why_different"] for row in rows):
             columns.append(Column("published_revenue", "paper", thousands))
             note, reasons = note + _PAPER_NOTE, _reasons(rows)
@@ -221,9 +221,10 @@ def overview(results: Results, at: int) -> ReportTable:
     return ReportTable(name, "All methods", _setting(results, at), note, columns, rows, reasons)
 
 
-def _add_published(rows: list[dict[str, Any]], results: Results) -> None:
+def _add_published(rows: list[dict[str, Any]], results: Results, at: int) -> None:
     """Add the paper's numbers, and why ours differ, to the row of each method."""
-    experiment = results.about["experiment"]
+    options = results.about["settings"][at]["options"]
+    experiment = results.about["experiment"] | {"classifier": options}
     printed = published_table(experiment["published"])
     for row in rows:
         paper = printed.get(paper_row(row["method"]) or "")
@@ -251,7 +252,7 @@ def beside_the_paper(results: Results, at: int) -> ReportTable:
     for name in published_table(key):
         if name not in ours:
             rows.append({**rows[0], **unknown, "method": name, "failed_repetitions": 0})
-    _add_published(rows, results)
+    _add_published(rows, results, at)
     for row in rows[len(results.methods) :]:
         row["method"] = row["label"] = f"{row['method']} (not run)"
     columns = [_METHOD]
