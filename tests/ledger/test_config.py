@@ -173,7 +173,12 @@ PARTIAL = [
     ("explore = false", {"budget": sl.ExploitOnly()}),
     (
         "paper_text = true",
-        {"constrain_fit": True, "coverage": sl.SumOfG(), "weight_cap": None},
+        {
+            "constrain_fit": True,
+            "coverage": sl.SumOfG(),
+            "weight_cap": None,
+            "first_round": "cut",
+        },
     ),
     (
         'paper_text = true\ncoverage = "mean-past-score"\nstrategy = "group-share"',
@@ -182,6 +187,7 @@ PARTIAL = [
             "coverage": sl.MeanPastScore(),
             "strategy": sl.GroupShare(reading="product"),
             "weight_cap": None,
+            "first_round": "cut",
         },
     ),
     (

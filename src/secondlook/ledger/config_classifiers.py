@@ -109,6 +109,7 @@ PAPER_TEXT: dict[str, Any] = {
     "coverage": "sum-of-g",
     "strategy_reading": "product",
     "weight_cap": _NONE,
+    "first_round": "cut",
 }
 
 _COMMON: dict[str, Any] = {
@@ -286,7 +287,7 @@ def with_paper_text(settings: Mapping[str, Any]) -> dict[str, Any]:
     Examples
     --------
     >>> with_paper_text({"paper_text": True, "coverage": "mean-past-score", "weights": "none"})
-    {'constrain_fit': True, 'coverage': 'mean-past-score', 'weights': 'none'}
+    {'constrain_fit': True, 'coverage': 'mean-past-score', 'first_round': 'cut', 'weights': 'none'}
     """
     own = {key: value for key, value in settings.items() if key != "paper_text"}
     if not settings.get("paper_text"):

@@ -13,6 +13,7 @@ from lab.experiments.test_spec import one_sentence
 from secondlook import (
     Accuracy,
     GroupShare,
+    PartialFeedbackClassifier,
     PowerSchedule,
     ScoreWeighted,
     SelectionRateParity,
@@ -56,6 +57,7 @@ from secondlook.lab.experiments.spec import NO_VARIANTS, Experiment, Goal
 from secondlook.lab.experiments.world_spec import WorldSpec
 from secondlook.lab.simulate.populations import Lender
 from secondlook.lab.simulate.run import run
+from secondlook.ledger.config_classifiers import CLASSIFIERS, PARTIAL
 
 LENDER = WorldSpec("lender", n_batch=150, n_rounds=3, past=({"rule": "policy"},))
 
@@ -235,6 +237,12 @@ def test_options_reach_the_classifier(key, value, want):
     assert changed == {path.partition(".")[0] for path in want}
 
 
+def test_every_parameter_of_the_classifier_is_an_option():
+    """Except those that describe the data, and what the goal and the repetition set."""
+    made = {"budget", "checks", "missing_values", "pos_label", "random_state"}
+    assert {*PartialFeedbackClassifier().get_params()} - made <= {*CLASSIFIERS[PARTIAL]}
+
+
 @pytest.mark.parametrize(
     ("name", "given", "taken"),
     [
@@ -262,6 +270,7 @@ def test_paper_text_sets_exactly_the_papers_choices():
     for name in VARIANTS:
         ours, paper = (make_classifier(ALGORITHM1[name], Goal(), g) for g in ({}, text))
         changed = {"constrain_fit": True, "coverage": SumOfG(), "weight_cap": None}
+        changed["first_round"] = "cut"
         if name in ("explore-fair", "both-fair"):
             changed["strategy"] = GroupShare(reading="product")
         assert paper.get_params(deep=False) == ours.get_params(deep=False) | changed
@@ -269,6 +278,7 @@ def test_paper_text_sets_exactly_the_papers_choices():
     assert plain == {"weight_cap": 5}
     given = text | {"coverage": "mean-past-score", "weights": "none"}
     expected = {"constrain_fit": True, "coverage": "mean-past-score", "weights": "none"}
+    expected["first_round"] = "cut"
     assert options_of(ALGORITHM1["plain"], Goal(), given) == expected
     fair_clf = options_of(ALGORITHM1["fair-clf"], Goal(), text)
     assert fair_clf == options_of(ALGORITHM1["fair-clf"], Goal(), {"constrain_fit": True})

@@ -637,7 +637,7 @@ def test_a_varied_option_in_sentences_tables_and_a_figure():
     for text in (
         "paper_text is on",
         "constrain_fit = true; coverage = mean-past-score (plain and mine); strategy_reading = "
-        "product (mine); weight_cap = none (plain).",
+        "product (mine); weight_cap = none (plain); first_round = cut (plain and mine).",
         "“mine” is explore-fair with weight_cap = 7.",
         "does not change “OPT-OFFLINE, all outcomes of S_0”, which ran once, with slack = 0.001.",
     ):

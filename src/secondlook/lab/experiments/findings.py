@@ -14,6 +14,8 @@ from secondlook.lab.experiments.methods import (
     ASSUMPTIONS,
     REFERENCES,
     VARIANTS,
+    find_variant,
+    options_of,
     taken_options,
 )
 from secondlook.lab.experiments.published import (
@@ -188,15 +190,24 @@ def _describe_options(results: Results) -> list[str]:
         parts.append(f"{key} = {written(value)}{only}")
     sentences = []
     if on:
-        text = "paper_text is on, the paper's own choices where our defaults differ"
-        sentences.append(f"{text}; options of Algorithm 1's methods: {'; '.join(parts)}.")
+        text = "paper_text is on: the paper's own choices where our defaults differ"
+        if results.varied == "paper_text":
+            text = "paper_text = true stands for the paper's own choices where our defaults differ"
+        sentences.append(f"{text}. Options of Algorithm 1's methods: {'; '.join(parts)}.")
     elif parts:
         sentences.append(f"Options of Algorithm 1's methods: {'; '.join(parts)}.")
     for name, options in variants.items():
-        own = [f"{key} = {written(value)}" for key, value in options.items() if key != "method"]
-        if name in results.methods:
-            text = f"“{name}” is {options['method']} with {_listed(own or ['no changes'])}."
-            sentences.append(text)
+        own, base = (find_variant(n, variants) for n in (name, options["method"]))
+        if name not in results.methods or own is None or base is None:
+            continue
+        known = options_of(base, goal, {})
+        different = [
+            f"{key} = {written(value)}"
+            for key, value in options_of(own, goal, {}).items()
+            if known.get(key) != value
+        ]
+        text = f"“{name}” is {options['method']} with {_listed(different or ['no changes'])}"
+        sentences.append(f"{text}{' (paper_text)' if options.get('paper_text') else ''}.")
     once = results.about["once"]
     if once:
         unchanged = _listed([_quoted(results, name) for name in once])
