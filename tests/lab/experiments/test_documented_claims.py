@@ -77,3 +77,13 @@ def test_shared_object_causes_the_published_order_of_variants():
         gain = tables.paired(fresh, "revenue", name, "plain")[0]
         assert gain.low <= 0 <= gain.high
         assert abs(gain.mean) < 1
+
+
+@pytest.mark.long
+def test_parity_costs_revenue_and_a_cut_per_group_earns_it_on_german_credit():
+    """What exploit-fair gains over plain is flexibility: parity alone loses."""
+    methods = ("plain", "per-group-cuts", "exploit-fair")
+    experiment = replace(paper_experiment("german"), methods=methods, repetitions=10)
+    results = run_experiment(experiment, load("german"), Run(jobs=1))
+    assert tables.paired(results, "revenue", "exploit-fair", "per-group-cuts")[0].high < 0
+    assert tables.paired(results, "revenue", "per-group-cuts", "plain")[0].low > 0
