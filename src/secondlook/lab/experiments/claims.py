@@ -19,9 +19,10 @@ import numpy as np
 from scipy import stats
 
 from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.findings import rate, thousands
+from secondlook.lab.experiments.findings import thousands
 from secondlook.lab.experiments.methods import ABLATIONS, VARIANTS
 from secondlook.lab.experiments.paired_tests import LEVEL, holm, paired_p
+from secondlook.lab.experiments.report_table import proportion
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.tables import Values, share
 
@@ -33,6 +34,7 @@ NOTE = (
     "rows of a claim together (Student's t, Holm). Methods without exploration are controls: what "
     "grows there too is not due to exploration."
 )
+_THREE = proportion(3)
 # Fair variants and what they are compared with: plain, and the same cuts without parity.
 _FAIR = (
     ("exploit-fair", "plain"),
@@ -88,9 +90,9 @@ def short(value: float) -> str:
     Examples
     --------
     >>> short(-0.0123), short(142.94)
-    ('−0.012', '142.9')
+    ('−.012', '142.9')
     """
-    return rate(value) if abs(value) < 1 else thousands(value)
+    return _THREE(value) if abs(value) < 1 else thousands(value)
 
 
 def sentences(examined: Sequence[Examined]) -> list[str]:
