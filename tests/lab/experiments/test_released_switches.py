@@ -67,6 +67,7 @@ def test_no_reason_for_a_difference_contradicts_the_switches(row):
         assert "rows weighted" not in unweighted
         assert "12 smaller" in unweighted
         assert "set: weights = none, coverage = sum-of-g" in unweighted
+        assert "11 smaller" in reason(paper_text=True)  # which sets coverage and the first round
         assert "12 smaller" in reason(n_parts=40)  # nothing is resampled, so A9 does not apply
         assert (
             reason(*SWITCHES)

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from secondlook.errors import InputError
 from secondlook.lab.experiments.released import DEVIATIONS, applicable_switches
+from secondlook.ledger.config_classifiers import with_paper_text
 
 __all__ = [
     "ALPHA",
@@ -136,7 +137,7 @@ def why_different(experiment: Mapping[str, Any], method: str) -> str:
     variant = _DIFFERENCES[row] is _VARIANT
     known = applicable_switches(experiment["world"], algorithm=variant)
     on = [name for name in experiment["switches"] if name in known]
-    options = experiment["classifier"]
+    options = with_paper_text(experiment["classifier"])
     hidden = {*on, *(name for name in known if DEVIATIONS[name].option in options)}
     ours = [DEVIATIONS[name].ours for name in _DIFFERENCES[row] if name not in hidden]
     smaller = set(known) - {*hidden, *_DIFFERENCES[row]} if variant else ()
