@@ -75,22 +75,23 @@ def rows_of(columns, method, setting):
 
 def test_varying_an_option_equals_single_runs_with_it():
     """Methods that do not take it run once, with our default, and their other rows are empty."""
-    methods = ("plain", "mine", "plain-unweighted", "opt-offline")
+    methods = ("plain", "mine", "fair-clf", "opt-offline")
     options = {"methods": methods, "variants": {"mine": {"method": "plain", "slack": 0.0}}}
-    varied = experiment(vary={"weight_cap": (1, 3, "none")}, **options)
+    values = (0.1, 0.5, 0.9)
+    varied = experiment(vary={"coverage_threshold": values}, **options)
     assert (find_main(varied), find_once(varied)) == (1, methods[2:])
     columns = run_repetition(varied, Lender(), 0).columns
-    different = set()
-    for value in (1, 3, "none"):
-        alone = run_repetition(experiment(classifier={"weight_cap": value}, **options), Lender(), 0)
+    for value in values:
+        given = {"coverage_threshold": value}
+        alone = run_repetition(experiment(classifier=given, **options), Lender(), 0)
         for method in methods:
-            got = rows_of(columns, method, f"weight_cap = {value}")
-            if method in methods[2:] and value != 3:
+            got = rows_of(columns, method, f"coverage_threshold = {value}")
+            if method in methods[2:] and value != 0.5:
                 assert not np.any(got)
             else:
                 assert got == rows_of(alone.columns, method, "α = 0.15")
-            different.add(str(got))
-    assert len(different) > len(methods)
+    low, high = (rows_of(columns, "plain", f"coverage_threshold = {v}") for v in (0.1, 0.9))
+    assert low != high
 
 
 @pytest.mark.parametrize(
