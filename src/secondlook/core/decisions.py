@@ -135,8 +135,9 @@ class Round:
     estimated_fdr
         Their weighted share of bad among those f_t accepts; NaN if the past policy decides.
     disparity
-        Largest difference between groups of the rate that the fairness constraint bounds, on these
-        rows; 0 without a constraint, NaN if the past policy decides.
+        Largest difference between groups of a rate that the fairness constraint bounds, on these
+        rows; as a share of the largest rate if it bounds a ratio. 0 without a constraint, NaN if
+        the past policy decides.
     feasible
         Whether all constraints could be met on these rows.
     note

@@ -8,7 +8,8 @@ from scipy.optimize import check_grad
 from scipy.special import expit
 
 from lab.experiments.released_worlds import lender_setup, on, released
-from secondlook.core.fairness import SelectionRateParity
+from secondlook.core.fairness import EqualizedOdds, SelectionRateParity
+from secondlook.errors import InputError
 from secondlook.lab.experiments.released import logistic
 from secondlook.lab.experiments.released.classifier import build_released
 from secondlook.lab.experiments.released.logistic import ReleasedLogistic
@@ -193,3 +194,10 @@ def test_b9_always_cuts_at_a_half():
     assert accepted[0] == accepted[1]
     plain, _ = released("both-fair")
     assert {cut for record in plain.rounds_[1:] for cut in record.thresholds} != {0.5}
+
+
+@pytest.mark.parametrize("fairness", [EqualizedOdds(0.1), SelectionRateParity(ratio=0.8)])
+def test_other_constraints_are_refused(credit, fairness):
+    X, y, group = credit
+    with pytest.raises(InputError, match="released fit bounds a difference of selection rates"):
+        ReleasedLogistic(fairness=fairness).fit(X, y, sensitive_features=group)
