@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 from sklearn.linear_model import LogisticRegression
 
 from ledger_worlds import algorithm_1, certified, started
+from secondlook.core.budget import FdrBudget
 from secondlook.ledger.health import TINY, anytime_interval, check_health, verdict
 from secondlook.ledger.summary import GroupSummary, NextTested, Outcomes, Promise, exact_interval
 
@@ -184,6 +185,52 @@ def test_the_whole_program_and_certified_rounds_are_tested(plain):
     assert math.isnan(check.value)
     assert (check.low, check.high, check.bound) == (0.0, 1.0, 0.15)
     assert lights(replace(unknown, promise=Promise())) == {}  # there is no bound
+
+
+def test_whether_the_past_policy_kept_alpha_is_judged_by_round_1(plain):
+    """The history looks fine, since it was selected by the outcome; the round that follows not."""
+    budget = FdrBudget(alpha=0.15)
+    past = replace(
+        plain,
+        promise=replace(plain.promise, budget=budget),
+        n_history=1000,
+        history=Outcomes(540, 60, 0, 0),
+    )
+    (check,) = [one for one in check_health(past) if one.question == "past policy"]
+    assert (check.light, check.value) == ("green", 0.1)
+    assert (check.low, check.high) == exact_interval(60, 600)
+    assert "60 % of the history" in check.finding
+    followed = replace(past.rounds[0], records=({"follows": "matched"},))
+    for outcomes, light in ((Outcomes(70, 30, 0, 0), "amber"), (Outcomes(88, 12, 0, 0), "green")):
+        own = replace(past, rounds=(replace(followed, outcomes=outcomes),))
+        (check,) = [one for one in check_health(own) if one.question == "past policy"]
+        assert (check.light, check.low, check.high) == (light, *exact_interval(outcomes.bad, 100))
+    learned = replace(followed, records=({"follows": ""},), outcomes=Outcomes(70, 30, 0, 0))
+    (check,) = [
+        one
+        for one in check_health(replace(past, rounds=(learned,)))
+        if one.question == "past policy"
+    ]
+    assert check.value == 0.1  # a learned round says nothing about f_0
+    assert not [one for one in check_health(plain) if one.question == "past policy"]
+
+
+def test_what_the_cap_on_weights_does_is_said(plain):
+    record = {
+        "calibrated": True,
+        "n_outcomes": 812,
+        "effective_sample_size": 640.4,
+        "capped_share": 0.25,
+        "estimated_fdr": 0.11,
+        "uncapped_fdr": 0.17,
+    }
+    rounds = (replace(plain.rounds[0], records=(record,)),)
+    (check,) = [
+        one for one in check_health(replace(plain, rounds=rounds)) if one.question == "weights"
+    ]
+    for said in ("812", "640", "25 %", "11 %", "17 %"):
+        assert said in check.finding
+    assert check.value == 0.25
 
 
 def test_a_few_outcomes_make_no_light(plain):

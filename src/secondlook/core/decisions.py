@@ -147,6 +147,12 @@ class Round:
     n_unreachable, unreachable
         How many of the explore region the limits (``Limited``) bar from exploration, in all
         and per group; the promise of exploration does not cover them.
+    capped_share
+        Share of the rows that the thresholds were chosen on whose weight ``weight_cap`` changed.
+    uncapped_fdr
+        ``estimated_fdr`` of the same thresholds with uncapped weights.
+    follows
+        How the round follows the past policy (``first_round``); empty if f_t was learned.
     """
 
     round: int
@@ -167,6 +173,9 @@ class Round:
     group_mode: str = field(default="aware", kw_only=True)
     n_unreachable: int = field(default=0, kw_only=True)
     unreachable: tuple[int, ...] = field(default=(), kw_only=True)
+    capped_share: float = field(default=0.0, kw_only=True)
+    uncapped_fdr: float = field(default=float("nan"), kw_only=True)
+    follows: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True)

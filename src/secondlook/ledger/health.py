@@ -156,6 +156,8 @@ def check_health(summary: Summary, late: float = 180.0) -> list[Check]:
         *_unselective(summary),
         *_unexplored(summary),
         *_chances(summary),
+        *_weights(summary),
+        *_past_policy(summary),
         *_dropped(summary),
         *_held_up(summary),
         *_unlike(summary),
@@ -409,6 +411,62 @@ def _chances(summary: Summary) -> Iterator[Check]:
         )
     light = "amber" if last.n_hardly > _HARDLY * last.n_people else "green"
     yield Check("chance", "", light, finding, meaning, *values)
+
+
+def _weights(summary: Summary) -> Iterator[Check]:
+    """Say what the weights of the outcomes behind the last thresholds were, and what the cap did.
+
+    Only Algorithm 1 weights outcomes.
+    """
+    records = summary.rounds[-1].records if summary.rounds else ()
+    for record in records:
+        if not record.get("capped_share") or not record["n_outcomes"]:
+            continue
+        finding = (
+            f"The thresholds of the last round rest on {counted(record['n_outcomes'], 'outcome')}, "
+            f"worth {record['effective_sample_size']:,.0f} of equal weight; the cap lowered the "
+            f"weight of {percent(record['capped_share'])} of them. Estimated FDR "
+            f"{percent(record['estimated_fdr'])}, and {percent(record['uncapped_fdr'])} without "
+            f"the cap."
+        )
+        yield Check("weights", "", "green", finding, value=record["capped_share"])
+
+
+def _past_policy(summary: Summary) -> Iterator[Check]:
+    """Say whether f_0 kept α: by the history, and by the round that followed f_0.
+
+    Algorithm 1 assumes that it did. A history can be selected by its outcomes, so round 1 is the
+    honest estimate once its outcomes are known.
+    """
+    alpha, past = summary.promise.alpha, summary.history
+    if alpha is None or summary.promise.budget is None or not past.known:
+        return
+    low, high = past.interval
+    finding = (
+        f"The past accepted {percent(past.accepted / summary.n_history)} of the history, and "
+        f"{percent(past.fdr)} of {counted(past.known, 'known outcome is', 'known outcomes are')} "
+        f"bad (exact interval {percent(low)} to {percent(high)}; α = {percent(alpha)})."
+    )
+    values, light, meaning = (past.fdr, low, high, alpha), "green", ""
+    first = summary.rounds[0] if summary.rounds else None
+    if first is not None and any(first.noted("follows")) and first.outcomes.known:
+        own = first.outcomes
+        low, high = own.interval
+        values = (own.fdr, low, high, alpha)
+        finding += (
+            f" Round 1, which followed the past policy, accepted "
+            f"{percent(first.n_accepted / first.n_people)}, and {percent(own.fdr)} of "
+            f"{counted(own.known, 'known outcome is', 'known outcomes are')} bad (exact interval "
+            f"{percent(low)} to {percent(high)})."
+        )
+        meaning = (
+            "Outcomes of round 1 are the better estimate, since a history may be selected by its "
+            "outcomes."
+        )
+    if values[1] > alpha:
+        light = "amber"
+        meaning = f"{meaning} The past policy did not keep α, which the theory assumes.".strip()
+    yield Check("past policy", "", light, finding, meaning, *values)
 
 
 # The certificate

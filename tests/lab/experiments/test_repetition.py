@@ -110,6 +110,14 @@ def recount(spy, table, segment, names):
                         row["n_next_good"] += int(good)
                         row["n_next_accepted"] += int(accepted)
                         row["n_next_accepted_good"] += int(accepted and good)
+            past = spy.setup.past
+            for person, accepted in zip(
+                past.people.X[:, 0].astype(int), past.accepted, strict=True
+            ):
+                if t == 0 and segment(person) == name:
+                    row["n_past"] += 1
+                    row["n_past_accepted"] += int(accepted)
+                    row["n_past_accepted_good"] += int(accepted and table.outcome[person] == 1)
             rows.append(row)
     return rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from scipy import stats
 
 from secondlook.errors import InputError
 from secondlook.lab.experiments import tables
+from secondlook.lab.experiments.all_tables import overview
+from secondlook.lab.experiments.findings import findings
 from secondlook.lab.experiments.published import METRICS as PRINTED
 from secondlook.lab.experiments.published import paper_data, published_table
 from secondlook.lab.experiments.results import COUNTS, KEYS, Results
@@ -217,18 +220,52 @@ def test_summary_has_means_and_intervals_over_repetitions(results, metric):
             assert late.estimate.mean[a, m] == pytest.approx(np.mean(known))
 
 
+@pytest.mark.parametrize("first", [0, 1], ids=["all rounds", "without round 1"])
 @pytest.mark.parametrize("metric", ["fdr", "selection_rate_difference", "explored_fdr"])
-def test_pooled_metrics_use_counts_summed_over_rounds(results, metric):
-    got, rows = tables.per_repetition(results, f"pooled_{metric}"), rows_of(results)
+def test_pooled_metrics_use_counts_summed_over_rounds(results, metric, first):
+    name = f"pooled_{'later_' * first}{metric}"
+    got, rows = tables.per_repetition(results, name), rows_of(results)
     for a, alpha in enumerate(results.alphas):
         for m, method in enumerate(results.methods):
             for r in range(results.shape[2]):
                 summed = {g: dict.fromkeys(COUNTS, 0) for g in results.groups}
-                for t in range(results.shape[3]):
+                for t in range(first, results.shape[3]):
                     for g, counts in rows[results.settings[a], method, r, t + 1].items():
                         summed[g] = {k: summed[g][k] + counts[k] for k in COUNTS}
                 assert got[a, m, r] == pytest.approx(by_hand(summed, alpha)[metric], nan_ok=True)
-    assert np.isnan(tables.summary(results, f"pooled_{metric}").pooled_sd).all()
+    assert np.isnan(tables.summary(results, name).pooled_sd).all()
+
+
+def test_the_overview_shows_round_1_apart_and_rounds_that_accept_no_one(results):
+    row = overview(results, 0).rows[0]
+    accepted, good = (
+        results.count(name)[0, 0].sum(axis=-1) for name in ("n_accepted", "n_accepted_good")
+    )
+    by_repetition = 1 - good[:, 1:].sum(axis=1) / accepted[:, 1:].sum(axis=1)
+    assert row["pooled_later_fdr"] == pytest.approx(by_repetition.mean())
+    assert row["pooled_later_fdr"] != pytest.approx(row["pooled_fdr"])
+    assert row["nobody_accepted"] == pytest.approx((accepted == 0).mean())
+
+
+def test_whether_the_past_kept_alpha_is_said_with_exact_intervals(results):
+    """10 of 60 bad in the history, and the counts of round 1."""
+    past = {"n_past": 100, "n_past_accepted": 60, "n_past_accepted_good": 50}
+    columns = dict(results.columns)
+    for name, count in past.items():
+        columns[name] = np.zeros(len(results), int)
+        at = (columns["round"] == 1) & (columns["repetition"] == 0)
+        at &= columns["group"] == "a"
+        columns[name][at & (columns["method"] == "plain")] = count
+    said = " ".join(findings(replace(results, columns=columns)))
+    ends = stats.binomtest(10, 60).proportion_ci(method="exact")
+    assert "accepted 0.600 of the history" in said
+    assert f"0.167 ({ends.low:.3f} to {ends.high:.3f})" in said
+    accepted, good = (
+        results.count(name)[results.main, 0, :, 0].sum()
+        for name in ("n_accepted", "n_accepted_good")
+    )
+    ends = stats.binomtest(int(accepted - good), int(accepted)).proportion_ci(method="exact")
+    assert f"{1 - good / accepted:.3f} ({ends.low:.3f} to {ends.high:.3f})" in said
 
 
 def test_absolute_revenue(results):

@@ -362,6 +362,39 @@ def test_a_round_without_known_applicants_warns(rng):
     assert moving.fit(X, y, accepted=accepted).decide(X).exploit.all()
 
 
+@pytest.mark.parametrize("split", ["half", "cross"])
+@pytest.mark.parametrize("cap", [1.5, None])
+def test_what_the_cap_changes_is_recorded(make_classifier, split, cap):
+    """The capped share and the FDR without a cap, against a loop over the labelled rows."""
+    options = {"learner": LogisticRegression(), "weight_cap": cap, "split": split}
+    classifier, world = make_classifier(n_rounds=4, min_outcomes=20, **options)
+    for _ in run(classifier, world):
+        pass
+    record, f, log = classifier.rounds_[-1], classifier._deployed, classifier._log
+    others = copy.copy(log)
+    others.policies = log.policies[:-1]  # those that the last thresholds were chosen under
+    n_capped = n_used = 0
+    for fold in classifier._people.parts[1 if split == "half" else 0 :]:
+        group = np.maximum(fold["group"], 0)
+        past = others.past_acceptance(fold.X, group)
+        own, w = others.walk(fold.X, group, classifier._rule, past)
+        for i in range(len(fold["round"])):
+            counts = 0 < fold["round"][i] < 4 and fold["outcome"][i] >= 0
+            if counts and w[i] > classifier._rule.level(others.n_rounds):
+                n_used += 1
+                n_capped += cap is not None and others.n_people / own[i] > cap
+    assert record.calibrated
+    assert record.n_outcomes == n_used
+    assert record.capped_share == pytest.approx(n_capped / n_used)
+    assert record.effective_sample_size < n_used
+    if cap is None:
+        assert record.uncapped_fdr == pytest.approx(record.estimated_fdr, nan_ok=True)
+    else:
+        assert 0 < record.capped_share < 1
+        assert record.uncapped_fdr != pytest.approx(record.estimated_fdr)
+    assert (record.follows, f.follows) == ("", "")
+
+
 def test_weights_make_accepted_rows_represent_all_applicants(rng):
     """Half of the people are accepted nine times as often; weighted, they count as they are."""
     n = 4000

@@ -56,6 +56,7 @@ TITLES = {
     "late_revenue": "Late revenue",
     "fdr": "FDR",
     "pooled_fdr": "FDR, pooled",
+    "pooled_later_fdr": "FDR, pooled without round 1",
     "above_alpha": "Rounds above α",
     "acceptance_rate": "Accepted, of all people",
     "nobody_accepted": "Rounds with no one accepted",
@@ -66,6 +67,9 @@ TITLES = {
     "pooled_explored_fdr": "Bad among the explored",
     "exploit_share": "In the exploit region",
     "certified": "Certified rounds",
+    "weighted": "Outcomes that thresholds rest on",
+    "effective": "Effective sample size",
+    "capped_share": "Weights capped",
 }
 _SHORT = {
     "selection_rate": "SR",
@@ -78,9 +82,11 @@ _TWO, _THREE = proportion(2), proportion(3)
 _METHOD = Column("method", "method")
 _OVERVIEW = (
     Column("revenue", "revenue", thousands),
-    Column("late_revenue", "late", thousands),
+    Column("late_revenue", "late", thousands, error=False),
     Column("pooled_fdr", "FDR", _THREE),
+    Column("pooled_later_fdr", "FDR 2…", _THREE, error=False),
     Column("above_alpha", "> α", _TWO, error=False),
+    Column("nobody_accepted", "none", _TWO, error=False),
     Column("selection_rate_difference", "ΔSR", _TWO, error=False),
     Column("true_positive_rate_difference", "ΔTPR", _TWO, error=False),
     Column("acceptance_rate", "acc", _TWO, error=False),
@@ -89,8 +95,10 @@ _OVERVIEW = (
 _MORE = ("fdr", "pooled_selection_rate_difference", "pooled_true_positive_rate_difference")
 _OVERVIEW_NOTE = (
     "revenue: thousands a round; late: in the last quarter of the rounds; FDR: pooled over rounds; "
-    "> α: share of rounds above α; ΔSR, ΔTPR: largest difference of groups' selection and true "
-    "positive rates in a round; acc: share of people accepted; ±: standard error over repetitions."
+    "FDR 2…: without round 1; > α: share of rounds above α; none: share of rounds with no one "
+    "accepted, which a mean of FDRs leaves out; ΔSR, ΔTPR: largest difference of groups' selection "
+    "and true positive rates in a round; acc: share of people accepted; ±: standard error over "
+    "repetitions."
 )
 _PAPER_NOTE = (
     " paper: its revenue, on its own data; its FDR is a mean of rounds, which the table beside the "
@@ -120,7 +128,8 @@ def all_tables(results: Results) -> list[ReportTable]:
     made = [overview(results, a) for a in range(len(results.settings))]
     if results.about["experiment"]["published"] is not None and results.alphas[at] == ALPHA:
         made.append(beside_the_paper(results, at))
-    first = ["revenue", "late_revenue", "fdr", "pooled_fdr", "above_alpha", "nobody_accepted"]
+    first = ["revenue", "late_revenue", "fdr", "pooled_fdr", "pooled_later_fdr", "above_alpha"]
+    first.append("nobody_accepted")
     if results.count("n_certified").any():
         first.append("certified")
     made.append(_metrics(results, at, "Revenue and mistakes", first))
@@ -133,6 +142,8 @@ def all_tables(results: Results) -> list[ReportTable]:
     made += parity_costs(results, at)
     exploration = ("explored_share", "pooled_explored_fdr", "exploit_share")
     made.append(_metrics(results, at, "Exploration", exploration))
+    if results.count("n_weighted").any():
+        made.append(_weights(results, at))
     if results.count("n_next").any():
         metrics = (*METRICS[:2], "pooled_fdr", "above_alpha", *METRICS[2:])
         title, note = "f_t on the next batch", "Decisions of f_t alone on the next batch. "
@@ -283,6 +294,22 @@ def _metrics(
     columns = [Column(metric, TITLES[metric], form_of(metric), sd=True) for metric in metrics]
     setting = _setting(results, at)
     return ReportTable(_name(title), title, setting, note + _SPREAD, [_METHOD, *columns], rows)
+
+
+def _weights(results: Results, at: int) -> ReportTable:
+    """Return how the weights of labelled rows spread, for methods that weight them."""
+    metrics = ("weighted", "effective", "capped_share")
+    rows = _with_metrics(_rows(results, at), results, at, metrics)
+    rows = [row for row in rows if np.isfinite(row["weighted"])]
+    forms = ("{:,.0f}".format, "{:,.0f}".format, _THREE)
+    columns = [Column(m, TITLES[m], form) for m, form in zip(metrics, forms, strict=True)]
+    note = (
+        "Means over the rounds whose thresholds were learned: the outcomes they rest on, how many "
+        "equally weighted ones these are worth, and the share whose weight weight_cap lowers. "
+        "--vary weight_cap=1,3,10,none shows what the cap changes."
+    )
+    title = "Weights"
+    return ReportTable(_name(title), title, _setting(results, at), note, [_METHOD, *columns], rows)
 
 
 def _group_differences(results: Results, at: int) -> ReportTable:

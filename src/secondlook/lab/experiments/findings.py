@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import stats
 
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.certificates import records_of, summarise_certificates
@@ -255,6 +256,7 @@ def findings(results: Results) -> list[str]:
     sentences = [_mistakes(results, at), _rounds_above(results, at)]
     best = best_variant(results, at)
     if best is not None:
+        sentences += _past_policy(results, at, _comparable_variant(results, best))
         sentences.append(_best(results, at, best))
         sentences += [
             _against(results, at, _comparable_variant(results, best), other)
@@ -337,6 +339,35 @@ def _rounds_above(results: Results, at: int) -> str:
     empty = np.nansum(tables.per_round(results, "nobody_accepted")[at])
     no_one = f" In {_many(int(empty), 'round')} no one was accepted." if empty else ""
     return f"{text}; a method exactly at α would be above it in about half of its rounds.{no_one}"
+
+
+def _past_policy(results: Results, at: int, follower: str) -> list[str]:
+    """Say whether the past policy kept α: by the history, and by round 1 of a variant."""
+    i = results.methods.index(follower)
+    people, accepted, good = (
+        int(results.count(name)[at, i].sum())
+        for name in ("n_past", "n_past_accepted", "n_past_accepted_good")
+    )
+    first = {
+        name: int(results.count(f"n_{name}")[at, i, :, 0].sum())
+        for name in ("people", "accepted", "accepted_good")
+    }
+    if not accepted or not first["accepted"]:
+        return []
+    return [
+        f"The theory assumes that the past policy f_0 keeps α = {rate(results.alphas[at])}. The "
+        f"past accepted {rate(accepted / people)} of the history with an FDR of "
+        f"{_exact(accepted - good, accepted)}; round 1 of {_quoted(results, follower)} accepted "
+        f"{rate(first['accepted'] / first['people'])} with an FDR of "
+        f"{_exact(first['accepted'] - first['accepted_good'], first['accepted'])} (exact 95 % "
+        f"intervals of all repetitions together). The history may be selected by its outcomes, "
+        f"so round 1 is the honest estimate if it follows f_0."
+    ]
+
+
+def _exact(count: int, n: int) -> str:
+    ends = stats.binomtest(count, n).proportion_ci(method="exact")
+    return f"{rate(count / n)} ({rate(ends.low)} to {rate(ends.high)})"
 
 
 def _best(results: Results, at: int, best: str) -> str:

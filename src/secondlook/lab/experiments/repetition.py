@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from secondlook.core.decisions import Round
 from secondlook.errors import InputError, LearningWarning
 from secondlook.lab.experiments.certificates import certificate_records
 from secondlook.lab.experiments.comparison import judge
@@ -188,8 +189,12 @@ def run_and_count(
     """Run a method and return its counts, and its shares of the population, as columns."""
     counts, shares = [], []
     codes = None if population is None else segments.codes(population.people)
+    past = _past_counts(world, segments)
     for result in run(method, world):
-        counts.append(_counts(result, method, segments))
+        weights = np.zeros((segments.names.size, 3), np.int64)
+        weights[0] = _weight_counts(method)
+        counts.append(np.hstack([_counts(result, method, segments), weights, past]))
+        past = np.zeros_like(past)
         if population is not None and codes is not None:
             shares.append(judge(method, population, codes, segments.names.size))
     table = np.array(counts).reshape(-1, len(COUNTS))
@@ -198,6 +203,22 @@ def run_and_count(
         judged = np.array(shares).reshape(-1, len(SHARES))
         columns |= {key: judged[:, i] for i, key in enumerate(SHARES)}
     return columns
+
+
+def _past_counts(world: World, segments: Segments) -> NDArray[np.int64]:
+    past = world.history()
+    good = past.outcomes == 1  # NaN for the rejected
+    columns = [np.ones(len(past.accepted), bool), past.accepted, good]
+    return segments.count(columns, past.people)
+
+
+def _weight_counts(method: Method) -> tuple[int, int, int]:
+    """Return what the weights of the last round's thresholds were, for Algorithm 1."""
+    record = next(reversed(getattr(method, "rounds_", ())), None)
+    if not isinstance(record, Round) or not record.n_outcomes:
+        return 0, 0, 0
+    n_capped = round(record.capped_share * record.n_outcomes)
+    return record.n_outcomes, n_capped, round(record.effective_sample_size)
 
 
 def _counts(result: RoundResult, method: Method, segments: Segments) -> NDArray[np.int64]:

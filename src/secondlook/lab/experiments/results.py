@@ -34,6 +34,15 @@ COUNTS = (
     "n_next_good",
     "n_next_accepted",
     "n_next_accepted_good",
+    # Counted once a round, in the first group's row: the labelled rows that thresholds rest on, how
+    # many of them the cap on weights touches, and how many equally weighted rows they are worth.
+    "n_weighted",
+    "n_capped",
+    "n_effective",
+    # In the rows of round 1: the history, and whom of it the past accepted.
+    "n_past",
+    "n_past_accepted",
+    "n_past_accepted_good",
 )
 SHARES = (  # of the whole population, if policies are judged on it
     "p_people",  # in the group

@@ -117,9 +117,11 @@ class _HeadCounts:
         all_bad = self["people"] - self["good"]
         return rate(all_bad - bad, self["good"] - good, bad, good)
 
-    def pooled(self) -> _HeadCounts:
-        """Return all rounds as one round."""
-        summed = {k: v.sum(axis=_ROUND, keepdims=True) for k, v in self.counts.items()}
+    def pooled(self, first: int = 0) -> _HeadCounts:
+        """Return all rounds as one round, without the first few if asked."""
+        summed = {
+            k: v[:, :, :, first:].sum(axis=_ROUND, keepdims=True) for k, v in self.counts.items()
+        }
         return _HeadCounts(summed, self.gain, self.loss, self.alpha)
 
 
@@ -168,6 +170,9 @@ METRICS: dict[str, Callable[[_HeadCounts], Values]] = {
     ),
     "exploit_share": lambda h: share(h.total("exploit_region"), h.total("people")),
     "certified": lambda h: share(h.total("certified"), h.total("people")),
+    "capped_share": lambda h: share(h.total("capped"), h.total("weighted")),
+    "weighted": lambda h: np.where(h.total("weighted") > 0, h.total("weighted"), np.nan),
+    "effective": lambda h: np.where(h.total("weighted") > 0, h.total("effective"), np.nan),
     "equalized_odds_difference": lambda h: np.maximum(*(_apart(difference, r, h) for r in _ODDS)),
     "equalized_odds_ratio": lambda h: np.minimum(*(_apart(ratio, r, h) for r in _ODDS)),
 }
@@ -177,6 +182,10 @@ for _rate in RATES:
         f"{_rate.name}_difference": partial(_apart, difference, _rate),
         f"{_rate.name}_ratio": partial(_apart, ratio, _rate),
     }
+_OF_DECISIONS = (
+    *("explored_share", "explored_fdr", "exploit_share"),
+    *("capped_share", "weighted", "effective"),
+)
 _NEXT = {
     "people": "n_next",
     "good": "n_next_good",
@@ -211,19 +220,21 @@ def per_round(
         Results.
     metric
         A name in ``METRICS``; with the prefix ``pooled_``, the metric of counts summed over all
-        rounds.
+        rounds, and with ``pooled_later_``, over all but the first.
     next_batch
         Use f_t's decisions on the next batch instead of the decisions on the batch.
     absolute_revenue
         Take the absolute value of each round's revenue, as the released code does (E2).
     """
     name = metric.removeprefix("pooled_")
+    later = name.startswith("later_") and name != metric
+    name = name.removeprefix("later_") if later else name
     if name not in METRICS:
         raise InputError(f"a metric must be one of {', '.join(METRICS)}, got {metric!r}.")
-    if next_batch and name in ("explored_share", "explored_fdr", "exploit_share"):
+    if next_batch and name in _OF_DECISIONS:
         raise InputError(f"the next batch has no exploration and thus no {name}.")
     heads = _heads(results, next_batch)
-    values = METRICS[name](heads.pooled() if name != metric else heads)
+    values = METRICS[name](heads.pooled(first=int(later)) if name != metric else heads)
     return np.abs(values) if absolute_revenue and metric == "revenue" else values
 
 

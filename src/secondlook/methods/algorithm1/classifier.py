@@ -498,6 +498,9 @@ class PartialFeedbackClassifier(DecidingClassifier):
             n_unreachable=sum(candidates.barred),
             unreachable=candidates.barred,
             group_mode=self.group_mode,
+            capped_share=f.capped_share,
+            uncapped_fdr=f.uncapped_fdr,
+            follows=f.follows,
         )
         given = self._given_to(batch, accepted)
         self._record_round(batch, accepted, f, policy, record)

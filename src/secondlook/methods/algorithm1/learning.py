@@ -23,7 +23,7 @@ from secondlook.frames import concat
 from secondlook.learners.direct_search import search_linear_rule
 from secondlook.learners.thresholds import OperatingPoint, group_thresholds, shared_threshold
 from secondlook.learners.wrap import fit_likelihood
-from secondlook.methods.algorithm1.policy_log import PolicyLog
+from secondlook.methods.algorithm1.policy_log import PolicyLog, per_person
 from secondlook.methods.estimator import fits_read_groups
 from secondlook.people.columns import Expansion
 from secondlook.people.likelihoods import (
@@ -35,7 +35,8 @@ from secondlook.people.likelihoods import (
 )
 from secondlook.people.store import ApplicantRows
 
-__all__ = ["LabelledRows", "Learned", "LearningRules", "effective_sample_size", "learn"]
+__all__ = ["LabelledRows", "Learned", "LearningRules"]
+__all__ += ["capped_share", "effective_sample_size", "learn"]
 
 Floats = NDArray[np.float64]
 
@@ -101,6 +102,8 @@ class Learned:
     disparity: float
     feasible: bool
     note: str
+    capped_share: float = 0.0
+    uncapped_fdr: float = np.nan
     follows: str = ""
 
     @staticmethod
@@ -122,13 +125,18 @@ class Learned:
 
 @dataclass(frozen=True)
 class LabelledRows:
-    """Labelled rows as learning uses them; a weight of zero leaves a row out."""
+    """Labelled rows as learning uses them; a weight of zero leaves a row out.
+
+    ``uncapped`` and ``own_uncapped`` are the weights without ``weight_cap``.
+    """
 
     X: Any
     outcome: NDArray[np.int8]
     group: NDArray[np.intp]
     weight: Floats
     own_weight: Floats
+    uncapped: Floats
+    own_uncapped: Floats
 
     @staticmethod
     def of(fold: ApplicantRows, log: PolicyLog, rules: LearningRules) -> LabelledRows:
@@ -139,15 +147,17 @@ class LabelledRows:
         if not rules.everywhere:
             usable &= log.known(fold, rules.rule)
         own = usable & (fold["round"] > 0)
+        every = usable, log.mean_acceptance(fold, own_rounds_only=False)
+        ours = own, log.mean_acceptance(fold, own_rounds_only=True) if own.any() else np.ones(1)
         return LabelledRows(
             fold.X,
             # Pending rows have weight zero, unless their round is mature: then they count as bad.
             np.maximum(fold["outcome"], 0),
             np.maximum(fold["group"], 0),
-            _inverse(log.mean_acceptance(fold, own_rounds_only=False), usable, rules),
-            _inverse(log.mean_acceptance(fold, own_rounds_only=True), own, rules)
-            if own.any()
-            else np.zeros(usable.shape),
+            _inverse(*every, rules, rules.weight_cap),
+            _inverse(*ours, rules, rules.weight_cap),
+            _inverse(*every, rules, None),
+            _inverse(*ours, rules, None),
         )
 
     @staticmethod
@@ -157,7 +167,7 @@ class LabelledRows:
             concat([part.X for part in parts]),
             *(
                 np.concatenate([getattr(part, name) for part in parts])
-                for name in ("outcome", "group", "weight", "own_weight")
+                for name in ("outcome", "group", "weight", "own_weight", "uncapped", "own_uncapped")
             ),
         )
 
@@ -167,16 +177,30 @@ class LabelledRows:
         return bool(good.any() and not good.all())
 
 
-def _inverse(acceptance: Floats, used: NDArray[np.bool_], rules: LearningRules) -> Floats:
+def _inverse(
+    used: NDArray[np.bool_], acceptance: Floats, rules: LearningRules, cap: float | None
+) -> Floats:
     """Return 1 / acceptance probability up to the cap where used, 0 elsewhere.
 
     Without a cap, rows that no logged policy would accept represent no applicant and are left out.
     """
     if rules.weights == "none":
         return used.astype(np.float64)
-    if rules.weight_cap is not None:
-        return np.asarray(used / np.maximum(acceptance, 1 / rules.weight_cap))
+    if cap is not None:
+        return np.asarray(used / np.maximum(acceptance, 1 / cap))
     return np.divide(used, acceptance, out=np.zeros(used.shape), where=acceptance > 0)
+
+
+def capped_share(weight: Floats, uncapped: Floats) -> float:
+    """Return the share of rows with a weight whose weight the cap changed; NaN without rows.
+
+    Examples
+    --------
+    >>> capped_share(np.array([1.0, 3.0, 0.0]), np.array([1.0, 7.5, 0.0]))
+    0.5
+    """
+    used = weight > 0
+    return float((weight != uncapped)[used].mean()) if used.any() else np.nan
 
 
 def effective_sample_size(weight: Floats) -> float:
@@ -225,16 +249,17 @@ def learn(
     if rules.operating_point == "searched":
         choices += [[likelihood] for likelihood in _searched(choices[0][0], parts[0], rules)]
     held_out = parts[1:] + parts[:1] if rules.split == "cross" else parts[-1:]
-    weight, calibrated = _held_out_weight(held_out, rules)
+    weight, uncapped, calibrated = _held_out_weight(held_out, rules)
     likelihoods, scores, point = max(
         (_operating_point(choice, held_out, weight, rules) for choice in choices),
         key=lambda found: (found[2].feasible, found[2].utility),
     )
     if point.message:
         notes.append(point.message)
+    thresholds = _below_ties(point.thresholds, scores, held_out, weight)
     return Learned(
         likelihoods[0] if len(likelihoods) == 1 else MeanLikelihood.of(tuple(likelihoods)),
-        _below_ties(point.thresholds, scores, held_out, weight),
+        thresholds,
         calibrated,
         int((weight > 0).sum()),
         effective_sample_size(weight),
@@ -242,7 +267,19 @@ def learn(
         point.disparity,
         point.feasible,
         " ".join(notes),
+        capped_share(weight, uncapped),
+        rules.noise.true_fdr(_fdr_at(thresholds, scores, held_out, uncapped)),
     )
+
+
+def _fdr_at(
+    thresholds: Floats, scores: list[NDArray[Any]], parts: list[LabelledRows], weight: Floats
+) -> float:
+    """Return the weighted share of bad among rows that thresholds accept; NaN if there are none."""
+    group, outcome = (_together([getattr(p, name) for p in parts]) for name in ("group", "outcome"))
+    accepted = weight * (_together(scores) >= per_person(thresholds, group))
+    total = float(accepted.sum())
+    return float(accepted @ (outcome == 0)) / total if total > 0 else np.nan
 
 
 def _below_ties(
@@ -310,11 +347,18 @@ def _searched(fitted: Likelihood, rows: LabelledRows, rules: LearningRules) -> l
     return [MeanLikelihood.of((fitted, searched)), searched]
 
 
-def _held_out_weight(parts: list[LabelledRows], rules: LearningRules) -> tuple[Floats, bool]:
-    """Return the weights of held-out rows: of our own logged ones once there are enough."""
+def _held_out_weight(
+    parts: list[LabelledRows], rules: LearningRules
+) -> tuple[Floats, Floats, bool]:
+    """Return the weights of held-out rows, with and without the cap.
+
+    They are those of our own logged rows once there are enough, which the third value says.
+    """
     own = _together([part.own_weight for part in parts])
     calibrated = effective_sample_size(own) >= rules.min_outcomes
-    return (own if calibrated else _together([part.weight for part in parts])), calibrated
+    names = ("own_weight", "own_uncapped") if calibrated else ("weight", "uncapped")
+    weight, uncapped = (_together([getattr(part, name) for part in parts]) for name in names)
+    return weight, uncapped, calibrated
 
 
 def _operating_point(

@@ -36,6 +36,7 @@ from secondlook.methods.algorithm1.learning import (
     LabelledRows,
     Learned,
     LearningRules,
+    capped_share,
     effective_sample_size,
 )
 from secondlook.methods.algorithm1.policy_log import LOG_COLUMNS
@@ -471,6 +472,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         model = fit_class_model(self.learner, first.X, first.outcome, first.weight, n_classes)
         calibrated = effective_sample_size(last.own_weight) >= rules.min_outcomes
         weight = last.own_weight if calibrated else last.weight
+        uncapped = last.own_uncapped if calibrated else last.uncapped
         rule = best_rule(
             self._table,
             model.probabilities(last.X),
@@ -494,6 +496,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             0.0,
             rule.feasible,
             note.strip(),
+            capped_share(weight, uncapped),
         )
 
     def _labelled_rows(self, rules: LearningRules) -> list[LabelledRows]:
