@@ -133,7 +133,8 @@ def all_tables(results: Results) -> list[ReportTable]:
     if results.count("n_certified").any():
         first.append("certified")
     made.append(_metrics(results, at, "Revenue and mistakes", first))
-    made += [_group_differences(results, at), _rates_between_groups(results, at)]
+    made.append(_group_differences(results, at))
+    made += [_rates_between_groups(results, a) for a in range(len(results.settings))]
     best = findings.best_variant(results, at)
     if best is not None and len(results.methods) > 1:
         table = against(results, best, at)
@@ -173,8 +174,10 @@ def _setting(results: Results, at: int | None) -> str:
     )
 
 
-def _name(title: str) -> str:
-    """Return a name for files and labels."""
+def _name(title: str, results: Results | None = None, at: int = 0) -> str:
+    """Return a name for files and labels; of a table that each setting has, given its results."""
+    if results is not None and len(results.settings) > 1:
+        title = f"{title} {results.settings[at]}"
     return re.sub(r"[^a-z0-9.]+", "-", title.lower().replace("α", "alpha")).strip("-.")
 
 
@@ -225,9 +228,7 @@ def overview(results: Results, at: int) -> ReportTable:
         if any(row["why_different"] for row in rows):
             columns.append(Column("published_revenue", "paper", thousands))
             note, reasons = note + _PAPER_NOTE, _reasons(rows)
-    name = "overview"
-    if len(results.settings) > 1:
-        name = _name(f"overview {results.settings[at]}")
+    name = _name("overview", results, at)
     rows = [row for row in rows if row["method"] in results.methods_at(at)]
     return ReportTable(name, "All methods", _setting(results, at), note, columns, rows, reasons)
 
@@ -351,8 +352,10 @@ def _rates_between_groups(results: Results, at: int) -> ReportTable:
         "TPR and FPR. Counts are pooled over rounds; the outcomes of the rejected, which no method "
         "sees, are known here."
     )
+    rows = [row for row in rows if row["method"] in results.methods_at(at)]
     title = "Rates between groups"
-    return ReportTable(_name(title), title, _setting(results, at), note, [_METHOD, *columns], rows)
+    name = _name(title, results, at)
+    return ReportTable(name, title, _setting(results, at), note, [_METHOD, *columns], rows)
 
 
 def judged(results: Results, at: int) -> ReportTable:
