@@ -241,6 +241,7 @@ GOES_WITH = {
     "coverage_threshold": ["coverage"],
     "fairness_difference": ["fairness"],
     "fairness_ratio": ["fairness"],
+    "fairness_in": ["fairness"],
     "exposure": ["amount"],
     "amount": ["exposure"],
 }
