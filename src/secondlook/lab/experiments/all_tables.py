@@ -119,6 +119,11 @@ _AGAINST = (
     Column("p_holm", "Holm", p_value),
     Column("repetitions_needed", "needed", "{:,.0f}".format),
 )
+_WEIGHTS_NOTE = (
+    "Of rounds whose thresholds were learned: the outcomes they rest on, how many equally weighted "
+    "ones these are worth, and the share whose weight weight_cap lowers (--vary "
+    "weight_cap=1,3,10,none shows what it changes). "
+)
 _SPREAD = "Mean ± standard error over repetitions; sd over rounds and repetitions."
 
 
@@ -143,8 +148,9 @@ def all_tables(results: Results) -> list[ReportTable]:
     made += parity_costs(results, at)
     exploration = ("explored_share", "pooled_explored_fdr", "exploit_share")
     made.append(_metrics(results, at, "Exploration", exploration))
-    if results.count("n_weighted").any():
-        made.append(_weights(results, at))
+    weights = ("effective", "capped_share") if results.count("n_weighted").any() else ()
+    if weights:
+        made.append(_metrics(results, at, "Weights", ("weighted", *weights), _WEIGHTS_NOTE))
     if results.count("n_next").any():
         metrics = (*METRICS[:2], "pooled_fdr", "above_alpha", *METRICS[2:])
         title, note = "f_t on the next batch", "Decisions of f_t alone on the next batch. "
@@ -153,12 +159,14 @@ def all_tables(results: Results) -> list[ReportTable]:
         made.append(judged(results, at))
     made += claims_examined(results)
     if len(results.settings) > 1:
-        made += [_sweep(results, metric) for metric in ("revenue", "pooled_fdr")]
+        made += [_sweep(results, metric) for metric in ("revenue", "pooled_fdr", *weights)]
     return made
 
 
 def form_of(metric: str) -> Form:
     """Return how a metric's numbers are written."""
+    if metric in ("weighted", "effective"):
+        return "{:,.0f}".format
     return thousands if metric.endswith("revenue") else _THREE
 
 
@@ -295,22 +303,6 @@ def _metrics(
     columns = [Column(metric, TITLES[metric], form_of(metric), sd=True) for metric in metrics]
     setting = _setting(results, at)
     return ReportTable(_name(title), title, setting, note + _SPREAD, [_METHOD, *columns], rows)
-
-
-def _weights(results: Results, at: int) -> ReportTable:
-    """Return how the weights of labelled rows spread, for methods that weight them."""
-    metrics = ("weighted", "effective", "capped_share")
-    rows = _with_metrics(_rows(results, at), results, at, metrics)
-    rows = [row for row in rows if np.isfinite(row["weighted"])]
-    forms = ("{:,.0f}".format, "{:,.0f}".format, _THREE)
-    columns = [Column(m, TITLES[m], form) for m, form in zip(metrics, forms, strict=True)]
-    note = (
-        "Means over the rounds whose thresholds were learned: the outcomes they rest on, how many "
-        "equally weighted ones these are worth, and the share whose weight weight_cap lowers. "
-        "--vary weight_cap=1,3,10,none shows what the cap changes."
-    )
-    title = "Weights"
-    return ReportTable(_name(title), title, _setting(results, at), note, [_METHOD, *columns], rows)
 
 
 def _group_differences(results: Results, at: int) -> ReportTable:
