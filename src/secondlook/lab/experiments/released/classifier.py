@@ -221,6 +221,8 @@ def _new(variant: Variant, setup: Setup, switches: frozenset[str]) -> ReleasedCl
         options["weights"] = "none"
     if "C4" in switches:
         options["first_round"] = "learned"
+    elif "B9" in switches:
+        options["first_round"] = "cut"
     if switches & {"B3", "B9"}:
         options["constrain_fit"] = True
     classifier = ReleasedClassifier(**options).switch_on(switches)
