@@ -156,6 +156,9 @@ def by_hand(groups, alpha, nxt=False):
         metrics |= {
             "explored_share": explored / people if people else nan,
             "explored_fdr": (explored - fine) / explored if explored else nan,
+            "exploited_fdr": 1 - (accepted_good - fine) / (accepted - explored)
+            if accepted > explored
+            else nan,
             "exploit_share": region / people if people else nan,
         }
     return metrics

@@ -65,6 +65,7 @@ TITLES = {
     "pooled_true_positive_rate_difference": "TPR difference, pooled",
     "explored_share": "Explored, of all people",
     "pooled_explored_fdr": "Bad among the explored",
+    "pooled_exploited_fdr": "Bad among the other accepted",
     "exploit_share": "In the exploit region",
     "certified": "Certified rounds",
     "weighted": "Outcomes that thresholds rest on",
@@ -146,7 +147,12 @@ def all_tables(results: Results) -> list[ReportTable]:
         chosen = f"{best} earned most of the variants here, so its lead looks surer than it is."
         made.append(replace(table, remarks=[chosen]))
     made += parity_costs(results, at)
-    exploration = ("explored_share", "pooled_explored_fdr", "exploit_share")
+    exploration = (
+        "explored_share",
+        "pooled_explored_fdr",
+        "pooled_exploited_fdr",
+        "exploit_share",
+    )
     made.append(_metrics(results, at, "Exploration", exploration))
     weights = ("effective", "capped_share") if results.count("n_weighted").any() else ()
     if weights:

@@ -147,6 +147,10 @@ def _fdr(heads: _HeadCounts) -> Values:
     return share(accepted - heads.total("accepted_good"), accepted)
 
 
+def _exploited_good(heads: _HeadCounts) -> Values:
+    return heads.total("accepted_good") - heads.total("explored_good")
+
+
 def _above_alpha(heads: _HeadCounts) -> Values:
     # A round in which no one is accepted accepts no bad applicant, so it is not above.
     return _where_people(heads, np.nan_to_num(_fdr(heads), nan=-1.0) > heads.alpha)
@@ -168,6 +172,10 @@ METRICS: dict[str, Callable[[_HeadCounts], Values]] = {
     "explored_fdr": lambda h: share(
         h.total("explored") - h.total("explored_good"), h.total("explored")
     ),
+    "exploited_fdr": lambda h: share(
+        h.total("accepted") - h.total("explored") - _exploited_good(h),
+        h.total("accepted") - h.total("explored"),
+    ),
     "exploit_share": lambda h: share(h.total("exploit_region"), h.total("people")),
     "certified": lambda h: share(h.total("certified"), h.total("people")),
     "capped_share": lambda h: share(h.total("capped"), h.total("weighted")),
@@ -183,7 +191,7 @@ for _rate in RATES:
         f"{_rate.name}_ratio": partial(_apart, ratio, _rate),
     }
 _OF_DECISIONS = (
-    *("explored_share", "explored_fdr", "exploit_share"),
+    *("explored_share", "explored_fdr", "exploited_fdr", "exploit_share"),
     *("capped_share", "weighted", "effective"),
 )
 _NEXT = {
