@@ -395,6 +395,18 @@ def test_what_the_cap_changes_is_recorded(make_classifier, split, cap):
     assert (record.follows, f.follows) == ("", "")
 
 
+def test_thresholds_that_accept_nobody_make_no_mistake(rng):
+    """With and without the cap: a report would otherwise show that nothing is known."""
+    X, outcome = rng.integers(2, size=(600, 1)), rng.integers(2, size=600)
+    classifier = PartialFeedbackClassifier(
+        budget=FdrBudget(0.02), first_round="learned", random_state=0
+    ).fit(X[:300], outcome[:300], accepted=np.arange(300) % 4 > 0)
+    with pytest.warns(LearningWarning, match="none was accepted"):
+        classifier.decide(X[300:])
+    record = classifier.rounds_[-1]
+    assert (record.n_exploited, record.estimated_fdr, record.uncapped_fdr) == (0, 0.0, 0.0)
+
+
 def test_weights_make_accepted_rows_represent_all_applicants(rng):
     """Half of the people are accepted nine times as often; weighted, they count as they are."""
     n = 4000

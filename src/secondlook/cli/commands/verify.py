@@ -125,7 +125,8 @@ among applicants and with each group replaced by another
     if groups.mode is None:
         return "The program has no groups"
     if groups.mode == "aware":
-        how = f"through {' and '.join(groups.uses)}" if groups.uses else "but no setting uses them"
+        own = "but no setting lets an applicant's own group decide"
+        how = f"through {' and '.join(groups.uses)}" if groups.uses else own
         return f"Groups (aware) may decide, {how}"
     if not groups.n_decisions:
         return f"Groups ({groups.mode}) may not decide; no decision had another group to try"

@@ -275,11 +275,11 @@ def learn(
 def _fdr_at(
     thresholds: Floats, scores: list[NDArray[Any]], parts: list[LabelledRows], weight: Floats
 ) -> float:
-    """Return the weighted share of bad among rows that thresholds accept; NaN if there are none."""
+    """Return the weighted share of bad among rows that thresholds accept; 0 if there are none."""
     group, outcome = (_together([getattr(p, name) for p in parts]) for name in ("group", "outcome"))
     accepted = weight * (_together(scores) >= per_person(thresholds, group))
     total = float(accepted.sum())
-    return float(accepted @ (outcome == 0)) / total if total > 0 else np.nan
+    return float(accepted @ (outcome == 0)) / total if total > 0 else 0.0
 
 
 def _below_ties(
