@@ -111,7 +111,7 @@ def test_every_round(make_classifier, name):
 @pytest.mark.parametrize("options", [{"thresholds": "per_group"}, {"group_mode": "blind"}])
 def test_every_constraint_is_kept_at_the_thresholds(make_classifier, kind, options, tmp_path):
     classifier, world = make_classifier(
-        strategy=Uniform(), fairness=kind(ratio=0.8), n_rounds=3, n_batch=300, **options
+        strategy=Uniform(), fairness=kind(ratio=0.8), n_rounds=3, n_batch=600, **options
     )
     for _ in run(classifier, world):
         pass
