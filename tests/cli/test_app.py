@@ -22,11 +22,16 @@ from lab.experiments.test_world_file import write_loans
 from secondlook.cli.app import COMMANDS, DECIDING, app, main
 from secondlook.errors import InputError
 from secondlook.lab.datasets import CATALOGUE, acs, fico
-from secondlook.lab.experiments import PAPER_EXPERIMENTS, check_paper_experiment
+from secondlook.lab.experiments import (
+    PAPER_EXPERIMENTS,
+    SHORT_WORLD,
+    check_paper_experiment,
+)
 from secondlook.lab.experiments.paper import EXPERIMENTS, paper_experiment
 from secondlook.lab.experiments.released import DEVIATIONS, SWITCHES, count_deviations
 from secondlook.lab.experiments.results import read_results, write_results
 from secondlook.lab.experiments.runner import Run, run_experiment
+from secondlook.lab.experiments.world_file import read_world_file
 from secondlook.lab.simulate.populations import Lender
 
 COMMAND_NAMES = sorted(
@@ -297,6 +302,14 @@ def test_invalid_world_is_refused(words, text, tmp_path):
 
 def test_missing_world_file():
     refused("there is no file no.toml; name a TOML file", "simulate", "no.toml")
+    for command in ("reproduce", "compare", "simulate"):
+        refused(re.escape(SHORT_WORLD), command, "taiwan")
+
+
+def test_the_short_world_of_messages_is_one(tmp_path):
+    path = tmp_path / "taiwan.toml"
+    path.write_text("\n".join(SHORT_WORLD.removeprefix("the lines ").split(" and ")))
+    assert read_world_file(path).world.data in CATALOGUE
 
 
 def test_folder_of_another_run_is_refused(small, tmp_path):

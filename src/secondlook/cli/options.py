@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # slow to import, and every command imports this module
     from secondlook.ledger.program import Program
 
 __all__ = [
+    "PAPER_LETTERS",
     "VERIFICATION_FAILED",
     "Against",
     "Backend",
@@ -119,6 +120,14 @@ Methods = Annotated[
         "methods), or module:function for your own; default: as the experiment or the file says."
     ),
 ]
+# The paper's letters, which --set and --vary take for names of options.
+PAPER_LETTERS = {
+    "tau": "coverage_threshold",
+    "beta": "strategy_beta",
+    "lambda": "min_selection_rate",
+    "epsilon": "slack",
+}
+_LETTERS = ", ".join(f"{letter} for {name}" for letter, name in PAPER_LETTERS.items())
 Set = Annotated[
     list[str] | None,
     typer.Option(
@@ -159,11 +168,12 @@ See = Annotated[
     ),
 ]
 Vary = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
         "--vary",
         metavar="NAME=A,B,C",
-        help="Run with each value of one option, such as weight_cap=1,3,10,none, or of alpha.",
+        help="Run with each value of one option, such as weight_cap=1,3,10,none, or of alpha. Here "
+        f"and in --set, the paper's letters are names too: {_LETTERS}.",
     ),
 ]
 Fresh = Annotated[

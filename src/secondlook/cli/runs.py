@@ -27,7 +27,14 @@ from rich.progress import (
 
 from secondlook.cli.files.csv_files import arrow, csv_bytes
 from secondlook.cli.files.tables import check_apart, ledger_files
-from secondlook.cli.options import VERIFICATION_FAILED, Paired, RunOptions, names, progress
+from secondlook.cli.options import (
+    PAPER_LETTERS,
+    VERIFICATION_FAILED,
+    Paired,
+    RunOptions,
+    names,
+    progress,
+)
 from secondlook.cli.output import Console, print_error, print_json, print_lines, print_table
 from secondlook.errors import InputError, to_install, visible
 from secondlook.lab.experiments.all_tables import (
@@ -52,11 +59,12 @@ from secondlook.lab.experiments.report import section_ids, write_report
 from secondlook.lab.experiments.report_table import ReportTable
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.spec import Experiment
+from secondlook.lab.experiments.spec import Experiment, read_options
 from secondlook.lab.experiments.world_spec import load_source, repeated_rows_remarks
 from secondlook.lab.simulate.people import Table
 
 _GOAL = ("alpha", "gain", "loss")  # set in [goal], for all methods
+_GREEK = str.maketrans({"α": "alpha", "β": "beta", "ε": "epsilon", "λ": "lambda", "τ": "tau"})
 _RUN_FILES = ("lock", "settings.json", "results.parquet", "report.html")  # in the folder of a run
 
 
@@ -71,7 +79,7 @@ def with_methods(
 
 
 def with_set(
-    experiment: Experiment, given: list[str] | None, paper_text: bool, vary: str | None = None
+    experiment: Experiment, given: list[str] | None, paper_text: bool, vary: list[str] | None = None
 ) -> Experiment:
     """Return an experiment with the options of ``--set``, ``--paper-text`` and ``--vary``.
 
@@ -84,7 +92,7 @@ def with_set(
     paper_text
         Whether the paper's own choices come in place of our defaults.
     vary
-        An option and its values, as name=a,b,c; None keeps those of the experiment.
+        An option and its values, as name=a,b,c; empty keeps those of the experiment.
     """
     options = {}
     for text in given or ():
@@ -98,21 +106,30 @@ def with_set(
     changed = replace(
         experiment,
         goal=replace(experiment.goal, **goal),
-        classifier={**experiment.classifier, **options},
+        classifier={**experiment.classifier, **read_options(options, "--set", _GOAL)},
     )
-    if vary is None:
+    if not vary:
         return changed
-    name, values = _read_assignment("--vary", vary, "weight_cap=1,3,none")
-    varied = {name: tuple(map(_read_value, names(values)))}
-    return replace(changed, name=f"{experiment.name}, {name} varied", vary=varied)
+    varied: dict[str, tuple[Any, ...]] = {}
+    for text in vary:
+        name, values = _read_assignment("--vary", text, "weight_cap=1,3,none")
+        varied[name] = (*varied.get(name, ()), *map(_read_value, names(values)))
+    return replace(changed, name=f"{experiment.name}, {', '.join(varied)} varied", vary=varied)
 
 
 def _read_assignment(option: str, text: str, example: str) -> tuple[str, str]:
-    """Return the name and the value in name=value."""
+    """Return the name and the value in name=value; the name may be a letter of the paper.
+
+    Examples
+    --------
+    >>> _read_assignment("--set", "τ=0.5", "weight_cap=10")
+    ('coverage_threshold', '0.5')
+    """
     name, equals, value = (part.strip() for part in text.partition("="))
     if not (name and equals and value):
         raise InputError(f"{option} takes name=value, such as {example}, got {text!r}; change it.")
-    return name, value
+    name = name.translate(_GREEK)
+    return PAPER_LETTERS.get(name, name), value
 
 
 def _read_value(text: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,11 @@ from typer.testing import CliRunner
 
 from lab.experiments.test_spec import one_sentence
 from secondlook.cli.app import app
+from secondlook.cli.options import PAPER_LETTERS
+from secondlook.cli.runs import with_set
 from secondlook.errors import InputError
 from secondlook.lab.datasets import CATALOGUE
+from secondlook.lab.experiments.methods import check_options
 from secondlook.lab.experiments.repetition import run_repetition
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.experiments.spec import Experiment, Goal
@@ -28,6 +32,7 @@ from secondlook.lab.experiments.world_spec import (
 )
 from secondlook.lab.simulate.people import Table
 from secondlook.lab.simulate.populations import Lender
+from secondlook.ledger.config_classifiers import CLASSIFIERS, PARTIAL
 
 WORLDS = Path(__file__).parents[3] / "examples" / "worlds"
 METHODS = 'methods = ["plain"]\nrepetitions = 2\n'
@@ -488,8 +493,27 @@ def test_options_on_the_command_line(world, monkeypatch):
         ("--set", "wieght_cap=3", "did you mean weight_cap"),
         ("--set", "loss=many", "must be a number, got 'many'"),
         ("--vary", "weight_cap=", "takes name=value"),
+        ("--set", "nonsense=1", r"known are alpha, gain, loss, .*slack"),
         ("--vary", "alpha=.1,.1", "different values of alpha"),
+        ("--vary", "nonsense=1", r"known are alpha, .*slack"),
+        ("--vary slack=0,.01 --vary", "alpha=.1,.2", "one option, got slack, alpha"),
     ):
-        result, found = run(option, value)
+        result, found = run(*option.split(), value)
         assert result.exit_code == 2
-        assert words in one_sentence(found["error"])
+        assert re.search(words, one_sentence(found["error"]))
+
+
+def test_letters_of_the_paper_on_the_command_line():
+    """They are names of options that change what Algorithm 1's methods do."""
+    start = Experiment("x", WorldSpec("lender"), ("plain",))
+    given = ["tau=0.4", "λ=0.1", "epsilon=0.01", "α=0.2"]
+    changed = with_set(start, given, False, ["beta=0,0.5"])
+    check_options(changed)
+    assert changed.classifier == {
+        "coverage_threshold": 0.4,
+        "min_selection_rate": 0.1,
+        "slack": 0.01,
+    }
+    assert changed.goal.alpha == 0.2
+    assert changed.vary == {"strategy_beta": (0, 0.5)}
+    assert set(PAPER_LETTERS.values()) <= set(CLASSIFIERS[PARTIAL])

@@ -66,7 +66,7 @@ class Goal:
         return Revenue(gain=self.gain, loss=self.loss)
 
 
-def read_options(given: Options, where: str) -> dict[str, Any]:
+def read_options(given: Options, where: str, also: Iterable[str] = ()) -> dict[str, Any]:
     """Return options of Algorithm 1's methods, checked: keys of a program's [classifier] table.
 
     Parameters
@@ -75,6 +75,8 @@ def read_options(given: Options, where: str) -> dict[str, Any]:
         The options.
     where
         Where they are, for messages.
+    also
+        Other names that are known there.
 
     Examples
     --------
@@ -84,8 +86,9 @@ def read_options(given: Options, where: str) -> dict[str, Any]:
     known = {name: kind for name, kind in CLASSIFIERS[PARTIAL].items() if name not in _NOT_OPTIONS}
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}."
+            names = [*also, *known]
+            near = difflib.get_close_matches(name, names, n=1, cutoff=0.75)
+            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(names)}."
             hint = f"{_NOT_OPTIONS[name]}." if _NOT_OPTIONS.get(name) else hint
             raise InputError(f"{where} has no key {name!r}; {hint}")
     return {name: known[name].read(f"{where} {name}", value) for name, value in given.items()}
@@ -240,7 +243,9 @@ def _read_varied(vary: Mapping[str, Any]) -> dict[str, tuple[Any, ...]]:
             for value in read[name]:
                 Goal(alpha=value)
         else:
-            read[name] = tuple(read_options({name: value}, "vary")[name] for value in values)
+            read[name] = tuple(
+                read_options({name: value}, "vary", ("alpha",))[name] for value in values
+            )
         if not read[name] or any(read[name].count(value) > 1 for value in read[name]):
             raise InputError(f"vary needs different values of {name}, got {list(values)}.")
     return read

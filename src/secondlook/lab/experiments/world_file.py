@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from secondlook.core.sizes import read_toml
 from secondlook.errors import InputError
+from secondlook.lab.experiments import SHORT_WORLD
 from secondlook.lab.experiments.methods import expand_names
 from secondlook.lab.experiments.published import published_table
 from secondlook.lab.experiments.released import check_switches
@@ -31,7 +32,9 @@ def read_world_file(path: Path) -> Experiment:
     try:
         content = read_toml(path)
     except FileNotFoundError as error:
-        raise InputError(f"there is no file {path}; name a TOML file of a world.") from error
+        raise InputError(
+            f"there is no file {path}; name a TOML file of a world, for example with {SHORT_WORLD}."
+        ) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as TOML: {error}.") from error
     content.setdefault("name", path.stem)
