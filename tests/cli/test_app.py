@@ -12,6 +12,7 @@ import sys
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 from typer.testing import CliRunner
@@ -105,6 +106,20 @@ def test_help_ends_with_an_example(command):
     assert result.exit_code == 0
     last = [line for line in result.stdout.splitlines() if line.strip()][-1]
     assert last.strip().startswith(f"Example: secondlook {command}")
+
+
+@pytest.mark.parametrize("command", COMMAND_NAMES)
+def test_help_keeps_words_in_brackets(command):
+    (listed,) = [entry for entry in COMMANDS if entry.name == command]
+    function = listed.load()
+    given = [
+        p.__metadata__[0].help
+        for p in get_type_hints(function, include_extras=True).values()
+        if hasattr(p, "__metadata__")
+    ]
+    shown = call(command, "--help").stdout
+    for word in re.findall(r"\[[^]]+\]", " ".join([inspect.getdoc(function), *given])):
+        assert word in shown
 
 
 @pytest.mark.parametrize("command", COMMAND_NAMES)
@@ -233,6 +248,16 @@ def test_simulate_runs_a_file(tmp_path, undrawn):
     (((results,), page, figures),) = undrawn
     assert results.methods == ("opt-offline",)
     assert (page, figures) == (folder / "report.html", folder / "figures")
+
+
+def test_tables_alone_write_no_page(small, undrawn):
+    result = call("report", small, "--tables", "made")
+    assert (result.stdout, undrawn) == (f"Tables: {Path('made').resolve()}\n", [])
+    assert [path.name for path in Path().iterdir()] == ["made"]
+    assert len(list(Path("made").glob("*.csv"))) > 1
+    call("report", small, "--figures", "drawn")
+    ((_, page, figures),) = undrawn
+    assert (page, figures) == (None, Path("drawn"))
 
 
 def test_report_of_two_runs_with_figures(small, tmp_path, undrawn):

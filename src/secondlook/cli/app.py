@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import typer
+from rich.markup import escape
 from typer.core import TyperGroup
 from typer.main import get_command
 
@@ -94,10 +95,13 @@ def _loaded(command: Command) -> Any:
     except ModuleNotFoundError as error:
         print_error(not_installed_message(command.name, error))
         raise typer.Exit(2) from error
-    text, _, example = (inspect.getdoc(function) or "").partition("\n\nExample: ")
+    text, _, example = escape(inspect.getdoc(function) or "").partition("\n\nExample: ")
     single = typer.Typer(add_completion=False)
     single.command(command.name, help=text, epilog=f"Example: {example}")(function)
-    return get_command(single)
+    made: Any = get_command(single)
+    for parameter in made.params:
+        parameter.help = escape(parameter.help or "")  # rich takes [word] for a style
+    return made
 
 
 app = typer.Typer(

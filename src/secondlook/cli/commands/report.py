@@ -35,9 +35,14 @@ def report(
             help="A ledger, instead of --ledger; or result files and folders of runs.",
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", "-o", help="The HTML file to write.")] = Path(
-        "report.html"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            help="The HTML file to write; default report.html, or none with --figures or --tables.",
+        ),
+    ] = None,
     figures: Annotated[
         Path | None, typer.Option(help="For runs: folder for the figures as SVG and PNG.")
     ] = None,
@@ -56,7 +61,8 @@ def report(
     Example: secondlook report sqlite:///lender.db --out lender.html
     """
     with errors(json):
-        _check_page(out)
+        page = out or Path("report.html")
+        _check_page(page)
         results = [Path(place) for place in places or () if "://" not in place]
         urls = [place for place in places or () if "://" in place]
         if results and (ledger is not None or urls):
@@ -66,40 +72,38 @@ def report(
             )
         if len(urls) > 1:
             raise InputError(f"a report shows one ledger, got {len(urls)}; leave out the others.")
-        check_apart("the report", out, "the results", results)
+        check_apart("the report", page, "the results", results)
         kept = ledger_files(os.environ.get("SECONDLOOK_LEDGER"))
-        check_apart("the report", out, "the ledger", kept)
+        check_apart("the report", page, "the ledger", kept)
         if not results:
             if figures is not None or tables is not None:
                 raise InputError(
                     "--figures and --tables are for results of runs; leave them out for a ledger."
                 )
             url = ledger_url(urls[0] if urls else None, ledger)
-            check_apart("the report", out, "the ledger", ledger_files(url))
-            report_program(url, program, out, late, groups, trusted, json)
+            check_apart("the report", page, "the ledger", ledger_files(url))
+            report_program(url, program, page, late, groups, trusted, json)
             return
         from secondlook.lab.experiments.results import read_results  # noqa: PLC0415 - slow to import
 
         runs = [read_results(path) for path in results]
-        with writing(out):  # before anything is drawn
-            out.parent.mkdir(parents=True, exist_ok=True)
-        folders = {"Figures": figures, "Tables": tables}
-        for folder in folders.values():
-            if folder is not None:
-                with writing(folder):
-                    folder.mkdir(parents=True, exist_ok=True)
+        shown = page if out or not (figures or tables) else None
+        asked = {"Report": shown, "Figures": figures, "Tables": tables}
+        made = {name: place for name, place in asked.items() if place is not None}
+        for name, place in made.items():  # before anything is drawn
+            with writing(place):
+                (place.parent if name == "Report" else place).mkdir(parents=True, exist_ok=True)
         from secondlook.cli.runs import write_tables  # noqa: PLC0415 - slower
         from secondlook.lab.experiments.report import write_report  # noqa: PLC0415
 
-        with progress("writing the report", json), writing(out):
-            written = write_report(runs, out, figures)
+        with progress("writing the report", json), writing(" or ".join(map(str, made.values()))):
+            written = write_report(runs, shown, figures) if shown or figures else []
             if tables is not None:
                 written += write_tables(runs, tables)
         if json:
             print_json({"written": written})
         else:
-            print_lines([f"Report: {out.resolve()}"])
-            print_lines(f"{name}: {at.resolve()}" for name, at in folders.items() if at is not None)
+            print_lines(f"{name}: {place.resolve()}" for name, place in made.items())
 
 
 def _check_page(out: Path) -> None:

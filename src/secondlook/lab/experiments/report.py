@@ -72,7 +72,7 @@ _CERTIFICATE_CAPTION = (
 
 
 def write_report(
-    results: Sequence[Results], path: Path, figures_dir: Path | None = None
+    results: Sequence[Results], path: Path | None, figures_dir: Path | None = None
 ) -> list[Path]:
     """Write one self-contained HTML file, with a section for each of the results.
 
@@ -81,7 +81,7 @@ def write_report(
     results
         Results, in the order of sections.
     path
-        The file to write.
+        The file to write; None means that only figures are written.
     figures_dir
         Folder for figures as separate SVG and PNG files; None means no such files.
 
@@ -92,18 +92,20 @@ def write_report(
     """
     if not results:
         raise InputError("a report needs the results of at least one experiment, got none.")
-    written, sections = [path], []
+    written, sections = [] if path is None else [path], []
     for name, result in section_ids(results).items():
         drawn = figures.draw_all(result) | figures.draw_certificates(result)
         svgs = {key: figures.to_svg(figure, f"{name}-{key}") for key, figure in drawn.items()}
-        sections.append(_section(name, result, svgs))
+        if path is not None:
+            sections.append(_section(name, result, svgs))
         if figures_dir is not None:
             figures_dir.mkdir(parents=True, exist_ok=True)
             for key, figure in drawn.items():
                 written += figures.save(figure, figures_dir / f"{name}-{key}", svgs[key])
-    versions = sorted({str(result.about.get("version", "?")) for result in results})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(_render(sections, ", ".join(versions)), encoding="utf-8")
+    if path is not None:
+        versions = sorted({str(result.about.get("version", "?")) for result in results})
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_render(sections, ", ".join(versions)), encoding="utf-8")
     return written
 
 
