@@ -403,6 +403,19 @@ def row_of(table, name):
     return next(row for row in table.rows if row["method"] == name)
 
 
+def test_the_group_an_experiment_is_about_has_a_column(rng):
+    results = make_results(rng, n=300, focus="b")
+    row = overview(results, 0).rows[1]
+    good, accepted = (
+        results.count(name)[0, 1, :, -tables.late_rounds(results) :, 1]
+        for name in ("n_good", "n_accepted_good")
+    )
+    by_hand = np.mean([np.nanmean(a / g) for a, g in zip(accepted, good, strict=True)])
+    assert row["focus_tpr"] == pytest.approx(by_hand)
+    assert "TPR b" in overview(results, 0).markdown()
+    assert "focus_tpr" not in overview(make_results(rng), 0).rows[1]
+
+
 def test_overview_of_all_methods(rng):
     results = make_results(rng, ("plain", "greedy-aligned"), size=(6, 5), n=300)
     table = overview(results, 0)

@@ -236,6 +236,14 @@ def overview(results: Results, at: int) -> ReportTable:
         for row, mean in zip(rows, unsigned, strict=True):
             row["revenue_without_sign"] = float(mean)
         columns.append(Column("revenue_without_sign", "|revenue|", thousands))
+    focus = results.about["experiment"].get("focus")
+    if focus in results.groups:
+        rates = tables.per_repetition(results, "late_true_positive_rate")
+        late = tables.over_repetitions(rates[at, ..., results.groups.index(focus)], axis=1)
+        for row, mean, error in zip(rows, late.mean, late.standard_error, strict=True):
+            row |= {"focus_tpr": float(mean), "focus_tpr_standard_error": float(error)}
+        columns.append(Column("focus_tpr", f"TPR {focus}", _TWO))
+        note += f" TPR {focus}: late, of the group that the experiment is about."
     key = results.about["experiment"]["published"]
     if key and results.alphas[at] == ALPHA:
         _add_published(rows, results, at)
