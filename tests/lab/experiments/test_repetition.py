@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 from secondlook.core.decisions import Decisions
 from secondlook.errors import InputError, LearningWarning
@@ -230,10 +231,16 @@ class WarnsOfElse(Warns):
     kind = RuntimeWarning
 
 
+class WarnsOfIterations(Warns):
+    kind = ConvergenceWarning
+
+
 def test_only_learning_warnings_are_ignored(monkeypatch):
     monkeypatch.setitem(METHODS, "warns", ("", Warns))
     monkeypatch.setitem(METHODS, "warns of else", ("", WarnsOfElse))
-    assert spied(("warns",))["n_people"].sum() == 320
+    monkeypatch.setitem(METHODS, "warns of iterations", ("", WarnsOfIterations))
+    for name in ("warns", "warns of iterations"):
+        assert spied((name,))["n_people"].sum() == 320
     with pytest.warns(RuntimeWarning, match="no one can be accepted"):
         spied(("warns of else",))
 

@@ -6,6 +6,7 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from secondlook.core.decisions import Decisions
@@ -64,6 +65,7 @@ def run_on_ledger(
     setting, name = experiment.settings[results.main], experiment.methods[0]
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", LearningWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         world_seed, method_seed = seeds_of(experiment, 0)
         world = experiment.world.build(source, world_seed)
         past = world.history()

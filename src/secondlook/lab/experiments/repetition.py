@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from secondlook.core.decisions import Round
@@ -35,10 +36,12 @@ Columns = dict[str, NDArray[Any]]
 
 def run_repetition(experiment: Experiment, source: Table | Population, number: int) -> Results:
     """Run one repetition; its rows depend only on the experiment and the number."""
-    # Two threads on a busy machine are slower than one. Warnings about rounds in which no one can
-    # be accepted are ignored, since the counts show these rounds.
+    # Two threads on a busy machine are slower than one. Warnings about single rounds are ignored:
+    # the counts show those in which no one can be accepted, and a fit that stopped early without
+    # meeting its constraints has a LearningWarning of its own.
     with threadpool_limits(1), warnings.catch_warnings():
         warnings.simplefilter("ignore", LearningWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
         switches = frozenset(experiment.switches)
         spec, source = released_world(experiment.world, source, switches, experiment.seed)
         world_seed, method_seed = seeds_of(experiment, number)
