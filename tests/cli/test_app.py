@@ -209,7 +209,7 @@ def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
     assert "again.html" in str(written)
     assert (tmp_path / "again.html").read_text() == page
 
-    monkeypatch.setattr("secondlook.cli.runs.write_report", lambda *_: None)
+    monkeypatch.setattr("secondlook.cli.runs.write_report", None)  # results are only printed again
     actual = print_json(*command)
     assert {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()} == before
     assert Path(actual["results"]) == Path("german/results.parquet")
@@ -248,6 +248,11 @@ def test_simulate_runs_a_file(tmp_path, undrawn):
     (((results,), page, figures),) = undrawn
     assert results.methods == ("opt-offline",)
     assert (page, figures) == (folder / "report.html", folder / "figures")
+    for repetitions, more, drawn in ((1, ["--csv"], 1), (2, ["--csv"], 2), (2, [], 3)):
+        page.touch()  # only new results are drawn unless the report is asked for
+        again = ("simulate", "mine.toml", "--repetitions", repetitions, "--seed", 5, "--jobs", 1)
+        assert call(*again, *more).exit_code == 0
+        assert len(undrawn) == drawn
 
 
 def test_tables_alone_write_no_page(small, undrawn):

@@ -59,7 +59,8 @@ def test_comparison_as_text_markdown_and_json(tmp_path, monkeypatch):
     }
 
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "out" / "parts").iterdir()}
-    table, key = call(*command, "--markdown").stdout.strip().split("\n\n")
+    caption, table, key = call(*command, "--markdown").stdout.strip().split("\n\n")
+    assert "α = 0.15" in caption
     assert "The ceiling is gradient boosting" in key
     table = table.splitlines()
     assert len(table) == 2 + len(COMPARED)

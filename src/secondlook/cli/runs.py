@@ -44,7 +44,7 @@ from secondlook.lab.experiments.all_tables import (
     overview,
     parity_costs,
 )
-from secondlook.lab.experiments.claims import examine, sentences
+from secondlook.lab.experiments.claims import sentences
 from secondlook.lab.experiments.findings import (
     assumptions,
     failures,
@@ -180,11 +180,15 @@ def run_and_report(
             place = _folder(experiment, options) / name
             check_apart("results", place, "the ledger", ledger_files(ledger), "folder")
         check_recordable_at(experiment, ledger, _folder(experiment, options))
+    before = _content(_folder(experiment, options) / "results.parquet")
     results, source, folder = run_or_resume(experiment, options, quiet=json)
     page = folder / "report.html"
-    with progress("writing the report", json):
-        write_report([results], page, folder / "figures")
-        write_tables([results], folder / "tables")
+    # Drawing takes seconds, so a run that is only printed again keeps its report.
+    if output == "text" or not page.is_file() or _content(folder / "results.parquet") != before:
+        page.unlink(missing_ok=True)
+        with progress("writing the report", json):
+            write_tables([results], folder / "tables")
+            write_report([results], page, folder / "figures")
     n_drawn, again = rows_drawn(experiment, source)
     proof = None if ledger is None else recorded_run(experiment, source, results, ledger, json)
     shown = [overview(results, at) for at in range(len(results.settings))]
@@ -219,6 +223,10 @@ def run_and_report(
         if proof is not None:
             console.print(verification_message(proof), soft_wrap=True)
     exit_if_empty(results)
+
+
+def _content(file: Path) -> bytes:
+    return file.read_bytes() if file.is_file() else b""
 
 
 def exit_if_empty(results: Results) -> None:
@@ -360,7 +368,8 @@ def print_tables(tables: Sequence[ReportTable], output: str) -> None:
     for at, table in enumerate(tables):
         text = [table.latex()]
         if output == "markdown":
-            text = [table.markdown(), "", table.note, *table.remarks]
+            text = [f"{table.title}. {table.setting}.", "", table.markdown(), ""]
+            text += [table.note, *table.remarks]
         print_lines([*[""] * (at > 0), *"\n".join(text).split("\n")])
 
 
@@ -412,7 +421,7 @@ def print_results(console: Console, results: Results, shown: Sequence[ReportTabl
         console.print(f"• {failure}", style="bold")
     examined = []
     if results.about["experiment"]["published"] is not None:
-        examined = sentences(examine(results))
+        examined = sentences(results)
     for finding in [*findings(results), *examined]:
         console.print(f"• {finding}")
 

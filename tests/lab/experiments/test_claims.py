@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 
 from lab.experiments.test_tables import from_counts
-from secondlook.lab.experiments.all_tables import all_tables, claims_examined
+from secondlook.lab.experiments.all_tables import against, all_tables, claims_examined
 from secondlook.lab.experiments.claims import examine, sentences, short
+from secondlook.lab.experiments.findings import remarks
 
 METHODS = ("plain", "explore-fair", "no-exploration")
 GROWS, WITHOUT, WHY, FASTER, RAISES, BELOW, VARIES = (
@@ -22,7 +23,9 @@ GROWS, WITHOUT, WHY, FASTER, RAISES, BELOW, VARIES = (
 )
 
 
-def simulated(rng, rate=0.3, bad=0.15, explored=0.3, methods=METHODS, alphas=(0.15,), size=(8, 13)):
+def simulated(
+    rng, rate=0.3, bad=0.15, explored=0.3, methods=METHODS, alphas=(0.15,), size=(12, 13)
+):
     """Return a run in which group a is accepted at a rate that may depend on anything.
 
     ``rate`` and ``explored`` broadcast to (alpha, method, repetition, round). Repetitions differ
@@ -101,7 +104,10 @@ def test_fdr_in_every_round(rng):
     bad[[0, 6]] = 0.5, 0.4
     results = simulated(rng, bad=bad)
     assert seen(results, "FDR is below α in round 1") == {"opposite"}
-    assert seen(results, every) == seen(results, every, ", round 7") == {"opposite"}
+    assert seen(results, every) == seen(results, every, "worst of 12 rounds: round 7")
+    assert seen(results, every) == {"opposite"}
+    (row,) = (row for row in examine(results) if row.claim == every and "plain" in row.measured)
+    assert np.isnan([row.low, row.high]).all()  # of a round that was chosen
 
 
 def test_variance_over_rounds_and_over_repetitions(rng):
@@ -113,8 +119,8 @@ def test_variance_over_rounds_and_over_repetitions(rng):
     assert seen(over_rounds, VARIES, "√accepted") == {"holds"}
     flipped = simulated(rng, jumps[::-1], 0.05, methods=("plain",), alphas=(0.1, 0.3))
     assert seen(flipped, VARIES, "round to round") == {"opposite"}
-    apart = np.ones((2, 1, 8, 1)) * 0.3
-    apart[1, 0, :, 0] = np.linspace(0.1, 0.6, 8)
+    apart = np.ones((2, 1, 12, 1)) * 0.3
+    apart[1, 0, :, 0] = np.tile([0.1, 0.6], 6)
     over_runs = simulated(rng, apart, 0.05, methods=("plain",), alphas=(0.1, 0.3))
     assert seen(over_runs, VARIES, "of repetitions") == {"holds"}
     apart[1, 0, :, 0] = 0.3
@@ -153,13 +159,40 @@ def test_false_alarms_are_as_rare_as_stated():
 
 
 def test_every_row_is_in_a_sentence(rng):
-    rows = examine(simulated(rng, RISING))
-    text = sentences(rows)
+    results = simulated(rng, RISING)
+    rows, text = examine(results), sentences(results)
     assert len(text) == len({row.claim for row in rows})
     for row in rows:
         (sentence,) = (line for line in text if f"“{row.claim}”" in line)
         part = sentence.partition(f"{row.verdict} for ")[2]
-        assert f"{row.measured} ({short(row.effect)}; " in part
+        assert (
+            f"{row.measured} ({short(row.effect)}{')' if 'worst' in row.measured else '; '}" in part
+        )
+
+
+def test_sentences_name_the_setting_that_they_are_about(rng):
+    assert not any(line.startswith("At ") for line in sentences(simulated(rng)))
+    for line in sentences(simulated(rng, alphas=(0.1, 0.3))):
+        assert line.startswith("At α = ") != ("varies more" in line)
+
+
+def test_nothing_is_tested_if_repetitions_share_their_people(rng):
+    results = simulated(rng)
+    assert "A9" not in " ".join(remarks(results))
+    results.about["experiment"] |= {"switches": ["A9"], "published": "german_gender"}
+    assert examine(results) == sentences(results) == claims_examined(results) == []
+    assert "claims are not examined" in " ".join(remarks(results))
+
+
+@pytest.mark.parametrize("n", [3, 8, 12])
+def test_a_difference_has_one_p_value(rng, n):
+    results = simulated(rng, per_method(0.3, 0.31, 0.3), size=(n, 13))
+    (row,) = (row for row in examine(results) if row.claim == RAISES)
+    paired = next(r for r in against(results, "plain", 0).rows if r["method"] == "explore-fair")
+    assert paired["metric"] == "revenue"
+    assert row.effect == pytest.approx(paired["difference"])
+    assert row.p == pytest.approx(paired["p"])
+    assert np.isnan(paired["repetitions_needed"]) == (n < 5)
 
 
 def test_tables_of_the_papers_experiments_only(rng):
@@ -168,13 +201,19 @@ def test_tables_of_the_papers_experiments_only(rng):
     results.about["experiment"]["published"] = "german_gender"
     (table,) = claims_examined(results)
     assert len(table.rows) == len(examine(results))
-    assert all(row["effect_low"] < row["effect"] < row["effect_high"] for row in table.rows)
+    assert all(
+        row["effect_low"] < row["effect"] < row["effect_high"]
+        for row in table.rows
+        if "worst" not in row["measured"]
+    )
     assert table.name in {made.name for made in all_tables(results)}
 
 
-def test_one_repetition_gives_no_verdict(rng):
-    results = simulated(rng, size=(1, 13))
-    assert set(verdicts(results).values()) == {"not known"}
+@pytest.mark.parametrize("n", [1, 3, 5])
+def test_too_few_repetitions_give_no_verdict(rng, n):
+    """No sign flips of 5 differences have a p-value below .0625."""
+    results = simulated(rng, RISING, bad=0.4, size=(n, 13))
+    assert set(verdicts(results).values()) == {"too few repetitions"}
 
 
 def test_failed_repetitions_are_left_out(rng):
@@ -184,4 +223,4 @@ def test_failed_repetitions_are_left_out(rng):
         if name.startswith("n_"):
             results.columns[name] = np.where(failed, 0, results.columns[name])
     for row in examine(results):
-        assert row.repetitions == 8 - ("plain" in row.measured)
+        assert row.repetitions == 12 - ("plain" in row.measured)

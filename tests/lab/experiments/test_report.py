@@ -204,8 +204,26 @@ def test_fdr_above_or_below_alpha(fdr, expected):
 
 
 def test_fdr_around_alpha():
-    text = findings_of(crafted({"plain": 100}, 0.15, size=(3, 3)))
+    text = findings_of(crafted({"plain": 100}, 0.15, size=(5, 3)))
     assert "not measurably different from α = 0.150 for “Plain”" in text
+
+
+def test_few_repetitions_give_intervals_and_no_verdict():
+    """A difference that anyone can see is not called unmeasurable because repetitions are few."""
+    results = crafted(
+        {"plain": 100, "no-exploration": 50, "opt-offline": 60},
+        {"plain": 0.32, "no-exploration": 0.1, "opt-offline": 0.1},
+        size=(3, 8),
+        noise=20,
+        published="german_gender",
+        focus="a",
+    )
+    text = findings_of(results)
+    assert text.count("too few repetitions to tell") == 5
+    assert "measurabl" not in text
+    fdr = tables.summary(results, "pooled_fdr").estimate[0, 0]
+    assert f"({findings.rate(fdr.mean)}; {findings.rate(fdr.low)} to " in text
+    assert "measurabl" not in findings_of(crafted({"plain": 90}, size=(4, 8), alphas=(0.1, 0.2)))
 
 
 @pytest.mark.parametrize("other", ["no-exploration", "alpha-at-once"])
@@ -225,7 +243,8 @@ def test_best_variant():
     for best in ("exploit-fair", "both-fair"):
         results = crafted({"plain": 50, "exploit-fair": 60, "both-fair": 60} | {best: 90})
         assert findings.best_variant(results, 0) == best
-        assert f"“{best.capitalize()}” earned most" in findings_of(results)
+        said = findings_of(results)
+        assert f"Of the 3 variants of the paper that were run, “{best.capitalize()}” earned" in said
     assert findings.best_variant(crafted({"fair-clf": 50}), 0) is None
     assert "earned" not in findings_of(crafted({"fair-clf": 50}))
 
@@ -271,7 +290,7 @@ def test_share_of_the_ceiling_is_shown_beside_that_of_logistic_regression():
 
 def test_rounds_without_acceptances_are_counted():
     assert "no one was accepted" not in findings_of(crafted({"plain": 50}))
-    assert "In 96 rounds no one was accepted." in findings_of(crafted({"plain": 0}, noise=0))
+    assert "In 96 of 96 rounds no one was accepted." in findings_of(crafted({"plain": 0}, noise=0))
 
 
 def test_one_repetition_has_no_intervals():
@@ -328,8 +347,8 @@ def test_levels_are_compared_with_the_papers(accepted, verdict):
     (sentence,) = (text for text in findings.findings(results) if text.startswith("Levels"))
     assert verdict in sentence
     earned = tables.summary(results, "revenue").estimate.mean[0, 0]
-    assert f"earn {findings.thousands(earned)} thousand" in sentence
-    assert "and 6.4 in the paper" in sentence
+    assert f"“Plain” {findings.thousands(earned)} (" in sentence
+    assert "), paper 6.4" in sentence
     results.about["data"]["name"] = "lender"
     assert not [text for text in findings.findings(results) if text.startswith("Levels")]
 
@@ -655,7 +674,12 @@ def test_a_varied_option_in_sentences_tables_and_a_figure():
         "does not change “OPT-OFFLINE, all outcomes of S_0”, which ran once, with slack = 0.001.",
     ):
         assert text in remarks
-    assert "“mine” earned most with slack = 0.0" in findings_of(results)
+    found = findings.findings(results)
+    about_one = [s for s in found if s.startswith("At slack = 0.001: ")]
+    assert "“mine” earned most with slack = 0.0" in " ".join(found)
+    assert all("earned most with" in s or "looks a little" in s for s in found[len(about_one) :])
+    for table in all_tables(results):
+        assert ("slack = 0.0" in table.setting) or table.name.endswith("-by-slack"), table.name
     made = {table.name: table for table in all_tables(results)}
     named = {name: [row["method"] for row in table.rows] for name, table in made.items()}
     assert named["overview-slack-0.0"] == ["plain", "mine"]

@@ -22,11 +22,11 @@ from secondlook.lab.experiments.methods import PARITY_CELLS, cell_of_fair_clf
 from secondlook.lab.experiments.paired_tests import (
     FEW,
     LEVEL,
-    MOST_FLIPS,
     POWER,
     holm,
     paired_p,
     repetitions_needed,
+    smallest_p,
 )
 from secondlook.lab.experiments.published import (
     ALPHA,
@@ -144,7 +144,9 @@ def all_tables(results: Results) -> list[ReportTable]:
     best = findings.best_variant(results, at)
     if best is not None and len(results.methods) > 1:
         table = against(results, best, at)
-        chosen = f"{best} earned most of the variants here, so its lead looks surer than it is."
+        chosen = (
+            f"{best} earned most of the paper's variants here, so its lead looks surer than it is."
+        )
         made.append(replace(table, remarks=[chosen]))
     made += parity_costs(results, at)
     exploration = (
@@ -425,7 +427,6 @@ def against(
         means the difference found.
     """
     base = results.methods.index(method)
-    exact = exact or results.shape[2] < FEW
     rows = []
     for metric, values in _compared_metrics(results, at).items():
         for i, row in enumerate(_rows(results, at)):
@@ -437,8 +438,8 @@ def against(
             wanted = float(estimate.mean)
             if see is not None and metric.endswith("revenue"):
                 wanted = see
-            n_known = int(np.isfinite(difference).sum())
-            sd = float(estimate.standard_error) * np.sqrt(n_known)
+            n = int(estimate.repetitions)
+            sd = float(estimate.standard_error) * np.sqrt(n) if n >= tables.TOO_FEW else np.nan
             row.update(
                 {
                     "against": method,
@@ -447,7 +448,7 @@ def against(
                     "difference_standard_error": float(estimate.standard_error),
                     "difference_low": float(estimate.low),
                     "difference_high": float(estimate.high),
-                    "test": "sign-flip" if exact else "t",
+                    "test": "sign-flip" if exact or n < FEW else "t",
                     "p": paired_p(difference, exact=exact),
                     "see": wanted,
                     "repetitions_needed": repetitions_needed(wanted, sd),
@@ -476,10 +477,12 @@ def _against_note(
     results: Results, rows: list[dict[str, Any]], method: str, see: float | None
 ) -> str:
     repetitions, people = results.shape[2], results.about["data"]["rows"]
-    test = "paired t test"
-    if rows and rows[0]["test"] == "sign-flip":
-        least = max(2.0 ** (1 - repetitions), 1 / MOST_FLIPS)
-        test = f"paired sign-flip test, whose smallest p here is {least:.2g}"
+    names = {
+        "t": "paired t test",
+        "sign-flip": "paired sign-flip test, whose smallest p here is "
+        f"{smallest_p(repetitions):.2g}",
+    }
+    test = " or ".join(names[name] for name in dict.fromkeys(row["test"] for row in rows))
     seen = "the difference found"
     if see is not None:
         seen = f"a difference of {see:g} thousand in revenue, or else the difference found,"

@@ -2,8 +2,8 @@
 
 A statistic gives one number per repetition, compared within the same people where two methods or
 bounds are compared; it is positive if the claim is right. Only repetitions are independent, so the
-test is Student's t over them, two-sided. Verdicts are at 5 % for all rows of a claim together
-(Holm 1979).
+two-sided test over them is that of other differences (``paired_tests``). Verdicts are at 5 % for
+all rows of a claim together (Holm 1979).
 
 Round 1 follows f_0 and teaches nothing about learning, so statistics begin with round 2. The
 schedule of α_exploit alone raises true positive rates: growth is therefore also compared with that
@@ -12,15 +12,15 @@ of ``no-exploration``, which has the same schedule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.findings import thousands
+from secondlook.lab.experiments.findings import at_main, thousands
 from secondlook.lab.experiments.methods import ABLATIONS, VARIANTS
-from secondlook.lab.experiments.paired_tests import LEVEL, holm, paired_p
+from secondlook.lab.experiments.paired_tests import FEW, LEVEL, holm, paired_p, smallest_p
 from secondlook.lab.experiments.report_table import proportion
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.tables import Values, share
@@ -29,11 +29,13 @@ __all__ = ["NOTE", "Examined", "examine", "sentences", "short"]
 
 NOTE = (
     "Effect: mean over repetitions of one number per repetition, positive if the claim is right "
-    "(a rate, people, or revenue in thousands), with a 95 % interval. Verdicts are at 5 % for the "
-    "rows of a claim together (Student's t, Holm). Methods without exploration are controls: what "
-    "grows there too is not due to exploration."
+    "(a rate, people, or revenue in thousands), with a 95 % interval unless it was chosen as the "
+    "worst of several. Verdicts are at 5 % for the rows of a claim together (Student's t, or sign "
+    f"flips with fewer than {FEW} repetitions; Holm). Methods without exploration are controls: "
+    "what grows there too is not due to exploration."
 )
 _THREE = proportion(3)
+_VARIES = "revenue varies more"  # a claim about several settings
 # Fair variants and what they are compared with: plain, and the same cuts without parity.
 _FAIR = (
     ("exploit-fair", "plain"),
@@ -55,13 +57,13 @@ class Examined:
     measured
         What was compared.
     effect, low, high
-        Mean over repetitions with its 95 % interval.
+        Mean over repetitions with its 95 % interval; NaN if it was chosen as the worst of several.
     p
         Two-sided p-value of no effect.
     repetitions
         Number of repetitions it rests on.
     adjusted
-        The p-value, corrected for all rows of the claim.
+        The p-value, corrected for all rows of the claim; NaN with too few repetitions to see it.
     """
 
     claim: str
@@ -75,9 +77,9 @@ class Examined:
 
     @property
     def verdict(self) -> str:
-        """``"holds"``, ``"opposite"``, ``"not seen"``, or ``"not known"`` without a p-value."""
+        """``"holds"``, ``"opposite"``, ``"not seen"`` or ``"too few repetitions"``."""
         if not np.isfinite(self.adjusted):
-            return "not known"
+            return "too few repetitions"
         if self.adjusted > LEVEL:
             return "not seen"
         return "holds" if self.effect > 0 else "opposite"
@@ -94,15 +96,17 @@ def short(value: float) -> str:
     return _THREE(value) if abs(value) < 1 else thousands(value)
 
 
-def sentences(examined: Sequence[Examined]) -> list[str]:
+def sentences(results: Results) -> list[str]:
     """Return a sentence for each claim, with its rows by verdict."""
     rows: dict[str, dict[str, list[str]]] = {}
-    for row in examined:
+    for row in examine(results):
         effect, low, high = (short(value) for value in (row.effect, row.low, row.high))
+        interval = "" if np.isnan(row.low) else f"; {low} to {high}"
         verdict = rows.setdefault(row.claim, {}).setdefault(row.verdict, [])
-        verdict.append(f"{row.measured} ({effect}; {low} to {high})")
+        verdict.append(f"{row.measured} ({effect}{interval})")
+    at = at_main(results)
     return [
-        f"Claim “{claim}”: "
+        f"{'' if claim.startswith(_VARIES) else at}Claim “{claim}”: "
         + "; ".join(f"{verdict} for {', '.join(which)}" for verdict, which in verdicts.items())
         + "."
         for claim, verdicts in rows.items()
@@ -112,8 +116,11 @@ def sentences(examined: Sequence[Examined]) -> list[str]:
 def examine(results: Results) -> list[Examined]:
     """Examine the claims that the methods and bounds of a run allow.
 
-    The disadvantaged group is the one that the experiment names, or the least served one.
+    The disadvantaged group is the one that the experiment names, or the least served one. With
+    switch A9 repetitions are not independent, so nothing can be tested.
     """
+    if "A9" in results.about["experiment"]["switches"]:
+        return []
     at, group = results.main, tables.focus(results)
     rows = [
         *_growth(results, at, group),
@@ -126,14 +133,19 @@ def examine(results: Results) -> list[Examined]:
     for row in rows:
         families.setdefault(row.claim, []).append(row)
     return [
-        replace(row, adjusted=float(p))
+        replace(row, adjusted=float(p) if _can_be_seen(row, len(family)) else float("nan"))
         for family in families.values()
         for row, p in zip(family, holm([row.p for row in family]), strict=True)
     ]
 
 
+def _can_be_seen(row: Examined, n_rows: int) -> bool:
+    """Return whether any effect would be significant beside so many rows."""
+    return row.repetitions >= FEW or n_rows * smallest_p(row.repetitions) <= LEVEL
+
+
 def _tested(claim: str, measured: str, values: Values) -> Examined:
-    """Test by Student's t whether values of repetitions have the mean 0."""
+    """Test whether values of repetitions have the mean 0."""
     values = values[np.isfinite(values)]
     mean = tables.over_repetitions(values, axis=0)
     effect, low, high = (float(value) for value in (mean.mean, mean.low, mean.high))
@@ -219,7 +231,7 @@ def _mistakes(results: Results, at: int) -> Iterator[Examined]:
             claim = "FDR is below α in every round after the first"
             yield _worst(
                 [
-                    _tested(claim, f"{method}, round {t}", values)
+                    _tested(claim, f"{method}, worst of {len(later)} rounds: round {t}", values)
                     for t, values in enumerate(later, 2)
                 ]
             )
@@ -229,8 +241,10 @@ def _worst(rounds: list[Examined]) -> Examined:
     """Return the round that speaks most against the claim, tested for all rounds together.
 
     If all rounds speak for it, the claim is as sure as the least sure of them. A round that speaks
-    against it was chosen among all, so its p-value is multiplied by their number.
+    against it was chosen among all, so its p-value is multiplied by their number. Its interval
+    would be that of a round not chosen, so it has none.
     """
+    rounds = [replace(row, low=np.nan, high=np.nan) for row in rounds]
     known = [row for row in rounds if row.repetitions > 1] or rounds
     against = [row for row in known if row.effect < 0]
     if against and np.isfinite(against[0].p):
@@ -256,7 +270,7 @@ def _variance(results: Results) -> Iterator[Examined]:
     spread = np.sqrt((np.diff(revenue, axis=-1) ** 2).mean(-1) / 2)
     accepted = results.count("n_accepted")[:, m, :, 1:].sum(-1).mean(-1)
     each = share(spread, np.sqrt(accepted))
-    claim = f"revenue varies more at α = {results.alphas[high]:g} than at {results.alphas[low]:g}"
+    claim = f"{_VARIES} at α = {results.alphas[high]:g} than at {results.alphas[low]:g}"
     over_rounds = f"{method}, sd from round to round"
     yield _tested(claim, over_rounds, spread[high] - spread[low])
     over_rounds += ", divided by √accepted"

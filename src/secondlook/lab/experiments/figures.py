@@ -265,10 +265,9 @@ def _by_setting(results: Results) -> Figure:
     panels = []
     for metric, title in metrics.items():
         estimate = tables.summary(results, metric).estimate
-        parts = (estimate.mean, estimate.standard_error, estimate.half_width)
-        for part in parts:
+        for part in vars(estimate).values():
             part[:, once] = part[results.main, once]
-        panels.append((title, Estimate(*(part.T for part in parts))))
+        panels.append((title, Estimate(*(part.T for part in vars(estimate).values()))))
     xlabel = str(results.varied)
     if len(results.methods) > MANY:
         figure = _by_family(results, panels[:2], x, xlabel)

@@ -33,6 +33,7 @@ from secondlook.ledger.config_classifiers import PAPER_TEXT
 
 __all__ = [
     "assumptions",
+    "at_main",
     "best_variant",
     "certificate_findings",
     "failed_in",
@@ -148,6 +149,11 @@ def remarks(results: Results) -> list[str]:
             "In tables that say “without its sign”, revenue is the mean of each round's absolute "
             "value, as in the released code. All sentences, figures and other tables keep the sign."
         )
+    if "A9" in experiment["switches"]:
+        remarks.append(
+            "All repetitions share one resample of the data (A9), so intervals and tests over "
+            "repetitions are too sure; the paper's claims are not examined."
+        )
     if [rule.get("rule") for rule in experiment["world"]["past"]] == ["outcome"]:
         remarks.append(_nothing_to_explore(results))
     return remarks
@@ -235,7 +241,7 @@ def _nothing_to_explore(results: Results) -> str:
         return f"{text}."
     same = _comparable_variant(results, best)
     gained = tables.paired(results, "revenue", same, "no-exploration")[results.main]
-    against = "; it did increase revenue here (see below)" if gained.low > 0 else ""
+    against = "; it did increase revenue here (see below)" if gained.side() == "above" else ""
     return f"{text}{against}."
 
 
@@ -272,9 +278,15 @@ def findings(results: Results) -> list[str]:
         sentences += _levels(results, at)
     if len(results.groups) > 1:
         sentences += [_gap(results, at, "selection_rate"), _gap(results, at, "true_positive_rate")]
+    sentences = [at_main(results) + sentence for sentence in sentences]
     if len(results.settings) > 1:
-        sentences += [_sweep(results)] if results.varied == "α" else _changed(results)
+        sentences += _sweep(results) if results.varied == "α" else _changed(results)
     return sentences
+
+
+def at_main(results: Results) -> str:
+    """Return the beginning of a sentence about the main setting, if there are several."""
+    return f"At {results.settings[results.main]}: " if len(results.settings) > 1 else ""
 
 
 def best_variant(results: Results, at: int) -> str | None:
@@ -294,35 +306,27 @@ def _comparable_variant(results: Results, best: str) -> str:
     return "plain" if "plain" in results.methods else best
 
 
-def _by_side(results: Results, estimate: Estimate, bound: float) -> dict[str, list[int]]:
-    """Sort methods by whether their interval is above, below or around a bound."""
-    sides: dict[str, list[int]] = {"above": [], "around": [], "below": [], "unknown": []}
-    for i in range(len(results.methods)):
-        if not np.isfinite(estimate.half_width[i]):
-            sides["unknown"].append(i)
-        elif estimate.low[i] > bound:
-            sides["above"].append(i)
-        else:
-            sides["below" if estimate.high[i] < bound else "around"].append(i)
-    return sides
-
-
 def _mistakes(results: Results, at: int) -> str:
     bound = results.alphas[at]
     estimate = tables.summary(results, "pooled_fdr").estimate[at]
-    names = [_quoted(results, name) for name in results.methods]
     texts = {
         "above": f"above α = {rate(bound)} for",
         "around": f"not measurably different from α = {rate(bound)} for",
         "below": f"below α = {rate(bound)} for",
+        "few": f"known from too few repetitions to tell it from α = {rate(bound)} for",
         "unknown": "known without an interval for",
     }
-    parts = [
-        f"{texts[side]} " + _listed([f"{names[i]} ({rate(estimate.mean[i])})" for i in which])
-        for side, which in _by_side(results, estimate, bound).items()
-        if which
-    ]
-    return f"The FDR pooled over all rounds is {'; '.join(parts)}."
+    sides: dict[str, list[str]] = {side: [] for side in texts}
+    for i, name in enumerate(results.methods):
+        known = estimate[i]
+        interval = "" if np.isnan(known.half_width) else f"; {_ends(known, rate)}"
+        sides[known.side(bound)].append(f"{_quoted(results, name)} ({rate(known.mean)}{interval})")
+    parts = [f"{texts[side]} {_listed(which)}" for side, which in sides.items() if which]
+    return f"The FDR pooled over all rounds (with 95 % intervals) is {'; '.join(parts)}."
+
+
+def _ends(estimate: Estimate, form: Format) -> str:
+    return f"{form(estimate.low)} to {form(estimate.high)}"
 
 
 def _rounds_above(results: Results, at: int) -> str:
@@ -336,8 +340,9 @@ def _rounds_above(results: Results, at: int) -> str:
             f"The share of rounds above α ranges from {rate(shares[least])} ({names[0]}) to "
             f"{rate(shares[most])} ({names[1]})"
         )
-    empty = np.nansum(tables.per_round(results, "nobody_accepted")[at])
-    no_one = f" In {_many(int(empty), 'round')} no one was accepted." if empty else ""
+    empty = tables.per_round(results, "nobody_accepted")[at]
+    n_empty, n = int(np.nansum(empty)), int(np.isfinite(empty).sum())
+    no_one = f" In {n_empty:,} of {_many(n, 'round')} no one was accepted." if n_empty else ""
     return f"{text}; a method exactly at α would be above it in about half of its rounds.{no_one}"
 
 
@@ -376,7 +381,7 @@ def _best(results: Results, at: int, best: str) -> str:
     late = tables.summary(results, "late_revenue").estimate[at, i]
     ran = len(_ran(results))
     chosen = (
-        f"Of the {ran} variants of Algorithm 1, {_quoted(results, best)} earned most"
+        f"Of the {ran} variants of the paper that were run, {_quoted(results, best)} earned most"
         if ran > 1
         else f"{_quoted(results, best)} earned"
     )
@@ -400,16 +405,17 @@ def _against(results: Results, at: int, first: str, second: str) -> str:
 
 def _compared(difference: Estimate) -> str:
     """Describe a paired difference of revenue."""
-    low, high = difference.low, difference.high
-    interval = f"(95 % interval {thousands(low)} to {thousands(high)})"
-    size = thousands(abs(difference.mean))
-    if not np.isfinite(difference.half_width):
-        return f"a difference of {thousands(difference.mean)} thousand per round, with no interval"
-    if low <= 0 <= high:
-        return (
-            f"no measurable difference, {thousands(difference.mean)} thousand per round {interval}"
-        )
-    return f"{size} thousand {'more' if low > 0 else 'less'} per round {interval}"
+    found = f"{thousands(difference.mean)} thousand per round"
+    interval = f"(95 % interval {_ends(difference, thousands)})"
+    side = difference.side()
+    if side == "unknown":
+        return f"a difference of {found}, with no interval"
+    if side == "few":
+        return f"a difference of {found} {interval}, from too few repetitions to tell"
+    if side == "around":
+        return f"no measurable difference, {found} {interval}"
+    size, more = thousands(abs(difference.mean)), "more" if side == "above" else "less"
+    return f"{size} thousand {more} per round {interval}"
 
 
 def _reached(results: Results, at: int, best: str, group: str) -> str:
@@ -418,15 +424,16 @@ def _reached(results: Results, at: int, best: str, group: str) -> str:
     values = tables.per_repetition(results, "late_true_positive_rate")[at, ..., g]
     explored, without = (values[results.methods.index(name)] for name in (best, "no-exploration"))
     difference = tables.over_repetitions(explored - without, axis=0)
-    interval = f"(95 % interval {rate(difference.low)} to {rate(difference.high)})"
-    if difference.low <= 0 <= difference.high or not np.isfinite(difference.half_width):
-        verdict = f"no measurable difference {interval}"
-    else:
-        verdict = f"{'higher' if difference.low > 0 else 'lower'} with exploration {interval}"
+    verdict = {
+        "above": "higher with exploration",
+        "around": "no measurable difference",
+        "below": "lower with exploration",
+    }.get(difference.side(), "too few repetitions to tell")
     return (
         f"In the last {tables.late_rounds(results)} rounds, {_quoted(results, best)} accepts "
         f"{rate(np.nanmean(explored))} of the good people whom the past excluded (“{group}”), and "
-        f"{rate(np.nanmean(without))} of them without exploration: {verdict}."
+        f"{rate(np.nanmean(without))} of them without exploration: {verdict} (95 % interval "
+        f"of the difference {_ends(difference, rate)})."
     )
 
 
@@ -438,7 +445,7 @@ def _distance(results: Results, at: int, best: str, reference: str) -> str:
     return (
         f"In the last {tables.late_rounds(results)} rounds, {_quoted(results, best)} against the "
         f"reference {_quoted(results, reference)}: {_compared(difference)}{share}."
-        f"{_REFERENCE_BEATEN if difference.low > 0 else ''}"
+        f"{_REFERENCE_BEATEN if difference.side() == 'above' else ''}"
     )
 
 
@@ -451,22 +458,23 @@ def _levels(results: Results, at: int) -> list[str]:
     key, variants = results.about["experiment"]["published"], _ran(results)
     if key is None or results.about["data"]["name"] != paper_data(key):
         return []
-    which = [results.methods.index(name) for name in variants]
     ours = tables.summary(results, "revenue").estimate[at]
-    mean, half_width = ours.mean[which], ours.half_width[which]
-    printed = published_table(key)
-    paper, bracket = np.array([printed[name]["revenue"] for name in variants]).T
-    noise = np.hypot(half_width, _NORMAL * bracket / np.sqrt(PAPER_REPETITIONS))
-    if results.alphas[at] != ALPHA or not np.isfinite(noise).all():
+    known = [ours[results.methods.index(name)] for name in variants]
+    if results.alphas[at] != ALPHA or any(one.side() == "unknown" for one in known):
         return []
-    far = [_quoted(results, variants[i]) for i in np.flatnonzero(abs(mean - paper) > noise)]
+    printed, parts, far = published_table(key), [], []
+    for name, one in zip(variants, known, strict=True):
+        paper, bracket = printed[name]["revenue"]
+        quoted = _quoted(results, name)
+        parts.append(f"{quoted} {thousands(one.mean)} ({_ends(one, thousands)}), paper {paper:.1f}")
+        noise = np.hypot(one.half_width, _NORMAL * bracket / np.sqrt(PAPER_REPETITIONS))
+        far += [quoted] * bool(abs(one.mean - paper) > noise)
     verdict = "not measurably different from the paper's"
-    if far:
+    if any(one.side() == "few" for one in known):
+        verdict = "known from too few repetitions to tell them from the paper's"
+    elif far:
         verdict = f"not reproduced for {_listed(far)}"
-    return [
-        f"Levels are {verdict}: the variants earn {_range(mean, thousands)} thousand per round "
-        f"here, and {_range(paper, thousands)} in the paper."
-    ]
+    return [f"Levels are {verdict} (thousands per round, with 95 % intervals): {'; '.join(parts)}."]
 
 
 def _gap(results: Results, at: int, which: tables.Rate) -> str:
@@ -499,20 +507,22 @@ def _range(values: tables.Values, form: Format = rate) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _sweep(results: Results) -> str:
+def _sweep(results: Results) -> list[str]:
     estimate = tables.summary(results, "pooled_fdr").estimate
+    if results.shape[2] < tables.TOO_FEW:
+        return []
     over = [
-        sum(float(estimate.low[a, i]) > alpha for a, alpha in enumerate(results.alphas))
+        sum(estimate[a, i].side(alpha) == "above" for a, alpha in enumerate(results.alphas))
         for i in range(len(results.methods))
     ]
     parts = [
         f"at {k or 'none'} for {_quoted(results, method)}"
         for method, k in zip(results.methods, over, strict=True)
     ]
-    return (
+    return [
         f"Of the {len(results.alphas)} bounds α tried, the pooled FDR was measurably above α "
         f"{', '.join(parts)}."
-    )
+    ]
 
 
 def _changed(results: Results) -> list[str]:

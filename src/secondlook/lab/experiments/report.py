@@ -172,6 +172,8 @@ def _figure(name: str, results: Results, key: str, svg: str) -> dict[str, Any]:
         f"{label(results, method)} {form_of(metric)(mean)}"
         for method, mean in zip(results.methods, means, strict=True)
     )
+    if key != "settings" and len(results.settings) > 1:
+        caption += f" ({results.settings[results.main]})"
     spoken = f"{caption}. {TITLES[metric]}, mean: {values}."
     return _inline(f"{name}-{key}", svg, spoken, caption)
 

@@ -40,7 +40,7 @@ from secondlook.lab.simulate.populations import Population
 __all__ = ["Run", "run_experiment"]
 
 Progress = Callable[[int, int], None]
-_RUN_FILES = ("settings.json", "parts", "results.parquet", "report.html", "figures")
+_RUN_FILES = ("settings.json", "parts", "results.parquet", "report.html", "figures", "tables")
 _FRESH_ADVICE = (
     "add --fresh (from Python Run(fresh=True)), which moves them aside, or choose another folder"
 )

@@ -26,6 +26,7 @@ from secondlook.lab.experiments.results import COUNTS, Results
 
 __all__ = [
     "METRICS",
+    "TOO_FEW",
     "Estimate",
     "MetricSummary",
     "late_rounds",
@@ -42,6 +43,7 @@ __all__ = [
 
 Values = NDArray[np.float64]
 Rate = Literal["selection_rate", "true_positive_rate"]
+TOO_FEW = 5  # repetitions; fewer say nothing about a difference
 _CONFIDENCE = 0.95
 _REPETITION, _ROUND = 2, 3  # axes
 
@@ -58,11 +60,14 @@ class Estimate:
         Standard deviation over repetitions / √repetitions; NaN with fewer than two.
     half_width
         Half of the 95 % interval by Student's t.
+    repetitions
+        Number of repetitions with a known value.
     """
 
     mean: Values
     standard_error: Values
     half_width: Values
+    repetitions: NDArray[np.int64]
 
     @property
     def low(self) -> Values:
@@ -75,8 +80,19 @@ class Estimate:
         return self.mean + self.half_width
 
     def __getitem__(self, index: int | tuple[int | slice, ...]) -> Estimate:
-        parts = (self.mean, self.standard_error, self.half_width)
-        return Estimate(*(np.asarray(part[index]) for part in parts))
+        return Estimate(*(np.asarray(part[index]) for part in vars(self).values()))
+
+    def side(self, bound: float = 0.0) -> str:
+        """Return where the interval of a single mean is.
+
+        ``"above"``, ``"below"`` or ``"around"`` the bound; ``"few"`` with too few repetitions to
+        tell, ``"unknown"`` without an interval.
+        """
+        if not np.isfinite(self.half_width):
+            return "unknown"
+        if self.repetitions < TOO_FEW:
+            return "few"
+        return "above" if self.low > bound else "below" if self.high < bound else "around"
 
 
 @dataclass(frozen=True)
@@ -294,7 +310,7 @@ def over_repetitions(values: Values, axis: int = _REPETITION) -> Estimate:
     squares = np.where(np.isfinite(values), values - np.expand_dims(mean, axis), 0) ** 2
     error = np.sqrt(share(squares.sum(axis), np.maximum(n - 1, 0) * n))
     t = stats.t.ppf((1 + _CONFIDENCE) / 2, np.maximum(n - 1, 1))
-    return Estimate(mean, error, error * t)
+    return Estimate(mean, error, error * t, n)
 
 
 def series(results: Results, metric: str, *, next_batch: bool = False) -> Estimate:
