@@ -13,7 +13,7 @@ import pytest
 
 from cli.lender_files import apply, done, people
 from secondlook.cli.app import main
-from secondlook.cli.output import print_json, standard_streams
+from secondlook.cli.output import Console, print_json, print_table, standard_streams
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="no device that is always full")
@@ -47,6 +47,30 @@ def test_characters_outside_the_encoding_are_escaped(lender, monkeypatch, words)
     stdout = narrow()
     assert run(monkeypatch, stdout, *words.split()) == (0, "")
     assert r"\u03b1" in text_of(stdout)  # α
+
+
+@pytest.mark.parametrize(("width", "whole"), [(112, True), (80, True), (73, True), (60, False)])
+def test_words_of_a_table_are_not_broken_if_there_is_room(width, whole):
+    """73 columns is the least for these words, with one space between columns."""
+    row = {
+        "method": "logistic-all-labels",
+        "early": "1.00 ± .00",
+        "middle": ".88 ± .10",
+        "late": "1.00 ± .00",
+        "whole": ".62 ± .05",
+        "cert > α": "–",
+        "pilot > α": ".88 (2/2)",
+        "TPR A": ".78",
+        "TPR B": ".82",
+        "explored": ".03",
+    }
+    console = Console(file=io.StringIO(), width=width)
+    print_table(console, "T", list(row), [list(row.values())])
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) == width
+    words = " ".join(["T", *row, *row.values()]).split()
+    assert (sorted(words) == sorted(" ".join(lines).replace("─", "").split())) == whole
+    assert "logistic-all-labels" in " ".join(lines)
 
 
 def test_json_is_valid_in_any_encoding(monkeypatch):

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import rich.console
 from rich.box import SIMPLE_HEAD
+from rich.console import JustifyMethod
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -70,7 +72,8 @@ def print_table(
 ) -> None:
     r"""Print a table with names in the first column and numbers in the others.
 
-    If the window is too narrow, numbers are folded and names stay whole.
+    If the window is too narrow, titles and numbers are broken between words, and names stay whole;
+    words are broken only if that is not enough.
 
     Examples
     --------
@@ -84,12 +87,36 @@ def print_table(
     ───────────────
     2031-01   1,000
     """
-    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
-    for at, name in enumerate(titles):
-        table.add_column(name, justify="right" if at else "left", overflow="fold", no_wrap=at == 0)
-    for row in rows:
-        table.add_row(*row)
+    lines = [list(map(console.render_str, line)) for line in (titles, *rows)]
+    widths, gap = _widths(console, lines), 1
+    if not widths:
+        widths, gap = _widths(console, lines, gap=0), 0
+    table = Table(title=title, box=SIMPLE_HEAD, padding=(0, gap, 0, 0), pad_edge=False)
+    for at, name in enumerate(lines[0]):
+        justify: JustifyMethod = "right" if at else "left"
+        width = widths[at] if widths else None
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=at == 0, width=width)
+    for line in lines[1:]:
+        table.add_row(*line)
     console.print(table)
+
+
+def _widths(console: Console, lines: Sequence[Sequence[Text]], gap: int = 1) -> list[int]:
+    """Return widths of columns with names and words whole; empty if the window is too narrow."""
+    sizes = [
+        [Measurement.get(console, console.options, text) for text in column]
+        for column in zip(*lines, strict=True)
+    ]
+    least = [max(size.minimum for size in column) for column in sizes]
+    widths = [max(size.maximum for size in column) for column in sizes]
+    least[0] = widths[0]
+    room = console.width - 2 - (len(widths) - 1) * (1 + gap)  # edges, and spaces between columns
+    if sum(least) > room:
+        return []
+    while sum(widths) > room:
+        wide = [at for at in range(len(widths)) if widths[at] > least[at]]
+        widths[max(wide, key=widths.__getitem__)] -= 1
+    return widths
 
 
 def print_json(value: Any) -> None:

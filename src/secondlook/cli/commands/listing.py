@@ -6,7 +6,7 @@ from importlib.metadata import version as installed_version
 from typing import Annotated, Any
 
 import typer
-from rich.table import Column, Table
+from rich.table import Table
 
 from secondlook.cli.options import Data, Json, errors
 from secondlook.cli.output import Console, print_json, print_lines
@@ -42,7 +42,7 @@ def datasets(data: Data = None, json: Json = False) -> None:
         synthetic = {
             "name": ", ".join(POPULATIONS),
             "kind": "population",
-            "description": "Synthetic applicants with known outcomes.",
+            "description": "Synthetic applicants with known outcomes",
             "groups": ["A", "B"],
             "licence": "Apache-2.0",
             **{name: rows[0][name] for name in ("gain", "loss", "alpha", "utility")},
@@ -53,14 +53,15 @@ def datasets(data: Data = None, json: Json = False) -> None:
         if json:
             print_json(rows)
             return
-        heads = ("what it is", "groups by", "gain, loss, α", "here?", "licence")
-        table = Table(Column("name", no_wrap=True), *heads)
         for row in rows:
-            here = f"{row['state']} {row['where']}".strip()
-            goal = f"{row['gain']:g}, {row['loss']:g}, {row['alpha']:g}"
-            groups = ", ".join(row["groups"])
-            table.add_row(row["name"], row["description"], groups, goal, here, row["licence"])
-        Console().print(table)
+            goal = f"gain {row['gain']:g}, loss {row['loss']:g}, α {row['alpha']:g}"
+            print_lines(
+                [
+                    f"{row['name']}: {row['description']}",
+                    f"  {row['state']} {row['where']}".rstrip(),
+                    f"  groups by {', '.join(row['groups'])}; {goal}; licence: {row['licence']}",
+                ]
+            )
         print_lines(["Any state and year of the survey: acs:CA:2018, acs:PA+MA+IN:2024."])
 
 
