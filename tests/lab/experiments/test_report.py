@@ -691,3 +691,17 @@ def test_a_varied_option_in_sentences_tables_and_a_figure():
     level = figure.axes[0].lines[2].get_ydata()
     assert level[0] == level[1] == by_slack.rows[2]["revenue_slack_0.001"]
     assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["0.0", "0.001"]
+
+
+def test_whether_the_past_policy_kept_alpha_is_judged_over_repetitions(rng):
+    """Pooled people of all repetitions would look surer than they are."""
+    results = make_results(rng, ("plain",), size=(6, 4), n=300)
+    for name, share in {"n_past": 1.0, "n_past_accepted": 0.5, "n_past_accepted_good": 0.4}.items():
+        results.count(name)[0, 0, :, 0] = np.round(share * np.array([[100], [110]] * 3))
+    said = " ".join(findings.findings(results))
+    good, accepted = (
+        results.count(name)[0, 0, :, 0].sum(-1) for name in ("n_accepted_good", "n_accepted")
+    )
+    fdr, rate = tables.over_repetitions(1 - good / accepted, axis=0), findings.rate
+    assert f"FDR of {rate(fdr.mean)} ({rate(fdr.low)} to {rate(fdr.high)})" in said
+    assert f"The past accepted {rate(0.5)} with an FDR of {rate(0.2)}" in said

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.certificates import records_of, summarise_certificates
@@ -26,7 +25,7 @@ from secondlook.lab.experiments.published import (
     published_table,
 )
 from secondlook.lab.experiments.released import SWITCHES, count_deviations
-from secondlook.lab.experiments.results import Results
+from secondlook.lab.experiments.results import Counts, Results
 from secondlook.lab.experiments.spec import Goal, written
 from secondlook.lab.experiments.tables import Estimate
 from secondlook.ledger.config_classifiers import PAPER_TEXT
@@ -349,30 +348,30 @@ def _rounds_above(results: Results, at: int) -> str:
 def _past_policy(results: Results, at: int, follower: str) -> list[str]:
     """Say whether the past policy kept α: by the history, and by round 1 of a variant."""
     i = results.methods.index(follower)
-    people, accepted, good = (
-        int(results.count(name)[at, i].sum())
-        for name in ("n_past", "n_past_accepted", "n_past_accepted_good")
+    past, first = (
+        [results.count(f"n_{name}")[at, i, :, 0].sum(axis=-1) for name in names]
+        for names in (
+            ("past", "past_accepted", "past_accepted_good"),
+            ("people", "accepted", "accepted_good"),
+        )
     )
-    first = {
-        name: int(results.count(f"n_{name}")[at, i, :, 0].sum())
-        for name in ("people", "accepted", "accepted_good")
-    }
-    if not accepted or not first["accepted"]:
+    if not past[1].any() or not first[1].any():
         return []
     return [
         f"The theory assumes that the past policy f_0 keeps α = {rate(results.alphas[at])}. The "
-        f"past accepted {rate(accepted / people)} of the history with an FDR of "
-        f"{_exact(accepted - good, accepted)}; round 1 of {_quoted(results, follower)} accepted "
-        f"{rate(first['accepted'] / first['people'])} with an FDR of "
-        f"{_exact(first['accepted'] - first['accepted_good'], first['accepted'])} (exact 95 % "
-        f"intervals of all repetitions together). The history may be selected by its outcomes, "
-        f"so round 1 is the honest estimate if it follows f_0."
+        f"past accepted {_accepted(*past)}; round 1 of {_quoted(results, follower)} accepted "
+        f"{_accepted(*first)} (95 % intervals over repetitions). The history may be selected by "
+        f"its outcomes, so round 1 is the honest estimate if it follows f_0."
     ]
 
 
-def _exact(count: int, n: int) -> str:
-    ends = stats.binomtest(count, n).proportion_ci(method="exact")
-    return f"{rate(count / n)} ({rate(ends.low)} to {rate(ends.high)})"
+def _accepted(people: Counts, accepted: Counts, good: Counts) -> str:
+    """Say what share of the people was accepted, and how many of these were bad."""
+    fdr = tables.over_repetitions(tables.share(accepted - good, accepted), axis=0)
+    return (
+        f"{rate(accepted.sum() / people.sum())} with an FDR of {rate(fdr.mean)} ({rate(fdr.low)} "
+        f"to {rate(fdr.high)})"
+    )
 
 
 def _best(results: Results, at: int, best: str) -> str:
