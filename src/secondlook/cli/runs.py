@@ -35,7 +35,14 @@ from secondlook.cli.options import (
     names,
     progress,
 )
-from secondlook.cli.output import Console, print_error, print_json, print_lines, print_table
+from secondlook.cli.output import (
+    Console,
+    binary_output,
+    print_error,
+    print_json,
+    print_lines,
+    print_table,
+)
 from secondlook.errors import InputError, to_install, visible
 from secondlook.lab.experiments.all_tables import (
     against,
@@ -363,7 +370,7 @@ def paired_tables(results: Results, paired: Paired) -> list[ReportTable]:
 def print_tables(tables: Sequence[ReportTable], output: str) -> None:
     """Print tables in LaTeX, in Markdown with their notes, or the rows of all as one csv."""
     if output == "csv":
-        print(csv_text(tables), end="")
+        binary_output().write(csv_text(tables).encode("utf-8"))
         return
     for at, table in enumerate(tables):
         text = [table.latex()]

@@ -134,7 +134,7 @@ class LedgerMethod:
     ...     sensitive_features=past.people.group,
     ... )
     >>> [int(result.decided.accepted.sum()) for result in run(method, world)]
-    [107, 126, 143]
+    [111, 135, 160]
     >>> len(method.rounds_)
     3
     >>> folder.cleanup()
