@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from scipy import stats
 from secondlook.errors import InputError
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.all_tables import overview
-from secondlook.lab.experiments.findings import findings
 from secondlook.lab.experiments.published import METRICS as PRINTED
 from secondlook.lab.experiments.published import paper_data, published_table
 from secondlook.lab.experiments.results import COUNTS, KEYS, Results
@@ -248,27 +246,6 @@ def test_the_overview_shows_round_1_apart_and_rounds_that_accept_no_one(results)
     assert row["pooled_later_fdr"] == pytest.approx(by_repetition.mean())
     assert row["pooled_later_fdr"] != pytest.approx(row["pooled_fdr"])
     assert row["nobody_accepted"] == pytest.approx((accepted == 0).mean())
-
-
-def test_whether_the_past_kept_alpha_is_said_with_exact_intervals(results):
-    """10 of 60 bad in the history, and the counts of round 1."""
-    past = {"n_past": 100, "n_past_accepted": 60, "n_past_accepted_good": 50}
-    columns = dict(results.columns)
-    for name, count in past.items():
-        columns[name] = np.zeros(len(results), int)
-        at = (columns["round"] == 1) & (columns["repetition"] == 0)
-        at &= columns["group"] == "a"
-        columns[name][at & (columns["method"] == "plain")] = count
-    said = " ".join(findings(replace(results, columns=columns)))
-    ends = stats.binomtest(10, 60).proportion_ci(method="exact")
-    assert "accepted 0.600 of the history" in said
-    assert f"0.167 ({ends.low:.3f} to {ends.high:.3f})" in said
-    accepted, good = (
-        results.count(name)[results.main, 0, :, 0].sum()
-        for name in ("n_accepted", "n_accepted_good")
-    )
-    ends = stats.binomtest(int(accepted - good), int(accepted)).proportion_ci(method="exact")
-    assert f"{1 - good / accepted:.3f} ({ends.low:.3f} to {ends.high:.3f})" in said
 
 
 def test_absolute_revenue(results):

@@ -359,9 +359,9 @@ def _past_policy(results: Results, at: int, follower: str) -> list[str]:
         return []
     return [
         f"The theory assumes that the past policy f_0 keeps α = {rate(results.alphas[at])}. The "
-        f"past accepted {_accepted(*past)}; round 1 of {_quoted(results, follower)} accepted "
-        f"{_accepted(*first)} (95 % intervals over repetitions). The history may be selected by "
-        f"its outcomes, so round 1 is the honest estimate if it follows f_0."
+        f"past accepted {_accepted(*past)} in the history; round 1 of {_quoted(results, follower)} "
+        f"accepted {_accepted(*first)} (95 % intervals over repetitions). The history may be "
+        f"selected by its outcomes, so round 1 is the honest estimate if it follows f_0."
     ]
 
 
