@@ -11,11 +11,11 @@ demo: .venv/experiments  ## the paper's German credit experiment, a few repetiti
 	$(BIN)/secondlook reproduce german --repetitions 5 --out demo/german --ledger sqlite:///demo/german/ledger.db
 
 german: .venv/dev  ## everything on German credit: all methods, each option alone, the released code
-	$(BIN)/secondlook reproduce german --methods all --quick --repetitions 5 --out results/german/all
+	$(BIN)/secondlook reproduce german --methods all --quick --repetitions 4 --out results/german/all
 	$(BIN)/secondlook reproduce german --methods plain --repetitions 10 --vary weight_cap=1,3,10,none --out results/german/weight-cap
 	$(BIN)/secondlook reproduce german --methods plain --repetitions 10 --vary first_round=matched,drawn,cut,learned --out results/german/round-1
 	$(BIN)/secondlook reproduce german --methods plain,both-fair --repetitions 10 --vary alpha=0.05,0.1,0.15,0.2,0.25,0.3 --out results/german/alpha
-	$(BIN)/secondlook reproduce german --methods plain,exploit-fair,explore-fair,both-fair --repetitions 10 --as-released --without A9 --out results/german/as-released
+	$(BIN)/secondlook reproduce german --methods plain,exploit-fair,explore-fair,both-fair --repetitions 5 --as-released --without A9 --out results/german/as-released
 	$(BIN)/secondlook simulate examples/worlds/paper-text.toml --out results/german/paper-text
 
 test: lint  ## everything that is checked, in a few minutes
