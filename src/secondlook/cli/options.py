@@ -359,8 +359,10 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
-def method_names(text: str) -> tuple[str, ...]:
+def method_names(text: str | None) -> tuple[str, ...] | None:
     """Return the names of methods in a list with commas; raise if there are none."""
+    if text is None:
+        return None
     listed = names(text)
     if not listed:
         raise InputError(

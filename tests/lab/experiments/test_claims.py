@@ -107,7 +107,7 @@ def test_fdr_in_every_round(rng):
     assert seen(results, every) == seen(results, every, "worst of 12 rounds: round 7")
     assert seen(results, every) == {"opposite"}
     (row,) = (row for row in examine(results) if row.claim == every and "plain" in row.measured)
-    assert np.isnan([row.low, row.high]).all()  # of a round that was chosen
+    assert np.isnan([row.effect_low, row.effect_high]).all()  # of a round that was chosen
 
 
 def test_variance_over_rounds_and_over_repetitions(rng):

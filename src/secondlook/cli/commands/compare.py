@@ -82,7 +82,7 @@ def compare(
     with errors(json):
         output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
         check_jobs(jobs)
-        asked = None if methods is None else method_names(methods)
+        asked = method_names(methods)
         from_file = Path(name).suffix == ".toml"
         if not from_file:
             check_paper_experiment(name)

@@ -89,7 +89,7 @@ def reproduce(
         output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
         check_paper_experiment(name)
         check_jobs(jobs)
-        asked = None if methods is None else method_names(methods)
+        asked = method_names(methods)
         if without and not as_released:
             raise InputError(
                 "--without leaves deviations off that --as-released switches on; add it."

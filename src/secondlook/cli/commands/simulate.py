@@ -68,7 +68,7 @@ def simulate(
     with errors(json):
         output = output_format(markdown=markdown, latex=latex, csv=csv, json=json)
         check_jobs(jobs)
-        asked = None if methods is None else method_names(methods)
+        asked = method_names(methods)
         from secondlook.cli.runs import run_and_report, with_methods, with_set  # noqa: PLC0415 - slow
         from secondlook.lab.experiments.world_file import read_world_file  # noqa: PLC0415
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
@@ -573,20 +573,7 @@ def claims_examined(results: Results) -> list[ReportTable]:
     """Return the paper's claims as tests over repetitions, for the paper's experiments."""
     if results.about["experiment"]["published"] is None:
         return []
-    rows = [
-        {
-            "claim": row.claim,
-            "measured": row.measured,
-            "effect": row.effect,
-            "effect_low": row.low,
-            "effect_high": row.high,
-            "p": row.p,
-            "adjusted": row.adjusted,
-            "verdict": row.verdict,
-            "repetitions": row.repetitions,
-        }
-        for row in claims.examine(results)
-    ]
+    rows = [asdict(row) | {"verdict": row.verdict} for row in claims.examine(results)]
     title, setting = "Claims examined", _setting(results, results.main)
     return [ReportTable(_name(title), title, setting, claims.NOTE, _CLAIMS, rows)] if rows else []
 

@@ -56,7 +56,7 @@ class Examined:
         What the paper says.
     measured
         What was compared.
-    effect, low, high
+    effect, effect_low, effect_high
         Mean over repetitions with its 95 % interval; NaN if it was chosen as the worst of several.
     p
         Two-sided p-value of no effect.
@@ -69,8 +69,8 @@ class Examined:
     claim: str
     measured: str
     effect: float
-    low: float
-    high: float
+    effect_low: float
+    effect_high: float
     p: float
     repetitions: int
     adjusted: float = float("nan")
@@ -100,8 +100,10 @@ def sentences(results: Results) -> list[str]:
     """Return a sentence for each claim, with its rows by verdict."""
     rows: dict[str, dict[str, list[str]]] = {}
     for row in examine(results):
-        effect, low, high = (short(value) for value in (row.effect, row.low, row.high))
-        interval = "" if np.isnan(row.low) else f"; {low} to {high}"
+        effect, low, high = (
+            short(value) for value in (row.effect, row.effect_low, row.effect_high)
+        )
+        interval = "" if np.isnan(row.effect_low) else f"; {low} to {high}"
         verdict = rows.setdefault(row.claim, {}).setdefault(row.verdict, [])
         verdict.append(f"{row.measured} ({effect}{interval})")
     at = at_main(results)
@@ -244,7 +246,7 @@ def _worst(rounds: list[Examined]) -> Examined:
     against it was chosen among all, so its p-value is multiplied by their number. Its interval
     would be that of a round not chosen, so it has none.
     """
-    rounds = [replace(row, low=np.nan, high=np.nan) for row in rounds]
+    rounds = [replace(row, effect_low=np.nan, effect_high=np.nan) for row in rounds]
     known = [row for row in rounds if row.repetitions > 1] or rounds
     against = [row for row in known if row.effect < 0]
     if against and np.isfinite(against[0].p):
