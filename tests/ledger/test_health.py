@@ -12,8 +12,9 @@ from sklearn.linear_model import LogisticRegression
 
 from ledger_worlds import algorithm_1, certified, started
 from secondlook.core.budget import FdrBudget
+from secondlook.core.metrics import exact_interval
 from secondlook.ledger.health import TINY, anytime_interval, check_health, verdict
-from secondlook.ledger.summary import GroupSummary, NextTested, Outcomes, Promise, exact_interval
+from secondlook.ledger.summary import GroupSummary, NextTested, Outcomes, Promise
 
 LOOKS = 300
 ERROR = 0.1

@@ -21,6 +21,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 import secondlook as sl
 from ledger_worlds import algorithm_1, certified, started
+from secondlook.core.metrics import exact_interval
 from secondlook.errors import InputError, LedgerError
 from secondlook.ledger.base import Facts, OverrideRows
 from secondlook.ledger.program import Program
@@ -29,7 +30,6 @@ from secondlook.ledger.summary import (
     ReasonCount,
     Rejections,
     count_reasons,
-    exact_interval,
     far_fewer,
     summarise,
 )

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import betaincinv
 
 from secondlook.core.groups import crossed_and_each
 from secondlook.errors import InputError
@@ -33,6 +34,7 @@ __all__ = [
     "by_group",
     "difference",
     "disparities",
+    "exact_interval",
     "false_discovery_rate",
     "false_omission_rate",
     "false_positive_rate",
@@ -102,6 +104,23 @@ RATES = (
     FALSE_DISCOVERY_RATE,
     FALSE_OMISSION_RATE,
 )
+
+
+def exact_interval(bad: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Return the exact confidence interval of a share (Clopper and Pearson).
+
+    At its lower end ``bad`` or more, and at its upper end ``bad`` or fewer of ``n`` have the
+    probability (1 − ``confidence``) / 2.
+
+    Examples
+    --------
+    >>> [round(end, 3) for end in exact_interval(3, 40)]
+    [0.016, 0.204]
+    """
+    tail = (1 - confidence) / 2
+    low = betaincinv(bad, n - bad + 1, tail) if bad > 0 else 0.0
+    high = betaincinv(bad + 1, n - bad, 1 - tail) if bad < n else 1.0
+    return float(low), float(high)
 
 
 def selection_rate(accepted: ArrayLike) -> float:

@@ -16,9 +16,9 @@ from itertools import compress
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
 
 from secondlook.core.budget import FdrBudget
+from secondlook.core.metrics import exact_interval
 from secondlook.core.utility import Utility
 from secondlook.errors import InputError
 from secondlook.ledger.base import STATES, Bools, Entry, HeadCounts, Ints, Ledger, Reader
@@ -29,7 +29,7 @@ from secondlook.people.reasons import ITEM, decode
 
 __all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
 __all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary", "count_reasons"]
-__all__ += ["exact_interval", "far_fewer", "read_details", "summarise", "summary_of"]
+__all__ += ["far_fewer", "read_details", "summarise", "summary_of"]
 
 _CHANGES = ("correction", "override", "hold", "erasure", "certificate")
 _FEW = 0.1  # of the expected number: nearly none
@@ -37,23 +37,6 @@ _EXPECTED = 5  # if so many are expected, seeing none has a probability below 1 
 _PART = 20_000  # applicants read at a time
 _RECENT = 3  # rounds
 NAMED = 20  # applicants whose missing outcomes are named
-
-
-def exact_interval(bad: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the exact confidence interval of a share (Clopper and Pearson).
-
-    At its lower end ``bad`` or more, and at its upper end ``bad`` or fewer of ``n`` have the
-    probability (1 − ``confidence``) / 2.
-
-    Examples
-    --------
-    >>> [round(end, 3) for end in exact_interval(3, 40)]
-    [0.016, 0.204]
-    """
-    tail = (1 - confidence) / 2
-    low = betaincinv(bad, n - bad + 1, tail) if bad > 0 else 0.0
-    high = betaincinv(bad + 1, n - bad, 1 - tail) if bad < n else 1.0
-    return float(low), float(high)
 
 
 def far_fewer(count: int, n: int, usual: float) -> bool:

@@ -543,7 +543,7 @@ def _planned_message(planned: dict[str, Any]) -> list[str]:
 
 def _mostly_bad(n_good: int, n: int, alpha: float | None, config: Config) -> list[str]:
     """Warn if so many outcomes are bad that the labels may be swapped."""
-    from secondlook.ledger.summary import exact_interval  # noqa: PLC0415 - an extra
+    from secondlook.core.metrics import exact_interval  # noqa: PLC0415 - slow
 
     if n == 0 or exact_interval(n - n_good, n)[0] <= max(alpha or 0.0, 0.5):
         return []

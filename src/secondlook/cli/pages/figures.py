@@ -15,8 +15,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from secondlook.core.metrics import exact_interval
 from secondlook.lab.experiments.figures import FONT, LOOK, ladder, legend_below, new_axes, to_svg
-from secondlook.ledger.summary import GroupSummary, Outcomes, RoundSummary, Summary, exact_interval
+from secondlook.ledger.summary import GroupSummary, Outcomes, RoundSummary, Summary
 
 _BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#b9b9b9"
 _STATES = (

@@ -23,6 +23,7 @@ from secondlook.cli.messages import CAUTION, restarts
 from secondlook.cli.options import writing
 from secondlook.cli.output import interval
 from secondlook.cli.pages.figures import Span, draw_all, ladder_records, quiet_svg, spans
+from secondlook.core.metrics import exact_interval
 from secondlook.errors import visible
 from secondlook.lab.experiments.certificates import freezes
 from secondlook.ledger.health import Check, check_health, verdict
@@ -34,7 +35,6 @@ from secondlook.ledger.summary import (
     Outcomes,
     Rejections,
     Summary,
-    exact_interval,
 )
 from secondlook.words import amount, counted, days, people, share, times
 
