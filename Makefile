@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OPENBLAS_NUM_THREADS = 1
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo german test test-long bench lint clean
+.PHONY: demo german test test-long browser bench lint clean
 
 demo: .venv/experiments  ## the paper's German credit experiment, a few repetitions, with a report
 	$(BIN)/secondlook reproduce german --repetitions 5 --out demo/german --ledger sqlite:///demo/german/ledger.db
@@ -29,6 +29,10 @@ lint: .venv/dev
 
 test-long: .venv/dev  ## what takes longer; run it before you call something done
 	$(BIN)/python -m pytest -n 2 -q -m long
+
+browser:  ## Chromium, in which tests look at the pages
+	@command -v chromium || command -v apt-get || { echo "Install Chromium, and set SECONDLOOK_CHROMIUM to its path."; exit 1; }
+	@command -v chromium >/dev/null || { [ $$(id -u) = 0 ] || sudo=sudo; $$sudo apt-get update && $$sudo apt-get install -y chromium; }
 
 bench: .venv/dev  ## speed as ratios, measured in one run
 	$(BIN)/python -m benchmarks

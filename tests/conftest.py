@@ -30,6 +30,16 @@ rm -rf "$0"
 """
 
 
+def pytest_terminal_summary(terminalreporter):
+    """Say loudly that pages were not checked, if there is no browser."""
+    skipped = terminalreporter.stats.get("skipped", ())
+    n = sum("no Chromium" in str(report.longrepr) for report in skipped)
+    if n:
+        terminalreporter.section("PAGES WERE NOT CHECKED", red=True, bold=True)
+        text = f"{n} tests of pages were skipped, since there is no Chromium: run `make browser`."
+        terminalreporter.line(text, red=True, bold=True)
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)

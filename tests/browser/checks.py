@@ -1,0 +1,116 @@
+"""What every page must do in a browser."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import defaultdict
+from pathlib import Path
+
+from axe_playwright_python.sync_playwright import Axe
+
+WIDTHS = (390, 768, 1280)
+A4 = 718  # CSS pixels, with margins of 1 cm
+MEASURE = Path(__file__).with_name("measure.js").read_text(encoding="utf-8")
+
+
+def chromium():
+    """Return the path of Chromium, or None."""
+    return os.environ.get("SECONDLOOK_CHROMIUM") or shutil.which("chromium")
+
+
+def problems(browser, path):
+    """Return what is wrong with the page in a file, by the name of the check that it fails."""
+    found = defaultdict(list)
+    with browser.new_context(offline=True, reduced_motion="reduce") as context:
+        page = context.new_page()
+        page.on("pageerror", lambda error: found["errors"].append(str(error)))
+        page.on("console", lambda line: found["errors"].extend([line.text] * _is_bad(line)))
+        page.on("request", lambda request: found["requests"].append(request.url[:200]))
+        page.goto(Path(path).as_uri())
+        found["requests"].remove(page.url)
+        page.evaluate(MEASURE)
+        _check_widths(page, found)
+        _check_access(page, found)
+        _check_print(page, found)
+        _check_charts(page, found)
+        found["scripts"] += ["text ran as a script"] * page.evaluate("'pwned' in window")
+    return {name: list(dict.fromkeys(some)) for name, some in found.items() if some}
+
+
+def _is_bad(line):
+    return line.type in ("error", "warning")
+
+
+def _settle(page):
+    """Wait until charts have followed a change of the window."""
+    page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(done), 100))")
+
+
+def _check_widths(page, found):
+    """Check each width as the page opens, and with all sections unfolded."""
+    for step in ("() => {}", "measure.unfold()"):
+        page.evaluate(step)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            _settle(page)
+            found["overflow"] += page.evaluate("measure.overflow(true)")
+
+
+def _check_access(page, found):
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        _settle(page)
+        result = Axe().run(page, options={"resultTypes": ["violations"]})
+        found["axe"] += [
+            f"{scheme}: {finding['id']}, {finding['help']}: {node['target']} {node['html'][:200]}"
+            for finding in result.response["violations"]
+            if finding["impact"] in ("serious", "critical")
+            for node in finding["nodes"]
+        ]
+        found["contrast"] += [f"{scheme}: {text}" for text in page.evaluate("measure.faint()")]
+    page.emulate_media(color_scheme="light")
+
+
+def _check_print(page, found):
+    """Check that a page prints on A4: everything is unfolded, and nothing is too wide."""
+    page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = false))")
+    page.emulate_media(media="print")
+    page.set_viewport_size({"width": A4, "height": 1000})
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    _settle(page)
+    found["folded"] += page.evaluate("measure.folded()")
+    found["print"] += page.evaluate("measure.overflow(false)")
+    found["print"] += [] if page.pdf(format="A4").startswith(b"%PDF") else ["no PDF"]
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+
+
+def _check_charts(page, found):
+    """Check that all charts are drawn, show values under the mouse, and have legends to click."""
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.evaluate("measure.unfold()")
+    _settle(page)
+    found["charts"] += page.evaluate("measure.empty()")
+    for figure in page.query_selector_all("figure"):
+        name = figure.get_attribute("id") or "a figure"
+        figure.scroll_into_view_if_needed()
+        if not _shows_a_value(page, figure):
+            found["hover"].append(f"{name} shows no value under the mouse")
+        for legend in figure.query_selector_all(".role-legend"):
+            label = legend.query_selector(".role-legend-label text")
+            before = figure.evaluate("measure.looks")
+            label.click()
+            _settle(page)
+            if figure.evaluate("measure.looks") == before:
+                found["legend"].append(f"{name}: nothing fades after a click in the legend")
+
+
+def _shows_a_value(page, figure):
+    for x, y in figure.evaluate("measure.points"):
+        page.mouse.move(x, y, steps=2)
+        _settle(page)
+        tooltip = page.query_selector("#vg-tooltip-element.visible")
+        if tooltip and any(sign.isdigit() for sign in tooltip.inner_text()):
+            return True
+    return False
