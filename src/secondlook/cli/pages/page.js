@@ -1,0 +1,81 @@
+// Draws the charts at the width of the page, explains terms, copies text, opens all for print.
+const narrow = 640, axis = 90; // widths in pixels: of a small screen, and of an axis with its labels
+const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+function fit(spec, width) {
+  // Panels side by side go below each other on a small screen.
+  if (spec.hconcat && width < narrow) { spec.vconcat = spec.hconcat; delete spec.hconcat; }
+  const panels = spec.hconcat ?? spec.vconcat;
+  if (!panels) return { ...spec, width, autosize: { type: "fit-x", contains: "padding" } };
+  const each = Math.floor(spec.hconcat ? width / panels.length : width) - axis;
+  for (const panel of panels) panel.width = Math.max(each, 120);
+  return spec;
+}
+
+function look(width) {
+  const ink = css("--ink"), soft = css("--soft"), line = css("--line");
+  return {
+    background: "transparent", font: getComputedStyle(document.body).fontFamily, text: { color: ink }, rule: { color: ink },
+    title: { color: ink, subtitleColor: soft }, view: { stroke: null },
+    axis: { labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line },
+    header: { labelColor: soft, titleColor: soft },
+    legend: { labelColor: ink, titleColor: soft, ...(width < narrow ? { columns: 1 } : {}) },
+  };
+}
+
+async function draw(figure) {
+  const place = figure.querySelector(".chart");
+  const width = Math.floor(document.querySelector("main").clientWidth) - 45;
+  const key = width + css("--page");
+  if (place.dataset.drawn === key) return;
+  place.dataset.drawn = key;
+  const spec = fit(JSON.parse(figure.querySelector("script").textContent), width);
+  const config = { ...spec.config, ...look(width) };
+  const options = { actions: false, renderer: "svg", config, tooltip: { theme: "custom" } };
+  place.view?.finalize();
+  place.view = (await vegaEmbed(place, spec, options)).view;
+}
+
+async function drawAll() {
+  for (const figure of document.querySelectorAll("figure")) await draw(figure);
+  document.documentElement.dataset.ready = "yes";
+}
+
+let waiting;
+const drawSoon = () => { clearTimeout(waiting); waiting = setTimeout(drawAll, 150); };
+addEventListener("resize", drawSoon);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawSoon);
+addEventListener("beforeprint", () => {
+  for (const part of document.querySelectorAll("details")) part.open = true;
+});
+// A link to a section opens it.
+const openTarget = () => {
+  const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let at = target; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
+};
+addEventListener("hashchange", openTarget);
+openTarget();
+
+const tip = document.getElementById("tip");
+function explain(term) {
+  tip.textContent = document.getElementById(term.getAttribute("aria-describedby")).textContent;
+  tip.hidden = false;
+  const at = term.getBoundingClientRect();
+  tip.style.left = Math.max(8, Math.min(at.left, innerWidth - tip.offsetWidth - 8)) + "px";
+  const below = at.bottom + 6;
+  tip.style.top = (below + tip.offsetHeight < innerHeight ? below : at.top - tip.offsetHeight - 6) + "px";
+}
+for (const term of document.querySelectorAll(".term")) {
+  for (const kind of ["mouseenter", "focus", "click"]) term.addEventListener(kind, () => explain(term));
+  for (const kind of ["mouseleave", "blur"]) term.addEventListener(kind, () => { tip.hidden = true; });
+}
+addEventListener("keydown", (event) => { if (event.key === "Escape") tip.hidden = true; });
+addEventListener("scroll", () => { tip.hidden = true; }, { passive: true });
+
+for (const button of document.querySelectorAll(".copy")) {
+  button.addEventListener("click", async () => {
+    await navigator.clipboard?.writeText(button.previousElementSibling.textContent);
+    button.textContent = "Copied";
+  });
+}
+drawAll();

@@ -1,0 +1,75 @@
+"""The frame of HTML reports: escaping, terms, and a file that needs nothing else."""
+
+import re
+from html.parser import HTMLParser
+
+import altair as alt
+import pytest
+
+from secondlook.cli.pages.page import Card, Code, Figure, Page, Section, Table, render, write
+
+HOSTILE = '</script><script>window.pwned=1</script>"><img src=x onerror=pwned=1>'
+
+
+def _elements(html):
+    found = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attributes: found.append((tag, dict(attributes)))
+    parser.feed(html)
+    return found
+
+
+def _chart(title="Earned"):
+    rows = [{"x": 1, "name": title}]
+    return alt.Chart(alt.Data(values=rows), title=title).mark_point().encode(x="x:Q")
+
+
+def _page(text="Mistakes are under α, and mistakes stay there."):
+    table = Table(text, text, ["a", text], [[text, (text, text)]], prose=[1])
+    parts = [text, [text], table, Figure("two", _chart(text), text, text), Code(text)]
+    inner = Section("inner", text, text, [text])
+    return Page(
+        "page",
+        text,
+        text,
+        text,
+        "green",
+        [Card(text, text, text, "red")],
+        Figure("one", _chart(text), text, text),
+        [Section("section", text, text, [*parts, inner]), Section("empty", "Empty", "nothing")],
+    )
+
+
+def test_hostile_text_is_escaped_everywhere():
+    plain, hostile = (render("t", [_page(text)], text) for text in ("harmless", HOSTILE))
+    assert [tag for tag, _ in _elements(hostile)] == [tag for tag, _ in _elements(plain)]
+    assert hostile.count("&lt;img") >= 15
+
+
+def test_terms_are_explained_once_and_numbered():
+    html = render("t", [_page()], "made")
+    assert html.count('class="term"') == html.count('<li id="note-') == 2  # mistakes and α
+    assert re.search(r'class="term" aria-describedby="note-1">Mistakes</button>', html)
+
+
+def test_empty_sections_are_left_out():
+    html = render("t", [_page()], "made")
+    assert 'id="section"' in html
+    assert 'id="empty"' not in html
+
+
+def test_the_file_loads_nothing_from_elsewhere():
+    html = render("t", [_page()], "made")
+    assert "default-src 'none'" in html
+    for _, attributes in _elements(html):
+        assert not {"src", "href", "action"} & attributes.keys()
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "report.html"
+    write("old", path)
+    monkeypatch.setattr("pathlib.Path.replace", lambda *_: (_ for _ in ()).throw(OSError("full")))
+    with pytest.raises(OSError, match="full"):
+        write("new", path)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
