@@ -252,7 +252,9 @@ def _inline(name: str) -> Markup:
 
 @cache
 def _vega() -> str:
-    bundle: str = vl_convert.javascript_bundle(None, vl_version=vl_version_for_vl_convert())
+    bundle: str = vl_convert.javascript_bundle(  # type: ignore[call-arg]
+        vl_version=vl_version_for_vl_convert()
+    )
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
