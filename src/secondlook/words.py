@@ -58,10 +58,10 @@ def percent(value: float) -> str:
 
     Examples
     --------
-    >>> percent(0.15)
-    '15 %'
+    >>> percent(0.15), percent(math.nan)
+    ('15 %', '–')
     """
-    return f"{100 * value:.3g} %"
+    return "–" if math.isnan(value) else f"{100 * value:.3g} %"
 
 
 def amount(value: float) -> str:

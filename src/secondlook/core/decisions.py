@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,9 +12,12 @@ from numpy.typing import NDArray
 
 from secondlook.core.saved import saved
 from secondlook.frames import to_frame
-from secondlook.words import people
+from secondlook.notebook import Record, in_words
+from secondlook.words import counted, people, percent, share
 
 __all__ = ["CertifiedRound", "CurvePoint", "Decisions", "GroupCount", "Round"]
+
+_SHOWN = 10  # decisions in a notebook
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,6 +79,20 @@ class Decisions:
             f"{int(self.accepted.sum()) - explored} exploited, {explored} explored)"
         )
 
+    def _repr_html_(self) -> str:
+        accepted, explored = int(self.accepted.sum()), int(self.explored.sum())
+        unlike = ", ".join(str(found.column) for found in self.unlike)
+        columns = {name: values[:_SHOWN] for name, values in self.columns().items()}
+        del columns["round"]
+        return in_words(
+            f"Round {self.round}: {accepted:,} of {counted(len(self), 'applicant')} accepted, "
+            f"{explored:,} of them explored; {'certified' if self.certified else 'no certificate'}",
+            f"Columns that are unlike the history or the last rounds: {unlike}." if unlike else "",
+            titles=[*columns],
+            rows=[[_shown(v) for v in row] for row in zip(*columns.values(), strict=True)],
+            left_out=max(0, len(self) - _SHOWN),
+        )
+
     @property
     def region(self) -> NDArray[np.str_]:
         """``"exploit"`` or ``"explore"`` for each applicant."""
@@ -106,9 +124,16 @@ class Decisions:
         }
 
 
+def _shown(value: Any) -> str:
+    """Return a value of a decision for readers."""
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return share(float(value)) if isinstance(value, float | np.floating) else str(value)
+
+
 @saved
 @dataclass(frozen=True)
-class Round:
+class Round(Record):
     """The record of one round of Algorithm 1.
 
     Attributes
@@ -177,9 +202,46 @@ class Round:
     uncapped_fdr: float = field(default=float("nan"), kw_only=True)
     follows: str = field(default="", kw_only=True)
 
+    _noun = "round"
+
+    def _lead(self) -> str:
+        return _round_lead(self.round, "", self.n_people, self.n_exploited + self.n_explored)
+
+    def _row(self) -> dict[str, Any]:
+        return {
+            "round": self.round,
+            "applied": f"{self.n_people:,}",
+            "accepted": f"{self.n_exploited + self.n_explored:,}",
+            "explored": f"{self.n_explored:,}",
+            "mistakes allowed": percent(self.alpha_exploit),
+            "mistakes estimated": percent(self.estimated_fdr),
+            "outcomes": f"{self.n_outcomes:,}",
+        }
+
+    def _notes(self) -> Iterator[str]:
+        yield self.note
+        yield (
+            "Mistakes are the share of bad among applicants accepted by their score, without the "
+            "explored."
+        )
+        if not self.calibrated:
+            yield "Thresholds do not rest on enough own outcomes: do not trust the estimate."
+        if not self.feasible:
+            yield "The constraints could not all be met."
+        if self.n_unreachable:
+            yield _barred(self.n_unreachable)
+
+
+def _round_lead(number: int, more: str, n_people: int, n_accepted: int) -> str:
+    return f"Round {number}{more}: {n_accepted:,} of {counted(n_people, 'applicant')} accepted"
+
+
+def _barred(n: int) -> str:
+    return f"Limits bar {counted(n, 'applicant')} from exploration."
+
 
 @dataclass(frozen=True)
-class GroupCount:
+class GroupCount(Record):
     """Counts of one group in one round.
 
     Attributes
@@ -201,10 +263,22 @@ class GroupCount:
     n_accepted: int
     n_explored: int
 
+    _noun = "group count"
+
+    def _row(self) -> dict[str, Any]:
+        return {
+            "round": self.round,
+            "attribute": self.attribute,
+            "group": self.group,
+            "applied": f"{self.n_people:,}",
+            "accepted": f"{self.n_accepted:,}",
+            "explored": f"{self.n_explored:,}",
+        }
+
 
 @saved
 @dataclass(frozen=True)
-class Correction:
+class Correction(Record):
     """A replaced outcome.
 
     Attributes
@@ -222,10 +296,16 @@ class Correction:
     before: Any
     after: Any
 
+    _noun = "correction"
+
+    def _row(self) -> dict[str, Any]:
+        before = "–" if self.before is None else self.before
+        return {"id": self.id, "after round": self.round, "before": before, "now": self.after}
+
 
 @saved
 @dataclass(frozen=True)
-class CurvePoint:
+class CurvePoint(Record):
     """What the certified rule would earn at a bound on mistakes other than α, or at α.
 
     Attributes
@@ -251,10 +331,21 @@ class CurvePoint:
     estimated_fdr: float
     certified: bool
 
+    _noun = "bound"
+
+    def _row(self) -> dict[str, Any]:
+        return {
+            "mistakes at most": percent(self.bound),
+            "accepted for sure": percent(self.share),
+            "earned per applicant": f"{self.earned:,.4g}",
+            "mistakes estimated": percent(self.estimated_fdr),
+            "certified": "yes" if self.certified else "no",
+        }
+
 
 @saved
 @dataclass(frozen=True)
-class CertifiedRound:
+class CertifiedRound(Record):
     """The record of a round of the certified method: its policy, its promise and its evidence.
 
     Attributes
@@ -341,3 +432,54 @@ class CertifiedRound:
     tests_began: int = field(default=1, kw_only=True)
     restart_reason: str = field(default="", kw_only=True)
     curve: tuple[CurvePoint, ...] = field(default=(), kw_only=True)
+
+    _noun = "round"
+
+    def _lead(self) -> str:
+        more = f", {self.status}" if self.group is None else f", group {self.group}, {self.status}"
+        return _round_lead(self.round, more, self.n_people, self.n_accepted)
+
+    def _row(self) -> dict[str, Any]:
+        return {
+            "round": self.round,
+            **({} if self.group is None else {"group": self.group}),
+            "status": self.status,
+            "applied": f"{self.n_people:,}",
+            "accepted": f"{self.n_accepted:,}",
+            "outcomes": f"{self.n_outcomes:,}",
+            "evidence": self._evidence,
+            "mistakes estimated": percent(self.estimated_fdr),
+        }
+
+    @property
+    def _evidence(self) -> str:
+        """The evidence as a share of what a certificate needs."""
+        if math.isinf(self.threshold):
+            return "–"  # no certificate is possible here
+        return percent(max(0.0, self.log_wealth) / self.threshold)
+
+    def _notes(self) -> Iterator[str]:
+        if self.status == "certified":
+            yield (
+                "Promise: with confidence 1 − δ, at most a share α of those that this policy "
+                "accepts are bad."
+            )
+            yield (
+                f"Evidence: {self._evidence} of what the certificate needs, from "
+                f"{counted(self.n_tested, 'outcome')} in the tests."
+            )
+            if not math.isnan(self.more_outcomes):
+                more = counted(math.ceil(self.more_outcomes), "more outcome")
+                yield f"A certificate for more applicants needs about {more} like those so far."
+        elif not self.message:
+            yield "A pilot: nothing is promised."
+        yield self.message
+        if self.n_unreachable:
+            yield _barred(self.n_unreachable)
+        if self.curve:
+            yield "The table has what the rule would earn at several bounds on mistakes."
+
+    def _repr_html_(self) -> str:
+        rows = [point._row() for point in self.curve] or [self._row()]
+        values = [[*row.values()] for row in rows]
+        return in_words(self._lead(), *self._notes(), titles=[*rows[0]], rows=values)

@@ -25,7 +25,9 @@ from secondlook.ledger.base import STATES, Bools, Entry, HeadCounts, Ints, Ledge
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.retention import Deadlines, held, retention_months
 from secondlook.methods.storage import loads
+from secondlook.notebook import in_words
 from secondlook.people.reasons import ITEM, decode
+from secondlook.words import percent
 
 __all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
 __all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary", "count_reasons"]
@@ -333,6 +335,29 @@ class Summary:
     n_expired: int
     awaited_ids: dict[str | None, tuple[str, ...]]
     unlike_outcomes: dict[int, dict[str, Any]]
+
+    def _repr_html_(self) -> str:
+        from secondlook.ledger.health import check_health, verdict  # noqa: PLC0415 - it imports us
+
+        known, alpha = self.outcomes, self.promise.alpha
+        low, high = known.interval if known.known else (math.nan, math.nan)
+        promise = "" if alpha is None else f"; at most {percent(alpha)} mistakes are allowed"
+        facts = {
+            "applicants decided": f"{self.total('n_people'):,}",
+            "accepted": f"{self.total('n_accepted'):,}",
+            "of them explored": f"{self.total('n_explored'):,}",
+            "rounds": f"{len(self.rounds):,}",
+            "certified rounds": f"{sum(summary.certified for summary in self.rounds):,}",
+            "outcomes known": f"{known.known:,}",
+            "outcomes pending": f"{known.pending:,}",
+            "mistakes": f"{percent(known.fdr)} ({percent(low)} to {percent(high)})",
+        }
+        return in_words(
+            f"Program {self.program} ({self.classifier}){promise}",
+            verdict(check_health(self)),
+            titles=("", "so far"),
+            rows=facts.items(),
+        )
 
     def total(self, name: str) -> int:
         """Return the sum of a count over all rounds, such as ``"n_explored"``."""

@@ -27,6 +27,7 @@ from secondlook.core.strategies import Strategy, as_strategy
 from secondlook.errors import InputError
 from secondlook.learners.logistic import ConstrainedLogistic
 from secondlook.learners.per_group import PerGroup
+from secondlook.notebook import Records
 from secondlook.people.intake import Batch, Intake
 from secondlook.people.likeness import Checks
 from secondlook.people.store import GrowingArray
@@ -89,10 +90,10 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.__dict__.update(fresh.__dict__)
 
     @property
-    def corrections_(self) -> tuple[Correction, ...]:
+    def corrections_(self) -> Records[Correction]:
         """Outcomes that were replaced, in the order of the corrections."""
         check_is_fitted(self, "_corrections")
-        return tuple(self._corrections)
+        return Records(self._corrections)
 
     def _remember_corrections(
         self, round: int, names: NDArray[Any], before: NDArray[Any], after: NDArray[Any]
@@ -110,7 +111,7 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._corrections = [kept for kept in self._corrections if kept.id not in gone]
 
     @property
-    def group_counts_(self) -> tuple[GroupCount, ...]:
+    def group_counts_(self) -> Records[GroupCount]:
         """How many applicants of each group applied, were accepted and explored, in each round.
 
         By combination of the protected attributes, or by each attribute with
@@ -119,13 +120,13 @@ class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "_head_counts")
         known = self._intake.sensitive
         if known is None:
-            return ()
+            return Records()
         counts = self._head_counts.view()
         if self.attributes == "crossed":
             tables = [(", ".join(known.titles), known.labels, np.arange(known.n_groups))]
         else:
             tables = list(zip(known.titles, known.values, known.level_of, strict=True))
-        return tuple(
+        return Records(
             GroupCount(t + 1, title, value, *in_round[:, level_of == z].sum(axis=1).tolist())
             for t, in_round in enumerate(counts)
             for title, values, level_of in tables

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from secondlook.errors import InputError, to_install
+from secondlook.notebook import in_words
 
 __all__ = ["COUNTS", "KEYS", "SHARES", "Failure", "Results", "read_results", "write_results"]
 
@@ -100,6 +101,19 @@ class Results:
     about: dict[str, Any]
     certificates: tuple[dict[str, Any], ...] = ()
     failures: tuple[Failure, ...] = ()
+
+    def _repr_html_(self) -> str:
+        from secondlook.lab.experiments.all_tables import judged, overview  # noqa: PLC0415 - it imports us
+        from secondlook.lab.experiments.comparison import CEILING  # noqa: PLC0415
+
+        shows = judged if self.judged and CEILING in self.methods else overview
+        table = shows(self, self.main)
+        return in_words(
+            f"{table.title}: {table.setting}",
+            table.note,
+            titles=[column.title for column in table.columns],
+            rows=table.texts(),
+        )
 
     @cached_property
     def settings(self) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ from secondlook.methods.estimator import (
     check_rounds,
     check_unchanged,
 )
+from secondlook.notebook import Records
 from secondlook.people.columns import as_missing_values
 from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
 from secondlook.people.intake import Batch, History, Intake
@@ -664,10 +665,10 @@ class PartialFeedbackClassifier(DecidingClassifier):
         return self._fold_of(id_bits(self._intake.read_ids(ids)))
 
     @property
-    def rounds_(self) -> tuple[Round, ...]:
+    def rounds_(self) -> Records[Round]:
         """The record of each round."""
         check_is_fitted(self, "_rounds")
-        return tuple(self._rounds)
+        return Records(self._rounds)
 
     @property
     def policies_(self) -> tuple[LoggedPolicy, ...]:

@@ -44,6 +44,7 @@ from secondlook.methods.estimator import (
     check_unchanged,
     fits_read_groups,
 )
+from secondlook.notebook import Records
 from secondlook.people.columns import as_missing_values
 from secondlook.people.ids import id_bits, keyed_bits, named, round_key
 from secondlook.people.intake import Batch, History, Intake
@@ -681,10 +682,10 @@ class CertifiedClassifier(DecidingClassifier):
         return self._per_class(score)
 
     @property
-    def rounds_(self) -> tuple[CertifiedRound, ...]:
+    def rounds_(self) -> Records[CertifiedRound]:
         """The records of all rounds; with a certificate per group, one per round and group."""
         check_is_fitted(self, "_rounds")
-        return tuple(self._rounds)
+        return Records(self._rounds)
 
     @property
     def deployed_(self) -> tuple[DeployedRung, ...]:

@@ -49,9 +49,11 @@ from secondlook.methods.finite.intake import (
     read_past,
 )
 from secondlook.methods.finite.learner import CONSTRAINTS, HYPOTHESES, ExactFit, best_classifier
+from secondlook.notebook import Record, Records
 from secondlook.people.ids import id_bits, keyed_bits, round_key, seed_of
 from secondlook.people.reasons import Scored
 from secondlook.people.store import PeopleStore
+from secondlook.words import percent
 
 __all__ = ["CellPolicy", "FiniteClassifier", "FiniteRound", "LastRound"]
 
@@ -118,7 +120,7 @@ class CellPolicy:
 
 @saved
 @dataclass(frozen=True)
-class FiniteRound:
+class FiniteRound(Record):
     """The record of a round.
 
     Attributes
@@ -167,6 +169,22 @@ class FiniteRound:
     feasible: bool
     note: str
     group_mode: str = field(default="aware", kw_only=True)
+
+    _noun = "round"
+
+    def _row(self) -> dict[str, Any]:
+        return {
+            "round": self.round,
+            "applied": f"{self.n_people:,}",
+            "accepted": f"{self.n_exploited + self.n_explored:,}",
+            "explored": f"{self.n_explored:,}",
+            "cells exploited": f"{self.n_exploit_cells:,} of {self.n_cells:,}",
+            "mistakes allowed": percent(self.alpha_exploit),
+            "mistakes estimated": percent(self.estimated_fdr),
+        }
+
+    def _notes(self) -> tuple[str, ...]:
+        return ("" if self.feasible else "The constraints could not all be met.", self.note)
 
 
 @saved
@@ -618,10 +636,10 @@ class FiniteClassifier(DecidingClassifier):
         return w
 
     @property
-    def rounds_(self) -> tuple[FiniteRound, ...]:
+    def rounds_(self) -> Records[FiniteRound]:
         """The record of each round."""
         check_is_fitted(self, "_rounds")
-        return tuple(self._rounds)
+        return Records(self._rounds)
 
     @property
     def policies_(self) -> tuple[CellPolicy, ...]:

@@ -51,6 +51,7 @@ from secondlook.methods.many_classes.decision_table import (
 )
 from secondlook.methods.many_classes.models import NetUtility, fit_class_model
 from secondlook.methods.many_classes.operating_point import best_rule
+from secondlook.notebook import Records
 from secondlook.people.intake import Batch, History, Intake
 
 __all__ = [
@@ -373,7 +374,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
         return np.asarray(self.decisions_[self._choose_decisions(features, accepted)])
 
     @property
-    def rounds_(self) -> tuple[ManyClassRound, ...]:
+    def rounds_(self) -> Records[ManyClassRound]:
         """The record of each round, with the outcomes known by now."""
         check_is_fitted(self, "_rounds")
         table = self._table
@@ -383,7 +384,7 @@ class ManyClassClassifier(PartialFeedbackClassifier):
             own = rows.known_outcomes() & (rows["round"] > 0)
             codes = rows["round"][own] - 1, rows["decision"][own], rows["outcome"][own]
             np.add.at(seen, codes, 1)
-        return tuple(
+        return Records(
             ManyClassRound.of(record, *by_class, counts, table)
             for record, by_class, counts in zip(self._rounds, self._by_class, seen, strict=True)
         )
