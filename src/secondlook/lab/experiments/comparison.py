@@ -263,12 +263,8 @@ def _periods(results: Results) -> dict[str, slice]:
 def _earned(utility: Values, ceiling: Values, rounds: slice) -> Earned:
     """Return a ratio of means over runs, with the standard error of a ratio estimate."""
     a, b = (tables.mean_known(values[:, rounds], axis=1) for values in (utility, ceiling))
-    b = np.where(np.isfinite(a), b, np.nan)  # compare the same runs if the method failed in some
-    best = float(tables.mean_known(b, axis=0))
-    best = best if best > 0 else float("nan")  # nothing could be earned
-    ratio = float(tables.mean_known(a, axis=0)) / best
-    error = tables.over_repetitions((a - ratio * b) / best, axis=0).standard_error
-    return Earned(ratio, float(error))
+    ratio = tables.ratio_of_means(a, b)
+    return Earned(float(ratio.mean), float(ratio.standard_error))
 
 
 def _breaks(broken: NDArray[np.bool_], kind: NDArray[np.bool_]) -> Breaks:

@@ -10,11 +10,21 @@ from math import ceil
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
+from scipy import optimize, stats
 
 from secondlook.lab.experiments.tables import Values
 
-__all__ = ["FEW", "LEVEL", "POWER", "holm", "paired_p", "power", "repetitions_needed", "smallest_p"]
+__all__ = [
+    "FEW",
+    "LEVEL",
+    "POWER",
+    "detectable",
+    "holm",
+    "paired_p",
+    "power",
+    "repetitions_needed",
+    "smallest_p",
+]
 
 LEVEL, POWER = 0.05, 0.8
 FEW = 10  # with fewer repetitions the test is exact
@@ -143,3 +153,23 @@ def repetitions_needed(difference: float, sd: float) -> float:
     while sd and power(n, effect) < POWER:
         n += 1
     return float(n)
+
+
+def detectable(n: int, sd: float) -> float:
+    """Return the smallest difference that n repetitions see with probability .8 at the level .05.
+
+    Parameters
+    ----------
+    n
+        Number of repetitions; NaN is returned for fewer than two.
+    sd
+        The difference's standard deviation from repetition to repetition.
+
+    Examples
+    --------
+    >>> round(detectable(34, 1.0), 2), round(detectable(5, 1.0), 2)
+    (0.5, 1.68)
+    """
+    if n < 2:
+        return float("nan")
+    return sd * float(optimize.brentq(lambda effect: power(n, effect) - POWER, 0, 30))

@@ -36,6 +36,7 @@ __all__ = [
     "paired",
     "per_repetition",
     "per_round",
+    "ratio_of_means",
     "series",
     "share",
     "summary",
@@ -311,6 +312,19 @@ def over_repetitions(values: Values, axis: int = _REPETITION) -> Estimate:
     error = np.sqrt(share(squares.sum(axis), np.maximum(n - 1, 0) * n))
     t = stats.t.ppf((1 + _CONFIDENCE) / 2, np.maximum(n - 1, 1))
     return Estimate(mean, error, error * t, n)
+
+
+def ratio_of_means(part: Values, whole: Values) -> Estimate:
+    """Return mean(part) / mean(whole) over repetitions, with the error of a ratio estimate.
+
+    Repetitions in which one of them is unknown are left out; NaN if the whole is not positive.
+    """
+    known = np.isfinite(part) & np.isfinite(whole)
+    part, whole = part[known], whole[known]
+    mean = float(mean_known(whole, axis=0))
+    mean = mean if mean > 0 else float("nan")
+    ratio = float(mean_known(part, axis=0)) / mean
+    return over_repetitions(ratio + (part - ratio * whole) / mean, axis=0)
 
 
 def series(results: Results, metric: str, *, next_batch: bool = False) -> Estimate:
