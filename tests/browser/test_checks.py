@@ -8,8 +8,8 @@ from browser.checks import chromium, problems
 
 pytestmark = pytest.mark.xdist_group("browser")
 
-SOUND = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>A page</title>
-<meta name="viewport" content="width=device-width, initial-scale=1"><style>
+SOUND = """<!doctype html><html lang="en" data-ready="yes"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1"><title>A page</title><style>
 body { margin: 1em; color: #111; background: #fff } td { white-space: nowrap }
 .frame { overflow-x: auto } .wide { width: 1500px }
 @media (prefers-color-scheme: dark) { body { color: #eee; background: #111 } }
@@ -30,7 +30,7 @@ document.querySelector("#lines path").addEventListener("mousemove", () => {
   tooltip.textContent = "value 3";
 });
 </script></body></html>"""
-LEGEND = '<g class="role-legend"><g class="role-legend-label"><text y="90">a</text></g></g></svg>'
+LEGEND = '<g class="role-legend"><g class="role-legend-symbol"><path d="M9,9h9"/></g></g></svg>'
 # What breaks the page, and what the check must find.
 BROKEN = {
     "errors": ("</script>", "undefined_name();</script>", "undefined_name"),

@@ -1,5 +1,7 @@
 """The frame of HTML reports: escaping, terms, and a file that needs nothing else."""
 
+import json
+import math
 import re
 from html.parser import HTMLParser
 
@@ -8,7 +10,7 @@ import pytest
 
 from secondlook.cli.pages.page import Card, Code, Figure, Page, Section, Table, render, write
 
-HOSTILE = '</script><script>window.pwned=1</script>"><img src=x onerror=pwned=1>'
+HOSTILE = '</script><script>window.pwned=1</script>"><img src=x onerror=pwned=1>\u202e\x85\x1b'
 
 
 def _elements(html):
@@ -44,6 +46,13 @@ def test_hostile_text_is_escaped_everywhere():
     plain, hostile = (render("t", [_page(text)], text) for text in ("harmless", HOSTILE))
     assert [tag for tag, _ in _elements(hostile)] == [tag for tag, _ in _elements(plain)]
     assert hostile.count("&lt;img") >= 15
+
+
+def test_charts_hold_data_that_json_can_say_and_people_can_see():
+    rows = [{"x": math.nan, "name": HOSTILE}]
+    chart = alt.Chart(alt.Data(values=rows)).mark_point().encode(x="x:Q")
+    (row,) = json.loads(Figure("one", chart, "").spec)["data"]["values"]
+    assert row == {"x": None, "name": HOSTILE[:-3] + r"\u202e\x85\x1b"}
 
 
 def test_terms_are_explained_once_and_numbered():

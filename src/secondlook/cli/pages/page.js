@@ -1,6 +1,5 @@
 // Draws the charts at the width of the page, explains terms, copies text, opens all for print.
 const narrow = 640, axis = 90; // widths in pixels: of a small screen, and of an axis with its labels
-const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 function fit(spec, width) {
   // Panels side by side go below each other on a small screen.
@@ -13,22 +12,22 @@ function fit(spec, width) {
 }
 
 function look(width) {
-  const ink = css("--ink"), soft = css("--soft"), line = css("--line");
+  const ink = "var(--ink)", soft = "var(--soft)", line = "var(--line)"; // they follow dark mode and print
   return {
     background: "transparent", font: getComputedStyle(document.body).fontFamily, text: { color: ink }, rule: { color: ink },
-    title: { color: ink, subtitleColor: soft }, view: { stroke: null },
-    axis: { labelColor: soft, titleColor: soft, gridColor: line, domainColor: line, tickColor: line },
+    title: { color: ink, subtitleColor: soft, limit: width }, view: { stroke: null },
+    axis: { titleLimit: 250, labelFontSize: 12, titleFontSize: 12, labelColor: soft, titleColor: soft,
+      gridColor: line, domainColor: line, tickColor: line },
     header: { labelColor: soft, titleColor: soft },
-    legend: { labelColor: ink, titleColor: soft, ...(width < narrow ? { columns: 1 } : {}) },
+    legend: { labelFontSize: 12, labelColor: ink, titleColor: soft, ...(width < narrow ? { columns: 1 } : {}) },
   };
 }
 
 async function draw(figure) {
   const place = figure.querySelector(".chart");
   const width = Math.floor(document.querySelector("main").clientWidth) - 45;
-  const key = width + css("--page");
-  if (place.dataset.drawn === key) return;
-  place.dataset.drawn = key;
+  if (place.dataset.width === `${width}`) return;
+  place.dataset.width = width;
   const spec = fit(JSON.parse(figure.querySelector("script").textContent), width);
   const config = { ...spec.config, ...look(width) };
   const options = { actions: false, renderer: "svg", config, tooltip: { theme: "custom" } };
@@ -37,14 +36,16 @@ async function draw(figure) {
 }
 
 async function drawAll() {
-  for (const figure of document.querySelectorAll("figure")) await draw(figure);
+  for (const figure of document.querySelectorAll("figure")) await draw(figure).catch(console.error);
   document.documentElement.dataset.ready = "yes";
 }
 
 let waiting;
-const drawSoon = () => { clearTimeout(waiting); waiting = setTimeout(drawAll, 150); };
-addEventListener("resize", drawSoon);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawSoon);
+addEventListener("resize", () => {
+  document.documentElement.dataset.ready = "";
+  clearTimeout(waiting);
+  waiting = setTimeout(drawAll, 150);
+});
 addEventListener("beforeprint", () => {
   for (const part of document.querySelectorAll("details")) part.open = true;
 });

@@ -7,6 +7,7 @@ network: styles, scripts and the chart library are inside it.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Sequence
 from contextlib import suppress
@@ -98,8 +99,19 @@ class Figure:
     @property
     def spec(self) -> Markup:
         """The chart as JSON that cannot end the script element it is in."""
-        text = json.dumps(self.chart.to_dict(), ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(_visible(self.chart.to_dict()), separators=(",", ":"))
         return Markup(text.replace("<", "\\u003c"))
+
+
+def _visible(value: Any) -> Any:
+    """Return the data of a chart with visible texts, and without numbers that JSON lacks."""
+    if isinstance(value, dict):
+        return {key: _visible(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_visible(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return visible(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
