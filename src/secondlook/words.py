@@ -1,12 +1,19 @@
-"""Numbers, ages and values as words, for every message to a reader."""
+"""Numbers, money, dates and values as words, for every message to a reader."""
 
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
 
-__all__ = ["amount", "counted", "days", "people", "percent", "share", "shortened", "times"]
+__all__ = ["amount", "counted", "date", "days", "people", "percent", "percents", "share"]
+__all__ += ["shortened", "times"]
 
 _SHOWN = 40  # characters of a value in a message
+# Not strftime, which follows the locale.
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
 
 
 def counted(n: int, singular: str, plural: str | None = None) -> str:
@@ -58,21 +65,53 @@ def percent(value: float) -> str:
 
     Examples
     --------
-    >>> percent(0.15), percent(math.nan)
-    ('15 %', '–')
+    >>> percent(0.15), percent(0.14249), percent(math.nan)
+    ('15 %', '14.2 %', '–')
     """
     return "–" if math.isnan(value) else f"{100 * value:.3g} %"
 
 
-def amount(value: float) -> str:
-    """Write a sum of money or other worth.
+def percents(interval: tuple[float, float]) -> str:
+    """Write an interval of a share.
 
     Examples
     --------
-    >>> amount(-1234.5), amount(0.25), amount(math.nan)
-    ('−1,234.5', '0.25', '–')
+    >>> percents((0.016, 0.2039))
+    '1.6 % to 20.4 %'
     """
-    return "–" if math.isnan(value) else f"{round(value, 2):,.10g}".replace("-", "−")
+    return " to ".join(map(percent, interval))
+
+
+def amount(value: float, currency: str = "") -> str:
+    """Write a sum of money or other worth; cents only if it is small.
+
+    Examples
+    --------
+    >>> amount(-1234567.8), amount(0.25), amount(math.nan)
+    ('−1,234,568', '0.25', '–')
+    >>> amount(-1234.5, "EUR"), amount(200, "€")
+    ('EUR −1,234', '€200')
+    """
+    if math.isnan(value):
+        return "–"
+    digits = f"{round(value, 0 if abs(value) >= 1000 else 2):,.15g}".replace("-", "−")
+    if currency[-1:].isalpha():
+        return f"{currency} {digits}"
+    return f"−{currency}{digits[1:]}" if digits.startswith("−") else f"{currency}{digits}"
+
+
+def date(at: str | datetime, *, time: bool = False) -> str:
+    """Write a day in UTC, with the time if it matters.
+
+    Examples
+    --------
+    >>> date("2026-11-16T19:20:31+00:00"), date("2026-11-16T19:20:31+01:00", time=True)
+    ('16 November 2026', '16 November 2026, 18:20 UTC')
+    """
+    when = datetime.fromisoformat(at) if isinstance(at, str) else at
+    when = when.astimezone(UTC)
+    day = f"{when.day} {_MONTHS[when.month - 1]} {when.year}"
+    return f"{day}, {when:%H:%M} UTC" if time else day
 
 
 def days(value: float) -> str:

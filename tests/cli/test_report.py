@@ -13,10 +13,9 @@ import pytest
 
 from cli.hostile_lender import run
 from lab.experiments.test_report import Page
-from secondlook.cli.pages.figures import spans
 from secondlook.cli.pages.report import page
 from secondlook.ledger import schema
-from secondlook.ledger.summary import Change, read_details, summarise
+from secondlook.ledger.summary import Change, read_details, spans, summarise
 from secondlook.people.reasons import decode
 
 

@@ -77,6 +77,13 @@ def test_the_seed_is_read_or_drawn(read):
     assert all(isinstance(one, int) and 0 <= one < 2**31 for one in drawn)
 
 
+@pytest.mark.parametrize("currency", ["EUR", "€", "US$", "kr"])
+def test_a_currency_is_stored(read, currency):
+    worth = "utility = { good = 200, bad = -500 }"
+    config = read(classifier=worth, rest=f'[program]\ncurrency = "{currency}"')
+    assert config.about(("x",))["currency"] == currency
+
+
 def test_about_of_a_program(read):
     config = read(
         columns='accepted = "taken"\ngroups = ["sex"]\ntext = ["zip"]\nmissing_values = ["?", -9]',
@@ -304,6 +311,9 @@ def test_missing_values(read):
         ),
         ({"rest": "[program]\nname = ' lend'"}, "must not begin or end with white space"),
         ({"rest": "[program]\nname = 3"}, "[program] name must be text in quotes, got 3"),
+        ({"rest": "[program]\ncurrency = 'euros'"}, "at most four characters, such as"),
+        ({"rest": "[program]\ncurrency = '<b>'"}, "[program] currency must be a code or a symbol"),
+        ({"rest": "[program]\ncurrency = 'EUR'"}, "'EUR' has no effect, because [classifier]"),
         ({"columns": 'groups = ["paid"]'}, "must give each column one role, got 'paid' twice"),
         ({"columns": 'features = ["x", "paid"]'}, "'paid', which is unknown when deciding"),
         ({"columns": 'features = ["x", "x"]'}, "features has 'x', which is named twice"),

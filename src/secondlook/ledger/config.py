@@ -22,7 +22,15 @@ from secondlook.ledger.config_classifiers import (
     LIMITS,
     build_classifier,
 )
-from secondlook.ledger.config_values import LABELS, NUMBER, TEXT, TEXTS, WHOLE, ChoiceValue
+from secondlook.ledger.config_values import (
+    CURRENCY,
+    LABELS,
+    NUMBER,
+    TEXT,
+    TEXTS,
+    WHOLE,
+    ChoiceValue,
+)
 from secondlook.ledger.retention import MONTHS, MOST_MONTHS
 
 __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
@@ -30,7 +38,7 @@ __all__ = ["Config", "Labels", "Roles", "example_config", "read_config"]
 # Which features may be missing: those that are missing in the history, all, or none.
 MISSING = ("as-in-history", "anywhere", "refuse")
 _TABLES: dict[str, dict[str, Any]] = {
-    "program": {"name": TEXT},
+    "program": {"name": TEXT, "currency": CURRENCY},
     "columns": {
         "id": TEXT,
         "outcome": TEXT,
@@ -182,6 +190,8 @@ class Config:
         The tables [classifier], [limits] and [checks].
     months
         The retention period.
+    currency
+        The currency of the utility, for reports; empty if none is named.
     """
 
     source: str
@@ -195,6 +205,7 @@ class Config:
     limits: dict[str, Any] = field(repr=False)
     checks: dict[str, Any] = field(repr=False)
     months: int = MONTHS
+    currency: str = ""
 
     def features(self, names: list[str]) -> tuple[str, ...]:
         """Return the features of a file: those named, or all columns without another role."""
@@ -241,7 +252,7 @@ class Config:
             "missing": list(may_be_missing),
             "missing_values": list(self.missing_values),
             "retention_months": self.months,
-        }
+        } | ({"currency": self.currency} if self.currency else {})
 
 
 def example_config() -> str:
@@ -299,12 +310,18 @@ def _config(content: dict[str, Any], source: str) -> Config:
         tables["limits"],
         tables["checks"],
         tables["retention"].get("months", MONTHS),
+        tables["program"].get("currency", ""),
     )
     _check_roles(config)
     check_program_name(config.name)
     if not 0 <= config.months <= MOST_MONTHS:
         raise InputError(
             f"[retention] months must be from 0 to {MOST_MONTHS}, got {config.months}; change it."
+        )
+    if config.currency and not isinstance(config.settings.get("utility"), dict):
+        raise InputError(
+            f"[program] currency = {config.currency!r} has no effect, because [classifier] utility "
+            f"gives no sums of money; remove one, or write utility = {{ good = 200, bad = -500 }}."
         )
     config.classifier()  # raises now, before a history is read
     return config

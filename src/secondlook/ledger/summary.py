@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from itertools import compress
@@ -30,8 +30,8 @@ from secondlook.people.reasons import ITEM, decode
 from secondlook.words import percent
 
 __all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
-__all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary", "count_reasons"]
-__all__ += ["far_fewer", "read_details", "summarise", "summary_of"]
+__all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Span", "Summary"]
+__all__ += ["count_reasons", "far_fewer", "read_details", "spans", "summarise", "summary_of"]
 
 _CHANGES = ("correction", "override", "hold", "erasure", "certificate")
 _FEW = 0.1  # of the expected number: nearly none
@@ -237,6 +237,62 @@ class RoundSummary:
 
 
 @dataclass(frozen=True)
+class Span:
+    """Consecutive rounds that are shown as one."""
+
+    rounds: tuple[RoundSummary, ...]
+
+    @property
+    def name(self) -> str:
+        """The number of the round, or the first and the last number."""
+        first, last = self.rounds[0].round, self.rounds[-1].round
+        return f"{first}" if first == last else f"{first}–{last}"
+
+    @property
+    def middle(self) -> float:
+        """The middle of the rounds, as a position on the axis."""
+        return (self.rounds[0].round + self.rounds[-1].round) / 2
+
+    def total(self, name: str) -> int:
+        """Return the sum of a head count, such as ``"n_people"``."""
+        return sum(getattr(row, name) for row in self.rounds)
+
+    @property
+    def outcomes(self) -> Outcomes:
+        """Outcomes of accepted applicants, without overridden decisions."""
+        return Outcomes.sum(row.outcomes for row in self.rounds)
+
+    @property
+    def certified(self) -> int:
+        """The number of certified rounds."""
+        return sum(row.certified for row in self.rounds)
+
+    @property
+    def alpha_exploit(self) -> float:
+        """The α of exploited applicants in the last round."""
+        return self.rounds[-1].alpha_exploit
+
+    @property
+    def promise(self) -> str:
+        """Whether the round is certified or, for several rounds, how many are."""
+        if len(self.rounds) == 1:
+            return "certified" if self.certified else "none"
+        return f"{self.certified} of {len(self.rounds)} certified"
+
+
+def spans(rounds: Sequence[RoundSummary], most: int = 60) -> list[Span]:
+    """Return a span for each round or, if there are more than ``most``, spans of equal length.
+
+    Examples
+    --------
+    >>> spans([])
+    []
+    """
+    size = math.ceil(len(rounds) / most) or 1
+    return [Span(tuple(rounds[at : at + size])) for at in range(0, len(rounds), size)]
+
+
+@dataclass(frozen=True)
 class GroupSummary:
     """One group over all rounds, counted as in ``RoundSummary``; None for erased applicants.
 
@@ -277,7 +333,8 @@ class Change:
 class Promise:
     """The program's settings; None for those that its classifier lacks.
 
-    ``problem`` is why the stored settings could not be read, and empty otherwise.
+    ``settings`` are all of them by name. ``problem`` is why the stored settings could not be read,
+    and empty otherwise.
     """
 
     alpha: float | None = None
@@ -286,6 +343,7 @@ class Promise:
     utility: Utility | None = None
     maturity: int | None = None
     patience: int | None = None
+    settings: dict[str, Any] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -374,6 +432,25 @@ class Summary:
     def budget(self) -> float:
         """How many could be explored so far; NaN for methods without this rule."""
         return math.fsum(summary.budget for summary in self.rounds) if self.rounds else math.nan
+
+    @property
+    def currency(self) -> str:
+        """The currency of ``worth``; empty if the configuration names none."""
+        return str(self.about.get("currency", ""))
+
+    def ladders(self) -> dict[Any, list[dict[str, Any]]]:
+        """Return the records of a certified program by group, in the order of rounds.
+
+        The group is None if all applicants have one certificate together.
+        """
+        records: dict[Any, list[dict[str, Any]]] = {}
+        for row in self.rounds:
+            for record in row.records:
+                if "log_wealth" in record:
+                    group = record["group"]
+                    name = None if group is None else _group_name(group)
+                    records.setdefault(name, []).append(record)
+        return records
 
     def waiting(self, longer_than: float = 0.0) -> PendingAges:
         """Return how long accepted applicants have no outcome, from a number of days on."""
@@ -661,6 +738,7 @@ def _promise(
         utility=utility if isinstance(utility, Utility) else None,
         maturity=getattr(classifier, "maturity", None),
         patience=getattr(classifier, "patience", None),
+        settings=classifier.get_params(deep=False),
     )
 
 

@@ -23,7 +23,7 @@ from secondlook.cli.options import (
     progress,
 )
 from secondlook.cli.output import Console, interval, print_json, print_table
-from secondlook.words import amount, counted, days, people, percent, share, times
+from secondlook.words import amount, counted, date, days, people, percent, share, times
 
 if TYPE_CHECKING:  # an extra, and slow to import
     from secondlook.ledger.summary import GroupSummary, Outcomes, RoundSummary, Summary
@@ -104,6 +104,7 @@ def as_data(summary: Summary, late: float) -> dict[str, Any]:
             "by_override": _outcomes(summary.overridden),
         },
         "worth": summary.worth(summary.outcomes),
+        "currency": summary.currency,
         "waiting": asdict(summary.waiting()),
         "late": {"after_days": late, **asdict(summary.waiting(late))},
         "certified_rounds": [row.round for row in summary.rounds if row.certified],
@@ -153,7 +154,10 @@ def print_status(console: Console, summary: Summary, late: float, most: int) -> 
     light = checks[0].light if checks else "green"
     _print(console, verdict(checks), style=f"bold {_STYLES[light]}")
     alpha = "" if summary.promise.alpha is None else f", α = {summary.promise.alpha:g}"
-    _print(console, f"Program {summary.program!r} ({summary.classifier}{alpha}), {summary.at}")
+    _print(
+        console,
+        f"Program {summary.program!r} ({summary.classifier}{alpha}), {date(summary.at, time=True)}",
+    )
     for check in checks:
         if check.light != "green":
             _print(console, f"• {check}", style=_STYLES[check.light])
@@ -202,7 +206,8 @@ def _print_outcomes(console: Console, summary: Summary) -> None:
             outcomes.pending,
         )
         cells = [f"{n:,}" for n in counts] + [share(outcomes.fdr), interval(outcomes)]
-        rows.append([name, *cells, *([amount(summary.worth(outcomes))] if has_worth else [])])
+        worth = [amount(summary.worth(outcomes), summary.currency)] if has_worth else []
+        rows.append([name, *cells, *worth])
     print_table(console, "Outcomes so far", titles + ["worth"] * has_worth, rows)
 
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from textwrap import fill, shorten
 from typing import Any
 
@@ -17,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from secondlook.core.metrics import exact_interval
 from secondlook.lab.experiments.figures import FONT, LOOK, ladder, legend_below, new_axes, to_svg
-from secondlook.ledger.summary import GroupSummary, Outcomes, RoundSummary, Summary
+from secondlook.ledger.summary import GroupSummary, Span, Summary, spans
 
 _BLUE, _ORANGE, _GREEN, _RED, _GREY = "#0072B2", "#E69F00", "#009E73", "#D55E00", "#b9b9b9"
 _STATES = (
@@ -41,24 +39,12 @@ def draw_all(summary: Summary) -> dict[str, Figure]:
         by_attribute.setdefault(group.attribute, []).append(group)
     for at, (attribute, groups) in enumerate(by_attribute.items()):
         drawn[f"groups-{at}"] = _groups(summary, attribute, groups)
-    records = ladder_records(summary)
+    records = summary.ladders()
     if records:
         drawn["certificate"] = ladder(
             {None if group is None else _plain(str(group)): r for group, r in records.items()}
         )
     return drawn
-
-
-def ladder_records(summary: Summary) -> dict[Any, list[dict[str, Any]]]:
-    """Return the records of a certified program by group, in the order of rounds."""
-    records: dict[Any, list[dict[str, Any]]] = {}
-    for row in summary.rounds:
-        for record in row.records:
-            if "log_wealth" in record:
-                group = record["group"]  # a list, if there are several attributes
-                group = ", ".join(map(str, group)) if isinstance(group, list) else group
-                records.setdefault(group, []).append(record)
-    return records
 
 
 def quiet_svg(figure: Figure, name: str) -> str:
@@ -207,59 +193,3 @@ def _whole_numbers(axes: Axes) -> None:
 def _plain(text: str) -> str:
     """Return text in one short line, with dollar signs escaped so that it is no formula."""
     return shorten(text, 60, placeholder=" …").replace("$", r"\$")
-
-
-@dataclass(frozen=True)
-class Span:
-    """Consecutive rounds that are shown as one."""
-
-    rounds: tuple[RoundSummary, ...]
-
-    @property
-    def name(self) -> str:
-        """The number of the round, or the first and the last number."""
-        first, last = self.rounds[0].round, self.rounds[-1].round
-        return f"{first}" if first == last else f"{first}–{last}"
-
-    @property
-    def middle(self) -> float:
-        """The middle of the rounds, as a position on the axis."""
-        return (self.rounds[0].round + self.rounds[-1].round) / 2
-
-    def total(self, name: str) -> int:
-        """Return the sum of a head count, such as ``"n_people"``."""
-        return sum(getattr(row, name) for row in self.rounds)
-
-    @property
-    def outcomes(self) -> Outcomes:
-        """Outcomes of accepted applicants, without overridden decisions."""
-        return Outcomes.sum(row.outcomes for row in self.rounds)
-
-    @property
-    def certified(self) -> int:
-        """The number of certified rounds."""
-        return sum(row.certified for row in self.rounds)
-
-    @property
-    def alpha_exploit(self) -> float:
-        """The α of exploited applicants in the last round."""
-        return self.rounds[-1].alpha_exploit
-
-    @property
-    def promise(self) -> str:
-        """Whether the round is certified or, for several rounds, how many are."""
-        if len(self.rounds) == 1:
-            return "certified" if self.certified else "none"
-        return f"{self.certified} of {len(self.rounds)} certified"
-
-
-def spans(rounds: Sequence[RoundSummary], most: int = 60) -> list[Span]:
-    """Return a span for each round or, if there are more than ``most``, spans of equal length.
-
-    Examples
-    --------
-    >>> spans([])
-    []
-    """
-    size = math.ceil(len(rounds) / most) or 1
-    return [Span(tuple(rounds[at : at + size])) for at in range(0, len(rounds), size)]

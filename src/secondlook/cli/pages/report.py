@@ -22,7 +22,7 @@ from markupsafe import Markup
 from secondlook.cli.messages import CAUTION, restarts
 from secondlook.cli.options import writing
 from secondlook.cli.output import interval
-from secondlook.cli.pages.figures import Span, draw_all, ladder_records, quiet_svg, spans
+from secondlook.cli.pages.figures import draw_all, quiet_svg
 from secondlook.core.metrics import exact_interval
 from secondlook.errors import visible
 from secondlook.lab.experiments.certificates import freezes
@@ -34,7 +34,9 @@ from secondlook.ledger.summary import (
     GroupSummary,
     Outcomes,
     Rejections,
+    Span,
     Summary,
+    spans,
 )
 from secondlook.words import amount, counted, days, people, share, times
 
@@ -370,7 +372,7 @@ def _group_cells(group: GroupSummary, highest: float) -> list[str]:
 def _certificate(summary: Summary, svgs: dict[str, str]) -> _Section:
     """Return the history of the certificates; empty for a program that tests for none."""
     sentences: list[str] = []
-    for group, records in ladder_records(summary).items():
+    for group, records in summary.ladders().items():
         sentences += _certificate_sentences(summary, group, records)
     if not sentences:
         return _Section("certificate", "The certificate")
@@ -428,7 +430,7 @@ def _certificate_table(summary: Summary) -> list[_PageTable]:
 def _curve_table(summary: Summary) -> list[_PageTable]:
     """Return what the rule would earn at other bounds, as the last round recorded it."""
     rows = []
-    for group, records in ladder_records(summary).items():
+    for group, records in summary.ladders().items():
         name = "" if group is None else f"{group}: "
         for point in records[-1].get("curve", ()):
             cells = [
