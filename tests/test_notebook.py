@@ -8,10 +8,9 @@ import pytest
 
 import secondlook as sl
 from secondlook.core import decisions
-from secondlook.lab.experiments.results import Results
-from secondlook.lab.experiments.runner import Run, run_experiment
-from secondlook.lab.experiments.spec import Experiment
-from secondlook.lab.experiments.world_spec import WorldSpec, load_source
+from secondlook.lab import compare
+from secondlook.lab.experiments.results import Failure, Results
+from secondlook.lab.experiments.verdict import find_verdict
 from secondlook.ledger import Program
 from secondlook.ledger.summary import Summary
 from secondlook.methods.finite.classifier import FiniteRound
@@ -201,19 +200,22 @@ def test_a_program_shows_its_promise_and_outcomes(tmp_path, rng):
     assert program.summary()._repr_html_() == program._repr_html_()
 
 
-@pytest.mark.parametrize("judged", [False, True])
-def test_results_show_every_method(judged):
-    world = WorldSpec("lender", n_batch=100, n_rounds=2)
-    experiment = Experiment(
-        "small",
-        world,
-        methods=(NAME, "ceiling"),
-        variants={NAME: {"method": "plain"}},
-        repetitions=2,
-        judged=judged,
+def test_results_show_the_verdict_and_every_method():
+    results = compare(
+        {
+            "methods": [NAME, "no-exploration", "ceiling"],
+            "variants": {NAME: {"method": "plain"}},
+            "repetitions": 2,
+            "world": {"data": "lender", "n_batch": 100, "n_rounds": 2},
+        }
     )
-    page = shown(run_experiment(experiment, load_source(world), Run(jobs=1)))
-    assert {NAME, "ceiling"} <= set(page.texts)
+    page, verdict = shown(results), find_verdict(results)
+    assert page.texts[0] == verdict.takeaway
+    assert {one.label for one in verdict.standings} <= set(page.texts)
+    assert NAME in page.text
+    assert "2 repetitions" in page.text
+    failed = replace(results, failures=(Failure("α = 0.15", NAME, 0, 1, HOSTILE),))
+    assert "1 run failed" in shown(failed).text
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from secondlook.errors import InputError, to_install
 from secondlook.notebook import in_words
+from secondlook.words import counted
 
 __all__ = ["COUNTS", "KEYS", "SHARES", "Failure", "Results", "read_results", "write_results"]
 
@@ -75,7 +76,7 @@ class Failure:
     sentence: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Results:
     """Counts of a whole experiment, with its settings.
 
@@ -102,17 +103,43 @@ class Results:
     certificates: tuple[dict[str, Any], ...] = ()
     failures: tuple[Failure, ...] = ()
 
-    def _repr_html_(self) -> str:
-        from secondlook.lab.experiments.all_tables import judged, overview  # noqa: PLC0415 - it imports us
-        from secondlook.lab.experiments.comparison import CEILING  # noqa: PLC0415
+    def __repr__(self) -> str:
+        _, methods, repetitions, rounds, _ = self.shape
+        return f"Results({methods} methods, {repetitions} repetitions of {rounds} rounds)"
 
-        shows = judged if self.judged and CEILING in self.methods else overview
-        table = shows(self, self.main)
+    def _repr_html_(self) -> str:
+        # It imports this module.
+        from secondlook.lab.experiments.verdict import (  # noqa: PLC0415
+            find_verdict,
+            money,
+            rate,
+            with_interval,
+        )
+
+        verdict, failed = find_verdict(self), len(self.failures)
+        other = verdict.yardstick
         return in_words(
-            f"{table.title}: {table.setting}",
-            table.note,
-            titles=[column.title for column in table.columns],
-            rows=table.texts(),
+            verdict.takeaway,
+            verdict.loser,
+            verdict.by_group,
+            verdict.certificate,
+            verdict.precision,
+            f"{counted(failed, 'run')} failed: see results.failures." if failed else "",
+            titles=[
+                "method",
+                f"earned a round, last {verdict.late_rounds}",
+                *([] if other is None else [f"of {other.label}"]),
+                "bad among the accepted",
+            ],
+            rows=[
+                [
+                    one.label,
+                    money(one.earned.mean),
+                    *([] if other is None else [rate(one.share.mean)]),
+                    with_interval(one.mistakes),
+                ]
+                for one in verdict.standings
+            ],
         )
 
     @cached_property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from copy import deepcopy
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -17,7 +18,7 @@ from secondlook.lab.experiments.released import check_switches
 from secondlook.lab.experiments.spec import Experiment, Goal, stated_goal
 from secondlook.lab.experiments.world_spec import WorldSpec
 
-__all__ = ["read_world_file"]
+__all__ = ["read_world", "read_world_file"]
 
 
 def read_world_file(path: Path) -> Experiment:
@@ -42,6 +43,11 @@ def read_world_file(path: Path) -> Experiment:
         return _experiment(content, path.parent)
     except InputError as error:
         raise InputError(f"in {path}: {error}") from error
+
+
+def read_world(content: Mapping[str, Any]) -> Experiment:
+    """Read an experiment from the content of such a file, as a dictionary."""
+    return _experiment({"name": "world", **deepcopy(dict(content))}, Path())
 
 
 def _experiment(content: dict[str, Any], folder: Path) -> Experiment:
