@@ -1,11 +1,12 @@
 // Draws the charts at the width of the page, explains terms, copies text, opens all for print.
-const narrow = 640, axis = 90; // widths in pixels: of a small screen, and of an axis with its labels
+const narrow = 640; // pixels
 
 function fit(spec, width) {
   // Panels side by side go below each other on a small screen.
   if (spec.hconcat && width < narrow) { spec.vconcat = spec.hconcat; delete spec.hconcat; }
   const panels = spec.hconcat ?? spec.vconcat;
   if (!panels) return { ...spec, width, autosize: { type: "fit-x", contains: "padding" } };
+  const axis = spec.usermeta?.axis ?? 90; // pixels of an axis with its labels
   const each = Math.floor(spec.hconcat ? width / panels.length : width) - axis;
   for (const panel of panels) panel.width = Math.max(each, 120);
   return spec;
