@@ -5,7 +5,7 @@ BIN := .venv/bin
 export OPENBLAS_NUM_THREADS = 1
 export OMP_NUM_THREADS = 1
 
-.PHONY: demo german test test-long browser bench lint clean
+.PHONY: demo german test test-long browser tutorial bench lint clean
 
 demo: .venv/experiments  ## the paper's German credit experiment, a few repetitions, with a report
 	$(BIN)/secondlook reproduce german --repetitions 5 --out demo/german --ledger sqlite:///demo/german/ledger.db
@@ -33,6 +33,9 @@ test-long: .venv/dev  ## what takes longer; run it before you call something don
 browser:  ## Chromium, in which tests look at the pages
 	@command -v chromium || command -v apt-get || { echo "Install Chromium, and set SECONDLOOK_CHROMIUM to its path."; exit 1; }
 	@command -v chromium >/dev/null || { [ $$(id -u) = 0 ] || sudo=sudo; $$sudo apt-get update && $$sudo apt-get install -y chromium; }
+
+tutorial: .venv/dev  ## docs/tutorial.ipynb, run again, with its pictures
+	$(BIN)/python docs/run_tutorial.py
 
 bench: .venv/dev  ## speed as ratios, measured in one run
 	$(BIN)/python -m benchmarks

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from secondlook.core.saved import saved
 from secondlook.frames import to_frame
 from secondlook.notebook import Record, in_words
-from secondlook.words import counted, people, percent, share
+from secondlook.words import amount, counted, people, percent, share
 
 __all__ = ["CertifiedRound", "CurvePoint", "Decisions", "GroupCount", "Round"]
 
@@ -337,7 +337,7 @@ class CurvePoint(Record):
         return {
             "mistakes at most": percent(self.bound),
             "accepted for sure": percent(self.share),
-            "earned per applicant": f"{self.earned:,.4g}",
+            "earned per applicant": amount(self.earned),
             "mistakes estimated": percent(self.estimated_fdr),
             "certified": "yes" if self.certified else "no",
         }

@@ -27,7 +27,7 @@ from secondlook.ledger.retention import Deadlines, held, retention_months
 from secondlook.methods.storage import loads
 from secondlook.notebook import in_words
 from secondlook.people.reasons import ITEM, decode
-from secondlook.words import percent
+from secondlook.words import percent, percents
 
 __all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
 __all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Span", "Summary"]
@@ -398,7 +398,7 @@ class Summary:
         from secondlook.ledger.health import check_health, verdict  # noqa: PLC0415 - it imports us
 
         known, alpha = self.outcomes, self.promise.alpha
-        low, high = known.interval if known.known else (math.nan, math.nan)
+        mistakes = f" ({percents(known.interval)})" if known.known else ", no outcome is known"
         promise = "" if alpha is None else f"; at most {percent(alpha)} mistakes are allowed"
         facts = {
             "applicants decided": f"{self.total('n_people'):,}",
@@ -408,7 +408,7 @@ class Summary:
             "certified rounds": f"{sum(summary.certified for summary in self.rounds):,}",
             "outcomes known": f"{known.known:,}",
             "outcomes pending": f"{known.pending:,}",
-            "mistakes": f"{percent(known.fdr)} ({percent(low)} to {percent(high)})",
+            "mistakes": f"{percent(known.fdr)}{mistakes}",
         }
         return in_words(
             f"Program {self.program} ({self.classifier}){promise}",

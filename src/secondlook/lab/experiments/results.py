@@ -113,7 +113,6 @@ class Results:
             find_verdict,
             money,
             rate,
-            with_interval,
         )
 
         verdict, failed = find_verdict(self), len(self.failures)
@@ -129,14 +128,16 @@ class Results:
                 "method",
                 f"earned a round, last {verdict.late_rounds}",
                 *([] if other is None else [f"of {other.label}"]),
-                "bad among the accepted",
+                "mistakes",
+                "95 % interval",
             ],
             rows=[
                 [
                     one.label,
                     money(one.earned.mean),
                     *([] if other is None else [rate(one.share.mean)]),
-                    with_interval(one.mistakes),
+                    rate(one.mistakes.mean),
+                    f"{rate(one.mistakes.low)} to {rate(one.mistakes.high)}",
                 ]
                 for one in verdict.standings
             ],
