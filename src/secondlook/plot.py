@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -317,6 +318,8 @@ def _stacked(*charts: Chart, axis: int = 90) -> Chart:
     if len(charts) == 1:
         return charts[0]
     below = alt.vconcat(*charts, spacing=28).resolve_scale(color="independent")
+    for param in below.params:  # altair gives both selections of ``_lines`` both of its layers
+        param.views = param.views[-1:] if param.name.startswith("here") else param.views[:1]
     return below.properties(usermeta={"axis": axis})
 
 
@@ -367,8 +370,10 @@ def _tip(field: str, title: str, form: str | None = None) -> alt.Tooltip:
     return alt.Tooltip(field, type="quantitative", title=title, format=form)
 
 
-def _chosen() -> Any:
-    return alt.selection_point(name="chosen", fields=["name"], bind="legend", toggle="true")
+def _chosen(title: str) -> Any:
+    """Return what was clicked in a legend; stacked charts need selections with different names."""
+    name = f"chosen_{zlib.crc32(title.encode()):x}"
+    return alt.selection_point(name=name, fields=["name"], bind="legend", toggle="true")
 
 
 def _seen(chosen: Any) -> Any:
@@ -444,10 +449,10 @@ def _lines(
         x = alt.X("x", **_over_rounds(at[0], at[-1], range=[0, room]))
     domain = _domain([*(v for row in rows for v in row["y"]), *bound], zero=zero)
     options = _scaled(domain, "", form)
-    chosen, colour = _chosen(), _colour(colours, legend=len(rows) > 1)
+    chosen, colour = _chosen(title), _colour(colours, legend=len(rows) > 1)
     base = alt.Chart(_data(rows)).transform_flatten(["x", "y", "low", "high"])
     layers: list[Any] = [
-        base.transform_filter({"param": "chosen", "empty": False})
+        base.transform_filter({"param": chosen.name, "empty": False})
         .mark_area(opacity=0.2, clip=True)
         .encode(x=x, y=alt.Y("low", **options), y2="high:Q", color=colour),
         base.mark_line(clip=True, point=len(at) == 1)
@@ -470,7 +475,8 @@ def _lines(
         {"x": place} | {f"y{i}": row["y"][t] for i, row in enumerate(shown)}
         for t, place in enumerate(at)
     ]
-    here = alt.selection_point(name="here", on="pointerover", clear="pointerout", fields=["x"])
+    name = chosen.name.replace("chosen", "here")
+    here = alt.selection_point(name=name, on="pointerover", clear="pointerout", fields=["x"])
     layers.append(
         alt.Chart(_data(values))
         .mark_rule(strokeWidth=alt.ExprRef(f"max(3, width / {len(at) + 1})"))
@@ -543,7 +549,7 @@ def _points(
     x_title = "Mistakes: bad among the accepted"
     across, up = _scaled(xs, x_title, _PERCENT), _scaled(ys, y_title, form)
     x, y = alt.X("x", **across), alt.Y("y", **up)
-    chosen, layers = _chosen(), list[Any]()
+    chosen, layers = _chosen(title), list[Any]()
     colour = _colour(colours, legend=len(colours) > 1)
     if alpha is not None:
         text = f"{_alpha_text(alpha)} allowed"
@@ -558,7 +564,7 @@ def _points(
         line = base.mark_line(color=_GREY, strokeWidth=1, opacity=0.5)
         layers.append(line.encode(x=x, y=y, order="at:Q"))
     else:
-        wanted: Any = {"or": ["isValid(datum.label)", {"param": "chosen", "empty": False}]}
+        wanted: Any = {"or": ["isValid(datum.label)", {"param": chosen.name, "empty": False}]}
         ranges = base.transform_filter(wanted).mark_rule(clip=True, strokeWidth=1)
         ranges = ranges.encode(color=colour, opacity=_seen(chosen))
         layers += [
@@ -638,16 +644,17 @@ def _dots(
     axis = alt.Axis(title=None, labelLimit=_NAMES - 20, grid=False, domain=False, ticks=False)
     y = alt.Y("row", type="nominal", sort=names, axis=axis)
     offset = [name for name in colours if any(row["name"] == name for row in rows)]
-    each = alt.Chart(_data(rows)).encode(y=y, color=colour)
+    chosen = _chosen(title)
+    each = alt.Chart(_data(rows)).encode(y=y, color=colour, opacity=_seen(chosen))
     if len(offset) < len(rows) and len(offset) > 1:
         each = each.encode(yOffset=alt.YOffset("name", type="nominal", sort=offset))
     tooltip = [_tip("row", " "), _tip("name", "  "), _tip("value", "value", form)]
     tooltip += [_tip("low", "95 % from", form), _tip("high", "to", form), _tip("tip", "   ")]
     layers: list[Any] = [
-        each.mark_rule(strokeWidth=1.6, clip=True).encode(x=alt.X("low", **options), x2="high"),
-        each.mark_point(filled=True, size=55, opacity=1).encode(
-            x=alt.X("value", **options), tooltip=tooltip
-        ),
+        each.mark_rule(strokeWidth=1.6, clip=True)
+        .encode(x=alt.X("low", **options), x2="high")
+        .add_params(chosen),
+        each.mark_point(filled=True, size=55).encode(x=alt.X("value", **options), tooltip=tooltip),
     ]
     if alpha is not None:
         bound = alt.Chart(_data([{"x": alpha, "text": _alpha_text(alpha)}]))
@@ -690,12 +697,10 @@ def _bars(
     x = alt.X("from", **_over_rounds(rows[0]["from"] - 0.1, rows[-1]["to"] + 0.1))
     y = alt.Y("y", **_scaled([0.0, 1.05 * top or 1.0], "", form))
     tooltip = [_tip("rounds", "round"), _tip("name", " "), _tip("value", "of each round", form)]
-    chart = alt.Chart(_data(bars)).mark_bar()
-    return _layer(
-        title,
-        chart.encode(x=x, x2="to", y=y, y2="y2", color=_colour(colours), tooltip=tooltip),
-        height=200,
-    )
+    chosen = _chosen(title)
+    chart = alt.Chart(_data(bars)).mark_bar().add_params(chosen)
+    chart = chart.encode(x=x, x2="to", y=y, y2="y2", color=_colour(colours), tooltip=tooltip)
+    return _layer(title, chart.encode(opacity=_seen(chosen)), height=200)
 
 
 # The charts ------------------------------------------------------------------------------------
@@ -731,7 +736,8 @@ def trade_off(x: Any, *, highlight: Sequence[str] | None = None) -> Chart:
         about = {"tip": f"round {span['rounds']}, {span['known']} outcomes known", "label": label}
         rows.append({"name": name} | known | place | about)
     colours = {**_STATUS, _INCOMPLETE: _GREY}
-    used = {name: colours[name] for name in colours if any(r["name"] == name for r in rows)}
+    shown = {row["name"] for row in rows if row["x"] is not None}
+    used = {name: colour for name, colour in colours.items() if name in shown}
     y_title = "Earned per applicant" if utility is not None else "Accepted, share of applicants"
     form = _NUMBER if utility is not None else _PERCENT
     title = "Earned and mistakes, round by round"
@@ -898,15 +904,15 @@ def _mistakes(rows: Sequence[Row], alpha: float | None) -> Chart:
     x = alt.X("round", **_over_rounds(rows[0]["from"] - 0.1, rows[-1]["to"] + 0.1))
     names = ("name", "round", "rounds", "fdr", "low", "high", "bad", "known")
     base = alt.Chart(_data({name: row[name] for name in names} for row in known))
-    base = base.encode(x=x, color=_colour(_STATUS))
+    title = "Mistakes: bad among known outcomes"
+    chosen = _chosen(title)
+    base = base.encode(x=x, color=_colour(_STATUS), opacity=_seen(chosen))
     tooltip = [_tip("rounds", "round"), _tip("name", " "), _tip("fdr", "mistakes", _PERCENT)]
     tooltip += [_tip("low", "95 % from", _PERCENT), _tip("high", "to", _PERCENT)]
     tooltip += [_tip("bad", "bad"), _tip("known", "of known outcomes")]
     layers: list[Any] = [
-        base.mark_rule(clip=True, opacity=0.6).encode(y=alt.Y("low", **options), y2="high"),
-        base.mark_point(filled=True, size=50, opacity=1).encode(
-            y=alt.Y("fdr", **options), tooltip=tooltip
-        ),
+        base.mark_rule(clip=True).encode(y=alt.Y("low", **options), y2="high").add_params(chosen),
+        base.mark_point(filled=True, size=50).encode(y=alt.Y("fdr", **options), tooltip=tooltip),
     ]
     if alpha is not None:
         bound = alt.Chart(_data([{"y": alpha, "text": _alpha_text(alpha)}]))
@@ -915,7 +921,7 @@ def _mistakes(rows: Sequence[Row], alpha: float | None) -> Chart:
             bound.mark_rule(**_DASHED),
             bound.mark_text(align="left", dx=3, dy=-7).encode(x=alt.value(0), text="text:N"),
         ]
-    return _layer("Mistakes: bad among known outcomes", *layers, height=200)
+    return _layer(title, *layers, height=200)
 
 
 def outcomes(x: Any) -> Chart:
@@ -1081,7 +1087,8 @@ def _ladder(records: Sequence[Row], of: str) -> Chart:
     shares = [row[name] for row in rows for name in ("share", "high")]
     options = _scaled(_domain(map(_number, shares), zero=True), "", _PERCENT)
     axis = _over_rounds(rows[0]["from"], rows[-1]["to"])
-    base = alt.Chart(_data(rows))
+    title = f"Share accepted for sure{of}"
+    chosen, base = _chosen(title), alt.Chart(_data(rows))
     tooltip = [_tip("round", "round"), _tip("name", " "), _tip("share", "deployed", _PERCENT)]
     tooltip += [_tip("low", "certified from", _PERCENT), _tip("high", "to", _PERCENT)]
     layers = [
@@ -1090,15 +1097,20 @@ def _ladder(records: Sequence[Row], of: str) -> Chart:
         .encode(x=alt.X("from", **axis), x2="to", y=alt.Y("low", **options), y2="high"),
         alt.Chart(_data(marks))
         .mark_rule(strokeDash=[2, 3], strokeWidth=1.5)
-        .encode(x=alt.X("at", **axis), color=colour, tooltip=[_tip("name", " ")]),
+        .encode(x=alt.X("at", **axis), color=colour, opacity=_seen(chosen))
+        .add_params(chosen),
         base.mark_line(color=_GREY, strokeWidth=1).encode(
             x=alt.X("round", **axis), y=alt.Y("share", **options)
         ),
-        base.mark_point(filled=True, size=45, opacity=1).encode(
-            x=alt.X("round", **axis), y=alt.Y("share", **options), color=colour, tooltip=tooltip
+        base.mark_point(filled=True, size=45).encode(
+            x=alt.X("round", **axis),
+            y=alt.Y("share", **options),
+            color=colour,
+            opacity=_seen(chosen),
+            tooltip=tooltip,
         ),
     ]
-    return _layer(f"Share accepted for sure{of}", *layers, height=220)
+    return _layer(title, *layers, height=220)
 
 
 def _evidence(records: Sequence[Row], of: str) -> Chart:
@@ -1153,11 +1165,13 @@ def curve(x: Any, *, method: str | None = None) -> Chart:
         tooltip += [_tip("earned", "earned per applicant", _NUMBER)]
         tooltip += [_tip("share", "accepted for sure", _PERCENT)]
         tooltip += [_tip("estimated_fdr", "estimated mistakes", _PERCENT)]
+        title = "Earned per applicant at other bounds" + ("" if group is None else f", {group}")
+        chosen = _chosen(title)
         layers: list[Any] = [
             base.mark_line(color=_GREY, strokeWidth=1.5),
-            base.mark_point(filled=True, size=70, opacity=1).encode(
-                color=_colour(colours), tooltip=tooltip
-            ),
+            base.mark_point(filled=True, size=70)
+            .encode(color=_colour(colours), opacity=_seen(chosen), tooltip=tooltip)
+            .add_params(chosen),
         ]
         if alpha is not None:
             line = alt.Chart(_data([{"x": alpha, "text": _alpha_text(alpha)}]))
@@ -1168,8 +1182,7 @@ def curve(x: Any, *, method: str | None = None) -> Chart:
                     y=alt.value(3), text="text:N"
                 ),
             ]
-        of = "" if group is None else f", {group}"
-        charts.append(_layer(f"Earned per applicant at other bounds{of}", *layers, height=220))
+        charts.append(_layer(title, *layers, height=220))
     if not charts:
         raise InputError("too few outcomes are known for a curve; observe more of them.")
     return _stacked(*charts)
