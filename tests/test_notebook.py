@@ -51,7 +51,7 @@ class Page(HTMLParser):
 def shown(value):
     page = Page(value._repr_html_())
     assert set(page.tags) <= TAGS
-    assert page.attributes <= {"class", "style", "title"}
+    assert page.attributes <= {"class", "style", "tabindex", "title"}
     assert page.text.isprintable()
     return page
 

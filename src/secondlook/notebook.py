@@ -14,7 +14,7 @@ __all__ = ["Record", "Records", "in_words"]
 _ROWS = 20  # records in a table
 _LONG = 60  # characters in a cell
 # Text keeps the notebook's colours, light or dark, and formulas in names are not typeset.
-_BLOCK = '<div class="tex2jax_ignore mathjax_ignore" style="overflow-x:auto">{}</div>'
+_BLOCK = '<div class="tex2jax_ignore mathjax_ignore" style="overflow-x:auto" tabindex="0">{}</div>'
 _TEXT = '<p style="margin:.3em 0;overflow-wrap:anywhere">{}</p>'
 _CELL = "padding:.2em .8em;text-align:{};border-bottom:1px solid {}"
 

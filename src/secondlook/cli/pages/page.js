@@ -30,10 +30,12 @@ async function draw(figure) {
   if (place.dataset.width === `${width}`) return;
   place.dataset.width = width;
   const spec = fit(JSON.parse(figure.querySelector("script").textContent), width);
+  spec.description = place.ariaLabel; // without it vega writes a label of its own
   const config = { ...spec.config, ...look(width) };
   const options = { actions: false, renderer: "svg", config, tooltip: { theme: "custom" } };
   place.view?.finalize();
   place.view = (await vegaEmbed(place, spec, options)).view;
+  place.querySelector("svg").ariaHidden = "true"; // the label says what it shows
 }
 
 async function drawAll() {
