@@ -47,7 +47,7 @@ BROKEN = {
     "charts": ("</details>", '<figure id="none"></figure></details>', "<figure#none>"),
     "hover": ("value 3", "value", "lines shows no value"),
     "legend": ("</svg>", LEGEND, "lines: nothing fades"),
-    "scripts": ("<h1>", "<script>window.pwned = 1</script><h1>", "ran as a script"),
+    "scripts": ("<h1>", "<script>window.pwned = 1</script><h1>", "text became an element"),
 }
 
 
