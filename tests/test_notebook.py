@@ -16,6 +16,7 @@ from secondlook.ledger.summary import Summary
 from secondlook.methods.finite.classifier import FiniteRound
 from secondlook.methods.many_classes.classifier import ManyClassDecisions, ManyClassRound
 from secondlook.notebook import Records, in_words
+from secondlook.people.likeness import Unlike
 
 NAME = "<script>alert(\"'1'\")</script>$x$"
 HOSTILE = f"{NAME}\x1b[31m\u202e" + "n" * 300
@@ -51,7 +52,7 @@ class Page(HTMLParser):
 def shown(value):
     page = Page(value._repr_html_())
     assert set(page.tags) <= TAGS
-    assert page.attributes <= {"class", "style", "tabindex", "title"}
+    assert page.attributes <= {"class", "scope", "style", "tabindex", "title"}
     assert page.text.isprintable()
     return page
 
@@ -115,9 +116,9 @@ def test_a_batch_of_a_million_is_short():
     assert "1,000,000 of them explored; no certificate" in shown(batch).text
 
 
-def test_a_batch_names_columns_that_are_unlike_the_history(explored):
-    unlike = type("Unlike", (), {"column": NAME})()
-    assert NAME in shown(replace(explored[1], unlike=(unlike,))).text
+def test_a_batch_says_what_is_unlike_the_history(explored):
+    unlike = Unlike(NAME, "missing", 200, 200, 0.0, "history", True)
+    assert str(unlike) in shown(replace(explored[1], unlike=(unlike,))).texts
 
 
 def test_rounds_are_a_tuple_that_shows_as_a_table(explored, tmp_path):
@@ -154,6 +155,12 @@ def test_a_certified_round_says_what_is_promised_and_what_is_missing(certified):
     for part in ("Promise", "1,234 outcomes", "100 more outcomes"):
         assert part in page.text
     assert "–" in shown(replace(record, threshold=np.inf)).texts
+
+
+def test_rounds_with_a_certificate_per_group_name_the_group(certified):
+    page = shown(certified[0].rounds_)
+    assert page.texts[0] == "6 records"
+    assert {"group", "B", "pilot"} <= set(page.texts)
 
 
 def test_a_certified_round_shows_its_curve(certified):

@@ -69,13 +69,16 @@ def _cell(tag: str, position: int, value: Any) -> str:
         text, more = f"{text[:_LONG]}…", f' title="{_escaped(text)}"'
     line = "currentColor" if tag == "th" else "rgba(128,128,128,.3)"
     style = _CELL.format("right" if position else "left", line)
-    return f'<{tag}{more} style="{style}">{_escaped(text)}</{tag}>'
+    scope = ' scope="col"' if tag == "th" else ""
+    return f'<{tag}{scope}{more} style="{style}">{_escaped(text)}</{tag}>'
 
 
 class Record:
     """A record that a notebook shows in words."""
 
-    _noun = "record"
+    @property
+    def _noun(self) -> str:
+        return "record"
 
     def _lead(self) -> str:
         """Return what it is, in one sentence."""

@@ -81,13 +81,12 @@ class Decisions:
 
     def _repr_html_(self) -> str:
         accepted, explored = int(self.accepted.sum()), int(self.explored.sum())
-        unlike = ", ".join(str(found.column) for found in self.unlike)
         columns = {name: values[:_SHOWN] for name, values in self.columns().items()}
         del columns["round"]
         return in_words(
             f"Round {self.round}: {accepted:,} of {counted(len(self), 'applicant')} accepted, "
             f"{explored:,} of them explored; {'certified' if self.certified else 'no certificate'}",
-            f"Columns that are unlike the history or the last rounds: {unlike}." if unlike else "",
+            *map(str, self.unlike),
             titles=[*columns],
             rows=[[_shown(v) for v in row] for row in zip(*columns.values(), strict=True)],
             left_out=max(0, len(self) - _SHOWN),
@@ -433,7 +432,9 @@ class CertifiedRound(Record):
     restart_reason: str = field(default="", kw_only=True)
     curve: tuple[CurvePoint, ...] = field(default=(), kw_only=True)
 
-    _noun = "round"
+    @property
+    def _noun(self) -> str:
+        return "round" if self.group is None else "record"
 
     def _lead(self) -> str:
         more = f", {self.status}" if self.group is None else f", group {self.group}, {self.status}"
