@@ -7,8 +7,9 @@ export OMP_NUM_THREADS = 1
 
 .PHONY: demo german test test-long browser tutorial bench lint clean
 
-demo: .venv/experiments  ## the paper's German credit experiment, a few repetitions, with a report
-	$(BIN)/secondlook reproduce german --repetitions 5 --out demo/german --ledger sqlite:///demo/german/ledger.db
+demo: .venv/experiments  ## a past that overlooked a group: which methods notice, with two reports
+	@$(BIN)/secondlook simulate examples/worlds/demo.toml --out demo --ledger sqlite:///demo/ledger.db
+	@$(BIN)/secondlook report sqlite:///demo/ledger.db --out demo/program.html
 
 german: .venv/dev  ## everything on German credit: all methods, each option alone, the released code
 	$(BIN)/secondlook reproduce german --methods all --quick --repetitions 4 --out results/german/all

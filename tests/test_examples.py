@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from secondlook.cli.app import app
+from secondlook.lab.experiments.results import read_results
+from secondlook.lab.experiments.verdict import find_verdict
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -25,3 +31,40 @@ def test_an_example_runs(name, arguments, last, monkeypatch, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) > 5
     assert last in lines[-1]
+
+
+def test_the_demo_runs_the_recommended_method_first():
+    """The first method goes on the record."""
+    first, second = demo_commands()
+    world = (EXAMPLES.parent / first[1]).read_text()
+    assert re.search(r"methods = \[\"certified", world)
+    assert first[-1] == second[1]  # the ledger
+
+
+@pytest.mark.long
+def test_the_demo_shows_a_certificate_that_pays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    lines = []
+    for command in demo_commands():
+        result = CliRunner().invoke(app, command)
+        assert result.exit_code == 0, result.stderr
+        lines += result.stdout.splitlines()
+    assert len(lines) <= 25
+    assert all(len(line) <= 100 for line in lines if str(tmp_path) not in line)
+    assert all((tmp_path / "demo" / page).is_file() for page in ("report.html", "program.html"))
+    verdict = find_verdict(read_results(tmp_path / "demo"))
+    assert verdict.takeaway in " ".join(" ".join(lines).split())
+    assert verdict.best.method == "certified-within-group"
+    assert verdict.best.light == "green"
+    assert verdict.best.certificate.never_share == 0
+    assert verdict.gain.low > 0
+    assert verdict.exploring.low > 0
+
+
+def demo_commands():
+    """Return the words of the commands of ``make demo``."""
+    makefile = (EXAMPLES.parent / "Makefile").read_text()
+    (recipe,) = re.findall(r"^demo:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)
+    return [line.split()[1:] for line in recipe.splitlines()]

@@ -204,7 +204,7 @@ def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
     names = {path.stem for path in (folder / "figures").glob("*.svg")}
     assert names
     assert names == {path.stem for path in (folder / "figures").glob("*.png")}
-    assert "plain" in result.stdout
+    assert "Algorithm 1" in result.stdout
     assert str(folder / "report.html") in result.stdout
     before = {path: path.stat().st_mtime_ns for path in (folder / "parts").iterdir()}
 

@@ -88,10 +88,9 @@ def test_failures_are_reported_in_text_and_json(tmp_path, monkeypatch):
     result = call("simulate", "world.toml", "--jobs", 1, "--out", "run")
     assert result.exit_code == 0, result.exception
     words = " ".join(result.stdout.split())
-    assert "diverges (1 of 3 failed) " in words
     assert f"“Diverges” failed in 1 of 3 (seed {made[1]})" in words
     assert "Error: FloatingPointError: the loss is not a number (at " in words
-    assert "assumes: At equal features, the rejected are bad" in words
+    assert "assumes" not in words  # that is in the report
     output = json.loads(call("simulate", "world.toml", "--out", "run", "--json").stdout)
     rows = {row["method"]: row for row in output["summary"]}
     (failure,) = output["failures"]
@@ -155,11 +154,9 @@ def test_first_method_is_recorded_in_a_verified_ledger(folder, first):
     # A second run adds nothing to the ledger and prints a single line.
     again = simulate(folder, first, url=url, out="again")
     assert again.exit_code == 0, again.stderr
-    (line,) = [value for value in again.stdout.splitlines() if value.startswith("On the record")]
-    assert line == (
-        f"On the record ({first}): {proof['entries']} entries fit, 240 decisions made again; "
-        f"checkpoint {proof['checkpoint']}"
-    )
+    assert len(again.stdout.splitlines()) <= 25
+    (line,) = [value for value in again.stdout.splitlines() if value.startswith("Ledger: ")]
+    assert line == f"Ledger: {url} ({proof['entries']} entries verified, 240 decisions made again)"
 
 
 def test_ledger_with_other_decisions_is_refused(folder, monkeypatch):

@@ -47,19 +47,13 @@ from secondlook.errors import InputError, to_install, visible
 from secondlook.lab.experiments.all_tables import (
     against,
     all_tables,
+    by_setting,
     claims_examined,
     overview,
     parity_costs,
+    setting_of,
 )
-from secondlook.lab.experiments.claims import sentences
-from secondlook.lab.experiments.findings import (
-    assumptions,
-    failures,
-    findings,
-    nothing_found,
-    remarks,
-    what_was_run,
-)
+from secondlook.lab.experiments.findings import failures, nothing_found
 from secondlook.lab.experiments.methods import expand_names, left_out
 from secondlook.lab.experiments.released import SWITCHES
 from secondlook.lab.experiments.report import section_ids, write_report
@@ -67,11 +61,14 @@ from secondlook.lab.experiments.report_table import ReportTable
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.runner import Run, run_experiment
 from secondlook.lab.experiments.spec import Experiment, read_options
+from secondlook.lab.experiments.verdict import Standing, Verdict, find_verdict, money, rate
 from secondlook.lab.experiments.world_spec import load_source, repeated_rows_remarks
 from secondlook.lab.simulate.people import Table
+from secondlook.words import counted
 
 _GOAL = ("alpha", "gain", "loss")  # set in [goal], for all methods
 _GREEK = str.maketrans({"α": "alpha", "β": "beta", "ε": "epsilon", "λ": "lambda", "τ": "tau"})
+_SHOWN = 8  # methods in a terminal
 _RUN_FILES = ("lock", "settings.json", "results.parquet", "report.html")  # in the folder of a run
 
 
@@ -222,10 +219,10 @@ def run_and_report(
             print_lines(["", sentence], to_stderr=output != "markdown")
     else:
         console = Console()
-        shown += [*parity_costs(results, results.main), *tested]
-        print_results(console, results, shown)
+        print_verdict(console, results)
+        print_noted_tables(console, [*asked_tables(results), *tested])
         for line in again:
-            console.print(line, style="dim", soft_wrap=True)
+            console.print(line, style="dim")
         console.print(f"Report: {page.resolve()}", soft_wrap=True)
         if proof is not None:
             console.print(verification_message(proof), soft_wrap=True)
@@ -349,14 +346,19 @@ def verification_message(proof: dict[str, Any]) -> str:
 
     Examples
     --------
-    >>> proof = {"program": "plain", "entries": 3, "decisions": 50, "checkpoint": "3:ab:plain"}
-    >>> verification_message(proof)
-    'On the record (plain): 3 entries fit, 50 decisions made again; checkpoint 3:ab:plain'
+    >>> verification_message({"url": "sqlite:///a.db", "entries": 3, "decisions": 1500})
+    'Ledger: sqlite:///a.db (3 entries verified, 1,500 decisions made again)'
     """
     return (
-        f"On the record ({proof['program']}): {proof['entries']} entries fit, "
-        f"{proof['decisions']} decisions made again; checkpoint {proof['checkpoint']}"
+        f"Ledger: {proof['url']} ({counted(proof['entries'], 'entry', 'entries')} verified, "
+        f"{counted(proof['decisions'], 'decision')} made again)"
     )
+
+
+def asked_tables(results: Results) -> list[ReportTable]:
+    """Return tables about what was varied, and about parity if its cells were run."""
+    varied = ("revenue", "pooled_fdr") if len(results.settings) > 1 else ()
+    return [*(by_setting(results, name) for name in varied), *parity_costs(results, results.main)]
 
 
 def paired_tables(results: Results, paired: Paired) -> list[ReportTable]:
@@ -418,19 +420,44 @@ def print_noted_tables(console: Console, tables: Sequence[ReportTable]) -> None:
                 console.print(note, style="dim")
 
 
-def print_results(console: Console, results: Results, shown: Sequence[ReportTable]) -> None:
-    """Print the settings, tables, and the findings."""
-    console.print(what_was_run(results))
-    for remark in [*remarks(results), *assumptions(results)]:
-        console.print(remark, style="dim")
-    print_noted_tables(console, shown)
+def print_verdict(console: Console, results: Results) -> None:
+    """Print the verdict, the methods that earned most, and failures."""
+    verdict = find_verdict(results)
+    if verdict.standings:
+        broken = any(group.light == "red" for group in verdict.groups)
+        worst = f"Worst: {verdict.loser}" if verdict.worst else ""
+        groups = verdict.by_group if broken else ""
+        console.print(verdict.takeaway, style="bold")
+        sentences = (verdict.certificate, verdict.exploration, groups, worst, verdict.precision)
+        for sentence in filter(None, sentences):
+            console.print(sentence)
+        _print_standings(console, results, verdict)
     for failure in failures(results):
         console.print(f"• {failure}", style="bold")
-    examined = []
-    if results.about["experiment"]["published"] is not None:
-        examined = sentences(results)
-    for finding in [*findings(results), *examined]:
-        console.print(f"• {finding}")
+
+
+def _print_standings(console: Console, results: Results, verdict: Verdict) -> None:
+    """Print a line for each of the methods that earned most, the named ones among them."""
+    named = (verdict.best, verdict.worst, verdict.yardstick)
+    rest = [one for one in verdict.standings if one not in named]
+    shown = [*filter(None, named), *rest[: _SHOWN - sum(one is not None for one in named)]]
+    rows = [_standing_cells(one, verdict) for one in verdict.standings if one in shown]
+    where, late = setting_of(results, results.main), counted(verdict.late_rounds, "round")
+    title = f"Earned in the last {late}. {where}"
+    of = f"of {verdict.yardstick.method}" if verdict.yardstick else "share"
+    print_table(console, title, ("method", "earned a round", of, "mistakes", "kept α"), rows)
+    left = len(verdict.standings) - len(shown)
+    if left:
+        more = counted(left, "other method")
+        console.print(f"{more} earned less than these, or broke α: see the report.", style="dim")
+
+
+def _standing_cells(one: Standing, verdict: Verdict) -> list[str]:
+    name = one.label + " (best)" * (one is verdict.best) + " (worst)" * (one is verdict.worst)
+    kept = {"green": "yes", "amber": "unclear", "red": "no"}[one.light]
+    if kept == "yes" and one.certificate is not None and one.certificate.never_share < 1:
+        kept = "certified"
+    return [name, money(one.earned.mean), rate(one.share.mean), rate(one.mistakes.mean), kept]
 
 
 @contextmanager

@@ -106,7 +106,8 @@ def test_light_of_mistakes(bad, repetitions, light, allowed):
     verdict = find_verdict(exact({"plain": (100, bad)}, repetitions))
     assert verdict.standings[0].light == light
     assert (verdict.best is not None) == allowed
-    assert allowed or "No method kept α = 15 %" in verdict.takeaway
+    assert allowed or "No method" in verdict.takeaway
+    assert ("too few" in verdict.mistakes) == (light == "amber")
 
 
 def test_amber_if_the_interval_reaches_alpha():
@@ -138,11 +139,15 @@ def test_gain_over_the_best_method_that_explored_no_one():
     assert verdict.gain.mean == pytest.approx(39 - 23)
     assert "16,000 a round more than “No-exploration”" in verdict.takeaway
     assert "not measurably" not in verdict.takeaway
+    assert verdict.exploring.mean == pytest.approx(39 - 23)
+    assert "Exploring pays here: it adds 16,000" in verdict.exploration
     noisy = crafted({"plain": 90, "no-exploration": 89}, noise=20)
     found = find_verdict(explored(noisy, "plain", "no-exploration"))
     assert found.idle is None
     without = find_verdict(explored(exact(methods | {"no-exploration": (600, 60)}), "plain"))
     assert not without.best.explored
+    assert "does not pay" in without.exploration
+    assert find_verdict(exact({"plain": (300, 30)})).exploration == ""
 
 
 def test_groups_in_which_the_bound_is_not_kept():

@@ -139,12 +139,19 @@ def print_compared(
         paired_tables,
         print_noted_tables,
         print_tables,
+        print_verdict,
     )
     from secondlook.lab.experiments.all_tables import judged  # noqa: PLC0415
-    from secondlook.lab.experiments.findings import what_was_run  # noqa: PLC0415
+    from secondlook.lab.experiments.comparison import find_unjudged  # noqa: PLC0415
+    from secondlook.lab.experiments.findings import failures  # noqa: PLC0415
 
     table, (n_drawn, again) = judged(results, results.main), drawn
-    notes, tested = _notes(results), paired_tables(results, paired)
+    tested = paired_tables(results, paired)
+    unjudged = [
+        f"{method} has no acceptance_probability(X, sensitive_features=…), so what it earns in the "
+        f"population and how often it breaks α are not known; give it one (docs/worlds.md)."
+        for method in find_unjudged(results)
+    ]
     if output == "json":
         print_json(
             {
@@ -160,28 +167,16 @@ def print_compared(
         )
     elif output != "text":
         print_tables(tested or [table], output)
-        for sentence in [*notes, *again]:
+        for sentence in [*failures(results), *unjudged, *again]:
             print_lines(["", sentence], to_stderr=output != "markdown")
     else:
         console = Console()
-        console.print(what_was_run(results))
-        print_noted_tables(console, [table, *tested])
-        for sentence in notes:
+        print_verdict(console, results)
+        print_noted_tables(console, tested)
+        for sentence in unjudged:
             console.print(f"• {sentence}", style="bold")
         for line in again:
-            console.print(line, style="dim", soft_wrap=True)
+            console.print(line, style="dim")
         console.print(f"Results: {folder.resolve()}", soft_wrap=True)
         page = f"secondlook report {quote(str(folder))} -o {quote(str(folder / 'report.html'))}"
         console.print(f"As a page with figures: {page}", soft_wrap=True)
-
-
-def _notes(results: Results) -> list[str]:
-    """Return notes on methods that failed or cannot be judged."""
-    from secondlook.lab.experiments.comparison import find_unjudged  # noqa: PLC0415 - slow
-    from secondlook.lab.experiments.findings import failures  # noqa: PLC0415
-
-    return failures(results) + [
-        f"{method} has no acceptance_probability(X, sensitive_features=…), so what it earns in the "
-        f"population and how often it breaks α are not known; give it one (docs/worlds.md)."
-        for method in find_unjudged(results)
-    ]

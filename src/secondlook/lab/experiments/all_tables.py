@@ -44,11 +44,13 @@ __all__ = [
     "against",
     "all_tables",
     "beside_the_paper",
+    "by_setting",
     "claims_examined",
     "form_of",
     "judged",
     "overview",
     "parity_costs",
+    "setting_of",
 ]
 
 TITLES = {
@@ -167,7 +169,7 @@ def all_tables(results: Results) -> list[ReportTable]:
         made.append(judged(results, at))
     made += claims_examined(results)
     if len(results.settings) > 1:
-        made += [_sweep(results, metric) for metric in ("revenue", "pooled_fdr", *weights)]
+        made += [by_setting(results, metric) for metric in ("revenue", "pooled_fdr", *weights)]
     return made
 
 
@@ -178,7 +180,7 @@ def form_of(metric: str) -> Form:
     return thousands if metric.endswith("revenue") else _THREE
 
 
-def _setting(results: Results, at: int | None) -> str:
+def setting_of(results: Results, at: int | None) -> str:
     """Return data, α, what was varied, and repetitions, for a caption."""
     _, _, repetitions, rounds, _ = results.shape
     alpha = "" if results.varied == "α" and at is None else f"α = {results.alphas[at or 0]:g}, "
@@ -254,7 +256,7 @@ def overview(results: Results, at: int) -> ReportTable:
             note, reasons = note + _PAPER_NOTE, _reasons(rows)
     name = _name("overview", results, at)
     rows = [row for row in rows if row["method"] in results.methods_at(at)]
-    return ReportTable(name, "All methods", _setting(results, at), note, columns, rows, reasons)
+    return ReportTable(name, "All methods", setting_of(results, at), note, columns, rows, reasons)
 
 
 def _add_published(rows: list[dict[str, Any]], results: Results, at: int) -> None:
@@ -304,7 +306,7 @@ def beside_the_paper(results: Results, at: int) -> ReportTable:
         "repetitions, so it is shown as sd. FDR and differences are means of rounds on both sides."
     )
     title = "Beside the paper"
-    return ReportTable(_name(title), title, _setting(results, at), note, columns, rows)
+    return ReportTable(_name(title), title, setting_of(results, at), note, columns, rows)
 
 
 def _metrics(
@@ -317,7 +319,7 @@ def _metrics(
 ) -> ReportTable:
     rows = _with_metrics(_rows(results, at), results, at, metrics, **options)
     columns = [Column(metric, TITLES[metric], form_of(metric), sd=True) for metric in metrics]
-    setting = _setting(results, at)
+    setting = setting_of(results, at)
     return ReportTable(_name(title), title, setting, note + _SPREAD, [_METHOD, *columns], rows)
 
 
@@ -341,7 +343,7 @@ def _group_differences(results: Results, at: int) -> ReportTable:
         "the difference of counts pooled over rounds."
     )
     title = "Differences between groups"
-    return ReportTable(_name(title), title, _setting(results, at), note, columns, rows)
+    return ReportTable(_name(title), title, setting_of(results, at), note, columns, rows)
 
 
 def _rates_between_groups(results: Results, at: int) -> ReportTable:
@@ -363,7 +365,7 @@ def _rates_between_groups(results: Results, at: int) -> ReportTable:
     rows = [row for row in rows if row["method"] in results.methods_at(at)]
     title = "Rates between groups"
     name = _name(title, results, at)
-    return ReportTable(name, title, _setting(results, at), note, [_METHOD, *columns], rows)
+    return ReportTable(name, title, setting_of(results, at), note, [_METHOD, *columns], rows)
 
 
 def judged(results: Results, at: int) -> ReportTable:
@@ -404,7 +406,7 @@ def judged(results: Results, at: int) -> ReportTable:
         f"error over repetitions."
     )
     title = "Judged on the whole population"
-    return ReportTable("judged", title, _setting(results, at), note, columns, rows)
+    return ReportTable("judged", title, setting_of(results, at), note, columns, rows)
 
 
 def against(
@@ -459,7 +461,7 @@ def against(
         row["p_holm"] = float(corrected)
     title = f"Differences from {method}"
     note = _against_note(results, rows, method, see)
-    return ReportTable("paired", title, _setting(results, at), note, _AGAINST, rows)
+    return ReportTable("paired", title, setting_of(results, at), note, _AGAINST, rows)
 
 
 def _compared_metrics(results: Results, at: int) -> dict[str, tables.Values]:
@@ -553,7 +555,7 @@ def parity_costs(results: Results, at: int) -> list[ReportTable]:
             if {named(first), named(second)} <= set(results.methods)
         ]
         if rows:
-            title, setting = f"What parity costs: {family}", _setting(results, at)
+            title, setting = f"What parity costs: {family}", setting_of(results, at)
             name = f"parity-costs-{_name(family)}"
             made.append(ReportTable(name, title, setting, _PARITY_NOTE, _PARITY, rows))
     return made
@@ -574,11 +576,11 @@ def claims_examined(results: Results) -> list[ReportTable]:
     if results.about["experiment"]["published"] is None:
         return []
     rows = [asdict(row) | {"verdict": row.verdict} for row in claims.examine(results)]
-    title, setting = "Claims examined", _setting(results, results.main)
+    title, setting = "Claims examined", setting_of(results, results.main)
     return [ReportTable(_name(title), title, setting, claims.NOTE, _CLAIMS, rows)] if rows else []
 
 
-def _sweep(results: Results, metric: str) -> ReportTable:
+def by_setting(results: Results, metric: str) -> ReportTable:
     """Return a metric of every method for each setting."""
     rows: list[dict[str, Any]] = [
         {"method": method, "label": label(results, method)} for method in results.methods
@@ -592,4 +594,4 @@ def _sweep(results: Results, metric: str) -> ReportTable:
         columns.append(Column(key, setting, form_of(metric), sd=True))
     title = f"{TITLES[metric]} for each {results.varied}"
     name = _name(f"{metric} by {results.varied}")
-    return ReportTable(name, title, _setting(results, None), _SPREAD, columns, rows)
+    return ReportTable(name, title, setting_of(results, None), _SPREAD, columns, rows)

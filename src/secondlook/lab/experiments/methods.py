@@ -229,9 +229,9 @@ ALGORITHM1 = {
         for name, cell in PARITY_CELLS.items()
         if name not in ("plain", "exploit-fair")
     },
-    "no-exploration": Variant("Ablation: exploration off", {"explore": False}),
+    "no-exploration": Variant("Algorithm 1, exploration off", {"explore": False}),
     "alpha-at-once": Variant(
-        "Ablation: all of α from round 1, exploration off", {"explore": False}, at_once=True
+        "Algorithm 1, exploration off, all of α from round 1", {"explore": False}, at_once=True
     ),
     "fair-clf": Variant("FAIR-CLF, α constant", _FAIR_CLF, at_once=True, all_known=True),
     "fair-clf-schedule": Variant("FAIR-CLF, α scheduled", _FAIR_CLF, all_known=True),
@@ -396,7 +396,7 @@ class _Family:
 
 
 _FAMILIES = {
-    "frozen-past": _Family("f_0, frozen", FrozenPast, settings=()),
+    "frozen-past": _Family("Past policy, frozen", FrozenPast, settings=()),
     "greedy": _Family("Greedy", Greedy),
     "epsilon-greedy": _Family("ε-greedy", EpsilonGreedy),
     "random-2": _Family(
@@ -580,7 +580,7 @@ REFERENCES: dict[str, tuple[str, Callable[[World, Setup], Method]]] = {
     "opt-offline": ("OPT-OFFLINE, all outcomes of S_0", _opt_offline),
     "logistic-all-labels": ("Logistic with all labels", _reference(logistic_all_labels)),
     "best-linear": ("Best linear rule with all labels", _reference(best_linear)),
-    "ceiling": ("Ceiling: boosted trees with all labels", _reference(ceiling)),
+    "ceiling": ("Ceiling: all outcomes known", _reference(ceiling)),
 }
 
 
