@@ -24,7 +24,7 @@ SHORTER = {
     "applicants(1500)": "applicants(400)",
     '"n_rounds": 12': '"n_rounds": 2',
     '"n_batch": 1000': '"n_batch": 200',
-    '"repetitions": 3': '"repetitions": 2',
+    '"repetitions": 5': '"repetitions": 2',
 }
 
 
@@ -111,4 +111,4 @@ def test_the_cells_give_what_the_file_stores(renderer):
     earned = {
         one.method: float(one.earned.mean) for one in find_verdict(names["results"]).standings
     }
-    assert min(earned["explore-fair"], earned["certified-within-group"]) > earned["no-exploration"]
+    assert earned["explore-fair"] > earned["certified-within-group"] > earned["no-exploration"]
