@@ -232,7 +232,7 @@ def test_reproduce_writes_results_a_report_and_figures(tmp_path, monkeypatch):
 def undrawn(monkeypatch):
     """Record the calls of the report without drawing it, to save time."""
     calls = []
-    for place in ("cli.runs", "lab.experiments.report"):
+    for place in ("cli.runs", "cli.pages.experiment"):
         name = f"secondlook.{place}.write_report"
         monkeypatch.setattr(name, lambda *given: calls.append(given))
     return calls

@@ -103,7 +103,7 @@ def test_comparison_as_text_markdown_and_json(tmp_path, monkeypatch):
 
 
 def test_comparison_as_csv_and_latex(tmp_path, monkeypatch):
-    monkeypatch.setattr("secondlook.lab.experiments.report.write_report", lambda *_: [])
+    monkeypatch.setattr("secondlook.cli.pages.experiment.write_report", lambda *_: [])
     command = ("compare", "mine.toml", "--repetitions", 2, "--jobs", 1, "--out", "out")
     (titles, *rows) = csv.reader(io.StringIO(call(*command, "--csv").stdout))
     assert [row[titles.index("method")] for row in rows] == list(read_results(Path("out")).methods)
@@ -268,7 +268,7 @@ def test_repeated_rows_are_reported_in_every_format(monkeypatch):
     (hint,) = re.findall(r"As a page with figures: secondlook (.*)", output)
     written = []
     monkeypatch.setattr(
-        "secondlook.lab.experiments.report.write_report", lambda *given: written.append(given)
+        "secondlook.cli.pages.experiment.write_report", lambda *given: written.append(given)
     )
     assert call(*shlex.split(hint)).exit_code == 0
     (((results,), page, _),) = written

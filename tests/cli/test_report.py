@@ -6,17 +6,45 @@ import re
 from collections import Counter
 from dataclasses import replace
 from html import unescape
+from html.parser import HTMLParser
 from importlib.metadata import version
 from itertools import chain
 
 import pytest
 
 from cli.hostile_lender import run
-from lab.experiments.test_report import Page
 from secondlook.cli.pages.report import page
 from secondlook.ledger import schema
 from secondlook.ledger.summary import Change, read_details, spans, summarise
 from secondlook.people.reasons import decode
+
+VOID = {"meta", "br", "link"}
+
+
+class Page(HTMLParser):
+    """Collects tags, ids and links, and checks that tags are closed in order."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.tags, self.ids, self.links, self.svgs = [], [], [], [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        self.tags.append(tag)
+        self.ids += [attrs["id"]] if "id" in attrs else []
+        self.links += [v for k, v in attrs.items() if k in ("href", "src", "xlink:href")]
+        self.svgs += [attrs] if tag == "svg" else []
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
 
 
 def read(program):

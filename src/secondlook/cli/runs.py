@@ -43,6 +43,7 @@ from secondlook.cli.output import (
     print_lines,
     print_table,
 )
+from secondlook.cli.pages.experiment import section_ids, write_report
 from secondlook.errors import InputError, to_install, visible
 from secondlook.lab.experiments.all_tables import (
     against,
@@ -56,7 +57,6 @@ from secondlook.lab.experiments.all_tables import (
 from secondlook.lab.experiments.findings import failures, nothing_found
 from secondlook.lab.experiments.methods import expand_names, left_out
 from secondlook.lab.experiments.released import SWITCHES
-from secondlook.lab.experiments.report import section_ids, write_report
 from secondlook.lab.experiments.report_table import ReportTable
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.runner import Run, run_experiment

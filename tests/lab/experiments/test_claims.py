@@ -9,7 +9,7 @@ from scipy import stats
 from lab.experiments.test_tables import from_counts
 from secondlook.lab.experiments.all_tables import against, all_tables, claims_examined
 from secondlook.lab.experiments.claims import examine, sentences, short
-from secondlook.lab.experiments.findings import remarks
+from secondlook.lab.experiments.findings import paper_findings
 
 METHODS = ("plain", "explore-fair", "no-exploration")
 GROWS, WITHOUT, WHY, FASTER, RAISES, BELOW, VARIES = (
@@ -178,10 +178,10 @@ def test_sentences_name_the_setting_that_they_are_about(rng):
 
 def test_nothing_is_tested_if_repetitions_share_their_people(rng):
     results = simulated(rng)
-    assert "A9" not in " ".join(remarks(results))
+    assert "A9" not in " ".join(paper_findings(results))
     results.about["experiment"] |= {"switches": ["A9"], "published": "german_gender"}
     assert examine(results) == sentences(results) == claims_examined(results) == []
-    assert "claims are not examined" in " ".join(remarks(results))
+    assert "claims are not examined" in " ".join(paper_findings(results))
 
 
 @pytest.mark.parametrize("n", [3, 8, 12])

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from lab.experiments.test_comparison import judged_results
-from lab.experiments.test_report import with_failures
+from lab.experiments.test_findings import with_failures
 from lab.experiments.test_tables import from_counts, make_results
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.all_tables import against

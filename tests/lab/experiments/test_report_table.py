@@ -10,7 +10,7 @@ import re
 import numpy as np
 import pytest
 
-from lab.experiments.test_report import row_of
+from lab.experiments.test_findings import row_of
 from lab.experiments.test_tables import from_counts, make_results
 from secondlook.cli.runs import csv_text, write_tables
 from secondlook.lab.experiments import tables

@@ -21,7 +21,7 @@ GOAL = {"alpha": 0.15, "gain": 200.0, "loss": 500.0}
 def make_about(methods, alphas=(0.15,), **experiment):
     settings = {
         "name": "a test",
-        "world": {"data": "german", "past": [{"rule": "cutoff"}]},
+        "world": {"data": "german", "past": [{"rule": "cutoff", "feature": "age"}]},
         "goal": GOAL,
         "switches": [],
         "classifier": {},

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from lab.experiments.test_report import crafted
+from lab.experiments.test_findings import crafted
 from lab.experiments.test_tables import from_counts
 from secondlook.lab.experiments import tables
 from secondlook.lab.experiments.paired_tests import detectable, power

@@ -93,8 +93,8 @@ def report(
         for name, place in made.items():  # before anything is drawn
             with writing(place):
                 (place.parent if name == "Report" else place).mkdir(parents=True, exist_ok=True)
+        from secondlook.cli.pages.experiment import write_report  # noqa: PLC0415
         from secondlook.cli.runs import write_tables  # noqa: PLC0415 - slower
-        from secondlook.lab.experiments.report import write_report  # noqa: PLC0415
 
         with progress("writing the report", json), writing(" or ".join(map(str, made.values()))):
             written = write_report(runs, shown, figures) if shown or figures else []

@@ -17,7 +17,7 @@ from secondlook.lab.experiments.comparison import (
     ceiling_shares,
     compared,
 )
-from secondlook.lab.experiments.findings import label, thousands
+from secondlook.lab.experiments.findings import thousands
 from secondlook.lab.experiments.methods import PARITY_CELLS, cell_of_fair_clf
 from secondlook.lab.experiments.paired_tests import (
     FEW,
@@ -206,7 +206,7 @@ def _rows(results: Results, at: int) -> list[dict[str, Any]]:
             "setting": results.settings[at],
             "alpha": results.alphas[at],
             "method": method,
-            "label": label(results, method),
+            "label": results.label(method),
             "repetitions": results.shape[2],
             "failed_repetitions": len(results.failed(method, at)),
         }
@@ -583,7 +583,7 @@ def claims_examined(results: Results) -> list[ReportTable]:
 def by_setting(results: Results, metric: str) -> ReportTable:
     """Return a metric of every method for each setting."""
     rows: list[dict[str, Any]] = [
-        {"method": method, "label": label(results, method)} for method in results.methods
+        {"method": method, "label": results.label(method)} for method in results.methods
     ]
     columns = [_METHOD]
     for at, setting in enumerate(results.settings):

@@ -25,6 +25,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from secondlook.errors import visible
@@ -184,6 +185,7 @@ def _in_latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in visible(text))
 
 
+@cache  # so that two tables write shares by the same function
 def proportion(decimals: int) -> Form:
     """Return how shares are written: without a zero before the point.
 

@@ -205,6 +205,10 @@ class Results:
             )
         return self.columns[name].reshape(self.shape)
 
+    def label(self, method: str) -> str:
+        """Return a method's name for readers."""
+        return str(self.about.get("labels", {}).get(method, method))
+
     def failed(self, method: str, at: int) -> tuple[Failure, ...]:
         """Return the failures of a method at the setting with this index."""
         label = self.settings[at]

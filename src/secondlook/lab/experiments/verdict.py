@@ -16,7 +16,6 @@ from secondlook.lab.experiments.certificates import (
     summarise_certificates,
 )
 from secondlook.lab.experiments.comparison import CEILING
-from secondlook.lab.experiments.findings import label
 from secondlook.lab.experiments.methods import REFERENCES
 from secondlook.lab.experiments.paired_tests import FEW, detectable
 from secondlook.lab.experiments.results import Results
@@ -232,7 +231,7 @@ class Verdict:
         if self.worst is None:
             return ""
         if self.worst.light == "red":
-            bad = with_interval(self.worst.mistakes)
+            bad = rate(self.worst.mistakes.mean)
             return f"{self.worst.label} broke α: {bad} of the accepted were bad."
         share, other = self.worst.share.mean, self.yardstick
         part = "" if other is None or np.isnan(share) else f", {rate(share)} of “{other.label}”"
@@ -241,10 +240,15 @@ class Verdict:
     @property
     def certificate(self) -> str:
         """Since when there were certificates, or what is missing."""
-        if self.certified is None or self.certified.certificate is None:
+        if self.certified is None:
             return "No method here gives certificates."
-        name = "It" if self.certified is self.best else self.certified.label
-        runs = self.certified.certificate
+        return self.certificate_of(self.certified)
+
+    def certificate_of(self, one: Standing) -> str:
+        """Say since when a method had certificates, or what is missing."""
+        name, runs = "It" if one is self.best else one.label, one.certificate
+        if runs is None:
+            return f"{name} gives no certificates."
         reached = round((1 - runs.never_share) * runs.runs)
         if reached:
             some = "" if reached == runs.runs else f" in {reached} of {runs.runs} runs"
@@ -253,8 +257,8 @@ class Verdict:
                 f"in {rate(runs.rounds_share)} of all rounds."
             )
         more = "how many more outcomes are needed is unknown"
-        if self.certified.missing > 0:
-            more = f"about {self.certified.missing:,.0f} more outcomes are needed"
+        if one.missing > 0:
+            more = f"about {one.missing:,.0f} more outcomes are needed"
         return f"{name} reached no certificate in {counted(runs.runs, 'run')}; {more}."
 
     @property
@@ -347,7 +351,7 @@ def _standing(
     missing = [0.0 if r["status"] == "certified" else r["more_outcomes"] or np.nan for r in last]
     return Standing(
         method,
-        label(results, method),
+        results.label(method),
         earned=tables.over_repetitions(late, axis=0),
         share=tables.ratio_of_means(late, possible),
         mistakes=mistakes,
