@@ -125,6 +125,7 @@ def truth(ladder):
     return fdr, np.array([UTILITY.expected(column, good).mean() for column in pi.T])
 
 
+@pytest.mark.xdist_group("curve")  # one worker makes the late runs once
 def test_what_is_certified_at_a_bound_keeps_it(late):
     broken = np.zeros(5)
     for classifier in late:
@@ -136,6 +137,7 @@ def test_what_is_certified_at_a_bound_keeps_it(late):
         assert not too_many(events, len(late), DELTA, false_alarm=0.01)
 
 
+@pytest.mark.xdist_group("curve")  # one worker makes the late runs once
 def test_the_curve_rises_to_what_the_bounds_allow(late):
     """Estimates of each point against the truth, and the shape of the mean curve."""
     earned = []
@@ -165,6 +167,7 @@ def test_the_curve_rises_to_what_the_bounds_allow(late):
     assert np.all(mean <= 1.05 * np.array(best))
 
 
+@pytest.mark.xdist_group("curve")  # one worker makes the late runs once
 def test_a_curve_is_saved_with_its_round(late, tmp_path):
     save(late[0], tmp_path / "x")
     again = load(tmp_path / "x")
