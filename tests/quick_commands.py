@@ -55,7 +55,7 @@ def serve(place):
     import pandas  # noqa: F401, PLC0415
     import pyarrow.parquet  # noqa: F401, PLC0415
 
-    import secondlook.cli.pages.report  # noqa: PLC0415
+    import secondlook.cli.pages.program  # noqa: PLC0415
     import secondlook.ledger.config  # noqa: PLC0415
     import secondlook.ledger.summary  # noqa: F401, PLC0415
     from secondlook.cli.app import app  # noqa: PLC0415

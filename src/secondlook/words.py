@@ -9,6 +9,7 @@ __all__ = ["amount", "counted", "date", "days", "people", "percent", "percents",
 __all__ += ["shortened", "times"]
 
 _SHOWN = 40  # characters of a value in a message
+_TINY = 1e-5  # shares below it are written as such
 # Not strftime, which follows the locale.
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -65,10 +66,12 @@ def percent(value: float) -> str:
 
     Examples
     --------
-    >>> percent(0.15), percent(0.14249), percent(math.nan)
-    ('15 %', '14.2 %', '–')
+    >>> percent(0.15), percent(0.14249), percent(1e-13), percent(math.nan)
+    ('15 %', '14.2 %', 'under 0.001 %', '–')
     """
-    return "–" if math.isnan(value) else f"{100 * value:.3g} %"
+    if math.isnan(value):
+        return "–"
+    return "under 0.001 %" if 0 < value < _TINY else f"{100 * value:.3g} %"
 
 
 def percents(interval: tuple[float, float]) -> str:

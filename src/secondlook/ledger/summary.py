@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
@@ -30,8 +30,8 @@ from secondlook.people.reasons import ITEM, decode
 from secondlook.words import percent, percents
 
 __all__ = ["Change", "Details", "GroupSummary", "NextTested", "Outcomes", "PendingAges", "Promise"]
-__all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Span", "Summary"]
-__all__ += ["count_reasons", "far_fewer", "read_details", "spans", "summarise", "summary_of"]
+__all__ += ["NAMED", "ReasonCount", "Rejections", "RoundSummary", "Summary"]
+__all__ += ["count_reasons", "far_fewer", "read_details", "summarise", "summary_of"]
 
 _CHANGES = ("correction", "override", "hold", "erasure", "certificate")
 _FEW = 0.1  # of the expected number: nearly none
@@ -234,62 +234,6 @@ class RoundSummary:
     def thresholds(self) -> tuple[float, ...]:
         """The score from which applicants are accepted, per group; empty if there is none."""
         return tuple(self.noted("thresholds")[0]) if self.noted("thresholds") else ()
-
-
-@dataclass(frozen=True)
-class Span:
-    """Consecutive rounds that are shown as one."""
-
-    rounds: tuple[RoundSummary, ...]
-
-    @property
-    def name(self) -> str:
-        """The number of the round, or the first and the last number."""
-        first, last = self.rounds[0].round, self.rounds[-1].round
-        return f"{first}" if first == last else f"{first}–{last}"
-
-    @property
-    def middle(self) -> float:
-        """The middle of the rounds, as a position on the axis."""
-        return (self.rounds[0].round + self.rounds[-1].round) / 2
-
-    def total(self, name: str) -> int:
-        """Return the sum of a head count, such as ``"n_people"``."""
-        return sum(getattr(row, name) for row in self.rounds)
-
-    @property
-    def outcomes(self) -> Outcomes:
-        """Outcomes of accepted applicants, without overridden decisions."""
-        return Outcomes.sum(row.outcomes for row in self.rounds)
-
-    @property
-    def certified(self) -> int:
-        """The number of certified rounds."""
-        return sum(row.certified for row in self.rounds)
-
-    @property
-    def alpha_exploit(self) -> float:
-        """The α of exploited applicants in the last round."""
-        return self.rounds[-1].alpha_exploit
-
-    @property
-    def promise(self) -> str:
-        """Whether the round is certified or, for several rounds, how many are."""
-        if len(self.rounds) == 1:
-            return "certified" if self.certified else "none"
-        return f"{self.certified} of {len(self.rounds)} certified"
-
-
-def spans(rounds: Sequence[RoundSummary], most: int = 60) -> list[Span]:
-    """Return a span for each round or, if there are more than ``most``, spans of equal length.
-
-    Examples
-    --------
-    >>> spans([])
-    []
-    """
-    size = math.ceil(len(rounds) / most) or 1
-    return [Span(tuple(rounds[at : at + size])) for at in range(0, len(rounds), size)]
 
 
 @dataclass(frozen=True)

@@ -127,7 +127,7 @@ def report_program(
     json: bool,
 ) -> None:
     """Write the report of a program, and print its path."""
-    from secondlook.cli.pages.report import write_program_report  # noqa: PLC0415
+    from secondlook.cli.pages.program import write_program_report  # noqa: PLC0415
     from secondlook.ledger import SqlLedger  # noqa: PLC0415 - an extra
     from secondlook.ledger.summary import read_details, summarise  # noqa: PLC0415
 
