@@ -39,4 +39,6 @@ def test_lines_are_means_over_repetitions(results):
         for t in range(1, 10):
             each = [fdr_of(results, method, round=t, repetition=r) for r in range(4)]
             known = [value for value in each if np.isfinite(value)]
-            assert rows[method.capitalize()]["y"][t - 1] == pytest.approx(np.mean(known), rel=1e-4)
+            assert rows[method.capitalize()]["value"][t - 1] == pytest.approx(
+                np.mean(known), rel=1e-4
+            )
