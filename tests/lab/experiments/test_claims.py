@@ -8,7 +8,7 @@ from scipy import stats
 
 from lab.experiments.test_tables import from_counts
 from secondlook.lab.experiments.all_tables import against, all_tables, claims_examined
-from secondlook.lab.experiments.claims import examine, sentences, short
+from secondlook.lab.experiments.claims import examine
 from secondlook.lab.experiments.findings import paper_findings
 
 METHODS = ("plain", "explore-fair", "no-exploration")
@@ -158,29 +158,11 @@ def test_false_alarms_are_as_rare_as_stated():
         assert test.pvalue > 1e-4, claim
 
 
-def test_every_row_is_in_a_sentence(rng):
-    results = simulated(rng, RISING)
-    rows, text = examine(results), sentences(results)
-    assert len(text) == len({row.claim for row in rows})
-    for row in rows:
-        (sentence,) = (line for line in text if f"“{row.claim}”" in line)
-        part = sentence.partition(f"{row.verdict} for ")[2]
-        assert (
-            f"{row.measured} ({short(row.effect)}{')' if 'worst' in row.measured else '; '}" in part
-        )
-
-
-def test_sentences_name_the_setting_that_they_are_about(rng):
-    assert not any(line.startswith("At ") for line in sentences(simulated(rng)))
-    for line in sentences(simulated(rng, alphas=(0.1, 0.3))):
-        assert line.startswith("At α = ") != ("varies more" in line)
-
-
 def test_nothing_is_tested_if_repetitions_share_their_people(rng):
     results = simulated(rng)
     assert "A9" not in " ".join(paper_findings(results))
     results.about["experiment"] |= {"switches": ["A9"], "published": "german_gender"}
-    assert examine(results) == sentences(results) == claims_examined(results) == []
+    assert examine(results) == claims_examined(results) == []
     assert "claims are not examined" in " ".join(paper_findings(results))
 
 

@@ -18,14 +18,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from secondlook.lab.experiments import tables
-from secondlook.lab.experiments.findings import at_main, thousands
+from secondlook.lab.experiments.findings import thousands
 from secondlook.lab.experiments.methods import ABLATIONS, VARIANTS
 from secondlook.lab.experiments.paired_tests import FEW, LEVEL, holm, paired_p, smallest_p
 from secondlook.lab.experiments.report_table import proportion
 from secondlook.lab.experiments.results import Results
 from secondlook.lab.experiments.tables import Values, share
 
-__all__ = ["NOTE", "Examined", "examine", "sentences", "short"]
+__all__ = ["NOTE", "Examined", "examine", "short"]
 
 NOTE = (
     "Effect: mean over repetitions of one number per repetition, positive if the claim is right "
@@ -35,7 +35,6 @@ NOTE = (
     "what grows there too is not due to exploration."
 )
 _THREE = proportion(3)
-_VARIES = "revenue varies more"  # a claim about several settings
 # Fair variants and what they are compared with: plain, and the same cuts without parity.
 _FAIR = (
     ("exploit-fair", "plain"),
@@ -94,25 +93,6 @@ def short(value: float) -> str:
     ('−.012', '142.9')
     """
     return _THREE(value) if abs(value) < 1 else thousands(value)
-
-
-def sentences(results: Results) -> list[str]:
-    """Return a sentence for each claim, with its rows by verdict."""
-    rows: dict[str, dict[str, list[str]]] = {}
-    for row in examine(results):
-        effect, low, high = (
-            short(value) for value in (row.effect, row.effect_low, row.effect_high)
-        )
-        interval = "" if np.isnan(row.effect_low) else f"; {low} to {high}"
-        verdict = rows.setdefault(row.claim, {}).setdefault(row.verdict, [])
-        verdict.append(f"{row.measured} ({effect}{interval})")
-    at = at_main(results)
-    return [
-        f"{'' if claim.startswith(_VARIES) else at}Claim “{claim}”: "
-        + "; ".join(f"{verdict} for {', '.join(which)}" for verdict, which in verdicts.items())
-        + "."
-        for claim, verdicts in rows.items()
-    ]
 
 
 def examine(results: Results) -> list[Examined]:
@@ -272,7 +252,7 @@ def _variance(results: Results) -> Iterator[Examined]:
     spread = np.sqrt((np.diff(revenue, axis=-1) ** 2).mean(-1) / 2)
     accepted = results.count("n_accepted")[:, m, :, 1:].sum(-1).mean(-1)
     each = share(spread, np.sqrt(accepted))
-    claim = f"{_VARIES} at α = {results.alphas[high]:g} than at {results.alphas[low]:g}"
+    claim = f"revenue varies more at α = {results.alphas[high]:g} than at {results.alphas[low]:g}"
     over_rounds = f"{method}, sd from round to round"
     yield _tested(claim, over_rounds, spread[high] - spread[low])
     over_rounds += ", divided by √accepted"

@@ -38,7 +38,6 @@ from secondlook.words import amount, counted, percent
 
 __all__ = [
     "assumptions",
-    "at_main",
     "best_variant",
     "certificate_findings",
     "exploration_findings",
@@ -248,11 +247,6 @@ def assumptions(results: Results) -> list[str]:
 
 
 # What it shows
-
-
-def at_main(results: Results) -> str:
-    """Return the beginning of a sentence about the main setting, if there are several."""
-    return f"At {results.settings[results.main]}: " if len(results.settings) > 1 else ""
 
 
 def best_variant(results: Results, at: int) -> str | None:
