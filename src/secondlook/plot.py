@@ -638,7 +638,7 @@ def _standings(verdict: Any, labels: Mapping[str, str]) -> tuple[list[Row], str,
     share = verdict.yardstick is not None and math.isfinite(verdict.yardstick.share.mean)
     title, form = "Earned per round, thousands", _NUMBER
     if share:
-        title, form = f"Earned, share of {verdict.yardstick.method}", _PERCENT
+        title, form = f"Earned, share of “{verdict.yardstick.label}”", _PERCENT
     rows = []
     for one in verdict.standings:
         x, y = (_estimated(e) for e in (one.mistakes, one.share if share else one.earned))
