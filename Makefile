@@ -8,6 +8,7 @@ export OMP_NUM_THREADS = 1
 .PHONY: demo german test test-long browser tutorial bench lint clean
 
 demo: .venv/experiments  ## a past that overlooked a group: which methods notice, with two reports
+	@rm -rf demo  # results of older code would be refused
 	@$(BIN)/secondlook simulate examples/worlds/demo.toml --out demo --ledger sqlite:///demo/ledger.db
 	@$(BIN)/secondlook report sqlite:///demo/ledger.db --out demo/program.html
 
