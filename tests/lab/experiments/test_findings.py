@@ -433,3 +433,9 @@ def test_failed_runs_are_not_counted(rng):
         summarise_certificates(with_failures(whole, "certified", range(6)), "certified", 0).runs
         == 0
     )
+
+
+def test_description_of_the_world_comes_first():
+    assert findings.what_was_run(crafted({"plain": 50}, description="Some world.")).startswith(
+        "Some world. 1 method decided"
+    )

@@ -206,6 +206,8 @@ def test_fingerprint():
         "focus": "B",
         "judged": True,
     }
-    assert set(changed) == {field.name for field in fields(Experiment)} - {"name", "repetitions"}
+    assert set(changed) == {field.name for field in fields(Experiment)} - {
+        *("name", "description", "repetitions")
+    }
     prints = {replace(original, **{name: value}).fingerprint for name, value in changed.items()}
     assert len(prints | {original.fingerprint}) == 1 + len(changed)

@@ -118,10 +118,11 @@ def what_was_run(results: Results) -> str:
     elif n_settings > 1:
         bound += f" and {results.varied} = "
         bound += listed([setting.partition(" = ")[2] for setting in results.settings])
+    world = results.about["experiment"].get("description", "")
     return (
-        f"{counted(n_methods, 'method')} decided {counted(rounds, 'round')} of {size} applicants "
-        f"each, in {counted(repetitions, 'repetition')}, with {bound}."
-    )
+        f"{world} {counted(n_methods, 'method')} decided {counted(rounds, 'round')} of {size} "
+        f"applicants each, in {counted(repetitions, 'repetition')}, with {bound}."
+    ).lstrip()
 
 
 def settings(results: Results) -> list[str]:

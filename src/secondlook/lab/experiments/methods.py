@@ -229,9 +229,9 @@ ALGORITHM1 = {
         for name, cell in PARITY_CELLS.items()
         if name not in ("plain", "exploit-fair")
     },
-    "no-exploration": Variant("Algorithm 1, exploration off", {"explore": False}),
+    "no-exploration": Variant("Algorithm 1 without exploration", {"explore": False}),
     "alpha-at-once": Variant(
-        "Algorithm 1, exploration off, all of α from round 1", {"explore": False}, at_once=True
+        "Algorithm 1 without exploration, all of α from round 1", {"explore": False}, at_once=True
     ),
     "fair-clf": Variant("FAIR-CLF, α constant", _FAIR_CLF, at_once=True, all_known=True),
     "fair-clf-schedule": Variant("FAIR-CLF, α scheduled", _FAIR_CLF, all_known=True),
@@ -396,7 +396,7 @@ class _Family:
 
 
 _FAMILIES = {
-    "frozen-past": _Family("Past policy, frozen", FrozenPast, settings=()),
+    "frozen-past": _Family("Frozen past policy", FrozenPast, settings=()),
     "greedy": _Family("Greedy", Greedy),
     "epsilon-greedy": _Family("ε-greedy", EpsilonGreedy),
     "random-2": _Family(
@@ -540,7 +540,7 @@ METHODS: dict[str, tuple[str, Callable[[Setup], Method]]] = {
     **{name: (v.title, partial(algorithm1, variant=v)) for name, v in ALGORITHM1.items()},
     "certified": ("Certified", _certified),
     "certified-within-group": (
-        "Certified, ranks within groups",
+        "Certified (ranks within groups)",
         lambda s: _certified(s, ranks="within_group"),
     ),
     "certified-per-group": (

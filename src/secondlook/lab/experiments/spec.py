@@ -156,6 +156,8 @@ class Experiment:
         The group, or segment, that the past excluded, if the experiment is about it.
     judged
         Whether each round's policy is also judged on the whole population, which takes longer.
+    description
+        What the world is like, for readers of the report.
     """
 
     name: str
@@ -172,6 +174,7 @@ class Experiment:
     segments: Literal["group", "past"] = "group"
     focus: str = ""
     judged: bool = False
+    description: str = ""
 
     def __post_init__(self) -> None:
         if self.repetitions < 1:
@@ -217,7 +220,8 @@ class Experiment:
     @property
     def fingerprint(self) -> str:
         """A hash of all settings that the results of a repetition depend on."""
-        data = {k: v for k, v in self.as_dict().items() if k not in ("name", "repetitions")}
+        words = ("name", "description", "repetitions")
+        data = {k: v for k, v in self.as_dict().items() if k not in words}
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()[:16]
 
 
