@@ -57,8 +57,8 @@ def cards_of(page):
 def test_first_screen_follows_from_the_counts(without_charts):
     """“Certified” earns 26 of the ceiling's 32.5 thousand, with 10 % bad; greedy breaks α."""
     page = experiment_page("x", exact(FOUR, groups="ab", people=2000))
-    assert page.verdict.startswith("Certified kept α = 15 %")
-    assert "Greedy-aligned broke α: 33.3 % of the accepted were bad." in page.verdict
+    assert page.verdict.startswith("“Certified” kept α = 15 %")
+    assert "“Greedy-aligned” broke α: 33.3 % of the accepted were bad." in page.verdict
     cards = cards_of(page)
     assert (cards["Earned"].value, cards["Earned"].light) == ("80 % of the ceiling", "")
     assert "52,000 a round" in cards["Earned"].text

@@ -88,7 +88,7 @@ def test_failures_are_reported_in_text_and_json(tmp_path, monkeypatch):
     result = call("simulate", "world.toml", "--jobs", 1, "--out", "run")
     assert result.exit_code == 0, result.exception
     words = " ".join(result.stdout.split())
-    assert f"“Diverges” failed in 1 of 3 (seed {made[1]})" in words
+    assert f"“Diverges” failed in 1 of 3 repetitions (seed {made[1]})" in words
     assert "Error: FloatingPointError: the loss is not a number (at " in words
     assert "assumes" not in words  # that is in the report
     output = json.loads(call("simulate", "world.toml", "--out", "run", "--json").stdout)

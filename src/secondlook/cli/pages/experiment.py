@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +15,14 @@ from secondlook.cli.pages.page import Card, Code, Figure, Page, Part, Section, T
 from secondlook.errors import InputError
 from secondlook.lab.experiments import findings, tables
 from secondlook.lab.experiments.all_tables import all_tables
-from secondlook.lab.experiments.certificates import certified_methods, records_of
+from secondlook.lab.experiments.certificates import records_of
+from secondlook.lab.experiments.comparison import CEILING
 from secondlook.lab.experiments.findings import thousands
 from secondlook.lab.experiments.methods import REFERENCES
 from secondlook.lab.experiments.paired_tests import FEW
 from secondlook.lab.experiments.report_table import ReportTable, proportion
 from secondlook.lab.experiments.results import Results
-from secondlook.lab.experiments.verdict import (
-    RULE,
-    Standing,
-    Verdict,
-    find_verdict,
-    money,
-    rate,
-)
+from secondlook.lab.experiments.verdict import RULE, Verdict, find_verdict, money, rate
 from secondlook.words import counted, percent
 
 __all__ = ["experiment_page", "section_ids", "write_report"]
@@ -50,13 +44,12 @@ _EXPLORED = {
 }
 
 
-# Pages show whole amounts and percentages; tables for papers show thousands and shares.
 def _share(value: Any) -> str:
     return "–" if math.isnan(value) else f"{100 * value:.1f} %".replace("-", "−")
 
 
+# Pages show whole amounts and percentages; tables for papers show thousands and shares.
 _FORMS: dict[Any, Any] = {thousands: money, proportion(2): _share, proportion(3): _share}
-_PAPER = ("beside-the-paper", "claims-examined")
 
 
 def write_report(
@@ -116,225 +109,225 @@ def section_ids(results: Sequence[Results]) -> dict[str, Results]:
 
 def experiment_page(name: str, results: Results) -> Page:
     """Return the page of one experiment; ``name`` begins all its ids."""
-    verdict, failures = find_verdict(results), findings.failures(results)
-    head, comma, rest = str(results.about["experiment"]["name"]).partition(", ")
-    title = _TITLES.get(head, head[:1].upper() + head[1:]) + comma + rest.replace("_", " ")
-    lost = f"{counted(len(failures), 'method')} failed in some repetitions." if failures else ""
-    named = (verdict.best, verdict.idle or verdict.runner_up, verdict.worst, verdict.yardstick)
-    shown = list(dict.fromkeys(one.method for one in named if one is not None))
-    drawn, sections, figure = _Drawn(name, results, shown), [], None
-    if verdict.standings:
-        caption = "What methods earned against their mistakes"
-        figure = drawn("trade-off", plot.trade_off, caption, verdict.takeaway)
-        sections = [
-            Section("methods", "Methods", _kept(verdict), [RULE, _methods(results, verdict)]),
-            _rounds(results, verdict, drawn),
-            _groups(results, verdict, drawn),
-            _certificate(results, verdict, drawn),
-            _exploration(results, verdict, drawn),
-            *_tables(results, drawn),
+    return _Experiment(name, results, find_verdict(results)).page()
+
+
+@dataclass(frozen=True)
+class _Experiment:
+    """Builds the page of results."""
+
+    name: str
+    results: Results
+    verdict: Verdict
+
+    def page(self) -> Page:
+        verdict, failures = self.verdict, findings.failures(self.results)
+        head, comma, rest = str(self.results.about["experiment"]["name"]).partition(", ")
+        title = _TITLES.get(head, head[:1].upper() + head[1:]) + comma
+        title += rest.replace("_", " ").replace("alpha", "α")
+        lost = f"{counted(len(failures), 'method')} failed in some repetitions." if failures else ""
+        sections, figure = [], None
+        if verdict.standings:
+            caption = "What methods earned in the last quarter of the rounds, and their mistakes"
+            figure = self.drawn("trade-off", plot.trade_off, caption, verdict.takeaway)
+            sections = [self.methods(), self.rounds(), self.groups(), self.certificate()]
+            sections += [self.exploration(), *self.tables()]
+        sections += [
+            self.settings(),
+            Section("failures", "Failures", lost, [failures][: len(lost)]),
         ]
-    sections.append(_settings(results))
-    sections.append(Section("failures", "Failures", lost, [failures] if failures else []))
-    return Page(
-        name,
-        title,
-        findings.what_was_run(results),
-        " ".join(text for text in (verdict.takeaway, verdict.loser, lost) if text),
-        "red" if verdict.best is None else verdict.best.light,
-        _cards(results, verdict),
-        figure,
-        [replace(section, id=f"{name}-{section.id}") for section in sections],
-    )
+        return Page(
+            self.name,
+            title,
+            findings.what_was_run(self.results),
+            " ".join(filter(None, (verdict.takeaway, verdict.loser, lost))),
+            "red" if verdict.best is None else verdict.best.light,
+            self.cards(),
+            figure,
+            [replace(section, id=f"{self.name}-{section.id}") for section in sections],
+        )
 
-
-class _Drawn:
-    """Draws figures of results with the same few methods in colour."""
-
-    def __init__(self, name: str, results: Results, shown: Sequence[str]) -> None:
-        self.name, self.results, self.shown = name, results, shown
-
-    def __call__(
-        self, key: str, draw: Any, caption: str, spoken: str = "", *more: str, **options: Any
+    def drawn(
+        self, key: str, draw: Any, caption: str, spoken: str, *what: str, **options: Any
     ) -> Figure:
-        options = options or {"highlight": self.shown or None}
-        chart = draw(self.results, *more, **options)
+        """Draw a figure, with the methods in colour that the verdict is about."""
+        v = self.verdict
+        named = (v.best, v.idle or v.runner_up, v.worst, v.yardstick)
+        shown = list(dict.fromkeys(one.method for one in named if one is not None))
+        chart = draw(self.results, *what, **(options or {"highlight": shown}))
         return Figure(f"{self.name}-{key}", chart, caption, spoken)
 
+    def mean(self, metric: str, method: str) -> float:
+        means = tables.summary(self.results, metric).estimate.mean
+        return float(means[self.results.main, self.results.methods.index(method)])
 
-def _cards(results: Results, verdict: Verdict) -> list[Card]:
-    best, sure = verdict.best, verdict.certified
-    if best is None:
-        return [Card("Mistakes", "above α", verdict.mistakes, "red")]
-    earned, said, light = f"{money(best.earned.mean)} a round", verdict.earned, ""
-    if best.share.mean > 1:
-        said, light = f"{said} {_above_the_ceiling(results)}", "amber"
-    elif best.share.mean > 0:
-        earned = f"{rate(best.share.mean)} of the ceiling"
-    cards = [
-        Card("Earned", earned, said, light),
-        Card("Mistakes", rate(best.mistakes.mean), verdict.mistakes, best.light),
-    ]
-    runs = None if sure is None else sure.certificate
-    reached = runs is not None and runs.never_share < 1
-    value = f"since round {runs.first_median:g}" if runs and reached else "not reached"
-    light = "green" if reached else "amber" if runs else ""
-    cards.append(Card("Certificate", value if runs else "none", verdict.certificate, light))
-    if verdict.by_group:
-        broken = [one.group for one in verdict.groups if one.light == "red"]
-        kept = "α kept for all" if not broken else f"not kept for {', '.join(broken)}"
-        cards.append(Card("Groups", kept, verdict.by_group, "red" if broken else "green"))
-    n = verdict.repetitions
-    cards.append(Card("Repetitions", f"{n}{', few' if n < FEW else ''}", verdict.precision))
-    return cards
-
-
-def _above_the_ceiling(results: Results) -> str:
-    rows = results.about["data"]["rows"]
-    if not rows or results.about["experiment"]["world"].get("n_parts"):
-        return "So this reference is not an upper bound for all rules."
-    return f"Rounds draw again and again from {rows:,} rows, and learners can memorise rows."
-
-
-def _kept(verdict: Verdict) -> str:
-    lights = Counter(one.light for one in verdict.standings if one.method not in REFERENCES)
-    parts = [f"{_KEPT[light]} by {lights[light]}" for light in _KEPT if lights[light]]
-    return f"α = {percent(verdict.alpha)} was {', '.join(parts)} of {sum(lights.values())} methods."
-
-
-def _methods(results: Results, verdict: Verdict) -> Table:
-    """Return what methods earned and their mistakes, the winner first, then by what they earned."""
-    at, yardstick = results.main, verdict.yardstick
-    accepted = tables.summary(results, "acceptance_rate").estimate.mean[at]
-    order = sorted(verdict.standings, key=lambda one: one is not verdict.best)
-    titles = ["Method", "Verdict", "Earned a round", "Mistakes", "95 % interval", "α", "Certified"]
-    titles.insert(3, f"Share of “{yardstick.label}”" if yardstick else "Share")
-    rows = [
-        [
-            one.label,
-            _verdict(verdict, one),
-            money(one.earned.mean),
-            _share(one.share.mean),
-            _share(one.mistakes.mean),
-            f"{_share(one.mistakes.low)} to {_share(one.mistakes.high)}",
-            _KEPT[one.light],
-            _share(one.certificate.rounds_share) if one.certificate else "–",
-            _share(accepted[results.methods.index(one.method)]),
-        ]
-        for one in order
-    ]
-    note = (
-        f"Earned in the last {counted(verdict.late_rounds, 'round')}; mistakes in all rounds. "
-        f"References know outcomes that nobody can observe. Certified: share of rounds; a dash: "
-        f"the method gives no certificates."
-    )
-    return Table("What methods earned, and their mistakes", note, [*titles, "Accepted"], rows)
-
-
-def _verdict(verdict: Verdict, one: Standing) -> str:
-    if one is verdict.best or one is verdict.worst:
-        return "best" if one is verdict.best else "worst"
-    return "reference" if one.method in REFERENCES else ""
-
-
-def _rounds(results: Results, verdict: Verdict, drawn: _Drawn) -> Section:
-    best = verdict.best or verdict.standings[0]
-    earned = tables.series(results, "revenue").mean[
-        results.main, results.methods.index(best.method)
-    ]
-    brief = (
-        f"{best.label} earned {money(earned[0])} in round 1 and {money(earned[-1])} in the last."
-    )
-    figures = [
-        drawn(metric, plot.metric, caption, brief, metric)
-        for metric, caption in _OVER_ROUNDS.items()
-    ]
-    advice = "Choose a method in the legend to see it alone, with its 95 % interval."
-    return Section(
-        "rounds",
-        "Rounds",
-        brief,
-        [*findings.round_findings(results, best.method), advice, *figures],
-    )
-
-
-def _groups(results: Results, verdict: Verdict, drawn: _Drawn) -> Section:
-    if len(results.groups) < 2 or verdict.best is None:
-        return Section("groups", "Groups")
-    caption = "Acceptance and mistakes by group, with 95 % intervals"
-    said = findings.group_findings(results, verdict.best.method)
-    figure = drawn("by-group", plot.groups, caption, verdict.by_group)
-    return Section("groups", "Groups", verdict.by_group, [*said, figure])
-
-
-def _certificate(results: Results, verdict: Verdict, drawn: _Drawn) -> Section:
-    parts: list[Part] = []
-    for one in verdict.standings:
-        records = records_of(results, one.method, results.main)
-        if one.method not in certified_methods(results):
-            continue
-        said: list[Part] = [verdict.certificate_of(one)]
-        said += findings.certificate_findings(results, one.method)
-        if records:
-            caption = "The share of applicants with a certificate, and evidence for the next step"
-            key = f"certificate-{one.method}"
-            said.append(
-                drawn(key, plot.certificate, f"{caption} (first repetition)", method=one.method)
+    def cards(self) -> list[Card]:
+        verdict = self.verdict
+        best, sure = verdict.best, verdict.certified
+        if best is None:
+            return [Card("Mistakes", "above α", verdict.mistakes, "red")]
+        earned, said, light = f"{money(best.earned.mean)} a round", verdict.earned, ""
+        if best.share.mean > 1:
+            rows = self.results.about["data"]["rows"]
+            why = f"Draws from {rows:,} rows repeat them, and methods can memorise them."
+            said, light = (
+                f"{said} {why if rows else 'It is no upper bound for all rules.'}",
+                "amber",
             )
-        if any(rounds[-1]["curve"] for rounds in records.values()):
-            caption = "What would be earned with another α (first repetition)"
-            said.append(drawn(f"curve-{one.method}", plot.curve, caption, method=one.method))
-        parts.append(Section(f"{drawn.name}-of-{one.method}", one.label, "", said))
-    return Section("certificate", "Certificate", verdict.certificate, parts)
-
-
-def _exploration(results: Results, verdict: Verdict, drawn: _Drawn) -> Section:
-    said: list[Part] = list(findings.exploration_findings(results))
-    brief = "No one was explored."
-    if results.count("n_explored").any():
-        said += [
-            drawn(metric, plot.metric, caption, "", metric) for metric, caption in _EXPLORED.items()
+        elif best.share.mean > 0 and verdict.yardstick is not None:
+            of = "the ceiling" if verdict.yardstick.method == CEILING else "the reference"
+            earned = f"{rate(best.share.mean)} of {of}"
+        cards = [
+            Card("Earned", earned, said, light),
+            Card("Mistakes", rate(best.mistakes.mean), verdict.mistakes, best.light),
         ]
-        best = verdict.best or verdict.standings[0]
-        share, bad = (
-            tables.summary(results, name).estimate.mean[
-                results.main, results.methods.index(best.method)
+        runs = None if sure is None else sure.certificate
+        value, light = "none", ""
+        if runs is not None:
+            value, light = "not reached", "amber"
+            if runs.never_share < 1:
+                value, light = f"since round {runs.first_median:g}", "green"
+        cards.append(Card("Certificate", value, verdict.certificate, light))
+        if verdict.by_group:
+            broken = [one.group for one in verdict.groups if one.light == "red"]
+            kept = f"not kept for {', '.join(broken)}" if broken else "α kept for all"
+            cards.append(Card("Groups", kept, verdict.by_group, "red" if broken else "green"))
+        n = verdict.repetitions
+        cards.append(Card("Repetitions", f"{n}{', few' if n < FEW else ''}", verdict.precision))
+        return cards
+
+    def methods(self) -> Section:
+        """Show all methods, the winner first, then by what they earned."""
+        verdict = self.verdict
+        lights = Counter(one.light for one in verdict.standings if one.method not in REFERENCES)
+        kept = ", ".join(f"{_KEPT[light]} by {lights[light]}" for light in _KEPT if lights[light])
+        brief = f"α = {percent(verdict.alpha)} was {kept} of {lights.total()} methods."
+        notes = dict.fromkeys(REFERENCES, "reference")
+        notes |= {one.method: "worst" for one in [verdict.worst] if one}
+        notes |= {one.method: "best" for one in [verdict.best] if one}
+        titles = ["Method", "Verdict", "Earned a round", "Share", "Mistakes", "95 % interval", "α"]
+        if verdict.yardstick is not None:
+            titles[3] = f"Share of “{verdict.yardstick.label}”"
+        rows = [
+            [
+                one.label,
+                notes.get(one.method, ""),
+                money(one.earned.mean),
+                _share(one.share.mean),
+                _share(one.mistakes.mean),
+                f"{_share(one.mistakes.low)} to {_share(one.mistakes.high)}",
+                _KEPT[one.light],
+                _share(one.certificate.rounds_share) if one.certificate else "–",
+                _share(self.mean("acceptance_rate", one.method)),
             ]
-            for name in ("explored_share", "pooled_explored_fdr")
+            for one in sorted(verdict.standings, key=lambda one: one is not verdict.best)
+        ]
+        note = (
+            f"Earned in the last {counted(verdict.late_rounds, 'round')}; mistakes in all rounds. "
+            f"References know outcomes that nobody can observe. Certified: share of rounds; a "
+            f"dash: the method gives no certificates."
         )
-        brief = f"{best.label} explored {rate(share)} of applicants, of whom {rate(bad)} were bad."
-        brief = brief if share > 0 else f"{best.label} explored no one."
-    return Section("exploration", "Exploration", brief, said)
+        titles += ["Certified", "Accepted"]
+        table = Table("What methods earned, and their mistakes", note, titles, rows)
+        return Section("methods", "Methods", brief, [RULE, table])
 
+    def rounds(self) -> Section:
+        best = self.verdict.best or self.verdict.standings[0]
+        at, i = self.results.main, self.results.methods.index(best.method)
+        earned = tables.series(self.results, "revenue").mean[at, i]
+        ends = [money(value) for value in (earned[0], earned[-1])]
+        brief = f"“{best.label}” earned {ends[0]} in round 1 and {ends[1]} in the last."
+        said = findings.round_findings(self.results, best.method)
+        said.append("Choose a method in the legend to see it alone, with its 95 % interval.")
+        figures = [
+            self.drawn(metric, plot.metric, caption, brief, metric)
+            for metric, caption in _OVER_ROUNDS.items()
+        ]
+        return Section("rounds", "Rounds", brief, [*said, *figures])
 
-def _tables(results: Results, drawn: _Drawn) -> Iterator[Section]:
-    """Yield the sections about the paper and about what was varied, and the other tables."""
-    made = {table.name: table for table in all_tables(results)}
-    said: list[Part] = list(findings.paper_findings(results))
-    claims = Counter(row["verdict"] for row in getattr(made.get(_PAPER[1]), "rows", ()))
-    if results.about["experiment"]["published"] is not None:
-        examined = ", ".join(f"{n} {verdict}" for verdict, n in claims.items())
-        reasons = [text for name in made for text in made[name].remarks if name.startswith("over")]
-        said += [reasons] if reasons else []
-        said += [_table(made.pop(key)) for key in _PAPER if key in made]
-        brief = f"{counted(claims.total(), 'test')} of the paper's claims: {examined or 'none'}."
-        yield Section("paper", "The paper", brief, said)
-    if len(results.settings) > 1:
-        found = findings.varied_findings(results)
-        caption = f"Results for each value of {results.varied}"
-        figure = drawn("settings", plot.by_setting, caption)
-        own = [_table(made.pop(key)) for key in list(made) if "-by-" in key]
-        yield Section("varied", "What was varied", found[0], [*found, figure, *own])
-    rest = [_table(table) for table in made.values()]
-    yield Section("tables", "All tables", f"{counted(len(rest), 'table')} of details.", rest)
+    def groups(self) -> Section:
+        best, brief = self.verdict.best, self.verdict.by_group
+        if best is None or not brief:
+            return Section("groups", "Groups")
+        said = findings.group_findings(self.results, best.method)
+        caption = "Acceptance and mistakes by group, with 95 % intervals"
+        figure = self.drawn("by-group", plot.groups, caption, brief)
+        return Section("groups", "Groups", brief, [*said, figure])
+
+    def certificate(self) -> Section:
+        parts: list[Part] = []
+        for one in self.verdict.standings:
+            if one.certificate is None:
+                continue
+            brief, method = self.verdict.certificate_of(one), one.method
+            said: list[Part] = [brief, *findings.certificate_findings(self.results, method)]
+            records = records_of(self.results, method, self.results.main)
+            if records:
+                caption = "Share of applicants with a certificate, and evidence for the next step"
+                key, draw = f"certificate-{method}", plot.certificate
+                said.append(self.drawn(key, draw, f"{caption} (first run)", brief, method=method))
+            if any(rounds[-1]["curve"] for rounds in records.values()):
+                caption = "What the last certified round would earn with another α (first run)"
+                said.append(self.drawn(f"curve-{method}", plot.curve, caption, "", method=method))
+            parts.append(Section(f"{self.name}-of-{method}", one.label, "", said))
+        return Section("certificate", "Certificate", self.verdict.certificate, parts)
+
+    def exploration(self) -> Section:
+        best = self.verdict.best or self.verdict.standings[0]
+        said: list[Part] = [*filter(None, [self.verdict.exploration])]
+        said += findings.exploration_findings(self.results)
+        brief = f"“{best.label}” explored no one."
+        if best.explored:
+            share, bad = (
+                rate(self.mean(name, best.method))
+                for name in ("explored_share", "pooled_explored_fdr")
+            )
+            brief = f"“{best.label}” explored {share} of applicants, of whom {bad} were bad."
+        if self.results.count("n_explored").any():
+            said += [
+                self.drawn(metric, plot.metric, caption, brief, metric)
+                for metric, caption in _EXPLORED.items()
+            ]
+        return Section("exploration", "Exploration", brief, said)
+
+    def tables(self) -> Iterator[Section]:
+        """Yield the sections about the paper and about what was varied, and the other tables."""
+        made = {table.name: table for table in all_tables(self.results)}
+        said: list[Part] = list(findings.paper_findings(self.results))
+        if self.results.about["experiment"]["published"] is not None:
+            reasons = [text for key in made for text in made[key].remarks if key[:4] == "over"]
+            said += [reasons] if reasons else []
+            claims = made.get("claims-examined")
+            verdicts = Counter(row["verdict"] for row in claims.rows) if claims else Counter()
+            found = ", ".join(f"{n} {word}" for word, n in verdicts.items()) or "none"
+            brief = f"{counted(verdicts.total(), 'test')} of the paper's claims: {found}."
+            own = ("beside-the-paper", "claims-examined")
+            said += [_table(made.pop(key)) for key in own if key in made]
+            yield Section("paper", "The paper", brief, said)
+        if len(self.results.settings) > 1:
+            compared = findings.varied_findings(self.results)
+            caption = f"Results for each value of {self.results.varied}"
+            figure = self.drawn("settings", plot.by_setting, caption, compared[0])
+            beside = [_table(made.pop(key)) for key in list(made) if "-by-" in key]
+            yield Section("varied", "What was varied", compared[0], [*compared, figure, *beside])
+        rest = [_table(table) for table in made.values()]
+        yield Section("tables", "All tables", f"{counted(len(rest), 'table')} of details.", rest)
+
+    def settings(self) -> Section:
+        data, seed = self.results.about["data"], self.results.about["experiment"]["seed"]
+        rows = f"{data['rows']:,} applicants" if data["rows"] else "a synthetic population"
+        brief = f"Data “{data['name']}”, {rows}; groups {findings.listed(self.results.groups)}."
+        parts: list[Part] = [str(data["source"]), findings.settings(self.results)]
+        parts.append(f"The seed of the experiment is {seed}. Equal data have this fingerprint:")
+        return Section("settings", "Data and settings", brief, [*parts, Code(data["fingerprint"])])
 
 
 def _table(table: ReportTable) -> Table:
     columns = [replace(column, form=_form(column.form)) for column in table.columns]
     shown = replace(table, columns=columns)
     rows: list[list[str | tuple[str, str]]] = [
-        [cells[0][0], *cells[1:]]
-        for cells in (shown.cells(row, labelled=True) for row in table.rows)
+        [name, *values]
+        for (name, _), *values in (shown.cells(row, labelled=True) for row in table.rows)
     ]
     note = f"{table.setting}. {table.note}".replace("thousands a round", "a round")
     prose = [i for i, column in enumerate(columns) if i and column.form is None]
@@ -345,15 +338,3 @@ def _form(form: Any) -> Any:
     if isinstance(form, Mapping):
         return {name: _FORMS.get(one, one) for name, one in form.items()}
     return _FORMS.get(form, form)
-
-
-def _settings(results: Results) -> Section:
-    data, seed = results.about["data"], results.about["experiment"]["seed"]
-    rows = f"{data['rows']:,} applicants" if data["rows"] else "a synthetic population"
-    brief = f"Data “{data['name']}”, {rows}; groups {findings.listed(results.groups)}."
-    parts: list[Part] = [str(data["source"]), findings.settings(results)]
-    parts += [
-        f"The seed of the experiment is {seed}. Equal data have this fingerprint:",
-        Code(str(data["fingerprint"])),
-    ]
-    return Section("settings", "Data and settings", brief, parts)

@@ -36,22 +36,9 @@ from secondlook.lab.experiments.world_spec import DELAYS, PASTS, repeated_rows_r
 from secondlook.ledger.config_classifiers import PAPER_TEXT
 from secondlook.words import amount, counted, percent
 
-__all__ = [
-    "assumptions",
-    "best_variant",
-    "certificate_findings",
-    "exploration_findings",
-    "failures",
-    "group_findings",
-    "listed",
-    "nothing_found",
-    "paper_findings",
-    "round_findings",
-    "settings",
-    "thousands",
-    "varied_findings",
-    "what_was_run",
-]
+__all__ = ["best_variant", "certificate_findings", "exploration_findings", "failures"]
+__all__ += ["group_findings", "listed", "nothing_found", "paper_findings", "round_findings"]
+__all__ += ["settings", "thousands", "varied_findings", "what_was_run"]
 
 _SHOWN_SEEDS = 5
 _NORMAL = 1.96  # half of a 95 % interval, in standard errors
@@ -137,15 +124,10 @@ def settings(results: Results) -> list[str]:
         f"Accepting a good applicant gains {amount(goal['gain'])}, accepting a bad one loses "
         f"{amount(goal['loss'])}."
     )
-    drawn = 0 if world.get("n_parts") else _drawn(results)
-    again = repeated_rows_remarks(results.about["data"]["rows"], drawn)
-    return [text, *_feedback(world), value, *again, *_options(results), *assumptions(results)]
-
-
-def _drawn(results: Results) -> int:
-    """Return how many applicants a repetition draws, the history included; 0 without a table."""
-    people, past = (results.count(name).sum(axis=(3, 4)).max() for name in ("n_people", "n_past"))
-    return int(people + past) if results.about["data"]["rows"] else 0
+    people = results.count("n_people") + results.count("n_past")  # those of the history once
+    drawn, rows = int(people.sum(axis=(3, 4)).max()), results.about["data"]["rows"]
+    again = repeated_rows_remarks(rows, drawn) if rows and not world.get("n_parts") else []
+    return [text, *_feedback(world), value, *again, *_options(results), *_assumptions(results)]
 
 
 def _in_words(
@@ -163,16 +145,16 @@ def _in_words(
 
 
 def _feedback(world: dict[str, Any]) -> Iterator[str]:
-    given = {"delay": {}, **world.get("feedback", {})}
+    given = world.get("feedback", {})
     parts = []
-    if given["delay"]:
+    if given.get("delay"):
         parts.append(f"arrive {_in_words(_DELAYS, DELAYS, given['delay'], 'kind')}")
     if given.get("missing"):
         parts.append(f"never arrive for {percent(given['missing'])} of the accepted")
     if given.get("wrong"):
-        after = given.get("corrected_after")
-        later = f", and are corrected after {counted(after, 'round')}" if after is not None else ""
-        parts.append(f"are wrong for {percent(given['wrong'])} of the accepted{later}")
+        parts.append(f"are wrong at first for {percent(given['wrong'])} of the accepted")
+    if given.get("corrected_after") is not None:
+        parts.append(f"are corrected after {counted(given['corrected_after'], 'round')}")
     if parts:
         yield f"Outcomes {'; they '.join(parts)}."
     if world.get("drift"):
@@ -210,22 +192,16 @@ def _options(results: Results) -> list[str]:
         given = {**PAPER_TEXT, **given}
     for key, value in given.items():
         names = [name for name, options in taken.items() if options.get(key) == value]
-        only = (
-            "" if len(names) == len(taken) else f", for {listed(names) if names else 'no method'}"
-        )
-        sentences.append(f"Algorithm 1's methods have {_option(key, value)}{only}.")
+        some = f", for {listed(names) or 'no method'}" if len(names) < len(taken) else ""
+        sentences.append(f"Algorithm 1's methods have {_option(key, value)}{some}.")
     for name, options in variants.items():
         own, base = (find_variant(n, variants) for n in (name, options["method"]))
-        if name not in results.methods or own is None or base is None:
-            continue
-        known = options_of(base, goal, {})
-        different = [
-            _option(key, value)
-            for key, value in options_of(own, goal, {}).items()
-            if known.get(key) != value
-        ]
-        text = f"“{name}” is {options['method']} with {listed(different or ['no changes'])}"
-        sentences.append(f"{text}{' (paper_text)' if options.get('paper_text') else ''}.")
+        if name in results.methods and own is not None and base is not None:
+            known = options_of(base, goal, {})
+            own_options = options_of(own, goal, {}).items()
+            changed = [_option(key, value) for key, value in own_options if known.get(key) != value]
+            text = f"“{name}” is {options['method']} with {listed(changed or ['no changes'])}"
+            sentences.append(f"{text}{' (paper_text)' if options.get('paper_text') else ''}.")
     if results.about["once"]:
         unchanged = listed([_quoted(results, name) for name in results.about["once"]])
         sentences.append(
@@ -235,7 +211,7 @@ def _options(results: Results) -> list[str]:
     return sentences
 
 
-def assumptions(results: Results) -> list[str]:
+def _assumptions(results: Results) -> list[str]:
     """Return the special assumptions of the methods that were run."""
     methods: dict[str, list[str]] = {}
     for method in results.methods:
@@ -262,12 +238,6 @@ def _ran(results: Results) -> list[str]:
     return [name for name in VARIANTS if name in results.methods]
 
 
-def _comparable_variant(results: Results) -> str | None:
-    """Return the variant that differs from the ablations only in exploration and schedule."""
-    best = best_variant(results, results.main)
-    return "plain" if best is not None and "plain" in results.methods else best
-
-
 def round_findings(results: Results, method: str) -> list[str]:
     """Say how often rounds of a method were above α, and whether the past policy kept it."""
     at, i = results.main, results.methods.index(method)
@@ -280,22 +250,19 @@ def round_findings(results: Results, method: str) -> list[str]:
     n_empty, n = int(np.nansum(empty)), int(np.isfinite(empty).sum())
     if n_empty:
         sentences.append(f"In {n_empty:,} of {counted(n, 'round')} no one was accepted.")
-    follower = _comparable_variant(results)
-    return sentences + (_past_policy(results, at, follower) if follower else [])
+    return sentences + _past_policy(results, at)
 
 
-def _past_policy(results: Results, at: int, follower: str) -> list[str]:
+def _past_policy(results: Results, at: int) -> list[str]:
     """Say whether the past policy kept α: by the history, and by round 1 of a variant."""
-    i = results.methods.index(follower)
-    past, first = (
-        [results.count(f"n_{name}")[at, i, :, 0].sum(axis=-1) for name in names]
-        for names in (
-            ("past", "past_accepted", "past_accepted_good"),
-            ("people", "accepted", "accepted_good"),
-        )
-    )
-    if not past[1].any() or not first[1].any():
+    follower = best_variant(results, at)
+    if follower is None or not results.count("n_past_accepted")[at].any():
         return []
+    i, names = results.methods.index(follower), ("people", "accepted", "accepted_good")
+    past, first = (
+        [results.count(f"n_{name}")[at, i, :, 0].sum(axis=-1) for name in these]
+        for these in (("past", "past_accepted", "past_accepted_good"), names)
+    )
     return [
         f"In the history, the past accepted {_accepted(*past)}. Round 1 of "
         f"{_quoted(results, follower)} follows the past and accepted {_accepted(*first)}.",
@@ -311,36 +278,23 @@ def _accepted(people: Counts, accepted: Counts, good: Counts) -> str:
 
 
 def exploration_findings(results: Results) -> list[str]:
-    """Compare a variant with the same variant without exploration, or without its schedule."""
-    at, same = results.main, _comparable_variant(results)
-    world, sentences = results.about["experiment"]["world"], []
-    if [rule.get("rule") for rule in world["past"]] == ["outcome"]:
+    """Say whether there is something to explore, and what it did for the group it is about."""
+    experiment, sentences = results.about["experiment"], []
+    if [rule.get("rule") for rule in experiment["world"]["past"]] == ["outcome"]:
         sentences.append(
             "The past chose by the outcome alone, so the history covers applicants of every kind, "
             "and exploration can hardly help."
         )
-    if same is None:
-        return sentences
-    fdr = tables.summary(results, "pooled_fdr").estimate.mean[at]
-    for other in ("no-exploration", "alpha-at-once"):
-        if other in results.methods:
-            a, b = (rate(fdr[results.methods.index(name)]) for name in (same, other))
-            difference = tables.paired(results, "revenue", same, other)[at]
-            sentences.append(
-                f"Compared with {_quoted(results, other)}, {_quoted(results, same)} earned "
-                f"{_compared(difference)}. Mistakes were {b} and {a}."
-            )
-    group = results.about["experiment"].get("focus")
-    if group in results.groups and "no-exploration" in results.methods:
+    group, pair = experiment.get("focus"), ("plain", "no-exploration")
+    if group in results.groups and {*pair} <= {*results.methods}:
+        rates = tables.per_repetition(results, "late_true_positive_rate")[results.main]
         g = results.groups.index(group)
-        values = tables.per_repetition(results, "late_true_positive_rate")[at, ..., g]
-        with_, without = (values[results.methods.index(n)] for n in (same, "no-exploration"))
-        difference = tables.over_repetitions(with_ - without, axis=0)
+        explored, without = (rates[results.methods.index(name), :, g] for name in pair)
+        difference = tables.over_repetitions(explored - without, axis=0)
         sentences.append(
-            f"In the last quarter of the rounds, {_quoted(results, same)} accepts "
-            f"{rate(tables.mean_known(with_, 0))} of the good applicants of “{group}”, "
-            f"whom the past excluded. Without exploration it is "
-            f"{rate(tables.mean_known(without, 0))}{_sureness(difference)}."
+            f"In the last quarter of the rounds, {_quoted(results, 'plain')} accepts "
+            f"{rate(tables.mean_known(explored, 0))} of the good applicants of “{group}”. Without "
+            f"exploration it is {rate(tables.mean_known(without, 0))}{_sureness(difference)}."
         )
     return sentences
 
@@ -386,13 +340,12 @@ def varied_findings(results: Results) -> list[str]:
         estimate, n = tables.summary(results, "pooled_fdr").estimate, len(results.alphas)
         if results.shape[2] < tables.TOO_FEW:
             return [f"{counted(results.shape[2], 'repetition')} cannot tell mistakes from α."]
-        broken = {
-            method: sum(
-                estimate[a, i].side(alpha) == "above" for a, alpha in enumerate(results.alphas)
-            )
-            for i, method in enumerate(results.methods)
-        }
-        named = listed([f"{_quoted(results, name)} ({k})" for name, k in broken.items() if k])
+        over = [
+            sum(estimate[a, i].side(alpha) == "above" for a, alpha in enumerate(results.alphas))
+            for i in range(len(results.methods))
+        ]
+        broken = [(m, k) for m, k in zip(results.methods, over, strict=True) if k]
+        named = listed([f"{_quoted(results, method)} ({k})" for method, k in broken])
         if not named:
             return [f"No method was measurably above any of {n} bounds α."]
         return [f"Measurably above some of {n} bounds α (how many in brackets): {named}."]
@@ -413,6 +366,7 @@ def paper_findings(results: Results) -> list[str]:
     """Say what is to be known before comparing with the paper, and whether levels agree."""
     experiment = results.about["experiment"]
     table, data, sentences = experiment["published"], results.about["data"]["name"], []
+    on = experiment["switches"]
     if table is not None and data != paper_data(table):
         sentences.append(
             f"The paper used other data, “{paper_data(table)}”, and this run “{data}”. Compare "
@@ -422,7 +376,6 @@ def paper_findings(results: Results) -> list[str]:
         sentences.append(f"The paper's table is for α = {percent(ALPHA)}, which was not run.")
     if table is not None:
         sentences += _levels(results, table)
-    on = experiment["switches"]
     if on:
         known = "; ".join(f"{name} ({SWITCHES.get(name, 'unknown')})" for name in on)
         scope = "B and C for variants and ablations of the algorithm only"
@@ -489,18 +442,16 @@ def failures(results: Results) -> list[str]:
         for method in results.methods:
             failed = results.failed(method, at)
             if failed:
-                seeds = ", ".join([str(f.seed) for f in failed][:_SHOWN_SEEDS])
+                seeds = f"seed{'s' * (len(failed) > 1)} "
+                seeds += ", ".join([str(f.seed) for f in failed][:_SHOWN_SEEDS])
                 seeds += ", …" * (len(failed) > _SHOWN_SEEDS)
-                rest = (
-                    "its numbers are from the others"
-                    if len(failed) < repetitions
-                    else "it has no numbers"
-                )
+                rest = "its numbers are from the others"
+                rest = "it has no numbers" if len(failed) == repetitions else rest
                 others = len({f.sentence for f in failed}) - 1
                 more = f" ({counted(others, 'other reason')})" if others else ""
                 sentences.append(
                     f"{_quoted(results, method)}{bound} failed in {len(failed)} of {repetitions} "
-                    f"repetitions (seeds {seeds}); {rest}. Error: {failed[0].sentence}{more}"
+                    f"repetitions ({seeds}); {rest}. Error: {failed[0].sentence}{more}"
                 )
     return sentences
 

@@ -154,12 +154,13 @@ def _about(experiment: Experiment, source: Table | Population) -> dict[str, Any]
             "rows": len(source),
         }
     else:
-        description = repr(source)
+        options = experiment.world.population.items()
+        about = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in options)
         if isinstance(source, FiniteDomain):
-            description = f"{source.mass.size} kinds of people"
+            about = f"{source.mass.size} kinds of people"
         data = {
             "name": experiment.world.data,
-            "source": f"A population with known truth: {description}.",
+            "source": f"A synthetic population with known truth{f': {about}' if about else ''}.",
             "fingerprint": joblib.hash(source),
             "rows": 0,
         }

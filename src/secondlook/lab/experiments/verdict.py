@@ -172,10 +172,10 @@ class Verdict:
             kept += ", with a certificate,"
         if self.idle is None or self.gain is None:
             alone = "" if best.explored else ", exploring no one"
-            return f"{best.label} {kept} and earned most{alone}."
+            return f"“{best.label}” {kept} and earned most{alone}."
         sure = "" if self.gain.side() == "above" else ", though not measurably"
         return (
-            f"{best.label} {kept} and earned {money(self.gain.mean)} a round more than "
+            f"“{best.label}” {kept} and earned {money(self.gain.mean)} a round more than "
             f"“{self.idle.label}”, the best that explored no one{sure}."
         )
 
@@ -197,15 +197,11 @@ class Verdict:
         """What the best method earned."""
         if self.best is None:
             return "No method qualifies as the best."
-        late = f"in the last {counted(self.late_rounds, 'round')}"
+        late = f"a round in the last {counted(self.late_rounds, 'round')}"
         if self.yardstick is None or np.isnan(self.best.share.mean):
-            return (
-                f"{self.best.label} earned {with_interval(self.best.earned, money)} a round {late}."
-            )
-        return (
-            f"{self.best.label} earned {money(self.best.earned.mean)} a round {late}, "
-            f"{with_interval(self.best.share)} of “{self.yardstick.label}”."
-        )
+            return f"{with_interval(self.best.earned, money)} {late}."
+        share = with_interval(self.best.share)
+        return f"{money(self.best.earned.mean)} {late}, {share} of “{self.yardstick.label}”."
 
     @property
     def mistakes(self) -> str:
@@ -232,10 +228,10 @@ class Verdict:
             return ""
         if self.worst.light == "red":
             bad = rate(self.worst.mistakes.mean)
-            return f"{self.worst.label} broke α: {bad} of the accepted were bad."
+            return f"“{self.worst.label}” broke α: {bad} of the accepted were bad."
         share, other = self.worst.share.mean, self.yardstick
         part = "" if other is None or np.isnan(share) else f", {rate(share)} of “{other.label}”"
-        return f"{self.worst.label} earned least: {money(self.worst.earned.mean)} a round{part}."
+        return f"“{self.worst.label}” earned least: {money(self.worst.earned.mean)} a round{part}."
 
     @property
     def certificate(self) -> str:
@@ -246,7 +242,7 @@ class Verdict:
 
     def certificate_of(self, one: Standing) -> str:
         """Say since when a method had certificates, or what is missing."""
-        name, runs = "It" if one is self.best else one.label, one.certificate
+        name, runs = "It" if one is self.best else f"“{one.label}”", one.certificate
         if runs is None:
             return f"{name} gives no certificates."
         reached = round((1 - runs.never_share) * runs.runs)
