@@ -450,7 +450,7 @@ def _lines(
         for t, place in enumerate(at)
     ]
     tips = {f"y{i}": (row["name"], form) for i, row in enumerate(shown)}
-    wide = alt.ExprRef(f"max(3, width / {len(at) + 1})")  # no gap between rounds
+    wide = alt.ExprRef(f"(width - {_ROOM}) / {max(1, len(at) - 1)}")  # no gap between rounds
     hover = _data(values).mark_rule(opacity=0, strokeWidth=wide)
     layers = [line, hover.encode(x=x, tooltip=_tips(x=x_title, **tips))]
     if legend:
