@@ -217,7 +217,7 @@ class _Terms:
         self.notes[term] = _TERMS[term]
         n = len(self.notes)
         return (
-            f'<button type="button" class="term" aria-describedby="note-{n}">{word}</button>'
+            f'<span role="button" tabindex="0" class="term" aria-describedby="note-{n}">{word}</span>'
             f'<sup class="print">{n}</sup>'
         )
 
@@ -243,6 +243,7 @@ def render(title: str, pages: Sequence[Page], made: str) -> str:
         lstrip_blocks=True,
     )
     environment.filters["explain"] = terms.explain
+    environment.tests["long"] = lambda text: max(map(len, text.split()), default=0) > 30
     environment.tests["part"] = lambda part, name: type(part).__name__ == name
     html = environment.get_template("page.html.jinja").render(
         title=title,
