@@ -78,7 +78,7 @@
     });
   }
 
-  const unfold = () => all("details").forEach((e) => (e.open = true));
+  const unfold = (open) => all("details").forEach((e) => (e.open = open));
   const folded = () =>
     all("details > :not(summary)").filter((e) => !e.checkVisibility()).map((e) => `${name(e)} is hidden`);
 

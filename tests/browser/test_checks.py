@@ -36,7 +36,7 @@ BROKEN = {
     "errors": ("</script>", "undefined_name();</script>", "undefined_name"),
     "requests": ("<h1>", '<img alt="" src="https://example.org/x.png"><h1>', "example.org"),
     "overflow": ("<h1>", '<b style="display: block; width: 700px">Wide</b><h1>', "<b> “Wide”"),
-    "axe": ("<h1>", '<input type="text"><h1>', "dark: label"),
+    "axe": ("<h1>", '<input type="text"><p style="color: #888">Faint</p><h1>', "light: label"),
     "contrast": ("</svg>", '<text y="50" fill="#777">Title</text></svg>', "contrast 4.5 of"),
     "print": (
         ".frame { overflow: visible } .wide { width: auto }",

@@ -1,13 +1,39 @@
-"""Objects as notebooks show them, in a browser."""
+"""Reports as the commands write them, and objects as notebooks show them, in a browser."""
 
 from __future__ import annotations
 
 import pytest
 
 from browser.checks import problems
-from browser.worlds import applicants, hostile, program, results
+from browser.worlds import applicants, hostile, in_javascript, plain, program, results
+from cli.hostile_lender import run
+from secondlook.lab.experiments.results import write_results
 
 pytestmark = pytest.mark.xdist_group("browser")
+
+
+def program_report(folder, spell):
+    program(folder, spell)
+    run("report", "--ledger", f"sqlite:///{folder}/lender.db", "-o", folder / "report.html")
+    return folder / "report.html"
+
+
+def experiment_report(folder, spell):
+    write_results(results(spell), folder / "results.parquet")
+    run("report", folder / "results.parquet", "-o", folder / "report.html")
+    return folder / "report.html"
+
+
+@pytest.mark.parametrize("report", [experiment_report, program_report])
+def test_reports_with_hostile_names(browser, tmp_path, report):
+    assert problems(browser, report(tmp_path, hostile)) == {}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("spell", [plain, in_javascript])
+@pytest.mark.parametrize("report", [experiment_report, program_report])
+def test_reports_with_other_names(browser, tmp_path, report, spell):
+    assert problems(browser, report(tmp_path, spell)) == {}
 
 
 NOTEBOOK = """<!doctype html><html lang="en" data-ready="yes"><head><meta charset="utf-8">
