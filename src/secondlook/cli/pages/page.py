@@ -217,8 +217,8 @@ class _Terms:
         self.notes[term] = _TERMS[term]
         n = len(self.notes)
         return (
-            f'<span role="button" tabindex="0" class="term" aria-describedby="note-{n}">{word}</span>'
-            f'<sup class="print">{n}</sup>'
+            f'<span role="button" class="term" tabindex="0" aria-describedby="note-{n}">'
+            f'{word}</span><sup class="print">{n}</sup>'
         )
 
 
