@@ -2,15 +2,16 @@
 
 Run ``secondlook compare adult-race --data-set acs-ca-2018-sample --repetitions 6 --methods
 plain,certified --out results/picture``, then ``python docs/draw_picture.py results/picture
-docs/certified-against-plain.svg``.
+docs/certified-against-plain``.
 """
 
 import sys
 from pathlib import Path
 
-import matplotlib.pyplot as plt
+import altair as alt
 import numpy as np
 
+from secondlook import plot
 from secondlook.lab.experiments.comparison import (
     CEILING,
     LOGISTIC,
@@ -19,37 +20,51 @@ from secondlook.lab.experiments.comparison import (
 )
 from secondlook.lab.experiments.results import read_results
 
-NAMES = {"plain": "plain (the paper's Algorithm 1)", "certified": "certified"}
-COLOURS = {"plain": "#d55e00", "certified": "#0072b2"}
+COLOURS = {"certified": "#0072b2", "plain (the paper's Algorithm 1)": "#d55e00"}
 
 
-def draw(folder: Path, out: Path) -> None:
+def panel(title, rows, bounds):
+    """Return a panel with a line for each method, bands if there are any, and dashed bounds."""
+    domain = [0, 1.1 * max(row.get("high", row["y"]) for row in (*rows, *bounds))]
+    y = alt.Y("y:Q", title=None, scale=alt.Scale(domain=domain, nice=False), axis={"format": "%"})
+    scale = alt.Scale(domain=list(COLOURS), range=list(COLOURS.values()))
+    base = alt.Chart(alt.InlineData(values=rows)).encode(
+        x=alt.X("round:Q", axis={"tickMinStep": 1, "grid": False}, scale=alt.Scale(nice=False)),
+        color=alt.Color(
+            "name:N", scale=scale, legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1)
+        ),
+    )
+    band = base.mark_area(opacity=0.2).encode(y=y, y2="high:Q") if "high" in rows[0] else None
+    limit = alt.Chart(alt.InlineData(values=bounds)).encode(y=y)
+    name = limit.mark_text(align="left", dx=3, dy=-6).encode(x=alt.value(0), text="name:N")
+    lines = base.mark_line(strokeWidth=2.5).encode(y=alt.Y("middle:Q" if band else "y:Q"))
+    layers = [*([band] if band else []), lines, limit.mark_rule(strokeDash=[5, 3]), name]
+    heading = alt.Title(title, anchor="start", offset=10)
+    return alt.layer(*layers, title=heading, width=330, height=210)
+
+
+def draw(folder, stem):
     """Write one picture: money earned and mistakes made by the policy of each round."""
     results = read_results(folder / "results.parquet")
     methods = list(results.methods)
-    alpha = float(results.alphas[0])
     fdr, utility = population_fdr(results)[0], population_utility(results)[0]
     ceiling, logistic = (utility[methods.index(name)].mean() for name in (CEILING, LOGISTIC))
-    plt.rcParams.update({"font.size": 9, "svg.hashsalt": "secondlook"})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.9), layout="constrained")
-    for name, label in NAMES.items():
-        row = methods.index(name)
-        rounds = np.arange(1, fdr.shape[2] + 1)
-        left.plot(rounds, utility[row].mean(0) / ceiling, color=COLOURS[name], label=label)
+    earned, mistakes = [], []
+    for label in COLOURS:
+        row = methods.index(label.split()[0])
         low, middle, high = np.nanquantile(fdr[row], [0.1, 0.5, 0.9], axis=0)
-        right.plot(rounds, middle, color=COLOURS[name], label=label)
-        right.fill_between(rounds, low, high, color=COLOURS[name], alpha=0.2, linewidth=0)
-    left.axhline(1, color="grey", linewidth=0.8, linestyle="--")
-    left.axhline(logistic / ceiling, color="grey", linewidth=0.8, linestyle=":")
-    below = (1, logistic / ceiling)
-    left.annotate("logistic with all labels", below, (0, 3), textcoords="offset points")
-    left.set(title="earned, as a share of the ceiling", xlabel="round", ylim=(0, 1.1))
-    right.axhline(alpha, color="black", linewidth=0.8, linestyle="--")
-    end = (rounds[-1], alpha)
-    right.annotate("α, the bound", end, (0, 3), textcoords="offset points", ha="right")
-    right.set(title="bad among the accepted (80 % of runs)", xlabel="round", ylim=(0, None))
-    left.legend(frameon=False, loc="lower right")
-    figure.savefig(out, metadata={"Date": None})
+        for t, share in enumerate(utility[row].mean(0) / ceiling):
+            point = {"name": label, "round": t + 1}
+            earned.append(point | {"y": float(share)})
+            ends = {"y": low[t], "middle": middle[t], "high": high[t]}
+            mistakes.append(point | {key: float(value) for key, value in ends.items()})
+    known = [{"name": "ceiling", "y": 1.0}]
+    known.append({"name": "logistic with all labels", "y": float(logistic / ceiling)})
+    alpha = [{"name": "α, the bound", "y": float(results.alphas[0])}]
+    left = panel("Earned, share of the ceiling", earned, known)
+    right = panel("Bad among the accepted (80 % of runs)", mistakes, alpha)
+    plot.save(left | right, stem)
+    stem.with_suffix(".png").unlink()
 
 
 if __name__ == "__main__":

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 
 import secondlook as sl
 from lab.experiments.test_tables import make_results
+from ledger_worlds import algorithm_1, started
+from secondlook import plot
+from secondlook.errors import InputError
 
 METHODS = ("plain", "no-exploration", "certified", "fair-clf", "own:first", "ceiling")
+HOSTILE = '"><script>alert(1)</script>${x} datum.y [a.b]\\'
 
 
 @pytest.fixture(scope="module")
 def results():
-    return make_results(np.random.default_rng(0), METHODS, size=(4, 9), n=200)
+    """Return results with hostile names of methods and of a group."""
+    results = make_results(np.random.default_rng(0), METHODS, (HOSTILE, "b"), size=(4, 9), n=200)
+    results.about["labels"] = {name: f"{HOSTILE}, {name}" for name in METHODS}
+    return results
+
+
+@pytest.fixture(scope="module")
+def drawn(results):
+    """Return charts that several tests look at."""
+    return {
+        "fdr": plot.metric(results, "fdr"),
+        "trade-off": plot.trade_off(results),
+        "compare": plot.compare(results),
+        "groups": plot.groups(results),
+        "one group": plot.metric(results, "true_positive_rate", group=HOSTILE),
+    }
 
 
 def rows_of(chart, *names):
@@ -22,23 +45,248 @@ def rows_of(chart, *names):
     return [row for table in tables for row in table if set(names) <= set(row)]
 
 
-def fdr_of(results, method, **where):
-    """Return the share of bad among the accepted, counted row by row."""
+def walk(part, path=()):
+    """Yield every text of a specification with the keys that lead to it."""
+    for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+        if isinstance(value, dict | list | tuple):
+            yield from walk(value, (*path, key))
+        elif isinstance(value, str):
+            yield value, (*path, key)
+
+
+def counts_of(results, method, **where):
+    """Return the accepted and the good among them, added up row by row."""
     columns = results.columns
     here = columns["method"] == method
     for name, value in where.items():
         here = here & (columns[name] == value)
-    accepted, good = (columns[f"n_accepted{end}"][here].sum() for end in ("", "_good"))
+    return [int(columns[f"n_accepted{end}"][here].sum()) for end in ("", "_good")]
+
+
+def fdr_of(results, method, **where):
+    accepted, good = counts_of(results, method, **where)
     return (accepted - good) / accepted if accepted else np.nan
 
 
-def test_lines_are_means_over_repetitions(results):
-    rows = {row["name"]: row for row in rows_of(sl.plot.metric(results, "fdr"), "low")}
-    assert set(rows) == {name.capitalize() for name in METHODS}
+def test_lines_are_means_over_repetitions(results, drawn):
+    rows = {row["name"].split(", ")[-1]: row for row in rows_of(drawn["fdr"], "low")}
+    assert set(rows) == set(METHODS)
     for method in METHODS:
         for t in range(1, 10):
             each = [fdr_of(results, method, round=t, repetition=r) for r in range(4)]
             known = [value for value in each if np.isfinite(value)]
-            assert rows[method.capitalize()]["value"][t - 1] == pytest.approx(
-                np.mean(known), rel=1e-4
-            )
+            shown = rows[method]["value"][t - 1]
+            assert shown == pytest.approx(np.mean(known), rel=1e-4)
+
+
+def test_points_are_mistakes_and_late_revenue(results, drawn):
+    rows = {row["method"]: row for row in rows_of(drawn["trade-off"], "method", "y_low")}
+    late = range(7, 10)  # the last quarter of 9 rounds, rounded up
+
+    def revenue(method, repetition):
+        counts = [counts_of(results, method, repetition=repetition, round=t) for t in late]
+        return sum(200 * good - 500 * (accepted - good) for accepted, good in counts)
+
+    for method in METHODS:
+        pooled = np.mean([fdr_of(results, method, repetition=r) for r in range(4)])
+        assert rows[method]["x"] == pytest.approx(pooled, rel=1e-4)
+        earned, best = (np.mean([revenue(m, r) for r in range(4)]) for m in (method, "ceiling"))
+        in_thousands = earned / len(late) / 1000
+        wanted = earned / best if best > 0 else in_thousands
+        assert rows[method]["y"] == pytest.approx(wanted, rel=1e-3)
+    shown = [row["value"] for row in rows_of(drawn["compare"], "row")][: len(METHODS)]
+    assert shown == sorted(shown, reverse=True)
+
+
+def test_alpha_is_drawn_wherever_it_matters(drawn):
+    for name, chart in drawn.items():
+        named = any("α = 15 %" in row["text"] for row in rows_of(chart, "text"))
+        ruled = any(0.15 in (row.get("at"), row.get("y")) for row in rows_of(chart))
+        assert named == ruled == (name != "one group"), name
+
+
+def colours_of(chart):
+    scale = chart.to_dict()["layer"][1]["encoding"]["color"]["scale"]
+    return dict(zip(scale["domain"], scale["range"], strict=True))
+
+
+def test_four_methods_have_colours_of_their_own_and_can_be_chosen(results, drawn):
+    named = {name: c for name, c in colours_of(drawn["fdr"]).items() if c != plot._GREY}
+    assert len(named) == len(set(named.values())) == 4
+    assert f"{HOSTILE}, ceiling" in named
+    mine = colours_of(plot.metric(results, "revenue", highlight=["own:first"]))
+    assert [c for c in mine.values() if c != plot._GREY] == [mine[f"{HOSTILE}, own:first"]]
+    for wrong in (["nobody"], METHODS[:5]):
+        with pytest.raises(InputError, match=wrong[0]):
+            plot.metric(results, "revenue", highlight=wrong)
+
+
+def test_54_methods_stay_legible_and_small():
+    names = [f"method-{i}" for i in range(54)]
+    crowd = make_results(np.random.default_rng(1), names, size=(3, 40), n=60)
+    for chart in (plot.trade_off(crowd), plot.metric(crowd, "fdr")):
+        spec = chart.to_dict()
+        assert len(json.dumps(spec)) < 90_000
+        labels = {row.get("label") for row in rows_of(chart)} - {None}
+        labels |= {row["text"] for row in rows_of(chart, "text")}
+        assert len(labels) <= 6
+    tooltips = [layer["encoding"].get("tooltip", []) for layer in spec["layer"]]
+    assert max(map(len, tooltips)) <= 5
+    assert spec["layer"][1]["encoding"]["color"]["legend"]["symbolLimit"] >= 54
+
+
+def test_groups_are_pooled_over_rounds(results, drawn):
+    rows = rows_of(drawn["groups"], "row")
+    for group in (HOSTILE, "b"):
+        each = [fdr_of(results, "ceiling", group=group, repetition=r) for r in range(4)]
+        mine = [row for row in rows if row["row"] == group and row["name"].endswith("ceiling")]
+        assert mine[1]["value"] == pytest.approx(np.mean(each), rel=1e-4)
+    with pytest.raises(InputError, match="'nobody'"):
+        plot.metric(results, "true_positive_rate", group="nobody")
+
+
+def test_settings_have_their_own_alpha(rng):
+    results = make_results(rng, METHODS[:2], "ab", (0.1, 0.15, 0.2), size=(3, 4), n=200)
+    results.about["once"] = ["no-exploration"]
+    chart = plot.by_setting(results)
+    assert [row["y"] for row in rows_of(chart, "x2")] == [0.1, 0.15]
+    rows = [row for row in rows_of(chart, "low") if row["name"] == "No-exploration"]
+    assert all(len(set(row["value"])) == 1 for row in rows)
+    with pytest.raises(InputError):
+        plot.by_setting(make_results(rng, size=(2, 2)))
+
+
+@pytest.fixture(scope="module")
+def played(tmp_path_factory):
+    """Return a program, its classifier's twin, and the outcomes of accepted applicants by round."""
+    url = f"sqlite:///{tmp_path_factory.mktemp('ledger')}/x.db"
+    program, twin, batches = started(url, algorithm_1(), n_rounds=4)
+    seen = []
+    for t, batch in enumerate(batches):
+        options = {"sensitive_features": batch.people.group}
+        decided = program.decide(batch.people.X, **options)
+        twin.decide(batch.people.X, ids=decided.ids, **options)
+        good = batch.outcome[decided.accepted]
+        group = batch.people.group[decided.accepted]
+        seen.append((len(batch.people), good, group, decided))
+        if t < 3:  # the last outcomes are still to come
+            for who in (program, twin):
+                who.observe(decided.ids[decided.accepted], good)
+    return program, twin, seen
+
+
+def test_rounds_of_programs_and_classifiers(played):
+    program, twin, seen = played
+    for x in (program, program.summary(), twin):
+        chart = plot.rounds(x)
+        bars = rows_of(chart, "from")
+        for t, (n, _, _, decided) in enumerate(seen):
+            sure, explored = (bar["value"] for bar in bars if bar["rounds"] == str(t + 1))
+            assert explored == pytest.approx(decided.explored.sum() / n, rel=1e-4)
+            assert sure + explored == pytest.approx(decided.accepted.sum() / n, rel=1e-4)
+        points = rows_of(chart, "low")
+        assert len(points) == 3
+        for (_, good, _, _), point in zip(seen, points, strict=False):
+            bad = int((good == 0).sum())
+            interval = binomtest(bad, good.size).proportion_ci(0.95, method="exact")
+            assert (point["k"], point["of"]) == (bad, good.size)
+            assert (point["low"], point["high"]) == pytest.approx(tuple(interval), rel=1e-4)
+        assert "α = 15 %" in {row["text"] for row in rows_of(chart, "text")}
+
+
+def test_outcomes_groups_and_what_was_earned(played):
+    program, twin, seen = played
+    for x in (program, twin):
+        ends = {bar["rounds"]: bar["y2"] for bar in rows_of(plot.outcomes(x), "from")}
+        assert ends == {str(t + 1): good.size for t, (_, good, _, _) in enumerate(seen)}
+        waiting = [bar for bar in rows_of(plot.outcomes(x), "from") if bar["rounds"] == "4"]
+        assert {bar["name"]: bar["value"] for bar in waiting}["still to come"] == seen[3][1].size
+        rows = {(row["name"], row["row"]): row for row in rows_of(plot.groups(x), "row")}
+        for name in ("A", "B"):
+            bad = sum(int(((good == 0) & (group == name)).sum()) for _, good, group, _ in seen[:3])
+            assert rows["Mistakes", name]["k"] == bad
+        earned = {row["tip"][:7]: row["y"] for row in rows_of(plot.trade_off(x), "tip")}
+        for t, (n, good, _, _) in enumerate(seen[:3]):
+            wanted = (500.0 * good - 300).sum() / n
+            assert earned[f"round {t + 1}"] == pytest.approx(wanted, rel=1e-4)
+        region, explored = rows_of(plot.coverage(x), "value")
+        assert region["value"] == [
+            pytest.approx(decided.exploit.mean(), rel=1e-4) for *_, decided in seen
+        ]
+        assert explored["value"][0] == pytest.approx(seen[0][3].explored.mean(), rel=1e-4)
+
+
+def test_what_cannot_be_drawn_is_said(played):
+    for wrong in (object(), sl.PartialFeedbackClassifier()):
+        with pytest.raises(InputError, match=type(wrong).__name__):
+            plot.rounds(wrong)
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    fresh = sl.PartialFeedbackClassifier(random_state=0).fit(X, X[:, 0] > 0)
+    with pytest.raises(InputError, match="decide a batch"):
+        plot.rounds(fresh)
+    fresh.decide(X)
+    with pytest.raises(InputError, match="sensitive_features"):
+        plot.groups(fresh)
+    with pytest.raises(InputError, match="certificates"):
+        plot.certificate(played[1])
+
+
+def summary(n_rounds, group=None):
+    """Return what charts read of the summary of a certified program."""
+    counted = SimpleNamespace(good=80, bad=10, indeterminate=1, pending=0)
+    numbers = {"n_people": 200, "n_accepted": 91, "n_explored": 9, "outcomes": counted}
+    point = {"share": 0.4, "earned": 7.0, "estimated_fdr": 0.1, "certified": True}
+    curve = [point | {"bound": 0.1}, point | {"bound": 0.2, "certified": False}]
+    record = {"group": group, "status": "certified", "n_people": 200, "share": 0.4, "ladder": 0}
+    record |= {"log_wealth": 3.0, "certified_from": 0.1, "certified_to": 0.5, "delta_spent": 0.1}
+    record |= {"next_log_wealth": 1.0, "next_threshold": 4.0, "curve": curve}
+    rounds = [
+        SimpleNamespace(round=t, records=(record | {"round": t},), **numbers)
+        for t in range(1, n_rounds + 1)
+    ]
+    groups = [SimpleNamespace(attribute=group, group=group, **numbers)]
+    promise = SimpleNamespace(alpha=0.15, utility=sl.Revenue(200, 500))
+    return SimpleNamespace(promise=promise, rounds=rounds, groups=groups)
+
+
+def test_500_rounds_are_shown_in_spans():
+    x = summary(500)
+    for chart in (plot.rounds(x), plot.trade_off(x), plot.outcomes(x)):
+        spec = chart.to_dict()
+        assert max(map(len, spec["datasets"].values())) <= 4 * 60
+        assert len(json.dumps(spec)) < 60_000
+    first, *_, last = rows_of(plot.rounds(x), "low")
+    assert (first["rounds"], last["rounds"]) == ("1 to 9", "496 to 500")
+    assert (first["k"], last["of"]) == (90, 450)
+    assert len(rows_of(plot.certificate(x), "certified_to")) <= 120
+
+
+def test_curve_says_what_is_certified():
+    shown = rows_of(plot.curve(summary(2)), "bound")
+    assert [(row["bound"], row["earned"], row["name"]) for row in shown] == [
+        (0.1, 7.0, "certified"),
+        (0.2, 7.0, "only estimated"),
+    ]
+    empty = summary(1)
+    empty.rounds[0].records[0]["curve"] = []
+    with pytest.raises(InputError, match="outcomes"):
+        plot.curve(empty)
+
+
+def test_names_of_users_are_values_or_titles_only(drawn):
+    program = summary(3, HOSTILE)
+    charts = [draw(program) for draw in (plot.groups, plot.certificate, plot.curve)]
+    for chart in (*drawn.values(), *charts):
+        for text, path in walk(chart.to_dict()):
+            if HOSTILE in text:
+                allowed = "datasets" in path or path[-1] in ("text", "title")
+                assert allowed or path[-2] in ("domain", "sort"), path
+
+
+def test_files_are_the_same_each_time(drawn, tmp_path):
+    files = [plot.save(drawn["compare"], tmp_path / name) for name in ("one", "two")]
+    for one, two in zip(*files, strict=True):
+        assert one.read_bytes() == two.read_bytes()
+    vector, image = files[0]
+    assert "&lt;script&gt;" in vector.read_text()
+    assert image.read_bytes().startswith(b"\x89PNG")

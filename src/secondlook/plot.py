@@ -9,6 +9,7 @@ their own, so that the configuration of a page decides.
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -245,14 +246,14 @@ def _colours(results: Results, highlight: Sequence[str] | None) -> dict[str, str
     """Return the colour of each method by its label: at most four have one, others are grey.
 
     Without ``highlight`` these are the best method with certificates, the best, the best that does
-    not explore, and the yardstick; if some of them are the same or missing, the worst and the
-    second best, too.
+    not explore, and the yardstick; if some of them are the same or missing, the worst and those
+    that earned most, too.
     """
     labels = _labels(results)
     if highlight is None:
         found = _verdict(results)
         wanted = [found.certified, found.best, found.idle, found.yardstick]
-        wanted += [found.worst, found.runner_up]
+        wanted += [found.worst, *found.standings]
         highlight = list(dict.fromkeys(one.method for one in wanted if one is not None))[:4]
     unknown = [name for name in highlight if name not in labels]
     if unknown or len(highlight) > len(_COLOURS):
@@ -851,7 +852,7 @@ def certificate(x: Any, *, method: str | None = None) -> Chart:
         last = [records[span][-1] for span in spans(len(records), 2 * _MOST)]
         at = [record["round"] for record in last]
         needed = [(_number(r["next_log_wealth"]), _number(r["next_threshold"])) for r in last]
-        share = [max(0.0, has / needs) if has and needs else None for has, needs in needed]
+        share = [None if None in both else max(0.0, both[0] / both[1]) for both in needed]
         evidence = {"name": "so far", "x": at, "value": share, "low": share, "high": share}
         title = f"Evidence for the next certificate{of}"
         enough, blue = ("enough", [1.0] * len(at)), {"so far": _BLUE}
@@ -953,6 +954,12 @@ def save(chart: Chart, stem: Path) -> list[Path]:
     look = {"background": "white", "view": {"stroke": None}, "axis": {"gridColor": "#e4e4e4"}}
     options: Any = {"vl_version": version, "config": look}
     vector, image = (stem.with_name(f"{stem.name}.{ending}") for ending in ("svg", "png"))
-    vector.write_text(vl_convert.vegalite_to_svg(spec, **options), encoding="utf-8")
+    found: dict[str, str] = {}  # vega numbers clip paths on from chart to chart
+    text = re.sub(
+        r'(id="|#)(clip\d+)',
+        lambda match: match[1] + found.setdefault(match[2], f"clip{len(found)}"),
+        vl_convert.vegalite_to_svg(spec, **options),
+    )
+    vector.write_text(text, encoding="utf-8")
     image.write_bytes(vl_convert.vegalite_to_png(spec, scale=2, **options))
     return [vector, image]

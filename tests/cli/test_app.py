@@ -416,7 +416,7 @@ def test_missing_extra_prints_how_to_install_it():
     assert "pip install 'secondlook[experiments]'" in ran.stderr
 
 
-SLOW = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "sqlalchemy", "joblib"}
+SLOW = {"numpy", "scipy", "sklearn", "pandas", "pyarrow", "altair", "sqlalchemy", "joblib"}
 
 # Runs commands in a single process; after each, prints its exit code and the slow packages that
 # are imported by then.
@@ -544,7 +544,7 @@ def test_missing_package_stops_only_commands_that_need_it():
 
 
 @pytest.mark.parametrize(
-    ("missing", "extra"), [("matplotlib.figure", "experiments"), ("psycopg", "postgres")]
+    ("missing", "extra"), [("altair.vegalite", "experiments"), ("psycopg", "postgres")]
 )
 def test_package_missing_during_a_command_is_reported(monkeypatch, missing, extra):
     def run(*_, **__):

@@ -274,8 +274,9 @@ Groups = Annotated[
 _TRACEBACK = "SECONDLOOK_TRACEBACK"  # a variable: print where an unexpected error arose
 # Packages that may be missing, and the extra that installs them.
 _EXTRAS = {
+    "altair": "experiments",
     "jinja2": "experiments",
-    "matplotlib": "experiments",
+    "vl_convert": "experiments",
     "pyarrow": "experiments",
     "alembic": "ledger",
     "psycopg": "postgres",
@@ -399,8 +400,8 @@ def not_installed_message(command: str, error: ModuleNotFoundError) -> str:
 
     Examples
     --------
-    >>> not_installed_message("report", ModuleNotFoundError(name="matplotlib.figure"))
-    "report needs matplotlib, which is not installed; `pip install 'secondlook[experiments]'` \
+    >>> not_installed_message("report", ModuleNotFoundError(name="altair.vegalite"))
+    "report needs altair, which is not installed; `pip install 'secondlook[experiments]'` \
 (in a checkout: `pip install '.[experiments]'`) installs it."
     """
     package = _package(error)

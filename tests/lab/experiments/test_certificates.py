@@ -1,4 +1,4 @@
-"""Certificates in results: records, summaries, sentences and figures."""
+"""Certificates in results: records, summaries, sentences and charts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 
 from lab.experiments.test_tables import make_results
 from methods.certified.known_truth import Slope, play, start
-from secondlook.errors import LearningWarning
+from secondlook import plot
+from secondlook.errors import InputError, LearningWarning
 from secondlook.lab.experiments.certificates import (
     certificate_records,
     certified_methods,
@@ -20,7 +21,6 @@ from secondlook.lab.experiments.certificates import (
     restarts,
     summarise_certificates,
 )
-from secondlook.lab.experiments.figures import ladder
 from secondlook.lab.experiments.findings import certificate_findings
 from secondlook.lab.experiments.methods import Setup, build
 from secondlook.lab.experiments.runner import Run, run_experiment
@@ -28,6 +28,7 @@ from secondlook.lab.experiments.spec import Experiment, Goal
 from secondlook.lab.experiments.world_spec import WorldSpec
 from secondlook.lab.simulate.populations import Lender, draw_applicants
 from secondlook.lab.simulate.run import run
+from test_plot import rows_of
 
 SPEC = WorldSpec("lender", n_batch=300, n_rounds=12, past=({"rule": "policy"},))
 METHODS = ("certified", "certified-per-group", "plug-in", "plain")
@@ -137,44 +138,39 @@ def test_the_last_message_explains_a_missing_certificate(results, never):
     assert certificate_findings(results, "certified") == []
 
 
-def lines_of(axes):
-    return {line.get_label(): line for line in axes.get_lines()}
-
-
-def test_figure_of_certificates(results):
-    records = records_of(results, "certified", 0)
-    reach, wealth = ladder(records).axes
-    rounds = records[None]
-    sure, tried = (
-        lines_of(reach)[label].get_ydata()
-        for label in ("deployed with a certificate", "deployed as a pilot, no promise")
+def test_chart_of_certificates(results):
+    chart = plot.certificate(results)
+    drawn = rows_of(chart, "certified_to")
+    records = records_of(results, "certified", 0)[None]
+    for field in ("round", "share", "certified_from", "certified_to"):
+        wanted = np.array([record[field] for record in records], float)  # NaN for None
+        shown = np.array([row[field] for row in drawn], float)
+        assert shown == pytest.approx(wanted, rel=1e-4, nan_ok=True)
+    assert [row["name"] == "certified" for row in drawn] == [
+        record["status"] == "certified" for record in records
+    ]
+    (evidence,) = rows_of(chart, "value")
+    assert evidence["value"] == pytest.approx(
+        [max(0, r["next_log_wealth"] / r["next_threshold"]) for r in records], rel=1e-3
     )
-    for i, record in enumerate(rounds):
-        drawn, other = (sure, tried) if record["status"] == "certified" else (tried, sure)
-        assert drawn[i] == record["share"]
-        assert np.isnan(other[i])
-    (shade,) = reach.collections
-    tops = [r["certified_to"] for r in rounds if r["certified_to"] is not None]
-    lows = [r["certified_from"] for r in rounds if r["certified_from"] is not None]
-    heights = np.concatenate([path.vertices[:, 1] for path in shade.get_paths()])
-    assert (heights.min(), heights.max()) == (min(lows), max(tops))
-    needed = lines_of(wealth)["wealth needed"].get_ydata()
-    assert needed.tolist() == [r["next_threshold"] for r in rounds]
 
 
-def test_groups_with_their_own_certificate_have_a_row_each(results):
-    records = records_of(results, "certified-per-group", 0)
-    assert list(records) == ["A", "B"]
-    figure = ladder(records)
-    assert len(figure.axes) == 4
-    assert "group B" in figure.axes[2].get_title(loc="left")
+def test_groups_with_their_own_certificate_have_two_panels_each(results):
+    spec = plot.certificate(results, method="certified-per-group").to_dict()
+    assert len(spec["vconcat"]) == 4
+    assert [panel["title"]["text"][-1] for panel in spec["vconcat"]] == ["A", "A", "B", "B"]
+    with pytest.raises(InputError, match="'plain'"):
+        plot.certificate(results, method="plain")
 
 
 def test_restarts_are_drawn(rng):
     classifier = start(Slope(), rng, horizon=12)
     play(classifier, Slope(), rng, n=300, rounds=5, truth=False)
-    records = certificate_records(classifier, "α = 0.15", "certified")
-    label = "certificates dropped, tests started again"
-    assert label not in lines_of(ladder({None: records}).axes[0])
-    dropped = [*records[:-1], records[-1] | {"delta_spent": 0.9, "ladder": 0, "status": "pilot"}]
-    assert label in lines_of(ladder({None: dropped}).axes[0])
+    assert "tests began again" not in names_of(plot.certificate(classifier))
+    last = classifier._rounds[-1]
+    classifier._rounds[-1] = replace(last, delta_spent=0.9, ladder=0, status="pilot")
+    assert "tests began again" in names_of(plot.certificate(classifier))
+
+
+def names_of(chart):
+    return {row["name"] for row in rows_of(chart, "name")} - {"so far"}

@@ -295,7 +295,11 @@ def find_verdict(results: Results) -> Verdict:
     known = [name for name in ranked if name in REFERENCES]
     yardstick = CEILING if CEILING in known else next(iter(known), "")
     possible = late.get(yardstick, np.full(results.shape[2], np.nan))
-    standings = {name: _standing(results, name, late[name], possible) for name in ranked}
+    fdr = tables.summary(results, "pooled_fdr").estimate[at]
+    standings = {
+        name: _standing(results, name, late[name], possible, fdr[results.methods.index(name)])
+        for name in ranked
+    }
     others = [one for name, one in standings.items() if name not in REFERENCES]
     # Few repetitions cannot show that mistakes are above α, so the estimate itself must not be.
     allowed = [
@@ -338,10 +342,13 @@ def find_verdict(results: Results) -> Verdict:
 
 
 def _standing(
-    results: Results, method: str, late: tables.Values, possible: tables.Values
+    results: Results,
+    method: str,
+    late: tables.Values,
+    possible: tables.Values,
+    mistakes: Estimate,
 ) -> Standing:
     at, i = results.main, results.methods.index(method)
-    mistakes = tables.summary(results, "pooled_fdr").estimate[at, i]
     gives = method in certified_methods(results)
     last = [records[-1] for records in records_of(results, method, at).values()]
     missing = [0.0 if r["status"] == "certified" else r["more_outcomes"] or np.nan for r in last]
