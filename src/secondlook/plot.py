@@ -59,8 +59,8 @@ _STATUS = {_CERTIFIED: _GREEN, _PILOT: _ORANGE, _ROUND: _BLUE, _INCOMPLETE: _GRE
 _STATES = {"good": _GREEN, "bad": _RED, "never known": _ORANGE, "still to come": _GREY}
 _MISTAKES = "Mistakes: bad among the accepted"
 _TITLES = {
-    "revenue": "Earned in each round, thousands",
-    "cumulative_revenue": "Earned so far, thousands",
+    "revenue": "Earned in each round",
+    "cumulative_revenue": "Earned so far",
     "fdr": _MISTAKES,
     "above_alpha": "Share of rounds above α",
     "acceptance_rate": "Accepted, share of applicants",
@@ -73,6 +73,7 @@ _TITLES = {
     "selection_rate_difference": "Largest gap: accepted",
     "true_positive_rate_difference": "Largest gap: good applicants accepted",
 }
+_THOUSAND = 1000  # metrics of revenue are in thousands, charts in whole amounts
 _AMOUNTS = ("revenue", "cumulative_revenue", "weighted", "effective")
 
 
@@ -217,9 +218,13 @@ def _rate(k: int, n: int) -> Row:
     return {"value": k / n if n else None, "low": low, "high": high, "k": k, "of": n}
 
 
-def _estimated(estimate: Estimate) -> Row:
+def _estimated(estimate: Estimate, unit: float = 1) -> Row:
     parts = {"value": estimate.mean, "low": estimate.low, "high": estimate.high}
-    return {name: np.asarray(part).tolist() for name, part in parts.items()}
+    return {name: (unit * np.asarray(part)).tolist() for name, part in parts.items()}
+
+
+def _unit(metric: str) -> int:
+    return _THOUSAND if metric.endswith("revenue") else 1
 
 
 def _labels(results: Results) -> dict[str, str]:
@@ -636,13 +641,17 @@ def _used(colours: Mapping[str, str], rows: Iterable[Row]) -> dict[str, str]:
 
 def _standings(verdict: Any, labels: Mapping[str, str]) -> tuple[list[Row], str, str]:
     """Return a row for each method with mistakes and what it earned, with its title and format."""
-    share = verdict.yardstick is not None and math.isfinite(verdict.yardstick.share.mean)
-    title, form = "Earned per round, thousands", _NUMBER
+    yardstick, best = verdict.yardstick, verdict.best
+    share = yardstick is not None and math.isfinite(yardstick.share.mean)
+    share = share and not (best is not None and best.share.mean > 1)  # then it is no yardstick
+    title, form = "Earned per round", _NUMBER
     if share:
-        title, form = f"Earned, share of “{verdict.yardstick.label}”", _PERCENT
+        of = "the ceiling" if yardstick.method == "ceiling" else f"“{yardstick.label}”"
+        title, form = f"Earned, share of {of}", _PERCENT
     rows = []
     for one in verdict.standings:
-        x, y = (_estimated(e) for e in (one.mistakes, one.share if share else one.earned))
+        x = _estimated(one.mistakes)
+        y = _estimated(one.share) if share else _estimated(one.earned, _THOUSAND)
         row = {"method": one.method, "name": labels[one.method], "tip": labels[one.method]}
         row |= {"x": x["value"], "x_low": x["low"], "x_high": x["high"]}
         rows.append(row | {"y": y["value"], "y_low": y["low"], "y_high": y["high"]})
@@ -685,7 +694,7 @@ def metric(
     highlight
         The methods to colour and name, at most four; None chooses them.
     """
-    values = tables.per_round(results, name)[results.main]
+    values = tables.per_round(results, name)[results.main] * _unit(name)
     title = _TITLES.get(name, name.replace("_", " ").capitalize())
     if values.ndim == 4:
         group = tables.focus(results) if group is None else group
@@ -721,10 +730,10 @@ def by_setting(results: Results, *, highlight: Sequence[str] | None = None) -> C
     once = [results.methods.index(name) for name in results.about["once"]]
     colours, charts = _colours(results, highlight), []
     for name, title, form, bound in (
-        ("revenue", "Earned per round, thousands", _NUMBER, None),
+        ("revenue", "Earned per round", _NUMBER, None),
         ("pooled_fdr", _MISTAKES, _PERCENT, ("α", results.alphas)),
     ):
-        values = tables.per_repetition(results, name)
+        values = tables.per_repetition(results, name) * _unit(name)
         values[:, once] = values[results.main, once]  # they ran at one setting, so they are level
         rows = _by_method(results, over_repetitions(values.swapaxes(0, 1), axis=2), at)
         x_title = str(results.varied)
