@@ -23,8 +23,11 @@ from secondlook.lab.experiments.results import read_results
 COLOURS = {"certified": "#0072b2", "plain (the paper's Algorithm 1)": "#d55e00"}
 
 
-def panel(title, rows, bounds):
-    """Return a panel with a line for each method, bands if there are any, and dashed bounds."""
+def panel(title, rows, bounds, below):
+    """Return a panel with a line for each method, bands if there are any, and dashed bounds.
+
+    ``below`` is how many pixels below a bound its name is, where no line crosses it.
+    """
     domain = [0, 1.1 * max(row.get("high", row["y"]) for row in (*rows, *bounds))]
     y = alt.Y("y:Q", title=None, scale=alt.Scale(domain=domain, nice=False), axis={"format": "%"})
     scale = alt.Scale(domain=list(COLOURS), range=list(COLOURS.values()))
@@ -34,10 +37,11 @@ def panel(title, rows, bounds):
             "name:N", scale=scale, legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1)
         ),
     )
-    band = base.mark_area(opacity=0.2).encode(y=y, y2="high:Q") if "high" in rows[0] else None
+    band = base.mark_area(opacity=0.2, clip=True).encode(y=y, y2="high:Q") if "high" in rows[0] else None
     limit = alt.Chart(alt.InlineData(values=bounds)).encode(y=y)
-    name = limit.mark_text(align="left", dx=3, dy=-6).encode(x=alt.value(0), text="name:N")
-    lines = base.mark_line(strokeWidth=2.5).encode(y=alt.Y("middle:Q" if band else "y:Q"))
+    name = limit.mark_text(align="right", dx=-3, dy=below)
+    name = name.encode(x=alt.value("width"), text="name:N")
+    lines = base.mark_line(strokeWidth=2.5, clip=True).encode(y=alt.Y("middle:Q" if band else "y:Q"))
     layers = [*([band] if band else []), lines, limit.mark_rule(strokeDash=[5, 3]), name]
     heading = alt.Title(title, anchor="start", offset=10)
     return alt.layer(*layers, title=heading, width=330, height=210)
@@ -61,8 +65,8 @@ def draw(folder, stem):
     known = [{"name": "ceiling", "y": 1.0}]
     known.append({"name": "logistic with all labels", "y": float(logistic / ceiling)})
     alpha = [{"name": "α, the bound", "y": float(results.alphas[0])}]
-    left = panel("Earned, share of the ceiling", earned, known)
-    right = panel("Bad among the accepted (80 % of runs)", mistakes, alpha)
+    left = panel("Earned, share of the ceiling", earned, known, 10)
+    right = panel("Bad among the accepted (80 % of runs)", mistakes, alpha, -8)
     plot.save(left | right, stem)
     stem.with_suffix(".png").unlink()
 
