@@ -11,6 +11,7 @@ from scipy.stats import binomtest
 
 import secondlook as sl
 from lab.experiments.test_tables import make_results
+from lab.experiments.test_verdict import exact
 from ledger_worlds import algorithm_1, started
 from secondlook import plot
 from secondlook.errors import InputError
@@ -143,6 +144,36 @@ def test_groups_are_pooled_over_rounds(results, drawn):
         assert mine[1]["value"] == pytest.approx(np.mean(each), rel=1e-4)
     with pytest.raises(InputError, match="'nobody'"):
         plot.metric(results, "true_positive_rate", group="nobody")
+
+
+def test_good_applicants_of_a_group_over_the_rounds(results, drawn):
+    columns = results.columns
+    rows = {row["name"].split(", ")[-1]: row for row in rows_of(drawn["one group"], "low")}
+    here = (columns["method"] == "ceiling") & (columns["group"] == HOSTILE)
+    for t in range(1, 10):
+        each = []
+        for repetition in range(4):
+            mine = here & (columns["round"] == t) & (columns["repetition"] == repetition)
+            each.append(columns["n_accepted_good"][mine].sum() / columns["n_good"][mine].sum())
+        assert rows["ceiling"]["value"][t - 1] == pytest.approx(np.mean(each), rel=1e-4)
+
+
+def test_few_points_are_all_named():
+    labels = []
+    for n in (6, 12):
+        results = make_results(np.random.default_rng(2), [f"method-{i}" for i in range(n)])
+        rows = rows_of(plot.trade_off(results), "method", "tip")
+        labels.append({row["label"] for row in rows} - {None})
+    few, many = labels
+    assert len(few) == 6
+    assert 4 <= len(many) <= 5
+
+
+def test_a_dot_at_zero_is_beside_the_name_of_its_row():
+    chart = plot.groups(exact({"plain": ((100, 100), (1, 10))}, groups="ab")).to_dict()
+    for panel in chart["vconcat"]:
+        low, high = panel["layer"][1]["encoding"]["x"]["scale"]["domain"]
+        assert -0.05 * high < low < 0
 
 
 def test_settings_have_their_own_alpha(rng):

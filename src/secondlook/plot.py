@@ -51,6 +51,7 @@ _ROOM = "clamp(0.3 * width, 84, 180)"  # pixels beside lines, for their names
 _MOST = 60  # rounds shown one by one; more are shown in spans
 _MOST_HOVERED = 12  # values in one tooltip
 _MOST_GROUPS = 40
+_MOST_LABELS = 8  # points with a name each; of more, only the coloured ones and the worst have one
 _DASHED: Any = {"strokeDash": [5, 3], "strokeWidth": 1.5}
 _PERCENT, _NUMBER = ".1%", ",.4~r"
 _CERTIFIED, _PILOT, _INCOMPLETE = "certified", "no promise yet", "outcomes still to come"
@@ -332,11 +333,12 @@ def _named(title: str, colours: Mapping[str, str], *, legend: bool = True) -> tu
     chart, so that charts can be stacked.
     """
     narrow = f"width < 420 && {len(colours)} > 16"
+    wide = 30 + min(300, 7 * max(map(len, colours), default=0))  # pixels of the longest name
     below = alt.Legend(
         title=None,
         orient="bottom",
-        columns=alt.ExprRef(f"{narrow} ? 2 : max(1, floor(width / 200))"),
-        labelLimit=alt.ExprRef(f"{narrow} ? 110 : 170"),
+        columns=alt.ExprRef(f"{narrow} ? 2 : max(1, floor(width / {wide}))"),
+        labelLimit=alt.ExprRef(f"{narrow} ? 110 : min({wide}, width) - 20"),
         symbolLimit=200,
         symbolOpacity=1,
         rowPadding=1,
@@ -549,7 +551,9 @@ def _dots(
     ends = [min(max(v, min(known) - most), max(known) + most) for v in ends]
     low, high = _domain([*known, *ends, alpha], zero=form == _PERCENT)
     if form == _PERCENT and max(known) <= 1:
-        low, high = max(0.0, low), min(1.02, high)
+        high = min(1.02, high)
+        if min(known) >= 0:
+            low = -0.02 * high  # a dot at 0 must not cover the name of its row
     options = _scaled([low, high], form)
     names, kinds = (list(dict.fromkeys(row[key] for row in rows)) for key in ("row", "name"))
     apart = len(names) < len(rows)  # several rows with one name
@@ -613,6 +617,7 @@ def trade_off(x: Any, *, highlight: Sequence[str] | None = None) -> Chart:
         worst, short = found.worst and found.worst.method, _short(colours)
         for row in rows:
             shown = colours[row["name"]] != _GREY or row["method"] == worst
+            shown = shown or len(rows) <= _MOST_LABELS
             row["label"] = short[row["name"]] if shown else None
         rows.sort(key=lambda row: colours[row["name"]] != _GREY)  # grey points below
         return _points("Earned against mistakes", rows, colours, title, form, found.alpha)

@@ -89,6 +89,13 @@ def test_a_group_for_which_the_bound_was_not_kept_is_named(without_charts):
     assert "young (40 % bad)" in card.text
 
 
+def test_each_group_has_a_figure_of_its_good_applicants(without_charts):
+    page = experiment_page("x", exact(FOUR, groups="ab", people=2000))
+    made = [figure.chart.made for figure in parts_of(page, Figure)]
+    drawn = [(name, options["group"]) for name, options in made if "group" in options]
+    assert drawn == [("metric", "a"), ("metric", "b")]
+
+
 def test_more_than_the_ceiling_is_explained(without_charts):
     page = experiment_page("x", exact({"plain": (100, 10), "ceiling": (50, 5)}))
     card = cards_of(page)["Earned"]

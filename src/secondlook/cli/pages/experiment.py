@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ _TITLES = {
     "adult-race": "Income in California by race, the paper's experiment",
     "adult-gender": "Income in California by gender, the paper's experiment",
 }
+_MOST_GROUPS = 4  # with a figure each
 _KEPT = {"green": "kept", "amber": "unclear", "red": "not kept"}
 _OVER_ROUNDS = {
     "revenue": "What each method earned, round by round",
@@ -251,8 +253,12 @@ class _Experiment:
             return Section("groups", "Groups")
         said = findings.group_findings(self.results, best.method)
         caption = "Acceptance and mistakes by group, with 95 % intervals"
-        figure = self.drawn("by-group", plot.groups, caption, brief)
-        return Section("groups", "Groups", brief, [*said, figure])
+        figures = [self.drawn("by-group", plot.groups, caption, brief)]
+        for i, group in enumerate(self.results.groups[:_MOST_GROUPS]):
+            caption = f"Share of the good applicants of {group} who were accepted, round by round"
+            draw = partial(plot.metric, group=group)
+            figures.append(self.drawn(f"good-{i}", draw, caption, brief, "true_positive_rate"))
+        return Section("groups", "Groups", brief, [*said, *figures])
 
     def certificate(self) -> Section:
         parts: list[Part] = []
