@@ -37,12 +37,14 @@ def panel(title, rows, bounds, below):
             "name:N", scale=scale, legend=alt.Legend(title=None, orient="bottom", symbolOpacity=1)
         ),
     )
-    band = base.mark_area(opacity=0.2, clip=True).encode(y=y, y2="high:Q") if "high" in rows[0] else None
+    bands = "high" in rows[0]
+    band = base.mark_area(opacity=0.2, clip=True).encode(y=y, y2="high:Q")
     limit = alt.Chart(alt.InlineData(values=bounds)).encode(y=y)
     name = limit.mark_text(align="right", dx=-3, dy=below)
     name = name.encode(x=alt.value("width"), text="name:N")
-    lines = base.mark_line(strokeWidth=2.5, clip=True).encode(y=alt.Y("middle:Q" if band else "y:Q"))
-    layers = [*([band] if band else []), lines, limit.mark_rule(strokeDash=[5, 3]), name]
+    lines = base.mark_line(strokeWidth=2.5, clip=True)
+    lines = lines.encode(y=alt.Y("middle:Q" if bands else "y:Q"))
+    layers = [*[band] * bands, lines, limit.mark_rule(strokeDash=[5, 3]), name]
     heading = alt.Title(title, anchor="start", offset=10)
     return alt.layer(*layers, title=heading, width=330, height=210)
 
