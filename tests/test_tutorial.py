@@ -48,13 +48,6 @@ def execute(source, names):
     return printed.getvalue(), value
 
 
-@pytest.fixture
-def renderer():
-    """Restore how altair shows charts, which the first cell changes."""
-    with alt.renderers.enable(alt.renderers.active):
-        yield
-
-
 def test_every_cell_was_run_in_order_and_shows_its_chart():
     assert [cell["execution_count"] for cell in CODE] == list(range(1, len(CODE) + 1))
     assert PATH.stat().st_size < 1_000_000
@@ -86,28 +79,35 @@ def test_links_lead_to_files():
     assert all((PATH.parent / link).is_file() for link in links)
 
 
-def test_the_cells_run(renderer):
+def quick_run():
+    """Run the cells with few applicants; return their names, and the charts by name."""
     names, sources = {}, ["".join(cell["source"]) for cell in CODE]
     for long, short in SHORTER.items():
         assert any(long in source for source in sources)
         sources = [source.replace(long, short) for source in sources]
-    for source in sources:
-        execute(source, names)
-    charts = [value for name, value in names.items() if name.endswith("_chart")]
+    with alt.renderers.enable(alt.renderers.active):  # the first cell changes it
+        for source in sources:
+            execute(source, names)
+    return names, {name: value for name, value in names.items() if name.endswith("_chart")}
+
+
+def test_the_cells_run():
+    names, charts = quick_run()
     assert len(charts) == 6
-    for chart in charts:
+    for chart in charts.values():
         assert chart.to_dict()["$schema"]
     assert names["mistakes"] < names["real"]
 
 
 @pytest.mark.long
-def test_the_cells_give_what_the_file_stores(renderer):
+def test_the_cells_give_what_the_file_stores():
     names = {}
-    for cell in CODE:
-        printed, value = execute("".join(cell["source"]), names)
-        assert printed == stored(cell, "printed")
-        if hasattr(value, "_repr_html_") and not isinstance(value, alt.TopLevelMixin):
-            assert value._repr_html_() == stored(cell, "text/html")
+    with alt.renderers.enable(alt.renderers.active):  # the first cell changes it
+        for cell in CODE:
+            printed, value = execute("".join(cell["source"]), names)
+            assert printed == stored(cell, "printed")
+            if hasattr(value, "_repr_html_") and not isinstance(value, alt.TopLevelMixin):
+                assert value._repr_html_() == stored(cell, "text/html")
     earned = {
         one.method: float(one.earned.mean) for one in find_verdict(names["results"]).standings
     }

@@ -1,4 +1,4 @@
-"""Reports as the commands write them, and objects as notebooks show them, in a browser."""
+"""Reports as the commands write them, charts and objects of notebooks, in a browser."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import pytest
 from browser.checks import problems
 from browser.worlds import applicants, hostile, in_javascript, plain, program, results
 from cli.hostile_lender import run
+from secondlook.cli.pages.page import Figure, Page, Section, render
 from secondlook.lab.experiments.results import write_results
+from test_tutorial import quick_run
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -52,3 +54,13 @@ def test_objects_in_a_notebook(browser, tmp_path):
     html = NOTEBOOK.format("".join(shown._repr_html_() for shown in objects))
     page.write_text(html, encoding="utf-8")
     assert problems(browser, page).keys() <= {"print"}  # a notebook prints in its own way
+
+
+def test_charts_of_the_tutorial(browser, tmp_path):
+    _, charts = quick_run()
+    figures = [Figure(name, chart, name) for name, chart in charts.items()]
+    section = Section("charts", "Charts", parts=figures)
+    page = Page("tutorial", "Tutorial", "Charts.", "All of them.", "", sections=[section])
+    file = tmp_path / "charts.html"
+    file.write_text(render("Tutorial", [page], ""), encoding="utf-8")
+    assert problems(browser, file) == {}
