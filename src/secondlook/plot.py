@@ -321,7 +321,7 @@ def _scaled(domain: Sequence[float], form: str, title: str | None = None) -> Row
 def _over_rounds(first: float, last: float, **scale: Any) -> Row:
     """Return the options of an axis of rounds."""
     ends = [first, last] if last > first else [first - 1, first + 1]
-    axis = alt.Axis(title="round", format="d", tickMinStep=1, grid=False)
+    axis = alt.Axis(title="round", format="d", tickMinStep=1, grid=False, labelSeparation=8)
     whole = alt.Scale(domain=ends, nice=False, zero=False, **scale)
     return {"type": "quantitative", "scale": whole, "axis": axis}
 

@@ -30,7 +30,7 @@ __all__ = ["program_page", "write_program_report"]
 
 Cell = str | tuple[str, str]
 _BECAME = ("Good", "Bad", "Never known", "Pending")
-_OPTIONAL = ("α exploited", "Thresholds", "Overridden", "By hand", "Earned")
+_OPTIONAL = ("α exploited", "Thresholds", "Overridden", "By hand", "Earned", "Batch")
 _MOST_REASONS = 10
 _MOST_NAMED = 2  # groups, and things to do, in a sentence
 # What to do about a check that is not green, by its light if that matters.
@@ -284,13 +284,13 @@ def _earned(summary: Summary, outcomes: Outcomes) -> str:
 def _attention(checks: Sequence[Check]) -> Section:
     """Return what was found, the worst first, and what is in order."""
     lights, found = Counter(c.light for c in checks), [c for c in checks if c.light != "green"]
-    rows = [(c.question, c.group or "all", c.finding) for c in checks if c.light == "green"]
+    rows = [(c.question, c.finding) for c in checks if c.light == "green"]
     note = (
         "Red: the whole interval is on the wrong side of the bound. Amber: the estimate is, or "
         "there is another reason to look. These intervals are right at all times together with a "
         "probability of 95 %, so they are wider than those of a single look in tables."
     )
-    in_order = Table("In order", "", ["Question", "Of", "Answer"], rows, prose=[2])
+    in_order = Table("In order", "", ["Question", "Answer"], rows, prose=[1])
     sentences = [f"{c.light.capitalize()}: {c.finding} {c.meaning}".strip() for c in found]
     brief = f"Nothing: {counted(len(checks), 'check')} in order."
     if found:
@@ -347,19 +347,19 @@ def _round_columns(
 
     columns: dict[str, Sequence[Cell]] = {
         "Round": [_span(run) for run in runs],
-        "Batch": [row.batch for row in last],
-        "Decided": [date(row.at) for row in last],
         "Applied": totals("n_people"),
         "Accepted": totals("n_accepted"),
-        "Explored": totals("n_explored"),
+        "Mistakes": [_rate(counts.bad, counts.known) for counts in outcomes],
         "Certified": [_certified(run) for run in runs],
+        "Earned": [_earned(summary, counts) for counts in outcomes],
+        "Decided": [date(row.at) for row in last],
+        "Explored": totals("n_explored"),
         "α exploited": [percent(row.alpha_exploit) for row in last],
         "Thresholds": [", ".join(map(percent, row.thresholds)) or "–" for row in last],
         **dict(zip(_BECAME, zip(*map(_became, outcomes), strict=True), strict=True)),
         "Overridden": totals("n_set_apart"),
         "By hand": totals("n_by_hand"),
-        "Earned": [_earned(summary, counts) for counts in outcomes],
-        "Mistakes": [_rate(counts.bad, counts.known) for counts in outcomes],
+        "Batch": [run[0].batch if len(run) == 1 else "–" for run in runs],
     }
     return {t: c for t, c in columns.items() if t not in _OPTIONAL or set(c) - {"–", "0"}}
 
@@ -401,8 +401,8 @@ def _groups(summary: Summary, checks: Sequence[Check]) -> Section:
     card = _group_card(summary, checks)
     caption = "Acceptance and mistakes by group, with 95 % intervals."
     parts: list[Part] = [Figure("figure-groups", plot.groups(summary), caption)]
-    titles = ["Group", "Applied", "Accepted", "Rate", "Of the highest", "Explored", *_BECAME]
-    titles += ["Overridden", "By hand", "Mistakes"]
+    titles = ["Group", "Applied", "Accepted", "Rate", "Of the highest", "Mistakes", "Explored"]
+    titles += [*_BECAME, "Overridden", "By hand"]
     note = (
         "Over all rounds. Of the highest: the rate as a share of the highest rate. Rates differ "
         "for many reasons, and by chance in small groups."
@@ -420,11 +420,11 @@ def _groups(summary: Summary, checks: Sequence[Check]) -> Section:
                 percent(group.n_accepted / group.n_people / highest)
                 if group.group is not None and highest
                 else "–",
+                _rate(group.outcomes.bad, group.outcomes.known),
                 f"{group.n_explored:,}",
                 *_became(group.outcomes),
                 f"{group.n_set_apart:,}",
                 f"{group.n_by_hand:,}",
-                _rate(group.outcomes.bad, group.outcomes.known),
             ]
             for group in groups
         ]
@@ -441,7 +441,7 @@ def _certificate(summary: Summary) -> Section:
     caption = "How far certificates reach, and the evidence for the next one."
     parts: list[Part] = [*sentences, Figure("ladder", plot.certificate(summary), caption)]
     rows = [
-        (f"{c.says['round']}", date(c.at, time=True), _group_name(c.says.get("group")), _event(c))
+        (f"{c.says['round']}", _event(c), _group_name(c.says.get("group")), date(c.at))
         for c in summary.changes
         if c.kind == "certificate"
     ]
@@ -450,8 +450,8 @@ def _certificate(summary: Summary) -> Section:
             "A certificate is about a policy: the best share of a frozen order of applicants, with "
             "a soft edge. It is given once the evidence for the policy reaches what is needed."
         )
-        titles = ["Round", "When", "Group", "What happened"]
-        parts.append(Table("Certificates", note, titles, rows, prose=[3]))
+        titles = ["Round", "What happened", "Group", "When"]
+        parts.append(Table("Certificates", note, titles, rows, prose=[1]))
     curve = [
         (
             f"{'' if group is None else f'{group}: '}{percent(point['bound'])}",
