@@ -192,7 +192,7 @@ def test_hostile_names_stay_text(without_charts, tmp_path, rng):
 
 
 def test_several_results_in_one_file(without_charts, rng, tmp_path):
-    path = tmp_path / "out" / "all.html"
+    path = tmp_path / "all.html"
     first, second = make_results(rng), make_results(rng, groups="abc")
     assert write_report([first, second], path) == [path]
     assert [file.name for file in path.parent.iterdir()] == ["all.html"]

@@ -499,10 +499,7 @@ def test_status_and_report_show_that_tests_began_again(pilot):
     done("report", "--out", "report.html")
     with open("report.html", encoding="utf-8") as page:
         words = page.read()
-    assert (
-        "2 rankings were frozen, certificates were dropped 0 times, and testing began again once, "
-        "with round 3 after a correction."
-    ) in words
+    assert "testing began again once, with round 3 after a correction." in words
 
 
 def test_refused_row_of_the_history_does_not_stop_others(pilot):

@@ -260,7 +260,7 @@ def test_a_tiny_chance_is_called_tiny(plain):
     ]
     assert (check.question, check.value) == ("chance", 1e-23)
     assert "51 of 1,000 applicants" in check.finding
-    assert "1e-21 %" in check.finding
+    assert "the least under 0.001 %" in check.finding
 
 
 def test_chances_are_those_of_the_recorded_draw(tmp_path):

@@ -273,7 +273,6 @@ def _vega() -> str:
 
 def write(text: str, path: Path) -> None:
     """Write a file that appears whole or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_name(f".{path.name}.part")
     try:
         part.write_text(text, encoding="utf-8")
