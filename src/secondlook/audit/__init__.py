@@ -1,0 +1,11 @@
+"""What logged decisions say about other policies and about groups, and what they cannot say.
+
+Everything here is a function of a ``DecisionLog``: decisions with the probability of each
+acceptance, and outcomes of the accepted.
+"""
+
+from secondlook.audit.evaluate import Evaluation, evaluate
+from secondlook.audit.log import DecisionLog
+from secondlook.audit.policies import Challenger, Rule
+
+__all__ = ["Challenger", "DecisionLog", "Evaluation", "Rule", "evaluate"]

@@ -1,0 +1,250 @@
+"""Bounds on a rate or a mean of a policy that hold at all times at once.
+
+Let θ be what is asked for: the θ at which the mean of Z(θ) = θ·U − V is 0, where U ≥ 0 and V are
+computed from one decision. For the false discovery rate of a policy π, with the notation of
+``methods.certified.evidence``,
+
+    w = min(π/p, W),  rem = π − w·p,  U = A·w + rem,  V = A·w·1{bad} + rem,
+
+which counts what the log does not cover as bad. Suppose the true rate is b or larger. Then
+E[Z(b)] ≤ 0, so a gambler who bets a share λ of their wealth on every Z(b) cannot expect to gain,
+and by Ville's inequality their wealth Π(1 + λZ(b)) ever reaches 1/error with probability at most
+``error``. A bet is a fixed part of the largest one that cannot ruin the gambler, so gain and loss
+grow with b, and if b is refuted every larger value is: the upper bound is the smallest b that is
+refuted. The lower bound is the mirror image, with good and bad exchanged, so that what is not
+covered counts as good. This is the certificate's test, inverted: the certificate asks about one b,
+the bound α.
+
+**Which bets.** The best λ and the best W depend on what is not known, so the capital is divided
+among gamblers with different ones; their mean wealth is a supermartingale as well.
+
+**Policies that change.** A rule on a recorded score is another policy in every round in which the
+model is another. Its θ is the mean over the decisions, weighted by U. Since 1 + x ≤ exp(x),
+
+    Π(1 + λZ_i(b)) / exp(λ·Σ E[Z_i(b) | past])
+
+is a supermartingale whatever E[Z_i] is, and the divisor is at most 1 as long as the θ so far is at
+least b. As θ moves, b is no longer a single one: the error is divided among ``_GRID`` values of b,
+present wealth counts in place of the largest so far, and the bound is a value of that grid.
+
+**Draws of fixed size.** In these, acceptances depend on each other, and a bet on one applicant
+after the other would not be fair. Two kinds of gamblers share the capital then. One bets once per
+round, on the round's mean of Z. The other bets person by person and counts every candidate of a
+draw as not covered (w = 0), which leaves decisions that involved no draw.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.methods.certified.evidence import log_growth
+
+__all__ = ["CAPS", "Bets", "Covered", "cover", "upper_bound"]
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+Rows = NDArray[np.intp]
+
+CAPS = (1.0, 4.0, 16.0)  # W
+_SHARES: Floats = 0.95 * 0.5 ** np.arange(10.0)  # of what a gambler can lose at most with one bet
+_GRID = 256  # values of b among which the error is divided if a policy changes
+_STEPS = 18  # of the search for a bound, which is then within 2^−18 of the range
+_LAST = 2.0**-20
+_FEW = 0.5  # distinct values, as a share of rows, from which on counting them saves time
+
+
+@dataclass(frozen=True, eq=False)
+class Covered:
+    """The part of a policy that the log covers, with one W.
+
+    Attributes
+    ----------
+    weight
+        A·w of each applicant.
+    rem
+        What is not covered.
+    cap
+        W; no A·w + rem is larger than W + 1.
+    per_round
+        Whether to bet once per round.
+    """
+
+    weight: Floats
+    rem: Floats
+    cap: float
+    per_round: bool = False
+
+
+def cover(pi: Floats, p: Floats, accepted: Bools, drawn: Bools) -> list[Covered]:
+    """Return what a log covers of a policy, for each kind of gambler.
+
+    Parameters
+    ----------
+    pi, p
+        Probabilities of acceptance: of the policy, and logged.
+    accepted
+        Who was accepted.
+    drawn
+        Who was a candidate of a draw of fixed size.
+
+    Examples
+    --------
+    >>> covered = cover(np.array([1.0]), np.array([0.1]), np.array([True]), np.array([False]))
+    >>> [(float(part.weight[0]), round(float(part.rem[0]), 3)) for part in covered]
+    [(1.0, 0.9), (4.0, 0.6), (10.0, 0.0)]
+    """
+    covered = []
+    for cap in CAPS:
+        w = np.minimum(pi, cap * p)
+        rem = pi - w
+        weight = np.zeros_like(pi)
+        np.divide(w, p, out=weight, where=accepted)
+        if not drawn.any():
+            covered.append(Covered(weight, rem, cap))
+            continue
+        covered.append(Covered(weight, rem, cap, per_round=True))
+        covered.append(Covered(np.where(drawn, 0.0, weight), np.where(drawn, pi, rem), cap))
+    return covered
+
+
+@dataclass(frozen=True, eq=False)
+class Bets:
+    """Everything that one kind of gambler bets on: U and V, round by round.
+
+    Attributes
+    ----------
+    u, v
+        The values, and how often each pair occurs.
+    count
+        How often each pair occurs; None if once.
+    starts
+        The position of each round's first pair, and the end.
+    worst
+        Two numbers a and c: V − b·U is at most a − c·b, whatever the applicant. V·c ≤ U·a.
+    """
+
+    u: Floats
+    v: Floats
+    count: Floats | None
+    starts: Rows
+    worst: tuple[float, float]
+
+    @staticmethod
+    def of(
+        u: Floats, v: Floats, rounds: Rows, worst: tuple[float, float], *, per_round: bool = False
+    ) -> Bets:
+        """Collect the bets on applicants, whose rounds are in order.
+
+        Parameters
+        ----------
+        u, v
+            U and V of each applicant.
+        rounds
+            The position of each round's first applicant, and the end.
+        worst
+            As above.
+        per_round
+            Bet once per round, on the means of U and V.
+        """
+        if per_round:
+            sizes = np.maximum(np.diff(rounds), 1)
+            means = [np.add.reduceat(np.append(x, 0.0), rounds[:-1]) / sizes for x in (u, v)]
+            full = np.diff(rounds) > 0
+            steps = np.arange(full.sum() + 1)
+            return Bets(means[0][full], means[1][full], None, steps, worst)
+        matters = (u != 0) | (v != 0)
+        if not matters.all():
+            rounds = np.append(0, np.cumsum(matters))[rounds]
+            u, v = u[matters], v[matters]
+        pairs, counts, starts = [], [], [0]
+        for begin, end in itertools.pairwise(rounds):
+            found, n = np.unique(u[begin:end] + 1j * v[begin:end], return_counts=True)
+            pairs.append(found)
+            counts.append(n)
+            starts.append(starts[-1] + found.size)
+        if starts[-1] > _FEW * u.size:
+            return Bets(u, v, None, rounds, worst)
+        pair = np.concatenate(pairs) if pairs else np.empty(0, complex)
+        count = np.concatenate(counts).astype(np.float64) if counts else np.empty(0)
+        return Bets(pair.real.copy(), pair.imag.copy(), count, np.array(starts), worst)
+
+    def growth(self, b: float) -> Floats:
+        """Return the log growth of each gambler in each round, shape (gamblers, rounds)."""
+        z = b * self.u - self.v
+        most, slope = self.worst
+        bets = _SHARES / (most - slope * b)
+        n_rounds = self.starts.size - 1
+        grown = np.zeros((bets.size, n_rounds))
+        for t, (begin, end) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
+            if end == begin:
+                continue
+            if self.count is None:
+                grown[:, t] = log_growth(z[begin:end, None], bets[:, None])[:, 0]
+            else:
+                grown[:, t] = np.log1p(bets[:, None] * z[begin:end]) @ self.count[begin:end]
+        return grown
+
+
+def upper_bound(
+    bets: Sequence[Bets],
+    error: float,
+    *,
+    low: float = 0.0,
+    high: float = 1.0,
+    changes: bool = False,
+) -> float:
+    """Return an upper bound of θ that is wrong at any time with probability at most ``error``.
+
+    Parameters
+    ----------
+    bets
+        What each kind of gambler bets on.
+    error
+        The probability.
+    low, high
+        The range that θ is in.
+    changes
+        Whether the policy changed between rounds.
+
+    Examples
+    --------
+    >>> bad = np.repeat([1.0, 0.0], [40, 360])  # 10 % of 400
+    >>> bets = Bets.of(np.ones(400), bad, np.array([0, 400]), worst=(1.0, 1.0))
+    >>> round(upper_bound([bets], 0.025), 3)
+    0.16
+    """
+    needed = math.log((_GRID if changes else 1) / error)
+
+    def refuted(b: float) -> bool:
+        return _log_wealth(bets, b, largest=not changes) >= needed
+
+    above, below = high - _LAST * (high - low), low  # at the end of the range a bet has no limit
+    if not bets or not refuted(above):
+        return high
+    for _ in range(_STEPS):
+        middle = (above + below) / 2
+        if refuted(middle):
+            above = middle
+        else:
+            below = middle
+    if changes:  # to the next value of the grid
+        step = (high - low) / (_GRID - 1)
+        above = min(high, low + math.ceil((above - low) / step) * step)
+    return above
+
+
+def _log_wealth(bets: Iterable[Bets], b: float, *, largest: bool) -> float:
+    """Return the log of the gamblers' mean wealth: the largest after any round, or the last."""
+    growth = [part.growth(b) for part in bets]
+    # Gamblers who bet once per round have no place in rounds without applicants.
+    n_rounds = max(grown.shape[1] for grown in growth)
+    padded = [np.pad(grown, ((0, 0), (0, n_rounds - grown.shape[1]))) for grown in growth]
+    log = np.cumsum(np.concatenate(padded), axis=1)
+    mean = np.logaddexp.reduce(log, axis=0) - math.log(log.shape[0])
+    return float(mean.max(initial=0.0) if largest else (mean[-1] if mean.size else 0.0))
