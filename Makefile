@@ -46,14 +46,14 @@ clean:
 	rm -rf .venv demo results
 
 .venv/bin/python:
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -m venv .venv
 
 .venv/experiments: pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv; the first time takes a minute."
-	$(BIN)/python -m pip install --quiet --editable '.[experiments,ledger]'
+	@$(BIN)/python -m pip install --quiet --editable '.[experiments,ledger]'
 	@touch $@
 
 .venv/dev: pyproject.toml | .venv/bin/python
 	@echo "Installing into .venv; the first time takes a minute."
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	@touch $@ .venv/experiments
