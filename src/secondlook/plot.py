@@ -332,13 +332,12 @@ def _named(title: str, colours: Mapping[str, str], *, legend: bool = True) -> tu
     The legend is below and has as many columns as fit. The choice has a name of its own in each
     chart, so that charts can be stacked.
     """
-    narrow = f"width < 420 && {len(colours)} > 16"
     wide = 30 + min(300, 7 * max(map(len, colours), default=0))  # pixels of the longest name
     below = alt.Legend(
         title=None,
         orient="bottom",
-        columns=alt.ExprRef(f"{narrow} ? 2 : max(1, floor(width / {wide}))"),
-        labelLimit=alt.ExprRef(f"{narrow} ? 110 : min({wide}, width) - 20"),
+        columns=alt.ExprRef(f"max(1, floor(width / {wide}))"),
+        labelLimit=alt.ExprRef(f"min({wide}, width) - 20"),
         symbolLimit=200,
         symbolOpacity=1,
         rowPadding=1,

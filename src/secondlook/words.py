@@ -10,6 +10,7 @@ __all__ += ["shortened", "times"]
 
 _SHOWN = 40  # characters of a value in a message
 _TINY = 1e-5  # shares below it are written as such
+_LARGE = 9.99  # shares from it on have more than three digits
 # Not strftime, which follows the locale.
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -66,12 +67,15 @@ def percent(value: float) -> str:
 
     Examples
     --------
-    >>> percent(0.15), percent(0.14249), percent(1e-13), percent(math.nan)
-    ('15 %', '14.2 %', 'under 0.001 %', '–')
+    >>> percent(0.15), percent(0.14249), percent(1e-13), percent(math.nan), percent(-12.345)
+    ('15 %', '14.2 %', 'under 0.001 %', '–', '−1,234 %')
     """
     if math.isnan(value):
         return "–"
-    return "under 0.001 %" if 0 < value < _TINY else f"{100 * value:.3g} %"
+    if 0 < value < _TINY:
+        return "under 0.001 %"
+    digits = f"{100 * value:.3g}" if abs(value) < _LARGE else f"{100 * value:,.0f}"
+    return f"{digits} %".replace("-", "−")
 
 
 def percents(interval: tuple[float, float]) -> str:

@@ -87,6 +87,15 @@ def test_a_group_for_which_the_bound_was_not_kept_is_named(without_charts):
     card = cards_of(page)["Groups"]
     assert (card.value, card.light) == ("not kept for young", "red")
     assert "young (40 % bad)" in card.text
+    assert "α was not kept for young (40 % bad)." in page.verdict
+
+
+def test_a_best_method_without_certificates_is_not_called_certified(without_charts):
+    results = exact({"plain": (200, 20), "certified": (100, 10)})
+    results.count("n_certified")[0, 1] = 1000
+    card = cards_of(experiment_page("x", results))["Certificate"]
+    assert (card.value, card.light) == ("none", "")
+    assert card.text.startswith("“Plain” gives no certificates. “Certified”")
 
 
 def test_each_group_has_a_figure_of_its_good_applicants(without_charts):
@@ -119,7 +128,8 @@ def test_table_of_methods(without_charts):
     assert certified["Verdict"] == "best"
     assert certified["Earned a round"] == "52,000"
     assert certified["Share of “Ceiling”"] == "80.0 %"
-    assert (certified["Mistakes"], certified["α"]) == ("10.0 %", "kept")
+    assert certified["Mistakes"] == ("10.0 %", "9.4 % to 10.6 %")
+    assert certified["α"] == "kept"
     assert certified["Accepted"] == "10.0 %"
     assert (greedy["Verdict"], greedy["α"]) == ("worst", "not kept")
     assert ceiling["Verdict"] == "reference"

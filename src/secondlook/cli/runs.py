@@ -424,9 +424,8 @@ def print_verdict(console: Console, results: Results) -> None:
     """Print the verdict, the methods that earned most, and failures."""
     verdict = find_verdict(results)
     if verdict.standings:
-        broken = any(group.light == "red" for group in verdict.groups)
         worst = f"Worst: {verdict.loser}" if verdict.worst else ""
-        groups = verdict.by_group if broken else ""
+        groups = verdict.by_group if verdict.broken_for else ""
         console.print(verdict.takeaway, style="bold")
         sentences = (verdict.certificate, verdict.exploration, groups, worst, verdict.precision)
         for sentence in filter(None, sentences):

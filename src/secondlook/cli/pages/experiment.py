@@ -35,6 +35,7 @@ _TITLES = {
 }
 _MOST_GROUPS = 4  # with a figure each
 _KEPT = {"green": "kept", "amber": "unclear", "red": "not kept"}
+_BY = {"green": "kept by", "amber": "unclear for", "red": "not kept by"}
 _OVER_ROUNDS = {
     "revenue": "What each method earned, round by round",
     "fdr": "Bad among the accepted, round by round, against α",
@@ -142,7 +143,7 @@ class _Experiment:
             self.name,
             title,
             findings.what_was_run(self.results),
-            " ".join(filter(None, (verdict.takeaway, verdict.loser, lost))),
+            " ".join(filter(None, (verdict.takeaway, verdict.broken_for, verdict.loser, lost))),
             "red" if verdict.best is None else verdict.best.light,
             self.cards(),
             figure,
@@ -165,7 +166,7 @@ class _Experiment:
 
     def cards(self) -> list[Card]:
         verdict = self.verdict
-        best, sure = verdict.best, verdict.certified
+        best = verdict.best
         if best is None:
             return [Card("Mistakes", "above α", verdict.mistakes, "red")]
         earned, said, light = f"{money(best.earned.mean)} a round", verdict.earned, ""
@@ -183,8 +184,7 @@ class _Experiment:
             Card("Earned", earned, said, light),
             Card("Mistakes", rate(best.mistakes.mean), verdict.mistakes, best.light),
         ]
-        runs = None if sure is None else sure.certificate
-        value, light = "none", ""
+        runs, value, light = best.certificate, "none", ""
         if runs is not None:
             value, light = "not reached", "amber"
             if runs.never_share < 1:
@@ -202,22 +202,24 @@ class _Experiment:
         """Show all methods, the winner first, then by what they earned."""
         verdict = self.verdict
         lights = Counter(one.light for one in verdict.standings if one.method not in REFERENCES)
-        kept = ", ".join(f"{_KEPT[light]} by {lights[light]}" for light in _KEPT if lights[light])
-        brief = f"α = {percent(verdict.alpha)} was {kept} of {lights.total()} methods."
+        kept = ", ".join(f"{_BY[light]} {lights[light]}" for light in _BY if lights[light])
+        brief = f"α = {percent(verdict.alpha)}: {kept} of {lights.total()} methods."
         notes = dict.fromkeys(REFERENCES, "reference")
         notes |= {one.method: "worst" for one in [verdict.worst] if one}
         notes |= {one.method: "best" for one in [verdict.best] if one}
-        titles = ["Method", "Verdict", "Earned a round", "Share", "Mistakes", "95 % interval", "α"]
+        titles = ["Method", "Verdict", "Earned a round", "Share", "Mistakes", "α"]
         if verdict.yardstick is not None:
-            titles[3] = f"Share of “{verdict.yardstick.label}”"
-        rows = [
+            titles[3] = f"Share of “{verdict.yardstick.label.partition(': ')[0]}”"
+        rows: list[list[str | tuple[str, str]]] = [
             [
                 one.label,
                 notes.get(one.method, ""),
                 money(one.earned.mean),
                 _share(one.share.mean),
-                _share(one.mistakes.mean),
-                f"{_share(one.mistakes.low)} to {_share(one.mistakes.high)}",
+                (
+                    _share(one.mistakes.mean),
+                    f"{_share(one.mistakes.low)} to {_share(one.mistakes.high)}",
+                ),
                 _KEPT[one.light],
                 _share(one.certificate.rounds_share) if one.certificate else "–",
                 _share(self.mean("acceptance_rate", one.method)),
@@ -225,7 +227,8 @@ class _Experiment:
             for one in sorted(verdict.standings, key=lambda one: one is not verdict.best)
         ]
         note = (
-            f"Earned in the last {counted(verdict.late_rounds, 'round')}; mistakes in all rounds. "
+            f"Earned in the last {counted(verdict.late_rounds, 'round')}; mistakes in all rounds, "
+            f"with 95 % intervals. "
             f"References know outcomes that nobody can observe. Certified: share of rounds; a "
             f"dash: the method gives no certificates."
         )
@@ -255,7 +258,7 @@ class _Experiment:
         caption = "Acceptance and mistakes by group, with 95 % intervals"
         figures = [self.drawn("by-group", plot.groups, caption, brief)]
         for i, group in enumerate(self.results.groups[:_MOST_GROUPS]):
-            caption = f"Share of the good applicants of {group} who were accepted, round by round"
+            caption = f"{group}: share of the good applicants who were accepted, round by round"
             draw = partial(plot.metric, group=group)
             figures.append(self.drawn(f"good-{i}", draw, caption, brief, "true_positive_rate"))
         return Section("groups", "Groups", brief, [*said, *figures])

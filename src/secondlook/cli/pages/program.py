@@ -37,6 +37,7 @@ _MOST_NAMED = 2  # groups, and things to do, in a sentence
 _TO_DO = {
     "mistakes red": "find out what changed before the next batch is decided",
     "mistakes amber": "watch the next outcomes",
+    "mistakes red in a group": "find out why mistakes are more frequent in this group",
     "acceptance red": "find out why groups are accepted so differently, and if that is justified",
     "acceptance amber": "watch how often each group is accepted",
     "exploration": "find out why some applicants are hardly explored",
@@ -137,7 +138,9 @@ def _to_do(check: Check) -> str:
     question = check.question.partition(" of ")[0]
     if question == "mistakes" and math.isnan(check.value):
         return "observe outcomes as they arrive"
-    return _TO_DO.get(f"{question} {check.light}") or _TO_DO[question]
+    key = f"{question} {check.light}"
+    within = _TO_DO.get(f"{key} in a group") if check.group else None
+    return within or _TO_DO.get(key) or _TO_DO[question]
 
 
 def _bound_kept(summary: Summary, checks: Sequence[Check]) -> str:
@@ -250,16 +253,20 @@ def _group_card(summary: Summary, checks: Sequence[Check]) -> Card:
     if not summary.groups:
         return Card("Groups", "–", "No protected attribute was counted.")
     compared, above = [c for c in checks if c.question == "acceptance"], _groups_above(checks)
-    more = f" Mistakes are above α for {_listed([c.group for c in above])}." if above else ""
     light = min((c.light for c in (*compared, *above)), key=LIGHTS.index, default="green")
     least = min(compared, key=lambda check: check.value, default=None)
-    if least is None:
-        return Card("Groups", "–", f"Too few applicants to compare groups.{more}", light)
-    rates = {f"{g.attribute} {g.group}": g.n_accepted / g.n_people for g in summary.groups}
-    low = rates[least.group]
-    top = min(rates, key=lambda name: abs(least.value * rates[name] - low))
-    text = f"accepted: {least.group} against {top}, accepted most often.{more}"
-    return Card("Groups", f"{percent(low)} vs {percent(rates[top])}", text, light)
+    value, text, rates = "–", "Too few applicants to compare how often groups are accepted.", {}
+    if least is not None:
+        rates = {f"{g.attribute} {g.group}": g.n_accepted / g.n_people for g in summary.groups}
+        low = rates[least.group]
+        top = min(rates, key=lambda name: abs(least.value * rates[name] - low))
+        value = f"{percent(low)} vs {percent(rates[top])}"
+        text = f"accepted: {least.group} against {top}, accepted most often."
+    if above:  # which matters more
+        bad = _listed([percent(c.value) for c in above])
+        text = f"with {bad} bad. {f'{value} ' if rates else ''}{text}"
+        value = f"{_listed([c.group for c in above])} above α"
+    return Card("Groups", value, text, light)
 
 
 def _trade_off(summary: Summary) -> Figure | None:

@@ -227,8 +227,10 @@ class Verdict:
         if self.worst is None:
             return ""
         if self.worst.light == "red":
-            bad = rate(self.worst.mistakes.mean)
-            return f"“{self.worst.label}” broke α: {bad} of the accepted were bad."
+            bad, earned = rate(self.worst.mistakes.mean), self.worst.earned.mean
+            more = self.best is not None and earned > self.best.earned.mean
+            broke = f"earned more, {money(earned)} a round, but broke α" if more else "broke α"
+            return f"“{self.worst.label}” {broke}: {bad} of the accepted were bad."
         share, other = self.worst.share.mean, self.yardstick
         part = "" if other is None or np.isnan(share) else f", {rate(share)} of “{other.label}”"
         return f"“{self.worst.label}” earned least: {money(self.worst.earned.mean)} a round{part}."
@@ -238,7 +240,10 @@ class Verdict:
         """Since when there were certificates, or what is missing."""
         if self.certified is None:
             return "No method here gives certificates."
-        return self.certificate_of(self.certified)
+        best, said = self.best, self.certificate_of(self.certified)
+        if best is None or best is self.certified:
+            return said
+        return f"“{best.label}” gives no certificates. {said}"
 
     def certificate_of(self, one: Standing) -> str:
         """Say since when a method had certificates, or what is missing."""
@@ -258,15 +263,20 @@ class Verdict:
         return f"{name} reached no certificate in {counted(runs.runs, 'run')}; {more}."
 
     @property
+    def broken_for(self) -> str:
+        """The groups for which the best method did not keep the bound; empty if there are none."""
+        broken = [one for one in self.groups if one.light == "red"]
+        named = ", ".join(f"{one.group} ({rate(one.mistakes.mean)} bad)" for one in broken)
+        return f"α was not kept for {named}." if len(self.groups) > 1 and broken else ""
+
+    @property
     def by_group(self) -> str:
         """For which groups the bound was not kept, and what was accepted; empty for one group."""
         if len(self.groups) < 2:
             return ""
-        broken = [one for one in self.groups if one.light == "red"]
         text = "No group's mistakes are measurably above α."
-        if broken:
-            named = ", ".join(f"{one.group} ({rate(one.mistakes.mean)} bad)" for one in broken)
-            text = f"α was not kept for {named}; it bounds the mistakes of all groups together."
+        if self.broken_for:
+            text = f"{self.broken_for} It bounds the mistakes of all groups together."
         low, *_, high = sorted(self.groups, key=lambda one: float(one.accepted.mean))
         shares = [f"{rate(one.accepted.mean)} of {one.group}" for one in (low, high)]
         return f"{text} Accepted were {shares[0]} and {shares[1]}."
