@@ -30,8 +30,9 @@ from secondlook.frames import to_frame
 from secondlook.notebook import in_words
 from secondlook.words import amount, counted, percent, percents
 
-__all__ = ["SMALL", "Diagnostics", "Estimate", "Evaluation", "Gap", "Measured", "Sensitivity"]
-__all__ += ["evaluate", "fdr_bounds", "usable_rows"]
+__all__ = ["NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate", "Evaluation", "Gap", "Measured"]
+__all__ += ["Pending", "Sensitivity", "check_log", "evaluate", "fdr_bounds", "gap_between"]
+__all__ += ["hardly_covered", "mean_bounds", "round_starts", "shown_range", "usable_rows"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -40,7 +41,7 @@ Pending = Literal["cut", "worst"]
 
 SMALL = 10  # known outcomes below which a group is too small
 _HARDLY = 50.0  # π/p above which the log hardly covers an applicant
-_NEGLIGIBLE = 0.01  # of a policy's acceptances that may be uncovered
+NEGLIGIBLE = 0.01  # of a policy's acceptances that may be uncovered
 _LARGEST_GAMMA = 1000.0
 
 
@@ -111,9 +112,10 @@ class Gap:
         The attribute and the measure.
     difference, ratio
         Largest minus smallest, and smallest over largest, as fairlearn says; NaN with fewer than
-        two values, and the ratio of profits always.
+        two values, and the ratio of what may be negative always.
     difference_low, difference_high, ratio_low, ratio_high
-        Intervals that are right at all times, from the groups' own.
+        Intervals that are right at all times, from those of all groups that have one; NaN with
+        fewer than two.
     """
 
     attribute: str
@@ -243,7 +245,7 @@ class Evaluation:
     @property
     def identified(self) -> bool:
         """Whether the log covers the policy."""
-        return self.diagnostics.hardly_covered <= _NEGLIGIBLE
+        return self.diagnostics.hardly_covered <= NEGLIGIBLE
 
     def verdict(self) -> str:
         """Return what the log says, in one or two sentences."""
@@ -414,17 +416,22 @@ class _Options:
 
     def check(self, log: DecisionLog) -> None:
         """Raise if an option cannot be used, or the log has no outcome."""
-        if not 0 < self.confidence < 1:
-            raise InputError(f"confidence must be between 0 and 1, got {self.confidence}.")
         if self.alpha is not None and not 0 < self.alpha < 1:
             raise InputError(f"alpha must be between 0 and 1, got {self.alpha}.")
-        if self.pending not in ("cut", "worst"):
-            raise InputError(f"pending must be 'cut' or 'worst', got {self.pending!r}.")
-        if not log.known.any():
-            raise InputError(
-                "the log has no outcome at all, so nothing can be said about mistakes; add "
-                "outcomes of accepted applicants."
-            )
+        check_log(log, self.confidence, self.pending)
+
+
+def check_log(log: DecisionLog, confidence: float, pending: str) -> None:
+    """Raise if the log has no outcome, or an option cannot be used."""
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1, got {confidence}.")
+    if pending not in ("cut", "worst"):
+        raise InputError(f"pending must be 'cut' or 'worst', got {pending!r}.")
+    if not log.known.any():
+        raise InputError(
+            "the log has no outcome at all, so nothing can be said about mistakes; add "
+            "outcomes of accepted applicants."
+        )
 
 
 def usable_rows(log: DecisionLog, policy: Chances, pending: str) -> tuple[Bools, Bools]:
@@ -545,7 +552,7 @@ class _Judge:
         uncovered = self._hardly_covered(rows)
         for measure in MEASURES:
             value, note = math.nan, ""
-            if measure == "selection_rate" or (uncovered <= _NEGLIGIBLE and n_outcomes):
+            if measure == "selection_rate" or (uncovered <= NEGLIGIBLE and n_outcomes):
                 found = estimates[measure].get(DEFAULT)
                 value = math.nan if found is None else found.value
             elif sums["pi"] == 0:
@@ -609,10 +616,7 @@ class _Judge:
         return found, {key: float(part) for key, part in named(sums).items()}
 
     def _hardly_covered(self, rows: Rows) -> float:
-        pi = self.policy.pi[rows]
-        mass = pi.sum()
-        rem = np.maximum(pi - _HARDLY * self.log.propensity[rows], 0.0).sum()
-        return float(rem / mass) if mass else 0.0
+        return hardly_covered(self.policy.pi[rows], self.log.propensity[rows])
 
     def _ranges(self, rows: Rows, sums: Mapping[str, float]) -> dict[str, tuple[float, float]]:
         """Return the estimates if all that is not covered were good, and if it were bad."""
@@ -646,7 +650,7 @@ class _Judge:
         worst = np.where(np.isnan(known), 1.0, 1.0 - known)  # every unknown outcome is bad
         best = np.where(np.isnan(known), 0.0, 1.0 - known)
         return {
-            "selection_rate": _mean_bounds(pi, rounds, error, changes),
+            "selection_rate": mean_bounds(pi, rounds, error, changes),
             "false_discovery_rate": fdr_bounds(covered, worst, best, rounds, error, changes)
             if pi.any()
             else none,
@@ -721,6 +725,13 @@ def _hidden_range(pi: Floats, p: Floats, bad: Bools, gamma: float) -> tuple[floa
     return ends[0], ends[1]
 
 
+def hardly_covered(pi: Floats, p: Floats) -> float:
+    """Return the share of a policy's acceptances that the logged probabilities hardly cover."""
+    mass = pi.sum()
+    rem = np.maximum(pi - _HARDLY * p, 0.0).sum()
+    return float(rem / mass) if mass else 0.0
+
+
 def round_starts(rounds: Rows) -> Rows:
     """Return the position of the first applicant of each round, and the end; they are in order."""
     return np.append(np.flatnonzero(np.diff(rounds, prepend=rounds[0] - 1)), rounds.size)
@@ -752,7 +763,7 @@ def fdr_bounds(
     return 1.0 - bound(1.0 - best), bound(worst)
 
 
-def _mean_bounds(values: Floats, rounds: Rows, error: float, changes: bool) -> tuple[float, float]:
+def mean_bounds(values: Floats, rounds: Rows, error: float, changes: bool) -> tuple[float, float]:
     """Return bounds of the mean of values from 0 to 1."""
 
     def bound(v: Floats) -> float:
@@ -800,23 +811,52 @@ def _profit_bounds(
 def _gaps(attribute: str, rows: Sequence[Measured]) -> Iterator[Gap]:
     """Yield how far each measure of an attribute's groups is apart."""
     for measure in MEASURES:
-        known = [row for row in rows if row.measure == measure and not math.isnan(row.value)]
-        if len(known) < 2:
-            continue
-        values = [row.value for row in known]
-        lows, highs = [row.low for row in known], [row.high for row in known]
-        ratio = (math.nan, math.nan, math.nan)
-        if measure != "profit" and max(values) > 0:
-            ratio = (
-                min(values) / max(values),
-                min(lows) / max(highs) if max(highs) > 0 else math.nan,
+        alike = [row for row in rows if row.measure == measure]
+        values, ends = [row.value for row in alike], [(row.low, row.high) for row in alike]
+        gap = gap_between(attribute, measure, values, ends, ratios=measure != "profit")
+        if gap is not None:
+            yield gap
+
+
+def gap_between(
+    attribute: str,
+    measure: str,
+    values: Sequence[float],
+    intervals: Sequence[tuple[float, float]],
+    *,
+    ratios: bool = True,
+) -> Gap | None:
+    """Return how far groups are apart; None if fewer than two have a value or an interval.
+
+    Parameters
+    ----------
+    attribute, measure
+        Their names.
+    values, intervals
+        The groups' values and intervals; NaN if there is none.
+    ratios
+        Whether ratios make sense.
+
+    Examples
+    --------
+    >>> gap = gap_between("sex", "selection_rate", [0.5, 0.2], [(0.45, 0.6), (0.1, 0.25)])
+    >>> round(gap.difference, 2), round(gap.difference_low, 2), round(gap.difference_high, 2)
+    (0.3, 0.2, 0.5)
+    """
+    known = [value for value in values if not math.isnan(value)]
+    ends = [pair for pair in intervals if not math.isnan(pair[0])]
+    if max(len(known), len(ends)) < 2:
+        return None
+    difference, ratio = [math.nan] * 3, [math.nan] * 3
+    if len(known) > 1:
+        difference[0] = max(known) - min(known)
+        ratio[0] = min(known) / max(known) if max(known) > 0 else math.nan
+    if len(ends) > 1:
+        lows, highs = zip(*ends, strict=True)
+        difference[1:] = max(0.0, max(lows) - min(highs)), max(highs) - min(lows)
+        if max(highs) > 0:
+            ratio[1:] = (
+                min(lows) / max(highs),
                 min(1.0, min(highs) / max(lows)) if max(lows) > 0 else 1.0,
             )
-        yield Gap(
-            attribute,
-            measure,
-            max(values) - min(values),
-            max(0.0, max(lows) - min(highs)),
-            max(highs) - min(lows),
-            *ratio,
-        )
+    return Gap(attribute, measure, *difference, *(ratio if ratios else [math.nan] * 3))
