@@ -9,7 +9,8 @@ encoded before the classifier sees them, so a replay hands it exactly the same v
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -235,21 +236,20 @@ class Shape:
 
     def people(self, rows: PeopleRows) -> tuple[Any, Any, NDArray[Any]]:
         """Return features, group values and ids."""
-        numbers = [row or b"" for row in rows.numbers]
-        try:
-            X = self.columns.decode(numbers, rows.texts)
-            return X, self.groups(rows), self.ids(rows.applications)
-        except (ValueError, TypeError) as error:
-            raise LedgerError(
-                f"applicants of the ledger cannot be read ({str(error).splitlines()[0]}); verify "
-                f"it."
-            ) from error
+        X = self.features(rows.numbers, rows.texts)
+        with _legible():
+            return X, self.groups(rows.groups), self.ids(rows.applications)
 
-    def groups(self, rows: PeopleRows) -> Any:
-        """Return group values as the classifier reads them."""
-        if rows.groups is None:
+    def features(self, numbers: Sequence[bytes | None], texts: Sequence[str | None]) -> Any:
+        """Return features as the classifier reads them."""
+        with _legible():
+            return self.columns.decode([row or b"" for row in numbers], texts)
+
+    def groups(self, values: Sequence[str | None] | None) -> Any:
+        """Return group values as the classifier reads them, None for erased ones."""
+        if values is None or not any(values):
             return None
-        return _decode_groups(self.group_names, [str(text) for text in rows.groups])
+        return _decode_groups(self.group_names, values)
 
     def ids(self, applications: Iterable[str | None]) -> NDArray[Any]:
         """Return ids of the program's kind from the names that the ledger stores."""
@@ -359,17 +359,30 @@ def _group_texts(attributes: Attributes) -> list[str]:
     return [to_json(row) for row in rows]
 
 
-def _decode_groups(names: tuple[str, ...] | None, values: Sequence[str]) -> Any:
-    """Return group values as a classifier reads them."""
+def _decode_groups(names: tuple[str, ...] | None, values: Sequence[str | None]) -> Any:
+    """Return group values as a classifier reads them; erased ones are None."""
     code_of = {text: code for code, text in enumerate(dict.fromkeys(values))}
     codes = np.fromiter((code_of[text] for text in values), np.intp, len(values))
-    columns = [list(column) for column in zip(*map(json.loads, code_of), strict=True)]
+    rows = [None if text is None else json.loads(text) for text in code_of]
+    nothing = [None] * max(len(row or ()) for row in rows)
+    columns = [list(column) for column in zip(*(row or nothing for row in rows), strict=True)]
     if names is not None:
         parts = [np.array(column, dtype=object)[codes] for column in columns]
         return _arrow().table(dict(zip(names, parts, strict=True)))
     if len(columns) == 1:
         return np.array(columns[0])[codes]
     return np.array(columns, dtype=object).T[codes]
+
+
+@contextmanager
+def _legible() -> Iterator[None]:
+    """Report applicants that cannot be read as ``LedgerError``."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        raise LedgerError(
+            f"applicants of the ledger cannot be read ({str(error).splitlines()[0]}); verify it."
+        ) from error
 
 
 def _named_frame(X: Any) -> Any:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from secondlook.audit.log import DecisionLog
 from secondlook.core.decisions import Decisions
 from secondlook.errors import (
     InputError,
@@ -43,6 +44,7 @@ from secondlook.ledger.base import (
 )
 from secondlook.ledger.chain import Checkpoint
 from secondlook.ledger.database import shown_url
+from secondlook.ledger.decision_log import decision_log_of
 from secondlook.ledger.encoding import (
     EncodedFeatures,
     FeatureColumns,
@@ -355,6 +357,22 @@ class Program:
         """
         with self.reading() as view:
             return view.summary(groups=groups)
+
+    def decision_log(self) -> DecisionLog:
+        """Return all decisions with their probabilities, for ``secondlook.audit``.
+
+        Decisions and probabilities are the program's own, and outcomes are the newest on record.
+        Where a person replaced a decision, the outcome does not belong to the program's: it is
+        never known for an applicant whom the program accepted, and left out for one whom it
+        rejected. Erased applicants have no features and no group.
+
+        Examples
+        --------
+        >>> from secondlook.audit import evaluate
+        >>> evaluate(program.decision_log(), "score >= 0.85")  # doctest: +SKIP
+        """
+        with self.reading() as view:
+            return view.decision_log()
 
     def verify(
         self, *, checkpoint: Checkpoint | str | None = None, relearn: bool = False
@@ -1031,6 +1049,10 @@ class ProgramView:
             types=self.program._allowed.types,
             trusted=self.program._allowed.trusted,
         )
+
+    def decision_log(self) -> DecisionLog:
+        """Return all decisions with their probabilities, as ``Program.decision_log`` does."""
+        return decision_log_of(self.reader, self.settings)
 
 
 def _unfitted_copy(classifier: Any) -> Any:

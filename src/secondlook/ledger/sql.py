@@ -430,11 +430,13 @@ class SqlReader(Reader):
         with self._legible(f"the rows of applicants {first} to {end - 1}"):
             people = self._people_columns(schema.people, first, end)
             values = self._people_columns(schema.group_values, first, end) if groups else None
+            outcomes = newest(schema.outcomes.c.state, schema.outcomes.c.entry)
+            _check_states(outcome[0] for outcome in outcomes if outcome)
             return ListedRows(
                 _people(people, values),
                 _decisions(people),
                 newest(*(schema.overrides.c[name] for name in ("accepted", "reason", "entry"))),
-                newest(schema.outcomes.c.state, schema.outcomes.c.entry),
+                outcomes,
             )
 
     def _select(self, *columns: Any) -> sa.Select[Any]:

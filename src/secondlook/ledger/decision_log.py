@@ -1,0 +1,127 @@
+"""The decisions of a program as a ``DecisionLog``, on which an audit asks its questions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from secondlook.audit.log import DecisionLog
+from secondlook.errors import InputError
+from secondlook.frames import concat
+from secondlook.ledger.base import Bools, Entry, ListedRows, Reader
+from secondlook.ledger.encoding import Shape
+from secondlook.ledger.replay import erased_rows
+from secondlook.methods.certified.classifier import CertifiedClassifier
+
+__all__ = ["decision_log_of"]
+
+_ROWS = 20_000  # applicants read at a time
+_GOOD = {"good": 1.0, "bad": 0.0, "indeterminate": np.nan, None: np.nan}
+
+
+def decision_log_of(reader: Reader, settings: Entry) -> DecisionLog:
+    """Return the decisions of all batches, with what is known of their outcomes by now.
+
+    Parameters
+    ----------
+    reader
+        The program.
+    settings
+        Its first entry.
+    """
+    columns = _Columns(Shape.read(settings.says))
+    for entry in reader.entries(kind="batch"):
+        columns.read(reader, entry, settings.says["classifier"])
+    if not columns.parts:
+        raise InputError("the program has decided no batch, so there is no log; decide one.")
+    return columns.log()
+
+
+@dataclass
+class _Columns:
+    """The columns of a log, in the parts in which they are read."""
+
+    shape: Shape
+    parts: list[dict[str, NDArray[Any]]] = field(default_factory=list)
+    features: list[Any] = field(default_factory=list)  # without erased applicants
+    groups: list[str | None] = field(default_factory=list)
+
+    def read(self, reader: Reader, entry: Entry, classifier: str) -> None:
+        """Read the applicants of an entry."""
+        people, says = entry.people_range, entry.says
+        for start in range(people.start, people.stop, _ROWS):
+            end = min(start + _ROWS, people.stop)
+            rows = reader.listed(start, end, groups=says["rows"]["groups"])
+            self.parts.append(_decided(rows) | {"drawn": _drawn(classifier, says, rows)})
+            erased = self.parts[-1]["erased"]
+            there = np.flatnonzero(~erased).tolist()
+            if there:
+                numbers, texts = rows.people.numbers, rows.people.texts
+                self.features.append(
+                    self.shape.features([numbers[at] for at in there], [texts[at] for at in there])
+                )
+            self.groups += rows.people.groups or [None] * (end - start)
+
+    def log(self) -> DecisionLog:
+        """Return the log."""
+        columns: dict[str, Any] = {
+            name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]
+        }
+        X = _placed(concat(self.features), columns["erased"]) if self.features else None
+        return DecisionLog(
+            X=X,
+            sensitive_features=self.shape.groups(self.groups) if self.shape.has_groups else None,
+            **columns,
+        )
+
+
+def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
+    """Return the decisions, and the outcomes that belong to them."""
+    decided = rows.decisions
+    outcome = np.array([_GOOD[newest and newest[0]] for newest in rows.outcomes])
+    never = np.array([newest is not None for newest in rows.outcomes]) & np.isnan(outcome)
+    # The end of an override repeats the program's decision, so it replaces nothing. An outcome
+    # that follows another decision than the program's says nothing about the program's.
+    by_hand = zip(rows.overrides, decided.accepted.tolist(), strict=True)
+    replaced = np.array([newest is not None and newest[0] != own for newest, own in by_hand])
+    outcome[replaced] = np.nan
+    return {
+        "accepted": decided.accepted,
+        "propensity": decided.propensity,
+        "outcome": outcome,
+        "never": (never & ~replaced) | (replaced & decided.accepted),
+        "score": decided.score,
+        "round": np.full(outcome.size, decided.round),
+        "erased": erased_rows(rows.people),
+    }
+
+
+def _drawn(classifier: str, says: dict[str, Any], rows: ListedRows) -> Bools:
+    """Return who was a candidate of a draw of fixed size.
+
+    ``CertifiedClassifier`` flips a coin for each applicant. Algorithm 1, with two or many outcomes
+    and on cells, draws a fixed number from the explore region, where candidates who were certain
+    count too: who is certain depends on the rest of the batch. The exception is a round that
+    follows the past by coins (``first_round="drawn"``). Of other classifiers nothing is known, and
+    fixed size is the cautious answer.
+    """
+    coins = classifier == CertifiedClassifier.__name__ or any(
+        record.get("follows") == "drawn" for record in says["rounds"]
+    )
+    return np.zeros_like(rows.decisions.exploit) if coins else ~rows.decisions.exploit
+
+
+def _placed(X: Any, erased: Bools) -> Any:
+    """Return the features of all applicants, with missing values for the erased."""
+    if not erased.any():
+        return X
+    if isinstance(X, np.ndarray):
+        placed = np.full((erased.size, X.shape[1]), np.nan, X.dtype)
+        placed[~erased] = X
+        return placed
+    import pyarrow as pa  # noqa: PLC0415 - an extra
+
+    return X.take(pa.array(np.cumsum(~erased) - 1, mask=erased))

@@ -1,0 +1,142 @@
+"""The log of a program's decisions is the record of its own decisions and their outcomes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mixed_tables
+from ledger.lived_programs import lived
+from ledger_worlds import algorithm_1, certified, started
+from secondlook.errors import InputError
+from secondlook.ledger import Program
+
+
+def decide(program, batch):
+    return program.decide(batch.people.X, sensitive_features=batch.people.group)
+
+
+def together(parts, name):
+    return np.concatenate([getattr(part, name) for part in parts])
+
+
+@pytest.mark.parametrize("make", [algorithm_1, certified])
+def test_a_log_has_the_decisions_of_all_rounds_in_order(url, make):
+    program, _, batches = started(url, make(), n_rounds=3, n_batch=80)
+    decided = [decide(program, batch) for batch in batches]
+    for batch, one in zip(batches, decided[:2], strict=False):
+        program.observe(one.ids[one.accepted], batch.outcome[one.accepted])
+    log = program.decision_log()
+    for name in ("accepted", "propensity", "score"):
+        assert np.array_equal(getattr(log, name), together(decided, name))
+    assert np.array_equal(log.round, np.repeat([1, 2, 3], 80))
+    assert np.array_equal(log.X, together([batch.people for batch in batches], "X"))
+    (group,) = log.groups
+    names = np.array(group.names)[group.codes]
+    assert np.array_equal(names, together([batch.people for batch in batches], "group"))
+    truth = together(batches, "outcome")
+    known = log.accepted & (log.round < 3)
+    assert np.array_equal(log.known, known)
+    assert np.array_equal(log.outcome[known], truth[known])
+    assert np.array_equal(log.pending, log.accepted & (log.round == 3))
+    assert not log.never.any()
+    assert not log.erased.any()
+
+
+def test_acceptances_depend_on_each_other_in_draws_of_fixed_size_only(tmp_path):
+    def log_of(classifier):
+        place = f"sqlite:///{tmp_path}/{len(list(tmp_path.iterdir()))}.db"
+        program, _, batches = started(place, classifier, n_rounds=2, n_batch=80)
+        exploit = np.concatenate([decide(program, batch).exploit for batch in batches])
+        return program.decision_log(), exploit
+
+    log, exploit = log_of(algorithm_1())
+    assert np.array_equal(log.drawn, ~exploit)
+    assert log.drawn.any()
+    log, exploit = log_of(algorithm_1(first_round="drawn"))
+    assert np.array_equal(log.drawn, ~exploit & (log.round == 2))
+    assert (log.propensity[log.round == 1] < 1).any()  # round 1 flipped coins
+    log, exploit = log_of(certified())
+    assert not exploit.all()
+    assert not log.drawn.any()
+
+
+def test_outcomes_belong_to_the_decisions_of_the_program(url):
+    program, _, batches = started(url, algorithm_1(), n_rounds=1, n_batch=80)
+    decided = decide(program, batches[0])
+    accepted, rejected = decided.ids[decided.accepted], decided.ids[~decided.accepted]
+    row_of = {name: row for row, name in enumerate(decided.ids.tolist())}
+    program.override(accepted[:2], False, "fraud was found")
+    program.undo_override(accepted[1:2], "it was a mistake")
+    program.override(rejected[:2], True, "a guarantor signed")
+    program.undo_override(rejected[1:2], "the guarantor left")
+    program.observe([*accepted[1:5], rejected[0]], [1, 0, 1, 0, 1])
+    program.observe(accepted[4:5], [1])  # a correction
+    program.withdraw([*accepted[3:4], *accepted[5:6]])
+    log = program.decision_log()
+    assert np.array_equal(log.accepted, decided.accepted)
+    rows = [row_of[name] for name in accepted[:6].tolist()]
+    assert np.array_equal(log.outcome[rows], [np.nan, 1, 0, np.nan, 1, np.nan], equal_nan=True)
+    assert log.never[rows].tolist() == [True, False, False, True, False, True]
+    assert log.known.sum() == 3
+    assert log.never.sum() == 3
+    assert log.pending.sum() == accepted.size - 6
+
+
+def test_erased_applicants_have_no_features_and_no_group(place):
+    program = lived(place, algorithm_1(), n_rounds=2)
+    before = program.decision_log()
+    ids = np.arange(600, 720)  # after the history
+    gone = [0, 5, *range(60, 120)]  # the second batch as a whole
+    program.erase(ids[gone], "asked", early=True)
+    log = program.decision_log()
+    assert np.flatnonzero(log.erased).tolist() == gone
+    assert np.isnan(log.X[gone]).all()
+    assert np.array_equal(log.X[~log.erased], before.X[~log.erased])
+    for name in ("accepted", "propensity", "score", "outcome", "round", "drawn"):
+        assert np.array_equal(getattr(log, name), getattr(before, name), equal_nan=True)
+    assert (log.groups[0].codes[gone] == -1).all()
+    kept = log.groups[0].codes[~log.erased]
+    assert np.array_equal(kept, before.groups[0].codes[~log.erased])
+    program.erase(np.delete(ids, gone), "asked", early=True)
+    log = program.decision_log()
+    assert log.X is None
+    assert log.groups == ()
+
+
+def test_a_table_of_all_kinds_of_columns_with_several_attributes(place, rng):
+    def people(n):
+        X, good, _ = mixed_tables.applicants(rng, n)
+        X = X.drop(columns="name")  # an identifier
+        groups = {"sex": rng.choice(["f", "m"], n), "old": rng.choice([0, 1], n)}
+        return X, pd.DataFrame(groups), good
+
+    X, groups, good = people(300)
+    accepted = rng.random(300) < 0.7
+    program = Program.create(
+        place, algorithm_1(), X, good, accepted=accepted, sensitive_features=groups
+    )
+    batches = [people(50) for _ in range(2)]
+    ids = np.concatenate(
+        [program.decide(X, sensitive_features=groups).ids for X, groups, _ in batches]
+    )
+    X, groups = (pd.concat([batch[at] for batch in batches], ignore_index=True) for at in (0, 1))
+    program.erase(ids[:1], "asked", early=True)
+    log = program.decision_log()
+    assert log.backend == "pyarrow"
+    found = log.X.to_pandas()
+    assert found.iloc[0].isna().all()
+    for name in X.columns:
+        assert (found[name][1:].astype(X[name].dtype) == X[name][1:])[X[name][1:].notna()].all()
+    assert [group.attribute for group in log.groups] == ["sex", "old"]
+    for group in log.groups:
+        values = np.array(group.names)[group.codes]
+        assert group.codes[0] == -1
+        assert np.array_equal(values[1:], groups[group.attribute][1:].astype(str))
+
+
+def test_a_program_without_a_batch_has_no_log(place):
+    program, _, _ = started(place, algorithm_1(), n_rounds=1)
+    with pytest.raises(InputError, match="no batch"):
+        program.decision_log()
