@@ -16,7 +16,7 @@ def test_type_checkers_see_the_same_names_in_the_same_modules():
         for line in block.body
         for name in line.names
     }
-    assert imported.pop("plot") == "secondlook"
+    assert imported.pop("audit") == imported.pop("plot") == "secondlook"
     assert imported == secondlook._MODULE_OF_NAME
     assert sorted(imported) == secondlook.__all__
 
@@ -31,7 +31,8 @@ def test_a_public_name_is_there_and_documented(name):
 
 def test_all_names_are_listed_and_can_be_imported_at_once():
     listed = {name for name in dir(secondlook) if not name.startswith("__")}
-    assert listed == {*secondlook.__all__, "plot"}
+    assert listed == {*secondlook.__all__, "audit", "plot"}
+    assert {"DecisionLog", "evaluate"} <= set(secondlook.audit.__all__)
     mine = {}
     exec("from secondlook import *", mine)
     assert set(secondlook.__all__) <= set(mine)

@@ -31,12 +31,13 @@ _NAMES_OF_MODULE = {
     "methods.storage": ("load", "save"),
     "people.likeness": ("Checks",),
 }
+_PACKAGES = ("audit", "plot")  # not in __all__, since plot needs an extra
 _MODULE_OF_NAME = {name: module for module, names in _NAMES_OF_MODULE.items() for name in names}
 
 __all__ = sorted(_MODULE_OF_NAME)  # noqa: PLE0605
 
 if TYPE_CHECKING:  # the same names for type checkers and editors; a test compares the two
-    from secondlook import plot
+    from secondlook import audit, plot
     from secondlook.core.budget import ExploitOnly, FdrBudget, PowerSchedule
     from secondlook.core.coverage import CoverageRule, MeanPastScore, SummedAcceptance, SumOfG
     from secondlook.core.decisions import CertifiedRound, Correction, CurvePoint, Decisions, Round
@@ -68,8 +69,8 @@ if TYPE_CHECKING:  # the same names for type checkers and editors; a test compar
 else:
 
     def __getattr__(name):
-        if name == "plot":  # not in __all__, since it needs an extra
-            return import_module(f"{__name__}.plot")
+        if name in _PACKAGES:
+            return import_module(f"{__name__}.{name}")
         if name not in _MODULE_OF_NAME:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
         value = getattr(import_module(f"{__name__}.{_MODULE_OF_NAME[name]}"), name)
@@ -77,4 +78,5 @@ else:
         return value
 
     def __dir__():
-        return sorted({*__all__, "plot", *(name for name in globals() if name.startswith("__"))})
+        dunder = (name for name in globals() if name.startswith("__"))
+        return sorted({*__all__, *_PACKAGES, *dunder})
