@@ -47,7 +47,6 @@ _COLOURS = (_GREEN, _BLUE, _RED, _PURPLE)
 _WIDTH, _HEIGHT = 640, 280
 _LINE = 15  # pixels of a line of text
 _NAMES = 150  # pixels for names of rows
-_ROOM = "clamp(0.3 * width, 84, 180)"  # pixels beside lines, for their names
 _MOST = 60  # rounds shown one by one; more are shown in spans
 _MOST_HOVERED = 12  # values in one tooltip
 _MOST_GROUPS = 40
@@ -432,12 +431,14 @@ def _lines(
     """
     rows = [row | {"named": colours[row["name"]] != _GREY} for row in rows]
     rows.sort(key=lambda row: bool(row["named"]))  # grey lines below
-    short = _short(colours)
-    at, room = rows[0]["x"], alt.ExprRef(f"width - {_ROOM}")
-    options: Row = {"type": "ordinal", "sort": None, "scale": alt.Scale(range=[0, room])}
+    short, at = _short(colours), rows[0]["x"]
+    longest = max((len(short[row["name"]]) for row in rows if row["named"]), default=0)
+    room = f"clamp(0.3 * width, 84, {min(230, 24 + 6.5 * longest)})"  # pixels for names of lines
+    ends_at = alt.ExprRef(f"width - {room}")
+    options: Row = {"type": "ordinal", "sort": None, "scale": alt.Scale(range=[0, ends_at])}
     options["axis"] = alt.Axis(title=x_title, labelAngle=0)
     if not isinstance(at[0], str):
-        options = _over_rounds(at[0], at[-1], range=[0, room])
+        options = _over_rounds(at[0], at[-1], range=[0, ends_at])
     limits = bound[1] if bound else []
     domain = _domain([*(v for r in rows for v in r["value"]), *limits], zero=not legend)
     x, up = alt.X("x", **options), _scaled(domain, form)
@@ -457,7 +458,7 @@ def _lines(
         for t, place in enumerate(at)
     ]
     tips = {f"y{i}": (row["name"], form) for i, row in enumerate(shown)}
-    wide = alt.ExprRef(f"(width - {_ROOM}) / {max(1, len(at) - 1)}")  # no gap between rounds
+    wide = alt.ExprRef(f"(width - {room}) / {max(1, len(at) - 1)}")  # no gap between rounds
     hover = _data(values).mark_rule(opacity=0, strokeWidth=wide)
     layers = [line, hover.encode(x=x, tooltip=_tips(x=x_title, **tips))]
     if legend:
@@ -482,7 +483,7 @@ def _lines(
     dots = labels.transform_filter("isValid(datum.name)").mark_point(
         filled=True, size=45, xOffset=8
     )
-    text = labels.mark_text(align="left", dx=14, limit=alt.ExprRef(f"{_ROOM} - 16"))
+    text = labels.mark_text(align="left", dx=14, limit=alt.ExprRef(f"{room} - 16"))
     layers += [dots.encode(**look), text.encode(text="text:N")]
     return _layer(title, *layers, height=height)
 
