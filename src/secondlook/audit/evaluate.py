@@ -320,16 +320,16 @@ class Evaluation:
         return in_words(self.verdict(), *self.assumptions, titles=titles, rows=rows)
 
 
-def shown(measure: str, value: float) -> str:
+def shown(measure: str, value: float, currency: str = "") -> str:
     """Write a value of a measure."""
-    return amount(value) if measure == "profit" else percent(value)
+    return amount(value, currency) if measure == "profit" else percent(value)
 
 
-def shown_range(measure: str, low: float, high: float) -> str:
+def shown_range(measure: str, low: float, high: float, currency: str = "") -> str:
     """Write a range of a measure; a dash if there is none."""
     if math.isnan(low) or math.isnan(high):
         return "–"
-    return f"{shown(measure, low)} to {shown(measure, high)}"
+    return f"{shown(measure, low, currency)} to {shown(measure, high, currency)}"
 
 
 def evaluate(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -123,13 +124,22 @@ class Challenger:
                 f"{type(self.model).__name__}; fit it first."
             )
         wanted = getattr(self.model, "feature_names_in_", None)
-        if wanted is not None and is_frame(X):
-            X = _selected(X, [str(name) for name in wanted])
-        # scikit-learn selects columns of pandas and polars frames only.
-        if is_frame(X) and nw.from_native(X, eager_only=True).implementation.is_pyarrow():
-            X = nw.from_native(X, eager_only=True).to_pandas()
+        if is_frame(X):
+            X = _selected(X, log.features if wanted is None else [*map(str, wanted)])
+            # scikit-learn selects columns of pandas and polars frames only.
+            if wanted is None:
+                X = as_array(X)
+            elif nw.from_native(X, eager_only=True).implementation.is_pyarrow():
+                X = nw.from_native(X, eager_only=True).to_pandas()
         place = classes.index(good_outcome(classes, self.pos_label))
-        score = np.asarray(self.model.predict_proba(X))[:, place]
+        try:
+            score = np.asarray(self.model.predict_proba(X))[:, place]
+        except (TypeError, ValueError) as error:  # what scikit-learn raises on other columns
+            raise InputError(
+                f"the challenger cannot read the log's features ("
+                f"{str(error).partition(chr(10))[0].rstrip('.')}); give the log the columns that "
+                f"it was fitted on."
+            ) from error
         name = self.name or f"{type(self.model).__name__} ≥ {self.threshold:g}"
         pi = (score >= self.threshold).astype(np.float64)
         return Chances(name, pi, trained_through=self.trained_through)
@@ -250,8 +260,11 @@ def _values(log: DecisionLog, name: str) -> tuple[Floats, bool]:
         ) from None
 
 
-def _selected(X: Any, names: list[str]) -> Any:
+def _selected(X: Any, names: Sequence[str | int] | None) -> Any:
+    """Return some columns of a frame, None for all."""
     frame = nw.from_native(X, eager_only=True)
+    if names is None:
+        return X
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise InputError(

@@ -28,6 +28,7 @@ from secondlook.cli.output import print_error, standard_streams
 __all__ = ["COMMANDS", "app", "main"]
 
 DECIDING = "Decide real batches, on the record"
+AUDIT = "Audit what is on record"
 EXPERIMENTS = "Experiments"
 
 
@@ -68,6 +69,7 @@ COMMANDS = (
     Command("hold", "people", DECIDING),
     Command("release", "people", DECIDING),
     Command("erase", "people", DECIDING),
+    Command("evaluate", "evaluate", AUDIT),
     Command("reproduce", "reproduce", EXPERIMENTS),
     Command("simulate", "simulate", EXPERIMENTS),
     Command("compare", "compare", EXPERIMENTS),

@@ -45,6 +45,7 @@ __all__ = [
     "Out",
     "Paired",
     "PaperText",
+    "Policies",
     "ProgramName",
     "ReadUrl",
     "Refused",
@@ -263,6 +264,15 @@ UnlikeHistory = Annotated[
     typer.Option(
         "--unlike-history",
         help="Decide even if columns are very unlike the history, and record that.",
+    ),
+]
+Policies = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--policy",
+        metavar="RULE",
+        help="A policy: a column, a comparison (>=, <=, >, < or ==) and a number, such as 'score "
+        ">= 0.85'; may be repeated.",
     ),
 ]
 Late = Annotated[float, typer.Option(min=0, help="Days after which a pending outcome is late.")]

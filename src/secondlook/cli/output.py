@@ -35,6 +35,7 @@ __all__ = [
     "binary_output",
     "drop_output",
     "interval",
+    "plain_data",
     "print_error",
     "print_json",
     "print_lines",
@@ -132,7 +133,7 @@ def print_json(value: Any) -> None:
     """
     # An encoding such as cp1252 lacks letters, so everything is escaped there.
     is_unicode = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
-    text = json.dumps(_plain(value), ensure_ascii=not is_unicode, indent=1)
+    text = json.dumps(plain_data(value), ensure_ascii=not is_unicode, indent=1)
     lines = text.split("\n")
     for at, line in enumerate(lines):
         if not line.isprintable():  # json escapes fewer characters than ``visible``
@@ -140,11 +141,12 @@ def print_json(value: Any) -> None:
     print("\n".join(lines))
 
 
-def _plain(value: Any) -> Any:
+def plain_data(value: Any) -> Any:
+    """Return a value with texts for paths and keys, and None for numbers that are not finite."""
     if isinstance(value, dict):
-        return {str(key): _plain(part) for key, part in value.items()}
+        return {str(key): plain_data(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [plain_data(part) for part in value]
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, float) and not math.isfinite(value):

@@ -36,6 +36,7 @@ __all__ = [
     "read_table",
     "write_new_table",
     "write_table",
+    "write_whole",
 ]
 
 _WRITTEN = (".csv", ".parquet")
@@ -334,7 +335,7 @@ def write_table(table: Any, path: str, numbers: Iterable[str] = ()) -> None:
             output.write(csv_bytes(table, numbers))
             output.flush()
         else:
-            _write_whole(_as_bytes(table, path, numbers), Path(path))
+            write_whole(_as_bytes(table, path, numbers), Path(path))
 
 
 def write_new_table(
@@ -369,7 +370,7 @@ def write_new_table(
                     return str(place)
                 continue
             try:
-                _write_whole(content, place)
+                write_whole(content, place)
             except BaseException:
                 place.unlink(missing_ok=True)
                 raise
@@ -408,7 +409,7 @@ def _as_bytes(table: Any, path: str, numbers: Iterable[str]) -> bytes:
     return sink.getvalue()
 
 
-def _write_whole(content: bytes, place: Path) -> None:
+def write_whole(content: bytes, place: Path) -> None:
     """Write a temporary file and rename it, so that an existing file stays until then."""
     handle, temporary = tempfile.mkstemp(dir=place.absolute().parent, prefix=f".{place.name}.")
     try:
@@ -441,11 +442,11 @@ def _suffix(path: str, advice: str, allowed: tuple[str, ...] = _WRITTEN) -> str:
     return suffix
 
 
-def check_output(path: str) -> None:
-    """Raise unless a path names a table in an existing folder."""
+def check_output(path: str, also: tuple[str, ...] = ()) -> None:
+    """Raise unless a path names a table, or a file with another ending, in an existing folder."""
     if path == "-":
         return
-    _suffix(path, "name such a file")
+    _suffix(path, "name such a file", (*_WRITTEN, *also))
     place = Path(path)
     if place.is_dir():
         raise InputError(f"{path!r} is a folder, and a table is written to a file; name one in it.")
@@ -453,9 +454,9 @@ def check_output(path: str) -> None:
         raise InputError(f"{path!r} is in a folder that does not exist; make it or name another.")
 
 
-def check_writable(path: str) -> None:
+def check_writable(path: str, also: tuple[str, ...] = ()) -> None:
     """Check a path like ``check_output``, and try to write a temporary file beside it."""
-    check_output(path)
+    check_output(path, also)
     if path == "-":
         return
     place = Path(path).absolute()

@@ -1,0 +1,393 @@
+"""``secondlook evaluate``: a hand calculation agrees, and bad input is one sentence."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import skops.io
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from browser.worlds import program
+from cli.lender_files import call, done, refused
+from secondlook.audit import DecisionLog
+from secondlook.audit import evaluate as judge
+
+NAMED = ("--accepted", "took", "--propensity", "p", "--outcome", "good", "--round", "t")
+POLICY = ("--policy", "score >= 0.7")
+
+
+def logged(n=3000, seed=0):
+    """Return a table of decisions with columns of its own names."""
+    rng = np.random.default_rng(seed)
+    income = rng.normal(size=n)
+    score = 1 / (1 + np.exp(-income - 0.5))
+    p = np.where(score > 0.7, 1.0, 0.2)
+    took = rng.random(n) < p
+    good = np.where(took, rng.random(n) < score, np.nan)
+    return pd.DataFrame(
+        {
+            "income": income,
+            "sex": rng.choice(["f", "m"], n),
+            "p": p,
+            "took": np.where(took, "yes", "no"),
+            "good": good,
+            "t": 1 + np.arange(n) // 500,
+            "s": score,
+        }
+    )
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Work in a folder of its own, without a ledger."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.delenv("SECONDLOOK_LEDGER", raising=False)
+    return tmp_path
+
+
+@pytest.fixture
+def log():
+    """Write a log to log.csv and return it."""
+    table = logged()
+    table.to_csv("log.csv", index=False)
+    return table
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """Return the ledger of a program with four rounds, of which the last has no outcomes."""
+    place = tmp_path_factory.mktemp("lender")
+    program(place)
+    return f"sqlite:///{place}/lender.db"
+
+
+def measures(one, group=""):
+    return {row["measure"]: row for row in one["measured"] if row["group"] == group}
+
+
+def test_an_auditors_hand_calculation_on_an_export_agrees(url):
+    call("export", url, "-o", "decisions.csv")
+    (one,) = done("evaluate", "--log", "decisions.csv", "--policy", "score >= 0.85")["policies"]
+
+    d = pd.read_csv("decisions.csv").query("round <= 3")  # round 4 waits for outcomes
+    policy = d["score"] >= 0.85
+    yes = d[policy & d["accepted"]]
+    ips = ((yes["outcome"] != "good") / yes["propensity"]).sum() / policy.sum()
+    weighted = np.average(yes["outcome"] != "good", weights=1 / yes["propensity"])
+
+    found = measures(one)
+    assert found["selection_rate"]["value"] == pytest.approx(policy.mean(), rel=1e-12)
+    fdr = found["false_discovery_rate"]
+    assert fdr["estimates"]["ips"]["value"] == pytest.approx(ips, rel=1e-9)
+    assert fdr["value"] == pytest.approx(weighted, rel=1e-9)
+    assert (one["first_round"], one["last_round"]) == (1, 3)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
+def test_files_of_all_kinds_give_what_the_function_gives(ending):
+    table = logged()
+    {"csv": table.to_csv, "parquet": table.to_parquet, "xlsx": table.to_excel}[ending](
+        f"log.{ending}", index=False
+    )
+    (one,) = done(
+        *("evaluate", "--log", f"log.{ending}", *NAMED, "--score", "s", "--group", "sex"),
+        *("--feature", "income", "--policy", "s >= 0.7", "--alpha", 0.2, "--gain", 3, "--loss", 5),
+    )["policies"]
+    log = DecisionLog(
+        table["took"] == "yes",
+        table["p"],
+        table["good"],
+        X=table[["income"]],
+        sensitive_features=table[["sex"]],
+        round=table["t"],
+        score=table["s"],
+    )
+    from secondlook import Revenue  # noqa: PLC0415
+
+    wanted = judge(log, "score >= 0.7", utility=Revenue(3, 5), alpha=0.2)
+    for row, ours in zip(one["measured"], wanted.measured, strict=True):
+        assert (row["measure"], row["group"]) == (ours.measure, ours.group)
+        for name in ("value", "low", "high", "least", "most"):
+            assert row[name] == pytest.approx(getattr(ours, name)), (row["measure"], name)
+    assert one["verdict"].startswith("s ≥ 0.7: it would accept ")
+
+
+def test_json_is_complete_and_the_files_agree_with_it(log):
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--score", "s", "--group", "sex")
+    words += ("--policy", "s >= 0.7", "--policy", "income >= 1", "--bootstrap", 20)
+    result = done(*words, "-o", "all.json")
+    assert json.loads(Path("all.json").read_text()) == result["policies"]
+    keys = {"policy", "verdict", "identified", "measured", "gaps", "diagnostics", "sensitivity"}
+    keys |= {"first_round", "last_round", "n_people", "n_outcomes", "alpha", "confidence"}
+    assert keys <= set(result["policies"][0])
+    rows = [
+        (one["policy"], row["measure"], row["group"], name, estimate["value"])
+        for one in result["policies"]
+        for row in one["measured"]
+        for name, estimate in row["estimates"].items()
+    ]
+    for path in ("all.csv", "all.parquet"):
+        assert done(*words, "-o", path)["written"] == path
+        read = pd.read_csv if path.endswith("csv") else pd.read_parquet
+        table = read(path, **({"keep_default_na": False} if path.endswith("csv") else {}))
+        columns = ["policy", "measure", "group", "estimator", "value"]
+        got = list(table[columns].itertuples(index=False, name=None))
+        assert [row[:4] for row in got] == [row[:4] for row in rows]
+        assert [row[4] for row in got] == pytest.approx([row[4] for row in rows])
+        assert (table["bootstrap_low"].astype(float) <= table["value"].astype(float)).all()
+
+
+def test_text_says_the_verdict_first_and_assumptions_last(log):
+    result = call("evaluate", "--log", "log.csv", *NAMED, "--score", "s", *POLICY, "--group", "sex")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0].startswith("score ≥ 0.7: it would accept ")
+    for words in ("interval at all times", "self-normalised", "Groups by sex", "smallest ratio"):
+        assert words in result.stdout
+    assert "the interval contains the true value" in lines[-1]
+
+
+def test_several_policies_share_the_error(log):
+    words = ("evaluate", "--log", "log.csv", *NAMED)
+    alone = done(*words, "--policy", "income >= 1")["policies"][0]
+    several = done(*words, *(w for k in range(4) for w in ("--policy", f"income >= {1 + k / 4}")))
+    one, other = measures(alone)["profit"], measures(several["policies"][0])["profit"]
+    assert other["low"] < one["low"] < one["high"] < other["high"]
+
+
+def test_not_identified_has_bounds_and_no_number():
+    table = logged()
+    never = table["s"] < 0.3
+    table.loc[never, ["p", "took", "good"]] = [0.0, "no", np.nan]
+    table.to_csv("log.csv", index=False)
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--score", "s", "--policy", "s >= 0.1")
+    (one,) = done(*words)["policies"]
+    fdr = measures(one)["false_discovery_rate"]
+    assert (one["identified"], fdr["value"], fdr["note"]) == (False, None, "Not identified.")
+    assert 0 < fdr["least"] < fdr["most"] < 1
+    text = call(*words).stdout
+    assert "Not identified: the log says nothing about " in text
+    assert "if all uncovered are good, bad" in text
+    assert "Estimators" not in text
+
+
+def test_estimated_probabilities_give_no_interval_and_a_sensitivity(log):
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--estimated", "--alpha", 0.3)
+    (one,) = done(*words, "--policy", "income >= -0.5")["policies"]
+    assert all(row["low"] is None for row in one["measured"])
+    assert one["sensitivity"]["gamma"] > 1
+    assert "hidden selection" in call(*words, "--policy", "income >= -0.5").stdout
+
+
+def test_pending_outcomes_are_cut_or_the_worst(log):
+    late = log.index[log["good"].notna() & (log["t"] == 2)][:3]
+    log.loc[late, "good"] = np.nan
+    log.to_csv("log.csv", index=False)
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--policy", "income >= 0.5")
+    cut, worst = (done(*words, "--pending", kind)["policies"][0] for kind in ("cut", "worst"))
+    assert (cut["last_round"], worst["last_round"]) == (1, 6)
+    wide, narrow = (measures(one)["false_discovery_rate"] for one in (cut, worst))
+    assert wide["low"] < narrow["low"] < narrow["high"] < wide["high"]
+
+
+def test_a_named_good_outcome(log):
+    log["good"] = log["good"].map({1.0: "repaid", 0.0: "lost"})
+    log.to_csv("log.csv", index=False)
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--policy", "income >= 0.5")
+    assert "'lost', 'repaid'" in refused(*words) or "pos_label" in refused(*words)
+    rates = [
+        measures(done(*words, "--pos-label", label)["policies"][0])["false_discovery_rate"]["value"]
+        for label in ("repaid", "lost")
+    ]
+    assert sum(rates) == pytest.approx(1.0)
+
+
+def test_a_group_of_one_person_is_too_small(log):
+    log.loc[0, "sex"] = "x"
+    log.to_csv("log.csv", index=False)
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--group", "sex", "--policy", "income >= 0")
+    row = measures(done(*words)["policies"][0], "x")["false_discovery_rate"]
+    assert row["value"] is None
+    assert row["note"].startswith("Too small: ")
+    assert "too small" in call(*words).stdout
+
+
+# Bad input
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"p": 0.0}, "row 7 was accepted with probability 0.0"),
+        ({"p": math.nan}, "propensity is missing (NaN) in row 7"),
+        ({"p": 1.5}, "row 7 has the probability 1.5"),
+        ({"took": "no", "p": 0.5, "good": 1}, "row 7 was rejected and has an outcome"),
+        ({"took": "perhaps"}, "'perhaps' in row 7"),
+        ({"good": 2}, "0.0 and 1.0 and 2.0"),
+        ({"t": 1.5}, "round must hold whole numbers, got 1.5"),
+    ],
+)
+def test_a_log_that_cannot_be_right_is_refused(log, change, words):
+    log.loc[7, ["took", "p", "good"]] = ["yes", 0.5, 1]
+    for name, value in change.items():
+        log[name] = log[name].astype(object)
+        log.loc[7, name] = value
+    log.to_csv("log.csv", index=False)
+    said = refused("evaluate", "--log", "log.csv", *NAMED, "--policy", "income >= 1")
+    assert words in said
+
+
+def test_a_log_without_outcomes_is_refused(log):
+    log["good"] = np.nan
+    log.to_csv("log.csv", index=False)
+    said = refused("evaluate", "--log", "log.csv", *NAMED, "--policy", "income >= 1")
+    assert "no outcome at all" in said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '__import__("os").system("touch pwned")',
+        "score >= __import__('os').system('touch pwned')",
+        "income >= 1; import os",
+        "income >= nan",
+        "income",
+        "",
+        "0.85",
+    ],
+)
+def test_a_policy_is_never_run(log, folder, text):
+    said = refused("evaluate", "--log", "log.csv", *NAMED, "--policy", text)
+    assert "a column, a comparison and a number" in said
+    assert repr(text) in said
+    assert not (folder / "pwned").exists()
+
+
+def test_a_policy_on_a_column_that_the_log_lacks(log):
+    said = refused("evaluate", "--log", "log.csv", *NAMED, "--policy", "debt >= 1")
+    assert "'debt'" in said
+    assert "'income'" in said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--log", "log.csv", *NAMED), "no policy to judge"),
+        (("--log", "log.csv", *POLICY), "no column 'accepted'"),
+        (("--log", "none.csv", *POLICY), "none.csv"),
+        (("--log", "log.txt", *POLICY), ".csv"),
+        (("--log", "log.csv", *NAMED, *POLICY, "--ledger", "sqlite:///x.db"), "--log reads a file"),
+        (("--log", "log.csv", *NAMED, *POLICY, "--mixture"), "--mixture"),
+        ((*NAMED, *POLICY), "name it with --log"),
+        (POLICY, "needs a ledger"),
+        (("--log", "log.csv", *NAMED, *POLICY, "--gain", 3), "give both"),
+        (("--log", "log.csv", *NAMED, *POLICY, "--gain", -3, "--loss", 1), "gain=-3"),
+        (("--log", "log.csv", *NAMED, *POLICY, "--alpha", 2), "got 2"),
+        (("--log", "log.csv", *NAMED, *POLICY, "--confidence", 1), "got 1"),
+        (("--log", "log.csv", *NAMED, *POLICY, "--pending", "good"), "'good'"),
+        (("--log", "log.csv", *NAMED, *POLICY, "-o", "out.txt"), "'out.txt'"),
+        (("--log", "log.csv", *NAMED, *POLICY, "-o", "no/out.csv"), "'no/out.csv'"),
+        (("--log", "log.csv", *NAMED, *POLICY, "-o", "log.csv"), "would replace the log"),
+        (("--log", "log.csv", *NAMED, "--group", "gender", *POLICY), "'gender'"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(log, arguments, words):
+    assert words in refused("evaluate", *arguments)
+
+
+# Challengers
+
+
+def saved(model, path="model.skops"):
+    skops.io.dump(model, path)
+    return path
+
+
+def test_a_challenger_is_judged_on_rounds_it_has_not_seen(log):
+    seen = log[(log["t"] <= 3) & log["good"].notna()]
+    model = make_pipeline(StandardScaler(), LogisticRegression()).fit(
+        seen[["income"]], seen["good"]
+    )
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--challenger", saved(model))
+    said = refused(*words, "--threshold", 0.7)
+    assert "--trained-through" in said
+    (one,) = done(*words, "--threshold", 0.7, "--trained-through", 3)["policies"]
+    assert (one["policy"], one["first_round"]) == ("model.skops ≥ 0.7", 4)
+    later = log[log["t"] > 3]
+    rate = (model.predict_proba(later[["income"]])[:, 1] >= 0.7).mean()
+    assert measures(one)["selection_rate"]["value"] == pytest.approx(rate)
+    assert "round 6" in refused(*words, "--trained-through", 6)
+
+
+def my_logs(X):
+    """A function of ours, which a model in a file may name."""
+    return np.log1p(np.abs(X))
+
+
+def test_an_untrusted_type_is_refused_and_named(log):
+    model = make_pipeline(FunctionTransformer(my_logs), LogisticRegression())
+    model.fit(log[["income"]], log["s"] > 0.5)
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--trained-through", 0)
+    words += ("--challenger", saved(model))
+    kind = f"{my_logs.__module__}.my_logs"
+    assert kind in refused(*words)
+    assert done(*words, "--trusted", kind)["policies"][0]["identified"]
+
+
+@pytest.mark.parametrize("content", [b"", b"not a model", b"PK\x05\x06" + bytes(18)])
+def test_a_file_that_is_no_model(log, folder, content):
+    (folder / "model.skops").write_bytes(content)
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--trained-through", 0)
+    assert "model.skops" in refused(*words, "--challenger", "model.skops")
+    assert "none.skops" in refused(*words, "--challenger", "none.skops")
+
+
+@pytest.mark.parametrize("fit", ["other columns", "text", "more columns", "no classifier"])
+def test_a_model_that_does_not_fit_the_log(log, fit):
+    X = log[["income"]].rename(columns={"income": "debt"} if fit == "other columns" else {})
+    X = log[["income", "s"]].to_numpy() if fit == "more columns" else X
+    model = LogisticRegression().fit(X, log["s"] > 0.5)
+    if fit == "text":
+        log.assign(income="high").to_csv("log.csv", index=False)
+    if fit == "no classifier":
+        model = StandardScaler().fit(X)
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--feature", "income", "--trained-through", 0)
+    assert "challenger" in refused(*words, "--challenger", saved(model))
+
+
+def test_a_challenger_fitted_to_an_array_reads_the_named_features(log):
+    model = LogisticRegression().fit(log[["s", "income"]].to_numpy(), log["s"] > 0.5)
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--trained-through", 0)
+    words += ("--feature", "s", "--feature", "income", "--challenger", saved(model))
+    rate = measures(done(*words)["policies"][0])["selection_rate"]["value"]
+    assert rate == pytest.approx(model.predict(log[["s", "income"]].to_numpy()).mean())
+
+
+def test_output_on_standard_output_is_csv(log):
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--policy", "income >= 1", "-o", "-")
+    result = call(*words)
+    assert result.stdout.startswith('"policy","measure"')
+    assert "it would accept" in result.stderr
+    assert "name a file" in refused(*words, "--json")
+
+
+def test_names_in_tables_are_no_formulas(log):
+    log["=1+1"] = log["income"]
+    log["sex"] = "=cmd|x"
+    log.to_csv("log.csv", index=False)
+    words = ("evaluate", "--log", "log.csv", *NAMED, "--group", "sex", "--policy", "=1+1 >= 0.5")
+    done(*words, "-o", "out.csv")
+    text = Path("out.csv").read_text(encoding="utf-8")
+    assert '"\'=1+1 ≥ 0.5"' in text
+    assert '"\'=cmd|x"' in text
+    done(*words, "-o", "out.parquet")
+    assert set(pq.read_table("out.parquet")["group"].to_pylist()) == {"", "=cmd|x"}
