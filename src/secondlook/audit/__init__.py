@@ -7,5 +7,6 @@ acceptance, and outcomes of the accepted.
 from secondlook.audit.evaluate import Evaluation, evaluate
 from secondlook.audit.log import DecisionLog
 from secondlook.audit.policies import Challenger, Rule
+from secondlook.audit.scores import calibration, drift
 
-__all__ = ["Challenger", "DecisionLog", "Evaluation", "Rule", "evaluate"]
+__all__ = ["Challenger", "DecisionLog", "Evaluation", "Rule", "calibration", "drift", "evaluate"]
