@@ -30,9 +30,10 @@ from secondlook.frames import to_frame
 from secondlook.notebook import in_words
 from secondlook.words import amount, counted, percent, percents
 
-__all__ = ["NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate", "Evaluation", "Gap", "Measured"]
-__all__ += ["Pending", "Sensitivity", "check_log", "evaluate", "fdr_bounds", "gap_between"]
-__all__ += ["hardly_covered", "mean_bounds", "round_starts", "shown_range", "usable_rows"]
+__all__ = ["ESTIMATED", "NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate", "Evaluation", "Gap"]
+__all__ += ["Measured", "Pending", "Sensitivity", "check_log", "evaluate", "fdr_bounds"]
+__all__ += ["find_measured", "gap_between", "hardly_covered", "mean_bounds", "notes_on"]
+__all__ += ["round_starts", "shown_range", "usable_rows"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -42,6 +43,10 @@ Pending = Literal["cut", "worst"]
 SMALL = 10  # known outcomes below which a group is too small
 _HARDLY = 50.0  # π/p above which the log hardly covers an applicant
 NEGLIGIBLE = 0.01  # of a policy's acceptances that may be uncovered
+ESTIMATED = (
+    "The probabilities of this log are estimated, so there are no intervals: whatever else "
+    "decided would make them wrong."
+)
 _LARGEST_GAMMA = 1000.0
 
 
@@ -232,15 +237,8 @@ class Evaluation:
         group, attribute
             The group, and its attribute if several have a value of that name.
         """
-        for row in self.measured:
-            alike = not attribute or row.attribute == attribute
-            if row.measure == measure and row.group == group and alike:
-                return row
-        groups = dict.fromkeys(row.group for row in self.measured)
-        raise InputError(
-            f"the evaluation has no {measure!r} of the group {group!r}; it has "
-            f"{', '.join(MEASURES)} of {', '.join(map(repr, groups))}."
-        )
+        found: Measured = find_measured(self.measured, measure, group, attribute)
+        return found
 
     @property
     def identified(self) -> bool:
@@ -318,6 +316,20 @@ class Evaluation:
             for row in self.measured
         ]
         return in_words(self.verdict(), *self.assumptions, titles=titles, rows=rows)
+
+
+def find_measured(rows: Sequence[Any], measure: str, group: str, attribute: str) -> Any:
+    """Return the row of a measure and a group; the attribute may be empty if it is clear."""
+    for row in rows:
+        alike = not attribute or row.attribute == attribute
+        if row.measure == measure and row.group == group and alike:
+            return row
+    measures = dict.fromkeys(row.measure for row in rows)
+    groups = dict.fromkeys(row.group for row in rows)
+    raise InputError(
+        f"there is no {measure!r} of the group {group!r}; there are {', '.join(measures)} of "
+        f"{', '.join(map(repr, groups))}."
+    )
 
 
 def shown(measure: str, value: float, currency: str = "") -> str:
@@ -493,10 +505,7 @@ def _evaluate(log: DecisionLog, policy: Chances, options: _Options, n_policies: 
 def _assumptions(log: DecisionLog, policy: Chances, options: _Options) -> Iterator[str]:
     """Yield what must hold for the intervals."""
     if log.estimated:
-        yield (
-            "The probabilities of this log are estimated, so there are no intervals: whatever else "
-            "decided would make them wrong."
-        )
+        yield ESTIMATED
         return
     yield (
         f"Intervals of one measure are right together, at all times, with a probability of "
@@ -509,19 +518,24 @@ def _assumptions(log: DecisionLog, policy: Chances, options: _Options) -> Iterat
             "The policy may differ between rounds; its rates are means over the applicants of all "
             "rounds."
         )
+    yield from notes_on(log, options.pending)
+    yield (
+        "Estimates by mixture, self-normalised and doubly robust have no interval of their own; "
+        "the interval contains the true value, not the estimate's error."
+    )
+
+
+def notes_on(log: DecisionLog, pending: str) -> Iterator[str]:
+    """Yield what draws and pending outcomes mean for intervals."""
     if log.drawn.any():
         yield (
             "Some acceptances were draws of fixed size, which depend on each other; they are "
             "evidence by round, not by applicant, so intervals are wider."
         )
-    if options.pending == "worst":
+    if pending == "worst":
         yield "Pending outcomes count as the worst case for each bound, and not in estimates."
-    else:
+    elif log.pending.any():
         yield "Rounds from the first one with pending outcomes on are left out."
-    yield (
-        "Estimates by mixture, self-normalised and doubly robust have no interval of their own; "
-        "the interval contains the true value, not the estimate's error."
-    )
 
 
 @dataclass(frozen=True, eq=False)
