@@ -31,6 +31,11 @@ present wealth counts in place of the largest so far, and the bound is a value o
 after the other would not be fair. Two kinds of gamblers share the capital then. One bets once per
 round, on the round's mean of Z. The other bets person by person and counts every candidate of a
 draw as not covered (w = 0), which leaves decisions that involved no draw.
+
+If the policy changes as well, θ counts rounds by their size, and so must the bets: the first kind
+bets on ΣZ/N, where N is the size of the first round times 2^k. A gambler with too small an N would
+have stopped in the first round with more than N applicants, so the k that fits the largest round
+is used, with the 2^−(k+1) of the capital that belongs to it.
 """
 
 from __future__ import annotations
@@ -39,11 +44,10 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-
-from secondlook.methods.certified.evidence import log_growth
 
 __all__ = ["CAPS", "Bets", "Covered", "cover", "upper_bound"]
 
@@ -57,6 +61,7 @@ _GRID = 256  # values of b among which the error is divided if a policy changes
 _STEPS = 18  # of the search for a bound, which is then within 2^−18 of the range
 _LAST = 2.0**-20
 _FEW = 0.5  # distinct values, as a share of rows, from which on counting them saves time
+_FACTORS = 16  # that are multiplied before a logarithm, far from any overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,13 +125,15 @@ class Bets:
     Attributes
     ----------
     u, v
-        The values, and how often each pair occurs.
+        The values.
     count
-        How often each pair occurs; None if once.
+        How often each pair of values occurs; None if once.
     starts
         The position of each round's first pair, and the end.
     worst
         Two numbers a and c: V − b·U is at most a − c·b, whatever the applicant. V·c ≤ U·a.
+    capital
+        What the gamblers of this kind may still use of their capital.
     """
 
     u: Floats
@@ -134,10 +141,17 @@ class Bets:
     count: Floats | None
     starts: Rows
     worst: tuple[float, float]
+    capital: float = 1.0
 
     @staticmethod
     def of(
-        u: Floats, v: Floats, rounds: Rows, worst: tuple[float, float], *, per_round: bool = False
+        u: Floats,
+        v: Floats,
+        rounds: Rows,
+        worst: tuple[float, float],
+        *,
+        per_round: bool = False,
+        changes: bool = False,
     ) -> Bets:
         """Collect the bets on applicants, whose rounds are in order.
 
@@ -146,18 +160,21 @@ class Bets:
         u, v
             U and V of each applicant.
         rounds
-            The position of each round's first applicant, and the end.
+            The position of each round's first applicant, and the end; no round is empty.
         worst
             As above.
         per_round
-            Bet once per round, on the means of U and V.
+            Bet once per round, on the means of U and V, or on their sums over N.
+        changes
+            Whether the policy changed between rounds.
         """
         if per_round:
-            sizes = np.maximum(np.diff(rounds), 1)
-            means = [np.add.reduceat(np.append(x, 0.0), rounds[:-1]) / sizes for x in (u, v)]
-            full = np.diff(rounds) > 0
-            steps = np.arange(full.sum() + 1)
-            return Bets(means[0][full], means[1][full], None, steps, worst)
+            sizes, capital = np.diff(rounds).astype(np.float64), 1.0
+            if changes:
+                k = math.ceil(math.log2(sizes.max() / sizes[0]))
+                sizes, capital = np.full_like(sizes, sizes[0] * 2.0**k), 0.5 ** (k + 1)
+            means = [np.add.reduceat(x, rounds[:-1]) / sizes for x in (u, v)]
+            return Bets(means[0], means[1], None, np.arange(rounds.size), worst, capital)
         matters = (u != 0) | (v != 0)
         if not matters.all():
             rounds = np.append(0, np.cumsum(matters))[rounds]
@@ -174,20 +191,32 @@ class Bets:
         count = np.concatenate(counts).astype(np.float64) if counts else np.empty(0)
         return Bets(pair.real.copy(), pair.imag.copy(), count, np.array(starts), worst)
 
+    @cached_property
+    def _blocks(self) -> tuple[Rows, Rows, Rows]:
+        """Rounds with pairs; starts of blocks that a logarithm is taken of; their first blocks."""
+        full = np.flatnonzero(np.diff(self.starts))
+        ends = self.starts[full + 1]
+        step = _FACTORS if self.count is None else 1
+        blocks = [np.arange(a, b, step) for a, b in zip(self.starts[full], ends, strict=True)]
+        first = np.cumsum([0, *map(len, blocks)])[:-1]
+        return full, np.concatenate(blocks) if blocks else full, first
+
     def growth(self, b: float) -> Floats:
         """Return the log growth of each gambler in each round, shape (gamblers, rounds)."""
         z = b * self.u - self.v
         most, slope = self.worst
-        bets = _SHARES / (most - slope * b)
-        n_rounds = self.starts.size - 1
-        grown = np.zeros((bets.size, n_rounds))
-        for t, (begin, end) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
-            if end == begin:
-                continue
-            if self.count is None:
-                grown[:, t] = log_growth(z[begin:end, None], bets[:, None])[:, 0]
+        grown = np.zeros((_SHARES.size, self.starts.size - 1))
+        full, blocks, first = self._blocks
+        if not full.size:
+            return grown
+        for gambler, bet in enumerate(_SHARES / (most - slope * b)):
+            factors = bet * z
+            factors += 1.0
+            if self.count is None:  # logarithms take ten times as long as products
+                logs = np.log(np.multiply.reduceat(factors, blocks))
             else:
-                grown[:, t] = np.log1p(bets[:, None] * z[begin:end]) @ self.count[begin:end]
+                logs = np.log(factors) * self.count
+            grown[gambler, full] = np.add.reduceat(logs, first)
         return grown
 
 
@@ -241,10 +270,7 @@ def upper_bound(
 
 def _log_wealth(bets: Iterable[Bets], b: float, *, largest: bool) -> float:
     """Return the log of the gamblers' mean wealth: the largest after any round, or the last."""
-    growth = [part.growth(b) for part in bets]
-    # Gamblers who bet once per round have no place in rounds without applicants.
-    n_rounds = max(grown.shape[1] for grown in growth)
-    padded = [np.pad(grown, ((0, 0), (0, n_rounds - grown.shape[1]))) for grown in growth]
-    log = np.cumsum(np.concatenate(padded), axis=1)
+    kinds = [math.log(part.capital) + np.cumsum(part.growth(b), axis=1) for part in bets]
+    log = np.concatenate(kinds)
     mean = np.logaddexp.reduce(log, axis=0) - math.log(log.shape[0])
     return float(mean.max(initial=0.0) if largest else (mean[-1] if mean.size else 0.0))

@@ -15,6 +15,7 @@ from secondlook.audit.bounds import Bets, Covered, cover, upper_bound
 from secondlook.audit.estimates import (
     DEFAULT,
     MEASURES,
+    SUMS,
     bootstrap,
     estimators,
     fit_bad,
@@ -41,7 +42,7 @@ Rows = NDArray[np.intp]
 Pending = Literal["cut", "worst"]
 
 SMALL = 10  # known outcomes below which a group is too small
-_HARDLY = 50.0  # π/p above which the log hardly covers an applicant
+HARDLY = 50.0  # π/p above which the log hardly covers an applicant
 NEGLIGIBLE = 0.01  # of a policy's acceptances that may be uncovered
 ESTIMATED = (
     "The probabilities of this log are estimated, so there are no intervals: whatever else "
@@ -248,6 +249,8 @@ class Evaluation:
     def verdict(self) -> str:
         """Return what the log says, in one or two sentences."""
         accepted, fdr = self.of("selection_rate"), self.of("false_discovery_rate")
+        if math.isnan(accepted.value):
+            return f"{self.policy}: {accepted.note}"
         if not accepted.value:
             return f"{self.policy}: it accepts none of {counted(self.n_people, 'applicant')}."
         start = f"{self.policy}: it would accept {percent(accepted.value)} of applicants"
@@ -554,46 +557,42 @@ class _Judge:
     ) -> Iterator[Measured]:
         """Yield all measures, of all applicants or of a group."""
         inside = np.ones(len(self.log), np.bool_) if members is None else members
-        rows = np.flatnonzero(self.complete & inside)
+        rows, bounded = (np.flatnonzero(used & inside) for used in (self.complete, self.bounded))
         n_outcomes = int((self.log.known & (self.policy.pi > 0))[rows].sum())
-        if members is not None and n_outcomes < SMALL:
-            n = int((self.bounded & inside).sum())
-            yield from self._too_small(attribute, group, n, n_outcomes)
-            return
         estimates, sums = self._estimates(rows)
-        ends = self._intervals(np.flatnonzero(self.bounded & inside), error)
-        ranges = self._ranges(rows, sums)
-        uncovered = self._hardly_covered(rows)
+        ends, ranges = self._intervals(bounded, error), self._ranges(rows, sums)
+        nothing = {DEFAULT: Estimate(math.nan, math.nan)}
         for measure in MEASURES:
-            value, note = math.nan, ""
-            if measure == "selection_rate" or (uncovered <= NEGLIGIBLE and n_outcomes):
-                found = estimates[measure].get(DEFAULT)
-                value = math.nan if found is None else found.value
-            elif sums["pi"] == 0:
-                value = 0.0 if measure == "profit" else math.nan
-                note = "" if measure == "profit" else "It accepts none."
-            else:
-                note = "Not identified."
+            value, note = self._value(measure, estimates, rows, n_outcomes, sums)
+            least, most = ranges[measure]
+            if not math.isnan(value):  # it may rest on weights that ranges do not count in full
+                least, most = min(least, value), max(most, value)
+            numbers, answers = (value, *ends[measure], least, most), estimates[measure]
+            if members is not None and (lack := _too_few(measure, rows.size, n_outcomes, sums)):
+                numbers, answers, note = (math.nan,) * 5, nothing, f"Too small: {lack}."
             yield Measured(
-                measure,
-                attribute,
-                group,
-                value,
-                *ends[measure],
-                *ranges[measure],
-                estimates[measure],
-                int(rows.size),
-                n_outcomes,
-                note,
+                measure, attribute, group, *numbers, answers, rows.size, n_outcomes, note
             )
 
-    def _too_small(self, attribute: str, group: str, n: int, n_outcomes: int) -> Iterator[Measured]:
-        note = f"Too small: {counted(n_outcomes, 'outcome')}, and {SMALL} are needed."
-        empty, no = {DEFAULT: Estimate(math.nan, math.nan)}, math.nan
-        for measure in MEASURES:
-            yield Measured(
-                measure, attribute, group, no, no, no, no, no, empty, n, n_outcomes, note
-            )
+    def _value(
+        self,
+        measure: str,
+        estimates: Mapping[str, Mapping[str, Estimate]],
+        rows: Rows,
+        n_outcomes: int,
+        sums: Mapping[str, float],
+    ) -> tuple[float, str]:
+        """Return the default estimate, or NaN and the reason why there is none."""
+        if not rows.size:
+            return math.nan, "No round has all of its outcomes."
+        if not sums["pi"] and measure == "false_discovery_rate":
+            return math.nan, "It accepts none."
+        if not sums["pi"]:
+            return 0.0, ""
+        covered = self._hardly_covered(rows) <= NEGLIGIBLE and n_outcomes > 0
+        if measure == "selection_rate" or covered:
+            return estimates[measure][DEFAULT].value, ""
+        return math.nan, "Not identified."
 
     @property
     def _bad(self) -> Floats:
@@ -602,10 +601,11 @@ class _Judge:
 
     def _estimates(self, rows: Rows) -> tuple[dict[str, dict[str, Estimate]], dict[str, float]]:
         """Return all estimates by measure and estimator, and the sums they are made of."""
-        some = self.log.select(rows) if rows.size else None
         found: dict[str, dict[str, Estimate]] = {measure: {} for measure in MEASURES}
-        if some is None:
-            return found, {"pi": 0.0, "aw": 0.0, "n": 0.0, "awb": 0.0}
+        if not rows.size:
+            nothing = {DEFAULT: Estimate(math.nan, math.nan)}
+            return dict.fromkeys(MEASURES, nothing), dict.fromkeys(SUMS, 0.0)
+        some = self.log.select(rows)
         model = None if self.model is None else self.model[rows]
         terms, allowed = row_sums(some, self.policy.pi[rows], self._bad[rows], model)
         sums = terms.sum(axis=0)
@@ -633,18 +633,22 @@ class _Judge:
         return hardly_covered(self.policy.pi[rows], self.log.propensity[rows])
 
     def _ranges(self, rows: Rows, sums: Mapping[str, float]) -> dict[str, tuple[float, float]]:
-        """Return the estimates if all that is not covered were good, and if it were bad."""
-        utility, unknown = self.options.utility, self._hardly_covered(rows)
+        """Return the estimates if all that is hardly covered were good, and if it were bad."""
         selected = sums["pi"] / sums["n"] if sums["n"] else math.nan
         if not sums["pi"]:
+            profit = 0.0 * selected
             return {
                 "selection_rate": (selected, selected),
                 "false_discovery_rate": (math.nan, math.nan),
-                "profit": (0.0, 0.0),
+                "profit": (profit, profit),
             }
-        covered = 1.0 - unknown if sums["aw"] else 0.0
-        bad = sums["awb"] / sums["aw"] * covered if sums["aw"] else 0.0
+        accepted = rows[self.log.accepted[rows]]
+        weight = np.minimum(self.policy.pi[accepted] / self.log.propensity[accepted], HARDLY)
+        total = float(weight.sum())
+        covered = 1.0 - self._hardly_covered(rows) if total else 0.0
+        bad = float(weight @ self._bad[accepted]) / total * covered if total else 0.0
         ends = (bad, bad + 1.0 - covered)
+        utility = self.options.utility
         worth = [utility.gain_good * (1 - b) + utility.gain_bad * b for b in ends]
         return {
             "selection_rate": (selected, selected),
@@ -718,6 +722,15 @@ class _Judge:
         )
 
 
+def _too_few(measure: str, n: int, n_outcomes: int, sums: Mapping[str, float]) -> str:
+    """Return what a group lacks for a measure, in words; empty if nothing."""
+    if n < SMALL:
+        return f"{counted(n, 'applicant')}, and {SMALL} are needed"
+    if measure != "selection_rate" and sums["pi"] and n_outcomes < SMALL:
+        return f"{counted(n_outcomes, 'outcome')}, and {SMALL} are needed"
+    return ""
+
+
 def _hidden_range(pi: Floats, p: Floats, bad: Bools, gamma: float) -> tuple[float, float]:
     """Return the self-normalised FDRs that are possible if odds may be off by a factor Γ.
 
@@ -742,7 +755,7 @@ def _hidden_range(pi: Floats, p: Floats, bad: Bools, gamma: float) -> tuple[floa
 def hardly_covered(pi: Floats, p: Floats) -> float:
     """Return the share of a policy's acceptances that the logged probabilities hardly cover."""
     mass = pi.sum()
-    rem = np.maximum(pi - _HARDLY * p, 0.0).sum()
+    rem = np.maximum(pi - HARDLY * p, 0.0).sum()
     return float(rem / mass) if mass else 0.0
 
 
@@ -769,6 +782,7 @@ def fdr_bounds(
                 rounds,
                 (part.cap + 1, part.cap + 1),
                 per_round=part.per_round,
+                changes=changes,
             )
             for part in covered
         ]
@@ -813,7 +827,14 @@ def _profit_bounds(
             v = (earned - least) / span
             largest = ((part.cap + 1) * most - least) / span
             bets.append(
-                Bets.of(np.ones_like(v), v, rounds, (largest, 1.0), per_round=part.per_round)
+                Bets.of(
+                    np.ones_like(v),
+                    v,
+                    rounds,
+                    (largest, 1.0),
+                    per_round=part.per_round,
+                    changes=changes,
+                )
             )
         return least + span * upper_bound(bets, error / 2, changes=changes)
 

@@ -398,6 +398,8 @@ def _rounds(values: Any, n: int) -> Rows:
     whole = numbers.astype(np.intp)
     if not np.array_equal(whole, numbers):
         raise InputError(f"round must hold whole numbers, got {numbers[whole != numbers][0]}.")
+    if whole.min() < 1:  # a challenger's trained_through = 0 says that it has seen no round
+        raise InputError(f"rounds are numbered from 1, got {whole.min()}; number them anew.")
     return whole
 
 
