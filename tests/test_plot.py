@@ -14,6 +14,7 @@ from lab.experiments.test_tables import make_results
 from lab.experiments.test_verdict import exact
 from ledger_worlds import algorithm_1, started
 from secondlook import plot
+from secondlook.audit import DecisionLog, Rule, calibration, drift, evaluate
 from secondlook.errors import InputError
 
 METHODS = ("plain", "no-exploration", "certified", "fair-clf", "own:first", "ceiling")
@@ -321,3 +322,60 @@ def test_files_are_the_same_each_time(drawn, tmp_path):
     vector, image = files[0]
     assert "&lt;script&gt;" in vector.read_text()
     assert image.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.fixture(scope="module")
+def log():
+    """Return a log that says nothing about the lowest scores."""
+    rng = np.random.default_rng(0)
+    score = rng.random(2000)
+    propensity = np.where(score > 0.3, 0.5, 0.0)
+    accepted = rng.random(2000) < propensity
+    outcome = np.where(accepted, rng.random(2000) < score, np.nan)
+    rounds = 1 + np.arange(2000) // 500
+    return DecisionLog(accepted, propensity, outcome, score=score, round=rounds)
+
+
+def test_cut_offs_show_bounds_where_nothing_is_identified(log):
+    cuts = {cut: Rule("score", ">=", cut) for cut in (0.1, 0.5, 0.9)}
+    found = evaluate(log, cuts, alpha=0.2, utility=sl.Revenue(200, 500))
+    chart = plot.cut_offs(found, currency=HOSTILE)
+    rows = rows_of(chart, "low", "x")
+    assert len(rows) == 9
+    mistakes, accepted, profit = rows[:3], rows[3:6], rows[6:]
+    for shown, measure in (
+        (mistakes, "false_discovery_rate"),
+        (accepted, "selection_rate"),
+        (profit, "profit"),
+    ):
+        for row, one in zip(shown, found.values(), strict=True):
+            wanted = one.of(measure)
+            known = not np.isnan(wanted.value)
+            ends = (wanted.low, wanted.high) if known else (wanted.least, wanted.most)
+            assert (row["low"], row["high"]) == pytest.approx(ends, rel=1e-4)
+            assert (row["value"] is not None) == known
+            assert row["name"].startswith("estimate" if known else "not identified")
+    assert [row["value"] is None for row in mistakes] == [True, False, False]
+    assert len(rows_of(plot.cut_offs(found, measures=["profit"]), "low", "x")) == 3
+    texts = [path for text, path in walk(chart.to_dict()) if HOSTILE in text]
+    assert texts
+    assert all("datasets" in path or path[-1] in ("text", "title") for path in texts)
+
+
+def test_calibration_and_drift_show_what_the_audit_found(log):
+    bins = calibration(log, bins=4)
+    rows = rows_of(plot.calibration(bins), "n")
+    assert [row["value"] for row in rows[::2]] == [
+        None if np.isnan(part.recorded) else pytest.approx(part.recorded, rel=1e-4) for part in bins
+    ]
+    corrected = rows[1::2]
+    for row, part in zip(corrected, bins, strict=True):
+        assert (row["x"], row["low"], row["high"]) == pytest.approx(
+            (part.score, part.low, part.high), rel=1e-4
+        )
+    by_round = drift(log)
+    shown = {row["name"]: row for row in rows_of(plot.drift(by_round, alpha=0.2), "low", "x")}
+    for name, key in (("mean score", "score"), ("bad", "bad"), ("index", "stability")):
+        wanted = [getattr(row, key) for row in by_round]
+        assert shown[name]["value"] == pytest.approx(wanted, rel=1e-4)
+    assert len(rows_of(plot.drift(by_round[:1]), "low", "x")) == 4

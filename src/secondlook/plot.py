@@ -36,8 +36,9 @@ try:
 except ImportError as missing:  # pragma: no cover (an extra)
     raise InputError(f"charts need altair; {to_install('report')} installs it.") from missing
 
-__all__ = ["by_setting", "certificate", "compare", "coverage", "curve", "figures", "groups"]
-__all__ += ["metric", "outcomes", "rounds", "save", "spans", "trade_off"]
+__all__ = ["by_setting", "calibration", "certificate", "compare", "coverage", "curve", "cut_offs"]
+__all__ += ["drift", "figures", "group_audit", "groups", "metric", "outcomes", "rounds", "save"]
+__all__ += ["spans", "trade_off"]
 
 Chart = Any  # of altair, where layered and stacked charts have different types
 Row = dict[str, Any]
@@ -73,6 +74,17 @@ _TITLES = {
     "selection_rate_difference": "Largest gap: accepted",
     "true_positive_rate_difference": "Largest gap: good applicants accepted",
 }
+_GROUP_TITLES = {
+    "selection_rate": "Accepted",
+    "false_discovery_rate": "Bad among the accepted",
+    "bad_rate": "Bad among all applicants",
+    "true_positive_rate": "Good applicants accepted",
+    "calibration": "Mean score minus share of good",
+}
+_IDENTIFIED, _NOT_IDENTIFIED = "estimate, interval at all times", "not identified: bounds"
+_UNKNOWN = "!isValid(datum.value)"
+_RECORDED, _CORRECTED, _ASSUMED = "as recorded", "corrected", "without assumptions"
+_CHANGED = 0.25  # a stability index from which on a population is called changed
 _THOUSAND = 1000  # metrics of revenue are in thousands, charts in whole amounts
 _AMOUNTS = ("revenue", "cumulative_revenue", "weighted", "effective")
 
@@ -939,6 +951,196 @@ def curve(x: Any, *, method: str | None = None) -> Chart:
     if not charts:
         raise InputError("too few outcomes are known for a curve; observe more of them.")
     return _stacked(charts)
+
+
+# Audits ----------------------------------------------------------------------------------------
+
+
+def cut_offs(
+    evaluations: Mapping[float, Any],
+    *,
+    measures: Sequence[str] = ("false_discovery_rate", "selection_rate", "profit"),
+    currency: str = "",
+) -> Chart:
+    """Draw mistakes, acceptances and profit of policies that accept from a score on.
+
+    Parameters
+    ----------
+    evaluations
+        What ``audit.evaluate`` says about each policy, by its cut-off.
+    measures
+        What to draw.
+    currency
+        Of the profit.
+    """
+    titles = {
+        "false_discovery_rate": (_MISTAKES, _PERCENT),
+        "selection_rate": ("Accepted, share of applicants", _PERCENT),
+        "profit": (f"Profit per applicant{f' ({currency})' if currency else ''}", _NUMBER),
+    }
+    charts, colours = [], {_IDENTIFIED: _BLUE, _NOT_IDENTIFIED: _ORANGE}
+    across = _scaled(_domain(evaluations), ".2~f", "accept from this score on")
+    for measure in measures:
+        (title, form), rows = titles[measure], []
+        for cut, one in evaluations.items():
+            row = one.of(measure)
+            known = _number(row.value) is not None
+            ends = (row.low, row.high) if known else (row.least, row.most)
+            named = {"name": _IDENTIFIED if known else _NOT_IDENTIFIED, "x": cut}
+            rows.append(named | {"value": row.value, "low": ends[0], "high": ends[1]})
+        alpha = next(iter(evaluations.values())).alpha if measure.startswith("false") else None
+        shown = [row[name] for row in rows for name in ("value", "low", "high")]
+        up = _scaled(_domain([*shown, alpha], zero=form == _PERCENT), form)
+        look, chosen = _named(title, _used(colours, rows))
+        base = _data(rows).encode(x=alt.X("x", **across), **look)
+        known = base.transform_filter("isValid(datum.value)")
+        tips = _tips(
+            x=("from score", ".2~f"), name=" ", value=("estimate", form), **_at_all_times(form)
+        )
+        span = base.mark_rule(clip=True).encode(
+            y=alt.Y("low", **up),
+            y2="high",
+            strokeWidth=alt.StrokeWidthValue(2, condition={"test": _UNKNOWN, "value": 9}),
+            tooltip=tips,
+        )
+        points = known.mark_point(filled=True, opacity=1, size=60).add_params(chosen)
+        charts.append(
+            _layer(
+                title,
+                span,
+                known.mark_line(strokeWidth=1.2).encode(y=alt.Y("value", **up)),
+                points.encode(y=alt.Y("value", **up), tooltip=tips),
+                *_bound(alpha, _alpha(alpha), up, along="y"),
+                height=200,
+            )
+        )
+    return _stacked(charts)
+
+
+def calibration(bins: Sequence[Any]) -> Chart:
+    """Draw the share of good outcomes against the recorded score.
+
+    Parameters
+    ----------
+    bins
+        What ``audit.calibration`` returns.
+    """
+    colours = {_CORRECTED: _BLUE, _RECORDED: _GREY}
+    title = "Good outcomes against the recorded score"
+    rows = []
+    for part in bins:
+        place = {"x": part.score, "n": part.n_outcomes, "of": part.n_people}
+        rows.append(place | {"name": _RECORDED, "value": part.recorded} | _span(None, None))
+        rows.append(place | {"name": _CORRECTED, "value": part.good} | _span(part.low, part.high))
+    across = _scaled(_domain(row["x"] for row in rows), ".2~f", "mean recorded score")
+    ends = [row[name] for row in rows for name in ("value", "low", "high", "x")]
+    up = _scaled(_domain(ends), _PERCENT)
+    look, chosen = _named(title, colours)
+    base = _data(rows).encode(x=alt.X("x", **across), **look)
+    tips = {"name": " ", "x": ("mean score", ".3~f"), "value": ("good", _PERCENT)}
+    tips |= _at_all_times(_PERCENT) | {"n": "known outcomes", "of": "applicants"}
+    points = base.mark_point(filled=True, opacity=1, size=60).add_params(chosen)
+    low, high = across["scale"].domain
+    line = _data([{"x": low, "y": low, "x2": high, "y2": high}])
+    return _layer(
+        title,
+        line.mark_rule(clip=True, **_DASHED).encode(
+            x=alt.X("x", **across), x2="x2", y=alt.Y("y", **up), y2="y2"
+        ),
+        base.mark_rule(clip=True, strokeWidth=1.6).encode(y=alt.Y("low", **up), y2="high"),
+        points.encode(y=alt.Y("value", **up), tooltip=_tips(**tips)),
+    )
+
+
+def drift(rows: Sequence[Any], *, alpha: float | None = None) -> Chart:
+    """Draw scores, acceptances, mistakes and the stability of scores over the rounds.
+
+    Parameters
+    ----------
+    rows
+        What ``audit.drift`` returns.
+    alpha
+        The bound on mistakes.
+    """
+    at = [row.round for row in rows]
+
+    def line(name: str, key: str, low: str = "", high: str = "") -> Row:
+        ends = {"value": key, "low": low or key, "high": high or key}
+        return {"name": name, "x": at} | {
+            end: [getattr(row, field) for row in rows] for end, field in ends.items()
+        }
+
+    both = [line("mean score", "score"), line("accepted", "accepted")]
+    bad = line("bad", "bad", "bad_low", "bad_high")
+    limit = None if alpha is None else (_alpha(alpha), [alpha] * len(at))
+    shaken = ("changed", [_CHANGED] * len(at))
+    return _stacked(
+        [
+            _lines(
+                "Scores and acceptances of applicants",
+                both,
+                {"mean score": _BLUE, "accepted": _ORANGE},
+                _PERCENT,
+                legend=False,
+                height=200,
+            ),
+            _lines(
+                _MISTAKES,
+                [bad],
+                {bad["name"]: _RED},
+                _PERCENT,
+                bound=limit,
+                legend=False,
+                height=200,
+            ),
+            _lines(
+                "Population stability index of scores",
+                [line("index", "stability")],
+                {"index": _PURPLE},
+                _NUMBER,
+                bound=shaken,
+                legend=False,
+                height=170,
+            ),
+        ]
+    )
+
+
+def group_audit(audit: Any) -> Chart:
+    """Draw the measures of groups three ways: as recorded, corrected, and without assumptions.
+
+    Parameters
+    ----------
+    audit
+        What ``audit.groups`` returns.
+    """
+    colours = {_RECORDED: _GREY, _CORRECTED: _BLUE, _ASSUMED: _ORANGE}
+    charts, of_groups = [], [row for row in audit.measured if row.group]
+    pairs = dict.fromkeys((row.attribute, row.measure) for row in of_groups)
+    for attribute, measure in pairs:
+        mine = [r for r in of_groups if (r.attribute, r.measure) == (attribute, measure)]
+        rows = []
+        for row in mine[:_MOST_GROUPS]:
+            named = {"row": row.group}
+            rows += [
+                named | {"name": _RECORDED, "value": row.recorded} | _span(None, None),
+                named | {"name": _CORRECTED, "value": row.corrected} | _span(row.low, row.high),
+                named | {"name": _ASSUMED, "value": None} | _span(row.least, row.most),
+            ]
+        if any(_number(row["value"]) is not None for row in rows):
+            title = f"{_GROUP_TITLES[measure]}, by {attribute}"
+            charts.append(_dots(title, rows, colours, _PERCENT))
+    if not charts:
+        raise InputError("the log has no groups that could be compared; name their columns.")
+    return _stacked(charts, [row.group for row in of_groups])
+
+
+def _span(low: float | None, high: float | None) -> Row:
+    return {"low": low, "high": high}
+
+
+def _at_all_times(form: str) -> Row:
+    return {"low": ("from", form), "high": ("to", form)}
 
 
 def figures(results: Results) -> dict[str, Chart]:

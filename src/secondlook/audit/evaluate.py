@@ -410,12 +410,13 @@ def evaluate(
         random_state,
     )
     options.check(log)
+    fitted: dict[bytes, Floats] = {}
     if not isinstance(policy, Mapping):
-        return _evaluate(log, chances(log, policy), options, 1)
+        return _evaluate(log, chances(log, policy), options, 1, fitted)
     if not policy:
         raise InputError("there is no policy to evaluate; pass at least one.")
     return {
-        name: _evaluate(log, chances(log, each, str(name)), options, len(policy))
+        name: _evaluate(log, chances(log, each, str(name)), options, len(policy), fitted)
         for name, each in policy.items()
     }
 
@@ -467,12 +468,21 @@ def usable_rows(log: DecisionLog, policy: Chances, pending: str) -> tuple[Bools,
     return complete, complete if pending == "cut" else later
 
 
-def _evaluate(log: DecisionLog, policy: Chances, options: _Options, n_policies: int) -> Evaluation:
+def _evaluate(
+    log: DecisionLog,
+    policy: Chances,
+    options: _Options,
+    n_policies: int,
+    fitted: dict[bytes, Floats],
+) -> Evaluation:
+    """Evaluate one of some policies; ``fitted`` keeps models for others on the same decisions."""
     complete, bounded = usable_rows(log, policy, options.pending)
-    rng = np.random.default_rng(options.random_state)
     model = None
     if log.has_features or log.score is not None:
-        model = fit_bad(log, complete, rng)
+        rows = complete.tobytes()
+        if rows not in fitted:
+            fitted[rows] = fit_bad(log, complete, np.random.default_rng(options.random_state))
+        model = fitted[rows]
     error = (1 - options.confidence) / n_policies
     judge = _Judge(log, policy, options, complete, bounded, model)
     measured = list(judge.measure(error))
