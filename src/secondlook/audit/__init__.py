@@ -9,6 +9,8 @@ from secondlook.audit.groups import GroupAudit, GroupFinding, GroupMeasure, grou
 from secondlook.audit.log import DecisionLog
 from secondlook.audit.policies import Challenger, Rule
 from secondlook.audit.scores import calibration, drift
+from secondlook.audit.unknown import Condition, UnknownMap, UnknownSlice, unknown
 
-__all__ = ["Challenger", "DecisionLog", "Evaluation", "GroupAudit", "GroupFinding", "GroupMeasure"]
-__all__ += ["Rule", "calibration", "drift", "evaluate", "groups"]
+__all__ = ["Challenger", "Condition", "DecisionLog", "Evaluation", "GroupAudit", "GroupFinding"]
+__all__ += ["GroupMeasure", "Rule", "UnknownMap", "UnknownSlice", "calibration", "drift"]
+__all__ += ["evaluate", "groups", "unknown"]

@@ -589,7 +589,8 @@ def _finding(
             f"it, as far as the log can tell"
         )
     else:
-        beside = "" if math.isnan(as_recorded) else f" ({_points(as_recorded)} as recorded)"
+        same = math.isnan(as_recorded) or as_recorded == corrected.difference
+        beside = "" if same else f" ({_points(as_recorded)} as recorded)"
         said = f"open: a gap of {apart}{beside}, and the intervals overlap, so it may be chance"
     sentence = f"{attribute}, {_IN_WORDS[measure]}: {said}."
     return GroupFinding(attribute, measure, recorded, corrected, answer, sentence)
