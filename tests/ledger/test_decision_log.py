@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 import mixed_tables
+from cli.hostile_lender import run
 from ledger.lived_programs import lived
 from ledger_worlds import algorithm_1, certified, started
+from secondlook.audit import DecisionLog, evaluate
 from secondlook.errors import InputError
+from secondlook.frames import as_array
+from secondlook.lab.simulate.populations import Lender
 from secondlook.ledger import Program
+from small_worlds import lender_world
 
 
 def decide(program, batch):
@@ -62,11 +71,11 @@ def test_acceptances_depend_on_each_other_in_draws_of_fixed_size_only(tmp_path):
     assert not log.drawn.any()
 
 
-def test_outcomes_belong_to_the_decisions_of_the_program(url):
-    program, _, batches = started(url, algorithm_1(), n_rounds=1, n_batch=80)
-    decided = decide(program, batches[0])
+def eventful(url):
+    """Return a program after one of everything, its first batch's decisions, and whom it erased."""
+    program, _, batches = started(url, algorithm_1(), n_rounds=2, n_batch=80)
+    decided, later = (decide(program, batch) for batch in batches)
     accepted, rejected = decided.ids[decided.accepted], decided.ids[~decided.accepted]
-    row_of = {name: row for row, name in enumerate(decided.ids.tolist())}
     program.override(accepted[:2], False, "fraud was found")
     program.undo_override(accepted[1:2], "it was a mistake")
     program.override(rejected[:2], True, "a guarantor signed")
@@ -74,14 +83,44 @@ def test_outcomes_belong_to_the_decisions_of_the_program(url):
     program.observe([*accepted[1:5], rejected[0]], [1, 0, 1, 0, 1])
     program.observe(accepted[4:5], [1])  # a correction
     program.withdraw([*accepted[3:4], *accepted[5:6]])
+    gone = [accepted[2], rejected[-1], later.ids[0]]
+    program.erase(gone, "asked", early=True)
+    return program, decided, gone
+
+
+def test_outcomes_belong_to_the_decisions_of_the_program(url):
+    program, decided, _ = eventful(url)
     log = program.decision_log()
-    assert np.array_equal(log.accepted, decided.accepted)
-    rows = [row_of[name] for name in accepted[:6].tolist()]
-    assert np.array_equal(log.outcome[rows], [np.nan, 1, 0, np.nan, 1, np.nan], equal_nan=True)
-    assert log.never[rows].tolist() == [True, False, False, True, False, True]
+    first = log.select(log.round == 1)
+    assert np.array_equal(first.accepted, decided.accepted)
+    taken = first.select(first.accepted)
+    assert np.array_equal(taken.outcome[:6], [np.nan, 1, 0, np.nan, 1, np.nan], equal_nan=True)
+    assert taken.never[:6].tolist() == [True, False, False, True, False, True]
     assert log.known.sum() == 3
     assert log.never.sum() == 3
-    assert log.pending.sum() == accepted.size - 6
+    assert first.pending.sum() == decided.accepted.sum() - 6
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_exported_table_gives_the_same_log(place, tmp_path, kind):
+    program, _, gone = eventful(place)
+    path = tmp_path / f"log.{kind}"
+    run("export", place, "--features", "--groups", "-o", path)
+    log = program.decision_log()
+    read = {
+        "csv": (pd.read_csv, pl.read_csv, pyarrow.csv.read_csv),
+        "parquet": (pd.read_parquet, pl.read_parquet, pq.read_table),
+    }
+    for one in read[kind]:
+        found = DecisionLog.from_frame(one(path))
+        for name in ("accepted", "propensity", "outcome", "never", "round", "score", "erased"):
+            assert np.array_equal(getattr(found, name), getattr(log, name), equal_nan=True)
+        assert found.erased.sum() == len(gone)
+        for own, other in zip(found.groups, log.groups, strict=True):
+            assert (own.attribute, own.names) == (other.attribute, other.names)
+            assert np.array_equal(own.codes, other.codes)
+        columns = [as_array(column) for column in nw.from_native(found.X).iter_columns()]
+        assert np.array_equal(np.array(columns, float).T, log.X, equal_nan=True)
 
 
 def test_erased_applicants_have_no_features_and_no_group(place):
@@ -140,3 +179,29 @@ def test_a_program_without_a_batch_has_no_log(place):
     program, _, _ = started(place, algorithm_1(), n_rounds=1)
     with pytest.raises(InputError, match="no batch"):
         program.decision_log()
+
+
+def test_the_history_is_a_log_with_estimated_probabilities(url):
+    program = lived(url, algorithm_1(), n_rounds=1)
+    past = lender_world(0, n_batch=60, n_rounds=1).history()
+    log = program.decision_log(history=True)
+    assert np.array_equal(log.accepted, past.accepted)
+    assert np.array_equal(log.X, past.people.X)
+    assert np.array_equal(log.outcome[log.accepted], past.outcomes[past.accepted])
+    assert not log.known[~log.accepted].any()
+    assert (log.round == 0).all()
+    assert log.estimated
+    assert log.score is None
+    error = log.propensity - Lender().probability_accepted_before(past.people)
+    assert np.abs(error).mean() < 0.12
+    fdr = evaluate(log, "x0 >= 0.5").of("false_discovery_rate")
+    assert 0 < fdr.value < 1
+    assert np.isnan(fdr.high)
+
+
+def test_groups_are_read_on_request_only(place):
+    program = lived(place, algorithm_1(), n_rounds=1)
+    log = program.decision_log(groups=False)
+    assert log.groups == ()
+    assert log.sensitive_features is None
+    assert program.decision_log().groups[0].names == ("A", "B")

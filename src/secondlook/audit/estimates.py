@@ -24,10 +24,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingClassifier
-from threadpoolctl import threadpool_limits
 
 from secondlook.audit.log import DecisionLog
+from secondlook.audit.models import cross_fitted, few_categories
 from secondlook.core.utility import Utility
 
 __all__ = ["DEFAULT", "ESTIMATORS", "MEASURES", "SUMS", "bootstrap", "estimators", "fit_bad"]
@@ -44,8 +43,6 @@ DEFAULT = "self_normalised"
 SUMS = ("n", "pi", "aw", "awb", "mw", "mwb", "dr")
 
 _FOLDS = 3
-_FITTED = 100_000  # outcomes that one model learns from; more would not improve it much
-_ENOUGH = 50  # outcomes of each kind, before which the model is a constant
 _REPLICATES = 50  # resamples at a time
 _STEP = 1e-6
 
@@ -53,8 +50,7 @@ _STEP = 1e-6
 def fit_bad(log: DecisionLog, usable: Bools, rng: np.random.Generator) -> Floats:
     """Return P(bad | x) of every applicant, by models that have not seen the applicant's outcome.
 
-    Gradient boosting on the log's features, or on the recorded score if it has none, fitted to the
-    known outcomes of two thirds and applied to the rest, three times over. Acceptance depended on
+    The columns are the log's features, or the recorded score if it has none. Acceptance depended on
     the features alone, so the accepted need no weights.
 
     Parameters
@@ -66,41 +62,14 @@ def fit_bad(log: DecisionLog, usable: Bools, rng: np.random.Generator) -> Floats
     rng
         Divides applicants into folds.
     """
-    X, categories = _model_columns(log)
-    fold = rng.integers(_FOLDS, size=len(log))
-    bad = 1.0 - np.nan_to_num(log.outcome)
-    estimate = np.empty(len(log))
-    for k in range(_FOLDS):
-        rows = np.flatnonzero(usable & log.known & (fold != k))
-        if rows.size > _FITTED:
-            rows = rng.choice(rows, _FITTED, replace=False)
-        here = np.flatnonzero(fold == k)
-        counts = np.bincount(bad[rows].astype(np.intp), minlength=2)
-        if counts.min() < _ENOUGH:
-            estimate[here] = (counts[1] + 1) / (rows.size + 2)
-            continue
-        model = HistGradientBoostingClassifier(
-            learning_rate=0.08,
-            max_iter=100,
-            max_leaf_nodes=15,
-            l2_regularization=1.0,
-            categorical_features=categories,
-            random_state=0,
-        )
-        with threadpool_limits(1):  # several threads on a busy machine are many times slower
-            estimate[here] = model.fit(X[rows], bad[rows]).predict_proba(X[here])[:, 1]
-    return estimate
-
-
-def _model_columns(log: DecisionLog) -> tuple[Floats, list[int]]:
-    """Return the columns that the model reads, and which of them are categories."""
-    if not log.has_features:
+    if log.has_features:
+        columns, codes = log.table
+        categories = few_categories(columns, codes)
+    else:
         assert log.score is not None
-        return log.score[:, None], []
-    columns, codes = log.table
-    # Gradient boosting takes at most 255 categories; longer lists stay numbers.
-    few = [at for at in columns.categorical if np.nanmax(codes[:, at], initial=0) < 255]
-    return codes, few
+        codes, categories = log.score[:, None], []
+    bad = log.outcome == 0
+    return cross_fitted(codes, categories, bad, usable & log.known, _FOLDS, rng)
 
 
 def row_sums(

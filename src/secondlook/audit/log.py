@@ -11,6 +11,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from secondlook.audit.models import MOST_CATEGORIES, estimate_propensity, few_categories
 from secondlook.core.groups import crossed_and_each
 from secondlook.errors import InputError
 from secondlook.frames import as_array, column, is_frame, is_missing, n_rows, plain, take
@@ -25,6 +26,7 @@ Rows = NDArray[np.intp]
 
 _FEATURE, _GROUP = "feature.", "group."  # how ``secondlook export`` begins the names of columns
 _EXPORTED = {"erased", "region", "accepted", "propensity", "score", "override", "outcome", "round"}
+_USUAL: dict[Any, set[Any]] = {"good": {"bad", "good"}, 1: {0, 1}}  # outcomes, by the good one
 _NEVER = "indeterminate"  # its outcome of an applicant about whom nothing will ever be known
 
 
@@ -64,7 +66,8 @@ class DecisionLog:
     accepted
         Which applicants were accepted.
     propensity
-        The probability with which each one was accepted.
+        The probability with which each one was accepted; None estimates it from features and
+        groups.
     outcome
         The outcome of each accepted applicant; missing (NaN, None or empty text) for rejected ones
         and while it is pending. Outcomes are 0 and 1, False and True, ``"bad"`` and ``"good"``, or
@@ -74,7 +77,8 @@ class DecisionLog:
     sensitive_features
         Groups: one column or several.
     round
-        The round of each decision; None means that all were made in one.
+        The round of each decision; None means that all were made in one. Rounds are numbered
+        from 1; round 0 is a history, whose probabilities are estimated.
     score
         The score recorded with each decision.
     drawn
@@ -132,34 +136,36 @@ happened; find the probability with which its policy accepted it.
         estimated: bool = False,
         pos_label: Any = None,
     ) -> None:
-        values = as_array(propensity)
+        values = as_array(accepted if propensity is None else propensity)
         n = values.shape[0] if values.ndim else 0
         if not n:
             raise InputError("the log has no decisions; pass at least one.")
         self.accepted: Bools = _truths(accepted, n, "accepted")
+        self.erased: Bools = np.zeros(n, np.bool_)
+        if erased is not None:
+            self.erased = _truths(erased, n, "erased")
+        self.X = X
+        if X is not None and n_rows(X) != n:
+            raise InputError(f"X must have {n} rows, one per decision, got {n_rows(X)}.")
+        self.features = None if features is None else tuple(features)
+        self.sensitive_features = sensitive_features
+        self.groups = _group_columns(sensitive_features, ~self.erased)
+        self.estimated = bool(estimated) or propensity is None
+        if propensity is None:
+            propensity = self._estimated_propensity()
         self.propensity = _numbers(propensity, n, "propensity")
         self._check_propensity()
         self.outcome, gone = _outcomes(outcome, n, pos_label)
         self.never: Bools = gone if never is None else gone | _truths(never, n, "never")
         self._check_outcomes()
-        self.erased: Bools = np.zeros(n, np.bool_)
-        if erased is not None:
-            self.erased = _truths(erased, n, "erased")
         self.round: Rows = np.ones(n, np.intp)
         if round is not None:
-            self.round = _rounds(round, n)
-        self.X = X
-        if X is not None and n_rows(X) != n:
-            raise InputError(f"X must have {n} rows, one per decision, got {n_rows(X)}.")
-        self.features = None if features is None else tuple(features)
+            self.round = _rounds(round, n, first=0 if self.estimated else 1)
         self.score = None if score is None else _numbers(score, n, "score", missing=True)
         self.drawn: Bools = np.zeros(n, np.bool_)
         if drawn is not None:
             self.drawn = _truths(drawn, n, "drawn")
         self.mixture = None if mixture is None else self._mixture(mixture)
-        self.sensitive_features = sensitive_features
-        self.groups = _group_columns(sensitive_features, ~self.erased)
-        self.estimated = bool(estimated)
         self.backend = (
             nw.from_native(X, eager_only=True).implementation.value if is_frame(X) else ("numpy")
         )
@@ -169,7 +175,7 @@ happened; find the probability with which its policy accepted it.
         frame: Any,
         *,
         accepted: str = "accepted",
-        propensity: str = "propensity",
+        propensity: str | None = "propensity",
         outcome: str = "outcome",
         group: str | Sequence[str] | None = None,
         round: str | None = None,
@@ -189,7 +195,8 @@ happened; find the probability with which its policy accepted it.
         frame
             A row for each decision.
         accepted, propensity, outcome, group, round, score, drawn, mixture
-            Names of columns.
+            Names of columns. A table without probabilities has ``propensity`` None: then they are
+            estimated from the columns in ``features`` and ``group``.
         features
             Columns that models may use. All further columns are kept for rules, but models use
             none of them unless they are named: a column such as the date of an outcome would tell
@@ -200,7 +207,8 @@ happened; find the probability with which its policy accepted it.
         if not is_frame(frame):
             raise InputError(f"a log needs a frame with named columns, got {type(frame).__name__}.")
         table = nw.from_native(frame, eager_only=True)
-        if {*table.columns} >= _EXPORTED and group is None and features is None:
+        named = group is not None or features is not None or propensity != "propensity"
+        if {*table.columns} >= _EXPORTED and not named:
             return _of_export(table)
         groups = [group] if isinstance(group, str) else list(group or ())
         columns = {"round": round, "score": score, "drawn": drawn, "mixture": mixture}
@@ -281,6 +289,21 @@ happened; find the probability with which its policy accepted it.
         some.groups = tuple(GroupColumn(g.attribute, g.names, g.codes[at]) for g in self.groups)
         return some
 
+    def _estimated_propensity(self) -> Floats:
+        if not self.has_features:
+            raise InputError(
+                "probabilities of acceptance can be estimated from features only; pass propensity, "
+                "or name the columns that decisions depended on with features."
+            )
+        columns, codes = self.table
+        categories = few_categories(columns, codes)
+        # The past may have looked at groups, whether models of ours may or not.
+        for group in self.groups:
+            if len(group.names) < MOST_CATEGORIES:
+                categories.append(codes.shape[1])
+            codes = np.column_stack([codes, np.where(group.codes < 0, np.nan, group.codes)])
+        return estimate_propensity(codes, categories, self.accepted)
+
     def _check_propensity(self) -> None:
         p = self.propensity
         for wrong, what in (
@@ -344,7 +367,9 @@ def _of_export(table: Any) -> DecisionLog:
     sensitive = table.select(groups).rename({name: name[len(_GROUP) :] for name in groups})
     accepted = as_array(table["accepted"]).astype(np.bool_)
     # Where a person overruled the program, the outcome does not belong to the program's decision.
-    overruled = as_array(table["override"]) == "rejected"
+    overruled = np.array(
+        [str(value) == "rejected" for value in table["override"].to_list()], np.bool_
+    )
     outcome = as_array(table["outcome"]).astype(np.object_)
     outcome[~accepted | overruled] = None
     return DecisionLog(
@@ -371,6 +396,11 @@ def _truths(values: Any, n: int, name: str) -> Bools:
     """Return a column of truth values, which may be written as 0 and 1."""
     array = column(values, n, name, per="decision")
     if array.dtype == np.object_:
+        missing = is_missing(array)
+        if missing.any():
+            raise InputError(
+                f"{name} is missing in row {int(np.argmax(missing))}; every decision needs it."
+            )
         array = np.array([plain(value) for value in array.tolist()])
     if array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
         strange = next(v for v in array.tolist() if v not in (0, 1))
@@ -393,13 +423,13 @@ def _numbers(values: Any, n: int, name: str, *, missing: bool = False) -> Floats
     return numbers
 
 
-def _rounds(values: Any, n: int) -> Rows:
+def _rounds(values: Any, n: int, first: int) -> Rows:
     numbers = _numbers(values, n, "round")
     whole = numbers.astype(np.intp)
     if not np.array_equal(whole, numbers):
         raise InputError(f"round must hold whole numbers, got {numbers[whole != numbers][0]}.")
-    if whole.min() < 1:  # a challenger's trained_through = 0 says that it has seen no round
-        raise InputError(f"rounds are numbered from 1, got {whole.min()}; number them anew.")
+    if whole.min() < first:  # a challenger's trained_through = 0 says that it has seen no round
+        raise InputError(f"rounds are numbered from {first}, got {whole.min()}; number them anew.")
     return whole
 
 
@@ -411,17 +441,14 @@ def _outcomes(values: Any, n: int, pos_label: Any) -> tuple[Floats, Bools]:
         known = ~np.isnan(array.astype(np.float64))
     else:
         array = array.astype(np.object_)
+        array[is_missing(array)] = ""  # pandas.NA cannot be compared
         never = np.asarray(array == _NEVER)
-        known = ~is_missing(array) & (array != "") & ~never
+        known = (array != "") & ~never
     labels = sorted({plain(value) for value in array[known].tolist()}, key=str)
-    if pos_label is None and set(labels) <= {"bad", "good"}:
-        pos_label = "good"
-    others = [label for label in labels if label != pos_label]
-    if pos_label is None and set(labels) <= {0, 1}:
-        pos_label, others = 1, [label for label in labels if label != 1]
-    if pos_label is None and labels:
-        pos_label = good_outcome(labels, None)
-    if len(others) > 1:
+    if pos_label is None and 0 < len(labels) <= 2:
+        usual = [good for good, both in _USUAL.items() if set(labels) <= both]
+        pos_label = usual[0] if usual else good_outcome(labels, None)
+    if len(labels) > 2 or sum(label != pos_label for label in labels) > 1:
         listed = ", ".join(map(repr, labels))
         raise InputError(
             f"outcomes must have two values, good and bad, got {listed}; merge them, and leave the "

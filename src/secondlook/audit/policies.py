@@ -101,7 +101,8 @@ class Challenger:
         Applicants whose probability of a good outcome is at least this are accepted.
     trained_through
         The last round of the log that the model, or the choice of its threshold, has seen in any
-        form; 0 if it has seen none. It is judged on later rounds only.
+        form; 0 if it has seen the history only, −1 if not even that. It is judged on later rounds
+        only.
     name
         What reports call it; None for the name of its class.
     pos_label
@@ -158,13 +159,13 @@ class Chances:
     changes
         Whether it may be another function of the applicant in another round.
     trained_through
-        The last round that it has seen.
+        The last round that it has seen; −1 if it has not even seen the history.
     """
 
     name: str
     pi: Floats
     changes: bool = False
-    trained_through: int = 0
+    trained_through: int = -1
 
 
 def chances(log: DecisionLog, policy: Any, name: str | None = None) -> Chances:

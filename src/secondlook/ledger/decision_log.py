@@ -22,8 +22,10 @@ _ROWS = 20_000  # applicants read at a time
 _GOOD = {"good": 1.0, "bad": 0.0, "indeterminate": np.nan, None: np.nan}
 
 
-def decision_log_of(reader: Reader, settings: Entry) -> DecisionLog:
-    """Return the decisions of all batches, with what is known of their outcomes by now.
+def decision_log_of(
+    reader: Reader, settings: Entry, *, history: bool = False, groups: bool = True
+) -> DecisionLog:
+    """Return decisions, with what is known of their outcomes by now.
 
     Parameters
     ----------
@@ -31,13 +33,19 @@ def decision_log_of(reader: Reader, settings: Entry) -> DecisionLog:
         The program.
     settings
         Its first entry.
+    history
+        Whether to return the decisions before the first batch instead of all later ones.
+    groups
+        Whether to read group values.
     """
-    columns = _Columns(Shape.read(settings.says))
-    for entry in reader.entries(kind="batch"):
-        columns.read(reader, entry, settings.says["classifier"])
+    shape, classifier = Shape.read(settings.says), settings.says["classifier"]
+    columns = _Columns(shape, groups and shape.has_groups)
+    for entry in reader.entries(kind="history" if history else "batch"):
+        columns.read(reader, entry, coins=history or _flips_coins(classifier, entry.says))
     if not columns.parts:
         raise InputError("the program has decided no batch, so there is no log; decide one.")
-    return columns.log()
+    # A ledger has neither scores nor probabilities of a history.
+    return columns.log(**({"propensity": None, "score": None} if history else {}))
 
 
 @dataclass
@@ -45,37 +53,36 @@ class _Columns:
     """The columns of a log, in the parts in which they are read."""
 
     shape: Shape
+    has_groups: bool
     parts: list[dict[str, NDArray[Any]]] = field(default_factory=list)
     features: list[Any] = field(default_factory=list)  # without erased applicants
     groups: list[str | None] = field(default_factory=list)
 
-    def read(self, reader: Reader, entry: Entry, classifier: str) -> None:
-        """Read the applicants of an entry."""
-        people, says = entry.people_range, entry.says
+    def read(self, reader: Reader, entry: Entry, *, coins: bool) -> None:
+        """Read the applicants of an entry, whom independent coins decided or a draw."""
+        people = entry.people_range
         for start in range(people.start, people.stop, _ROWS):
             end = min(start + _ROWS, people.stop)
-            rows = reader.listed(start, end, groups=says["rows"]["groups"])
-            self.parts.append(_decided(rows) | {"drawn": _drawn(classifier, says, rows)})
-            erased = self.parts[-1]["erased"]
+            rows = reader.listed(start, end, groups=self.has_groups)
+            exploit, erased = rows.decisions.exploit, erased_rows(rows.people)
+            drawn = np.zeros_like(exploit) if coins else ~exploit
+            self.parts.append(_decided(rows) | {"drawn": drawn, "erased": erased})
             there = np.flatnonzero(~erased).tolist()
             if there:
                 numbers, texts = rows.people.numbers, rows.people.texts
                 self.features.append(
                     self.shape.features([numbers[at] for at in there], [texts[at] for at in there])
                 )
-            self.groups += rows.people.groups or [None] * (end - start)
+            self.groups += rows.people.groups or ()
 
-    def log(self) -> DecisionLog:
-        """Return the log."""
+    def log(self, **instead: Any) -> DecisionLog:
+        """Return the log, with other values of some columns."""
         columns: dict[str, Any] = {
             name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]
         }
         X = _placed(concat(self.features), columns["erased"]) if self.features else None
-        return DecisionLog(
-            X=X,
-            sensitive_features=self.shape.groups(self.groups) if self.shape.has_groups else None,
-            **columns,
-        )
+        groups = self.shape.groups(self.groups)
+        return DecisionLog(X=X, sensitive_features=groups, **(columns | instead))
 
 
 def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
@@ -95,23 +102,20 @@ def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:
         "never": (never & ~replaced) | (replaced & decided.accepted),
         "score": decided.score,
         "round": np.full(outcome.size, decided.round),
-        "erased": erased_rows(rows.people),
     }
 
 
-def _drawn(classifier: str, says: dict[str, Any], rows: ListedRows) -> Bools:
-    """Return who was a candidate of a draw of fixed size.
+def _flips_coins(classifier: str, says: dict[str, Any]) -> bool:
+    """Return whether a coin of their own decided on each applicant of a batch.
 
-    ``CertifiedClassifier`` flips a coin for each applicant. Algorithm 1, with two or many outcomes
-    and on cells, draws a fixed number from the explore region, where candidates who were certain
-    count too: who is certain depends on the rest of the batch. The exception is a round that
-    follows the past by coins (``first_round="drawn"``). Of other classifiers nothing is known, and
-    fixed size is the cautious answer.
+    ``CertifiedClassifier`` flips coins. Algorithm 1, with two or many outcomes and on cells, draws
+    a fixed number of the explore region, unless it follows the past by coins
+    (``first_round="drawn"``). Candidates who were certain belong to the draw too: who is certain
+    depends on the rest of the batch. Nothing is known of other classifiers, and a draw is the
+    cautious answer.
     """
-    coins = classifier == CertifiedClassifier.__name__ or any(
-        record.get("follows") == "drawn" for record in says["rounds"]
-    )
-    return np.zeros_like(rows.decisions.exploit) if coins else ~rows.decisions.exploit
+    follows = [record.get("follows") for record in says["rounds"]]
+    return classifier == CertifiedClassifier.__name__ or "drawn" in follows
 
 
 def _placed(X: Any, erased: Bools) -> Any:

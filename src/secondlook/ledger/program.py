@@ -358,7 +358,7 @@ class Program:
         with self.reading() as view:
             return view.summary(groups=groups)
 
-    def decision_log(self) -> DecisionLog:
+    def decision_log(self, *, history: bool = False, groups: bool = True) -> DecisionLog:
         """Return all decisions with their probabilities, for ``secondlook.audit``.
 
         Decisions and probabilities are the program's own, and outcomes are the newest on record.
@@ -366,13 +366,21 @@ class Program:
         never known for an applicant whom the program accepted, and left out for one whom it
         rejected. Erased applicants have no features and no group.
 
+        Parameters
+        ----------
+        history
+            Return the decisions of the history instead, as round 0. Their probabilities are not on
+            record and are estimated from the features.
+        groups
+            Whether to read group values.
+
         Examples
         --------
         >>> from secondlook.audit import evaluate
         >>> evaluate(program.decision_log(), "score >= 0.85")  # doctest: +SKIP
         """
         with self.reading() as view:
-            return view.decision_log()
+            return view.decision_log(history=history, groups=groups)
 
     def verify(
         self, *, checkpoint: Checkpoint | str | None = None, relearn: bool = False
@@ -1050,9 +1058,9 @@ class ProgramView:
             trusted=self.program._allowed.trusted,
         )
 
-    def decision_log(self) -> DecisionLog:
+    def decision_log(self, *, history: bool = False, groups: bool = True) -> DecisionLog:
         """Return all decisions with their probabilities, as ``Program.decision_log`` does."""
-        return decision_log_of(self.reader, self.settings)
+        return decision_log_of(self.reader, self.settings, history=history, groups=groups)
 
 
 def _unfitted_copy(classifier: Any) -> Any:

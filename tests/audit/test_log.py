@@ -1,0 +1,233 @@
+"""A log reads any table of decisions, and refuses what cannot have happened."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from mixed_tables import KINDS, applicants
+from secondlook.audit import DecisionLog, Rule, evaluate
+from secondlook.audit.models import estimate_propensity
+from secondlook.errors import InputError
+
+ACCEPTED, P = [True, True, False], [1.0, 0.5, 0.5]
+
+
+def columns(n=60):
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, n)
+    accepted = rng.random(n) < p
+    return {
+        "took": accepted,
+        "p": p,
+        "repaid": np.where(accepted, rng.random(n) < 0.8, np.nan),
+        "sex": rng.choice(["f", "m"], n),
+        "month": np.arange(n) // 20 + 1,
+        "points": rng.normal(size=n),
+        "income": rng.normal(size=n),
+        "town": rng.choice(["x", "y", "z"], n),
+    }
+
+
+NAMES = {
+    "accepted": "took",
+    "propensity": "p",
+    "outcome": "repaid",
+    "group": "sex",
+    "round": "month",
+    "score": "points",
+}
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_a_log_of_named_columns_of_any_frame(kind):
+    table = columns()
+    log = DecisionLog.from_frame(kind(table), features=["income"], **NAMES)
+    for name, of in (("accepted", "took"), ("propensity", "p"), ("score", "points")):
+        assert np.array_equal(getattr(log, name), table[of])
+    assert np.array_equal(log.outcome, table["repaid"], equal_nan=True)
+    assert np.array_equal(log.round, table["month"])
+    (group,) = log.groups
+    assert group.attribute == "sex"
+    assert np.array_equal(np.array(group.names)[group.codes], table["sex"])
+    assert log.features == ("income",)
+    assert log.table[1].shape == (60, 1)
+    # Columns that models may not use are there for rules.
+    assert type(log.X) is type(kind(table))
+    assert list(log.X.columns if kind is not pa.table else log.X.column_names) == ["income", "town"]
+    assert not log.estimated
+
+
+def test_arrays_lists_and_frames_give_the_same_log():
+    table = columns()
+    of_arrays = DecisionLog(table["took"], table["p"], table["repaid"], round=table["month"])
+    of_lists = DecisionLog(*(table[name].tolist() for name in ("took", "p", "repaid", "month")[:3]))
+    for name in ("accepted", "propensity", "outcome", "never"):
+        one, other = getattr(of_arrays, name), getattr(of_lists, name)
+        assert np.array_equal(one, other, equal_nan=True)
+    assert of_arrays.round.max() == 3
+    assert (of_lists.round == 1).all()
+    assert of_arrays.backend == "numpy"
+
+
+@pytest.mark.parametrize(
+    "outcome",
+    [
+        [1, 0, np.nan],
+        [True, False, None],
+        ["good", "bad", None],
+        ["good", "bad", ""],
+        pd.Series([True, False, None], dtype="boolean"),
+        pl.Series([1, 0, None]),
+        pa.chunked_array([["good", "bad", None]]),
+        np.ma.array([1, 0, 1], mask=[False, False, True]),
+    ],
+)
+def test_outcomes_and_how_they_are_missing(outcome):
+    log = DecisionLog([True, True, True], [0.5, 0.5, 0.5], outcome)
+    assert np.array_equal(log.outcome, [1, 0, np.nan], equal_nan=True)
+    assert log.pending.tolist() == [False, False, True]
+
+
+def test_outcomes_of_other_labels_need_the_good_one():
+    outcome = ["repaid", "default", "repaid"]
+    log = DecisionLog([True] * 3, [0.5] * 3, outcome, pos_label="repaid")
+    assert log.outcome.tolist() == [1, 0, 1]
+    with pytest.raises(InputError, match="pos_label"):
+        DecisionLog([True] * 3, [0.5] * 3, outcome)
+    # The good one alone is known, and the other may come.
+    log = DecisionLog([True] * 2, [0.5] * 2, ["default", "default"], pos_label="repaid")
+    assert log.outcome.tolist() == [0, 0]
+
+
+def test_outcomes_that_will_never_be_known():
+    log = DecisionLog([True] * 3, [0.5] * 3, ["good", "indeterminate", None])
+    assert log.never.tolist() == [False, True, False]
+    assert log.pending.tolist() == [False, False, True]
+    log = DecisionLog([True] * 2, [0.5] * 2, [1, np.nan], never=[False, True])
+    assert not log.pending.any()
+
+
+def test_the_last_complete_round_is_before_the_first_pending_outcome():
+    rounds, outcome = [1, 2, 3], [1, np.nan, 0]
+    assert DecisionLog([True] * 3, [0.5] * 3, outcome, round=rounds).last_complete_round == 1
+    log = DecisionLog([True] * 3, [0.5] * 3, outcome, round=rounds, never=[False, True, False])
+    assert log.last_complete_round == 3
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"propensity": [1.0, 0.0, 0.5]}, ["row 1", "probability 0.0"]),
+        ({"propensity": [1.0, 0.5, 1.0]}, ["row 2", "rejected", "1.0"]),
+        ({"propensity": [1.0, np.nan, 0.5]}, ["row 1", "NaN"]),
+        ({"propensity": [1.0, None, 0.5]}, ["row 1", "NaN"]),
+        ({"propensity": [1.0, 50.0, 0.5]}, ["row 1", "50.0", "from 0 to 1"]),
+        ({"propensity": [1.0, 0.5, -0.1]}, ["row 2", "-0.1"]),
+        ({"propensity": ["high", "low", "low"]}, ["numbers", "'high'"]),
+        ({"propensity": [1.0, 0.5]}, ["accepted", "2"]),
+        ({"propensity": []}, ["no decisions"]),
+        ({"accepted": ["yes", "no", "no"]}, ["True or False", "'yes'"]),
+        ({"accepted": [True, None, False]}, ["accepted", "row 1"]),
+        ({"accepted": pd.array([True, None, False], "boolean")}, ["accepted", "row 1"]),
+        ({"outcome": [1, 0, 1]}, ["row 2", "rejected", "outcome"]),
+        ({"outcome": [1, 0]}, ["outcome", "(2,)"]),
+        ({"outcome": [0, 1, 2]}, ["two values", "0, 1, 2"]),
+        ({"never": [False, False, True]}, ["row 2", "rejected", "never"]),
+        ({"never": [True, False, False]}, ["row 0", "never"]),
+        ({"round": [1, 1.5, 2]}, ["whole numbers", "1.5"]),
+        ({"round": [1, 2]}, ["round", "(2,)"]),
+        ({"score": ["a", "b", "c"]}, ["score", "'a'"]),
+        ({"mixture": [0.5, 0.0, 0.5]}, ["row 1", "0.0"]),
+        ({"mixture": [0.5, 1.5, 0.5]}, ["row 1", "1.5"]),
+        ({"X": np.zeros((2, 1))}, ["X", "3", "2"]),
+        ({"sensitive_features": ["f", "m"]}, ["sensitive_features", "3"]),
+        ({"sensitive_features": ["f", "m", None]}, ["sensitive_features", "missing"]),
+        ({"propensity": None}, ["estimated", "features"]),
+    ],
+)
+def test_what_is_refused(given, words):
+    columns = {"accepted": ACCEPTED, "propensity": P, "outcome": [1, 0, np.nan]} | given
+    with pytest.raises(InputError) as error:
+        DecisionLog(**columns)
+    for word in words:
+        assert word in str(error.value)
+
+
+def test_a_frame_without_a_named_column_is_refused():
+    table = columns()
+    with pytest.raises(InputError, match=r"no column 'income2'.*'income'"):
+        DecisionLog.from_frame(pd.DataFrame(table), features=["income2"], **NAMES)
+    with pytest.raises(InputError, match="ndarray"):
+        DecisionLog.from_frame(np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_of_a_table_without_any_are_estimated(rng, kind):
+    n = 4000
+    X, good, _ = applicants(rng, n, "pandas")
+    chance = np.where(X["job"] == "nurse", 0.8, 0.3)
+    accepted = rng.random(n) < chance
+    X["took"], X["repaid"] = accepted, np.where(accepted, good, np.nan)
+    features = ["job", "age", "owner", "since", "income"]
+    log = DecisionLog.from_frame(
+        KINDS[kind](X), accepted="took", propensity=None, outcome="repaid", features=features
+    )
+    assert log.estimated
+    for job in ("nurse", "clerk"):
+        here = (X["job"] == job).to_numpy()
+        assert abs(log.propensity[here].mean() - chance[here][0]) < 0.05
+    found = evaluate(log, Rule("income", ">=", 20.0))
+    fdr = found.of("false_discovery_rate")
+    assert abs(fdr.value - (1 - good[X["income"] >= 20].mean())) < 0.03
+    # Control: those whom the past accepted differ from others.
+    kept = accepted & (X["income"] >= 20)
+    assert abs(1 - good[kept].mean() - (1 - good[X["income"] >= 20].mean())) > 0.03
+    assert np.isnan(fdr.low)
+    with pytest.raises(InputError, match="features"):
+        DecisionLog.from_frame(KINDS[kind](X), accepted="took", propensity=None, outcome="repaid")
+
+
+def test_an_estimated_probability_leaves_what_happened_possible(rng):
+    X = rng.normal(size=(3000, 1))
+    accepted = X[:, 0] > 0  # the features decide
+    p = estimate_propensity(X, [], accepted)
+    assert p[accepted].min() > 0
+    assert p[accepted].max() > 0.98
+    assert p[~accepted].max() < 1
+    alone = estimate_propensity(X, [], np.ones(3000, np.bool_))
+    assert alone.min() > 0.99
+
+
+def test_an_estimate_does_not_see_the_decision_on_the_applicant(rng):
+    X = rng.normal(size=(2000, 3))
+    accepted = rng.random(2000) < 0.5  # the features say nothing
+    p = estimate_propensity(X, [], accepted)
+    assert abs(p[accepted].mean() - p[~accepted].mean()) < 0.02
+
+
+def test_a_selection_keeps_everything_of_its_rows():
+    table = columns()
+    log = DecisionLog.from_frame(pd.DataFrame(table), features=["income"], **NAMES)
+    rows = log.round == 2
+    some = log.select(rows)
+    assert len(some) == 20
+    for name in ("accepted", "propensity", "outcome", "round", "score"):
+        assert np.array_equal(getattr(some, name), getattr(log, name)[rows], equal_nan=True)
+    assert np.array_equal(some.groups[0].codes, log.groups[0].codes[rows])
+    assert some.X["town"].tolist() == table["town"][rows].tolist()
+    assert some.table[1].shape == (20, 1)
+    with pytest.raises(InputError, match="at least one"):
+        log.select(np.zeros(60, np.bool_))
+
+
+def test_estimated_probabilities_know_that_the_past_looked_at_groups(rng):
+    X, sex = rng.normal(size=(3000, 2)), rng.choice(["f", "m"], 3000)
+    accepted = rng.random(3000) < np.where(sex == "f", 0.2, 0.7)
+    outcome = np.where(accepted, 1.0, np.nan)
+    log = DecisionLog(accepted, None, outcome, X=X, sensitive_features=sex)
+    assert abs(log.propensity[sex == "f"].mean() - 0.2) < 0.05
+    assert abs(log.propensity[sex == "m"].mean() - 0.7) < 0.05
