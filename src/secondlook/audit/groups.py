@@ -92,6 +92,7 @@ _IN_WORDS = {
     "calibration": "mean score minus share of good",
 }
 _OF_ALL = ("bad_rate", "true_positive_rate", "calibration")  # they need outcomes of rejected ones
+_CHANCE = 3.0  # standard errors up to which a recorded gap may be chance
 _NONE = (math.nan, math.nan)
 
 
@@ -144,19 +145,21 @@ class GroupFinding:
     ----------
     attribute, measure
         The attribute and the measure.
-    recorded, corrected
-        The gap as recorded, of the groups that have a corrected value, and the corrected one.
+    recorded
+        Largest minus smallest recorded value, of the groups that have a corrected one.
+    corrected
+        The gap of the corrected values.
     answer
         ``"real"`` if the corrected intervals of two groups do not overlap; ``"selection"`` if they
-        do, the recorded gap is more than chance and correction makes it smaller; ``"open"``
-        otherwise.
+        do, the recorded gap is more than chance (three standard errors, at one look) and correction
+        makes it smaller; ``"open"`` otherwise.
     sentence
         The answer in words.
     """
 
     attribute: str
     measure: str
-    recorded: Gap | None
+    recorded: float
     corrected: Gap
     answer: Literal["real", "selection", "open"]
     sentence: str
@@ -274,9 +277,7 @@ def groups(log: DecisionLog, *, confidence: float = 0.95, pending: Pending = "cu
     ['selection']
     """
     check_log(log, confidence, pending)
-    before = int(log.round.min()) - 1
-    logged = Chances("the logged policy", log.propensity, trained_through=before)
-    complete, bounded = usable_rows(log, logged, pending)
+    complete, bounded = usable_rows(log, Chances("the log", log.propensity), pending)
     calibrated = log.score is not None and _are_likelihoods(log.score)
     names = [name for name in _IN_WORDS if calibrated or name != "calibration"]
     error = 1 - confidence
@@ -296,10 +297,8 @@ def groups(log: DecisionLog, *, confidence: float = 0.95, pending: Pending = "cu
             )
         ]
         measured += of_groups
-        by_name = {name: [row for row in of_groups if row.measure == name] for name in names}
-        for name, rows in by_name.items():
-            like = "selection_rate" if name == "selection_rate" else "false_discovery_rate"
-            finding = _finding(rows, by_name[like])
+        for name in names:
+            finding = _finding([row for row in of_groups if row.measure == name])
             findings += [] if finding is None else [finding]
     return GroupAudit(
         tuple(measured),
@@ -532,42 +531,21 @@ def tpr_bounds(
     )
 
 
-def _finding(
-    rows: Sequence[GroupMeasure], as_certain: Sequence[GroupMeasure]
-) -> GroupFinding | None:
-    """Return whether the gap in one measure of an attribute's groups is real or selection.
-
-    A recorded value is as certain as the measure in ``as_certain``, whose intervals say what may be
-    chance. Recorded values are compared where there are corrected ones.
-    """
+def _finding(rows: Sequence[GroupMeasure]) -> GroupFinding | None:
+    """Return whether the gap in one measure of an attribute's groups is real or selection."""
     attribute, measure = rows[0].attribute, rows[0].measure
-    ratios = measure != "calibration"
-    both = [
-        pair for pair in zip(rows, as_certain, strict=True) if not math.isnan(pair[0].corrected)
-    ]
-    recorded = gap_between(
-        attribute,
-        measure,
-        [row.recorded for row, _ in both],
-        [
-            (row.recorded - like.recorded + like.low, row.recorded - like.recorded + like.high)
-            for row, like in both
-        ],
-        ratios=ratios,
-    )
-    corrected = gap_between(
+    gap = gap_between(
         attribute,
         measure,
         [row.corrected for row in rows],
         [(row.low, row.high) for row in rows],
-        ratios=ratios,
+        ratios=measure != "calibration",
     )
-    if corrected is None:
+    if gap is None:
         return None
+    recorded, noise = _recorded_gap([row for row in rows if not math.isnan(row.corrected)])
     answer: Literal["real", "selection", "open"] = "open"
-    apart = _points(corrected.difference)
-    as_recorded = math.nan if recorded is None else recorded.difference
-    if corrected.difference_low > 0:
+    if gap.difference_low > 0:
         answer = "real"
         bounded = [row for row in rows if not math.isnan(row.low)]
         larger, smaller = max(bounded, key=lambda r: r.low), min(bounded, key=lambda r: r.high)
@@ -575,25 +553,36 @@ def _finding(
             f"the gap is real, if the assumptions hold: {percents((larger.low, larger.high))} for "
             f"{larger.group}, but {percents((smaller.low, smaller.high))} for {smaller.group}"
         )
-    elif math.isnan(corrected.difference):
+    elif math.isnan(gap.difference):
         said = "open, as the log does not identify it for two groups"
-    elif math.isnan(corrected.difference_low):
-        said = f"open: a gap of {apart} without intervals"
-    elif (
-        recorded is not None and recorded.difference_low > 0 and as_recorded > corrected.difference
-    ):
+    elif math.isnan(gap.difference_low):
+        said = f"open: a gap of {_points(gap.difference)} without intervals"
+    elif measure in _OF_ALL and recorded > max(noise, gap.difference):
         answer = "selection"
         said = (
-            f"the recorded gap of {_points(as_recorded)} is more than chance, but corrected for "
-            f"selection it shrinks to {apart}, and the intervals overlap; so selection explains "
-            f"it, as far as the log can tell"
+            f"corrected for selection, the recorded gap of {_points(recorded)} shrinks to "
+            f"{_points(gap.difference)}, and the intervals overlap; so selection explains at least "
+            f"part of it, and the log does not show that the rest is real"
         )
     else:
-        same = math.isnan(as_recorded) or as_recorded == corrected.difference
-        beside = "" if same else f" ({_points(as_recorded)} as recorded)"
-        said = f"open: a gap of {apart}{beside}, and the intervals overlap, so it may be chance"
+        same = math.isnan(recorded) or recorded == gap.difference
+        beside = "" if same else f" ({_points(recorded)} as recorded)"
+        said = (
+            f"open: a gap of {_points(gap.difference)}{beside}, and the intervals overlap, so the "
+            f"log does not show that it is real"
+        )
     sentence = f"{attribute}, {_IN_WORDS[measure]}: {said}."
-    return GroupFinding(attribute, measure, recorded, corrected, answer, sentence)
+    return GroupFinding(attribute, measure, recorded, gap, answer, sentence)
+
+
+def _recorded_gap(rows: Sequence[GroupMeasure]) -> Ends:
+    """Return the gap between recorded values, and the largest one that may be chance."""
+    if len(rows) < 2 or any(math.isnan(row.recorded) for row in rows):
+        return _NONE
+    largest, smallest = (end(rows, key=lambda row: row.recorded) for end in (max, min))
+    # A share of n outcomes has a standard error of 1/(2√n) at most.
+    noise = _CHANCE / 2 * math.sqrt(1 / largest.n_outcomes + 1 / smallest.n_outcomes)
+    return largest.recorded - smallest.recorded, noise
 
 
 def _points(difference: float) -> str:
