@@ -37,7 +37,7 @@ except ImportError as missing:  # pragma: no cover (an extra)
     raise InputError(f"charts need altair; {to_install('report')} installs it.") from missing
 
 __all__ = ["by_setting", "calibration", "certificate", "compare", "coverage", "curve", "cut_offs"]
-__all__ += ["drift", "figures", "group_audit", "groups", "metric", "outcomes", "rounds", "save"]
+__all__ += ["drift", "group_audit", "groups", "metric", "outcomes", "rounds", "save"]
 __all__ += ["spans", "trade_off"]
 
 Chart = Any  # of altair, where layered and stacked charts have different types
@@ -63,16 +63,12 @@ _TITLES = {
     "revenue": "Earned in each round",
     "cumulative_revenue": "Earned so far",
     "fdr": _MISTAKES,
-    "above_alpha": "Share of rounds above α",
     "acceptance_rate": "Accepted, share of applicants",
     "exploit_share": "Known well enough, share of applicants",
     "explored_share": "Explored, share of applicants",
-    "explored_fdr": "Bad among the explored",
     "selection_rate": "Accepted",
     "false_discovery_rate": _MISTAKES,
     "true_positive_rate": "Good applicants accepted",
-    "selection_rate_difference": "Largest gap: accepted",
-    "true_positive_rate_difference": "Largest gap: good applicants accepted",
 }
 _GROUP_TITLES = {
     "selection_rate": "Accepted",
@@ -1141,21 +1137,6 @@ def _span(low: float | None, high: float | None) -> Row:
 
 def _at_all_times(form: str) -> Row:
     return {"low": ("from", form), "high": ("to", form)}
-
-
-def figures(results: Results) -> dict[str, Chart]:
-    """Return every chart that results allow, by name, in reading order."""
-    drawn = {"trade-off": trade_off(results), "compare": compare(results)}
-    for name in ("revenue", "cumulative_revenue", "fdr", "exploit_share", "explored_share"):
-        drawn[name.replace("_", "-")] = metric(results, name)
-    if len(results.groups) > 1:
-        drawn["groups"] = groups(results)
-    for method in certified_methods(results):
-        if records_of(results, method, results.main):
-            drawn[f"certificate-{method}"] = certificate(results, method=method)
-    if len(results.settings) > 1:
-        drawn["settings"] = by_setting(results)
-    return drawn
 
 
 def save(chart: Chart, stem: Path) -> list[Path]:

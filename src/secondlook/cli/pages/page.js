@@ -1,14 +1,8 @@
 // Draws the charts at the width of the page, explains terms, copies text, opens all for print.
-const narrow = 640; // pixels
-
 function fit(spec, width) {
-  // Panels side by side go below each other on a small screen.
-  if (spec.hconcat && width < narrow) { spec.vconcat = spec.hconcat; delete spec.hconcat; }
-  const panels = spec.hconcat ?? spec.vconcat;
-  if (!panels) return { ...spec, width, autosize: { type: "fit-x", contains: "padding" } };
+  if (!spec.vconcat) return { ...spec, width, autosize: { type: "fit-x", contains: "padding" } };
   const axis = spec.usermeta?.axis ?? 90; // pixels of an axis with its labels
-  const each = Math.floor(spec.hconcat ? width / panels.length : width) - axis;
-  for (const panel of panels) panel.width = Math.max(each, 120);
+  for (const panel of spec.vconcat) panel.width = Math.max(width - axis, 120);
   return spec;
 }
 
@@ -16,11 +10,10 @@ function look(width) {
   const ink = "var(--ink)", soft = "var(--soft)", line = "var(--line)"; // they follow dark mode and print
   return {
     background: "transparent", font: getComputedStyle(document.body).fontFamily, text: { color: ink }, rule: { color: ink },
-    title: { color: ink, subtitleColor: soft, limit: width }, view: { stroke: null },
+    title: { color: ink, limit: width }, view: { stroke: null },
     axis: { titleLimit: 250, labelFontSize: 12, titleFontSize: 12, labelColor: soft, titleColor: soft,
       gridColor: line, domainColor: line, tickColor: line },
-    header: { labelColor: soft, titleColor: soft },
-    legend: { labelFontSize: 12, labelColor: ink, titleColor: soft, ...(width < narrow ? { columns: 1 } : {}) },
+    legend: { labelFontSize: 12, labelColor: ink },
   };
 }
 
