@@ -522,7 +522,8 @@ def tpr_bounds(
             (below, against, against - hit, 1 - p, cap),
         ):
             if drawn.any():
-                bets.append(Bets.of(u, v, rounds, (most, most), per_round=True))
+                worst = (most, most)
+                bets.append(Bets.of(u, v, rounds, worst, per_round=True, changes=changes))
             u_each, v_each = np.where(drawn, settled, u), np.where(drawn, settled, v)
             bets.append(Bets.of(u_each, v_each, rounds, (most, most)))
     return (
