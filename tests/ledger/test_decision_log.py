@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import mixed_tables
+import secondlook as sl
 from cli.hostile_lender import run
 from ledger.lived_programs import lived
 from ledger_worlds import algorithm_1, certified, started
@@ -205,3 +206,61 @@ def test_groups_are_read_on_request_only(place):
     assert log.groups == ()
     assert log.sensitive_features is None
     assert program.decision_log().groups[0].names == ("A", "B")
+
+
+@pytest.mark.parametrize("make", [algorithm_1, certified])
+def test_the_mixture_is_the_mean_over_the_policies_of_all_rounds(url, make):
+    program, twin, batches = started(url, make(), n_rounds=4, n_batch=120)
+    for batch in batches:
+        options = {"sensitive_features": batch.people.group}
+        decided = program.decide(batch.people.X, **options)
+        twin.decide(batch.people.X, **options)
+        for one in (program, twin):
+            one.observe(decided.ids[decided.accepted], batch.outcome[decided.accepted])
+    again = Program.open(url)
+    log = again.decision_log(mixture=True, groups=False)
+    assert log.groups == ()
+    X, group = (together([batch.people for batch in batches], name) for name in ("X", "group"))
+    mean = twin.mean_acceptance(X, sensitive_features=group)
+    np.testing.assert_allclose(log.mixture, np.maximum(mean, log.propensity / 4), rtol=1e-9)
+    np.testing.assert_allclose(log.mixture, mean, atol=0.02)  # in large batches the same
+    assert "mixture" in evaluate(log, "score >= 0.5").of("profit").estimates
+    assert program.decision_log().mixture is None
+    again.erase(decided.ids[:2], "asked", early=True)
+    erased = again.decision_log(mixture=True)
+    gone = np.flatnonzero(erased.erased)
+    assert np.array_equal(erased.mixture[gone], erased.propensity[gone])
+    kept = ~erased.erased
+    np.testing.assert_allclose(erased.mixture[kept], log.mixture[kept], rtol=1e-9)
+
+
+def test_no_mixture_without_stored_policies(place, tmp_path, rng):
+    program = lived(place, algorithm_1(), n_rounds=1)
+    with pytest.raises(InputError, match="the history"):
+        program.decision_log(history=True, mixture=True)
+    X = rng.integers(0, 3, (300, 2))
+    url = f"sqlite:///{tmp_path}/cells.db"
+    good = rng.random(300) < 0.95
+    cells = Program.create(url, sl.FiniteClassifier(random_state=0), X, good)
+    cells.decide(X[:50])
+    with pytest.raises(InputError, match="FiniteClassifier"):
+        cells.decision_log(mixture=True)
+    log = cells.decision_log()
+    assert len(log) == 50
+    assert np.array_equal(log.X, X[:50])
+
+
+def test_many_classes_with_two_outcomes_have_a_log(place, rng):
+    X = rng.normal(size=(500, 2))
+    good = np.where(X[:, 0] + rng.normal(size=500) > -1, "yes", "no")
+    classifier = sl.ManyClassClassifier(
+        {"reject": {"yes": 0, "no": 0}, "accept": {"yes": 1, "no": -2}},
+        observed="accept",
+        good="yes",
+        random_state=0,
+    )
+    program = Program.create(place, classifier, X[:300], good[:300], accepted=X[:300, 0] > -1)
+    decided = program.decide(X[300:])
+    log = program.decision_log(mixture=True)
+    assert np.array_equal(log.accepted, decided.accepted)
+    assert np.array_equal(log.drawn, ~decided.exploit)

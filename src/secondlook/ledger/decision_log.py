@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from secondlook.audit.log import DecisionLog
 from secondlook.errors import InputError
 from secondlook.frames import concat
-from secondlook.ledger.base import Bools, Entry, ListedRows, Reader
+from secondlook.ledger.base import Bools, Entry, Floats, ListedRows, Reader
 from secondlook.ledger.encoding import Shape
 from secondlook.ledger.replay import erased_rows
 from secondlook.methods.certified.classifier import CertifiedClassifier
@@ -23,7 +24,12 @@ _GOOD = {"good": 1.0, "bad": 0.0, "indeterminate": np.nan, None: np.nan}
 
 
 def decision_log_of(
-    reader: Reader, settings: Entry, *, history: bool = False, groups: bool = True
+    reader: Reader,
+    settings: Entry,
+    *,
+    history: bool = False,
+    groups: bool = True,
+    mean_acceptance: Callable[..., Floats] | None = None,
 ) -> DecisionLog:
     """Return decisions, with what is known of their outcomes by now.
 
@@ -36,16 +42,22 @@ def decision_log_of(
     history
         Whether to return the decisions before the first batch instead of all later ones.
     groups
-        Whether to read group values.
+        Whether the log has group values.
+    mean_acceptance
+        A classifier's method of that name, if the log has each applicant's mean probability.
     """
     shape, classifier = Shape.read(settings.says), settings.says["classifier"]
-    columns = _Columns(shape, groups and shape.has_groups)
+    columns = _Columns(shape, shape.has_groups and (groups or mean_acceptance is not None))
     for entry in reader.entries(kind="history" if history else "batch"):
         columns.read(reader, entry, coins=history or _flips_coins(classifier, entry.says))
     if not columns.parts:
         raise InputError("the program has decided no batch, so there is no log; decide one.")
+    X = concat(columns.features) if columns.features else None
     # A ledger has neither scores nor probabilities of a history.
-    return columns.log(**({"propensity": None, "score": None} if history else {}))
+    instead: dict[str, Any] = {"propensity": None, "score": None} if history else {}
+    if mean_acceptance is not None:
+        instead["mixture"] = columns.mixture(mean_acceptance, X)
+    return columns.log(X, groups=groups, **instead)
 
 
 @dataclass
@@ -75,14 +87,29 @@ class _Columns:
                 )
             self.groups += rows.people.groups or ()
 
-    def log(self, **instead: Any) -> DecisionLog:
-        """Return the log, with other values of some columns."""
-        columns: dict[str, Any] = {
-            name: np.concatenate([part[name] for part in self.parts]) for name in self.parts[0]
-        }
-        X = _placed(concat(self.features), columns["erased"]) if self.features else None
-        groups = self.shape.groups(self.groups)
-        return DecisionLog(X=X, sensitive_features=groups, **(columns | instead))
+    def log(self, X: Any, *, groups: bool, **instead: Any) -> DecisionLog:
+        """Return the log, with other values of some columns; X has no erased applicants."""
+        columns = {name: self._whole(name) for name in self.parts[0]}
+        return DecisionLog(
+            X=None if X is None else _placed(X, columns["erased"]),
+            sensitive_features=self.shape.groups(self.groups) if groups else None,
+            **(columns | instead),
+        )
+
+    def mixture(self, mean_acceptance: Callable[..., Floats], X: Any) -> Floats:
+        """Return each applicant's mean probability of acceptance; X has no erased applicants."""
+        round, p, erased = (self._whole(name) for name in ("round", "propensity", "erased"))
+        mean = p.copy()  # of the erased, nothing else is known
+        if X is not None:
+            groups = self.shape.groups([value for value in self.groups if value is not None])
+            mean[~erased] = mean_acceptance(X, sensitive_features=groups)
+        # The part of the applicant's own round is known exactly; a policy that is asked again may
+        # round a score that is on its threshold the other way.
+        _, code, sizes = np.unique(round, return_inverse=True, return_counts=True)
+        return np.asarray(np.maximum(mean, p * sizes[code] / p.size))
+
+    def _whole(self, name: str) -> Any:
+        return np.concatenate([part[name] for part in self.parts])
 
 
 def _decided(rows: ListedRows) -> dict[str, NDArray[Any]]:

@@ -358,7 +358,9 @@ class Program:
         with self.reading() as view:
             return view.summary(groups=groups)
 
-    def decision_log(self, *, history: bool = False, groups: bool = True) -> DecisionLog:
+    def decision_log(
+        self, *, history: bool = False, mixture: bool = False, groups: bool = True
+    ) -> DecisionLog:
         """Return all decisions with their probabilities, for ``secondlook.audit``.
 
         Decisions and probabilities are the program's own, and outcomes are the newest on record.
@@ -370,9 +372,12 @@ class Program:
         ----------
         history
             Return the decisions of the history instead, as round 0. Their probabilities are not on
-            record and are estimated from the features.
+            record and are estimated from features and groups.
+        mixture
+            Add each applicant's mean probability of acceptance over the policies of all rounds.
+            It needs a ``PartialFeedbackClassifier`` or a ``CertifiedClassifier``.
         groups
-            Whether to read group values.
+            Whether the log has group values.
 
         Examples
         --------
@@ -380,7 +385,7 @@ class Program:
         >>> evaluate(program.decision_log(), "score >= 0.85")  # doctest: +SKIP
         """
         with self.reading() as view:
-            return view.decision_log(history=history, groups=groups)
+            return view.decision_log(history=history, mixture=mixture, groups=groups)
 
     def verify(
         self, *, checkpoint: Checkpoint | str | None = None, relearn: bool = False
@@ -1058,9 +1063,20 @@ class ProgramView:
             trusted=self.program._allowed.trusted,
         )
 
-    def decision_log(self, *, history: bool = False, groups: bool = True) -> DecisionLog:
+    def decision_log(
+        self, *, history: bool = False, mixture: bool = False, groups: bool = True
+    ) -> DecisionLog:
         """Return all decisions with their probabilities, as ``Program.decision_log`` does."""
-        return decision_log_of(self.reader, self.settings, history=history, groups=groups)
+        mean = getattr(self.classifier, "mean_acceptance", None) if mixture else None
+        if mixture and (history or mean is None):
+            whose = "the history" if history else f"a {type(self.classifier).__name__}"
+            raise InputError(
+                f"a mean probability over rounds needs stored policies, and {whose} has none that "
+                f"can be asked about any applicant; leave mixture out."
+            )
+        return decision_log_of(
+            self.reader, self.settings, history=history, groups=groups, mean_acceptance=mean
+        )
 
 
 def _unfitted_copy(classifier: Any) -> Any:

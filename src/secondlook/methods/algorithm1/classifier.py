@@ -616,10 +616,22 @@ class PartialFeedbackClassifier(DecidingClassifier):
         applicants who were not in its batch.
         """
         check_is_fitted(self)
-        if not self._rounds:
-            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
+        self._check_decided()
         features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
         return self._log.last_acceptance(features, group, self._rule)
+
+    def mean_acceptance(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.float64]:
+        """Return each applicant's mean probability of acceptance over the policies of all rounds.
+
+        Σ_t (n_t / N)·π_t, so rounds count by their numbers of applicants. π_t is that of
+        ``acceptance_probability`` after round t.
+        """
+        check_is_fitted(self)
+        self._check_decided()
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        past = self._log.past_acceptance(features, group)
+        own, _ = self._log.walk(features, group, self._rule, past)
+        return np.minimum(own / self._log.n_people, 1.0)
 
     def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
         """Return which applicants the limits of the strategy currently bar from exploration.
@@ -730,6 +742,10 @@ class PartialFeedbackClassifier(DecidingClassifier):
         return Decisions(*decided, group_mode=self.group_mode)
 
     # Parts of the steps.
+
+    def _check_decided(self) -> None:
+        if not self._rounds:
+            raise InputError("no round has been decided yet, so no policy is deployed; decide one.")
 
     def _check_fitted(self) -> None:
         """Raise unless there is a history; scikit-learn's own check takes a tenth of a round."""

@@ -10,6 +10,7 @@ narrower when they do not.
 from __future__ import annotations
 
 import warnings
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -377,6 +378,7 @@ class CertifiedClassifier(DecidingClassifier):
         self._intake.passed(history)
         self._engines = [self._engine(n_engines, z) for z in range(n_engines)]
         self._choices: list[ChosenPolicy] = []
+        self._policies: list[tuple[int, list[ChosenPolicy]]] = []  # of all rounds, with their sizes
         self._reference = (history.X[:_REFERENCE_ROWS], history.group[:_REFERENCE_ROWS])
         self._reference_bits = history.bits[:_REFERENCE_ROWS]
         self._rounds: list[CertifiedRound] = []
@@ -518,6 +520,7 @@ class CertifiedClassifier(DecidingClassifier):
             sort=False,
         )
         self._rounds += records
+        self._policies.append((len(batch), choices))
         rows_by_engine = self._people.rows_by_part(place)
         for engine, entry, (_, rows) in zip(self._engines, prepared, rows_by_engine, strict=True):
             engine.log(entry, rows)
@@ -636,6 +639,27 @@ class CertifiedClassifier(DecidingClassifier):
             at = choice.ladder.locate(features[rows], group[rows])
             p[rows] = choice.ladder.policy(at, choice.rung)
         return p
+
+    def mean_acceptance(self, X: Any, *, sensitive_features: Any = None) -> Floats:
+        """Return each applicant's mean probability of acceptance over the policies of all rounds.
+
+        Σ_t (n_t / N)·π_t, so rounds count by their numbers of applicants; rounds before drift and
+        corrections count too.
+        """
+        check_is_fitted(self)
+        self._check_decided()
+        features, group = self._intake.for_scoring(self, X, sensitive_features, needed=True)
+        total = np.zeros(len(group))
+        for z in range(len(self._engines)):
+            rows = self._rows_of(group, z)
+            counts: defaultdict[Ladder, Counter[int]] = defaultdict(Counter)
+            for n, choices in self._policies:
+                counts[choices[z].ladder][choices[z].rung] += n
+            for ladder, n_by_rung in counts.items():  # a model may be slow, so it scores once
+                at = ladder.locate(features[rows], group[rows])
+                for rung, n in n_by_rung.items():
+                    total[rows] += n * ladder.policy(at, rung)
+        return np.minimum(total / sum(n for n, _ in self._policies), 1.0)
 
     def never_explored(self, X: Any, *, sensitive_features: Any = None) -> NDArray[np.bool_]:
         """Return which applicants the limits of the strategy bar from exploration at present.
