@@ -12,9 +12,9 @@ from secondlook.audit import DecisionLog
 from secondlook.core.sampling import fixed_size_draw
 
 MASS = np.array([0.4, 0.25, 0.2, 0.15])
-BAD = np.array([0.05, 0.15, 0.5, 0.8])  # P(bad) of each cell
-SELECTIVE = np.array([0.95, 0.7, 0.2, 0.1])  # those who are bad are hardly ever accepted
-POLICY = np.array([1.0, 0.9, 0.6, 0.3])
+BAD = np.array([0.05, 0.15, 0.6, 0.9])  # P(bad) of each cell
+SELECTIVE = np.array([0.95, 0.6, 0.12, 0.1])  # those who are bad are hardly ever accepted
+POLICY = np.array([1.0, 1.0, 0.8, 0.5])
 GROUP = np.array(["A", "B", "A", "B"])
 UTILITY = Utility(accept_good=1.0, accept_bad=-2.0)
 FALSE_ALARM = 1e-4  # of each test on many runs
@@ -22,25 +22,29 @@ FALSE_ALARM = 1e-4  # of each test on many runs
 
 @dataclass(frozen=True)
 class Logged:
-    """A log, what policy each round followed, and what only the test knows."""
+    """A log, and what only a test knows.
+
+    Attributes
+    ----------
+    cell, bad
+        Of each applicant.
+    propensities, scores
+        By round and cell.
+    """
 
     log: DecisionLog
     cell: np.ndarray
     bad: np.ndarray
-    propensities: np.ndarray  # by round and cell
-
-    def look(self, last: int) -> Logged:
-        """Return what was known after a round."""
-        rows = np.flatnonzero(self.log.round <= last)
-        return Logged(self.log.select(rows), self.cell[rows], self.bad[rows], self.propensities)
+    propensities: np.ndarray
+    scores: np.ndarray
 
 
-def selective(_seen, _accepted):
+def selective(_round, _n_bad, _n_accepted):
     """Return the same probabilities in every round."""
     return SELECTIVE
 
 
-def adaptive(n_bad, n_accepted):
+def adaptive(_round, n_bad, n_accepted):
     """Return probabilities that fall as soon as a cell seems to be bad."""
     return np.where((n_bad + 0.2) / (n_accepted + 1) > 0.3, 0.1, 0.85)
 
@@ -62,46 +66,54 @@ def drawn(p, cell, rng):
     return accepted, p, cell >= 2
 
 
-def together(p, _cell, rng):
+def together(p, cell, rng):
     """Accept all applicants of a cell or none: the strongest dependence that there is."""
-    return rng.random(4)[_cell] < p, p, np.ones(p.size, np.bool_)
+    return rng.random(4)[cell] < p, p, np.ones(p.size, np.bool_)
 
 
-def play(rng, sizes, logging=selective, design=coins, **columns):
-    """Return a log of rounds of some sizes, in each of which ``logging`` gives probabilities.
+def play(rng, sizes, logging=selective, design=coins, score=None, *, groups=False):
+    """Return a log of rounds of some sizes.
 
-    ``columns`` are functions of the round and the cells that make columns of the log.
+    ``logging`` and ``score`` return probabilities of acceptance and scores by cell, given the
+    round and how many of each cell were bad, and accepted, before it.
     """
     n_bad, n_accepted = np.zeros(4), np.zeros(4)
-    made, propensities = [], []
+    made, propensities, scores = [], [], []
     for t, n in enumerate(sizes, 1):
+        propensities.append(logging(t, n_bad, n_accepted))
+        scores.append(np.zeros(4) if score is None else score(t, n_bad, n_accepted))
         cell = rng.choice(4, size=n, p=MASS)
-        by_cell = logging(n_bad, n_accepted)
-        accepted, p, candidates = design(by_cell[cell], cell, rng)
+        accepted, p, candidates = design(propensities[-1][cell], cell, rng)
         bad = rng.random(n) < BAD[cell]
         n_bad += np.bincount(cell[accepted & bad], minlength=4)
         n_accepted += np.bincount(cell[accepted], minlength=4)
-        extra = {name: make(t, cell) for name, make in columns.items()}
-        made.append((np.full(n, t), cell, bad, accepted, p, candidates, extra))
-        propensities.append(by_cell)
-    times, cell, bad, accepted, p, candidates = (
-        np.concatenate([part[at] for part in made]) for at in range(6)
+        made.append((np.full(n, t), cell, bad, accepted, p, candidates, scores[-1][cell]))
+    times, cell, bad, accepted, p, candidates, recorded = map(
+        np.concatenate, zip(*made, strict=True)
     )
-    extra = {name: np.concatenate([part[6][name] for part in made]) for name in columns}
     log = DecisionLog(
-        accepted, p, np.where(accepted, 1.0 - bad, np.nan), round=times, drawn=candidates, **extra
+        accepted,
+        p,
+        np.where(accepted, 1.0 - bad, np.nan),
+        round=times,
+        drawn=candidates,
+        score=None if score is None else recorded,
+        sensitive_features=GROUP[cell] if groups else None,
     )
-    return Logged(log, cell, bad, np.array(propensities))
+    return Logged(log, cell, bad, np.array(propensities), np.array(scores))
 
 
-def truth(pi=POLICY, cells=(0, 1, 2, 3)):
-    """Return each measure of a policy, over all cells or some."""
-    at = list(cells)
-    mass, bad, pi = MASS[at] / MASS[at].sum(), BAD[at], np.asarray(pi, float)[at]
-    worth = UTILITY.gain_good * (1 - bad) + UTILITY.gain_bad * bad
+def truth(pi=POLICY, group=None, sizes=(1,), utility=UTILITY):
+    """Return each measure of a policy, given by cell or by round and cell.
+
+    Rounds count by their sizes, as applicants of all rounds do.
+    """
+    mass = MASS if group is None else MASS * (group == GROUP) / MASS[group == GROUP].sum()
+    pi = np.asarray(sizes) @ np.atleast_2d(pi) / sum(sizes)
+    worth = utility.gain_good * (1 - BAD) + utility.gain_bad * BAD
     return {
         "selection_rate": mass @ pi,
-        "false_discovery_rate": mass @ (pi * bad) / (mass @ pi),
+        "false_discovery_rate": mass @ (pi * BAD) / (mass @ pi),
         "profit": mass @ (pi * worth),
     }
 
@@ -111,6 +123,6 @@ def rngs(seed, runs):
     return [np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(runs)]
 
 
-def covers_too_rarely(misses, runs, error=0.05):
-    """Return whether the exact binomial test rejects that a run misses with probability 5 %."""
+def too_rarely(misses, runs, error=0.05):
+    """Return whether an interval that missed so often cannot be one of 95 %."""
     return bool(too_many(misses, runs, error, false_alarm=FALSE_ALARM))

@@ -49,6 +49,9 @@ ESTIMATED = (
     "decided would make them wrong."
 )
 _LARGEST_GAMMA = 1000.0
+_CONTRADICTION = (
+    "No interval: no value fits all rounds, so applicants or the policy must have changed."
+)
 
 
 @dataclass(frozen=True)
@@ -91,7 +94,7 @@ class Measured:
     n_people, n_outcomes
         Number of applicants, and of known outcomes that the policy's acceptances rest on.
     note
-        Why there is no value; empty otherwise.
+        Why there is no value, or no interval; empty otherwise.
     """
 
     measure: str
@@ -577,7 +580,10 @@ class _Judge:
             least, most = ranges[measure]
             if not math.isnan(value):  # it may rest on weights that ranges do not count in full
                 least, most = min(least, value), max(most, value)
-            numbers, answers = (value, *ends[measure], least, most), estimates[measure]
+            low, high = ends[measure]
+            if low > high:
+                low, high, note = math.nan, math.nan, note or _CONTRADICTION
+            numbers, answers = (value, low, high, least, most), estimates[measure]
             if members is not None and (lack := _too_few(measure, rows.size, n_outcomes, sums)):
                 numbers, answers, note = (math.nan,) * 5, nothing, f"Too small: {lack}."
             yield Measured(
