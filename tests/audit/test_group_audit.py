@@ -331,6 +331,21 @@ def test_estimated_probabilities_have_no_interval():
     assert any("estimated" in sentence for sentence in audit.assumptions)
 
 
+def test_rounds_that_contradict_each_other_have_no_interval():
+    rng = np.random.default_rng(9)
+    n, t = 4000, np.repeat([1, 2], 2000)
+    accepted = rng.random(n) < 0.8
+    outcome = np.where(accepted, rng.random(n) < np.where(t == 1, 0.9, 0.4), np.nan)
+    group = rng.choice(["a", "b"], n)
+    audit = groups(
+        DecisionLog(accepted, np.full(n, 0.8), outcome, round=t, sensitive_features=group)
+    )
+    row = audit.of("bad_rate", "a")
+    assert np.isnan([row.low, row.high]).all()
+    assert "no value fits all rounds" in row.note
+    assert {each.answer for each in audit.findings} == {"open"}
+
+
 def test_certain_decisions_identify_only_the_accepted():
     rng = np.random.default_rng(5)
     accepted = rng.random(400) < 0.5

@@ -31,10 +31,10 @@ from secondlook.frames import to_frame
 from secondlook.notebook import in_words
 from secondlook.words import amount, counted, percent, percents
 
-__all__ = ["ESTIMATED", "NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate", "Evaluation", "Gap"]
-__all__ += ["Measured", "Pending", "Sensitivity", "check_log", "evaluate", "fdr_bounds"]
-__all__ += ["find_measured", "gap_between", "hardly_covered", "mean_bounds", "notes_on"]
-__all__ += ["round_starts", "shown_range", "usable_rows"]
+__all__ = ["CONTRADICTION", "ESTIMATED", "NEGLIGIBLE", "SMALL", "Diagnostics", "Estimate"]
+__all__ += ["Evaluation", "Gap", "Measured", "Pending", "Sensitivity", "check_log", "evaluate"]
+__all__ += ["fdr_bounds", "find_measured", "gap_between", "hardly_covered", "mean_bounds"]
+__all__ += ["notes_on", "round_starts", "shown_range", "usable_rows"]
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -49,7 +49,7 @@ ESTIMATED = (
     "decided would make them wrong."
 )
 _LARGEST_GAMMA = 1000.0
-_CONTRADICTION = (
+CONTRADICTION = (
     "No interval: no value fits all rounds, so applicants or the policy must have changed."
 )
 
@@ -582,7 +582,7 @@ class _Judge:
                 least, most = min(least, value), max(most, value)
             low, high = ends[measure]
             if low > high:
-                low, high, note = math.nan, math.nan, note or _CONTRADICTION
+                low, high, note = math.nan, math.nan, note or CONTRADICTION
             numbers, answers = (value, low, high, least, most), estimates[measure]
             if members is not None and (lack := _too_few(measure, rows.size, n_outcomes, sums)):
                 numbers, answers, note = (math.nan,) * 5, nothing, f"Too small: {lack}."

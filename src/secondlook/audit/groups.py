@@ -55,6 +55,7 @@ from numpy.typing import NDArray
 
 from secondlook.audit.bounds import CAPS, Bets, Covered, cover, upper_bound
 from secondlook.audit.evaluate import (
+    CONTRADICTION,
     ESTIMATED,
     NEGLIGIBLE,
     SMALL,
@@ -120,7 +121,7 @@ class GroupMeasure:
     n_people, n_outcomes
         Number of applicants, and of known outcomes.
     note
-        Why a value is missing; empty otherwise.
+        Why a value or the interval is missing; empty otherwise.
     """
 
     measure: str
@@ -366,14 +367,17 @@ def _measure(
             note = f"Not identified: hardly any chance of acceptance for {percent(uncovered)}."
         elif name == "true_positive_rate":
             note = "Not recorded: outcomes of rejected applicants are not known."
-        ends = (*intervals.get(name, _NONE), *ranges.get(name, _NONE))
+        interval = intervals.get(name, _NONE)
+        if interval[0] > interval[1]:
+            interval, note = _NONE, CONTRADICTION
         yield GroupMeasure(
             name,
             attribute,
             group,
             recorded,
             corrected,
-            *ends,
+            *interval,
+            *ranges.get(name, _NONE),
             int(rows.size),
             n_outcomes,
             note,
