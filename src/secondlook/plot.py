@@ -550,13 +550,19 @@ def _dots(
     colours: Mapping[str, str],
     form: str,
     alpha: float | None = None,
+    *,
+    whole: bool = False,
 ) -> Chart:
-    """Draw a point with its interval for each row, beside its name ``row``; ``name`` colours it."""
+    """Draw a point with its interval for each row, beside its name ``row``; ``name`` colours it.
+
+    Intervals of few repetitions can be so wide that they would leave no room for the points; they
+    are cut unless they are to be shown ``whole``.
+    """
     known = [row["value"] for row in rows if _number(row["value"]) is not None] or [0.0]
-    # Intervals of few repetitions can be so wide that they would leave no room for the points.
-    most = max(known) - min(known) or abs(max(known)) or 1.0
     ends = [v for row in rows for v in (row["low"], row["high"]) if _number(v) is not None]
-    ends = [min(max(v, min(known) - most), max(known) + most) for v in ends]
+    if not whole:
+        most = max(known) - min(known) or abs(max(known)) or 1.0
+        ends = [min(max(v, min(known) - most), max(known) + most) for v in ends]
     low, high = _domain([*known, *ends, alpha], zero=form == _PERCENT)
     if form == _PERCENT and max(known) <= 1:
         high = min(1.02, high)
@@ -987,7 +993,8 @@ def cut_offs(
         alpha = next(iter(evaluations.values())).alpha if measure.startswith("false") else None
         shown = [row[name] for row in rows for name in ("value", "low", "high")]
         up = _scaled(_domain([*shown, alpha], zero=form == _PERCENT), form)
-        look, chosen = _named(title, _used(colours, rows))
+        used = _used(colours, rows)
+        look, chosen = _named(title, used, legend=len(used) > 1)
         base = _data(rows).encode(x=alt.X("x", **across), **look)
         known = base.transform_filter("isValid(datum.value)")
         tips = _tips(
@@ -1121,11 +1128,13 @@ def group_audit(audit: Any) -> Chart:
             rows += [
                 named | {"name": _RECORDED, "value": row.recorded} | _span(None, None),
                 named | {"name": _CORRECTED, "value": row.corrected} | _span(row.low, row.high),
-                named | {"name": _ASSUMED, "value": None} | _span(row.least, row.most),
             ]
-        if any(_number(row["value"]) is not None for row in rows):
+            if row.least < row.most:
+                rows.append(named | {"name": _ASSUMED, "value": None} | _span(row.least, row.most))
+        rows = [row for row in rows if any(_number(row[n]) is not None for n in ("value", "low"))]
+        if rows:
             title = f"{_GROUP_TITLES[measure]}, by {attribute}"
-            charts.append(_dots(title, rows, colours, _PERCENT))
+            charts.append(_dots(title, rows, _used(colours, rows), _PERCENT, whole=True))
     if not charts:
         raise InputError("the log has no groups that could be compared; name their columns.")
     return _stacked(charts, [row.group for row in of_groups])

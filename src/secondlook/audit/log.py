@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -303,6 +304,12 @@ happened; find the probability with which its policy accepted it.
                 categories.append(codes.shape[1])
             codes = np.column_stack([codes, np.where(group.codes < 0, np.nan, group.codes)])
         return estimate_propensity(codes, categories, self.accepted)
+
+    def without_groups(self) -> DecisionLog:
+        """Return the log without groups, so that no question is asked about them."""
+        some = copy.copy(self)
+        some.sensitive_features, some.groups = None, ()
+        return some
 
     def _check_propensity(self) -> None:
         p = self.propensity

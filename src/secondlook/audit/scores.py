@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 from dataclasses import dataclass
 
@@ -217,8 +216,7 @@ def _scores(log: DecisionLog) -> Floats:
 
 def _decisions_of(log: DecisionLog) -> DecisionLog:
     """Return a log without features, scores and groups, on which no model is fitted."""
-    bare = copy.copy(log)
+    bare = log.without_groups()
     vars(bare).pop("table", None)
-    bare.X = bare.score = bare.sensitive_features = None
-    bare.groups = ()
+    bare.X = bare.score = None
     return bare

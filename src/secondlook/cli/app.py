@@ -70,6 +70,7 @@ COMMANDS = (
     Command("release", "people", DECIDING),
     Command("erase", "people", DECIDING),
     Command("evaluate", "evaluate", AUDIT),
+    Command("audit", "audit", AUDIT),
     Command("reproduce", "reproduce", EXPERIMENTS),
     Command("simulate", "simulate", EXPERIMENTS),
     Command("compare", "compare", EXPERIMENTS),

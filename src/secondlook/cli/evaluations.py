@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,8 @@ from secondlook.cli.options import writing
 from secondlook.cli.output import Console, plain_data, print_table
 from secondlook.words import counted, percent, percents
 
-__all__ = ["ESTIMATORS", "MEASURES", "as_data", "estimates_table", "gap_message", "measured_value"]
-__all__ += ["print_evaluations", "remarks", "write_evaluations"]
+__all__ = ["ESTIMATORS", "MEASURES", "as_data", "as_table", "estimates_table", "gap_message"]
+__all__ += ["measured_value", "print_evaluations", "remarks", "write_evaluations"]
 
 MEASURES = {
     "selection_rate": "accepted",
@@ -44,10 +44,13 @@ def as_data(one: Evaluation) -> dict[str, Any]:
 
 def estimates_table(evaluations: Sequence[Evaluation]) -> Any:
     """Return all estimates as a table: a row per policy, measure, group and estimator."""
+    return arrow().concat_tables([as_table(one.columns()) for one in evaluations])
+
+
+def as_table(columns: Mapping[str, Any]) -> Any:
+    """Return columns as a table in which numbers that are not known are missing."""
     pa = arrow()
-    return pa.concat_tables(
-        [pa.table(one.columns()) for one in evaluations], promote_options="permissive"
-    )
+    return pa.table({name: pa.array(each, from_pandas=True) for name, each in columns.items()})
 
 
 def write_evaluations(evaluations: Sequence[Evaluation], out: str) -> None:

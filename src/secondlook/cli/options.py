@@ -45,6 +45,7 @@ __all__ = [
     "Out",
     "Paired",
     "PaperText",
+    "PendingOutcomes",
     "Policies",
     "ProgramName",
     "ReadUrl",
@@ -273,6 +274,15 @@ Policies = Annotated[
         metavar="RULE",
         help="A policy: a column, a comparison (>=, <=, >, < or ==) and a number, such as 'score "
         ">= 0.85'; may be repeated.",
+    ),
+]
+PendingOutcomes = Annotated[
+    str,
+    typer.Option(
+        "--pending",
+        metavar="cut|worst",
+        help="Leave out rounds from the first with pending outcomes on, or count each pending "
+        "outcome as the worst for each bound.",
     ),
 ]
 Late = Annotated[float, typer.Option(min=0, help="Days after which a pending outcome is late.")]

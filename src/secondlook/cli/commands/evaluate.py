@@ -14,6 +14,7 @@ from secondlook.cli.options import (
     Groups,
     Json,
     MaybeLedgerUrl,
+    PendingOutcomes,
     Policies,
     ProgramName,
     ReadUrl,
@@ -104,7 +105,7 @@ def evaluate(
         typer.Option(
             "--estimated",
             help="With --log: the probabilities were estimated, so something that the log does not "
-            "show may have decided.",
+            "show may have decided; without --propensity, estimate them from --feature columns.",
         ),
     ] = False,
     alpha: Annotated[
@@ -121,14 +122,7 @@ def evaluate(
     confidence: Annotated[
         float, typer.Option(help="Of all intervals of one measure, over policies, together.")
     ] = 0.95,
-    pending: Annotated[
-        str,
-        typer.Option(
-            metavar="cut|worst",
-            help="Leave out rounds from the first with pending outcomes on, or count each pending "
-            "outcome as the worst for each bound.",
-        ),
-    ] = "cut",
+    pending: PendingOutcomes = "cut",
     bootstrap: Annotated[
         int, typer.Option(min=0, help="Bootstrap samples for an interval at one look.")
     ] = 0,
@@ -293,7 +287,7 @@ def _of_ledger(
 
     with progress("reading decisions", json):
         opened = open_program(url, program, None, trusted)
-        log = cast(Any, opened).decision_log(groups=groups, mixture=mixture)
+        log = opened.decision_log(groups=groups, mixture=mixture)
         summary = summarise(opened.ledger, opened.name, groups=False, trusted=trusted or ())
         good = roles_and_labels(opened)[1].good
     promise = summary.promise

@@ -6,7 +6,7 @@ import codecs
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -28,6 +28,9 @@ from secondlook.words import counted
 
 if TYPE_CHECKING:
     from secondlook.ledger.verification.proofs import GroupTrial
+    from secondlook.ledger.verification.walk import Verification
+
+__all__ = ["as_data", "in_words", "verify"]
 
 _NO_CHECKPOINT = "No checkpoint is given, since not everything fits."
 _CHECKPOINT = re.compile(r"\s*\d+(:|$)")  # the beginning of a checkpoint; file names differ
@@ -71,43 +74,52 @@ def verify(
         named = result.ok and program is not None
         others = [name for name in SqlLedger(url).programs() if name != program] if named else []
     if json:
-        print_json(
-            {
-                "ok": result.ok,
-                "problem": result.problem,
-                "checkpoint": str(result.head) if result.ok else None,
-                "entries": result.n_entries,
-                "decisions": result.n_decisions,
-                "not_repeated": result.n_not_repeated,
-                "learned_again": result.n_learned_again,
-                "not_learned_from": result.not_learned_from,
-                "groups": asdict(result.groups),
-                "not_checked": result.not_checked,
-                "other_programs": others,
-            }
-        )
+        print_json(as_data(result) | {"other_programs": others})
     else:
-        lines = [result.problem or "Everything fits."]
-        erased = ""
-        if result.n_not_repeated:
-            erased = f", {result.n_not_repeated:,} not, for erased people and those drawn with them"
-        learned = result.n_learned_again
-        policies = "" if learned is None else f"; {learned:,} by policies learned again"
-        if result.not_learned_from is not None:
-            policies += f", the others not, since people of {result.not_learned_from} were erased"
-        again = f"{counted(result.n_decisions, 'decision')} made again{erased}{policies}"
-        up_to = "" if result.ok else "Up to there "
-        lines.append(f"{up_to}{counted(result.n_entries, 'entry', 'entries')} checked, {again}")
-        if result.ok:
-            lines.append(_groups_message(result.groups))
-            if result.not_checked is not None:
-                lines.append(f"Not checked: {result.not_checked}")
-            if others:
-                listed = ", ".join(map(repr, others))
-                lines.append(f"Only the program {program!r} was checked; the ledger has {listed}")
-        print_lines([*lines, f"Checkpoint: {result.head}" if result.ok else _NO_CHECKPOINT])
+        lines = in_words(result)
+        if others:
+            listed = ", ".join(map(repr, others))
+            text = f"Only the program {program!r} was checked; the ledger has {listed}"
+            lines.insert(-1, text)
+        print_lines(lines)
     if not result.ok:
         raise typer.Exit(VERIFICATION_FAILED)
+
+
+def as_data(result: Verification) -> dict[str, Any]:
+    """Return a verification as plain data for JSON."""
+    return {
+        "ok": result.ok,
+        "problem": result.problem,
+        "checkpoint": str(result.head) if result.ok else None,
+        "entries": result.n_entries,
+        "decisions": result.n_decisions,
+        "not_repeated": result.n_not_repeated,
+        "learned_again": result.n_learned_again,
+        "not_learned_from": result.not_learned_from,
+        "groups": asdict(result.groups),
+        "not_checked": result.not_checked,
+    }
+
+
+def in_words(result: Verification) -> list[str]:
+    """Return a verification as lines, the checkpoint last."""
+    lines = [result.problem or "Everything fits."]
+    erased = ""
+    if result.n_not_repeated:
+        erased = f", {result.n_not_repeated:,} not, for erased people and those drawn with them"
+    learned = result.n_learned_again
+    policies = "" if learned is None else f"; {learned:,} by policies learned again"
+    if result.not_learned_from is not None:
+        policies += f", the others not, since people of {result.not_learned_from} were erased"
+    again = f"{counted(result.n_decisions, 'decision')} made again{erased}{policies}"
+    up_to = "" if result.ok else "Up to there "
+    lines.append(f"{up_to}{counted(result.n_entries, 'entry', 'entries')} checked, {again}")
+    if result.ok:
+        lines.append(_groups_message(result.groups))
+        if result.not_checked is not None:
+            lines.append(f"Not checked: {result.not_checked}")
+    return [*lines, f"Checkpoint: {result.head}" if result.ok else _NO_CHECKPOINT]
 
 
 def _groups_message(groups: GroupTrial) -> str:

@@ -55,7 +55,7 @@ def read_log(
     pos_label
         The good outcome, as text.
     estimated
-        Whether the probabilities were estimated.
+        Whether the probabilities were estimated; a file without them gets estimates.
     """
     source = file_name(path)
     accepted, outcome = columns.accepted or "accepted", columns.outcome or "outcome"
@@ -70,14 +70,17 @@ def read_log(
     if exported:
         groups = [name for name in table.column_names if name.startswith(_GROUP)]
         return DecisionLog.from_frame(as_text(table, groups, source))
-    names = (accepted, columns.propensity or "propensity", outcome)
-    more = [name for name in (columns.round, columns.score) if name is not None]
-    check_there(table, (*names, *more, *columns.groups, *columns.features), source)
+    propensity: str | None = columns.propensity or "propensity"
+    if estimated and columns.propensity is None and propensity not in table.column_names:
+        propensity = None
+    named = (accepted, propensity, outcome, columns.round, columns.score)
+    wanted = (*(name for name in named if name is not None), *columns.groups, *columns.features)
+    check_there(table, wanted, source)
     table = _with_truth_values(table, accepted, source)
     return DecisionLog.from_frame(
         table,
         accepted=accepted,
-        propensity=names[1],
+        propensity=propensity,
         outcome=outcome,
         group=list(columns.groups) or None,
         round=columns.round,

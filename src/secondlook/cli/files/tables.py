@@ -415,14 +415,14 @@ def write_whole(content: bytes, place: Path) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, 0o666 & ~umask())
         os.replace(temporary, place)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
 
 
-def _umask() -> int:
+def umask() -> int:
     now = os.umask(0)
     os.umask(now)
     return now

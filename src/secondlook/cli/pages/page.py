@@ -58,6 +58,11 @@ _TERMS = {
     "who would have one.",
     "repetitions": "Independent runs of the whole experiment, with other applicants each time.",
     "overridden": "Decided by a person against the program. The program learns nothing from them.",
+    "at all times": "The interval may be looked at as often as one likes: it is right at all times "
+    "together, with the stated probability.",
+    "not identified": "The record has too few outcomes of such applicants to estimate a number; "
+    "bounds let all that it does not cover be good, and bad.",
+    "propensities": "The probabilities with which the program accepted each applicant.",
     "checkpoint": "The end of the chain of entries. If it is kept elsewhere, any later change of "
     "the record before it is found.",
 }

@@ -26,7 +26,7 @@ from secondlook.ledger.summary import Change, Details, Outcomes, Rejections, Rou
 from secondlook.people.likeness import Unlike
 from secondlook.words import amount, counted, date, days, people, percent, percents, times
 
-__all__ = ["program_page", "write_program_report"]
+__all__ = ["certificate_section", "program_page", "settings_section", "write_program_report"]
 
 Cell = str | tuple[str, str]
 _BECAME = ("Good", "Bad", "Never known", "Pending")
@@ -102,9 +102,9 @@ def program_page(summary: Summary, details: Details, late: float) -> Page:
     cards = list(_cards(summary, checks, late)) if summary.rounds else []
     sections = [_attention(checks)]
     if summary.rounds:
-        sections += [_rounds(summary), _groups(summary, checks), _certificate(summary)]
+        sections += [_rounds(summary), _groups(summary, checks), certificate_section(summary)]
         sections += [_exploration(summary), _data_checks(summary)]
-    sections += [_changes(summary, details), _settings(summary, details)]
+    sections += [_changes(summary, details), settings_section(summary, details)]
     sections += [_reasons(details.rejections), _proof(summary)]
     verdict, figure = _verdict(summary, checks), _trade_off(summary)
     return Page("program", title, _about(summary), verdict, light, cards, figure, sections)
@@ -439,7 +439,7 @@ def _groups(summary: Summary, checks: Sequence[Check]) -> Section:
     return Section("groups", "Groups", f"{card.value} {card.text}".removeprefix("– "), parts)
 
 
-def _certificate(summary: Summary) -> Section:
+def certificate_section(summary: Summary) -> Section:
     """Return the history of the certificates; empty for a program that tests for none."""
     ladders = summary.ladders()
     if not ladders:
@@ -626,7 +626,8 @@ def _proof(summary: Summary) -> Section:
 # Settings in words
 
 
-def _settings(summary: Summary, details: Details) -> Section:
+def settings_section(summary: Summary, details: Details) -> Section:
+    """Return the settings of a program, in words."""
     rows = [(name, " ".join(text.split())) for name, text in _setting_rows(summary, details)]
     table = Table("Settings", "They never change.", ["Setting", "Value"], rows, prose=[1])
     alpha, delta = summary.promise.alpha, summary.promise.delta

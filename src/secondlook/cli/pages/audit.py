@@ -1,0 +1,461 @@
+"""The report of an audit: what the record of a program says, and what it cannot say."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+from secondlook import plot
+from secondlook.audit.evaluate import Evaluation, Measured, shown, shown_range
+from secondlook.audit.groups import GroupAudit, GroupFinding, GroupMeasure
+from secondlook.audit.scores import CalibrationBin, RoundDrift
+from secondlook.audit.unknown import UnknownMap
+from secondlook.cli.evaluations import measured_value, remarks
+from secondlook.cli.pages.page import Card, Code, Figure, Page, Part, Section, Table, render
+from secondlook.cli.pages.program import certificate_section, settings_section
+from secondlook.ledger.health import LIGHTS
+from secondlook.ledger.summary import Details, Summary
+from secondlook.ledger.verification.walk import Verification
+from secondlook.words import amount, counted, date, people, percent, percents
+
+__all__ = ["DECIDED", "GROUP_MEASURES", "LIMITS", "Audited", "audit_html", "audit_page"]
+__all__ += ["corrected_value", "verdict"]
+
+Cell = str | tuple[str, str]
+DECIDED = "as decided"  # the name of the program's own policy
+GROUP_MEASURES = {
+    "selection_rate": "Accepted",
+    "false_discovery_rate": "Bad among the accepted",
+    "bad_rate": "Bad among all applicants",
+    "true_positive_rate": "Accepted among the good",
+    "calibration": "Mean score minus share of good",
+}
+LIMITS = (
+    "Outcomes of rejected applicants are not known. Estimates about them rest on applicants who "
+    "were accepted with a known, small probability.",
+    "Where nobody like an applicant was ever accepted, nothing can be estimated: the answer is not "
+    "identified, with bounds.",
+    "Intervals hold if applicants of all rounds come from one population. Drift makes them wrong.",
+    "Estimates are about the outcome as it is recorded, not about what else happened to people.",
+    "A gap between groups that is real is not explained: the record does not say why it exists.",
+    "An outcome after a decision by hand says nothing about the program's own decision, and is "
+    "left out.",
+    "The history before the first round is not part of these estimates.",
+)
+
+
+@dataclass(frozen=True)
+class Audited:
+    """Everything that a validation pack shows.
+
+    Attributes
+    ----------
+    summary, details
+        The program.
+    verification, verified
+        The result of verify, and the same in words.
+    policies
+        How the decisions and other policies did, by name; ``DECIDED`` comes first.
+    cuts
+        Those of them that accept from a recorded score on, by this score.
+    groups, unknown, calibration, drift
+        The other questions; None or empty if the log does not allow them.
+    purpose
+        What the program is for, in the user's words.
+    """
+
+    summary: Summary
+    details: Details
+    verification: Verification
+    verified: Sequence[str]
+    policies: Mapping[str, Evaluation]
+    cuts: Mapping[float, Evaluation]
+    groups: GroupAudit
+    unknown: UnknownMap | None
+    calibration: Sequence[CalibrationBin]
+    drift: Sequence[RoundDrift]
+    purpose: str = ""
+
+    @property
+    def decided(self) -> Evaluation:
+        """How the program's own decisions did."""
+        return self.policies[DECIDED]
+
+    @property
+    def real_gaps(self) -> list[GroupFinding]:
+        """The gaps between groups that are more than chance and selection."""
+        return [finding for finding in self.groups.findings if finding.answer == "real"]
+
+    @property
+    def best_cut(self) -> Evaluation | None:
+        """The cut-off that keeps α, by its whole interval, and earns most by estimate."""
+        alpha = self.decided.alpha
+        keeping = [
+            one
+            for one in self.cuts.values()
+            if one.identified
+            and alpha is not None
+            and one.of("false_discovery_rate").high <= alpha
+            and one.of("selection_rate").value > 0
+        ]
+        return max(keeping, key=lambda one: one.of("profit").value, default=None)
+
+    @property
+    def miscalibrated(self) -> list[CalibrationBin]:
+        """The ranges of scores whose mean is outside the interval of the share of good."""
+        return [part for part in self.calibration if not part.low <= part.score <= part.high]
+
+
+def audit_html(audited: Audited) -> str:
+    """Return the report as one HTML file."""
+    summary = audited.summary
+    entries = counted(summary.head.number, "entry", "entries")
+    made = f"Counted from {entries} on {date(summary.at, time=True)}."
+    return render(f"Audit of {summary.program}", [audit_page(audited)], made)
+
+
+def audit_page(audited: Audited) -> Page:
+    """Return what the report shows."""
+    summary, decided = audited.summary, audited.decided
+    cards = list(_cards(audited))
+    light = min((card.light for card in cards if card.light), key=LIGHTS.index, default="green")
+    rounds = f"rounds {decided.first_round} to {decided.last_round}"
+    about = (
+        f"{people(summary.total('n_people'))} decided on in {counted(len(summary.rounds), 'round')}"
+        f"; {rounds} are used, with {counted(decided.n_outcomes, 'known outcome')}. Read from the "
+        f"ledger on {date(summary.at, time=True)}."
+    )
+    sections = [
+        _groups(audited),
+        _policies(audited),
+        _unknown(audited),
+        _calibration(audited),
+        _drift(audited),
+        certificate_section(summary),
+        _verification(audited),
+        settings_section(summary, audited.details),
+        _limits(audited),
+    ]
+    caption = (
+        "Mistakes that policies would make which accept from a recorded score on, with intervals "
+        "that hold at all times. Thick bars: not identified, only bounds are known."
+    )
+    figure = None
+    if audited.cuts:
+        drawn = plot.cut_offs(audited.cuts, measures=["false_discovery_rate"])
+        figure = Figure("figure-mistakes", drawn, caption, decided.verdict())
+    title = f"Audit of program {summary.program}"
+    return Page("audit", title, about, verdict(audited), light, cards, figure, sections)
+
+
+# The first screen
+
+
+def verdict(audited: Audited) -> str:
+    """Return what was found, in a few sentences."""
+    fdr, alpha = audited.decided.of("false_discovery_rate"), audited.decided.alpha
+    parts = []
+    if math.isnan(fdr.value):
+        parts.append("Nobody was accepted in the rounds used, so mistakes are not identified.")
+    else:
+        interval = "" if math.isnan(fdr.low) else f" ({percents((fdr.low, fdr.high))})"
+        kept = ""
+        if alpha is not None and not math.isnan(fdr.low):
+            kept = f", and whether α = {percent(alpha)} is kept is open"
+            if fdr.high <= alpha:
+                kept = f", and α = {percent(alpha)} is kept"
+            if fdr.low > alpha:
+                kept = f", and α = {percent(alpha)} is broken"
+        parts.append(f"Of the accepted, {percent(fdr.value)} are bad{interval}{kept}.")
+    real = audited.real_gaps
+    if real:
+        parts.append(
+            f"{counted(len(real), 'gap')} between groups {'are' if len(real) > 1 else 'is'} real."
+        )
+    elif audited.groups.findings:
+        parts.append("No gap between groups is shown to be real.")
+    if audited.unknown is not None and audited.unknown.unknown:
+        missing = sum(one.n_people for one in audited.unknown.unknown) / audited.unknown.n_people
+        parts.append(f"The record says too little about {percent(missing)} of applicants.")
+    if audited.miscalibrated:
+        n = len(audited.calibration)
+        parts.append(f"Scores are off in {len(audited.miscalibrated)} of {n} ranges.")
+    fits = "The record is verified." if audited.verification.ok else "The record does not fit."
+    return " ".join([*parts, fits])
+
+
+def _cards(audited: Audited) -> Iterator[Card]:
+    decided, currency = audited.decided, audited.summary.currency
+    fdr, alpha = decided.of("false_discovery_rate"), decided.alpha
+    light = ""
+    if alpha is not None and not math.isnan(fdr.low):
+        light = "green" if fdr.high <= alpha else "red" if fdr.low > alpha else "amber"
+    bound = "" if alpha is None else f" The bound α is {percent(alpha)}."
+    text = f"of the accepted are bad: {_interval(fdr)} at all times.{bound}"
+    yield Card("Mistakes", measured_value(fdr), text, light)
+    yield _group_card(audited)
+    if audited.unknown is not None:
+        yield _unknown_card(audited.unknown)
+    best = audited.best_cut
+    if audited.cuts and alpha is not None:
+        own = shown("profit", decided.of("profit").value, currency)
+        if best is None:
+            text = f"No cut-off is shown to keep α. As decided: {own} per applicant."
+            yield Card("Best cut-off", "none", text)
+        else:
+            earns = shown("profit", best.of("profit").value, currency)
+            text = f"keeps α and would earn {earns} per applicant; as decided: {own}."
+            yield Card("Best cut-off", best.policy, text)
+    found = audited.verification
+    text = f"{counted(found.n_decisions, 'decision')} made again from the record."
+    if not found.ok:
+        text = str(found.problem)
+    yield Card("Record", "fits" if found.ok else "broken", text, "green" if found.ok else "red")
+
+
+def _interval(row: Measured, currency: str = "") -> str:
+    text = shown_range(row.measure, row.low, row.high, currency)
+    return "no interval" if text == "–" else text
+
+
+def _group_card(audited: Audited) -> Card:
+    findings = audited.groups.findings
+    if not findings:
+        return Card("Groups", "–", "No protected attribute was compared.")
+    real = audited.real_gaps
+    if real:
+        return Card("Groups", counted(len(real), "real gap"), real[0].sentence, "amber")
+    explained = [one for one in findings if one.answer == "selection"]
+    text = "No gap is more than chance and selection explain."
+    if explained:
+        text = explained[0].sentence
+    return Card("Groups", "no real gap", text, "green")
+
+
+def _unknown_card(found: UnknownMap) -> Card:
+    if not found.unknown:
+        text = f"Every slice of applicants has {found.needed} known outcomes or more."
+        return Card("Unknown", "none", text, "green")
+    n = sum(one.n_people for one in found.unknown)
+    text = f"of applicants are in slices with under {found.needed} known outcomes."
+    return Card("Unknown", percent(n / found.n_people), text, "amber")
+
+
+# Sections
+
+
+def _groups(audited: Audited) -> Section:
+    found = audited.groups
+    if not found.findings:
+        return Section("groups", "Groups")
+    note = (
+        "As recorded: among the accepted, as the usual report has it. Corrected: weighted by the "
+        "probability of acceptance, with an interval that is right at all times for all groups "
+        "together. Without assumptions: outcomes that are not known are all good, or all bad."
+    )
+    caption = "Groups as recorded, corrected for selection, and without assumptions."
+    parts: list[Part] = [[one.sentence for one in found.findings]]
+    parts.append(Figure("figure-groups", plot.group_audit(found), caption))
+    titles = ["Group", "Corrected", "As recorded", "Without assumptions", "Applied", "Outcomes"]
+    for attribute, measure in dict.fromkeys((r.attribute, r.measure) for r in found.measured):
+        if not attribute:
+            continue
+        rows: list[list[Cell]] = [
+            [
+                row.group or "all",
+                (corrected_value(row), _plain_range(row.low, row.high)),
+                percent(row.recorded),
+                _plain_range(row.least, row.most),
+                f"{row.n_people:,}",
+                f"{row.n_outcomes:,}",
+            ]
+            for row in found.measured
+            if row.measure == measure and row.attribute in ("", attribute)
+        ]
+        parts.append(Table(f"{GROUP_MEASURES[measure]}, by {attribute}", note, titles, rows))
+        note = ""
+    return Section("groups", "Groups", _group_card(audited).text, parts)
+
+
+def corrected_value(row: GroupMeasure) -> str:
+    """Write a corrected measure, or in a few words why there is none."""
+    if math.isnan(row.corrected):
+        return row.note.partition(":")[0].lower() or "–"
+    return percent(row.corrected)
+
+
+def _plain_range(low: float, high: float) -> str:
+    return shown_range("", low, high)
+
+
+def _policies(audited: Audited) -> Section:
+    currency = audited.summary.currency
+    rows: list[list[Cell]] = []
+    for one in audited.policies.values():
+        cells: list[Cell] = [one.policy]
+        for measure in ("selection_rate", "false_discovery_rate", "profit"):
+            row = one.of(measure)
+            small = _interval(row, currency)
+            if math.isnan(row.value):
+                small = f"between {shown_range(measure, row.least, row.most, currency)}"
+            cells.append((measured_value(row, currency), small))
+        seen = one.diagnostics
+        rows.append([*cells, f"{one.n_outcomes:,}", f"{seen.effective_sample_size:,.0f}"])
+    titles = ["Policy", "Accepted", "Mistakes", "Profit per applicant", "Outcomes", "Worth"]
+    note = (
+        "Estimates are self-normalised; the tables of the pack have the other estimators. Small "
+        "print: intervals of one measure hold at all times for all policies together, or bounds "
+        "where a policy is not identified. Worth: known outcomes of equal weight that would say as "
+        "much."
+    )
+    table = Table("Policies", note, titles, rows)
+    parts: list[Part] = []
+    if audited.cuts:
+        caption = "Mistakes, acceptances and profit if applicants are accepted from a score on."
+        drawn = plot.cut_offs(audited.cuts, currency=currency)
+        parts.append(Figure("figure-cut-offs", drawn, caption))
+    asked = [
+        one.verdict()
+        for name, one in audited.policies.items()
+        if name != DECIDED and one not in audited.cuts.values()
+    ]
+    parts += [asked] if asked else []
+    parts += [table, *remarks(audited.decided)]
+    best = audited.best_cut
+    brief = "No cut-off of the recorded score is shown to keep α."
+    if best is not None:
+        brief = best.verdict()
+    return Section("policies", "Other policies", brief, parts)
+
+
+def _unknown(audited: Audited) -> Section:
+    found, currency = audited.unknown, audited.summary.currency
+    if found is None:
+        return Section("unknown", "Unknown applicants")
+    rows: list[list[Cell]] = [
+        [
+            str(one),
+            "unknown" if one.unknown else "known",
+            f"{one.n_outcomes:,}",
+            (f"{one.n_people:,}", percent(one.share)),
+            f"{one.n_accepted:,}",
+            (percent(one.chance), f"up to {percent(one.largest_chance)}"),
+            f"{one.still_needed:,}" if one.unknown else "–",
+            (amount(one.cost_expected, currency), f"at most {amount(one.cost_at_most, currency)}")
+            if one.unknown
+            else "–",
+            f"{one.rounds:,}" if one.unknown else "–",
+        ]
+        for one in found.slices
+    ]
+    titles = [
+        "Slice",
+        "Record",
+        "Applied",
+        "Chance",
+        "Accepted",
+        "Outcomes",
+        "Needed",
+        "Cost",
+        "Rounds",
+    ]
+    note = (
+        f"Every applicant is in one slice. A slice is unknown with under {found.needed} known "
+        f"outcomes. Chance: the mean probability of acceptance. Cost: the expected loss on bad "
+        f"applicants until enough outcomes are known. Rounds: until then, if a tenth of the slice "
+        f"were accepted."
+    )
+    table = Table("Slices", note, titles, rows)
+    return Section("unknown", "Unknown applicants", found.verdict(), [table])
+
+
+def _calibration(audited: Audited) -> Section:
+    if not audited.calibration:
+        return Section("calibration", "Calibration")
+    rows: list[list[Cell]] = [
+        [
+            f"{part.least:.3g} to {part.most:.3g}",
+            percent(part.score),
+            (_good(part), _plain_range(part.low, part.high)),
+            percent(part.recorded),
+            f"{part.n_people:,}",
+            f"{part.n_outcomes:,}",
+        ]
+        for part in audited.calibration
+    ]
+    titles = ["Scores", "Mean score", "Good, corrected", "Good as recorded", "Applied", "Outcomes"]
+    note = (
+        "Ranges have equal numbers of applicants. Corrected: the share of good among all "
+        "applicants with such scores, weighted by the probability of acceptance."
+    )
+    caption = "A point on the dashed line: as many are good as the score says."
+    drawn = plot.calibration(audited.calibration)
+    off = len(audited.miscalibrated)
+    n = counted(len(audited.calibration), "range")
+    where = f"outside it in {off}" if off else "inside it in all"
+    brief = f"The share of good has an interval, and the mean score is {where} of {n}."
+    table = Table("Ranges of scores", note, titles, rows)
+    figure = Figure("figure-calibration", drawn, caption)
+    return Section("calibration", "Calibration", brief, [figure, table])
+
+
+def _good(part: CalibrationBin) -> str:
+    return "not identified" if math.isnan(part.good) else percent(part.good)
+
+
+def _drift(audited: Audited) -> Section:
+    if not audited.drift:
+        return Section("drift", "Drift")
+    rows: list[list[Cell]] = [
+        [
+            f"{row.round}",
+            (percent(row.bad), _plain_range(row.bad_low, row.bad_high)),
+            percent(row.accepted),
+            percent(row.score),
+            f"{row.stability:.3f}",
+            f"{row.n_people:,}",
+            f"{row.n_outcomes:,}",
+        ]
+        for row in audited.drift
+    ]
+    titles = ["Round", "Mistakes", "Accepted", "Mean score", "Stability", "Applied", "Outcomes"]
+    note = (
+        "Stability: the population stability index of scores against the first round; below 0.1 is "
+        "usually called stable, above 0.25 changed. A score moves if applicants do, and if the "
+        "program learns. Mistakes: among known outcomes of the round, with a 95 % interval for one "
+        "look."
+    )
+    worst = max(audited.drift, key=lambda row: row.stability)
+    brief = (
+        f"The stability index of scores is at most {worst.stability:.2f}, in round {worst.round}."
+    )
+    caption = "By round. A program learns, so its scores may move although applicants do not."
+    drawn = plot.drift(audited.drift, alpha=audited.decided.alpha)
+    parts: list[Part] = [Figure("figure-drift", drawn, caption)]
+    return Section("drift", "Drift", brief, [*parts, Table("Rounds", note, titles, rows)])
+
+
+def _verification(audited: Audited) -> Section:
+    summary = audited.summary
+    program, checkpoint = quote(summary.program), quote(str(summary.head))
+    parts: list[Part] = [
+        list(audited.verified),
+        "The checkpoint of this audit is in checkpoint.txt. This command checks all of it again:",
+        Code(f"secondlook verify --program {program} --checkpoint {checkpoint}"),
+    ]
+    return Section("verification", "Proof", audited.verified[0], parts)
+
+
+def _limits(audited: Audited) -> Section:
+    stated = [text for one in audited.policies.values() for text in one.assumptions]
+    assumptions = list(dict.fromkeys([*stated, *audited.groups.assumptions]))
+    parts: list[Part] = [
+        "What the record cannot say:",
+        list(LIMITS),
+        "What must hold for intervals:",
+        assumptions,
+    ]
+    brief = "What the record cannot say, and what must hold for intervals."
+    return Section("limits", "Limits", brief, parts)
