@@ -19,6 +19,7 @@ from browser.worlds import program
 from cli.lender_files import call, done, refused
 from secondlook.audit import DecisionLog
 from secondlook.audit import evaluate as judge
+from secondlook.ledger import Program
 
 NAMED = ("--accepted", "took", "--propensity", "p", "--outcome", "good", "--round", "t")
 POLICY = ("--policy", "score >= 0.7")
@@ -90,6 +91,34 @@ def test_an_auditors_hand_calculation_on_an_export_agrees(url):
     assert fdr["estimates"]["ips"]["value"] == pytest.approx(ips, rel=1e-9)
     assert fdr["value"] == pytest.approx(weighted, rel=1e-9)
     assert (one["first_round"], one["last_round"]) == (1, 3)
+
+
+def test_a_ledger_and_its_export_give_the_same_estimates(url):
+    call("export", url, "-o", "d.parquet", "--features", "--groups")
+    words = ("--policy", "score >= 0.9", "--policy", "income >= 0")
+    of_file = done("evaluate", "--log", "d.parquet", *words, "--alpha", 0.25)
+    of_ledger = done("evaluate", url, *words, "--gain", 1, "--loss", 1)
+    assert [one["policy"] for one in of_ledger["policies"]] == ["score ≥ 0.9", "income ≥ 0"]
+    for one, other in zip(of_file["policies"], of_ledger["policies"], strict=True):
+        assert one["alpha"] == other["alpha"] == 0.25  # the program's
+        for group in ("", "women", "men"):
+            mine, theirs = measures(one, group), measures(other, group)
+            for measure, row in mine.items():
+                for name in ("value", "least", "most", "n_people", "n_outcomes"):
+                    assert row[name] == pytest.approx(theirs[measure][name]), (measure, name)
+
+
+def test_the_programs_utility_and_bound_are_the_default(url):
+    (one,) = done("evaluate", url, *POLICY)["policies"]
+    assert one["alpha"] == 0.25
+    found = measures(one)
+    rate, fdr = found["selection_rate"]["value"], found["false_discovery_rate"]["value"]
+    assert found["profit"]["value"] == pytest.approx(rate * (200 * (1 - fdr) - 300 * fdr))
+
+
+def test_the_mixture_over_rounds_is_an_estimator_on_a_ledger(url):
+    (one,) = done("evaluate", url, *POLICY, "--mixture")["policies"]
+    assert "mixture" in measures(one)["false_discovery_rate"]["estimates"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "xlsx"])
@@ -188,6 +217,18 @@ def test_estimated_probabilities_give_no_interval_and_a_sensitivity(log):
     assert "hidden selection" in call(*words, "--policy", "income >= -0.5").stdout
 
 
+def test_a_file_without_probabilities_gets_estimates(log):
+    log.drop(columns="p").to_csv("log.csv", index=False)
+    words = ("evaluate", "--log", "log.csv", "--accepted", "took", "--outcome", "good")
+    words += ("--feature", "income", "--policy", "income >= 0.5")
+    assert "'propensity'" in refused(*words)
+    (one,) = done(*words, "--estimated")["policies"]
+    fdr = measures(one)["false_discovery_rate"]
+    assert fdr["low"] is None
+    rows = log[(log["income"] >= 0.5) & log["good"].notna()]  # nearly all of them are accepted
+    assert fdr["value"] == pytest.approx(1 - rows["good"].mean(), abs=0.01)
+
+
 def test_pending_outcomes_are_cut_or_the_worst(log):
     late = log.index[log["good"].notna() & (log["t"] == 2)][:3]
     log.loc[late, "good"] = np.nan
@@ -232,7 +273,7 @@ def test_a_group_of_one_person_is_too_small(log):
         ({"p": 1.5}, "row 7 has the probability 1.5"),
         ({"took": "no", "p": 0.5, "good": 1}, "row 7 was rejected and has an outcome"),
         ({"took": "perhaps"}, "'perhaps' in row 7"),
-        ({"good": 2}, "0.0 and 1.0 and 2.0"),
+        ({"good": 2}, "0.0, 1.0, 2.0"),
         ({"t": 1.5}, "round must hold whole numbers, got 1.5"),
     ],
 )
@@ -326,6 +367,16 @@ def test_a_challenger_is_judged_on_rounds_it_has_not_seen(log):
     rate = (model.predict_proba(later[["income"]])[:, 1] >= 0.7).mean()
     assert measures(one)["selection_rate"]["value"] == pytest.approx(rate)
     assert "round 6" in refused(*words, "--trained-through", 6)
+
+
+def test_a_challenger_on_a_ledger_knows_the_programs_good_outcome(url):
+    table = pd.DataFrame(Program.open(url).decision_log(groups=False).X.to_pydict()).dropna()
+    label = np.where(table["income"] > 0, "repaid", "lost")
+    model = LogisticRegression().fit(table[["income", "years"]], label)
+    words = ("--challenger", saved(model), "--trained-through", 0)
+    (one,) = done("evaluate", url, *words)["policies"]
+    rate = measures(one)["selection_rate"]["value"]
+    assert rate == pytest.approx((table["income"] > 0).mean(), abs=0.05)
 
 
 def my_logs(X):

@@ -29,7 +29,9 @@ _COMPARISONS = {
     "==": operator.eq,
 }
 _SHOWN = {">=": "≥", "<=": "≤", "==": "="}
-_RULE = re.compile(r"\s*(?P<column>.+?)\s*(?P<comparison>>=|<=|==|>|<)\s*(?P<number>[^\s<>=]+)\s*")
+_RULE = re.compile(
+    r"\s*(?P<column>.+?)\s*(?P<comparison>>=|<=|==|>|<)\s*(?P<number>[^\s<>=]+)\s*", re.DOTALL
+)
 
 
 @dataclass(frozen=True)

@@ -108,15 +108,10 @@ def _tables(audited: Audited) -> dict[str, Any]:
 
 def _gaps(audited: Audited) -> Iterator[dict[str, Any]]:
     for one in audited.groups.findings:
-        row: dict[str, Any] = {"attribute": one.attribute, "measure": one.measure}
-        row["answer"] = one.answer
-        for kind in ("recorded", "corrected"):
-            gap = getattr(one, kind)
-            for name in ("difference", "ratio"):
-                for end in ("", "_low", "_high"):
-                    value = None if gap is None else getattr(gap, name + end)
-                    row[f"{kind}_{name}{end}"] = value
-        yield row | {"sentence": one.sentence}
+        gap = asdict(one.corrected)
+        kind = {name: gap.pop(name) for name in ("attribute", "measure")}
+        found = {"answer": one.answer, "recorded": one.recorded}
+        yield kind | found | gap | {"sentence": one.sentence}
 
 
 # The model card

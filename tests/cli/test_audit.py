@@ -1,0 +1,304 @@
+"""``secondlook audit``: the files of the pack agree with each other and with other commands."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from html import unescape
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from browser.worlds import hostile, program
+from cli.lender_files import call, done, people, refused
+from secondlook.audit import DecisionLog, evaluate
+from secondlook.cli import pack
+from secondlook.cli.pack import escaped
+from secondlook.ledger import Program
+
+TABLES = ("policies", "groups", "gaps", "unknown", "calibration", "drift")
+FILES = {"README.md", "report.html", "model_card.md", "verify.json", "verify.txt"}
+FILES |= {"checkpoint.txt"} | {f"{name}.{end}" for name in TABLES for end in ("csv", "json")}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """Work in a folder of its own, without a ledger."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("SECONDLOOK_LEDGER", raising=False)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory):
+    """Return the ledger of a program with four rounds, of which the last has no outcomes."""
+    place = tmp_path_factory.mktemp("lender")
+    program(place)
+    return f"sqlite:///{place}/lender.db"
+
+
+@pytest.fixture(scope="module")
+def written(url, tmp_path_factory):
+    """Return a pack, and what the command printed as JSON."""
+    place = tmp_path_factory.mktemp("packs") / "pack"
+    words = ("--purpose", "Loans for *everybody*", "--policy", "income >= 0.5")
+    return place, done("audit", url, "-o", place, *words)
+
+
+def text(pack, name):
+    return (pack / name).read_text(encoding="utf-8")
+
+
+def data(pack, name):
+    return json.loads(text(pack, f"{name}.json"))
+
+
+def test_all_files_are_there_and_the_readme_lists_exactly_these(written):
+    place, said = written
+    assert {path.name for path in place.iterdir()} == FILES
+    assert {Path(path).name for path in said["written"]} == FILES
+    assert set(re.findall(r"^- `([^` ]+)`: ", text(place, "README.md"), re.M)) == FILES
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_csv_and_json_agree(written, name):
+    place, _ = written
+    rows = data(place, name)
+    table = pd.read_csv(place / f"{name}.csv")
+    assert len(table) == len(rows) > 0
+    assert list(table.columns) == list(rows[0])
+    for column in table:
+        wanted = pd.Series([row[column] for row in rows], dtype=object)
+        got = table[column].where(table[column].notna(), None)
+        empty = [value in (None, "") for value in wanted]
+        assert got.isna().tolist() == empty, column
+        known = [not gone for gone in empty]
+        if table[column].dtype.kind == "f":
+            assert got[known].tolist() == pytest.approx(wanted[known].tolist()), column
+        else:
+            assert got[known].tolist() == wanted[known].tolist(), column
+
+
+def test_policies_are_those_of_evaluate(written, url):
+    place, _ = written
+    rows = [row for row in data(place, "policies") if row["estimator"] == "self_normalised"]
+    found = {(row["policy"], row["measure"]): row for row in rows}
+    names = list(dict.fromkeys(row["policy"] for row in rows))
+    assert (names[0], names[-1], len(names)) == ("as decided", "income ≥ 0.5", 13)
+    log = Program.open(url).decision_log()
+    cut = evaluate(log, "score >= 0.8").of("false_discovery_rate")
+    row = found["score ≥ 0.8", "false_discovery_rate"]
+    assert row["value"] == pytest.approx(cut.value)
+    assert row["low"] <= cut.low <= cut.high <= row["high"]  # 13 policies share the error
+    decided = found["as decided", "false_discovery_rate"]
+    used = log.round <= 3
+    bad = log.accepted & used & (log.outcome != 1)
+    assert decided["value"] == pytest.approx(bad.sum() / (log.accepted & used).sum())
+
+
+def test_the_proof_is_that_of_verify(written, url):
+    place, said = written
+    checkpoint = text(place, "checkpoint.txt").strip()
+    assert checkpoint == said["checkpoint"] == call("export", url, "--checkpoint").stdout.strip()
+    proved = done("verify", url)
+    del proved["other_programs"]
+    assert json.loads(text(place, "verify.json")) == proved
+    assert text(place, "verify.txt") == call("verify", url).stdout
+    assert done("verify", url, "--checkpoint", place / "checkpoint.txt")["ok"]
+    assert said["verified"] is True
+
+
+def test_the_model_card_says_everything(written):
+    place, said = written
+    card = text(place, "model_card.md")
+    headings = re.findall(r"^## (.+)$", card, re.M)
+    assert headings == [
+        *("Purpose", "Data", "Settings", "Policies in use", "Certificates", "Performance"),
+        *("Groups", "Applicants about whom little is known", "What the record cannot say", "Proof"),
+    ]
+    assert "Loans for \\*everybody\\*" in card
+    assert said["verdict"] in card
+    assert "| Bound α | at most 25 % of accepted applicants may be bad |" in card
+    assert "Groups (aware) may decide" in card
+    assert "| as decided |" in card
+
+
+def test_the_report_shows_the_verdict_and_every_section(written):
+    place, said = written
+    html = text(place, "report.html")
+    marked = re.sub(r'<sup class="print">\d+</sup>', "", html)  # numbers of notes
+    shown = unescape(re.sub(r"<[^>]*>", "", marked.split("<script>\n")[0])).replace("\u00a0", " ")
+    assert said["verdict"] in shown
+    ids = re.findall(r'<details id="([\w-]+)"', html)
+    assert ids == [
+        *("groups", "policies", "unknown", "calibration", "drift", "certificate"),
+        *("verification", "settings", "limits", "words"),
+    ]
+    for words in ("as decided", "income ≥ 0.5", "not identified", "Everything fits."):
+        assert words in shown
+
+
+def test_printed_lines_begin_with_the_verdict(url):
+    result = call("audit", url, "-o", "pack")
+    assert result.exit_code == 0, result.stderr
+    first, second, third = result.stdout.splitlines()
+    assert first.startswith("Of the accepted, ")
+    assert second == f"Pack: {Path('pack').resolve()}"
+    assert third.startswith("Checkpoint: ")
+
+
+def test_without_groups_nothing_is_said_about_them(url):
+    done("audit", url, "-o", "pack", "--no-groups")
+    there = {path.name for path in Path("pack").iterdir()}
+    assert there == FILES - {
+        f"{name}.{end}" for name in ("groups", "gaps") for end in ("csv", "json")
+    }
+    listed = set(re.findall(r"^- `([^` ]+)`: ", text(Path("pack"), "README.md"), re.M))
+    assert listed == there
+    assert "No protected attribute was compared." in text(Path("pack"), "model_card.md")
+
+
+def test_pending_outcomes_may_count_as_the_worst(url):
+    done("audit", url, "-o", "pack", "--pending", "worst")
+    row = next(row for row in data(Path("pack"), "policies") if row["measure"] == "profit")
+    assert row["n_people"] == 900  # estimates
+    assert "rounds 1 to 4" in text(Path("pack"), "model_card.md")
+
+
+def test_a_program_without_outcomes_is_refused_with_what_to_do(lender_without_outcomes):
+    assert "outcome" in refused("audit", lender_without_outcomes, "-o", "pack")
+    assert not Path("pack").exists()
+
+
+@pytest.fixture
+def lender_without_outcomes(made, folder):
+    """Return the ledger of a program that has decided one batch."""
+    for file in made.glob("lender.db*"):
+        shutil.copy(file, folder)
+    url = f"sqlite:///{folder}/lender.db"
+    assert "decide" in refused("audit", url, "-o", "pack")  # no batch yet
+    people(80, 1000).drop(columns="outcome").to_csv("new.csv", index=False)
+    done("decide", "new.csv", "-o", "out.csv", "--ledger", url)
+    return url
+
+
+# The folder
+
+
+def test_a_pack_replaces_a_pack_and_nothing_else(url, folder, monkeypatch):
+    Path("pack").mkdir()
+    done("audit", url, "-o", "pack")  # an empty folder
+    text_before = text(Path("pack"), "policies.csv")
+    Path("pack/README.md").write_text("old")
+    done("audit", url, "-o", "pack")
+    assert text(Path("pack"), "policies.csv") == text_before
+    assert text(Path("pack"), "README.md") != "old"
+    assert [path.name for path in folder.iterdir()] == ["pack"]
+    Path("pack/mine.txt").write_text("mine")
+    assert "'mine.txt'" in refused("audit", url, "-o", "pack")
+    assert Path("pack/mine.txt").read_text() == "mine"
+    Path("file").write_text("mine")
+    assert "is a file" in refused("audit", url, "-o", "file")
+
+
+def test_a_pack_appears_whole_or_not_at_all(url, folder, monkeypatch):
+    done("audit", url, "-o", "pack")
+    before = {path.name: path.read_bytes() for path in Path("pack").iterdir()}
+    written = []
+
+    def fail(path, content):
+        written.append(path)
+        if len(written) > 3:
+            raise OSError(28, "No space left on device")
+        return original(path, content)
+
+    original = Path.write_bytes
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "write_bytes", fail)
+        for place in ("pack", "new"):
+            assert "No space left" in refused("audit", url, "-o", place)
+            written.clear()
+    assert [path.name for path in folder.iterdir()] == ["pack"]
+    assert {path.name: path.read_bytes() for path in Path("pack").iterdir()} == before
+
+
+def test_a_folder_that_cannot_be_made(url):
+    Path("file").write_text("")
+    assert "file/pack" in refused("audit", url, "-o", "file/pack")
+
+
+# A record that does not fit, and hostile names
+
+
+def test_a_changed_record_is_in_the_pack_and_in_the_exit_code(url, folder):
+    place = folder / "copy.db"
+    kept = sqlite3.connect(url.removeprefix("sqlite:///"))
+    with closing(kept), closing(sqlite3.connect(place)) as copy:
+        kept.backup(copy)
+    with closing(sqlite3.connect(place, isolation_level=None)) as copy:
+        copy.execute("UPDATE people SET score = score / 2 WHERE person = 700")
+    said = done("audit", f"sqlite:///{place}", "-o", "pack", code=4)
+    assert said["verified"] is False
+    assert "The record does not fit." in said["verdict"]
+    proof = json.loads(text(Path("pack"), "verify.json"))
+    assert (proof["ok"], proof["checkpoint"]) == (False, None)
+    assert "was changed" in text(Path("pack"), "verify.txt")
+    assert "was changed" in text(Path("pack"), "model_card.md")
+
+
+def test_hostile_names_are_only_text(folder):
+    lender = program(folder, hostile)
+    policy = f"{hostile('income')} >= 0.5"
+    url = f"sqlite:///{folder}/lender.db"
+    done("audit", url, "-o", "pack", "--purpose", hostile("Loans"), "--policy", policy)
+    for name in ("model_card.md", "README.md"):
+        shown = text(Path("pack"), name)
+        assert "&lt;script&gt;" in shown
+        assert "<" not in shown
+        assert all(line.isprintable() for line in shown.splitlines())
+        lines = [line for line in shown.splitlines() if line.startswith("|")]
+        for at, line in enumerate(lines):
+            cells = len(re.findall(r"(?<!\\)\|", line))
+            if at and lines[at - 1].startswith("|---"):
+                assert cells == lines[at - 1].count("|")
+    assert f"program {escaped(lender.name)}" in text(Path("pack"), "README.md")
+    table = pd.read_csv("pack/groups.csv")
+    assert {hostile("women"), hostile("men")} <= set(table["group"])
+    assert data(Path("pack"), "groups")[-1]["group"] in (hostile("women"), hostile("men"))
+
+
+def test_names_that_a_spreadsheet_would_run(url):
+    log = Program.open(url).decision_log()
+    frame = pd.DataFrame({"=1+1": log.X["income"].to_pylist()})
+    odd = DecisionLog(log.accepted, log.propensity, log.outcome, X=frame, round=log.round)
+    from secondlook.cli.evaluations import estimates_table  # noqa: PLC0415
+    from secondlook.cli.files.csv_files import csv_bytes  # noqa: PLC0415
+
+    one = evaluate(odd, {"=cmd|x": "=1+1 >= 0"})["=cmd|x"]
+    assert b'"\'=cmd|x"' in csv_bytes(estimates_table([one]))
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"),
+    [
+        ("plain, 4.75 %", "plain, 4.75 %"),
+        ("1. no list", "1\\. no list"),
+        ("- no list", "\\- no list"),
+        ("# no title", "\\# no title"),
+        ("[a](https://b.c)", "\\[a\\](https\\:\\/\\/b.c)"),
+        ("a|b", "a\\|b"),
+        ("a\nb", "a\\\\nb"),
+        ("&lt;", "&amp;lt;"),
+    ],
+)
+def test_markdown_shows_text_as_it_is(given, wanted):
+    assert escaped(given) == wanted
+
+
+def test_every_file_of_a_pack_has_a_place_in_the_readme():
+    assert set(pack.NAMES) == FILES
